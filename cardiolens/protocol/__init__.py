@@ -1,1 +1,1 @@
-"""What is asked of a model: tasks, frame selection, prompts, dialogues, and the MedThinkVQA cases."""
+"""The protocol: tasks, frame selection, prompts, dialogues, and the MedThinkVQA cases."""

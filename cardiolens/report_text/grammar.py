@@ -32,7 +32,7 @@ class Grammar:
 
     tags: Mapping[Phrase, Tag]
     headings: Mapping[Phrase, str]  # a sequence, "silent", "silent_line", or "any"
-    plain: frozenset[str]  # words that mean nothing here, one letter from some that do
+    plain: frozenset[str]  # words without meaning here, one letter away from words with one
 
 
 @functools.cache

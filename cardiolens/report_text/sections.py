@@ -9,8 +9,8 @@ from cardiolens.report_text.grammar import grammar
 _ABBREVIATED = "".join(rf"(?<!\b{word})" for word in ("vs", "approx", "max", "min", "incl", "excl", "esp"))
 _BREAK = re.compile(rf"{_ABBREVIATED}[.!](?=\s|$)|\?(?=\s*$|\s+[A-Z\n])|\n+")
 _HEADING = re.compile(r"[\s\-*•#=~_|\d.)]*([^\W_][^:\n.;,]{0,45}?)[\s=~_|*#]*(:|\n|\s[-–—]\s)")
-_ITEM = re.compile(r"\s*(?:[-*•]|\d+[.)])\s*")  # before the words of an item of a list
-_ARROW = re.compile(r"\s*(?:[=-]+>|→|⇒)")  # before what is concluded
+_ITEM = re.compile(r"\s*(?:[-*•]|\d+[.)])\s*")  # mark before a list item
+_ARROW = re.compile(r"\s*(?:[=-]+>|→|⇒)")  # before a conclusion
 _LONGEST = 1500  # characters of a sentence
 _WORD = re.compile(r"[^\W_]+")
 

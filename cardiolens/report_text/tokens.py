@@ -35,7 +35,7 @@ _TOKEN = re.compile(
 _UNITS = {"m": "ml/m2", "p": "%", "%": "%"}
 _DASHES = frozenset("-–—=:")
 _MOST_LETTERS = 24
-_LEAST_LETTERS = 6  # of the word that is meant: among shorter ones a changed letter makes too many others
+_LEAST_LETTERS = 6  # of a correction: shorter words are too often one letter apart
 
 
 def tokens(text: str, start: int, end: int) -> Iterator[Token]:

@@ -20,7 +20,7 @@ from cardiolens.storage.tables import FRAME
 # Numbers of the marks in the prompts of a Choice, in the order of the values that replace them.
 REQUEST_NUMBER, N_SEEN, N_LEFT, REFUSALS, N_SHOWN = range(5)
 
-_MAX_QUOTED = 5  # names that were not shown and are repeated to the reader
+_MAX_QUOTED = 5  # refused names that are quoted to the reader
 _MAX_CHARACTERS = 60  # characters of such a name
 _NAME_LIST = re.compile(r'\{\s*"frames"\s*:\s*\[[^\[\]{}]*\]\s*\}')
 
@@ -51,9 +51,9 @@ class FrameHistory:
     """The frames that a reader has requested so far."""
 
     places: tuple[int, ...] = ()  # places in the offer, as asked for
-    not_shown: tuple[int, ...] = ()  # by request: how many names were no frame to show
-    refusals: str = ""  # of the last request: which, and why
-    ready: bool = False  # it asks no more: the question comes next
+    not_shown: tuple[int, ...] = ()  # by request: number of refusals
+    refusals: str = ""  # of the last request, with reasons
+    ready: bool = False  # no more requests: the question comes next
 
     @property
     def requests(self) -> int:

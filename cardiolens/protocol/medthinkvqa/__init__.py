@@ -1,1 +1,1 @@
-"""Cases of images and text with one question each (MedThinkVQA): read, checked, and made studies."""
+"""Cases of images and text with one question each (MedThinkVQA): read, checked and converted to studies."""

@@ -105,7 +105,7 @@ def _text(record: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str):
         raise _wrong(name, value, "text or null")
     if FRAME in value:
-        raise InputError(f"{name} holds U+FFFC, which is kept for the places of frames; remove it")
+        raise InputError(f"{name} holds U+FFFC, which is reserved for frames; remove it")
     return value.strip()
 
 

@@ -18,7 +18,7 @@ from cardiolens.study.group import Outcome
 from cardiolens.study.sequences import CASE_IMAGES
 from cardiolens.study.shards import PartWriter, part_writer, pixel_digest
 
-_RULES = 1  # of decoding; increment when the same file gives other pixels
+_RULES = 1  # version of decoding; increment when it gives other pixels for the same file
 _FULL = 255.0
 
 

@@ -13,7 +13,7 @@ FORMATS = ("JPEG", "PNG", "TIFF", "BMP", "WEBP", "GIF")
 _GREY = ("1", "L")
 _DEEP = ("I", "F", "I;16", "I;16L", "I;16B", "I;16N")
 _CLEAR = ("LA", "PA", "RGBA", "La", "RGBa")
-_PAPER = 255  # what stands behind transparent pixels
+_PAPER = 255  # background of transparent pixels
 _WHITE = 255
 
 

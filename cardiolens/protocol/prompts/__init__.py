@@ -1,1 +1,1 @@
-"""Prompts: a question and its frames put into words."""
+"""Prompts: a question and its frames rendered as messages."""

@@ -1,7 +1,7 @@
-"""A case of images and text as the part of a prompt before the question (protocol 12).
+"""The block of a case of images and text, before the question of a prompt (protocol 12).
 
-The history stands first, then the images in the order of their slots. Gold text stands where a setting gives
-it, and nowhere else: the caption of an image below that image, the findings of the case after all images.
+History first, then the images in the order of their slots. Gold text is included only if the setting
+gives it: captions below their images, or the findings of the case after all images.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ Lacking = Literal["captions_missing", "findings_missing"]
 def case_block(
     case_text: CaseText, frames: Sequence[Frame], gold: Gold, level: CaptionLevel, *, pictures: bool = True
 ) -> str:
-    """The history, and the images shown or, without `pictures`, the lines that stand beside them."""
+    """Render the history and the images; without `pictures`, only the text lines of the images."""
     images = "".join(
         _image(case_text, frame, number, gold, level, pictures=pictures)
         for number, frame in enumerate(frames, start=1)
@@ -30,7 +30,7 @@ def case_block(
 
 
 def lacking(case_text: CaseText, frames: Sequence[Frame], gold: Gold) -> Lacking | None:
-    """The gold text that a setting would give and the case does not have; None where it has some."""
+    """Return which gold text of a setting the case lacks; None if it has some or the setting needs none."""
     if gold == "findings" and not case_text.findings:
         return "findings_missing"
     if gold == "captions" and frames and not any(_captions(case_text)[frame.idx] for frame in frames):
@@ -52,5 +52,5 @@ def _image(
 
 
 def _captions(case_text: CaseText) -> tuple[str, ...]:
-    assert case_text.captions is not None, "a setting with captions has them read"
+    assert case_text.captions is not None, "captions are loaded if a setting needs them"
     return case_text.captions

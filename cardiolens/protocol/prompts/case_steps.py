@@ -1,4 +1,4 @@
-"""Prompts of the steps of MedThinkVQA that come before the answer, where the model does them itself."""
+"""Prompts of the MedThinkVQA steps that a model does itself before the answer."""
 
 from cardiolens.protocol.dialogue.pending import mark
 
@@ -7,7 +7,7 @@ _FINDINGS = "Step 2: imaging findings of the case, as you summarised them:"
 
 
 def steps_before(ending: str, n_images: int) -> tuple[str, str, str]:
-    """The texts after the images of steps 1 and 2 and of the answer, whose own text is `ending`."""
+    """Return the texts after the images for step 1, step 2 and the answer, which ends with `ending`."""
     first = (
         f"Step 1: describe the findings of each of the {n_images} images above, one line for each image, in "
         "their order, as `Image 1: ...`. Do not name a diagnosis."

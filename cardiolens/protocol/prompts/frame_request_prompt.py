@@ -1,4 +1,4 @@
-"""Prompts in which a reader is told what there is of a study and asks for frames by name."""
+"""Prompts that list the frames of a study and let a reader request them by name."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,20 +21,20 @@ from cardiolens.protocol.prompts.template import Template
 from cardiolens.protocol.select.selection import Frame
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
-_NUMBER = 7_777_777  # of frames, in the trial that shows where a template writes their number
+_NUMBER = 7_777_777  # trial number of frames: shows where a template writes it
 
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """Limits of asking."""
+    """Limits on frame requests."""
 
-    frames: int  # most that are shown
-    requests: int  # most in which frames are asked for
+    frames: int  # maximum shown
+    requests: int  # maximum of requests for frames
 
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """The prompts of a reader that chooses its frames, with marks."""
+    """Prompts of a reader that chooses its frames, with marks for values filled in later."""
 
     first: str
     further: str
@@ -45,7 +45,7 @@ class Asking:
 def offered(
     frames: Sequence[Frame], structure: StudyStructure, level: CaptionLevel
 ) -> tuple[OfferedFrame, ...]:
-    """Frames by the names under which they may be asked for."""
+    """Return frames with the names and captions under which a reader may request them."""
     volumes = structure.volumes
     return tuple(
         OfferedFrame(
@@ -59,14 +59,14 @@ def offered(
 
 
 def name_of(frame: Frame, volume: VolumeStructure) -> str:
-    """The name of a frame: its volume, and slice and phase where there are several: `cine_4ch phase 1`."""
+    """Return the name of a frame: volume, then slice and phase if there are several: `cine_4ch phase 1`."""
     where = f" slice {frame.slice + 1}" if volume.n_slices > 1 else ""
     when = f" {_when(volume)} {frame.phase + 1}" if volume.n_phases > 1 else ""
     return f"{volume.volume_id}{where}{when}"
 
 
 def listed(frames: Sequence[Frame], structure: StudyStructure) -> str:
-    """The volumes that frames are of, whose frames may all be asked for, and one name as an example."""
+    """Return the list of the volumes of the frames, with the first frame's name as an example."""
     volumes = [structure.volumes[name] for name in dict.fromkeys(frame.volume_id for frame in frames)]
     lines = "".join(f"{_listed(volume)}\n" for volume in volumes)
     return f"{lines}The first of them, for example, is: {name_of(frames[0], volumes[0])}\n"
@@ -75,7 +75,7 @@ def listed(frames: Sequence[Frame], structure: StudyStructure) -> str:
 def asking(
     listing: str, question: AskedQuestion, template: Template, closing: Closing, turns: Turns
 ) -> Asking:
-    """The prompts for a question, with the list of what may be asked for."""
+    """Build the prompts for a question; `listing` names the frames on offer."""
     options = "".join(f"{letter}. {text}\n" for letter, text in question.displayed)
     intro = (
         f"Frames of the study, by name:\n{listing}"
@@ -96,7 +96,7 @@ def asking(
 
 
 def _listed(volume: VolumeStructure) -> str:
-    """One volume of the list: the form of its frames' names, and what it shows."""
+    """Return one line of the list: the pattern of frame names in a volume, its view, and ranges."""
     view = volume.volume_id.rpartition("_")[2]
     what = f"{words().sequences[volume.sequence]}, {words().views[view]}"
     slices, phases = volume.n_slices > 1, volume.n_phases > 1
@@ -113,13 +113,13 @@ def _when(volume: VolumeStructure) -> str:
 
 
 def _many(question: AskedQuestion, template: Template, closing: Closing, budget: int) -> str:
-    """The question after several frames, with a mark for their number."""
+    """Render the question after several frames, with a mark for their number."""
     text = question_block(question, _NUMBER, template, closing).replace(str(_NUMBER), mark(N_SHOWN))
     for number in {2, budget} - {1}:
         if text.replace(mark(N_SHOWN), str(number)) != question_block(question, number, template, closing):
             raise InputError(
-                f"template {template.name}: says other words for {number} frames than for others, and how "
-                "many a reader will ask for is not known; write {{ n }} alone, with a case for one frame at "
-                "most, or leave selector self out"
+                f"template {template.name}: has different wording for {number} frames than for other "
+                "numbers, and the number that a reader will request is unknown; write {{ n }} alone, with a "
+                "special case for one frame at most, or leave selector self out"
             )
     return text

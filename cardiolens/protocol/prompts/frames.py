@@ -1,4 +1,4 @@
-"""Frames and their captions: the part of a prompt that knows neither the budget nor the question."""
+"""The block of frames and captions, the part of a prompt independent of budget and question."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -16,7 +16,7 @@ _LEVEL_WORDS = {1: ("mid",), 2: ("basal", "apical"), 3: ("basal", "mid", "apical
 
 
 def frame_block(frames: Sequence[Frame], structure: StudyStructure, level: CaptionLevel) -> str:
-    """The captions and places of frames in order: a caption on one line, the frame's place on the next."""
+    """Render frames in order: a caption on one line, the mark of the frame's place on the next."""
     volumes = structure.volumes
     places = {name: captions(volumes[name], level) for name in {frame.volume_id for frame in frames}}
     return "".join(
@@ -26,7 +26,7 @@ def frame_block(frames: Sequence[Frame], structure: StudyStructure, level: Capti
 
 
 def caption_block(frames: Sequence[Frame], structure: StudyStructure, level: CaptionLevel) -> str:
-    """The captions of frames in order, one per line, without places for the frames (protocol 16.8)."""
+    """Render the captions of frames in order, one per line, without marks for frames (protocol 16.8)."""
     volumes = structure.volumes
     return "".join(
         f"{caption(frame, volumes[frame.volume_id], number, level)}\n"
@@ -35,13 +35,13 @@ def caption_block(frames: Sequence[Frame], structure: StudyStructure, level: Cap
 
 
 def caption(frame: Frame, volume: VolumeStructure, number: int, level: CaptionLevel) -> str:
-    """One frame's caption, e.g. `Frame 3: cine, short axis, slice 2 of 10 (base to apex), phase 1 of 25`."""
+    """Return a caption, e.g. `Frame 3: cine, short axis, slice 2 of 10 (base to apex), phase 1 of 25`."""
     return f"Frame {number}:{captions(volume, level)[frame.idx]}"
 
 
 @lru_cache(maxsize=512)
 def captions(volume: VolumeStructure, level: CaptionLevel) -> tuple[str, ...]:
-    """Text after `Frame n:` for each frame of a volume, by canonical index."""
+    """Return the text after `Frame n:` of each frame of a volume, by canonical index."""
     if level == "none":
         return ("",) * volume.n_frames
     view = volume.volume_id.rpartition("_")[2]
@@ -70,7 +70,7 @@ def _phase(volume: VolumeStructure, phase: int, level: CaptionLevel) -> str:
 
 
 def _nearest_level(volume: VolumeStructure, rank: int) -> str:
-    """The level of the nearest key layer, ties to the more basal."""
+    """Return the level of the nearest key layer; ties go to the more basal."""
     layers = key_layers(volume)
     nearest = min(range(len(layers)), key=lambda place: abs(layers[place] - rank))
     return _LEVEL_WORDS[len(layers)][nearest]

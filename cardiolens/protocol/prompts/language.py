@@ -1,7 +1,7 @@
-"""The part of Jinja that a template may use: what it can say grows with the template, and ends.
+"""The subset of Jinja that templates may use, which bounds their run time and output.
 
-Whole Jinja is a programming language. A template of three lines can loop for a year, or double a text until
-memory is full, also inside a sandbox. A prompt needs variables, conditions, and loops over what it is given.
+Jinja is a programming language: even in its sandbox, a template of three lines can loop for a year, or double
+a text until memory is full. A prompt needs only variables, conditions, and loops over its variables.
 """
 
 from collections.abc import Iterator
@@ -51,16 +51,16 @@ _TESTS = frozenset(
     )
 )  # fmt: skip
 _NESTED_LOOPS = 2
-_NESTED_JOINS = 1  # each makes a text longer by a factor
+_NESTED_JOINS = 1  # each multiplies the length of a text
 _LONGEST_SEPARATOR = 16  # characters
 
 
 def check_language(template: nodes.Template, where: str) -> None:
-    """Raise InputError for a template that uses more of Jinja than a prompt needs."""
+    """Raise InputError for a template that uses Jinja outside the subset."""
     for refused in _refused(template, loops=0, joins=0):
         raise InputError(
-            f"{where}: uses {refused}, which a prompt does without; it may use variables, if, for over what "
-            f"it is given ({_NESTED_LOOPS} loops deep), + - ~, comparisons, and the filters "
+            f"{where}: uses {refused}, which prompts do not need; use variables, if, for over the "
+            f"variables ({_NESTED_LOOPS} loops deep), + - ~, comparisons, and the filters "
             f"{', '.join(sorted(_FILTERS))}"
         )
 
@@ -74,7 +74,7 @@ def _has_short_arguments(call: nodes.Filter) -> bool:
 
 
 def _refused(node: nodes.Node, loops: int, joins: int) -> Iterator[str]:
-    """What a template may not use, in the words of Jinja."""
+    """Yield what a template uses outside the subset, in Jinja's terms."""
     match node:
         case nodes.For(recursive=True):
             yield "a recursive loop"
@@ -89,7 +89,7 @@ def _refused(node: nodes.Node, loops: int, joins: int) -> Iterator[str]:
             if joins > _NESTED_JOINS:
                 yield "a join of a join"
             if name == "join" and not _has_short_arguments(node):
-                yield f"a join by more than {_LONGEST_SEPARATOR} characters that stand in the template"
+                yield f"a join by anything but a literal of at most {_LONGEST_SEPARATOR} characters"
         case nodes.Test(name=name) if name not in _TESTS:
             yield f"the test {name!r}"
         case _ if not isinstance(node, _LEGAL):

@@ -1,4 +1,4 @@
-"""A question and its frames as the messages that a model is given."""
+"""Rendering of a question and its frames as messages to a model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Closing = Literal["letters", "json"]
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """System and user message; U+FFFC stands where a frame stands."""
+    """System and user message; U+FFFC marks the place of a frame."""
 
     system: str
     text: str
@@ -33,13 +33,13 @@ def render(
     *,
     closing: Closing = "letters",
 ) -> Prompt:
-    """Render frames and captions first, then all that depends on their number or on the question."""
+    """Render frames and captions first, then the text that depends on their number or on the question."""
     text = frame_block(frames, structure, level) + question_block(question, len(frames), template, closing)
     return Prompt(system_message(template), text, template.name)
 
 
 def system_message(template: Template) -> str:
-    """The system message; it is independent of the question, so that requests share it."""
+    """Return the system message; it is independent of the question, so that requests share it."""
     return template.system
 
 
@@ -47,7 +47,7 @@ def system_message(template: Template) -> str:
 def question_block(
     question: AskedQuestion, n_frames: int, template: Template, closing: Closing = "letters"
 ) -> str:
-    """Render the text after the frames; `closing` names the form in which the answer is to end."""
+    """Render the text after the frames; `closing` names the required form of the answer."""
     return template.render(
         {
             "n": n_frames,

@@ -1,4 +1,4 @@
-"""The words of prompts as frozen data."""
+"""Words of prompts, loaded from `words.yaml`."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Words(BaseModel):
-    """Words for sequences, views, times, rules and closing lines (`words.yaml`)."""
+    """Words for sequences, views, times, rules and closing lines."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -23,6 +23,6 @@ class Words(BaseModel):
 
 @cache
 def words() -> Words:
-    """The packaged words, read once."""
+    """Load the packaged words once."""
     text = files("cardiolens.protocol.prompts").joinpath("words.yaml").read_text(encoding="utf-8")
     return Words.model_validate(yaml.safe_load(text))

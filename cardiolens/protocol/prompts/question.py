@@ -1,4 +1,4 @@
-"""Facts that a prompt may know of a question: no answer, no study, no patient."""
+"""Questions as prompts see them: without answer, study or patient."""
 
 import json
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class ReportField:
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """A question as it is put to a model; options in the order displayed, lettered by their place."""
+    """A question as a model sees it; options in the order displayed, lettered by position."""
 
     subtask: str
     sequence: str
@@ -51,7 +51,7 @@ class AskedQuestion:
 
     @property
     def displayed(self) -> tuple[tuple[str, str], ...]:
-        """Letter and text of each option as displayed."""
+        """Letter and text of each option."""
         return tuple((letter, text) for letter, (_, text) in zip(ascii_uppercase, self.options, strict=False))
 
     @property
@@ -60,7 +60,7 @@ class AskedQuestion:
 
     @property
     def rule(self) -> str:
-        """Rule of picking (protocol 7.2)."""
+        """Instruction on how many options to pick (protocol 7.2)."""
         alone = [
             letter for letter, key in zip(ascii_uppercase, self.keys, strict=False) if key in self.exclusive
         ]
@@ -70,13 +70,13 @@ class AskedQuestion:
 
     @property
     def schema(self) -> str:
-        """The JSON object that a report question asks for (protocol 3.1, 7.4)."""
+        """Form of the JSON object that a report question requests (protocol 3.1, 7.4)."""
         lines = ",\n".join(f'  "{field.name}": {_values(field)}' for field in self.fields)
         return f'{{"fields": {{\n{lines}}},\n"findings": text, "impression": text}}'
 
 
 def report_fields(subtask: Subtask, catalogue: Catalogue) -> tuple[ReportField, ...]:
-    """The fields of a report subtask: names of the answering subtasks, values from their option texts."""
+    """Return the fields of a report subtask; values are option texts of the subtasks that define them."""
     answering = (catalogue[name] for name in subtask.report_fields)
     return tuple(
         ReportField(field.field, field.answer_type == "multi", tuple(option.text for option in field.options))

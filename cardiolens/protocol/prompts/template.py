@@ -1,4 +1,4 @@
-"""Prompt templates: Jinja files, a user's own before the packaged ones, checked before anything runs."""
+"""Prompt templates: Jinja files, checked before a run; a user's own override the packaged ones."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ from cardiolens.storage.tables import FRAME
 
 Style = Literal["standard", "reasoning"]
 Display = Literal["frames", "captions", "nothing"]
-"""The part of the frames that a prompt shows; the controls that show less have templates of their own."""
+"""What a prompt shows of the frames; controls that show less have their own templates."""
 
 _SYSTEM = "system"
 _CASE_SYSTEM = "case_system"
@@ -53,14 +53,14 @@ _JINJA = ImmutableSandboxedEnvironment(
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A checked template, known by its id and its content, and the system message that goes with it."""
+    """A checked template, identified by id and content, with its system message."""
 
     name: str  # id@first eight hex digits of the file's SHA-256
     system: str
     compiled: jinja2.Template = field(compare=False, repr=False)
 
     def render(self, variables: Mapping[str, object]) -> str:
-        """Text after the frames."""
+        """Render the text after the frames."""
         with _jinja(self.name):
             return self.compiled.render(variables).strip()
 
@@ -68,18 +68,17 @@ class Template:
 def template_for(
     question: AskedQuestion, style: Style, folder: Path | None = None, *, display: Display = "frames"
 ) -> Template:
-    """The template of a question; the controls that show no frames, or captions alone, have their own.
+    """Load the template of a question, from `folder` if present there, else from the package.
 
-    `<kind>_<style>.jinja` and `system.jinja`, or `question_only_...`, `captions_...`; one in `folder` is
-    taken before the packaged one. InputError if it cannot be used.
+    Files: `<kind>_<style>.jinja` and `system.jinja`, prefixed `question_only_` or `captions_` for controls
+    that show no frames, or captions only. InputError if a file cannot be used.
     """
     return _template(_id(f"{question.kind}_{style}", display), question.kind, display, folder)
 
 
 def check_folder(folder: Path) -> None:
-    """Load every template of a user's folder; InputError for one that is wrong or would never be found."""
+    """Load every template of a user's folder; InputError for one that is invalid or never used."""
     kinds = product(get_args(QuestionKind), get_args(Style), _PREFIX)
-
     legal = {_id(f"{kind}_{style}", display): (kind, display) for kind, style, display in kinds}
     systems = product((_SYSTEM, _CASE_SYSTEM), _PREFIX)
     legal |= {_id(name, display): (_SYSTEM, display) for name, display in systems}
@@ -108,7 +107,7 @@ def _template(template_id: str, kind: str, display: Display, folder: Path | None
 
 
 def _checked(template_id: str, kind: str, folder: Path | None) -> tuple[jinja2.Template, str, str]:
-    """A compiled template, its file's SHA-256, and the text of its trial rendering."""
+    """Return a compiled template, its file's SHA-256, and the text of its trial rendering."""
     own_file = None if folder is None else folder / f"{template_id}.jinja"
     if own_file is not None and own_file.exists():
         return _compiled(_text(own_file), kind, str(own_file))
@@ -127,7 +126,7 @@ def _compiled(text: str, kind: str, where: str) -> tuple[jinja2.Template, str, s
     values = _TRIAL if kind != _SYSTEM else {}
     with _jinja(where):
         parsed = _JINJA.parse(text)
-        # First: Jinja computes what is constant as soon as it looks at a template.
+        # Check first: the analysis below already evaluates constant expressions.
         check_language(parsed, where)
         used = meta.find_undeclared_variables(parsed)
     _check(used, set(values), _NEEDED[kind], where)
@@ -135,13 +134,13 @@ def _compiled(text: str, kind: str, where: str) -> tuple[jinja2.Template, str, s
         compiled = _JINJA.from_string(text)
         rendered = compiled.render(values).strip()
     if FRAME in rendered:
-        raise InputError(f"{where}: holds U+FFFC, which is kept for the places of frames; remove it")
+        raise InputError(f"{where}: holds U+FFFC, which is reserved for frames; remove it")
     return compiled, sha256(text.encode()).hexdigest(), rendered
 
 
 @contextmanager
 def _jinja(where: str) -> Iterator[None]:
-    """Turn exceptions that a template raises, which is code, into InputError."""
+    """Convert exceptions of template code to InputError."""
     try:
         yield
     except InputError:

@@ -1,1 +1,1 @@
-"""Selection of the frames that a request shows. No selector sees labels, masks, reports or patients."""
+"""Frame selection for requests. No selector sees labels, masks, reports or patients."""

@@ -1,6 +1,6 @@
-"""Choice of frames by any selector, from a study's structure, a route and a budget.
+"""Frame selection by any selector, from a study's structure, a route and a budget.
 
-No selector can see a label, a mask, a report or a patient: its arguments hold none.
+Selectors cannot see labels, masks, reports or patients: their arguments do not contain them.
 """
 
 from collections.abc import Sequence
@@ -29,11 +29,10 @@ def choose(
     features: StudyFeatures | None = None,
     question: str | None = None,
 ) -> Selection:
-    """The frames that a selector shows for a subtask, at most `budget` (kind `all`: every frame).
+    """Select at most `budget` frames for a subtask (kind `all`: every frame; `self`: all on offer).
 
-    Kind `self` gives every frame that its reader may ask for. `seed` is a random or stratified selector's;
-    `features`, the study's, are needed where `selector.looks_at_pixels`; the question's words where its kind
-    is relevance. Subtasks with the same sources share one tuple of frames.
+    Random and stratified selectors need `seed`; those that look at pixels, the `features` of the study; kind
+    relevance, the text of the `question`. Subtasks with the same sources share one tuple of frames.
     """
     if budget < 1:
         raise InputError(f"budget {budget} is not a number of frames; give 1 or more, e.g. 16")
@@ -104,7 +103,7 @@ def _by_quota(
 
 
 def _whole_sequences(pool: Volumes, volumes: Volumes) -> Volumes:
-    """A pool and all other volumes of its sequences, in their listed order."""
+    """Return a pool and all other volumes of its sequences, in their listed order."""
     sequences = {volume.sequence for volume in pool}
     by_id = {volume.volume_id: volume for volume in volumes if volume not in pool}
     listed = (view for sequence, views in rules().views.items() if sequence in sequences for view in views)
@@ -125,5 +124,5 @@ def _selection(
 
 
 def _shows_motion(frames: Sequence[Frame]) -> bool:
-    """Return whether some layer of some view is shown at two phases or more."""
+    """Return whether any layer of any view is shown at two phases or more."""
     return len({(frame.volume_id, frame.slice) for frame in frames}) < len(frames)

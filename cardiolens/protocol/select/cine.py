@@ -11,7 +11,7 @@ SmallK = Literal["temporal", "spatial"]
 
 
 def short_axis(volume: VolumeStructure, quota: int) -> list[Frame]:
-    """Spatial coverage at end-diastole first, then key-layer and remaining-layer dynamics."""
+    """Select end-diastole of the slices first, then phases of key layers, then of other layers."""
     chosen = [pick(volume, rank, volume.ed_phase, 1) for rank in even(volume.n_slices, quota)]
     chosen += _key_layer_dynamics(volume, quota - len(chosen))
     remaining = [rank for rank in range(volume.n_slices) if rank not in key_layers(volume)]
@@ -21,7 +21,7 @@ def short_axis(volume: VolumeStructure, quota: int) -> list[Frame]:
 
 
 def long_axis(volume: VolumeStructure, quota: int, small_k: SmallK = "temporal") -> list[Frame]:
-    """Time before space for a few frames; end-diastole of every layer first for more."""
+    """Select phases before layers for small quotas if `small_k` is temporal, else end-diastole first."""
     layers = center_out(volume.n_slices)
     if quota <= volume.n_slices and small_k == "temporal":
         return _temporal(volume, layers, quota)
@@ -34,7 +34,7 @@ def long_axis(volume: VolumeStructure, quota: int, small_k: SmallK = "temporal")
 
 
 def fallback(volume: VolumeStructure, n_wanted: int) -> list[Frame]:
-    """Frames of a view that is not routed: its central layer's cycle first, then outward."""
+    """Select frames of a view outside the route: the cycle of its central layer, then of layers outward."""
     chosen: list[Frame] = []
     for layer in center_out(volume.n_slices):
         phases = even(volume.n_phases, n_wanted - len(chosen))
@@ -43,12 +43,12 @@ def fallback(volume: VolumeStructure, n_wanted: int) -> list[Frame]:
 
 
 def key_layers(volume: VolumeStructure) -> tuple[int, ...]:
-    """Basal, mid and apical ranks, as declared or by the default of 1.2."""
+    """Return the basal, mid and apical ranks, as declared or by the default of 1.2."""
     return volume.key_layers or tuple(even(volume.n_slices, 3))
 
 
 def mid_first(layers: Sequence[int]) -> list[int]:
-    """Key layers in dealing order: mid, basal, apical; basal, apical where there are two."""
+    """Return key layers in dealing order: mid, basal, apical; unchanged if there are at most two."""
     return [layers[1], layers[0], *layers[2:]] if len(layers) > 2 else list(layers)
 
 
@@ -59,7 +59,7 @@ def _key_layer_dynamics(volume: VolumeStructure, n_wanted: int) -> list[Frame]:
     for layer, count in zip(layers, counts, strict=True):
         phases = [_after_ed(volume, place) for place in even(volume.n_phases - 1, count)]
         if count == 1 and volume.es_phase != volume.ed_phase:
-            phases = [volume.es_phase]  # else a larger budget would show less motion than a smaller one
+            phases = [volume.es_phase]  # otherwise a larger budget could show less motion than a smaller one
         chosen += [pick(volume, layer, phase, 2) for phase in phases]
     return chosen
 
@@ -67,7 +67,7 @@ def _key_layer_dynamics(volume: VolumeStructure, n_wanted: int) -> list[Frame]:
 def _remaining_layer_dynamics(
     volume: VolumeStructure, layers: Sequence[int], n_wanted: int, extra: Iterable[int]
 ) -> list[Frame]:
-    """Non-ED phases spread evenly over layers, shifted per layer so that together they cover the cycle."""
+    """Spread non-ED phases evenly over layers, shifted per layer so that together they cover the cycle."""
     if n_wanted <= 0:
         return []
     candidates, extra, chosen = volume.n_phases - 1, set(extra), []
@@ -80,7 +80,7 @@ def _remaining_layer_dynamics(
 
 
 def _temporal(volume: VolumeStructure, layers: Sequence[int], quota: int) -> list[Frame]:
-    """ED, ES, then an even sample of the central layer's other phases; further layers once it is used up."""
+    """Select ED, ES and an even sample of the other phases, layer by layer until the quota is filled."""
     chosen: list[Frame] = []
     for layer in layers:
         if len(chosen) < quota:
@@ -90,7 +90,7 @@ def _temporal(volume: VolumeStructure, layers: Sequence[int], quota: int) -> lis
 
 
 def _systole_first(volume: VolumeStructure, count: int) -> list[int]:
-    """`count` phases besides ED: ES first, then an even sample of the others."""
+    """Return `count` phases besides ED: ES first, then an even sample of the others."""
     later_phases = [_after_ed(volume, place) for place in range(volume.n_phases - 1)]
     if count < 1 or volume.es_phase not in later_phases:
         return [later_phases[place] for place in even(len(later_phases), count)]
@@ -103,5 +103,5 @@ def _after_ed(volume: VolumeStructure, place: int) -> int:
 
 
 def _at_most(volume: VolumeStructure, n_layers: int, n_wanted: int) -> int:
-    """Number of non-ED frames that layers can give, at most `wanted`."""
+    """Return `n_wanted`, limited to the number of non-ED frames of the layers."""
     return max(0, min(n_wanted, n_layers * (volume.n_phases - 1)))

@@ -1,4 +1,4 @@
-"""Choosing frames that differ by a matrix of their distances: k-centre, k-medoids, relevance (section 6)."""
+"""Diverse frames from a distance matrix: k-centre, k-medoids, relevance (protocol 6)."""
 
 from collections.abc import Callable, Mapping
 
@@ -9,12 +9,12 @@ Floats = NDArray[np.float64]
 
 TIE = 1e-9
 _ROUNDS = 20
-_LAMBDA = 0.5  # of maximal marginal relevance: how much nearness to the question counts
-_SAME = 1e-12  # squared distances below it are rounding errors of equal frames
+_LAMBDA = 0.5  # weight of relevance to the question in maximal marginal relevance
+_SAME = 1e-12  # smaller squared distances are rounding errors of equal frames
 
 
 def distances(features: NDArray[np.floating]) -> Floats:
-    """Euclidean distances of all pairs of rows, (frames, frames) in float64."""
+    """Return Euclidean distances of all pairs of rows, (frames, frames) in float64."""
     rows = features.astype(np.float64)
     squares = np.einsum("fd,fd->f", rows, rows)
     squared: Floats = squares[:, None] + squares - 2 * (rows @ rows.T)
@@ -24,18 +24,18 @@ def distances(features: NDArray[np.floating]) -> Floats:
 
 
 def kcenter(distance: Floats, k: int) -> list[int]:
-    """The medoid, then repeatedly the frame farthest from all chosen, in that order; ties to the first."""
+    """Choose the medoid, then repeatedly the frame farthest from all chosen; ties go to the first."""
     chosen = [_first(-distance.sum(axis=1))] if k > 0 else []
     nearest = distance[chosen[0]].copy() if chosen else distance[:0]
     while len(chosen) < min(k, len(distance)):
-        nearest[chosen] = -1  # a duplicate is taken only once nothing else is left, and never a frame twice
+        nearest[chosen] = -1  # never take a frame twice; take duplicates only when no other frame is left
         chosen.append(_first(nearest))
         np.minimum(nearest, distance[chosen[-1]], out=nearest)
     return chosen
 
 
 def kmedoids(distance: Floats, k: int) -> list[int]:
-    """Improve the k-centre frames by best single swaps, until none gains or after 20 rounds; ascending."""
+    """Improve k-centre frames by best single swaps until none gains, at most 20; sorted ascending."""
     swaps = _Swaps(distance, kcenter(distance, k))
     for _ in range(_ROUNDS):
         frame, place, gain = swaps.best()
@@ -49,10 +49,10 @@ ALGORITHMS: Mapping[str, Callable[[Floats, int], list[int]]] = {"kcenter": kcent
 
 
 def relevant(distance: Floats, near: Floats, k: int) -> list[int]:
-    """Maximal marginal relevance: repeatedly the frame nearest the question and least like those chosen.
+    """Choose by maximal marginal relevance: repeatedly a frame near the question and unlike the chosen.
 
-    `distance` is between unit vectors, `near` the cosine of each frame and the question; ties to the first.
-    (Carbonell and Goldstein 1998.)
+    `distance` is between unit vectors, `near` the cosine of each frame and the question; ties go to the
+    first. (Carbonell and Goldstein 1998.)
     """
     alike = 1 - distance**2 / 2
     most_alike = np.zeros(len(near))
@@ -66,27 +66,27 @@ def relevant(distance: Floats, near: Floats, k: int) -> list[int]:
 
 
 def _first(values: Floats) -> int:
-    """The first index whose value is the largest, within the tie tolerance."""
+    """Return the first index of the largest value, within the tie tolerance."""
     return int(np.argmax(values >= values.max() - TIE))
 
 
 class _Swaps:
-    """Gains of swapping a medoid for a frame: how far the summed distance to the nearest medoid falls.
+    """Gains of swapping a medoid for a frame: the fall of the summed distance to the nearest medoid.
 
-    The sums of Schubert and Rousseeuw 2021 (FastPAM1), kept up to date: after a swap, only frames whose two
-    nearest medoids changed are counted anew.
+    The sums of Schubert and Rousseeuw 2021 (FastPAM1), updated incrementally: a swap recomputes only the
+    frames whose two nearest medoids changed.
     """
 
     def __init__(self, distance: Floats, medoids: list[int]) -> None:
         self.medoids = np.array(medoids, np.int64)
         self._distance = distance
-        self._gain = np.zeros(len(distance))  # by a new medoid: frames that come closer to it
-        self._loss = np.zeros((len(medoids), len(distance)))  # by losing a medoid for it: frames left over
+        self._gain = np.zeros(len(distance))  # per new medoid: from frames closer to it
+        self._loss = np.zeros((len(medoids), len(distance)))  # (removed, new medoid): from frames left over
         self._nearest = self._two_nearest()
         self._count(np.arange(len(distance)), 1)
 
     def best(self) -> tuple[int, int, float]:
-        """The frame to take, the place of the medoid to leave, and the gain; ties to the first of both."""
+        """Return the best new frame, the position of the medoid to replace, and the gain; ties: first."""
         places = np.argsort(self.medoids)
         gains = (self._gain - self._loss[places]).T
         gains[self.medoids] = -np.inf
@@ -94,7 +94,7 @@ class _Swaps:
         return frame, int(places[place]), float(gains[frame, place])
 
     def swap(self, frame: int, place: int) -> None:
-        """Replace the medoid at a place."""
+        """Replace the medoid at a position."""
         self.medoids[place] = frame
         after = self._two_nearest()
         changed = np.flatnonzero((after != self._nearest).any(axis=0))
@@ -103,7 +103,7 @@ class _Swaps:
         self._count(changed, 1)
 
     def _two_nearest(self) -> Floats:
-        """Place of the nearest medoid, distance to it and to the second nearest, (3, frames)."""
+        """Return position of and distance to the nearest medoid, and distance to the second, (3, frames)."""
         to_medoids = self._distance[self.medoids]
         cluster = to_medoids.argmin(axis=0)
         if len(to_medoids) == 1:

@@ -1,8 +1,8 @@
-"""A pretrained image encoder from a local folder: vectors of frames and, if of CLIP type, of questions.
+"""Pretrained image encoder from a local folder: vectors of frames and, for CLIP types, of questions.
 
-The folder is one that `save_pretrained` wrote: config, weights, image processor and, to compare frames with
-questions, text tower and tokenizer. Vectors have unit length, so that a product of two is their cosine. They
-are computed on CPU in float32: on another machine their last digits may differ, and so may a tie.
+`save_pretrained` writes such a folder: config, weights, image processor and, for questions, text tower and
+tokenizer. Vectors have unit length, so a dot product is a cosine. They are computed on CPU in float32: last
+digits, and so ties, may differ on other machines.
 """
 
 from collections.abc import Iterator
@@ -17,18 +17,18 @@ from numpy.typing import NDArray
 
 from cardiolens.base.errors import InputError
 
-_AT_ONCE = 32  # frames that are encoded together
+_AT_ONCE = 32  # frames per batch
 _REMEDY = "give the folder of a saved image encoder, e.g. of CLIP or ResNet type"
 
 
 @lru_cache(maxsize=4)
 def open_encoder(folder: Path) -> "Encoder":
-    """The encoder of a folder, loaded once per process."""
+    """Load the encoder of a folder once per process."""
     return Encoder(folder)
 
 
 class Encoder:
-    """An image encoder and, where its folder has them, a text tower and its tokenizer."""
+    """An image encoder and, if the folder has them, a text tower and tokenizer."""
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -48,7 +48,7 @@ class Encoder:
         self._folder = folder
 
     def frames(self, frames_FHW: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """One unit vector per frame: (frames, features)."""
+        """Return unit vectors of frames: (frames, features)."""
         encode = getattr(self._model, "get_image_features", self._model)
         vectors = []
         for start in range(0, len(frames_FHW), _AT_ONCE):
@@ -58,7 +58,7 @@ class Encoder:
         return np.concatenate(vectors)
 
     def text(self, words: str) -> NDArray[np.float32]:
-        """The unit vector of a text, cut to what the text tower reads; InputError if there is none."""
+        """Return the unit vector of a text, truncated to the model's limit; InputError unless CLIP type."""
         if not hasattr(self._model, "get_text_features"):
             raise InputError(
                 f"encoder {self._folder}: reads no text, and kind relevance compares frames with "
@@ -72,7 +72,7 @@ class Encoder:
 
     @contextmanager
     def _used_as(self, role: str) -> Iterator[None]:
-        """Raise InputError where a model is of another kind, or does not fit its processor."""
+        """Convert errors of an unsuitable model or processor to InputError."""
         try:
             yield
         except InputError:
@@ -86,7 +86,7 @@ class Encoder:
     def _tokenizer(self) -> Any:
         from transformers import AutoTokenizer
 
-        if not any(self._folder.glob("tokenizer*.json")):  # transformers would make an empty one
+        if not any(self._folder.glob("tokenizer*.json")):  # transformers would create an empty one
             raise InputError(f"encoder {self._folder}: has no tokenizer; save it in the same folder")
         return AutoTokenizer.from_pretrained(self._folder, local_files_only=True)
 
@@ -104,5 +104,5 @@ class Encoder:
 
 
 def _first(error: Exception) -> str:
-    """The first line of a library's error message, which may have many."""
+    """Return the first line of an error message; libraries write long ones."""
     return str(error).strip().partition("\n")[0]

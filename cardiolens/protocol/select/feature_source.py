@@ -1,4 +1,4 @@
-"""Sights: the features by which a data-driven selector sees frames, from their pixels or an encoder."""
+"""Sights: sources of features for data-driven selectors, the frames' pixels or an encoder."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,20 +17,20 @@ from cardiolens.storage.model_files import check_files
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """One way to see frames; `key` names its features in the store and changes with what it computes."""
+    """One source of features; `key` identifies its features in the store and changes with their content."""
 
     key: str
     encoder: Path | None = None
 
     def of_volume(self, frames_FHW: NDArray[np.uint8], n_phases: int, cyclic: bool) -> NDArray[np.float32]:
-        """One vector per frame, in canonical order; frames are windowed grey values as displayed."""
+        """Return one vector per frame, in canonical order; frames are windowed grey values as displayed."""
         if self.encoder is None:
             return features.volume_features(frames_FHW, n_phases, cyclic)
         return open_encoder(self.encoder).frames(frames_FHW)
 
     def of_question(self, question: str) -> NDArray[np.float32]:
-        """The vector of a question among those of frames; only an encoder of CLIP type has one."""
-        assert self.encoder is not None, "kind relevance has an encoder, or it is refused"
+        """Return the vector of a question in the space of the frames; only CLIP-type encoders have one."""
+        assert self.encoder is not None, "kind relevance requires an encoder"
         return _of_question(self.encoder, question)
 
 
@@ -38,17 +38,17 @@ PIXELS = Sight(f"v{features.VERSION}")
 
 
 def sight_of(selector: SelectorSpec) -> Sight:
-    """The sight of a selector; InputError where its encoder's folder holds no model."""
+    """Return the sight of a selector; InputError if the encoder folder has no model."""
     return PIXELS if selector.encoder is None else _encoder_sight(selector.encoder)
 
 
 def sights_of(spec: SweepSpec) -> tuple[Sight, ...]:
-    """The distinct sights of a sweep's selectors; none where no selector looks at frames."""
+    """Return the distinct sights of the selectors that look at frames."""
     return tuple({sight_of(selector): None for selector in spec.selector if selector.looks_at_pixels})
 
 
 def check_encoders(spec: SweepSpec) -> None:
-    """Raise InputError unless every encoder of a sweep loads and reads what its selector needs."""
+    """Raise InputError unless every encoder of a sweep loads and accepts the inputs its selector needs."""
     for selector in spec.selector:
         if selector.encoder is not None:
             sight = sight_of(selector)

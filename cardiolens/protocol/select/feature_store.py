@@ -1,7 +1,7 @@
-"""Features beside the shards: computed once per frame, read study by study.
+"""Feature store: features computed once per frame and read study by study.
 
-`store/features/<sight>/<part>` has the row groups of `store/frames/<part>`: a changed study gets a new
-frames part, and so new features.
+`store/features/<sight>/<part>` has the row groups of `store/frames/<part>`; a changed study gets a new frames
+part, so its features are recomputed.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ _COLUMNS = ("idx", "height", "width", "pixels", "digest")
 
 
 class StudyFeatures:
-    """Features of a study for data-driven selectors: distances between its frames, and to a question."""
+    """Features of a study for data-driven selectors: distances between frames, cosines to a question."""
 
     def __init__(self, vectors: dict[str, NDArray[np.float32]], sight: Sight = PIXELS) -> None:
         self._volumes = sorted(vectors, key=_canonical)
@@ -39,15 +39,15 @@ class StudyFeatures:
         rows = np.concatenate([vectors[volume_id] for volume_id in self._volumes])
         self._distances = distances(rows)
         self._sight = sight
-        self._vectors = None if sight.encoder is None else rows  # which a question is compared with
+        self._vectors = None if sight.encoder is None else rows  # for comparison with questions
         self._picked = lru_cache(maxsize=256)(self._pick)
 
     def picked(
         self, algorithm: str, pool: Volumes, budget: int, question: str | None = None
     ) -> tuple[Frame, ...]:
-        """The frames that an algorithm picks from a pool, whatever the order in which its volumes come.
+        """Pick frames from a pool by an algorithm, independent of the order of its volumes.
 
-        With a question, those that are near it and unlike each other (kind relevance).
+        With a question (kind relevance), pick frames near the question and unlike each other.
         """
         in_order = sorted(pool, key=lambda volume: _canonical(volume.volume_id))
         return self._picked(algorithm, tuple(in_order), budget, question)
@@ -66,8 +66,8 @@ class StudyFeatures:
         return tuple(pick_idx(volume, idx) for volume, idx in (owners[place] for place in places))
 
     def _near(self, rows: NDArray[np.int64], question: str) -> Floats:
-        """Cosines of frames and a question."""
-        assert self._vectors is not None, "kind relevance has an encoder, or it is refused"
+        """Return the cosine of each frame and the question."""
+        assert self._vectors is not None, "kind relevance requires an encoder"
         near: Floats = self._vectors[rows].astype(np.float64) @ self._sight.of_question(question)
         return near
 
@@ -77,11 +77,11 @@ def _canonical(volume_id: str) -> int:
 
 
 Features = Mapping[Path | None, StudyFeatures]
-"""Of one study, by the encoder that sees; None: the frames' own pixels."""
+"""Features of one study by encoder folder; None: from the frames' pixels."""
 
 
 def missing_parts(store: Path, volumes: pa.Table, sight: Sight = PIXELS) -> list[str]:
-    """Parts of these `volumes` rows whose features are not computed yet."""
+    """Return the parts of `volumes` rows without computed features."""
     parts = sorted(set(volumes["part"].to_pylist()))
     return [part for part in parts if not (_folder(store, sight) / part).is_file()]
 
@@ -100,13 +100,13 @@ def write_features(store: Path, part: str, sight: Sight = PIXELS) -> None:
     ):
         row_of = {row["row_group"]: row for row in rows.to_pylist()}
         for group in range(frames.num_row_groups):
-            row = row_of.get(group)  # a study that was not kept has frames and no volumes
+            row = row_of.get(group)  # a study that was dropped has frames but no volumes
             features = FEATURES.empty_table() if row is None else _computed(frames, group, row, sight)
             writer.write_table(features, row_group_size=max(1, features.num_rows))
 
 
 def read_features(store: Path, volumes: pa.Table, sight: Sight = PIXELS) -> StudyFeatures:
-    """The features of one study; `volumes` are its rows as read_volumes gives them."""
+    """Read the features of one study; `volumes` are its rows from read_volumes."""
     vectors = {}
     for place in volumes.select(["part", "row_group", "volume_id"]).to_pylist():
         path = _folder(store, sight) / place["part"]
@@ -116,7 +116,7 @@ def read_features(store: Path, volumes: pa.Table, sight: Sight = PIXELS) -> Stud
         except tables.UNREADABLE as error:
             reason = str(error).splitlines()[0]
             raise InputError(
-                f"{path}: features of the frames are not there or not whole ({reason}); prepare again"
+                f"{path}: features of the frames are missing or not whole ({reason}); prepare again"
             ) from None
         features = np.frombuffer(b"".join(rows["features"].to_pylist()), np.float32).reshape(
             rows.num_rows, -1

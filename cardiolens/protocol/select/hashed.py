@@ -1,4 +1,4 @@
-"""The random selector: frames ranked by a hash that any language can repeat (protocol 6)."""
+"""The random selector: frames ranked by a hash that any language can reproduce (protocol 6)."""
 
 from functools import lru_cache
 from hashlib import sha256
@@ -10,13 +10,13 @@ _Digests = tuple[tuple[bytes, int], ...]
 
 
 def first_by_hash(seed: int, study_id: str, pool: Volumes, budget: int) -> list[Frame]:
-    """The `budget` first frames of a pool in hash order, so that draws are nested in the budget."""
+    """Return the first `budget` frames of a pool in hash order; smaller budgets are subsets of larger."""
     return [pick_idx(pool[place], idx) for place, idx in _ranked(seed, study_id, pool)[:budget]]
 
 
 @lru_cache(maxsize=64)
 def _ranked(seed: int, study_id: str, pool: Volumes) -> tuple[tuple[int, int], ...]:
-    """Every frame of a pool as (place of its volume, canonical index), in hash order."""
+    """Return every frame of a pool as (position of its volume, canonical index), in hash order."""
     ranked = sorted(
         (digest, place, idx)
         for place, volume in enumerate(pool)
@@ -27,7 +27,7 @@ def _ranked(seed: int, study_id: str, pool: Volumes) -> tuple[tuple[int, int], .
 
 @lru_cache(maxsize=64)
 def _digests(seed: int, study_id: str, volume_id: str, n_frames: int) -> _Digests:
-    """SHA-256 of `seed|study_id|volume|idx` of every frame of a volume, with its canonical index."""
+    """Return SHA-256 of `seed|study_id|volume|idx` for every frame of a volume, with its index."""
     prefix = sha256(f"{seed}|{study_id}|{volume_id}|".encode())
     digests = []
     for idx in range(n_frames):

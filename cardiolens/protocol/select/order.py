@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from cardiolens.protocol.select.route import Volumes
 from cardiolens.protocol.select.selection import Frame
 
-LADDER = (8, 16, 32, 64)  # the budgets of 5.1, on which a nested order is built
+LADDER = (8, 16, 32, 64)  # budgets of 5.1; a nested order puts their frames first
 
 
 def presented(frames: Iterable[Frame], volumes: Volumes) -> tuple[Frame, ...]:
@@ -25,10 +25,10 @@ def presented(frames: Iterable[Frame], volumes: Volumes) -> tuple[Frame, ...]:
 def nested(
     frames: Sequence[Frame], budget: int, smaller: Callable[[int], Sequence[Frame]]
 ) -> tuple[Frame, ...]:
-    """The same frames, in front those of the largest smaller budget of the ladder that are all among them.
+    """Reorder frames: first those of the largest smaller LADDER budget, if all are among them.
 
-    `smaller` gives the nested frames of a smaller budget. The ladder is fixed, so that the order does not
-    change with the budgets that a sweep compares.
+    `smaller` returns the nested frames of a smaller budget. The ladder is fixed so that the order does not
+    depend on the budgets of a sweep.
     """
     here = {(frame.volume_id, frame.idx): frame for frame in frames}
     for step in reversed([step for step in LADDER if step < budget]):

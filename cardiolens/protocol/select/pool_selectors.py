@@ -1,4 +1,4 @@
-"""Selectors that choose from one pool of frames: random, uniform, all, and those that look at the frames."""
+"""Selectors on one pool of frames: random, uniform, all, and those that look at the frames."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -11,26 +11,26 @@ from cardiolens.protocol.select.route import Volumes
 from cardiolens.protocol.select.selection import Frame, pick_all
 from cardiolens.protocol.select.spread import even
 
-_LENT = 4  # step of a frame that is not of the pool, as in the clinical cascades
+_LENT = 4  # step of frames outside the pool, as in the clinical cascades
 
 
 @dataclass(frozen=True, slots=True)
 class PoolContext:
-    """Facts that a choice from a pool may depend on besides the pool and the budget."""
+    """What a choice may depend on besides pool and budget."""
 
-    selector: str  # its name, for messages
+    selector: str  # name, for messages
     kind: str
     pool: Literal["routed", "sequence"]
     study_id: str
     seed: int | None = None
     features: StudyFeatures | None = None
-    question: str | None = None  # where the choice depends on it
+    question: str | None = None  # text, for kind relevance
 
 
 def chosen(pool: Volumes, lent: Volumes, budget: int, context: PoolContext) -> list[Frame]:
-    """Frames of the pool; once it is used up, of the volumes lent to it, one after another (protocol 16.9).
+    """Choose frames of the pool; once it is used up, of the lent volumes in order (protocol 16.9).
 
-    These are the volumes that the clinical selector falls back to; each is used up before the next.
+    Lent volumes are those that the clinical selector falls back to; each is used up before the next.
     """
     choice = CHOICES[context.kind]
     frames = choice(pool, budget, context)
@@ -41,7 +41,7 @@ def chosen(pool: Volumes, lent: Volumes, budget: int, context: PoolContext) -> l
 
 
 def stratified(pool: Volumes, lent: Volumes, quotas: Mapping[str, int], context: PoolContext) -> list[Frame]:
-    """Random frames, as many of each volume as its quota allows, in the same ranking as `random`."""
+    """Choose random frames by volume quota, in the same ranking as `random`."""
     own_frames, lent_frames = (
         [
             frame

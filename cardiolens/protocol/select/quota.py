@@ -1,10 +1,10 @@
-"""Quotas: a budget split over views, and the use of quotas that a view cannot fill (protocol 5.3)."""
+"""Quotas: split a budget over views and reassign what a view cannot fill (protocol 5.3)."""
 
 from collections.abc import Sequence
 
 
 def split(budget: int, weights: Sequence[int]) -> list[int]:
-    """Quotas by weight: first one frame each, the rest by largest remainder, ties in listed order."""
+    """Split a budget: one frame each, the rest by weight with largest remainder; ties in listed order."""
     if budget < len(weights):
         return [int(place < budget) for place in range(len(weights))]
     rest, total = budget - len(weights), sum(weights)
@@ -16,7 +16,7 @@ def split(budget: int, weights: Sequence[int]) -> list[int]:
 
 
 def settle(quotas: Sequence[int], capacities: Sequence[int]) -> list[int]:
-    """Quotas that every view can fill: the unfilled rest of one is offered to the others in listed order."""
+    """Limit quotas to capacities; the total deficit goes to views with room, in listed order."""
     filled = [min(quota, capacity) for quota, capacity in zip(quotas, capacities, strict=True)]
     deficit = sum(quotas) - sum(filled)
     for place, capacity in enumerate(capacities):

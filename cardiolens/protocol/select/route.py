@@ -1,4 +1,4 @@
-"""Routes from a subtask to the volumes of a study on which it is read (protocol 5.6)."""
+"""Routes from a subtask to the volumes of a study that serve to answer it (protocol 5.6)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Volumes = tuple[VolumeStructure, ...]
 
 
 class Routable(Protocol):
-    """The attributes of a subtask that routing reads."""
+    """Attributes of a subtask that routing needs."""
 
     @property
     def id(self) -> str: ...
@@ -33,18 +33,18 @@ class Route:
     subtask: str
     sequence: str
     views: tuple[tuple[str, int], ...]
-    temporal: bool = False  # motion, function or valves: needs two phases of one layer
-    readable_on: tuple[str, ...] = ()  # substitutes are limited to these views, if any are named
+    temporal: bool = False  # about motion, function or valves: needs two phases of one layer
+    readable_on: tuple[str, ...] = ()  # legal substitutes; empty: any
 
     @classmethod
     def of(cls, subtask: Routable) -> "Route":
-        """The route of a subtask of the catalogue."""
+        """Build the route of a subtask."""
         return cls(subtask.id, subtask.sequence, subtask.route, subtask.temporal, subtask.unreadable_without)
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The volumes that one routed name stands for in a study."""
+    """The volumes of a study for one name of a route."""
 
     name: str
     weight: int
@@ -71,7 +71,7 @@ class Routed:
 
 @lru_cache(maxsize=256)
 def resolve(volumes: Volumes, route: Route) -> Routed:
-    """Resolve a route in a study: its sources, substitutes if all are absent, or the reason to skip."""
+    """Resolve a route in a study: its sources, else substitutes, else the reason to skip."""
     by_id = {volume.volume_id: volume for volume in volumes}
     sources = [source for name, weight in route.views if (source := _source(name, weight, by_id)).volumes]
     if sources:
@@ -101,7 +101,7 @@ def _substitutes(route: Route, by_id: Mapping[str, VolumeStructure]) -> list[Sou
 
 
 def _pool_lge(sources: list[Source]) -> tuple[Source, ...]:
-    """Short and long axes of LGE are split by 5.7, not by weight: one source."""
+    """Merge short- and long-axis LGE into one source: 5.7 splits them, not their weights."""
     if {source.name for source in sources} != {"lge_sax", "lge_lax"}:
         return tuple(sources)
     weight = sum(source.weight for source in sources)

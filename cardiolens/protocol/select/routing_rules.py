@@ -1,4 +1,4 @@
-"""The tables of routing as frozen data."""
+"""Routing tables, loaded from `rules.yaml`."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -11,7 +11,7 @@ Views = tuple[str, ...]
 
 
 class Rules(BaseModel):
-    """The views of each sequence, and the views that may stand in for others (`rules.yaml`)."""
+    """The views of each sequence, and their substitutes and fallbacks."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -23,12 +23,12 @@ class Rules(BaseModel):
     levels: Views
 
     def members(self, name: str) -> Views:
-        """The views that a routed name stands for."""
+        """Return the views of a routed name."""
         return self.pools.get(name, (name,))
 
 
 @cache
 def rules() -> Rules:
-    """The packaged rules, read once."""
+    """Load the packaged rules once."""
     text = files("cardiolens.protocol.select").joinpath("rules.yaml").read_text(encoding="utf-8")
     return Rules.model_validate(yaml.safe_load(text))

@@ -1,4 +1,4 @@
-"""Selections, as selectors return them: frames in the order shown, with flags on how they were found."""
+"""Selections: the frames that selectors return, in the order shown, with flags."""
 
 import hashlib
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ _SUBSTITUTED = "substituted:"
 
 
 class Frame(NamedTuple):
-    """One frame of a study in canonical ranks, and the step of the rule that chose it (from 1)."""
+    """One frame of a study in canonical ranks, and the step of the rule that chose it, from 1."""
 
     volume_id: str
     idx: int
@@ -23,7 +23,7 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Frames in the order shown; `skipped` says why there are none."""
+    """Frames in the order shown; `skipped` is the reason why there are none."""
 
     frames: tuple[Frame, ...]
     # short, degraded, substituted:<view shown instead>, no_temporal_evidence, ...
@@ -32,30 +32,30 @@ class Selection:
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of the UTF-8 lines `volume|idx` joined by a newline, in order (protocol 5.11)."""
+        """SHA-256 of UTF-8 lines `volume|idx` joined by a newline, in order (protocol 5.11)."""
         lines = "\n".join(f"{frame.volume_id}|{frame.idx}" for frame in self.frames)
         return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def pick(volume: VolumeStructure, slice_rank: int, phase: int, step: int = 1) -> Frame:
-    """The frame of a volume at a slice and phase."""
+    """Return the frame at a slice and phase of a volume."""
     return Frame(volume.volume_id, slice_rank * volume.n_phases + phase, slice_rank, phase, step)
 
 
 def pick_idx(volume: VolumeStructure, idx: int) -> Frame:
-    """The frame of a volume at a canonical index."""
+    """Return the frame at a canonical index of a volume."""
     return Frame(volume.volume_id, idx, *divmod(idx, volume.n_phases))
 
 
 def pick_all(volume: VolumeStructure, indices: Iterable[int]) -> list[Frame]:
-    """Frames of a volume by canonical index."""
+    """Return frames at canonical indices of a volume."""
     return [pick_idx(volume, idx) for idx in indices]
 
 
 def record(
     selection: Selection, *, study_id: str, subtask: str, selector: str, budget: int, seed: int | None
 ) -> dict[str, object]:
-    """A selection as a `selection-1` record (protocol 5.11); a skipped one also says why."""
+    """Return a `selection-1` record (protocol 5.11), with the reason if skipped."""
     flags = selection.flags
     fields = {
         "schema": SCHEMA,

@@ -1,4 +1,4 @@
-"""Selections as a picture: a slice x phase grid with the chosen frames marked, and the frames below."""
+"""Pictures of selections: a slice x phase grid with chosen frames marked, and the frames below."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,21 +15,21 @@ _MARGIN = 12
 _CELL = 8
 _THUMB = 60
 _LINE = 16
-_GREYS = 24  # of a palette, for small files
+_GREYS = 24  # grey levels of the palette; few, for small files
 _PAPER, _INK, _GRID, _ED = "#ffffff", "#202020", "#d8d8d8", "#9a9a9a"
 _STEPS = ("#1b6ca8", "#d1495b", "#edae49", "#66a182")  # by the step of the rule that chose the frame
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One selection and its title."""
+    """One titled selection."""
 
     title: str
     selection: Selection
 
 
 def picture(structure: StudyStructure, panels: Sequence[Panel], pixels: Pixels) -> Image.Image:
-    """All panels below each other: the volumes that any of them shows as grids, then the frames chosen."""
+    """Draw panels below each other: grids of the volumes that any panel shows, then the chosen frames."""
     volume_ids = {frame.volume_id for panel in panels for frame in panel.selection.frames}
     listed = (view for views in rules().views.values() for view in views)
     volumes = [structure.volumes[view] for view in listed if view in volume_ids]
@@ -60,7 +60,7 @@ def _summary(selection: Selection) -> str:
 
 
 def _rows_of_grids(volumes: Sequence[VolumeStructure]) -> list[list[VolumeStructure]]:
-    """Volumes side by side as far as the width allows."""
+    """Group volumes into rows that fit the width."""
     rows: list[list[VolumeStructure]] = [[]]
     for volume in volumes:
         if rows[-1] and sum(map(_grid_width, [*rows[-1], volume])) > _WIDTH - 2 * _MARGIN:
@@ -103,7 +103,7 @@ def _draw_grids(
 def _draw_grid(
     draw: ImageDraw.ImageDraw, corner: tuple[int, int], volume: VolumeStructure, frames: Iterable[Frame]
 ) -> None:
-    """Slices down, base first; phases across, ED marked by a darker frame."""
+    """Draw slices down, base first; phases across, ED outlined darker."""
     steps = {frame.idx: frame.step for frame in frames if frame.volume_id == volume.volume_id}
     for idx in range(volume.n_frames):
         rank, phase = divmod(idx, volume.n_phases)

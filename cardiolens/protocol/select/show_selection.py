@@ -1,4 +1,4 @@
-"""Selections from one study for people to look at: records or pictures."""
+"""Selections of one study, shown as records or pictures."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class ShownSelection:
 
 
 def find_study(name: str, spec: SweepSpec) -> Study:
-    """A study by its folder, or by its folder's name in the dataset's `studies`."""
+    """Read a study by its folder path, or by folder name in the dataset's `studies`."""
     folders = [Path(name), spec.dataset.studies / name]
     for folder in folders:
         if name and (folder / MANIFEST_NAME).is_file():
@@ -58,7 +58,7 @@ def find_study(name: str, spec: SweepSpec) -> Study:
 
 
 def records(study: Study, spec: SweepSpec) -> Iterator[dict[str, object]]:
-    """One record per subtask, selector and budget; pixels are read only if a selector looks at them."""
+    """Return one record per subtask, selector and budget; read pixels only if a selector needs them."""
     if sights_of(spec):
         study_view = look_at(study, spec.dataset.display)
         return (panel.record() for panel in _shown(study_view.structure, spec, _features(study_view, spec)))
@@ -67,7 +67,7 @@ def records(study: Study, spec: SweepSpec) -> Iterator[dict[str, object]]:
 
 
 def draw(study: Study, spec: SweepSpec, folder: Path) -> list[Path]:
-    """One picture per subtask, `<study>-<subtask>.png`."""
+    """Write one picture per subtask, `<study>-<subtask>.png`."""
     study_view = look_at(study, spec.dataset.display)
     panels: dict[str, list[Panel]] = {}
     for panel in _shown(study_view.structure, spec, _features(study_view, spec)):

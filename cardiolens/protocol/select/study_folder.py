@@ -1,4 +1,4 @@
-"""A study folder as selectors see it, with as few pixels read as possible."""
+"""Study folders as selectors see them, read with as few pixels as possible."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -17,18 +17,18 @@ from cardiolens.study.layout import Layout
 from cardiolens.study.manifest import Study, VolumeManifest
 from cardiolens.study.structure import StudyStructure, VolumeStructure, structures
 
-Pixels = Mapping[str, NDArray[np.uint8]]  # frames, rows, columns by volume_id
+Pixels = Mapping[str, NDArray[np.uint8]]  # (frames, rows, columns) by volume_id
 
 
 @dataclass(frozen=True, slots=True)
 class LookedAt:
-    """A study with the pixels of its frames as displayed."""
+    """A study's structure and the pixels of its frames as displayed."""
 
     structure: StudyStructure
     pixels: Pixels
 
     def features(self, sight: Sight) -> StudyFeatures:
-        """Features of the study for data-driven selectors."""
+        """Compute the study's features for data-driven selectors."""
         volumes = self.structure.volumes
         features_of = {
             name: sight.of_volume(frames, volumes[name].n_phases, cyclic=volumes[name].sequence == "cine")
@@ -38,7 +38,7 @@ class LookedAt:
 
 
 def look_at(study: Study, windows: Windows) -> LookedAt:
-    """Read a whole study."""
+    """Read a study with all pixels."""
     rows, pixels = [], {}
     for volume in displayed_volumes(study, windows):
         rows.append(volume.row)
@@ -47,9 +47,9 @@ def look_at(study: Study, windows: Windows) -> LookedAt:
 
 
 def declared_structure(study: Study, windows: Windows) -> StudyStructure:
-    """The structure that a manifest declares; a volume's file is read only for what it leaves open.
+    """Return the structure that a manifest declares; read a volume's file only for undeclared values.
 
-    Without the file, a perfusion series of undeclared times counts as one without a bolus (5.8).
+    Without the file, a perfusion series of undeclared times counts as a series without a bolus (5.8).
     """
     return StudyStructure(study.study_id, dict(_volumes(study, windows)))
 

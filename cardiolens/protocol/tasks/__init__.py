@@ -1,1 +1,1 @@
-"""Tasks: the catalogue of subtasks, and questions made from the truth."""
+"""Tasks: the catalogue of subtasks, question files, and the truth behind phantom questions."""

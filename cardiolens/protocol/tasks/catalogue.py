@@ -1,4 +1,4 @@
-"""The catalogue of subtasks: data files loaded into frozen, checked values."""
+"""The catalogue of subtasks, loaded from data files and checked."""
 
 import hashlib
 import re
@@ -18,7 +18,7 @@ from cardiolens.protocol.tasks.wordings import wording_problems
 from cardiolens.study.sequences import CASE_IMAGES, sequences
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_POOLS = frozenset({"lge", "lge_lax", "t2"})  # routed names of several views, as in rules.yaml
+_POOLS = frozenset({"lge", "lge_lax", "t2"})  # route names that stand for several views, as in rules.yaml
 _NO_SUBTASKS = ("protocol.yaml", "lexicon.yaml")
 
 AnswerType = Literal["single", "ordinal", "multi", "report"]
@@ -27,7 +27,7 @@ _STRICT = ConfigDict(extra="forbid")
 
 @dataclass(frozen=True)
 class Option:
-    """One answer to pick; `values` are the findings of the truth that make it right."""
+    """One answer option; correct if the truth has one of `values`."""
 
     key: str
     text: str
@@ -39,11 +39,11 @@ class Option:
 
 @dataclass(frozen=True)
 class Subtask:
-    """One kind of question: its words and options, the views shown, and the condition for asking.
+    """One kind of question: wording, options, views shown, and the condition for asking.
 
     `route` holds (view code, weight) in priority order; `lge_lax` stands for all long-axis LGE views, `lge`
-    and `t2` for every view of the sequence. A conditional subtask is asked where the truth of its parent is
-    one of `parent_answers`. `unreadable_without` lists views of which at least one must be present.
+    and `t2` for every view of the sequence. A conditional subtask is asked if the true answer of its parent
+    is one of `parent_answers`. At least one view of `unreadable_without` must be present.
     """
 
     id: str
@@ -59,16 +59,16 @@ class Subtask:
     parent: str | None = None
     parent_answers: tuple[str, ...] = ()
     unreadable_without: tuple[str, ...] = ()
-    temporal: bool = False  # motion must be seen to answer it
+    temporal: bool = False  # answering requires motion
     checklist: tuple[str, ...] = ()
-    report_fields: tuple[str, ...] = ()  # of a report: the subtasks whose answers fill its fields
-    wordings: tuple[str, ...] = ()  # other words for the same question (protocol 16.10)
+    report_fields: tuple[str, ...] = ()  # of a report: subtasks that define its fields
+    wordings: tuple[str, ...] = ()  # alternatives to `question` (protocol 16.10)
 
     __pydantic_config__ = _STRICT
 
     @property
     def finding(self) -> str:
-        """Name of the finding that answers it, e.g. `lge.levels`."""
+        """Name of the finding that answers the question, e.g. `lge.levels`."""
         return f"{self.sequence}.{self.field}"
 
     @property
@@ -77,7 +77,7 @@ class Subtask:
         return tuple(option.key for option in self.options)
 
     def text(self, key: str) -> str:
-        """The text of one option."""
+        """Return the text of an option."""
         return next(option.text for option in self.options if option.key == key)
 
 
@@ -99,20 +99,20 @@ class Catalogue:
             ) from None
 
     def texts(self, sequence: str) -> dict[str, frozenset[str]]:
-        """The option texts of every field that the reports of a sequence fill."""
+        """Return the option texts of every field in the reports of a sequence."""
         return _fields(self.subtasks, sequence)
 
     def children(self, subtask: str) -> tuple[Subtask, ...]:
-        """The conditional subtasks that a positive answer to this one opens."""
+        """Return the conditional subtasks whose parent is this subtask."""
         return tuple(child for child in self.subtasks.values() if child.parent == subtask)
 
 
 def load_catalogue(protocol: str) -> Catalogue:
-    """The catalogue of a protocol: a shipped one by name, or a user's own set of data files by its folder.
+    """Load the catalogue of a protocol: a shipped one by name, or a user's own by its folder.
 
-    A folder holds YAML files: `protocol.yaml` with the name and shared option sets, `lexicon.yaml` with the
-    words of reports where it has reports, the others with lists of `subtasks`. InputError names the file, the
-    subtask and the field that is wrong.
+    A folder holds YAML files: `protocol.yaml` with the name and shared option sets, `lexicon.yaml` if there
+    are report subtasks, and others with lists of `subtasks`. InputError names the file, the subtask and the
+    field that is wrong.
     """
     folder = protocol_folder(protocol)
     head = folder / "protocol.yaml"
@@ -141,7 +141,7 @@ def load_catalogue(protocol: str) -> Catalogue:
 
 
 def _head(path: Path, *, has_own: bool) -> tuple[str, Mapping[str, Any]]:
-    """Name and shared option sets of a protocol; only a shipped one may bear a shipped name."""
+    """Read the name and shared option sets of a protocol; a user's own must not take a shipped name."""
     head = read_yaml(path)
     name = head.get("protocol")
     if not isinstance(name, str) or not name or (has_own and name in shipped()):
@@ -162,7 +162,7 @@ def _head(path: Path, *, has_own: bool) -> tuple[str, Mapping[str, Any]]:
 
 
 def _fields(subtasks: Mapping[str, Subtask], sequence: str) -> dict[str, frozenset[str]]:
-    """The option texts of every field that the reports of a sequence fill."""
+    """Return the option texts of every field in the reports of a sequence."""
     return {
         subtasks[name].field: frozenset(option.text for option in subtasks[name].options)
         for form in subtasks.values()
@@ -202,7 +202,7 @@ def _subtask(path: Path, entry: dict[str, Any], option_sets: Mapping[str, Any]) 
 
 
 def check(subtasks: list[Subtask]) -> None:
-    """Refuse a set of subtasks that contradicts itself, naming the subtask."""
+    """Raise InputError for contradictory subtasks, naming the first."""
     subtask_of: dict[str, Subtask] = {}
     for subtask in subtasks:
         if subtask.id in subtask_of:
@@ -249,7 +249,7 @@ def _problems(subtask: Subtask, subtask_of: Mapping[str, Subtask]) -> list[str]:
 
 
 def _unknown_views(subtask: Subtask) -> list[str]:
-    """Sequences and views that no study can have, so that the question would never be asked."""
+    """Return problems of sequences and views that no study can have; their question would never be asked."""
     views = {rule.volume_id(view) for rule in sequences().values() for view in rule.views}
     views |= {CASE_IMAGES}
     legal = {"route": views | _POOLS, "unreadable_without": views}
@@ -279,5 +279,5 @@ def _parent_problems(subtask: Subtask, parent: Subtask | None) -> list[str]:
     return []
 
 
-# subtasks that ask whether anything is abnormal; their first option says no (8.4, conservatism)
+# subtasks that ask whether anything is abnormal; the first option means no (8.4, conservatism)
 GATES = frozenset({"C02", "C06", "L01", "P01", "T01"})

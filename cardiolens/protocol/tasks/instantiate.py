@@ -1,4 +1,4 @@
-"""Questions from the truth: the subtasks that are asked of a study, and their `qa-1` records."""
+"""Questions from findings: the subtasks asked of a study, and their `qa-1` records."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ Reports = Mapping[str, Mapping[str, Any]]  # sequence -> {fields, findings, impr
 
 
 def answer(subtask: Subtask, findings: Findings) -> tuple[str, ...]:
-    """Option keys that the findings make right, in catalogue order; empty where the finding is void."""
+    """Return the correct option keys for the findings, in catalogue order; empty if the finding is void."""
     values = set(findings.get(subtask.finding, ()))
     return tuple(option.key for option in subtask.options if values & set(option.values))
 
@@ -18,10 +18,10 @@ def answer(subtask: Subtask, findings: Findings) -> tuple[str, ...]:
 def answerable_subtasks(
     catalogue: Catalogue, findings: Findings, sequences: Collection[str]
 ) -> tuple[Subtask, ...]:
-    """Subtasks that are asked of a study with these findings and sequences, in catalogue order.
+    """Return the subtasks asked of a study with these findings and sequences, in catalogue order.
 
-    A conditional subtask is asked if the true answer of its parent is one of `parent_answers` and it has an
-    answer of its own: for a change of the apical cap alone, no question about walls is asked.
+    A conditional subtask is asked if the true answer of its parent is one of `parent_answers` and the
+    subtask itself has an answer: if only the apical cap is abnormal, no question about walls is asked.
     """
     return tuple(
         subtask
@@ -49,9 +49,9 @@ def records(
     reports: Reports,
     indeterminate: Collection[str] = (),
 ) -> list[dict[str, Any]]:
-    """The `qa-1` records of one phantom study, whose patient_id is its study_id.
+    """Return the `qa-1` records of one phantom study; its patient_id is its study_id.
 
-    Indeterminate subtasks, and reports of sequences without a text, have no record.
+    Indeterminate subtasks and reports without a text have no record.
     """
     return [
         _record(study_id, subtask, catalogue.protocol, findings, reports)

@@ -1,4 +1,4 @@
-"""Legal replies, as structured decoding enforces them: letters of options, JSON, and frames by name."""
+"""Decoding constraints: the legal replies as option letters, a JSON schema, or frame names."""
 
 import json
 import re
@@ -8,16 +8,16 @@ from functools import lru_cache
 from itertools import combinations
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_WHOLE, _LAST_LINE, _SCHEMA = "choice", "last_line", "schema"  # answer formats of structured decoding
+_WHOLE, _LAST_LINE, _SCHEMA = "choice", "last_line", "schema"  # answer formats that decoding enforces
 _NAMING = "naming"
-_SPECIAL = re.compile(r"[\\^$.|?*+()\[\]{}/-]")  # in a regular expression
+_SPECIAL = re.compile(r"[\\^$.|?*+()\[\]{}/-]")  # characters of regular expressions
 
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """A reply that names frames: one line of JSON, with at least and at most so many of these names.
+    """A reply of one JSON line with `least` to `most` of these frame names.
 
-    No schema, because JSON allows white space without end, and small models fill their reply with it.
+    Not a schema: JSON allows endless white space, and small models fill their replies with it.
     """
 
     names: tuple[str, ...]
@@ -26,7 +26,7 @@ class Naming:
 
     @property
     def pattern(self) -> str:
-        """Regular expression of the replies, e.g. `{"frames": ["cine_4ch phase 1", "lge_sax slice 2"]}`."""
+        """Regular expression of legal replies, e.g. `{"frames": ["cine_4ch phase 1", "lge_sax slice 2"]}`."""
         quoted = f'"{_any_of([json.dumps(name)[1:-1] for name in self.names])}"'
         several = f"{quoted}(, {quoted}){{0,{self.most - 1}}}"
         return rf'\{{"frames": \[{several if self.least else f"({several})?"}\]\}}'
@@ -34,20 +34,21 @@ class Naming:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """Constraint of decoding on a reply; free without legal replies and without a schema.
+    """Decoding constraint on a reply; without legal replies, schema and naming, any reply is legal.
 
-    Its text is hashed into the request's key. That of a planned request is parsed from the same text, so key
-    and constraint cannot differ; `naming` follows from a chain's declaration and has a text for keys alone.
+    `text` is hashed into the request key, and the constraint of a planned request is parsed from the same
+    text, so key and constraint cannot differ. A `naming` constraint is rebuilt from the chain's declaration;
+    its text only enters the key.
     """
 
     legal: tuple[str, ...] = ()
     reasons_first: bool = False  # any text, then a last line `ANSWER: <a legal reply>`
-    schema: str = ""  # a JSON schema that the whole reply follows
-    naming: Naming | None = None  # frames that the reply names
+    schema: str = ""  # JSON schema of the whole reply
+    naming: Naming | None = None  # for replies that name frames
 
     @property
     def text(self) -> str:
-        """Serialised constraint, e.g. `choice: A|B|A, B`; empty where any reply is legal."""
+        """Serialised constraint, e.g. `choice: A|B|A, B`; empty if any reply is legal."""
         if self.schema:
             return f"{_SCHEMA}: {self.schema}"
         if self.naming is not None:
@@ -56,7 +57,7 @@ class Constraint:
 
     @property
     def pattern(self) -> str:
-        """Regular expression: any text, then a last line with one of the legal replies."""
+        """Regular expression: any text, then a last line with a legal reply."""
         return rf"(.|\n)*\nANSWER: ({'|'.join(self.legal)})"
 
 
@@ -69,7 +70,7 @@ def constraint_of(
 ) -> Constraint:
     """Return the constraint of one request; FREE for answer formats that decoding does not enforce.
 
-    Of answer format `schema` the one option key is the text of a JSON schema.
+    For answer format `schema`, the only option key is the text of a JSON schema.
     """
     if answer_format == _SCHEMA:
         return Constraint(schema=option_keys[0])
@@ -89,9 +90,9 @@ def read_constraint(text: str) -> Constraint:
 
 @lru_cache(maxsize=4096)
 def legal_replies(answer_type: str, option_keys: Sequence[str], exclusive: Sequence[str]) -> tuple[str, ...]:
-    """All legal replies in displayed letters: one letter, or for multi-select any non-empty set, e.g. `A, C`.
+    """Return the legal replies in displayed letters: one letter, or any non-empty set if multi (`A, C`).
 
-    `option_keys` are the original keys in the order displayed; an exclusive option is named alone.
+    `option_keys` are the original keys in the order displayed. An exclusive option is legal only alone.
     """
     letters = LETTERS[: len(option_keys)]
     if answer_type != "multi":
@@ -107,9 +108,9 @@ def legal_replies(answer_type: str, option_keys: Sequence[str], exclusive: Seque
 
 
 def _any_of(names: Sequence[str]) -> str:
-    """Regular expression of any of some texts.
+    """Return a regular expression that matches any of the names.
 
-    What several begin with stands once: as plain alternatives, hundreds of names may compile for seconds.
+    Common prefixes are merged: compiling hundreds of plain alternatives may take seconds.
     """
     tails: dict[str, list[str]] = {}
     for name in names:

@@ -1,4 +1,4 @@
-"""The words of reports: a data file of a protocol, loaded and checked (protocol 3.2)."""
+"""Lexicons of report text: a protocol's data file, loaded and checked (protocol 3.2)."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from cardiolens.protocol.tasks.phrases import Phrase, phrases
 from cardiolens.protocol.tasks.protocol import read_yaml
 
 ANY = "any"
-"""Key of what holds for every structure, or for every grade."""
+"""Key of entries that apply to every structure, or to every grade."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """Meaning of a phrase: a kind of word, and a name within that kind."""
+    """Meaning of a phrase: its kind, and a name within that kind."""
 
     kind: str  # structure, place, name, state, neutral, or a kind of the grammar
     name: str
@@ -25,7 +25,7 @@ class Tag:
 
 @dataclass(frozen=True)
 class Scale:
-    """The values that one field takes for the states of one trait of one structure."""
+    """Field values for the states of one trait of one structure."""
 
     field: str
     normal: str
@@ -33,7 +33,7 @@ class Scale:
     ranges: Mapping[str, tuple[tuple[float | None, str], ...]]  # by unit: upper limits, exclusive
 
     def value(self, state: str, grade: str) -> str | None:
-        """The option that a state and its grade assert; None where they do not tell one."""
+        """Return the option that a state and its grade assert; None if they assert none."""
         if state == "normal":
             return self.normal
         graded = self.states.get(state, {})
@@ -42,41 +42,41 @@ class Scale:
 
 @dataclass(frozen=True)
 class Trait:
-    """A property that a report gives to structures, and the fields that report its places."""
+    """A property of structures in reports, and the fields that report its places."""
 
-    of: Mapping[str, Scale | None]  # by structure, or ANY; None: not of this one
+    of: Mapping[str, Scale | None]  # by structure, or ANY; None: the structure lacks it
     default: str | None
     places: Mapping[str, Mapping[str, str]]  # by field, then by place
-    combined: tuple[tuple[str, frozenset[str], str], ...]  # (field, places that must all be there, value)
-    percent: Mapping[str, tuple[tuple[float, str | None], ...]]  # places that a percentage renames
+    combined: tuple[tuple[str, frozenset[str], str], ...]  # (field, places that must all be present, value)
+    percent: Mapping[str, tuple[tuple[float, str | None], ...]]  # places renamed by a percentage
     bearers: frozenset[str]  # structures whose places are reported; empty: all
-    strict: bool  # whether naming a structure that it has no scale for rules the default out
+    strict: bool  # whether a named structure without a scale rules the default out
 
-    bare_unit: str | None  # of a number without a unit right behind its name
-    implied_by: str | None  # unit of a number that speaks of it behind a place
+    bare_unit: str | None  # of a number without a unit right after the name
+    implied_by: str | None  # a number in this unit after a place implies the trait
 
     def scale(self, structure: str) -> Scale | None:
-        """The scale for one structure."""
+        """Return the scale of a structure; None if it has none."""
         return self.of.get(structure, None if structure == "other" else self.of.get(ANY))
 
 
 @dataclass(frozen=True, eq=False)
 class Lexicon:
-    """All words for the reports of one sequence."""
+    """The lexicon for reports of one sequence."""
 
     sequence: str
     tags: Mapping[Phrase, Tag]
     aliases: Mapping[str, Phrase]
-    groups: Mapping[str, tuple[str, ...]]  # structures that stand for several
+    groups: Mapping[str, tuple[str, ...]]  # names for several structures
     traits: Mapping[str, Trait]
-    wholes: Mapping[str, Mapping[str, str]]  # by structure: the values it has when called normal
-    foreign: frozenset[Phrase]  # findings of other sequences' reports
+    wholes: Mapping[str, Mapping[str, str]]  # by structure: field values when it is called normal
+    foreign: frozenset[Phrase]  # state phrases of all sequences
 
 
 def load_lexicon(path: Path, sequence: str, fields: Mapping[str, Collection[str]]) -> Lexicon:
-    """The words of one sequence's reports, whose fields take the texts given.
+    """Load the lexicon of one sequence; `fields` are the option texts of each report field.
 
-    InputError names what the file lacks, a phrase that is none, or a field or text that no report has.
+    InputError names a missing key, a malformed phrase, or a field or text that no report has.
     """
     tree = read_yaml(path)
     try:
@@ -107,7 +107,7 @@ def load_lexicon(path: Path, sequence: str, fields: Mapping[str, Collection[str]
 
 
 def _said(lexicon: Lexicon) -> Iterator[tuple[str, str]]:
-    """Every (field, option text) that words of a lexicon can assert."""
+    """Yield every (field, option text) that a lexicon can assert."""
     for entry in lexicon.traits.values():
         for scale in filter(None, entry.of.values()):
             graded = chain.from_iterable(values.values() for values in scale.states.values())
@@ -119,7 +119,7 @@ def _said(lexicon: Lexicon) -> Iterator[tuple[str, str]]:
 
 
 def _tags(tree: Mapping[str, Any], sequence_tree: Mapping[str, Any]) -> Iterator[tuple[Phrase, Tag]]:
-    """Phrases with their meanings; a later one replaces an earlier one."""
+    """Yield phrases with their meanings; a later entry overrides an earlier one."""
     for kind, groups in (
         ("structure", tree.get("structures", {})),
         ("place", tree.get("places", {})),

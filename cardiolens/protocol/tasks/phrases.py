@@ -1,35 +1,35 @@
-"""Phrases of data files: lists in which [x] may be left out and (x|y) is a choice."""
+"""Phrase patterns of data files: `[x]` is optional, `(x|y)` is a choice."""
 
 import functools
 import re
 from collections.abc import Iterable, Iterator
 from itertools import product
 
-Phrase = tuple[str, ...]  # the words, in lower case
+Phrase = tuple[str, ...]  # words in lower case
 
 _PIECE = re.compile(r"[\[\]()|]|[^\[\]()|]+")
 _CLOSING = {"[": "]", "(": ")"}
 
 
 def phrases(forms: Iterable[str]) -> Iterator[Phrase]:
-    """Every sequence of words that a list of phrases stands for."""
+    """Yield every phrase that the patterns expand to."""
     for text in forms:
         yield from _expanded(text)
 
 
 @functools.lru_cache(maxsize=4096)
 def _expanded(text: str) -> tuple[Phrase, ...]:
-    if len(text) == 1:  # a mark stands for itself
+    if len(text) == 1:  # a lone bracket or bar is literal
         return ((text,),)
     pieces = _PIECE.findall(text.lower())
     choice, end = _choice(pieces, 0)
     if end != len(pieces):
-        raise ValueError(f"{text!r} closes a bracket that it did not open")
+        raise ValueError(f"{text!r} closes a bracket that was not opened")
     return tuple(dict.fromkeys(phrase for phrase in choice if phrase))
 
 
 def _choice(pieces: list[str], at: int) -> tuple[list[Phrase], int]:
-    """The alternatives from a place to the bracket that closes them, and that bracket's place."""
+    """Return the alternatives from `at` to their closing bracket, and the position of that bracket."""
     alternatives: list[Phrase] = []
     parts: list[list[Phrase]] = []
     while at < len(pieces) and pieces[at] not in "])":

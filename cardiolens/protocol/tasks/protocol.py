@@ -1,4 +1,4 @@
-"""Folders of protocols, and reading their YAML data files."""
+"""Protocol folders and their YAML data files."""
 
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,12 @@ DATA = Path(__file__).parent / "data"
 
 
 def shipped() -> list[str]:
-    """Names of the protocols that come with CardioLens, sorted."""
+    """Return the names of the protocols that come with CardioLens, sorted."""
     return sorted(path.name for path in DATA.iterdir() if path.is_dir())
 
 
 def protocol_folder(protocol: str) -> Path:
-    """Folder of a shipped protocol by its name, or the user's own folder; InputError if it is neither."""
+    """Return the folder of a shipped protocol, or the user's own folder; InputError if it is neither."""
     if protocol in shipped():
         return DATA / protocol
     if Path(protocol).is_dir():
@@ -29,9 +29,9 @@ def protocol_folder(protocol: str) -> Path:
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """Read the keys and values of one data file; InputError names the file and the mistake."""
+    """Read the mapping in a data file; InputError names the file and the mistake."""
     try:
-        tree = yaml.load(read_text(path), Loader=yaml.CSafeLoader)  # ten times faster
+        tree = yaml.load(read_text(path), Loader=yaml.CSafeLoader)  # ten times faster than SafeLoader
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); a protocol folder needs it") from None
     except (yaml.YAMLError, UnicodeError) as error:

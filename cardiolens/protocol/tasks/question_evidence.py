@@ -1,4 +1,4 @@
-"""Evidence of questions: quotes of the report on which an answer rests, and who verified it."""
+"""Evidence of questions: the report quotes that support an answer, and its verification."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,14 +11,14 @@ from cardiolens.base.untrusted import parse_json, read_text
 from cardiolens.protocol.tasks.questions import Question
 from cardiolens.storage import tables
 
-FINDINGS = "2-findings.*.jsonl"  # stage files of drafted questions, whose ids stand in `evidence`
+FINDINGS = "2-findings.*.jsonl"  # stage files of drafting; `evidence` refers to their ids
 Quote = dict[str, str]
 
 
 def evidence_of(questions: Sequence[Question], folder: Path) -> pa.Table:
-    """Table `evidence` of the questions that have any; an id is looked up in the stage files of the folder.
+    """Return table `evidence`, a row for each question with evidence or verification.
 
-    What no stage file has as an id is a quote itself.
+    Evidence ids are looked up in the stage files of the folder; an entry that is no known id is a quote.
     """
     supported = [question for question in questions if question.evidence or question.verification]
     quotes = _quotes(folder) if any(question.evidence for question in supported) else {}
@@ -39,7 +39,7 @@ def evidence_of(questions: Sequence[Question], folder: Path) -> pa.Table:
 
 
 def _quotes(folder: Path) -> dict[tuple[str, str], Quote]:
-    """Quotes by study and id."""
+    """Return quotes by (study_id, id)."""
     return {
         (str(record.get("study_id")), str(passage["id"])): {
             "text": str(passage["quote"]),
@@ -53,7 +53,7 @@ def _quotes(folder: Path) -> dict[tuple[str, str], Quote]:
 
 
 def _records(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Records of a stage file; none of one that is not ours, as evidence decides no number."""
+    """Yield the records of a stage file; none if the file is unreadable, as no score depends on evidence."""
     try:
         records = [parse_json(line) for line in read_text(path).split("\n") if line]
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""JSON Schema of one line of `questions.jsonl`: the fields of a record, and the rules between them."""
+"""JSON Schema of one line of `questions.jsonl`: the fields of a record and the rules between them."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _NULL = {"type": "null"}
 
 
 def question_schema() -> dict[str, Any]:
-    """The schema as it is shipped; what a catalogue says of a subtask is the reader's to check."""
+    """Return the shipped schema; the reader of the file checks the rules that depend on the catalogue."""
     tree = TypeAdapter(Question | CompactQuestion).json_schema(by_alias=True)
     schema = tree["$defs"]["Question"]
     for text in (schema["properties"]["question"], tree["$defs"]["QuestionOption"]["properties"]["text"]):

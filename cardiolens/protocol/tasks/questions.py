@@ -15,18 +15,18 @@ from cardiolens.config.base import Spec, describe
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.storage import tables
 
-FRAME_PLACE = "\ufffc"  # marks the place of a frame in a prompt, so no text may contain it
+FRAME_PLACE = "\ufffc"  # marks the place of a frame in a prompt; no text may contain it
 
 
 def _without_frame_place(text: str) -> str:
     if FRAME_PLACE in text:
-        raise ValueError("holds U+FFFC, which is kept for the places of frames; remove it")
+        raise ValueError("holds U+FFFC, which is reserved for frames; remove it")
     return text
 
 
 Name = Annotated[str, Field(min_length=1)]
 Origin = Literal["report", "mask", "reader", "phantom"]
-STATED: frozenset[Origin] = frozenset({"reader", "phantom"})  # who answers; others are read from something
+STATED: frozenset[Origin] = frozenset({"reader", "phantom"})  # their answers need no verification
 PromptText = Annotated[str, Field(min_length=1), AfterValidator(_without_frame_place)]
 
 
@@ -76,12 +76,12 @@ class Question(_Typed):
 
     @property
     def verified(self) -> bool:
-        """Whether somebody stands for the answer."""
+        """Whether the answer is stated by its origin, or verified."""
         return self.origin in STATED or self.verification.get("status") == "verified"
 
 
 class CompactQuestion(_Typed):
-    """A question in the catalogue's words, with its options; its patient is the study's."""
+    """A question with the catalogue's wording and options, for the patient of the study."""
 
     study: Name
     subtask: Name
@@ -93,7 +93,7 @@ class CompactQuestion(_Typed):
 
 @dataclass(frozen=True, slots=True)
 class GivenQuestion:
-    """A question with the line that it stands on, and the record as it stands there."""
+    """A question with its line number and the record as read."""
 
     number: int
     record: Mapping[str, Any]
@@ -101,10 +101,10 @@ class GivenQuestion:
 
 
 def read_questions(path: Path, catalogue: Catalogue, *, allow_unverified: bool = False) -> pa.Table:
-    """Read a file of questions as table `questions`, one row per line; a compact line has no patient.
+    """Read a file of questions as table `questions`, one row per line.
 
-    `parent` and `exclusive` come from the catalogue, all else from the record. InputError names the line, the
-    field, the value and the legal values.
+    `parent` and `exclusive` come from the catalogue, all else from the record; patient_id is null for a
+    compact record. InputError names the line, the field, the value and the legal values.
     """
     rows = list(given_questions(path, catalogue))
     return questions_table(path, rows, catalogue, allow_unverified=allow_unverified)
@@ -113,7 +113,7 @@ def read_questions(path: Path, catalogue: Catalogue, *, allow_unverified: bool =
 def questions_table(
     path: Path, given: Iterable[GivenQuestion], catalogue: Catalogue, *, allow_unverified: bool = False
 ) -> pa.Table:
-    """The questions of a file as table `questions`; InputError where some are not verified."""
+    """Convert questions to table `questions`; InputError for unverified ones unless they are allowed."""
     rows: list[dict[str, object]] = []
     unverified: list[str] = []
     for row in given:
@@ -124,7 +124,7 @@ def questions_table(
         raise InputError(
             f"{path}: {len(unverified)} of its {len(rows)} questions are not verified, e.g. {unverified[0]}; "
             f"expected verification.status 'verified', or origin {' or '.join(sorted(STATED))}; have them "
-            "reviewed, or allow them with dataset.allow_unverified=true, which the page will say"
+            "reviewed, or allow them with dataset.allow_unverified=true, which the page will note"
         )
     return tables.from_rows(rows, tables.QUESTIONS)
 
@@ -138,9 +138,7 @@ def given_questions(path: Path, catalogue: Catalogue) -> Iterator[GivenQuestion]
         compact = "study" in record
         question = _expanded(record, catalogue, where) if compact else _valid(Question, record, where)
         if question.qa_id in lines:
-            raise InputError(
-                f"{where}: qa_id {question.qa_id!r} stands on line {lines[question.qa_id]} already"
-            )
+            raise InputError(f"{where}: qa_id {question.qa_id!r} is already on line {lines[question.qa_id]}")
         lines[question.qa_id] = number
         subtask = _subtask_of(question, catalogue, where)
         for problem in _problems(question, subtask, catalogue):
@@ -183,7 +181,7 @@ def _valid(kind: type[_Kind], record: dict[str, Any], where: str) -> _Kind:
 
 
 def _expanded(record: dict[str, Any], catalogue: Catalogue, where: str) -> Question:
-    """The record that a compact line stands for; the study's id stands for its patient's."""
+    """Expand a compact record; patient_id is set to the study's id."""
     compact = _valid(CompactQuestion, record, where)
     qa_id = f"{compact.study}:{compact.subtask}"
     subtask = _known(compact.subtask, catalogue, f"{where}: {qa_id}")
@@ -239,7 +237,7 @@ def _problems(question: Question, subtask: Subtask, catalogue: Catalogue) -> lis
 
 
 def _report_problems(question: Question, texts: Mapping[str, Collection[str]]) -> list[str]:
-    """Problems of a report question; an illegal field value is not quoted, as it may be report text."""
+    """Return the problems of a report question; illegal values are not quoted: they may be report text."""
     if question.reference is None:
         return ["reference is missing; a report question needs {fields, findings, impression}"]
     if question.options or question.answer:
@@ -277,7 +275,7 @@ def _pick_problems(question: Question, subtask: Subtask) -> list[str]:
 
 
 def _swapped(question: Question, subtask: Subtask) -> list[str]:
-    """Problems of options whose text the catalogue has under another letter: scores go by its letters."""
+    """Return the options with another letter in the catalogue; scoring uses the catalogue's letters."""
     letters = {option.text.casefold(): option.key for option in subtask.options}
     return [
         f"option {option.key} is {option.text!r}, which is option {letter} of {subtask.id}; take the "

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 
 SEGMENTS = tuple(range(1, 18))
-WALL_SEGMENTS = tuple(range(1, 17))  # without 17, the apical cap, which belongs to no wall
+WALL_SEGMENTS = tuple(range(1, 17))  # the apical cap, 17, belongs to no wall
 
 LEVELS: Mapping[str, frozenset[int]] = {
     "basal": frozenset(range(1, 7)),
@@ -25,7 +25,7 @@ TERRITORIES: Mapping[str, frozenset[int]] = {
 
 
 def touched(segments: Collection[int], groups: Mapping[str, frozenset[int]]) -> tuple[str, ...]:
-    """Names of the groups that contain at least one of the segments, in the order of `groups`."""
+    """Return the names of the groups that contain any of the segments, in the order of `groups`."""
     return tuple(name for name, members in groups.items() if members & set(segments))
 
 

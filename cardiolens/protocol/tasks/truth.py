@@ -1,4 +1,4 @@
-"""Truth of a study, segment by segment, and the findings that follow from it (protocol 2.5)."""
+"""Ground truth of a study by segment, and the findings derived from it (protocol 2.5)."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ Layer = Literal["subendocardial", "mid_wall", "subepicardial", "transmural"]
 Pattern = Literal["focal", "patchy", "linear", "diffuse"]
 
 MOTION_GRADES: tuple[Motion, ...] = ("normal", "hypokinesia", "akinesia", "dyskinesia")
-SUBENDOCARDIAL_DEPTH = 0.6  # greatest depth of a subendocardial defect, as a share of the wall (2.5, P04)
-TRANSMURAL_DEPTH = 0.8  # least depth of a transmural defect
+SUBENDOCARDIAL_DEPTH = 0.6  # maximum for a subendocardial defect, as a share of the wall (2.5, P04)
+TRANSMURAL_DEPTH = 0.8  # minimum for a transmural defect
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Lesion:
-    """An area of changed signal: LGE or oedema."""
+    """An area of abnormal signal: LGE or oedema."""
 
     segments: tuple[int, ...] = ()
     layer: Layer | None = None  # None outside the left ventricular wall
@@ -42,7 +42,7 @@ class Lesion:
 
 @dataclass(frozen=True, slots=True)
 class PerfusionDefect:
-    """Segments with reduced enhancement from the cavity to a depth (0 endocardium, 1 epicardium)."""
+    """Segments with reduced enhancement from the endocardium (0) to `depth` (1 is the epicardium)."""
 
     segments: tuple[int, ...]
     depth: float
@@ -50,7 +50,7 @@ class PerfusionDefect:
 
 @dataclass(frozen=True, slots=True)
 class Chambers:
-    """Sizes and function of the chambers; values as in the catalogue's options."""
+    """Sizes and function of the chambers; values of the catalogue's options."""
 
     lv_size: str = "normal"
     lv_systolic: str = "normal"
@@ -64,7 +64,7 @@ class Chambers:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Source of all questions about one study; segment n is `segments[n - 1]`."""
+    """Ground truth of one study, the source of its questions; segment n is `segments[n - 1]`."""
 
     segments: tuple[Segment, ...] = (Segment(),) * 17
     chambers: Chambers = Chambers()
@@ -76,11 +76,11 @@ class Truth:
     oedema: tuple[Lesion, ...] = ()
     etiology: str = "normal"
     subtype: str | None = None
-    indeterminate: tuple[str, ...] = ()  # subtasks that yield no question
+    indeterminate: tuple[str, ...] = ()  # ids of subtasks without a question
 
 
 def findings(truth: Truth) -> dict[str, tuple[str, ...]]:
-    """All findings by name (`sequence.field`), each with its values; empty where a finding is void."""
+    """Return the values of each finding by name (`sequence.field`); empty for a void finding."""
     subtype = (truth.subtype,) if truth.subtype else ()
     values_of: dict[str, tuple[str, ...]] = {"multi.etiology": (truth.etiology,), "multi.subtype": subtype}
     for sequence, part in (("cine", cine(truth)), ("lge", lge(truth)), ("t2", t2(truth))):
@@ -89,7 +89,7 @@ def findings(truth: Truth) -> dict[str, tuple[str, ...]]:
 
 
 def cine(truth: Truth) -> dict[str, tuple[str, ...]]:
-    """Findings on cine: chambers, left ventricular wall and motion, valves, pericardium."""
+    """Return the findings on cine: chambers, left ventricular wall and motion, valves, pericardium."""
     numbered = tuple(enumerate(truth.segments, start=1))
     walls = tuple(number for number, segment in numbered if segment.abnormal_wall)
     moving = tuple(number for number, segment in numbered if segment.motion != "normal")
@@ -120,7 +120,7 @@ def cine(truth: Truth) -> dict[str, tuple[str, ...]]:
 
 
 def lge(truth: Truth) -> dict[str, tuple[str, ...]]:
-    """Findings on late enhancement; papillary muscle counts as a level, the RV free wall as a region."""
+    """Return the findings on LGE; papillary muscle counts as a level, the RV free wall as a region."""
     segments = {number for lesion in truth.lge for number in lesion.segments}
     papillary = any(lesion.papillary for lesion in truth.lge)
     rv = any(lesion.rv_free_wall for lesion in truth.lge)
@@ -134,7 +134,7 @@ def lge(truth: Truth) -> dict[str, tuple[str, ...]]:
 
 
 def perfusion(truth: Truth) -> dict[str, tuple[str, ...]]:
-    """Findings on first-pass perfusion."""
+    """Return the findings on first-pass perfusion."""
     defect = truth.perfusion
     if defect is None:
         return {"perfusion": ("uniform",), "levels": (), "regions": (), "distribution": ()}
@@ -147,7 +147,7 @@ def perfusion(truth: Truth) -> dict[str, tuple[str, ...]]:
 
 
 def t2(truth: Truth) -> dict[str, tuple[str, ...]]:
-    """Findings on T2-weighted images."""
+    """Return the findings on T2-weighted images."""
     segments = {number for lesion in truth.oedema for number in lesion.segments}
     return {
         "signal": ("increased",) if truth.oedema else ("normal",),
@@ -158,7 +158,7 @@ def t2(truth: Truth) -> dict[str, tuple[str, ...]]:
 
 
 def wall_distribution(abnormal: Collection[int]) -> str:
-    """Distribution of abnormal thickness or contour (C05)."""
+    """Classify the distribution of segments with abnormal thickness or contour (C05)."""
     count = len(set(abnormal) & set(WALL_SEGMENTS))
     if count >= 12:
         return "diffuse"
@@ -169,14 +169,14 @@ def wall_distribution(abnormal: Collection[int]) -> str:
 
 
 def motion_distribution(abnormal: Collection[int]) -> str:
-    """Distribution of abnormal motion (C09)."""
+    """Classify the distribution of segments with abnormal motion (C09)."""
     if len(set(abnormal) & set(WALL_SEGMENTS)) >= 12:
         return "global"
     return "one_territory" if in_one_territory(abnormal) else "several_territories"
 
 
 def defect_distribution(defect: PerfusionDefect) -> str:
-    """Distribution of a perfusion defect (P04)."""
+    """Classify the distribution of a perfusion defect (P04)."""
     subendocardial = defect.depth <= SUBENDOCARDIAL_DEPTH
     if subendocardial and len(set(defect.segments) & set(WALL_SEGMENTS)) >= 10:
         return "circumferential"
@@ -188,7 +188,7 @@ def defect_distribution(defect: PerfusionDefect) -> str:
 
 
 def oedema_distribution(lesions: Collection[Lesion]) -> str:
-    """Distribution of raised T2 signal (T04)."""
+    """Classify the distribution of raised T2 signal (T04)."""
     segments = {number for lesion in lesions for number in lesion.segments}
     if len(segments & set(WALL_SEGMENTS)) >= 12:
         return "diffuse"

@@ -1,4 +1,4 @@
-"""Rules for other wordings of a question, which detect a changed question (protocol 16.10)."""
+"""Checks that alternative wordings keep the meaning of a question (protocol 16.10)."""
 
 import re
 from collections import Counter
@@ -9,7 +9,7 @@ FRAME_PLACE = "\ufffc"
 _NEGATIONS = re.compile(
     r"\b(?:no|not|non|none|nor|neither|never|without|absent|absence|free of|lacks?|exclud\w*|except)\b|n't\b"
 )
-_TERMS = (  # a wording has those that the question has, and no other
+_TERMS = (  # a wording and its question must contain the same terms
     *("left", "right", "ventric", "atri", "diastol", "systol", "long.axis", "short.axis", "wall", "level"),
     *("layer", "region", "structure", "segmental", "laminar", "mo(?:ve|tion)", "thick", "contour", "cavit"),
     *("valve", "outflow", "aortic", "pericard", "effusion", "myocard", "enhance", "perfus", "defect", "t2"),
@@ -20,10 +20,10 @@ _TERMS = (  # a wording has those that the question has, and no other
 
 
 def wording_problems(question: str, wordings: Sequence[str], options: Sequence[str]) -> list[str]:
-    """Reasons why wordings cannot stand for a question: words that differ, an option that is given away."""
+    """Return why wordings cannot replace a question: changed terms, or an option given away."""
     problems = []
     if len({question, *wordings}) <= len(wordings):
-        problems.append("wordings repeat the question or each other; each says it in words of its own")
+        problems.append("wordings repeat the question or each other; write each in different words")
     return problems + [
         f"wording {number} {problem}"
         for number, wording in enumerate(wordings, start=1)
@@ -34,9 +34,9 @@ def wording_problems(question: str, wordings: Sequence[str], options: Sequence[s
 def _differences(question: str, wording: str, options: Sequence[str]) -> Iterator[str]:
     before, now = question.lower(), wording.lower()
     if FRAME_PLACE in wording or not wording.strip():
-        yield "is empty or holds U+FFFC, which is kept for the places of frames"
+        yield "is empty or holds U+FFFC, which is reserved for frames"
     if _negations(before) != _negations(now):
-        yield "negates what the question does not, or the other way round"
+        yield "negates more or less often than the question"
     for term in _TERMS:
         if bool(re.search(term, before)) != bool(re.search(term, now)):
             yield f"and the question do not both say {term.strip(chr(92) + 'b')!r}"
@@ -50,6 +50,6 @@ def _negations(text: str) -> int:
 
 
 def _says(text: str, option: str) -> bool:
-    """Return whether an option's text, or its part before a bracket, is among the words of a text."""
+    """Return whether a text contains an option, or the part of the option before its bracket."""
     heads = {option.lower(), option.lower().partition("(")[0]}
     return any(re.search(rf"(?<!\w){re.escape(head.strip())}(?!\w)", text) for head in heads if head.strip())

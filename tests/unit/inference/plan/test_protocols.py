@@ -56,7 +56,7 @@ def test_every_selector_plans_its_own_frames(sweep_of: Sweep):
 
 
 def test_a_data_driven_selector_without_features_is_refused(sweep_of: Sweep):
-    with pytest.raises(InputError, match=r"features of the frames are not there .* prepare again"):
+    with pytest.raises(InputError, match=r"features of the frames are missing .* prepare again"):
         plan(sweep_of("model=[uniform]", "subtask=[C10]", "selector=[kcenter]"))
 
 

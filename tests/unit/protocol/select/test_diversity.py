@@ -209,7 +209,7 @@ def test_features_beside_the_shards_are_those_of_the_frames(tmp_path):
         writer.end_study(keep=True)
     volumes = tables.read(tmp_path / "volumes", tables.VOLUMES)
     assert missing_parts(tmp_path, volumes) == [part]
-    with pytest.raises(InputError, match=r"features of the frames are not there"):
+    with pytest.raises(InputError, match=r"features of the frames are missing"):
         read_features(tmp_path, volumes)
     write_features(tmp_path, part)
     assert missing_parts(tmp_path, volumes) == []

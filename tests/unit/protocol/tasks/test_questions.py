@@ -142,7 +142,7 @@ def test_reports_need_a_reference_and_no_options(read):
 def test_missing_keys_and_duplicates(read):
     with pytest.raises(InputError, match="patient_id: Field required"):
         read({key: value for key, value in QUESTION.items() if key != "patient_id"})
-    with pytest.raises(InputError, match="qa_id 'S1:C02' stands on line 1 already"):
+    with pytest.raises(InputError, match="qa_id 'S1:C02' is already on line 1"):
         read(QUESTION, QUESTION)
 
 
@@ -223,7 +223,7 @@ def test_what_is_wrong_with_a_compact_line_is_named(read, change, message):
 
 
 def test_a_study_is_asked_a_subtask_once(read):
-    with pytest.raises(InputError, match="qa_id 'S1:L05' stands on line 1 already"):
+    with pytest.raises(InputError, match="qa_id 'S1:L05' is already on line 1"):
         read(COMPACT, COMPACT)
 
 

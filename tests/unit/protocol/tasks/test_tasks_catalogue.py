@@ -172,7 +172,7 @@ def test_reports_are_read_with_the_lexicon_of_their_own_folder(write):
             {"places": {"front": ["(anterior"]}},
             "cannot be used .* bracket that nothing closes",
         ),
-        ({"places": {"front": ["anterior)"]}}, "cannot be used .* did not open"),
+        ({"places": {"front": ["anterior)"]}}, "cannot be used .* was not opened"),
         ({"sequences": {}}, r"lexicon.yaml: 'lge' is missing; the reports of 'lge' need"),
         ({"sequences": {"lge": {"traits": {"x": {"of": {}}}}}}, r"lexicon.yaml: 'states' is missing"),
         (
