@@ -15,10 +15,9 @@ from cardiolens.inference.engine.decoding import (
     structured_output_args,
 )
 from cardiolens.inference.engine.encoder_cache import enlarge, room_on_cpu, room_on_gpu
-from cardiolens.inference.engine.failure import failure_of
 from cardiolens.inference.engine.gpu_memory import batched_tokens, gpu_gib, turn_on, wait_for_memory
 from cardiolens.inference.engine.option_probabilities import TokenStep, set_logprobs
-from cardiolens.inference.engine.startup import started, use_all_threads
+from cardiolens.inference.engine.startup import failure_of, started, use_all_threads
 from cardiolens.inference.models.adapter import room_for
 from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.identity import Identity, installed_engine
