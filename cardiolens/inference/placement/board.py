@@ -64,7 +64,7 @@ class Board:
         return min(self._shares(node, gpu)[model] for node, gpu in spots)
 
     def _shares(self, node: int, gpu: int) -> dict[str, float]:
-        """Return the share of each model on one GPU: the least shares, the smallest doubled while possible."""
+        """Return the share of each model on one GPU: least shares, the smallest doubled while possible."""
         on = self._on[node][gpu]
         shares = {model: self._standing[model].way.least_share * on.count(model) for model in on}
         growing = [model for model in shares if self._standing[model].way.grows]
