@@ -1,4 +1,4 @@
-"""GPUs that one replica of a model needs: several of a node, a share of one, or those of several nodes."""
+"""GPUs that one replica of a model needs: a share of one, several of a node, or several nodes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -80,7 +80,7 @@ def read_inputs(spec: SweepSpec) -> Inputs:
         volumes=volumes,
         question_table=table,
         evidence=evidence_of([row.question for row in question_rows], path.parent),
-        questions=_chosen(spec, table, catalogue, volumes, study_ids, case_texts=_told(spec)),
+        questions=_chosen(spec, table, catalogue, volumes, study_ids, case_texts=_case_texts(spec)),
         sights=sights,
         fingerprint=Fingerprint(
             configuration=deciding(spec),
@@ -95,7 +95,7 @@ def read_inputs(spec: SweepSpec) -> Inputs:
     )
 
 
-def _told(spec: SweepSpec) -> Mapping[str, CaseText]:
+def _case_texts(spec: SweepSpec) -> Mapping[str, CaseText]:
     """Return the case texts that prompts may include, by study; empty if the dataset has no cases."""
     if spec.dataset.root is None:
         return {}

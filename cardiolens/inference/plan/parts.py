@@ -143,7 +143,7 @@ class _Maker:
         """Write one part and return its counts."""
         part = work.part
         if self._last is None or self._last[0] != part.model:
-            self._last = part.model, self._begun(part.model)
+            self._last = part.model, self._make_planner(part.model)
         planner = self._last[1]
         if isinstance(planner, ModelError):
             return PartTotals(error=planner)
@@ -161,7 +161,7 @@ class _Maker:
         tables.write_part(folder, columns.table(), tables.REQUESTS, name)
         return PartTotals(columns.status_counts(), columns.most_frames)
 
-    def _begun(self, name: str) -> ModelPlanner | ModelError:
+    def _make_planner(self, name: str) -> ModelPlanner | ModelError:
         model_arms = [arm for arm in self._arms if arm.model.name == name]
         model, identity = model_arms[0].model, self._identities[name]
         try:

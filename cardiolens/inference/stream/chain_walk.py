@@ -41,11 +41,11 @@ class Walk:
         The result represents the chain: the last reply, and the tokens and seconds of all stages.
         """
         if isinstance(chain, Samples):
-            return await self._drawn(ask, chain)
+            return await self._ask_samples(ask, chain)
         completions: list[Completed] = []
         replies: list[str] = []
         while (coming := chain.next_request(replies)) is not None:
-            row, error_kind = await self._said(await self._request(ask, coming), len(replies))
+            row, error_kind = await self._ask_once(await self._request(ask, coming), len(replies))
             completions.append(row)
             if row["status"] != "ok":
                 return _ended(completions, chain.most_stages), error_kind
@@ -57,10 +57,10 @@ class Walk:
             final_row |= {"text": "", "status": ILLEGAL_SELECTION, "error": failure}
         return final_row, None
 
-    async def _drawn(self, ask: Ask, chain: Samples) -> Settled:
+    async def _ask_samples(self, ask: Ask, chain: Samples) -> Settled:
         """Ask for all samples at once; raise an error only after every sample has ended."""
         stages = [
-            self._said(await self._request(ask, coming), number)
+            self._ask_once(await self._request(ask, coming), number)
             for number, coming in enumerate(chain.requests)
         ]
         results = await asyncio.gather(*stages, return_exceptions=True)
@@ -83,7 +83,7 @@ class Walk:
             request = replace(request, answer_type=FRAMES, option_keys=())
         return request if coming.constraint is None else replace(request, constraint=coming.constraint)
 
-    async def _said(self, ask: Ask, stage: int) -> tuple[Completed, ErrorKind | None]:
+    async def _ask_once(self, ask: Ask, stage: int) -> tuple[Completed, ErrorKind | None]:
         if ask.request_key in self.known:
             return self.known[ask.request_key], None
         if ask.request_key not in self._asked:

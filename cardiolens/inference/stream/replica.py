@@ -43,7 +43,7 @@ _LISTEN_SECONDS = 0.5
 
 
 @dataclass(eq=False, slots=True)
-class _Held:
+class _StudyInFlight:
     """A study in flight at the replica."""
 
     open: int  # asks without a reply; at 0 the study waits for the disk
@@ -72,7 +72,7 @@ class Replica:
         self._stream = stream
         self._completions = completions
         self._node = os.uname().nodename
-        self._held: set[_Held] = set()
+        self._studies: set[_StudyInFlight] = set()
         self._settling: set[asyncio.Task[Settled | None]] = set()  # asks with no completion on disk yet
         self._frames_reported = FrameWork()
         self._answered = _answered_before_restart(completions)
@@ -130,12 +130,12 @@ class Replica:
         answers = [
             walk.go(ask, chain) if chain else self._complete(ask, pictures, supervisor) for ask, chain in asks
         ]
-        study = _Held(open=len(asks))
+        study = _StudyInFlight(open=len(asks))
         tasks = [
             asyncio.create_task(self._settle(ask, study, answer, supervisor))
             for (ask, _), answer in zip(asks, answers, strict=True)
         ]
-        self._held.add(study)
+        self._studies.add(study)
         self._settling.update(tasks)
         for task in tasks:
             task.add_done_callback(self._settling.discard)
@@ -148,11 +148,11 @@ class Replica:
                 await asyncio.wait(self._settling)
             raise
         finally:
-            self._held.discard(study)
+            self._studies.discard(study)
 
     def _most_wait_for_disk(self) -> bool:
         """Return whether most studies only wait for the disk, and so block studies with open asks."""
-        return 2 * sum(not study.open for study in self._held) > len(self._held)
+        return 2 * sum(not study.open for study in self._studies) > len(self._studies)
 
     async def _step(self, ask: Ask, stage: int, *, pictures: Pictures, supervisor: Supervisor) -> Settled:
         """Ask one stage of a chain; when this returns, its completion is queued for the disk."""
@@ -179,7 +179,7 @@ class Replica:
         return row, error_kind
 
     async def _settle(
-        self, ask: Ask, study: _Held, answering: Awaitable[Settled], supervisor: Supervisor
+        self, ask: Ask, study: _StudyInFlight, answering: Awaitable[Settled], supervisor: Supervisor
     ) -> Settled | None:
         """Wait until the answer is on disk; None if a request was not sent because the run stopped."""
         try:
