@@ -31,7 +31,7 @@ from bench.on_gpu.busy import Gpus
 from bench.on_gpu.engine import Marks
 from bench.on_gpu.models import SIZES, words_of, write
 from bench.on_gpu.results import Part, Results
-from cardiolens.inference.engine.root_cause import cause_in
+from cardiolens.inference.engine.startup import cause_in
 from cardiolens.runtime.connect import for_workers
 
 ROOT = Path(__file__).resolve().parents[1]

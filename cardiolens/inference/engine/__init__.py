@@ -1,1 +1,1 @@
-"""Engines that answer requests: vLLM, servers behind HTTP, and simulated readers with a known result."""
+"""Engines that answer requests: vLLM, HTTP servers, and simulated readers with a known result."""

@@ -1,4 +1,4 @@
-"""Names of the options that the installed vLLM takes, read from its source without importing it."""
+"""Option names of the installed vLLM, read from its source code without importing vLLM."""
 
 import ast
 import difflib
@@ -15,9 +15,9 @@ _NEAREST = 3
 
 
 def check_engine_options(spec: SweepSpec) -> None:
-    """Refuse, before anything starts, an engine option that the installed vLLM does not have.
+    """Raise InputError, before anything starts, for an engine option that the installed vLLM lacks.
 
-    Nothing is refused where vLLM is not installed; a model that needs it is refused for that.
+    Without an installed vLLM no option is checked; models that need vLLM are refused elsewhere.
     """
     for model in spec.model:
         legal_options = known_options() if model.engine_options else frozenset()
@@ -32,7 +32,7 @@ def check_engine_options(spec: SweepSpec) -> None:
 
 @cache
 def known_options() -> frozenset[str]:
-    """The fields of vLLM's AsyncEngineArgs; empty where vLLM is not installed."""
+    """Return the fields of vLLM's AsyncEngineArgs; empty if vLLM is not installed."""
     package = find_spec("vllm")
     if package is None or package.origin is None:
         return frozenset()

@@ -9,25 +9,25 @@ import numpy as np
 
 from cardiolens.protocol.tasks.legal import FREE, Constraint
 
-FRAMES = "frames"  # answer type of a request in which a reader names the frames that it wants to see
+FRAMES = "frames"  # answer type of a request in which a reader names the frames to see
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request as an engine sees it: it tells neither patient nor study."""
+    """One request as an engine sees it, without patient and study."""
 
     request_key: str
     system: str
-    text: str  # U+FFFC marks the place of each frame
-    frame_keys: tuple[str, ...]  # in the order of those places
+    text: str  # U+FFFC marks the position of each frame
+    frame_keys: tuple[str, ...]  # in the order of the marks
     answer_type: str
     option_keys: tuple[str, ...]
     max_tokens: int
-    constraint: Constraint = FREE  # the legal replies that decoding enforces
+    constraint: Constraint = FREE  # the legal replies, enforced by decoding
     attempt: int = 1
-    arm_id: str | None = None  # set for readers of the truth and for people's readings only
+    arm_id: str | None = None  # set only for readers of the truth and people's readings
     qa_id: str | None = None  # as arm_id
-    seed: int | None = None  # of one of several samples; None: the model's, as configured
+    seed: int | None = None  # set for one of several samples; None: the model's configured seed
     temperature: float | None = None  # as seed
 
 
@@ -42,19 +42,19 @@ class Reply:
     output_tokens: int = 0
     option_logprobs: dict[str, float] = field(default_factory=dict)  # by displayed letter
     refused: bool = False  # by a filter of the model's host; a refusal in words is an ordinary reply
-    seconds: float | None = None  # that the answer took, where the time until it came is another
+    seconds: float | None = None  # duration of the answer; None: the time until the reply came
 
 
 Pictures = Callable[[str], np.ndarray]
-"""Return the rendered frame of a key: uint8, (height, width) of a grey one, (height, width, 3) of RGB."""
+"""Returns the rendered frame of a key: uint8, (height, width) if grey, (height, width, 3) if RGB."""
 
 
 class EngineDeadError(RuntimeError):
-    """The engine is gone; nothing it was working on will be answered."""
+    """The engine died; none of its requests in flight will be answered."""
 
 
 class ErrorKind(StrEnum):
-    """Reason why one request could not be answered; the value is the text that people see."""
+    """Reason why one request could not be answered; the value is the text for users."""
 
     KILLED = "killed the engine"
     REJECTED = "not accepted"
@@ -65,7 +65,7 @@ class ErrorKind(StrEnum):
 
 
 class RequestError(RuntimeError):
-    """One request could not be answered; the engine lives."""
+    """One request could not be answered; the engine is still alive."""
 
     def __init__(self, kind: ErrorKind, message: str) -> None:
         super().__init__(kind, message)
@@ -77,11 +77,11 @@ class RequestError(RuntimeError):
 
 
 class NotAskedError(Exception):
-    """The run ends early: the request was not sent to the engine and stays missing."""
+    """The run is stopping: the request was not sent to the engine and stays missing."""
 
 
 class FrameWork(NamedTuple):
-    """Work of an engine on frames; neither a reader nor a server that hides it has any encoder runs."""
+    """An engine's work on frames; simulated readers and servers report no encoder runs."""
 
     processed: int = 0  # frames decoded and run through the image processor
     encoded: int = 0  # runs of the vision encoder, one per frame
@@ -95,11 +95,11 @@ class Engine(Protocol):
 
     @property
     def mortal(self) -> bool:
-        """True if a request can kill the engine; a request that failed before is then asked alone."""
+        """Whether a request can kill the engine; if so, a request that failed before is asked alone."""
         ...
 
     async def start(self) -> None:
-        """Make the engine ready; called again after its death."""
+        """Make the engine ready; called again after the engine died."""
         ...
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
@@ -110,7 +110,7 @@ class Engine(Protocol):
         ...
 
     def frames(self) -> FrameWork:
-        """Work on frames so far."""
+        """Return the work on frames so far."""
         ...
 
     def close(self) -> None:

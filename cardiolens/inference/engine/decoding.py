@@ -1,4 +1,4 @@
-"""Options of structured decoding and of log-probabilities for one request."""
+"""Options of structured decoding, sampling and log-probabilities for one request."""
 
 import math
 from collections.abc import Mapping
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from cardiolens.config.model import Sampling
 from cardiolens.inference.engine.ask import Ask
 
-_MOST = 20  # log-probabilities per token that vLLM returns at most, unless configured (max_logprobs)
+_MAX_LOGPROBS = 20  # per token; vLLM's limit unless configured (max_logprobs)
 
 
 def structured_output_args(ask: Ask) -> dict[str, str | list[str]]:
-    """Arguments of vLLM's structured outputs: a legal reply, text that ends in one, JSON, or named frames."""
+    """Return vLLM's structured output arguments: legal reply, text that ends in one, JSON, or frame names."""
     constraint = ask.constraint
     if constraint.naming is not None:
         return {"regex": constraint.naming.pattern}
@@ -20,34 +20,34 @@ def structured_output_args(ask: Ask) -> dict[str, str | list[str]]:
 
 
 def sampling_of(sampling: Sampling, ask: Ask) -> tuple[float, int | None]:
-    """Temperature and seed of a request: its own as one of several samples, otherwise the model's."""
+    """Return temperature and seed of a request: its own if it is one of several samples, else the model's."""
     temperature = sampling.temperature if ask.temperature is None else ask.temperature
     return temperature, sampling.seed if ask.seed is None else ask.seed
 
 
 def must_be_legal_reply(ask: Ask) -> bool:
-    """Return whether the whole reply must be a legal one, so that its tokens give option probabilities."""
+    """Return whether the whole reply must be legal, so that its tokens give option probabilities."""
     return bool(ask.constraint.legal) and not ask.constraint.reasons_first
 
 
 def alternatives(ask: Ask) -> int:
-    """Number of tokens that may come next in a direct reply.
+    """Return the number of tokens that may come next in a direct reply.
 
-    Each letter with and without a space before it, and four for comma, space and end; at most 20.
+    Each letter with and without a leading space, plus four for comma, space and end; at most 20.
     """
     letters = {letter for reply in ask.constraint.legal for letter in reply if letter.isalpha()}
-    return min(2 * len(letters) + 4, _MOST)
+    return min(2 * len(letters) + 4, _MAX_LOGPROBS)
 
 
 def one_letter(ask: Ask) -> bool:
-    """Return whether each legal reply is one letter, so that the first token gives every probability."""
+    """Return whether each legal reply is one letter, so that the first token gives all probabilities."""
     return must_be_legal_reply(ask) and all(len(reply) == 1 for reply in ask.constraint.legal)
 
 
 def option_logprobs(first_token: Mapping[str, float], legal: tuple[str, ...]) -> dict[str, float]:
-    """Log-probability of each legal letter; they sum to 1, because decoding masked all other tokens.
+    """Return the log-probability of each legal letter; letters without a finite value are left out.
 
-    Letters without a finite value are left out.
+    The probabilities sum to 1, because decoding masked all other tokens.
     """
     return {
         letter: first_token[letter] for letter in legal if math.isfinite(first_token.get(letter, math.nan))

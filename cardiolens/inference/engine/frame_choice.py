@@ -1,4 +1,4 @@
-"""Manners in which simulated readers ask for frames, where selector `self` lets them."""
+"""How simulated readers ask for frames under selector `self`."""
 
 import json
 from typing import Literal, get_args
@@ -6,8 +6,8 @@ from typing import Literal, get_args
 from cardiolens.inference.engine.ask import Ask
 
 Manner = Literal["greedy", "lazy", "illegal"]
-"""greedy: all that it may see, in the order of the list; lazy: one frame, then no more; illegal: first some
-that there are not, and then as greedy."""
+"""greedy: as many frames as allowed, in the order of the list; lazy: as few as allowed (one, then none);
+illegal: first names of frames that do not exist, then as greedy."""
 
 MANNERS: tuple[Manner, ...] = get_args(Manner)
 
@@ -16,9 +16,9 @@ _FIRST = "This is request 1 of "
 
 
 def ask_for_frames(manner: Manner, ask: Ask) -> str:
-    """The reply to a request that offers frames; which ones, the constraint says, as it does to decoding."""
+    """Reply to a request that offers frames; the offered names come from the decoding constraint."""
     naming = ask.constraint.naming
-    assert naming is not None, "a simulated reader is told what is left"
+    assert naming is not None, "the constraint of a request that offers frames lists their names"
     names = naming.names[: naming.most]
     if manner == "lazy":
         names = naming.names[: naming.least]

@@ -1,4 +1,4 @@
-"""Start of an engine on GPUs that another engine has just left or shares."""
+"""GPU memory at the start of an engine, when another engine has just left the GPUs or shares them."""
 
 import fcntl
 import logging
@@ -12,8 +12,8 @@ from pathlib import Path
 
 log = logging.getLogger(__name__)
 
-_PATIENCE = 60.0  # seconds; an engine of an earlier wave that is still there then will not go away
-_LARGE = 76.0  # GiB: a GPU that is sold with 80 GB reports up to 80 and no less
+_PATIENCE = 60.0  # seconds; an engine of an earlier wave that is still running after this will not end
+_LARGE = 76.0  # GiB: a GPU that is sold with 80 GB reports between 76 and 80
 _QUERY = ("nvidia-smi", "--query-gpu=memory.free,memory.total", "--format=csv,noheader,nounits")
 
 
@@ -32,14 +32,14 @@ def turn_on(share: float) -> Iterator[None]:
 
 
 def lock_of(gpus: str) -> Path:
-    """Path of the file that is locked while an engine starts on these GPUs."""
+    """Return the path of the file that is locked while an engine starts on these GPUs."""
     return Path(tempfile.gettempdir()) / f"cardiolens-gpu-{os.getuid()}-{gpus.replace(',', '-')}.lock"
 
 
 def wait_for_memory(utilization: float, patience: float = _PATIENCE) -> None:
     """Wait until this process's GPUs have the free memory that the engine will ask for.
 
-    Ray gives a GPU to the next actor as soon as the last actor is gone; the process of that actor's engine
+    Ray assigns a GPU to the next actor as soon as the last actor has ended, but that actor's engine process
     may still hold memory. After `patience` seconds a warning is logged, and vLLM reports the shortage.
     """
     deadline = time.monotonic() + patience
@@ -50,22 +50,22 @@ def wait_for_memory(utilization: float, patience: float = _PATIENCE) -> None:
 
 
 def batched_tokens(gib: float) -> int:
-    """Tokens that vLLM works on in one step, by the memory that the engine has of each GPU."""
+    """Return the most tokens that vLLM processes per step, given the engine's GiB of each GPU."""
     return 16_384 if gib >= _LARGE else 8_192
 
 
 def gpu_gib() -> float:
-    """Memory of the smallest of this process's GPUs, in GiB; 0 where no driver answers."""
+    """Return the memory in GiB of the smallest of this process's GPUs; 0 without a driver."""
     return min((_free_and_total(line)[1] / 1024 for line in _table()), default=0.0)
 
 
 def _full_gpus(utilization: float) -> list[str]:
-    """Lines of nvidia-smi of the GPUs with too little free memory; empty where no driver answers."""
+    """Return nvidia-smi's lines for GPUs with too little free memory; empty without a driver."""
     return [line for line in _table() if not _enough(line, utilization)]
 
 
 def _table() -> list[str]:
-    """Lines of nvidia-smi about this process's GPUs; empty where no driver answers."""
+    """Return nvidia-smi's lines (free, total MiB) for this process's GPUs; empty without a driver."""
     gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     only = (f"--id={gpus}",) if gpus else ()
     try:

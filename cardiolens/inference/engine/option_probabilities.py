@@ -1,11 +1,11 @@
 """Log-probability of each option of a multi-select question, from the tokens of its constrained reply.
 
-Structured decoding masks every token that no legal reply continues with, and the probabilities of the
-remaining ones sum to 1 at each step. The letters of a reply ascend. So a reply decides on the options in
-turn: it names an option, or it passes it over by naming a later one or by ending.
+Structured decoding masks every token that cannot continue a legal reply, and the probabilities of the
+remaining tokens sum to 1 at each step. The letters of a reply ascend. So a reply decides on the options in
+turn: it names an option, or passes the option over by naming a later one or by ending.
 
-Example. Options A, B, C, of which any may be named together; the model writes "A, C" in four tokens. At each
-step the engine reports the probability of every token that could have stood there:
+Example. Options A, B, C may be named in any combination; the model writes "A, C" in four tokens. At each step
+the engine reports the probability of every possible token:
 
     step   written so far   chosen token   probabilities
     1      ""               "A"            "A" 0.60    "B" 0.30    "C" 0.10
@@ -15,18 +15,18 @@ step the engine reports the probability of every token that could have stood the
 
     A   Decided at step 1: 0.60 names it, 0.30 + 0.10 begin with a later letter.
         P(A) = 0.60, log -0.511
-    B   Among replies that name A, which is all that the reply decides before B. Step 1 reaches "A" with 0.60.
+    B   Among replies that name A, as the reply does, since A is decided before B. Step 1 gives "A" 0.60.
         Named:  "A" "," " B"  = 0.60 * 0.80 * 0.25 = 0.12
         Passed: "A" end       = 0.60 * 0.20        = 0.12
                 "A" "," " C"  = 0.60 * 0.80 * 0.75 = 0.36
         P(B) = 0.12 / (0.12 + 0.48) = 0.20, log -1.609
-    C   Among replies that name A and not B; "A, B" and "A, B, C" no longer count.
+    C   Among replies that name A but not B; "A, B" and "A, B, C" no longer count.
         Named:  "A" "," " C"  = 0.36
         Passed: "A" end       = 0.12
         P(C) = 0.36 / (0.36 + 0.12) = 0.75, log -0.288
 
-The reply follows one path only. A token that it did not choose leads to several legal replies whose own
-probabilities are unknown; they share that token's probability equally. Had the reply above ended after "A",
+The reply follows a single path. A token that was not chosen leads to several legal replies whose individual
+probabilities are unknown; they share the token's probability equally. If the reply above had ended after "A",
 "," would have led to "A, B", "A, C" and "A, B, C", with 0.80 / 3 each.
 """
 
@@ -39,18 +39,18 @@ ENDED = "ended"
 
 @dataclass(frozen=True, slots=True)
 class TokenStep:
-    """One token of a reply, with the log-probability of each token text that could have stood there."""
+    """One token of a reply, with the log-probability of each possible token text at this step."""
 
     said: str
     logprobs: Mapping[str, float]
 
 
 def set_logprobs(steps: Sequence[TokenStep], legal: Collection[str]) -> dict[str, float]:
-    """Log-probability that each letter is named, given the reply's decision on every earlier letter.
+    """Return the log-probability that each letter is named, given the decisions on all earlier letters.
 
-    Exact up to the last letter named. For a later letter only the probability that the reply goes on is
-    known, and its legal continuations share that probability equally. Letters that no legal reply could name
-    any more are left out. Empty for a reply that was cut or is not legal.
+    Exact up to the last letter named. For a later letter, only the probability that the reply continues is
+    known, and the legal continuations share it equally. Letters that no legal reply could still name are left
+    out. Empty for a reply that was cut off or is not legal.
     """
     replies = _Replies.of(legal)
     path = replies.path(steps)
@@ -66,12 +66,12 @@ def set_logprobs(steps: Sequence[TokenStep], legal: Collection[str]) -> dict[str
 
 @dataclass(frozen=True, slots=True)
 class _Replies:
-    """Legal replies without spaces, with the letters that each names.
+    """Legal replies without spaces, and the letters that each reply names.
 
     Spaces are dropped because tokenizers attach them to different tokens: "," + " C" or ", " + "C".
     """
 
-    named: Mapping[str, frozenset[str]]  # by reply
+    named: Mapping[str, frozenset[str]]  # letters by reply
 
     @staticmethod
     def of(legal: Collection[str]) -> "_Replies":
@@ -83,18 +83,18 @@ class _Replies:
         return sorted(frozenset().union(*self.named.values()))
 
     def after(self, prefix: str, token: str) -> str | None:
-        """Text written once a token follows `prefix`, without spaces.
+        """Return the text, without spaces, after a token follows `prefix`.
 
-        ENDED where the token ends a whole legal reply, None where no legal reply goes on so.
+        ENDED if the token ends a whole legal reply, None if no legal reply continues this way.
         """
         text = prefix + token.replace(" ", "")
         if token and any(reply.startswith(text) for reply in self.named):
             return text
-        # Decoding lets only legal tokens through: another token after a whole reply is an end-of-text token.
+        # Decoding allows only legal tokens, so any other token after a whole reply is an end-of-text token.
         return ENDED if prefix in self.named else None
 
     def possible(self, prefix: str, token: str) -> list[frozenset[str]]:
-        """Letters named by each legal reply that is still possible once a token follows `prefix`."""
+        """Return the letters of each legal reply that is still possible after a token follows `prefix`."""
         text = self.after(prefix, token)
         if text == ENDED:
             return [self.named[prefix]]
@@ -105,7 +105,7 @@ class _Replies:
         ]
 
     def path(self, steps: Sequence[TokenStep]) -> list[str] | None:
-        """Text written before each step, then after the last one; None where a token does not fit."""
+        """Return the text before each step and after the last step; None if a token does not fit."""
         path = [""]
         for step in steps:
             text = None if path[-1] == ENDED else self.after(path[-1], step.said)
@@ -118,14 +118,14 @@ class _Replies:
 def _decision(
     letter: str, steps: Sequence[TokenStep], path: Sequence[str], replies: _Replies
 ) -> tuple[float, float]:
-    """Probabilities that a letter is named and that it is passed over.
+    """Return the probabilities that a letter is named and that it is passed over.
 
-    Both count only replies that name the same earlier letters as this reply: they do not sum to 1.
+    Both count only replies that name the same earlier letters as this reply, so they do not sum to 1.
     """
     earlier = _earlier(letter, replies.named[path[-2]])
     reached, letter_probability, passed = 1.0, 0.0, 0.0  # reached: probability of all tokens chosen so far
     for step, prefix in zip(steps, path, strict=False):
-        # From here on every possible reply names the letter, or none does.
+        # After this token, either all possible replies name the letter or none does.
         decided = len({letter in reply for reply in replies.possible(prefix, step.said)}) == 1
         for token, logprob in step.logprobs.items():
             if token == step.said and not decided:

@@ -1,4 +1,4 @@
-"""Simulated readers: engines with a known result that check the whole pipeline. They see no frame."""
+"""Simulated readers: engines with a known result that test the whole pipeline. They look at no frame."""
 
 import asyncio
 import hashlib
@@ -20,17 +20,17 @@ from cardiolens.protocol.tasks.catalogue import GATES
 from cardiolens.protocol.tasks.legal import LETTERS, legal_replies
 from cardiolens.storage import tables
 
-TrueAnswer = tuple[str, ...]  # original option keys; of a report, its one reference as JSON
+TrueAnswer = tuple[str, ...]  # original option keys; for a report, its reference as one JSON text
 
 SEED = 2026
-_CHOOSES = "chooses"  # option of every simulated reader
+_CHOOSES = "chooses"  # option that every simulated reader has
 
 
 class Reader:
     """Base of all simulated readers: starts at once, processes no frame and never dies."""
 
     mortal = False
-    chooses: Manner = "greedy"  # how it asks for frames, where it may
+    chooses: Manner = "greedy"  # how the reader asks for frames under selector `self`
 
     async def start(self) -> None:
         pass
@@ -52,7 +52,7 @@ class Reader:
 class Uniform(Reader):
     """Reader that draws one of the legal replies, all equally likely, after `seconds`.
 
-    The same request always gets the same reply.
+    Equal requests get equal replies.
     """
 
     def __init__(self, seed: int = SEED, seconds: float = 0.0) -> None:
@@ -69,7 +69,7 @@ class Uniform(Reader):
 
 
 class Constant(Reader):
-    """Reader that always gives the same reply: a letter as displayed."""
+    """Reader that always gives the same reply: one displayed letter."""
 
     def __init__(self, answer: str) -> None:
         self._reply = f"ANSWER: {answer}"
@@ -79,9 +79,9 @@ class Constant(Reader):
 
 
 class Person:
-    """A person in an engine's place: what they answered on the page of `cardiolens.review`, and the seconds.
+    """A person as an engine: replays exported answers from the page of `cardiolens.review`, with seconds.
 
-    Where they said that they cannot tell, that is a refusal.
+    An answer of "cannot tell" is a refusal.
     """
 
     mortal = False
@@ -93,7 +93,7 @@ class Person:
         pass
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
-        reading = self._readings[_question(ask)]  # the plan asks nothing else
+        reading = self._readings[_question(ask)]  # the plan contains only questions with a reading
         if strange := set(reading.answer) - set(ask.option_keys):
             message = (
                 f"the reading names option {min(strange)}, the question has {', '.join(ask.option_keys)}"
@@ -111,13 +111,13 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class AnswerKey:
-    """True answers of all questions, and the arms under which they are asked."""
+    """True answers of all questions, and the arms under which the questions are asked."""
 
     arms: Mapping[str, Arm]  # by arm_id
     answers: Mapping[str, TrueAnswer]  # by qa_id
     subtasks: Mapping[str, str]  # by qa_id
-    exclusive: Mapping[str, TrueAnswer]  # by qa_id: options that stand alone
-    of_subtask: Mapping[str, tuple[TrueAnswer, ...]]  # one per question, in order of qa_id
+    exclusive: Mapping[str, TrueAnswer]  # by qa_id: options that exclude all others
+    of_subtask: Mapping[str, tuple[TrueAnswer, ...]]  # by subtask: one answer per question, by qa_id
 
     @staticmethod
     def of(questions: Path, arms: Mapping[str, Arm]) -> "AnswerKey":
@@ -142,7 +142,7 @@ class AnswerKey:
 class Oracle(Reader):
     """Reader that gives the true answer (`answers_from: truth`).
 
-    Its subclasses know the truth too, and depart from it in a defined way.
+    Subclasses also know the truth, and depart from it in a defined way.
     """
 
     def __init__(self, truth: AnswerKey) -> None:
@@ -152,11 +152,11 @@ class Oracle(Reader):
         return _displayed(self.pick(ask, self._truth.answers[_question(ask)]), ask)
 
     def pick(self, ask: Ask, answer: TrueAnswer) -> TrueAnswer:
-        """Return the reader's answer where the truth is `answer`."""
+        """Return the reader's answer if the true answer is `answer`."""
         return answer
 
     def alike(self, ask: Ask) -> tuple[TrueAnswer, ...]:
-        """True answers of all questions of the request's subtask."""
+        """Return the true answers of all questions of the request's subtask."""
         return self._truth.of_subtask[self._truth.subtasks[_question(ask)]]
 
 
@@ -173,7 +173,7 @@ class Prevalence(Oracle):
 
 
 class _Straying(Oracle):
-    """Oracle that departs from the truth with a probability; the same request always gets the same draw."""
+    """Oracle that departs from the truth with a given probability; equal requests get equal draws."""
 
     def __init__(self, truth: AnswerKey, probability: float, seed: int) -> None:
         super().__init__(truth)
@@ -185,9 +185,9 @@ class _Straying(Oracle):
 
 
 class Noisy(_Straying):
-    """Reader that is wrong with probability `error`: one of the other legal replies, all equally likely.
+    """Reader that with probability `error` gives one of the wrong legal replies, all equally likely.
 
-    Reports stay right.
+    Reports are always right.
     """
 
     def __init__(self, truth: AnswerKey, error: float, seed: int = SEED) -> None:
@@ -201,7 +201,7 @@ class Noisy(_Straying):
 class Collapse(_Straying):
     """Reader that with probability `share` gives the subtask's most frequent true answer.
 
-    Reports stay right.
+    Reports are always right.
     """
 
     def __init__(self, truth: AnswerKey, share: float, seed: int = SEED) -> None:
@@ -217,9 +217,9 @@ class Collapse(_Straying):
 class Conservative(_Straying):
     """Reader that withholds findings with probability `drop`.
 
-    In multi-select each true option is withheld by a draw of its own, except exclusive ones (normal); no
-    option is added, so precision stays at 100. A reply that withholds all options names none. In
-    single-choice only the gates are affected: they are answered with their first option, normal.
+    In multi-select, each true option except exclusive ones (normal) has its own draw; no option is added, so
+    precision stays at 100. A reply with all options withheld says "none". In single-choice, only the gates
+    are affected: the reader answers with their first option, normal.
     """
 
     def __init__(self, truth: AnswerKey, drop: float, seed: int = SEED) -> None:
@@ -234,7 +234,7 @@ class Conservative(_Straying):
 
 
 class BudgetEffect(Oracle):
-    """Reader that is right with probability base + doubling * log2(K / 8), K being the arm's budget.
+    """Reader that is right with probability base + doubling * log2(K / 8), where K is the arm's budget.
 
     A clinical selector adds `clinical`. Without frames the probability is `blind`. A wrong answer is one of
     the other legal replies.
@@ -251,7 +251,7 @@ class BudgetEffect(Oracle):
         return answer if right else _other(ask, answer, self._truth.exclusive[_question(ask)], SEED)
 
     def probability(self, ask: Ask) -> float:
-        """Probability that this request is answered right."""
+        """Return the probability that this request gets the right answer."""
         if not ask.frame_keys:
             return self._blind
         arm = self._truth.arms[str(ask.arm_id)]
@@ -273,21 +273,21 @@ READERS: dict[str, Callable[..., Reader]] = {
 
 
 def open_reader(model: ModelSpec, questions: Path, arms: Mapping[str, Arm]) -> Reader | Person:
-    """Return the person or simulated reader that a model configuration names."""
+    """Return the person or simulated reader of a model configuration."""
     if model.answers_from == "readings":
         return Person(readings_of(model))
     return _make(model, AnswerKey.of(questions, arms) if model.answers_from == "truth" else None)
 
 
 def check_readers(spec: SweepSpec) -> None:
-    """Refuse options that a simulated reader of the sweep does not take, before anything runs."""
+    """Check the options of all simulated readers of a sweep before anything runs; else InputError."""
     for model in spec.model:
         if model.simulated:
             check_reader(model)
 
 
 def check_reader(model: ModelSpec) -> None:
-    """Refuse options that the model's reader does not take; InputError lists the legal ones."""
+    """Check the options of the model's reader; InputError with the legal options if one does not fit."""
     _make(model, AnswerKey({}, {}, {}, {}, {}) if model.answers_from == "truth" else None)
 
 
@@ -320,24 +320,24 @@ def _manner(model: ModelSpec) -> Manner:
 
 def _share(name: str, value: float | str) -> float:
     if isinstance(value, str) or not 0 <= value <= 1:
-        raise InputError(f"option {name}: {value} is no probability; give one within 0..1")
+        raise InputError(f"option {name}: {value} is not a probability; give a number within 0..1")
     return value
 
 
 def _question(ask: Ask) -> str:
-    """The qa_id of a request to a reader of the truth."""
-    assert ask.qa_id is not None, "a reader of the truth or of readings is told which question it answers"
+    """Return the qa_id of a request to a reader of the truth or of readings."""
+    assert ask.qa_id is not None, "requests to readers of the truth or of readings have a qa_id"
     return ask.qa_id
 
 
 def _draw(seed: int, ask: Ask, label: str = "") -> float:
-    """Uniform number in 0..1 that depends on seed, request key and label alone."""
+    """Return a uniform number in 0..1 that depends only on seed, request key and label."""
     digest = hashlib.sha256(f"{seed}|{ask.request_key}|{label}".encode()).digest()
     return int.from_bytes(digest[:8]) / 2**64
 
 
 def _other(ask: Ask, answer: TrueAnswer, exclusive: TrueAnswer, seed: int) -> TrueAnswer:
-    """Another legal answer, all equally likely; a report has none and stays as it is."""
+    """Draw a wrong legal answer, all equally likely; a report has none and stays unchanged."""
     if ask.answer_type == "report":
         return answer
     text_by_key = dict(zip(LETTERS, ask.option_keys, strict=False))
@@ -348,7 +348,7 @@ def _other(ask: Ask, answer: TrueAnswer, exclusive: TrueAnswer, seed: int) -> Tr
 
 
 def _displayed(answer: TrueAnswer, ask: Ask) -> str:
-    """An answer as a reply: in the displayed letters, a report unchanged."""
+    """Return an answer as a reply in displayed letters; a report stays unchanged."""
     if ask.answer_type == "report":
         return answer[0]
     letters = sorted(LETTERS[ask.option_keys.index(key)] for key in answer)

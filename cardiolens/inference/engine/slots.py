@@ -1,4 +1,4 @@
-"""Slots of an engine: at most so many requests at once, and those that go on with a chain first."""
+"""Slots of an engine: a limit on concurrent requests; later stages of chains get a slot first."""
 
 import asyncio
 from collections import deque
@@ -9,9 +9,9 @@ _Waiting = deque["asyncio.Future[None]"]
 
 
 class Slots:
-    """A semaphore whose waiters come in order, but later stages of chains before everything else.
+    """A first-come, first-served semaphore, except that later stages of chains precede all other requests.
 
-    The engine's caches hold what a chain has shown; by the time that all who wait were served they would not.
+    The engine's caches still hold the frames of a chain; they would be evicted while other requests run.
     """
 
     def __init__(self, n: int) -> None:
@@ -21,7 +21,7 @@ class Slots:
 
     @asynccontextmanager
     async def taken(self, goes_on: bool) -> AsyncIterator[None]:
-        """Hold a slot within the block; `goes_on`: for a later stage of a chain."""
+        """Hold a slot within the block; `goes_on` marks a later stage of a chain."""
         await self._take(self._first if goes_on else self._others)
         try:
             yield
@@ -37,12 +37,12 @@ class Slots:
         try:
             await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():  # the slot was handed over at this very moment
+            if turn.done() and not turn.cancelled():  # cancelled just after receiving the slot
                 self._give_back()
             raise
 
     def _give_back(self) -> None:
-        """Hand the slot to the next waiter that is still there."""
+        """Pass the slot to the next waiter that was not cancelled."""
         for queue in (self._first, self._others):
             while queue:
                 turn = queue.popleft()

@@ -1,26 +1,44 @@
-"""What surrounds a start of vLLM: the threads that it may use, and a second try after a disturbance."""
+"""Start vLLM, and name the cause and the remedy where vLLM or one of its requests fails."""
 
 import logging
 import os
+import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TypeVar
 
-from cardiolens.inference.engine.memory_remedies import with_remedy
-from cardiolens.inference.engine.root_cause import root_cause, written_so_far
+from cardiolens.inference.engine.ask import EngineDeadError, ErrorKind, RequestError
 
 log = logging.getLogger(__name__)
 
-_DISTURBED = "Error in memory profiling"  # vLLM's words for free memory that grew while it was measured
+_DISTURBED = "Error in memory profiling"  # vLLM's message when free memory grew while vLLM measured it
 _THREADS = "OMP_NUM_THREADS"
+_LONGEST = 500  # characters of a message; some messages quote the whole prompt
+
+_STREAMS = tuple(Path(f"/proc/self/fd/{fd}") for fd in (1, 2))  # vLLM logs to stdout, Python to stderr
+_ERROR_LINE = re.compile(r"(?:^|\] )([\w.]*(?:Error|Exception): .*\S)\s*$", re.MULTILINE)
+_POINTS_ELSEWHERE = ("initialization failed",)  # vLLM's message when another of its processes has the cause
+
+_DIVIDE = "divide the model over more GPUs (tensor_parallel)"
+_RAISE = "raise gpu_memory_utilization (without GPUs: kv_cache_gib)"
+_REMEDIES = {
+    "out of memory": f"{_DIVIDE}, lower max_num_seqs or engine_options.max_num_batched_tokens, or "
+    "leave room beside the cache with a lower gpu_memory_utilization",
+    "No available memory for the cache blocks": f"{_RAISE}, or {_DIVIDE}",
+    "larger than the available KV cache": f"lower max_model_len, {_RAISE}, or {_DIVIDE}",
+    "less than desired GPU memory utilization": "another process holds memory there, which nvidia-smi "
+    "shows: end it, or lower gpu_memory_utilization",
+}
+"""Model settings to change, by the words of vLLM or torch for the memory that was short."""
 
 Made = TypeVar("Made")
 
 
 def started(make: Callable[[], Made]) -> Made:
-    """Return what `make` makes; RuntimeError with the root cause if it fails.
+    """Call `make` and return its result; RuntimeError with the root cause and a remedy if `make` fails.
 
-    An engine that left a shared GPU while vLLM measured the memory there does so once: `make` is then called
-    again.
+    vLLM refuses to start if another engine leaves a shared GPU while vLLM measures the memory there. In that
+    case `make` is called a second time.
     """
     try:
         return _made(make)
@@ -40,9 +58,9 @@ def _made(make: Callable[[], Made]) -> Made:
 
 
 def use_all_threads() -> None:
-    """Undo the single thread that Ray gives an actor without processors; a number of the user's is kept.
+    """Remove the limit of one thread that Ray sets for an actor without CPUs; keep a limit set by the user.
 
-    Processes of vLLM inherit it, and would load weights with one thread.
+    vLLM's processes inherit the limit and would load the weights with one thread.
     """
     import ray
 
@@ -52,5 +70,61 @@ def use_all_threads() -> None:
 
 
 def set_by_ray(environment: Mapping[str, str], ray_environment: Mapping[str, str]) -> bool:
-    """Return whether the number of threads is Ray's; `told` is what the driver handed to its workers."""
+    """Return whether Ray set the thread limit; `ray_environment` is what the driver passes to its workers."""
     return environment.get(_THREADS) == "1" and _THREADS not in ray_environment
+
+
+def with_remedy(reason: str) -> str:
+    """Return the reason of a failed start; if memory was short, add the settings to change."""
+    remedy = next((remedy for words, remedy in _REMEDIES.items() if words in reason), None)
+    return reason if remedy is None else f"{' '.join(reason.split())}; {remedy}"
+
+
+def written_so_far() -> tuple[int, ...]:
+    """Return the sizes in bytes of standard output and standard error, from which `root_cause` reads on.
+
+    In a Ray actor both are files, and vLLM's processes inherit them. 0 for a stream that is not a file.
+    """
+    return tuple(stream.stat().st_size if stream.is_file() else 0 for stream in _STREAMS)
+
+
+def root_cause(since: tuple[int, ...]) -> str | None:
+    """Return the last informative error that was written after `since`; None without one."""
+    for stream, start in zip(_STREAMS, since, strict=True):
+        if stream.is_file():
+            with stream.open("rb") as file:  # by its descriptor: the file may have been unlinked
+                file.seek(start)
+                cause = cause_in(file.read().decode(errors="replace"))
+            if cause is not None:
+                return cause
+    return None
+
+
+def cause_in(text: str) -> str | None:
+    """Return the last informative error of a log, without vLLM's prefix of process, time and source line.
+
+    None without one. Errors that only point to another process are not informative.
+    """
+    lines = _ERROR_LINE.findall(text)
+    errors = [line for line in lines if not any(words in line for words in _POINTS_ELSEWHERE)]
+    return errors[-1] if errors else None
+
+
+def failure_of(error: Exception, *, dead: bool) -> EngineDeadError | RequestError:
+    """Return the failure to raise for an error of one request; `dead` is vLLM's own report on its engine.
+
+    vLLM 0.32 wraps every error that its processors and its core raise for one request in
+    EngineGenerateError, and derives its own refusals from VLLMClientError, which is no ValueError. The engine
+    survives all of these.
+    """
+    from vllm.exceptions import VLLMClientError
+    from vllm.v1.engine.exceptions import EngineDeadError as Dead
+    from vllm.v1.engine.exceptions import EngineGenerateError
+
+    if dead or isinstance(error, Dead):
+        return EngineDeadError(str(error) or "the engine process died")
+    refused = isinstance(error, VLLMClientError | ValueError)
+    if isinstance(error, EngineGenerateError) and isinstance(error.__cause__, Exception):
+        error = error.__cause__
+    message = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST]
+    return RequestError(ErrorKind.REJECTED if refused else ErrorKind.FAILED, message)

@@ -1,4 +1,4 @@
-"""Supervision of an engine: bounded restarts, and isolation of the request that kills it."""
+"""Supervise an engine: limit restarts, and isolate a request that kills the engine."""
 
 import asyncio
 import logging
@@ -21,12 +21,12 @@ from cardiolens.inference.engine.slots import Slots
 
 log = logging.getLogger(__name__)
 
-_GROUP = 16  # suspects asked side by side; those of a group that kills the engine are then asked one by one
+_GROUP = 16  # suspects asked concurrently; if a group kills the engine, its members are asked one by one
 
 
 @dataclass(eq=False, slots=True)
 class _Suspect:
-    """A request that was in flight when the engine died, or that an earlier run failed on."""
+    """A request that was in flight when the engine died, or that failed in an earlier run."""
 
     ask: Ask
     pictures: Pictures
@@ -34,12 +34,12 @@ class _Suspect:
 
 
 class Supervisor:
-    """One engine, shared by many requests at once, at most `width` of them in flight.
+    """One engine, shared by concurrent requests, at most `width` of them in flight.
 
     When the engine dies, every request in flight becomes a suspect, and new requests wait. The engine is
-    rebuilt and the suspects are asked again in groups of 16; if a group kills the engine again, its members
-    are asked one by one. A request that kills the engine when asked alone ends in RequestError; all others
-    get their reply.
+    rebuilt and the suspects are asked again, in groups of 16 if there are more than 16, else one by one. If a
+    group kills the engine again, its members are asked one by one. A request that kills the engine when asked
+    alone ends in RequestError; all others get their reply.
     """
 
     def __init__(self, engine: Engine, width: int, max_restarts: int) -> None:
@@ -51,9 +51,9 @@ class Supervisor:
         self._starts = 0
         self._load_seconds = 0.0
         self._in_flight = 0
-        self._idle = asyncio.Event()  # nothing is in flight but suspects
+        self._idle = asyncio.Event()  # set while only suspects are in flight
         self._idle.set()
-        self._calm = asyncio.Event()  # there are no suspects
+        self._calm = asyncio.Event()  # set while there are no suspects
         self._calm.set()
         self._suspects: list[_Suspect] = []
         self._inquest: asyncio.Task[None] | None = None
@@ -61,13 +61,14 @@ class Supervisor:
         self._stopped = False
 
     def stop(self) -> None:
-        """Send no more requests to the engine; those in flight may finish."""
+        """Send no more requests to the engine; requests in flight may finish."""
         self._stopped = True
 
     async def answer(self, ask: Ask, pictures: Pictures, *, goes_on: bool = False) -> Reply:
-        """Ask the engine, and return its reply; what goes on with a chain comes before others that wait.
+        """Ask the engine and return its reply; with `goes_on` (later stage of a chain), skip the queue.
 
-        Raises RequestError where it cannot answer, RunError if it died too often, NotAskedError after `stop`.
+        RequestError if the engine cannot answer this request, RunError if it died too often, NotAskedError
+        after `stop`.
         """
         async with self._slots.taken(goes_on):
             failed_before = ask.attempt > 1 and self._engine.mortal
@@ -111,7 +112,7 @@ class Supervisor:
         self._load_seconds += time.monotonic() - began
 
     def take_starts(self) -> tuple[int, float]:
-        """Return the engine starts since the last call and the seconds that they took."""
+        """Return the number of engine starts since the last call, and their seconds."""
         starts = self._starts, self._load_seconds
         self._starts, self._load_seconds = 0, 0.0
         return starts
@@ -125,7 +126,7 @@ class Supervisor:
         return await suspect.reply
 
     async def _hold_inquest(self, died: EngineDeadError | None) -> None:
-        await self._idle.wait()  # until every request in flight has its reply or is a suspect
+        await self._idle.wait()  # until every request in flight has a reply or is a suspect
         try:
             if died is not None:
                 self._bury(died)
@@ -133,7 +134,7 @@ class Supervisor:
             while pending := self._pending():
                 failed_before = [suspect for suspect in pending if suspect.ask.attempt > 1]
                 await self._try(failed_before[:1] or pending[:together])  # likely killers first, alone
-        except Exception as error:  # noqa: BLE001 - whatever it is, those who wait for a reply must hear it
+        except Exception as error:  # noqa: BLE001 - every caller that waits for a reply must get the error
             self._given_up = error
             for suspect in self._pending():
                 suspect.reply.set_exception(error)
@@ -173,12 +174,12 @@ class Supervisor:
         """Mark the engine for a restart at its next use; RunError if no restart is left."""
         if not self._restarts_left:
             raise RunError(
-                f"the engine died again and may not be rebuilt once more ({died}); see the logs of "
-                "the engine, or raise stream.engine_restarts"
+                f"the engine died again and no restart is left ({died}); see the logs of the engine, or "
+                "raise stream.engine_restarts"
             )
         self._restarts_left -= 1
         self._started = False
-        log.warning("the engine died (%s); it is rebuilt, %d more allowed", died, self._restarts_left)
+        log.warning("the engine died (%s) and is restarted; %d restarts left", died, self._restarts_left)
 
 
 def _first_line(error: Exception) -> str:

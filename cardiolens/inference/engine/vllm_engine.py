@@ -1,4 +1,4 @@
-"""vLLM as an engine; the only module that imports vLLM."""
+"""vLLM as an engine; together with `startup` the only module that imports vLLM."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -15,10 +15,9 @@ from cardiolens.inference.engine.decoding import (
     structured_output_args,
 )
 from cardiolens.inference.engine.encoder_cache import enlarge, room_on_cpu, room_on_gpu
-from cardiolens.inference.engine.failure import failure_of
 from cardiolens.inference.engine.gpu_memory import batched_tokens, gpu_gib, turn_on, wait_for_memory
 from cardiolens.inference.engine.option_probabilities import TokenStep, set_logprobs
-from cardiolens.inference.engine.startup import started, use_all_threads
+from cardiolens.inference.engine.startup import failure_of, started, use_all_threads
 from cardiolens.inference.models.adapter import room_for
 from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.identity import Identity, installed_engine
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from vllm.v1.metrics.loggers import StatLoggerBase
     from vllm.v1.metrics.stats import MultiModalCacheStats, SchedulerStats
 
-_CUT_OFF = ("abort", "error")  # finish reasons of requests that vLLM gave up; their text is no answer
+_CUT_OFF = ("abort", "error")  # finish reasons of requests that vLLM gave up; the text is not an answer
 
 
 class _Prompt(TypedDict, total=False):
@@ -49,27 +48,27 @@ class _Prompt(TypedDict, total=False):
 
 
 class VllmEngine:
-    """One replica: vLLM's asynchronous engine, its core in a process of its own."""
+    """One replica: vLLM's asynchronous engine, with its core in a separate process."""
 
     mortal = True
 
     def __init__(self, model: ModelSpec, identity: Identity, max_frames: int, deployment: Deployment) -> None:
         assert identity.folder is not None, "a vllm model has files"
         self._model = model
-        # An engine over several nodes reads one path on all of them: a copy may exist on one node only.
+        # An engine over several nodes reads the same path on all; a local copy may exist on one node only.
         self._folder = identity.folder if deployment.spans_nodes else nearby(identity.folder)
         self._adapter = identity.adapter
         self._deployment = deployment
-        self._max_frames = max_frames  # of one prompt
+        self._max_frames = max_frames  # per prompt
         self._engine: AsyncLLM | None = None
         self._frames = FrameWork()
-        # Images by frame key; they go away with the `Pictures` of their study.
+        # Images by frame key; they are freed together with the `Pictures` of their study.
         self._images: WeakKeyDictionary[Pictures, dict[str, Image]] = WeakKeyDictionary()
 
     async def start(self) -> None:
         if self._deployment.gpus:
             use_all_threads()  # before torch is imported
-        _ = self._chat  # a template or processor that fails is the model's failure, not that of each request
+        _ = self._chat  # a broken template or processor must fail the model, not every request
         from vllm import AsyncEngineArgs
         from vllm.v1.engine.async_llm import AsyncLLM
 
@@ -93,7 +92,7 @@ class VllmEngine:
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         assert self._engine is not None, "the supervisor starts an engine before it asks"
-        # One id per try, because a request may be asked again after its engine died.
+        # One id per try, because a request may be asked again after the engine died.
         request_id = f"{ask.request_key}-{uuid4().hex[:8]}"
         final = None
         try:
@@ -102,7 +101,7 @@ class VllmEngine:
             )
             async for output in outputs:
                 final = output
-        except Exception as error:  # vLLM, processors and templates raise whatever they like
+        except Exception as error:  # vLLM, processors and templates may raise anything
             raise failure_of(error, dead=self._engine.errored) from error
         if final is None:
             raise RequestError(ErrorKind.NO_ANSWER, "vLLM ended the request without an output")
@@ -128,7 +127,7 @@ class VllmEngine:
 
     @property
     def _gib(self) -> float:
-        """GiB of each GPU that are this engine's."""
+        """This engine's GiB of each GPU."""
         return gpu_gib() * (self._deployment.share or 1.0)
 
     def _engine_options(self) -> dict[str, Any]:
@@ -144,17 +143,17 @@ class VllmEngine:
             "trust_remote_code": model.trust_remote_code,
             "tensor_parallel_size": self._deployment.tensor_parallel,
             "pipeline_parallel_size": self._deployment.pipeline_parallel,
-            "limit_mm_per_prompt": {"image": self._max_frames, "video": 0},  # 0: no room is kept for any
+            "limit_mm_per_prompt": {"image": self._max_frames, "video": 0},  # 0: reserve no memory for videos
             "seed": 0,
             "enable_prefix_caching": True,
-            "enable_logging_iteration_details": True,  # the steps' encoder runs, for the counter
+            "enable_logging_iteration_details": True,  # gives the encoder runs per step, for the counter
             "enforce_eager": on_cpu,  # compiling for CPU takes minutes and gains little
         }
         if on_cpu:
             options["kv_cache_memory_bytes"] = int((model.kv_cache_gib or 4.0) * 2**30)
         else:
             options["gpu_memory_utilization"] = self._deployment.utilization
-            # At vLLM's 2,048 a prompt of images takes many steps, and the encoder cache holds as few tokens.
+            # With vLLM's default of 2,048, a prompt of images takes many steps and the encoder cache is tiny.
             options["max_num_batched_tokens"] = batched_tokens(self._gib)
         if self._adapter is not None:
             options |= {"enable_lora": True, "max_lora_rank": room_for(self._adapter)}
@@ -198,12 +197,12 @@ class VllmEngine:
         return _frame_counter(self)
 
     def count_frames(self, processed: int = 0, encoded: int = 0) -> None:
-        """Add frames that missed the processor cache, and encoder runs; vLLM's statistics call this."""
+        """Add frames that missed the processor cache, and encoder runs; called by vLLM's statistics."""
         self._frames = FrameWork(self._frames.processed + processed, self._frames.encoded + encoded)
 
 
 def _option_logprobs(completion: "CompletionOutput", ask: Ask) -> dict[str, float]:
-    """Log-probability of each displayed letter: to be the answer, or to be named in multi-select."""
+    """Return the log-probability that each displayed letter is the answer, or is named in multi-select."""
     steps = [
         TokenStep(
             said=tokens[token_id].decoded_token or "",

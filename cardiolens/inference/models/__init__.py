@@ -1,1 +1,1 @@
-"""Models before they run: identity, files, chat template and token counts."""
+"""Everything about a model that is known before it runs: identity, files, chat template, token counts."""

@@ -10,18 +10,18 @@ _CONFIG = "adapter_config.json"
 
 
 def find_adapter(adapter: str, folder: Path) -> Path:
-    """The folder of an adapter, within the model's files or separate; InputError if there is none."""
+    """Find the folder of an adapter, inside the model's folder or separate; InputError if neither exists."""
     for path in (folder / adapter, Path(adapter).expanduser()):
         if (path / _CONFIG).is_file():
             return path.resolve()
     raise InputError(
-        f"adapter {adapter!r}: neither a folder of the model's files nor one of its own holds {_CONFIG}; "
+        f"adapter {adapter!r}: no folder of this name, in the model's folder or elsewhere, holds {_CONFIG}; "
         "give the folder of a LoRA adapter"
     )
 
 
 def room_for(adapter: Path) -> int:
-    """The smallest legal max_lora_rank of vLLM that holds the rank of the adapter."""
+    """Return vLLM's smallest legal max_lora_rank that is at least the adapter's rank; else InputError."""
     rank = read_object(adapter / _CONFIG).get("r")
     fitting = [legal for legal in _RANKS if isinstance(rank, int) and rank <= legal]
     if not fitting:

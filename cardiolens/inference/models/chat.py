@@ -1,4 +1,4 @@
-"""The chat format of a model: its prompt string, and the count of its tokens without running it."""
+"""Chat format of a model: render prompt strings and count their tokens without running the model."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -15,9 +15,9 @@ from cardiolens.inference.models.chat_template import IMAGE, ChatTemplate, Piece
 from cardiolens.inference.models.placeholders import adds_special_tokens
 from cardiolens.storage.tables import FRAME
 
-_HERE = "\ue000"  # private-use characters that mark the places of text
+_HERE = "\ue000"  # private-use characters that mark positions of text
 _THERE = "\ue001"
-_ELSEWHERE = ("device",)  # where the engine's processor computes; the plan's has a CPU
+_ELSEWHERE = ("device",)  # options for the engine's processor only; the plan's processor runs on the CPU
 _CACHED_TEXTS = 1 << 18  # entries of the cache of token counts
 
 
@@ -35,7 +35,7 @@ class Chat:
     ) -> None:
         from transformers import AutoProcessor
 
-        self._folder, self._overrides = folder, overrides or {}  # of config.json
+        self._folder, self._overrides = folder, overrides or {}  # overrides of config.json
         self._options = {
             name: value for name, value in (processor_options or {}).items() if name not in _ELSEWHERE
         }
@@ -56,13 +56,13 @@ class Chat:
         self._template = ChatTemplate(folder, self._processor, template_options or {}, self._overrides)
         self._first, self._added = self._find_first()
         self._head = lru_cache(maxsize=4096)(self._render_head)
-        self._cached: dict[str, int] = {}  # tokens by text: captions and questions recur
+        self._cached: dict[str, int] = {}  # token count by text: captions and questions recur
         self._head_tokens = lru_cache(maxsize=4096)(self._count_head)
         self.image_tokens = lru_cache(maxsize=None)(self._count_image)
 
     @classmethod
     def of(cls, model: ModelSpec, folder: Path) -> "Chat":
-        """The chat format of a model as it is served: its processor has the options that vLLM hands to it."""
+        """Build the chat format with the processor options and overrides that vLLM gets for this model."""
         return cls(
             folder,
             model.template_options,
@@ -72,9 +72,9 @@ class Chat:
         )
 
     def prompt(self, system: str, text: str) -> str:
-        """The prompt string for the engine, with the model's image placeholder in place of each frame.
+        """Render the prompt string for the engine, with the model's image placeholder for each frame.
 
-        A first token that the engine's tokenizer adds by itself is left out, or it would stand there twice.
+        Leaves out a first token that the engine's tokenizer adds itself, or the token would appear twice.
         """
         if FRAME not in text:
             rendered = self._template.render(system, [text])
@@ -85,11 +85,11 @@ class Chat:
         return rendered.removeprefix(self._first)
 
     def count(self, system: str, text: str, sizes: tuple[tuple[int, int], ...], *, exact: bool = True) -> int:
-        """Prompt tokens of a message whose frames have the given (height, width).
+        """Count the prompt tokens of a message; `sizes` are the (height, width) of its frames.
 
-        With `exact` the count is that of the engine. Without it, the number of a caption ("Frame 12:") and
-        its words are counted separately and cached, since both recur. This is several times faster, and
-        equal for tokenizers that never join tokens across a colon and a space.
+        With `exact` the count equals the engine's. Without `exact`, the number of a caption ("Frame 12:") and
+        its words are tokenized separately and cached, since both recur. That is several times faster, and
+        gives the same count for tokenizers that never join tokens across a colon and a space.
         """
         if FRAME not in text:
             return self._added + self._tokens([self._template.render(system, [text])])
@@ -100,26 +100,28 @@ class Chat:
     def count_shown(
         self, system: str, frames: str, sizes: tuple[tuple[int, int], ...], *, exact: bool
     ) -> tuple[int, str]:
-        """Tokens up to the last frame, and the text that the model's template adds after the question.
+        """Return the tokens up to the last frame, and the text that the template adds after the question.
 
-        `frames` is the message up to the place of the last frame.
+        `frames` is the message up to the placeholder of the last frame.
         """
         tail = self._head(system, frames)[1]
         return self._head_tokens(system, frames, exact) + sum(map(self.image_tokens, sizes)), tail
 
     def count_asked(self, question: str, tail: str) -> int:
-        """Tokens of the text after the last frame, and of what the template adds to it."""
+        """Count the tokens of the text after the last frame and of the template's text after it, `tail`."""
         return self._tokens([f"{self._template.asked(question)}{tail}"])
 
     def _render_head(self, system: str, frames: str) -> tuple[str, str]:
-        """The rendered text before and after the question; `frames` ends before the last frame's place."""
+        """Render the text before and after the question; `frames` ends before the last placeholder."""
         pieces: list[Piece] = []
         for piece in frames.split(FRAME):
             pieces += [piece, IMAGE] if piece else [IMAGE]
         return self._template.around(system, pieces)
 
     def _find_first(self) -> tuple[str, int]:
-        """The first token that template and tokenizer both add, and the tokens that only the latter adds."""
+        """Return the first token, if template and tokenizer both add it, and the number of tokens that only
+        the tokenizer adds.
+        """
         if not adds_special_tokens(self._folder, self._overrides):
             return "", 0
         start = self._template.render("", [_HERE])
@@ -131,7 +133,7 @@ class Chat:
         return "", len(rendered_ids) - len(bare)
 
     def _tokens(self, texts: list[str]) -> int:
-        """Sum of the tokens of texts; those not yet cached are tokenized in one batch, which is faster."""
+        """Return the total tokens of texts; tokenizes texts that are not cached in one batch, for speed."""
         new = list({text for text in texts if text not in self._cached})
         if new:
             if len(self._cached) > _CACHED_TEXTS:
@@ -151,7 +153,7 @@ class Chat:
         )
 
     def _count_image(self, size: tuple[int, int]) -> int:
-        """Tokens that the model's processor makes of one frame of (height, width), wrappers included."""
+        """Count the tokens that the model's processor makes of one (height, width) frame, with wrappers."""
         try:
             image_inputs = self._processor(
                 text=[f"{_HERE}{self._template.marks(1)[0]}{_THERE}"],
@@ -159,12 +161,12 @@ class Chat:
                 add_special_tokens=False,
                 **self._options,
             )["input_ids"][0]
-        except (TypeError, AttributeError):  # some published processors take one string and no options
+        except (TypeError, AttributeError):  # some published processors accept one string and no options
             return self._processed(size, 2) - self._processed(size, 1) - self._tokens([_HERE])
         return len(image_inputs) - self._tokens([_HERE, _THERE])
 
     def _processed(self, size: tuple[int, int], frames: int) -> int:
-        """Tokens that the processor makes of so many frames, each before a mark."""
+        """Count the tokens that the processor makes of a number of frames, each followed by a mark."""
         text = "".join(f"{mark}{_HERE}" for mark in self._template.marks(frames))
         images = [Image.new("RGB", size[::-1])] * frames
         return len(np.ravel(self._processor(text=text, images=images)["input_ids"]))

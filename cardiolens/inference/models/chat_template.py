@@ -1,8 +1,8 @@
-"""A model's chat template: the form of messages that it takes, and prompts rendered with it.
+"""A model's chat template: find the message form that it accepts, and render prompts with it.
 
-Published templates disagree on this form. Some print a list of parts as Python would, some drop it, some
-put all images before all text. The form is found by rendering marks: the first in which each text stands
-where it was put, with an image between.
+Published templates disagree on this form. Some print a list of parts as Python would, some drop the list,
+some put all images before all text. To find the form, each candidate is rendered with marks: the first
+candidate that keeps texts and images in their order is used.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,17 +17,17 @@ from cardiolens.base.errors import InputError
 from cardiolens.inference.models.placeholders import placeholder
 
 IMAGE = None
-Piece = str | None  # IMAGE: the place of a frame
+Piece = str | None  # IMAGE: the position of a frame
 
-# Marks of text: private-use characters. A list that is printed and not read does not show them, as both
-# Python and JSON escape them.
+# Marks of text: private-use characters. If a template prints a list instead of reading its parts, the marks
+# do not appear, because both Python and JSON escape them.
 _SYSTEM, _HERE, _THERE, _ASKED = "\ue000", "\ue001", "\ue002", "\ue003"
 _ANOTHER_TEMPLATE = "put one that can be used into the folder as chat_template.jinja"
 
 
 class _Form(NamedTuple):
     system: Literal["parts", "string"]
-    user: Literal["parts", "string", "text"]  # text: one part of text, with placeholders of our own in it
+    user: Literal["parts", "string", "text"]  # text: one text part that already contains placeholders
 
 
 _FORMS = (
@@ -41,7 +41,7 @@ _EDGES: tuple[Callable[[str], str], ...] = (str, str.lstrip, str.rstrip, str.str
 
 
 class ChatTemplate:
-    """The chat template of one model folder. InputError if no form of messages passes through it."""
+    """The chat template of one model folder. InputError if it accepts no form of messages."""
 
     def __init__(
         self,
@@ -58,16 +58,16 @@ class ChatTemplate:
         self._edges = self._find_edges()
 
     def render(self, system: str, pieces: Sequence[Piece]) -> str:
-        """The prompt of a system message and a user message of these pieces, up to the reply."""
+        """Render the prompt of a system message and a user message, up to the start of the reply."""
         return self._rendered(self._form, system, pieces)
 
     def around(self, system: str, pieces: Sequence[Piece]) -> tuple[str, str]:
-        """The rendered text before and after a last text that is yet to come."""
+        """Render the text before and after a last piece of text that is not yet known."""
         head, _, tail = self.render(system, [*pieces, _ASKED]).partition(_ASKED)
         return head, tail
 
     def asked(self, text: str) -> str:
-        """A last text as the template renders it: some cut the white space at its ends."""
+        """Return the last text as the template renders it: some templates strip white space at its ends."""
         return self._edges(text)
 
     def _find_form(self) -> _Form:
@@ -86,7 +86,7 @@ class ChatTemplate:
         )
 
     def _fault(self, form: _Form) -> str | None:
-        """What a template does wrong with messages of this form; None if nothing."""
+        """Return what the template does wrong with messages of this form; None if nothing."""
         if form.user != "parts" and self._placeholder is None:
             return "it takes text alone, and nothing declares the model's image placeholder"
         rendered = self._rendered(form, _SYSTEM, [_HERE, IMAGE, _THERE, IMAGE, _ASKED])
@@ -123,7 +123,7 @@ class ChatTemplate:
         return (self._placeholder.replace("{number}", str(number)) for number in count(1))
 
     def _find_marks(self, images: int) -> tuple[str, ...]:
-        """What the rendered prompt has in place of each of so many images, in their order."""
+        """Return the text that the rendered prompt has for each of a number of images, in order."""
         pieces: list[Piece] = [_HERE, *(piece for _ in range(images) for piece in (IMAGE, _HERE))]
         return tuple(self.render("", pieces).split(_HERE)[1:-1])
 

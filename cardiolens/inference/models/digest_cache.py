@@ -1,4 +1,4 @@
-"""A cache of SHA-256 digests between commands: an unchanged file is not read again."""
+"""Cache of SHA-256 digests on disk: a later command does not read an unchanged file again."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -22,8 +22,8 @@ _DIGESTS = TypeAdapter(Digests)
 def known_digests(cache: Path) -> Iterator[Callable[[Path], str]]:
     """Yield a function from a file to its SHA-256, with digests cached in the file `cache`.
 
-    The cache is written again if a digest is new. An unreadable cache counts as empty; one that cannot be
-    written is no error.
+    The cache is rewritten if a digest is new. An unreadable cache counts as empty; an unwritable cache is no
+    error.
     """
     cached = _read(cache)
     digests = dict(cached)

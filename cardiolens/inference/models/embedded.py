@@ -1,7 +1,7 @@
 """The embedded model: a real vision-language architecture with random weights, for two CPU cores.
 
-Idefics3 with 0.8 million parameters, its own byte-level tokenizer and a short chat template. Its answers mean
-nothing; it exercises every part of the pipeline with a real engine.
+Idefics3 with 0.8 million parameters, its own byte-level tokenizer and a short chat template. The answers are
+meaningless; the model exercises every part of the pipeline with a real engine.
 """
 
 from pathlib import Path
@@ -44,7 +44,7 @@ CHAT_TEMPLATE = (
 
 
 def build(folder: Path) -> None:
-    """Write the files of the model; the same library versions write the same bytes."""
+    """Write the files of the model; equal library versions write equal bytes."""
     import torch
     from transformers import Idefics3ForConditionalGeneration
 
@@ -73,7 +73,7 @@ def _tokenizer() -> Any:
 
 
 def finished(core: Any) -> Any:
-    """A trained tokenizer of the special tokens above, with their roles and the chat template."""
+    """Wrap a trained tokenizer with the roles of the special tokens above and the chat template."""
     from transformers import PreTrainedTokenizerFast
 
     return PreTrainedTokenizerFast(
@@ -111,7 +111,7 @@ def _config(tokenizer: Any) -> Any:
 
 
 def processor(tokenizer: Any, image_tokens: int = 16) -> Any:
-    """The processor of a tokenizer, for frames of 64 pixels that take so many tokens."""
+    """Build the processor of a tokenizer, for frames of 64 pixels and `image_tokens` tokens each."""
     from transformers import Idefics3Processor
     from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil
 

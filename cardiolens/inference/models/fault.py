@@ -1,4 +1,4 @@
-"""Failures that are one model's own: its files, template, tokenizer or image processor."""
+"""Failures of one model: of its files, template, tokenizer or image processor."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,14 +8,14 @@ from cardiolens.inference.models.token_counts import TokenCounter
 
 
 class ModelError(InputError):
-    """A model that cannot be asked; the other models of a sweep can."""
+    """One model cannot be asked; the other models of the sweep still can."""
 
 
 @contextmanager
 def fault_of(model: str) -> Iterator[None]:
-    """Turn whatever a block raises into ModelError; the code of templates and processors is not ours.
+    """Turn every error of a block into ModelError: templates and processors are foreign code.
 
-    RunError passes: it says that no model can go on.
+    RunError passes through, because it means that no model can continue.
     """
     try:
         yield
@@ -32,7 +32,7 @@ def fault_of(model: str) -> Iterator[None]:
 
 
 class BlamingCounter:
-    """A token counter whose failures are those of its model."""
+    """A token counter that raises ModelError if counting fails."""
 
     def __init__(self, model: str, counter: TokenCounter) -> None:
         self._model = model

@@ -1,4 +1,4 @@
-"""A person as a reader: what they answered on the page of `cardiolens.review`, by question."""
+"""A person as a reader: the exported answers from the page of `cardiolens.review`, by question."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ _FIELDS = ("qa_id", "answer", "seconds")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One answered question; no option keys where the person said that they cannot tell."""
+    """One answered question; no option keys if the person chose "cannot tell"."""
 
     answer: tuple[str, ...]  # original option keys
     seconds: float
 
 
 def readings_of(model: ModelSpec) -> Mapping[str, Reading]:
-    """Readings by qa_id, of the file that an entry with `engine: person` names; else InputError."""
+    """Read the file of a model entry with `engine: person`; readings by qa_id, InputError if unusable."""
     path = Path(model.source)
     if not path.is_file():
         raise InputError(

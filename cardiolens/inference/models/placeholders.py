@@ -1,4 +1,4 @@
-"""What stands for a frame in a prompt, where a chat template leaves it to the caller."""
+"""Image placeholders of models whose chat template leaves them to the caller."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 from cardiolens.storage.model_files import read_object
 
-_BY_ARCHITECTURE = {  # as vLLM's class of the model declares it
+_BY_ARCHITECTURE = {  # as declared by vLLM's class of the model
     "KimiVLForConditionalGeneration": "<|media_start|>image<|media_content|><|media_pad|><|media_end|>",
     "MiniCPMV": "(<image>./</image>)",
     "Phi3VForCausalLM": "<|image_{number}|>",
@@ -16,9 +16,9 @@ _WITHOUT_SPECIAL = frozenset({"Gemma4ForConditionalGeneration"})
 
 
 def placeholder(folder: Path, processor: Any, overrides: Mapping[str, Any]) -> str | None:
-    """The text in place of one frame, {number} for its number from 1; None if nothing declares it.
+    """Return the placeholder of one frame, with {number} for its number from 1; None if none is declared.
 
-    Families without an entry here name it in their processor.
+    Model families without an entry in this module declare the placeholder in their processor.
     """
     for name in _architectures(folder, overrides):
         if name in _BY_ARCHITECTURE:
@@ -28,12 +28,12 @@ def placeholder(folder: Path, processor: Any, overrides: Mapping[str, Any]) -> s
 
 
 def adds_special_tokens(folder: Path, overrides: Mapping[str, Any]) -> bool:
-    """True if vLLM has the tokenizer of this model add its own special tokens to a prompt."""
+    """Return whether vLLM lets this model's tokenizer add its special tokens to a prompt."""
     return _WITHOUT_SPECIAL.isdisjoint(_architectures(folder, overrides))
 
 
 def _architectures(folder: Path, overrides: Mapping[str, Any]) -> list[str]:
-    """The classes that config.json names, or those that vLLM is told to take instead."""
+    """Return the model classes that config.json names, or the classes in `overrides`, as vLLM uses them."""
     path = folder / "config.json"
     names = ((read_object(path) if path.exists() else {}) | dict(overrides)).get("architectures")
     return [str(name) for name in names] if isinstance(names, list) else []

@@ -1,4 +1,4 @@
-"""Rendering of a stored frame as the picture that a model sees."""
+"""Render a stored frame as the picture that a model sees."""
 
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -8,25 +8,25 @@ from PIL import Image
 
 from cardiolens.base.digest import DIGEST_BYTES, digest_of
 
-_METHOD = "bicubic-1"  # increment when the same options give other pixels
+_METHOD = "bicubic-1"  # increment when equal options give other pixels
 
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """Options of resizing; with the native pixels of a frame they decide the picture."""
+    """Options of resizing; together with a frame's native pixels they determine the picture."""
 
-    long_side: int  # pixels; aspect kept, no padding
+    long_side: int  # pixels; the aspect ratio is kept, without padding
 
     def size(self, height: int, width: int) -> tuple[int, int]:
-        """Rendered (height, width) for a native height and width."""
+        """Return the rendered (height, width) of a native height and width."""
         scale = self.long_side / max(height, width)
         return max(1, round(height * scale)), max(1, round(width * scale))
 
     def apply(self, pixels: np.ndarray) -> np.ndarray:
-        """Resize a frame, uint8: (height, width) if it is grey, (height, width, 3) if it is RGB.
+        """Resize a uint8 frame: (height, width) if grey, (height, width, 3) if RGB.
 
-        The engine converts a grey one to RGB as its last step: three equal channels would fill the object
-        store.
+        Grey frames stay grey until the engine converts them to RGB: three equal channels would fill the
+        object store.
         """
         height, width = self.size(*pixels.shape[:2])
         if (height, width) == pixels.shape[:2]:
@@ -36,11 +36,11 @@ class Rendering:
 
     @property
     def digest(self) -> str:
-        """Digest of the options and of the method."""
+        """Digest of the options and the method."""
         return digest_of([_METHOD, self.long_side, Image.Resampling.BICUBIC.name])
 
 
 def frame_key(pixel_digest: str, rendering_digest: str) -> str:
-    """Digest of native pixels and rendering; it identifies a picture, also to the engine."""
+    """Return the digest of native pixels and rendering; identifies a picture, also to the engine."""
     both = f"{pixel_digest} {rendering_digest}".encode()
     return blake2b(both, digest_size=DIGEST_BYTES).hexdigest()

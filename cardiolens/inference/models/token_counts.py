@@ -1,35 +1,35 @@
-"""Counters of prompt tokens for the plan: their interface, and an estimate without a processor."""
+"""Prompt token counters for the plan: their interface, and an estimate that needs no processor."""
 
 import math
 from typing import Protocol
 
-_CHARACTERS = 3  # per token; tokenizers reach more on English, so the estimate errs upwards
+_CHARACTERS = 3  # per token; on English, tokenizers reach more, so the estimate errs upwards
 
 
 class TokenCounter(Protocol):
-    """Counts the tokens of prompts; sizes are (height, width) of frames as rendered."""
+    """Counts the tokens of prompts; sizes are the (height, width) of rendered frames."""
 
     def image_tokens(self, size: tuple[int, int], /) -> int:
-        """Tokens of one frame of (height, width)."""
+        """Count the tokens of one frame."""
         ...
 
     def count(self, system: str, text: str, sizes: tuple[tuple[int, int], ...]) -> int:
-        """Tokens of a whole prompt."""
+        """Count the tokens of a whole prompt."""
         ...
 
     def count_shown(
         self, system: str, frames: str, sizes: tuple[tuple[int, int], ...], *, exact: bool
     ) -> tuple[int, str]:
-        """Tokens up to the last frame, and the text that the model's template adds after the question."""
+        """Return the tokens up to the last frame, and the text that the template adds after the question."""
         ...
 
     def count_asked(self, question: str, tail: str, /) -> int:
-        """Tokens of the text after the last frame, and of what the template adds to it."""
+        """Count the tokens of the text after the last frame and of the template's text after it, `tail`."""
         ...
 
 
 class EstimatedTokens:
-    """An estimate: a declared number of tokens per frame, and one token per three characters of text."""
+    """Estimate from a declared number of tokens per frame, and one token per three characters of text."""
 
     def __init__(self, image_tokens: int) -> None:
         self._image_tokens = image_tokens

@@ -1,4 +1,4 @@
-"""Size of a model's weights as an engine holds them, from its files."""
+"""Size of a model's weights in an engine's memory, measured from the model's files."""
 
 import json
 from collections.abc import Iterator
@@ -8,11 +8,11 @@ from cardiolens.config.model import ModelSpec
 from cardiolens.storage.model_files import INDEX, WEIGHTS, read_object
 
 _GIB = 2**30
-_LENGTH = 8  # bytes at the start of a safetensors file that state the length of its header
+_LENGTH = 8  # bytes at the start of a safetensors file that hold the length of its header
 _CONSOLIDATED = "consolidated*.safetensors"  # a second copy of the weights, in Mistral's own format
-_HALVED = ("bfloat16", "float16")  # in which weights of 32 bits are loaded
-# Part of the size that is left where vLLM quantizes while it loads: more than the ratio of the bits, because
-# embeddings, image encoders and norms keep theirs. Methods that are not here count whole.
+_HALVED = ("bfloat16", "float16")  # dtypes for which the engine converts 32-bit weights to 16 bits
+# Share of the size that remains if vLLM quantizes while loading: more than the ratio of the bits, because
+# embeddings, image encoders and norms keep their precision. For methods not listed, the share is 1.
 _ONLINE = {
     "fp8_per_tensor": 0.6,
     "fp8_per_block": 0.6,
@@ -24,10 +24,10 @@ _ONLINE = {
 
 
 def weight_gib(model: ModelSpec, folder: Path | None) -> float | None:
-    """Declared, else measured in the files, else two bytes a declared parameter; None if nothing tells.
+    """Return the declared size, else the size measured in the files, else 2 bytes per declared parameter.
 
-    What is declared may be of the published weights: where those at hand are quantized, or will be, the
-    smaller of the two sizes counts.
+    None if none of these is known. A declared size may describe the published weights: if the files are
+    quantized, or vLLM quantizes them while loading, the smaller of declared and measured size counts.
     """
     quantized = folder is not None and _on_disk_quantized(folder)
     part = 1.0 if quantized else _ONLINE.get(model.quantization or "", 1.0)
@@ -48,7 +48,7 @@ def _measured(model: ModelSpec, folder: Path, *, quantized: bool) -> float | Non
 
 
 def _on_disk_quantized(folder: Path) -> bool:
-    """Return whether config.json says so, of the model or of its language part."""
+    """Return whether config.json declares quantization, for the model or for its language part."""
     path = folder / "config.json"
     config = read_object(path) if path.exists() else {}
     parts = (config, config.get("text_config"))
@@ -56,7 +56,7 @@ def _on_disk_quantized(folder: Path) -> bool:
 
 
 def _files(model: ModelSpec, folder: Path) -> list[Path]:
-    """The files that vLLM loads: of one format, and without a second copy of the weights."""
+    """Return the files that vLLM loads: files of one format, without a second copy of the weights."""
     if model.engine_options.get("load_format") == "mistral":
         return sorted(folder.glob(_CONSOLIDATED))
     weight_map = read_object(folder / INDEX).get("weight_map") if (folder / INDEX).exists() else None
@@ -71,13 +71,13 @@ def _files(model: ModelSpec, folder: Path) -> list[Path]:
 
 
 def _bytes(path: Path, *, halved: bool) -> int:
-    """Size of a file; weights of 32 bits count half where they are loaded in 16."""
+    """Return the size of a file; with `halved`, 32-bit weights of a safetensors file count half."""
     size = path.stat().st_size
     return size - sum(_wide(path)) // 2 if halved and path.suffix == ".safetensors" else size
 
 
 def _wide(path: Path) -> Iterator[int]:
-    """Sizes of the tensors of 32 bits in a safetensors file; none where its header cannot be read."""
+    """Yield the sizes of the 32-bit tensors of a safetensors file; none if its header is unreadable."""
     with path.open("rb") as file:
         length = int.from_bytes(file.read(_LENGTH), "little")
         if length + _LENGTH > path.stat().st_size:

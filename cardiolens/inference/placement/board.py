@@ -10,7 +10,7 @@ _WHOLE = 1.0 + 1e-9  # shares are sums of floats
 
 @dataclass(slots=True)
 class _Standing:
-    """The replicas of one model, and their footprint."""
+    """The replicas of one model, and the footprint of each."""
 
     way: Footprint
     places: list[tuple[tuple[int, int], ...]] = field(
@@ -19,7 +19,7 @@ class _Standing:
 
 
 class Board:
-    """The GPUs of a cluster and the replicas on them; the shares on one GPU sum to at most 1."""
+    """The GPUs of a cluster and the replicas on them; the shares of one GPU sum to at most 1."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes
@@ -27,9 +27,9 @@ class Board:
         self._standing: dict[str, _Standing] = {}
 
     def put(self, model: str, way: Footprint, *, alone: bool) -> bool:
-        """Place one replica where the fewest GPUs stay free (best fit); False if there is no room.
+        """Place one replica where the fewest GPUs stay free (best fit); return False if there is no room.
 
-        `alone`: on GPUs without other models, unless the model declares its share.
+        With `alone`, use only GPUs without other models, unless the model declares its share.
         """
         places = self._across(way) if way.pipeline_parallel > 1 else self._within(way, alone)
         if places is None:
@@ -40,23 +40,23 @@ class Board:
         return True
 
     def replicas(self, model: str) -> int:
-        """The number of replicas of a model."""
+        """Return the number of replicas of a model."""
         return len(self._standing[model].places)
 
     def gpus(self, model: str) -> float:
-        """GPUs of all replicas of a model; a share counts as a fraction."""
+        """Return the GPUs of all replicas of a model; a share counts as a fraction."""
         standing = self._standing[model]
         return len(standing.places) * standing.way.gpus * self.share(model)
 
     def hosts(self, model: str) -> tuple[tuple[str, ...], ...]:
-        """The names of the nodes of each replica."""
+        """Return the names of the nodes of each replica."""
         places = self._standing[model].places
         return tuple(
             tuple(dict.fromkeys(self._nodes[node].name for node, _ in replica)) for replica in places
         )
 
     def share(self, model: str) -> float:
-        """The share of each of its GPUs, equal on all: that of the most crowded one."""
+        """Return the model's share of each of its GPUs: equal on all, limited by the most crowded GPU."""
         way = self._standing[model].way
         if not way.grows:
             return way.least_share
@@ -64,7 +64,7 @@ class Board:
         return min(self._shares(node, gpu)[model] for node, gpu in spots)
 
     def _shares(self, node: int, gpu: int) -> dict[str, float]:
-        """Shares of the models on one GPU: their least shares, the smallest doubled while there is room."""
+        """Return the share of each model on one GPU: least shares, the smallest doubled while possible."""
         on = self._on[node][gpu]
         shares = {model: self._standing[model].way.least_share * on.count(model) for model in on}
         growing = [model for model in shares if self._standing[model].way.grows]
@@ -74,7 +74,7 @@ class Board:
         return shares
 
     def _within(self, way: Footprint, alone: bool) -> tuple[tuple[int, int], ...] | None:
-        """GPUs on the node with the fewest free ones that suffice; None if no node has enough."""
+        """Choose GPUs on the node with the fewest usable GPUs that suffice; None if no node has enough."""
         best: tuple[tuple[int, int], tuple[tuple[int, int], ...]] | None = None
         for node in way.nodes:
             gpus = self._room(node, way, alone)
@@ -85,7 +85,7 @@ class Board:
         return None if best is None else best[1]
 
     def _room(self, node: int, way: Footprint, alone: bool) -> list[int]:
-        """GPUs of a node with room for a share, the fullest first."""
+        """Return the GPUs of a node with room for one share, the fullest first."""
         used_shares = [sum(self._standing[model].way.least_share for model in on) for on in self._on[node]]
         if alone and way.grows:
             return [gpu for gpu, share in enumerate(used_shares) if not share]
@@ -93,7 +93,7 @@ class Board:
         return sorted(fit, key=lambda gpu: (-used_shares[gpu], gpu))
 
     def _across(self, way: Footprint) -> tuple[tuple[int, int], ...] | None:
-        """Free GPUs on one node per pipeline stage; None if there are too few nodes."""
+        """Choose free GPUs on a different node for each pipeline stage; None if there are too few nodes."""
         stages: list[tuple[int, int]] = []
         for node in way.nodes:
             free = self._room(node, way, alone=True)

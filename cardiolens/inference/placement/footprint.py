@@ -1,11 +1,11 @@
-"""GPUs that one replica of a model needs: some of a node, a share of one, or several nodes."""
+"""GPUs that one replica of a model needs: a share of one, several of a node, or several nodes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-COMFORT = 0.6  # largest part of the engine's memory for weights; the rest is for the KV cache
-LIMIT = 0.85  # the same, if no larger tensor parallel size is legal
+COMFORT = 0.6  # preferred largest part of the engine's memory for weights; the rest is for the KV cache
+LIMIT = 0.85  # largest part for weights if no larger tensor parallel size is legal
 SHARES = (0.25, 0.5)  # of a GPU, for models that leave most of it empty
 
 Needs = Literal["gpu", "processor", "network"]
@@ -14,7 +14,7 @@ Needs = Literal["gpu", "processor", "network"]
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A machine of the cluster, or one assumed by a plan."""
+    """A machine of the cluster, real or assumed by a plan."""
 
     name: str
     gpus: int
@@ -23,22 +23,22 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A model with work left: the facts on which its placement depends."""
+    """A model with work left: the facts that decide its placement."""
 
     name: str
     needs: Needs
-    weight_gib: float = 0.0  # all weights as they are served
-    billions: float = 0.0  # active parameters, for the estimate of time
-    heads: int | None = None  # attention heads, which tensor parallel must divide
+    weight_gib: float = 0.0  # all weights, as served
+    billions: float = 0.0  # active parameters, for the time estimate
+    heads: int | None = None  # attention heads; must be divisible by the tensor parallel size
     tensor_parallel: int | None = None  # None: derived, as are the next two
     replicas: int | None = None
     fraction: float | None = None  # of one GPU
-    utilization: float = 0.9  # of a GPU's memory, for the engine
-    studies: int = 1  # with work left; more replicas than studies would idle
+    utilization: float = 0.9  # part of a GPU's memory for the engine
+    studies: int = 1  # studies with work left; more replicas than studies would idle
     requests: int = 0
     prompt_tokens: int = 0
     output_tokens: int = 0
-    lacks: str = ""  # the reason why it can run on no cluster
+    lacks: str = ""  # why the model can run on no cluster; empty if it can
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,10 @@ class Footprint:
     """One way to run one replica."""
 
     tensor_parallel: int = 1
-    pipeline_parallel: int = 1  # nodes that it spans
-    least_share: float = 1.0  # of each GPU; below 1 others may share it
-    grows: bool = True  # to the whole GPU if no other model shares it
-    nodes: tuple[int, ...] = ()  # indices of the nodes that it fits on
+    pipeline_parallel: int = 1  # number of nodes that the replica spans
+    least_share: float = 1.0  # of each GPU; below 1, other models may share the GPU
+    grows: bool = True  # the share grows to the whole GPU if no other model uses it
+    nodes: tuple[int, ...] = ()  # indices of the nodes on which the replica fits
     reason: str = ""
 
     @property
@@ -58,9 +58,9 @@ class Footprint:
 
 
 def footprints(candidate: Candidate, nodes: Sequence[Node]) -> tuple[Footprint, ...]:
-    """Every way to run one replica, the fewest GPUs first; empty if the cluster is too small.
+    """Return every way to run one replica, the fewest GPUs first; empty if the cluster is too small.
 
-    Tensor parallelism stays within a node. Pipeline parallelism spans nodes only if none holds the weights.
+    Tensor parallelism stays within a node. Pipeline parallelism spans nodes only if no node fits the weights.
     """
     fitting = [
         (place, way) for place, node in enumerate(nodes) if (way := _within(candidate, node)) is not None
@@ -85,7 +85,7 @@ class _Way(NamedTuple):
 
 
 def refusal(candidate: Candidate, nodes: Sequence[Node]) -> str:
-    """The reason why a model fits on no node, and the remedy."""
+    """Return why a model fits on no node, and the remedy."""
     most = max((node.gpus for node in nodes), default=0)
     if not most:
         return f"{candidate.name} needs a GPU, and the cluster has none"
@@ -109,7 +109,7 @@ def refusal(candidate: Candidate, nodes: Sequence[Node]) -> str:
 
 
 def _within(candidate: Candidate, node: Node) -> _Way | None:
-    """The best way to run a replica on one node; None if it does not fit."""
+    """Return the best way to run a replica on one node; None if the replica does not fit."""
     usable = node.gpu_memory_gib * candidate.utilization
     weight, size = candidate.weight_gib, candidate.tensor_parallel
     if candidate.fraction is not None:
@@ -136,12 +136,12 @@ def _over(candidate: Candidate, size: int, node: Node) -> str:
 
 
 def _share(weight_gib: float, usable_gib: float) -> float:
-    """The smallest share of a GPU on which a model still has room to batch."""
+    """Return the smallest share of a GPU on which a model still has room to batch."""
     return next((share for share in SHARES if weight_gib <= COMFORT * usable_gib * share), 1.0)
 
 
 def _spanning(candidate: Candidate, nodes: Sequence[Node]) -> list[Footprint]:
-    """The footprint over the fewest nodes that hold the weights, one pipeline stage per node."""
+    """Return the footprint over the fewest nodes that hold the weights, one pipeline stage per node."""
     if candidate.fraction is not None or not candidate.weight_gib:
         return []
     largest = sorted(range(len(nodes)), key=lambda place: (-_memory(nodes[place]), nodes[place].name))
@@ -169,7 +169,10 @@ def _memory(node: Node) -> float:
 
 
 def _sizes(candidate: Candidate, gpus: int) -> list[int]:
-    """Legal tensor parallel sizes on a node: powers of two that divide the number of attention heads."""
+    """Return legal tensor parallel sizes on a node: the declared size, else powers of two.
+
+    Each divides the number of attention heads.
+    """
     if candidate.tensor_parallel is not None:
         sizes = [candidate.tensor_parallel]
     else:

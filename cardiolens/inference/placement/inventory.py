@@ -1,4 +1,4 @@
-"""The GPUs of a cluster: as declared, of this machine, or of a Ray cluster."""
+"""Inventory of GPUs: as declared, of this machine, or of a Ray cluster."""
 
 import subprocess
 
@@ -11,7 +11,7 @@ _USUAL_GIB = 80.0  # assumed if only the number of GPUs is declared
 
 
 def nodes_to_plan_with(cluster: ClusterSpec) -> tuple[Node, ...]:
-    """The declared nodes, else this machine; Ray is not asked. Empty without GPUs."""
+    """Return the declared nodes, else this machine, without connecting to Ray; empty without GPUs."""
     if cluster.gpus is not None:
         memory = cluster.gpu_memory_gib or _USUAL_GIB
         return tuple(Node(f"node-{at}", cluster.gpus, memory) for at in range(1, cluster.nodes + 1))
@@ -22,7 +22,7 @@ def nodes_to_plan_with(cluster: ClusterSpec) -> tuple[Node, ...]:
 
 
 def nodes_of_ray(cluster: ClusterSpec) -> tuple[Node, ...]:
-    """The nodes with GPUs of the connected Ray cluster, named by Ray's node id."""
+    """Return the nodes with GPUs of the connected Ray cluster, named by Ray's node id."""
     import ray
 
     alive = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("GPU", 0) >= 1]
@@ -37,7 +37,7 @@ def nodes_of_ray(cluster: ClusterSpec) -> tuple[Node, ...]:
 
 
 def gpu_memories_gib() -> tuple[float, ...]:
-    """Memory in GiB of each GPU of this machine, as its driver reports; empty without a driver."""
+    """Return the memory in GiB of each GPU of this machine, from its driver; empty without a driver."""
     try:
         output = subprocess.run(_QUERY, capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
@@ -46,7 +46,7 @@ def gpu_memories_gib() -> tuple[float, ...]:
 
 
 def _memory_gib(node: str, host: str) -> float:
-    """Memory in GiB of the smallest GPU of a node, read on that node."""
+    """Return the memory in GiB of a node's smallest GPU, read on that node; InputError if unreadable."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 

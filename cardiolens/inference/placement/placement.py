@@ -1,4 +1,4 @@
-"""The placement of models on GPUs and their order, decided before any GPU is touched."""
+"""Placement of models on GPUs, and their order; decided before any GPU is used."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ class Deployment:
     model: str
     tensor_parallel: int
     pipeline_parallel: int
-    hosts: tuple[tuple[str, ...], ...]  # per replica: its node, or the nodes that it spans
-    share: float  # of each of its GPUs; 0 without GPUs
-    utilization: float  # of a GPU's memory, for the engine; the share is applied
+    hosts: tuple[tuple[str, ...], ...]  # per replica: its node, or the nodes that the replica spans
+    share: float  # of each GPU; 0 without GPUs
+    utilization: float  # part of a GPU's memory for the engine, already multiplied by the share
     reason: str
-    seconds: float  # estimated, loading included
+    seconds: float  # estimated, including loading
     needs: Needs = "gpu"
 
     @property
@@ -28,7 +28,7 @@ class Deployment:
 
     @property
     def gpus_per_replica(self) -> float:
-        """GPUs that a replica reserves: whole ones, or a fraction of one."""
+        """GPUs that a replica reserves: a whole number, or a fraction of one GPU."""
         return self.tensor_parallel * self.pipeline_parallel * self.share
 
     @property
@@ -47,7 +47,7 @@ class Deployment:
 Ways = Mapping[str, tuple[Footprint, ...]]
 
 Wave = tuple[Deployment, ...]
-"""Models that together fill the cluster."""
+"""Deployments of the models that fill the cluster together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Refusal:
 class Placement:
     """Waves in the order in which their models get GPUs, and the models that cannot run.
 
-    A wave is no barrier: a model begins as soon as its GPUs are free, see `schedule`.
+    A wave is not a barrier: a model begins as soon as its GPUs are free, see `schedule`.
     """
 
     nodes: tuple[Node, ...]
@@ -82,11 +82,11 @@ class Placement:
 def place(nodes: Sequence[Node], candidates: Iterable[Candidate], rates: Rates | None = None) -> Placement:
     """Place every model or refuse it with a reason; the longest work first, ties by name.
 
-    Each wave is the best of several drafts: the one that keeps the GPUs busiest by the estimate. The choice
+    Each wave is the best of several drafts: the draft that keeps the GPUs busiest by the estimate. The choice
     is greedy, not optimal.
 
-    On a cluster with GPUs, models that need none join the first wave. Without GPUs, models that compute on
-    the processor have one wave each, since they would share it.
+    If any model runs on GPUs, models without GPUs join the first wave. Otherwise, each model that computes on
+    the processor gets a wave of its own, because two would compete for the processor.
     """
     rates = rates or Rates()
     nodes = tuple(sorted(nodes, key=lambda node: node.name))
@@ -114,7 +114,7 @@ def _alone(candidate: Candidate, rates: Rates) -> float:
 
 
 def _wave(nodes: Sequence[Node], waiting: Sequence[Candidate], ways: Ways, rates: Rates) -> Wave:
-    """The best of several drafts: few models with many replicas, or more models side by side.
+    """Choose the best of several drafts: few models with many replicas, or more models side by side.
 
     Side by side is better if loading takes longer than computing, or if no model can fill the cluster.
     """
@@ -129,7 +129,7 @@ def _wave(nodes: Sequence[Node], waiting: Sequence[Candidate], ways: Ways, rates
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A proposal for a wave: its board, and the footprint of each model."""
+    """A proposal for a wave: a board, and the candidate and footprint of each model."""
 
     board: Board
     members: dict[str, tuple[Candidate, Footprint]]
@@ -144,7 +144,7 @@ def _draft(
     *,
     sharing: bool,
 ) -> _Draft:
-    """One replica of each of the first models, further replicas while there is room, then other models."""
+    """Seat one replica of each of the `first` models, add replicas while there is room, then other models."""
     draft = _Draft(Board(nodes), {})
     for alone in (True, False) if sharing else (True,):
         _seat(draft, waiting[:first], ways, alone=alone)
@@ -179,7 +179,7 @@ def _replicate(draft: _Draft, rates: Rates) -> None:
 
 
 def _merit(draft: _Draft, nodes: Sequence[Node], rates: Rates) -> tuple[float, int, int]:
-    """The rank of a draft: part of GPU time spent computing, then more models, then fewer shared GPUs."""
+    """Rank a draft by the part of GPU time spent computing, then more models, then fewer shared GPUs."""
     members = [(member, draft.board.gpus(name)) for name, (member, _) in draft.members.items()]
     duration = max(
         load_seconds(member, rates) + work_seconds(member, rates) / gpus for member, gpus in members
@@ -190,7 +190,7 @@ def _merit(draft: _Draft, nodes: Sequence[Node], rates: Rates) -> tuple[float, i
 
 
 def _most(candidate: Candidate) -> int:
-    """The largest useful number of replicas: as declared, else one per study."""
+    """Return the largest useful number of replicas: the declared number, else one per study."""
     return candidate.studies if candidate.replicas is None else candidate.replicas
 
 
@@ -228,7 +228,7 @@ def _reason(candidate: Candidate, way: Footprint, share: float, replicas: int) -
 
 
 def _with_others(waves: list[Wave], ordered: Sequence[Candidate]) -> tuple[Wave, ...]:
-    """The waves of GPU models, with the models that need no GPU added."""
+    """Add the models that need no GPU to the waves of GPU models."""
     remote = [
         _without_gpus(candidate, "answers come over the network")
         for candidate in ordered

@@ -1,4 +1,4 @@
-"""The models that may begin now, by free GPUs, and the estimated begin of each."""
+"""Start models as GPUs become free, and estimate when each model begins."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ GpuSpot = tuple[str, int, float]  # node, GPU, share of it
 
 
 class Seating:
-    """Free GPUs of a cluster while models begin and end; as in Ray, the fullest GPU that fits is taken.
+    """Free GPUs of a cluster while models begin and end; takes the fullest GPU that fits, as Ray does.
 
-    Without GPUs, one model at a time computes on the processor. With GPUs, models on the processor may begin
-    at any time. Models behind a network always may.
+    On a cluster without GPUs, one model at a time computes on the processor. With GPUs, models on the
+    processor may begin at any time. Models behind a network may always begin.
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:
@@ -25,11 +25,11 @@ class Seating:
         self._computing: str | None = None
 
     def may_always_begin(self, deployment: Deployment) -> bool:
-        """True if the model needs nothing that other models hold."""
+        """Return whether the model needs no resource that other models may occupy."""
         return deployment.needs == "network" or (deployment.needs == "processor" and bool(self._free))
 
     def take(self, deployment: Deployment) -> bool:
-        """Reserve the GPUs of all its replicas; False, and no reservation, if some are not free."""
+        """Reserve the GPUs of all replicas of a model; return False, without reserving, if some are taken."""
         if self.may_always_begin(deployment):
             return True
         if deployment.needs == "processor":
@@ -73,11 +73,11 @@ class Schedule:
 
     begins: Mapping[str, float]  # per model: seconds from the start
     seconds: float  # until the last model has ended
-    at_once: int  # the largest number of models that run side by side
+    at_once: int  # the largest number of models that run at the same time
 
 
 def schedule(placement: Placement) -> Schedule:
-    """Simulate a placement: a model begins once its GPUs are free; of several, the one placed first."""
+    """Simulate a placement: a model begins once its GPUs are free; models placed earlier go first."""
     seating = Seating(placement.nodes)
     waiting = list(placement.deployments)
     unbound = sum(map(seating.may_always_begin, waiting))
@@ -92,7 +92,7 @@ def schedule(placement: Placement) -> Schedule:
                 if not seating.may_always_begin(deployment):
                     heappush(running, (now + deployment.seconds, deployment.model))
         most = max(most, len(running))
-        assert running or not waiting, "a placed model has room when nobody else runs"
+        assert running or not waiting, "a placed model fits when no other model runs"
         if running:
             now, departure = heappop(running)
             seating.give_back(departure)

@@ -1,1 +1,1 @@
-"""Plans: questions x arms as requests, each with a key that identifies its content."""
+"""Plans: one request per question and arm, each with a key that identifies its content."""

@@ -1,4 +1,4 @@
-"""Reuse of a plan on disk that the same code wrote from the same inputs."""
+"""Reuse a plan on disk if the same code wrote it from the same inputs."""
 
 import json
 import logging
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """Everything that decides the requests of a model, by name; two equal ones give the same plan."""
+    """Everything that decides the requests of a model; equal fingerprints give the same plan."""
 
     configuration: object  # the part of the sweep's configuration that decides its requests
     cohort: str  # SHA-256 of cohort.json
@@ -27,25 +27,25 @@ class Fingerprint:
     templates: str | None  # digest of the user's own prompt templates
     sights: tuple[str, ...]  # keys of the sights of selectors
     code: str  # digest of this package
-    cases: str | None = None  # SHA-256 of what prompts may tell of cases; None where questions tell all
-    model_key: str | None = None  # None in the part that all models of a sweep share
+    cases: str | None = None  # SHA-256 of the case texts for prompts; None without cases
+    model_key: str | None = None  # None in the fingerprint that all models of a sweep share
 
     @property
     def parts(self) -> dict[str, str]:
-        """A digest of each field, so that a note can tell which of them has changed."""
+        """A digest of each field, so that `cached` can log which field changed."""
         return {name: digest_of(value) for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True, slots=True)
 class PlanTotals:
-    """Counts of the requests that were written for one model."""
+    """Counts of the requests written for one model."""
 
     status_counts: Counter[str]
-    most_frames: int  # that one request shows
+    most_frames: int  # the largest number of frames in one request
 
 
 def cached(folder: Path, fingerprint: Fingerprint) -> PlanTotals | None:
-    """The plan in a folder, None unless it is whole and made from these inputs."""
+    """Return the totals of the plan in a folder; None unless it is whole and made from these inputs."""
     try:
         note = read_json(folder / _NOTE)
         if changed := _changed(note["fingerprint"], fingerprint.parts):
@@ -54,7 +54,7 @@ def cached(folder: Path, fingerprint: Fingerprint) -> PlanTotals | None:
         if note["parts"] != _sizes(folder):
             return None
         return PlanTotals(Counter(note["status_counts"]), note["most_frames"])
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # no note, or not one of ours
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # no note, or a foreign file
         return None
 
 
@@ -63,7 +63,7 @@ def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 
 def keep(folder: Path, fingerprint: Fingerprint, totals: PlanTotals) -> None:
-    """Note what the plan in a folder was made from; without the note it counts as unfinished."""
+    """Write the note on a finished plan: fingerprint and counts. Without a note a plan is unfinished."""
     note = {
         "fingerprint": fingerprint.parts,
         "status_counts": totals.status_counts,

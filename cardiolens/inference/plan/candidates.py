@@ -1,4 +1,4 @@
-"""Candidates for placement: the work that each model of a plan has left, its weight and its needs."""
+"""Candidates for placement: the remaining work of each model of a plan, its weight and its needs."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,10 +21,10 @@ _GIB = 2**30
 
 
 def at_hand(spec: SweepSpec) -> tuple[SweepSpec, dict[str, str]]:
-    """Return the sweep of models that are on this machine, and the reason for each that is left out.
+    """Return the sweep with only the models on this machine, and the reason for each model left out.
 
-    Without `keep_going` the sweep stays whole. InputError where no model is left, or one of the declared
-    comparison is absent.
+    Without `keep_going` the sweep stays unchanged. InputError if no model is left, or if a model of the
+    declared comparison is absent.
     """
     absent = {model.name: why for model in spec.model if (why := absence(model)) is not None}
     here = tuple(model for model in spec.model if model.name not in absent)
@@ -44,11 +44,11 @@ def place_sweep(
     nodes: Sequence[Node],
     totals: Mapping[str, Totals] | None = None,
 ) -> Placement:
-    """Placement of the models with work left. InputError where one cannot run, unless `keep_going`."""
+    """Place the models with work left; InputError if a model cannot run, unless `keep_going`."""
     cluster = plan.spec.cluster
     candidates = []
     for model in plan.spec.model:
-        work = missing.get(model.name)  # none where the job is another model's
+        work = missing.get(model.name)  # None if the job is for another model
         if work is not None and work.left:
             counted = totals[model.name] if totals else _totals(plan, model, nodes)
             folder = plan.identities[model.name].folder
@@ -61,9 +61,9 @@ def place_sweep(
 
 
 def needs(model: ModelSpec, nodes: Sequence[Node], cluster: ClusterSpec) -> Needs:
-    """Resources that a model occupies while it runs.
+    """Return the resource that a model occupies while it runs.
 
-    A simulated reader that declares `weight_gib` is placed like a model of that weight: a rehearsal.
+    A simulated reader that declares `weight_gib` is placed like a model of that weight, as a rehearsal.
     """
     if model.engine == "http":
         return "network"
@@ -79,7 +79,7 @@ def candidate(
     work: Missing,
     totals: Totals | None,
 ) -> Candidate:
-    """Facts of a model for the placement; its tokens are scaled by the share of requests left."""
+    """Collect the facts of a model for placement; tokens are scaled by the share of requests left."""
     weight = weight_gib(model, folder) if needs == "gpu" else 0.0
     lacks = _lacks(model, folder)
     if weight is None:
@@ -107,7 +107,7 @@ def candidate(
 
 
 def _lacks(model: ModelSpec, folder: Path | None) -> str:
-    """Return the weights that a model's folder lacks; a processor alone suffices for a plan, not a run."""
+    """Return which weights a model's folder lacks, or ""; a processor suffices to plan, but not to run."""
     if model.engine != "vllm" or folder is None or model.load_format == "dummy":
         return ""
     try:
@@ -118,5 +118,5 @@ def _lacks(model: ModelSpec, folder: Path | None) -> str:
 
 
 def _totals(plan: Plan, model: ModelSpec, nodes: Sequence[Node]) -> Totals | None:
-    """Totals of a model; None without GPUs, for tokens matter only where GPUs are divided."""
+    """Return the totals of a model; None without GPUs, because tokens matter only for dividing GPUs."""
     return totals_of(plan.run.requests(model.name)) if nodes else None

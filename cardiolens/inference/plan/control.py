@@ -1,4 +1,4 @@
-"""Controls: changes of a request that show what its answer rests on (protocol 8.6)."""
+"""Controls: changes of a request that show what the answer depends on (protocol 8.6)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,12 +13,12 @@ from cardiolens.study.structure import StudyStructure
 
 SEED = 2026
 BLANK = "blank"  # flag of a request whose frames are shown black
-SHOWN: Mapping[Control, Display] = {"blind": "nothing", "captions": "captions"}  # every other one: frames
+SHOWN: Mapping[Control, Display] = {"blind": "nothing", "captions": "captions"}  # other controls: frames
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A question as far as the choice of another patient's frames depends on it."""
+    """The facts of a question that decide which other patient's frames it gets."""
 
     qa_id: str
     study_id: str
@@ -27,7 +27,7 @@ class Subject:
 
 
 def shuffled(question: AskedQuestion, qa_id: str) -> AskedQuestion:
-    """The question with its options in a shuffled order of its own; ordinal options and reports stay."""
+    """Shuffle the options in an order fixed by `qa_id`; ordinal questions and reports stay unchanged."""
     if question.answer_type in ("ordinal", "report"):
         return question
     order = sorted(question.options, key=lambda option: digest_of([SEED, qa_id, option[0]]))
@@ -35,24 +35,24 @@ def shuffled(question: AskedQuestion, qa_id: str) -> AskedQuestion:
 
 
 def reversed_options(question: AskedQuestion) -> AskedQuestion:
-    """The question with ordinal options from most to least severe; any other as it is (protocol 16.8)."""
+    """Order ordinal options from most to least severe; other questions stay unchanged (protocol 16.8)."""
     if question.answer_type != "ordinal":
         return question
     return replace(question, options=question.options[::-1], reversed=True)
 
 
 def with_options(question: AskedQuestion, control: Control, qa_id: str) -> AskedQuestion:
-    """The question with its options in the order that a control gives them."""
+    """Order the options of a question as a control demands."""
     if control == "shuffled_options":
         return shuffled(question, qa_id)
     return reversed_options(question) if control == "reversed_options" else question
 
 
 def donors(subjects: Sequence[Subject], structures: dict[str, StudyStructure]) -> dict[str, str]:
-    """Studies whose frames stand in for others, by qa_id, for one subtask's questions: a fixed derangement.
+    """Map each qa_id of one subtask to the study whose frames replace its own: a fixed derangement.
 
-    Never the same patient's, always of a study with the same volumes, slices and phases, and with another
-    answer where that can be had. A question for which there is no such study is left out.
+    The donor study is never of the same patient, always has the same volumes, slices and phases, and has
+    another answer if possible. A question without such a study is left out.
     """
     alike: dict[object, list[Subject]] = {}
     for subject in sorted(subjects, key=lambda subject: digest_of([SEED, subject.qa_id])):
@@ -64,7 +64,7 @@ def donors(subjects: Sequence[Subject], structures: dict[str, StudyStructure]) -
 
 
 def _deranged(subjects: Sequence[Subject]) -> dict[str, str]:
-    """The rotation with the fewest donors that are the same patient, then with the fewest of one answer."""
+    """Rotate the subjects by the step with the fewest donors of the same patient, then of equal answer."""
     patient = np.unique([subject.patient_id for subject in subjects], return_inverse=True)[1]
     answer = np.unique(["".join(subject.answer) for subject in subjects], return_inverse=True)[1]
 
@@ -92,5 +92,5 @@ def _shape(structure: StudyStructure) -> tuple[tuple[str, int, int], ...]:
 
 
 def blank_digest(digest: str) -> str:
-    """The digest of a black frame that stands for another: a picture of its own, of the same size."""
+    """Return the digest of the black frame that replaces a frame; the black frame has the same size."""
     return digest_of([BLANK, digest])

@@ -35,7 +35,7 @@ class _Option(TypedDict):
 
 
 class _QuestionRow(TypedDict):
-    """The part of a row of the `questions` table that the plan may see: no answer, reference or patient."""
+    """The columns of the `questions` table that the plan may see: no answer, reference or patient."""
 
     qa_id: str
     study_id: str
@@ -46,21 +46,21 @@ class _QuestionRow(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The inputs of a plan that all models share."""
+    """Inputs of a plan, shared by all models."""
 
     store: Store
     catalogue: Catalogue
     study_ids: tuple[str, ...]
     volumes: pa.Table  # of these studies
-    question_table: pa.Table  # whole, for the judge
-    evidence: pa.Table  # for people: no part of a plan sees it
+    question_table: pa.Table  # with every column, for the judge
+    evidence: pa.Table  # for people; planning never uses it
     questions: Mapping[str, Sequence[PlannedQuestion]]  # by study
     sights: tuple[Sight, ...]  # of the selectors that look at frames
-    fingerprint: Fingerprint  # without a model
+    fingerprint: Fingerprint  # without model_key
 
 
 def read_inputs(spec: SweepSpec) -> Inputs:
-    """Read the inputs of a sweep; InputError for questions, templates or subtasks that cannot be used."""
+    """Read the inputs of a sweep; InputError if questions, templates or subtasks cannot be used."""
     store = Store(spec.store)
     catalogue = load_catalogue(spec.dataset.protocol)
     if spec.templates is not None:
@@ -80,7 +80,7 @@ def read_inputs(spec: SweepSpec) -> Inputs:
         volumes=volumes,
         question_table=table,
         evidence=evidence_of([row.question for row in question_rows], path.parent),
-        questions=_chosen(spec, table, catalogue, volumes, study_ids, case_texts=_told(spec)),
+        questions=_chosen(spec, table, catalogue, volumes, study_ids, case_texts=_case_texts(spec)),
         sights=sights,
         fingerprint=Fingerprint(
             configuration=deciding(spec),
@@ -95,8 +95,8 @@ def read_inputs(spec: SweepSpec) -> Inputs:
     )
 
 
-def _told(spec: SweepSpec) -> Mapping[str, CaseText]:
-    """What prompts may tell of cases, by study; none where the dataset has no cases."""
+def _case_texts(spec: SweepSpec) -> Mapping[str, CaseText]:
+    """Return the case texts that prompts may include, by study; empty if the dataset has no cases."""
     if spec.dataset.root is None:
         return {}
     golds = {prompt.gold for prompt in spec.prompt}
@@ -104,7 +104,7 @@ def _told(spec: SweepSpec) -> Mapping[str, CaseText]:
 
 
 def _limited(volumes: pa.Table, limit: int | None) -> tuple[pa.Table, tuple[str, ...]]:
-    """The first studies in order of study_id: a larger limit contains a smaller one."""
+    """Keep the first studies by study_id, so that a larger limit includes the studies of a smaller one."""
     study_ids = tuple(sorted(set(volumes["study_id"].to_pylist())))[:limit]
     is_chosen = pc.is_in(volumes["study_id"], pa.array(study_ids, pa.string()))
     return volumes.filter(is_chosen), study_ids
@@ -119,7 +119,7 @@ def _chosen(
     *,
     case_texts: Mapping[str, CaseText],
 ) -> dict[str, list[PlannedQuestion]]:
-    """Questions by study, as the plan may see them."""
+    """Return the chosen questions by study, without answers; InputError if there are none."""
     if unknown := [name for name in spec.subtask if name not in catalogue.subtasks]:
         raise InputError(f"subtask: {unknown[0]!r} is not one of {', '.join(catalogue.subtasks)}")
     chosen: dict[str, list[PlannedQuestion]] = {study_id: [] for study_id in study_ids}
@@ -139,7 +139,7 @@ def _chosen(
 
 
 def _donors(questions: pa.Table, volumes: pa.Table) -> dict[str, str]:
-    """Studies whose frames stand in for each question's own; here alone the plan looks at answers."""
+    """Return each question's donor study by qa_id; the only place where planning looks at answers."""
     by_subtask: dict[str, list[Subject]] = {}
     for row in questions.select(["subtask", "qa_id", "study_id", "patient_id", "answer"]).to_pylist():
         answer = tuple(row.pop("answer") or ())
@@ -169,7 +169,7 @@ def _question(row: _QuestionRow, catalogue: Catalogue, donor: str | None) -> Pla
 
 
 def _check_wordings(spec: SweepSpec, row: _QuestionRow, subtask: Subtask) -> None:
-    """Refuse a wording that a question does not have."""
+    """Raise InputError for a wording that the question does not have."""
     most = max(spec.wording)
     if most > len(subtask.wordings):
         raise InputError(
@@ -178,6 +178,6 @@ def _check_wordings(spec: SweepSpec, row: _QuestionRow, subtask: Subtask) -> Non
         )
     if most and row["question"] != subtask.question:
         raise InputError(
-            f"wording {most}: {row['qa_id']} asks in words of its own, of which the protocol knows no other "
+            f"wording {most}: {row['qa_id']} asks in words of its own, for which the protocol has no other "
             "wording; leave out wording"
         )

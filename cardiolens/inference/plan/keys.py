@@ -1,4 +1,4 @@
-"""Request keys: digests of all that is asked, and of nothing else."""
+"""Request keys: digests of everything that a request asks, and of nothing else."""
 
 import hashlib
 from typing import TYPE_CHECKING
@@ -11,24 +11,24 @@ if TYPE_CHECKING:
 
 
 def hash_model(model_key: str, sampling: Sampling) -> "Hash":
-    """Start a hash with the model that is asked and its sampling; copies go on with frames and question."""
+    """Start a hash with the model and its sampling; copies continue with frames and question."""
     state = hashlib.blake2b(digest_size=DIGEST_BYTES)
     _add(state, model_key, digest_of(sampling.model_dump(mode="json")))
     return state
 
 
 def hash_frames(digest: "Hash", system: str, frames_text: str, frame_keys: tuple[str, ...]) -> "Hash":
-    """Copy a hash and feed the text up to the question; each frame stands by its key."""
+    """Copy a hash and add the text up to the question; each frame enters by its key."""
     state = digest.copy()
     _add(state, system, frames_text, *frame_keys)
     return state
 
 
 def request_key(shown_state: "Hash", question_text: str, *decoding: str) -> str:
-    """The key of one request: 32 hex digits.
+    """Return the key of one request: 32 hex digits.
 
-    `decoding` is what else decides the answer: legal replies, token limit, replicate; and for a reader that
-    looks at the truth, or draws without a seed, the arm and the question.
+    `decoding` is everything else that decides the answer: legal replies, token limit, replicate; also the arm
+    and the question if the reader looks at the truth or samples without a seed.
     """
     state = shown_state.copy()
     _add(state, question_text, *decoding)
@@ -36,6 +36,6 @@ def request_key(shown_state: "Hash", question_text: str, *decoding: str) -> str:
 
 
 def _add(state: "Hash", *texts: str) -> None:
-    """Feed texts so that no two different lists of texts feed the same bytes."""
+    """Add texts so that two different lists of texts never add the same bytes."""
     encoded = [text.encode() for text in texts]
     state.update(b"".join([piece for text in encoded for piece in (len(text).to_bytes(8, "little"), text)]))

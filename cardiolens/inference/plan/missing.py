@@ -1,4 +1,4 @@
-"""Requests that still have to be executed: the anti-join of a plan with the completions that exist."""
+"""Find the requests still to execute: the anti-join of a plan with the existing completions."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ from cardiolens.storage.tables import COMPLETIONS, FINAL, PLANNED, REQUESTS
 
 WORK = pa.schema(
     [
-        ("study_id", pa.string()),  # whose frames are shown
-        ("part", pa.string()),  # requests part that holds them
-        ("rows", pa.list_(pa.int32())),  # in that part, in the order to ask
-        ("attempts", pa.list_(pa.int32())),  # number of the coming try
+        ("study_id", pa.string()),  # the study whose frames are shown
+        ("part", pa.string()),  # path of the part of `requests` that contains the rows
+        ("rows", pa.list_(pa.int32())),  # row numbers in that part, in the order to ask
+        ("attempts", pa.list_(pa.int32())),  # per row: number of the next try, from 1
     ]
 )
 _ASKED = pa.schema([("request_key", pa.string()), ("part", pa.int32()), ("row", pa.int32())])
@@ -42,8 +42,8 @@ class Missing:
 
     work: pa.Table  # WORK: one row per study
     unique: int  # distinct requests planned
-    done: int  # of these, with a final completion
-    exhausted: int  # of these, failed max_attempts times
+    done: int  # distinct requests with a final completion
+    exhausted: int  # distinct requests that failed max_attempts times
 
     @property
     def left(self) -> int:
@@ -51,16 +51,16 @@ class Missing:
 
 
 def final_keys(completions: Path) -> frozenset[str]:
-    """The keys in a folder of completions that need no further try, as it is now."""
+    """Read the keys in a folder of completions that need no further try."""
     rows = tables.read(completions, COMPLETIONS, _SAID.names)
     is_final = pc.is_in(rows["status"], pa.array(FINAL))
     return frozenset(rows.filter(is_final)["request_key"].to_pylist())
 
 
 def missing(requests: Path, completions: Path, max_attempts: int) -> Missing:
-    """Each distinct request without a final completion once, grouped by study.
+    """Find each distinct request without a final completion, once, grouped by study.
 
-    Memory: a share of the keys, and some bytes per missing request.
+    Memory: one hash partition of the keys, and some bytes per missing request.
     """
     n_shares = 1 + max(map(tables.count_rows, (requests, completions))) // AT_ONCE
     parts = tables.parts(requests)
@@ -82,7 +82,7 @@ def missing(requests: Path, completions: Path, max_attempts: int) -> Missing:
 
 
 def _planned(parts: Sequence[Path]) -> Iterator[pa.Table]:
-    """The planned requests of each part: keys and places."""
+    """Yield the planned requests of each part: key, part number and row."""
     for number, part in enumerate(parts):
         table = tables.read_part(part, REQUESTS, ("status", "request_key"))
         rows = np.flatnonzero(np.asarray(pc.equal(table["status"], PLANNED)))
@@ -92,16 +92,16 @@ def _planned(parts: Sequence[Path]) -> Iterator[pa.Table]:
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """What is missing among a share of the keys."""
+    """Missing requests of one hash partition of the keys."""
 
     unique: int
     done: int
     exhausted: int
-    left: np.ndarray  # (3, request): number of its part, row there, number of the coming try
+    left: np.ndarray  # (3, request): part number, row in that part, number of the next try
 
 
 def _share(requests: pa.Table, completions: pa.Table, max_attempts: int) -> _Share:
-    """Look up each request where it is asked for the first time."""
+    """Find the missing requests of one partition; a repeated key counts at its first row."""
     keys, replied = number_keys(requests, completions)
     _, first = np.unique(keys, return_index=True)
     final = np.asarray(pc.is_in(completions["status"], pa.array(FINAL)), dtype=bool)
@@ -116,7 +116,7 @@ def _share(requests: pa.Table, completions: pa.Table, max_attempts: int) -> _Sha
 
 
 def _by_study(part: Path, rows: np.ndarray, attempts: np.ndarray) -> Iterator[StudyWork]:
-    """One row of work per study."""
+    """Yield one row of work per study."""
     studies = tables.read_part(part, REQUESTS, ("frames_study_id",))["frames_study_id"].take(rows).to_pylist()
     grouped: dict[str, list[int]] = {}
     for place, study_id in enumerate(studies):
@@ -131,6 +131,6 @@ def _by_study(part: Path, rows: np.ndarray, attempts: np.ndarray) -> Iterator[St
 
 
 def missing_of(planned: Plan, model: str) -> Missing:
-    """Work that is left for one model of a plan."""
+    """Find the work that is left for one model of a plan."""
     completions = planned.store.completions(planned.identities[model].model_key)
     return missing(planned.run.requests(model), completions, planned.spec.stream.max_attempts)

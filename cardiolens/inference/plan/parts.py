@@ -1,7 +1,7 @@
-"""Parts of a plan: the requests of one model on whole studies, made by as many processes as there are cores.
+"""Parts of a plan: the requests of one model on whole studies, made by one process per core.
 
-Which studies share a part follows from how many questions they have, so every part can be made anywhere and
-in any order, and the plan is the same byte for byte.
+The number of questions per study alone decides which studies share a part. So every part can be made
+anywhere and in any order, and the plan is the same byte for byte.
 """
 
 from collections import Counter
@@ -34,33 +34,33 @@ from cardiolens.study.shards import read_digests
 from cardiolens.study.structure import structures
 
 PART_ROWS = 4_096
-_WORTH = 60_000  # requests; a process starts in about the time of 20,000
+_WORTH = 60_000  # requests; starting a process takes about as long as planning 20,000
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part that is to be made."""
+    """A part to make."""
 
-    model: str  # its name
+    model: str  # name
     number: int  # from 0
     study_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """A part with what is known of its studies, so that no process holds those of all parts."""
+    """A part with the data of its own studies, so that no process holds the data of all studies."""
 
     part: Part
     questions: Mapping[str, Sequence[PlannedQuestion]]  # by study
-    volumes: pa.Table  # of its studies and of those whose frames stand in for theirs
+    volumes: pa.Table  # of the part's studies and of their donors (control other_patient)
 
 
 @dataclass(frozen=True, slots=True)
 class PartTotals:
-    """Counts of the parts of one model, and why it cannot be planned if it cannot."""
+    """Counts over parts of one model; with `error` if the model cannot be planned."""
 
     status_counts: Counter[str] = field(default_factory=Counter)
-    most_frames: int = 0  # that one request shows
+    most_frames: int = 0  # the largest number of frames in one request
     error: ModelError | None = None
 
     def __add__(self, addend: "PartTotals") -> "PartTotals":
@@ -74,10 +74,10 @@ class PartTotals:
 def write_parts(
     spec: SweepSpec, inputs: Inputs, run: Run, arms: Sequence[Arm], identities: Mapping[str, Identity]
 ) -> Generator[tuple[str, PartTotals], None, None]:
-    """Write the requests of models; yields each model's name with its counts when its last part is written.
+    """Write the requests of models; yield each model's name and counts when its last part is written.
 
-    What is in their folders is added to. A model that cannot be asked has an error in place of counts that
-    hold; the others are made all the same.
+    Existing parts in the models' folders are kept. For a model that cannot be asked, the totals have an
+    error and the counts are invalid; the other models are still written.
     """
     n_arms = Counter(arm.model.name for arm in arms)
     parts = [part for name in identities for part in _parts(name, n_arms[name], inputs.questions)]
@@ -93,7 +93,7 @@ def write_parts(
 
 
 def _parts(model: str, n_arms: int, questions: Mapping[str, Sequence[PlannedQuestion]]) -> Iterator[Part]:
-    """Studies in order, as many to a part as fill it."""
+    """Divide the studies, in order, into parts of at least PART_ROWS requests; the last may be smaller."""
     number, rows, study_ids = 0, 0, list[str]()
     for study_id, study_questions in questions.items():
         if not study_questions:
@@ -108,7 +108,7 @@ def _parts(model: str, n_arms: int, questions: Mapping[str, Sequence[PlannedQues
 
 
 def _work(parts: Iterable[Part], inputs: Inputs) -> Iterator[_Work]:
-    """Parts with the questions and the volumes of their studies."""
+    """Add to each part the questions and volumes of its studies."""
     rows: dict[str, list[int]] = {}
     for place, study_id in enumerate(inputs.volumes["study_id"].to_pylist()):
         rows.setdefault(study_id, []).append(place)
@@ -125,7 +125,7 @@ def _work(parts: Iterable[Part], inputs: Inputs) -> Iterator[_Work]:
 
 
 class _Maker:
-    """Makes one part after the other, in a process that keeps the planner of the last one's model."""
+    """Makes one part after another in a process, and keeps the planner of the last part's model."""
 
     def __init__(
         self,
@@ -140,10 +140,10 @@ class _Maker:
         self._last: tuple[str, ModelPlanner | ModelError] | None = None
 
     def __call__(self, work: _Work) -> PartTotals:
-        """Write a part and count it."""
+        """Write one part and return its counts."""
         part = work.part
         if self._last is None or self._last[0] != part.model:
-            self._last = part.model, self._begun(part.model)
+            self._last = part.model, self._make_planner(part.model)
         planner = self._last[1]
         if isinstance(planner, ModelError):
             return PartTotals(error=planner)
@@ -161,7 +161,7 @@ class _Maker:
         tables.write_part(folder, columns.table(), tables.REQUESTS, name)
         return PartTotals(columns.status_counts(), columns.most_frames)
 
-    def _begun(self, name: str) -> ModelPlanner | ModelError:
+    def _make_planner(self, name: str) -> ModelPlanner | ModelError:
         model_arms = [arm for arm in self._arms if arm.model.name == name]
         model, identity = model_arms[0].model, self._identities[name]
         try:
@@ -171,7 +171,7 @@ class _Maker:
 
 
 class _Frames:
-    """What a planner asks of the frames of a study of a part."""
+    """Opens the frames of a study of one part for a planner."""
 
     def __init__(self, store: Path, sights: Sequence[Sight], volumes: pa.Table) -> None:
         self._store, self._sights, self._volumes = store, sights, volumes
@@ -184,7 +184,7 @@ class _Frames:
 
 
 def _counter(model: ModelSpec, identity: Identity) -> TokenCounter | None:
-    """The counter of tokens of a model's prompts; None where nothing can count them."""
+    """Return the token counter of a model's prompts; None if nothing can count them."""
     if identity.folder is not None:
         with fault_of(model.name):
             chat = Chat.of(model, identity.folder)

@@ -1,4 +1,4 @@
-"""Check that questions and prepared studies are about the same patients."""
+"""Check that questions and prepared studies agree on the patients."""
 
 import logging
 from collections import Counter
@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 
 def with_patients(questions: pa.Table, volumes: pa.Table) -> pa.Table:
-    """The questions, of which those without a patient get that of their study."""
+    """Return the questions, with a missing patient filled in from the study."""
     patients = _patients(volumes)
     rows = questions.select(["study_id", "patient_id"]).to_pylist()
     filled = [row["patient_id"] or patients.get(row["study_id"]) for row in rows]
@@ -21,14 +21,14 @@ def with_patients(questions: pa.Table, volumes: pa.Table) -> pa.Table:
 
 
 def _patients(volumes: pa.Table) -> dict[str, str]:
-    """Patient of every prepared study."""
+    """Return the patient of each prepared study."""
     return dict(zip(volumes["study_id"].to_pylist(), volumes["patient_id"].to_pylist(), strict=True))
 
 
 def check_patients(path: Path, questions: pa.Table, volumes: pa.Table) -> None:
-    """Raise InputError for a question whose patient is not that of its study, without naming patients.
+    """Raise InputError if the patient of a question is not the patient of its study; name no patient.
 
-    Questions on studies that are not prepared are counted in a warning: they are not asked.
+    Questions on studies that are not prepared are not asked; a warning counts them.
     """
     patients = _patients(volumes)
     absent: Counter[str] = Counter()

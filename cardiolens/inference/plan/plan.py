@@ -1,7 +1,7 @@
 """The plan of a sweep: its requests on disk and their counts, before any engine is touched.
 
-Three steps: what the sweep is about is read (`inputs`), whose requests must be made is decided by their
-fingerprints (`cache`), and those are made (`planner`) and written part by part (`parts`).
+Three steps: read the inputs of the sweep (`inputs`), find by their fingerprints the models whose requests
+must be made (`cache`), make these requests (`planner`) and write them part by part (`parts`).
 """
 
 import logging
@@ -38,16 +38,16 @@ class Plan:
     run: Run
     store: Store
     arms: tuple[Arm, ...]
-    identities: Mapping[str, Identity]  # by model name, of those that could be planned
+    identities: Mapping[str, Identity]  # by model name; only models that could be planned
     study_ids: tuple[str, ...]
     volumes: pa.Table  # of these studies
     questions_sha256: str
-    protocol: str  # its name, also where a folder was configured
+    protocol: str  # the protocol's name, even if a folder was configured
     catalogue_sha256: str
     status_counts: Mapping[str, int]
-    most_frames: Mapping[str, int]  # that one request shows, by model name
+    most_frames: Mapping[str, int]  # the largest number of frames in one request, by model name
     seconds: float
-    failed: Mapping[str, str]  # reason, by model that could not be planned; with `keep_going` alone
+    failed: Mapping[str, str]  # reason by model that could not be planned; empty without `keep_going`
 
     @property
     def asked(self) -> int:
@@ -69,8 +69,8 @@ class Plan:
 def plan(spec: SweepSpec, models: Collection[str] | None = None) -> Plan:
     """Write the `requests` of a sweep; studies must have been prepared, engines are not touched.
 
-    `models`: the names of some of its models, as if the others were not there; None for all. ModelError for
-    one whose files, template or processor cannot be used; with `keep_going` it is left out instead.
+    `models` restricts the plan to models of these names; None for all. ModelError if the files, template or
+    processor of a model cannot be used; with `keep_going` the model is left out instead.
     """
     started = time.monotonic()
     inputs, run = read_inputs(spec), run_of(spec)
@@ -112,7 +112,7 @@ def _requests(
     *,
     failed: dict[str, str],
 ) -> dict[str, PlanTotals]:
-    """Counts of each model's requests, which are made unless they are in its folder already."""
+    """Return the counts of each model's requests; make the requests that its folder does not hold yet."""
     shared = inputs.fingerprint
     marks = {name: replace(shared, model_key=identity.model_key) for name, identity in identities.items()}
     cached_totals = {
@@ -130,14 +130,14 @@ def _requests(
                     cached_totals[name] = PlanTotals(totals.status_counts, totals.most_frames)
                     keep(run.requests(name), marks[name], cached_totals[name])
     finally:
-        for name in new.keys() - cached_totals.keys():  # half of a plan would be taken for all of it
+        for name in new.keys() - cached_totals.keys():  # half a plan would be taken for a whole one
             shutil.rmtree(run.requests(name), ignore_errors=True)
     return cached_totals
 
 
 @contextmanager
 def _left_out(spec: SweepSpec, model: str, failed: dict[str, str]) -> Iterator[None]:
-    """Note the ModelError of a block where the sweep keeps going without that model."""
+    """With `keep_going`, record the ModelError of a block in `failed` and go on without the model."""
     try:
         yield
     except ModelError as error:
@@ -150,7 +150,7 @@ def _left_out(spec: SweepSpec, model: str, failed: dict[str, str]) -> Iterator[N
 
 
 def _write_questions(inputs: Inputs) -> None:
-    """Replace the store's questions, and their evidence, if they changed: the judge and people read them."""
+    """Replace the store's questions and evidence if they changed; the judge and people read them."""
     _replace_changed(inputs.store.questions, inputs.question_table, tables.QUESTIONS)
     if inputs.evidence.num_rows or inputs.store.evidence.exists():
         _replace_changed(inputs.store.evidence, inputs.evidence, tables.EVIDENCE)

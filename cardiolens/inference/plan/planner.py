@@ -1,4 +1,4 @@
-"""Requests of one model on one study: every question under every arm."""
+"""Plan the requests of one model on one study: every question under every arm."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,23 +37,23 @@ from cardiolens.storage.tables import FRAME, OVERFLOW, PLANNED
 from cardiolens.study.shards import FrameDigest
 from cardiolens.study.structure import StudyStructure
 
-ESTIMATED = "estimated_tokens"  # flag of a request whose tokens were not counted by its model's processor
+ESTIMATED = "estimated_tokens"  # flag of a request whose tokens are estimated, not counted by a processor
 
 _OPEN = 2  # studies kept open, of some megabytes each
-_DONORS = 256  # the same under control other_patient, which shows each study for many others
-_LONGEST_NOTE = "x " * 250  # as long as what a reader is told of names that are no frames
-_NEAR = 0.9  # of a model's limit: from here on tokens are counted exactly
+_DONORS = 256  # studies kept open under control other_patient, which shows each study for many others
+_LONGEST_NOTE = "x " * 250  # as long as the note to a reader that named frames which do not exist
+_NEAR = 0.9  # of a model's limit; above, tokens are counted exactly
 
 
 @dataclass(frozen=True, slots=True)
 class _FrameBlock:
-    """The part of a list of frames in every request that shows it."""
+    """The part of a prompt that all requests with the same list of frames share."""
 
     system: str
     text: str
-    state: "blake2b"
-    sizes: tuple[tuple[int, int], ...]  # as rendered
-    rest: str = ""  # of the text, after the last frame
+    state: "blake2b"  # hash of the request key, up to the question
+    sizes: tuple[tuple[int, int], ...]  # (height, width) of the frames as rendered
+    rest: str = ""  # the text after the last frame
     counted: tuple[int, str] | None = None  # tokens up to the last frame; template text after the question
 
 
@@ -62,7 +62,7 @@ _Picture = tuple[str, tuple[int, int]]  # frame key; height and width as rendere
 
 @dataclass(frozen=True, slots=True)
 class StudyFrames:
-    """The frames of a study: structure and digests, and features by encoder if a selector needs them."""
+    """The frames of a study: structure, digests, and features by encoder if a selector needs them."""
 
     structure: StudyStructure
     digests: Mapping[tuple[str, int], FrameDigest]
@@ -71,7 +71,7 @@ class StudyFrames:
 
 @dataclass(frozen=True, slots=True)
 class _Study:
-    """Data that all requests showing one study share."""
+    """Data shared by all requests that show one study."""
 
     structure: StudyStructure
     pictures: Mapping[tuple[str, int], _Picture]  # by volume_id, idx
@@ -83,9 +83,9 @@ class _Study:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """The frames that one request shows, and their study; no study for a blind request."""
+    """The frames that one request shows, and their study."""
 
-    study_id: str | None
+    study_id: str | None  # None for a request that shows no frames
     study: _Study
     selection: Selection
     told: tuple[Frame, ...] = ()  # frames shown by their captions alone
@@ -95,7 +95,7 @@ _Protocol = tuple[SelectorSpec, int | None, Budget]  # selector, its seed, budge
 
 
 def _by_protocol(arms: Sequence[Arm]) -> dict[_Protocol, list[tuple[Arm, str]]]:
-    """Arms that show the same frames together, each with its id."""
+    """Group arms that show the same frames; each arm comes with its id."""
     grouped: dict[_Protocol, list[tuple[Arm, str]]] = {}
     for arm in arms:
         grouped.setdefault((arm.selector, arm.seed, arm.budget), []).append((arm, arm.arm_id))
@@ -116,7 +116,7 @@ class ModelPlanner:
         self._spec = spec
         self._model = model
         self._arms = _by_protocol(arms)
-        self._counter = counter  # None where nothing counts tokens, as for a simulated reader
+        self._counter = counter  # None if nothing counts tokens, as for a simulated reader
         self._estimated = (ESTIMATED,) if model.estimates_tokens else ()
         self._rendering = Rendering(model.long_side)
         self._asked = hash_model(identity.model_key, model.sampling)
@@ -132,7 +132,7 @@ class ModelPlanner:
         questions: Sequence[PlannedQuestion],
         frames_of: Callable[[str], StudyFrames],
     ) -> None:
-        """Append the requests on one study, question by question; `frames_of` opens it, or another."""
+        """Append the requests on one study, question by question; `frames_of` opens a study or a donor."""
         study = self._study(frames_of, study_id)
         for question in questions:
             for protocol, arms in self._arms.items():
@@ -151,7 +151,7 @@ class ModelPlanner:
     def _view(
         self, question: PlannedQuestion, arm: Arm, own_view: _View, frames_of: Callable[[str], StudyFrames]
     ) -> _View:
-        """The frames shown under a control; without one, those of the question's own study."""
+        """Return the frames to show under the arm's control; by default those of the question's own study."""
         selection = own_view.selection
         if arm.control in SHOWN:
             nothing = replace(selection, frames=(), flags=())
@@ -184,7 +184,7 @@ class ModelPlanner:
             )
 
         def tokens_of(frame: Frame) -> int:
-            assert self._counter is not None, "a budget in tokens is refused for a reader that has none"
+            assert self._counter is not None, "a token budget is refused for a reader without tokens"
             return self._counter.image_tokens(study.pictures[frame.volume_id, frame.idx][1])
 
         if isinstance(budget, int):
@@ -201,14 +201,14 @@ class ModelPlanner:
     def _request(
         self, question: PlannedQuestion, arm: Arm, arm_id: str, view: _View
     ) -> tuple[Request, Chain | None]:
-        """A request; of one that stands for a chain, the chain too."""
+        """Return the request, and its chain if it represents one."""
         view = self._as_read(self._with_gold(view, question.told, arm.prompt.gold), question.qa_id, arm)
         selection = view.selection
         worded = with_options(question.worded(arm.wording), arm.control, question.qa_id)
         display = SHOWN.get(arm.control, "frames")
         template = template_for(worded, arm.prompt.style, self._spec.templates, display=display)
         offer, choosing = selection.frames, arm.selector.kind == "self" and selection.skipped is None
-        if choosing:  # counted with the most that may be shown
+        if choosing:  # tokens are counted for the largest frames that the reader may choose
             largest = _largest(view.study, offer, _frames_of(arm))
             view = replace(view, selection=replace(selection, frames=largest))
             selection = replace(selection, frames=())
@@ -220,7 +220,7 @@ class ModelPlanner:
         if arm.prompt.steps == "self":
             first, second, ending = steps_before(ending, len(selection.frames))
             before = first, second
-        longest = max_tokens + len(before) * arm.prompt.step_max_tokens  # earlier replies are read, too
+        longest = max_tokens + len(before) * arm.prompt.step_max_tokens  # the prompt repeats earlier replies
         words: Asking | None = None
         if choosing:
             listing = listed(offer, view.study.structure)
@@ -278,11 +278,11 @@ class ModelPlanner:
         return request, chain if status == PLANNED else None
 
     def _is_own(self, several: bool) -> bool:
-        """Return whether an arm shares no completion with others; samples have seeds, so they may."""
+        """Return whether an arm shares no completion with other arms; samples have seeds and may share."""
         return self._model.told_questions if several else self._keyed_by_arm
 
     def _offer(self, study: _Study, frames: tuple[Frame, ...]) -> Offer:
-        """What a reader may choose among."""
+        """Return the offer of frames among which a reader may choose."""
         if frames not in study.offers:
             offer = offered(frames, study.structure, self._spec.caption)
             pictures = [study.pictures[frame.volume_id, frame.idx][0] for frame in frames]
@@ -290,7 +290,7 @@ class ModelPlanner:
         return study.offers[frames]
 
     def _choice(self, arm: Arm, words: Asking, offer: Offer, max_tokens: int, stage_key: str) -> Choice:
-        """The chain of a reader that chooses its frames."""
+        """Build the chain of a reader that chooses its frames."""
         return Choice(
             offer=offer,
             budget=_frames_of(arm),
@@ -308,7 +308,7 @@ class ModelPlanner:
     def _stages(
         self, block: _FrameBlock, endings: Sequence[str], max_tokens: int, decoding: tuple[str, ...]
     ) -> tuple[Stage, ...]:
-        """The stages before the answer: free text after the same images."""
+        """Build the stages before the answer: free text after the same images."""
         return tuple(
             Stage(
                 f"{block.text}{ending}",
@@ -319,7 +319,7 @@ class ModelPlanner:
         )
 
     def _with_gold(self, view: _View, case_text: CaseText | None, gold: Gold) -> _View:
-        """The view, skipped where its setting gives text that the case does not have."""
+        """Return the view; skip the request if the setting needs text that the case does not have."""
         frames = view.told or view.selection.frames
         why = None if case_text is None else lacking(case_text, frames, gold)
         if why is None or view.selection.skipped is not None:
@@ -327,7 +327,7 @@ class ModelPlanner:
         return replace(view, selection=Selection((), view.selection.flags, why))
 
     def _as_read(self, view: _View, qa_id: str, arm: Arm) -> _View:
-        """The view, skipped where a person did not read the question, or not in this form."""
+        """Return the view; skip the request if a person did not read the question, or not in this form."""
         if self._read is None:
             return view
         changed = arm.control != "none" or arm.wording or arm.prompt.steps != "none"
@@ -338,7 +338,7 @@ class ModelPlanner:
         return replace(view, selection=Selection((), view.selection.flags, why))
 
     def _text(self, view: _View, case_text: CaseText | None, gold: Gold) -> str:
-        """The text before the question, with the places of frames."""
+        """Render the text before the question, with placeholders of frames."""
         frames, structure, level = view.selection.frames, view.study.structure, self._spec.caption
         if case_text is not None:
             return case_block(case_text, view.told or frames, gold, level, pictures=not view.told)
@@ -360,7 +360,7 @@ class ModelPlanner:
         return block
 
     def _counted(self, block: _FrameBlock) -> _FrameBlock:
-        """Add the count of tokens that all requests showing the block share."""
+        """Add the token count that all requests with this block share."""
         frames, separator, rest = block.text.rpartition(FRAME)
         if self._counter is None or not separator:
             return block
@@ -372,7 +372,7 @@ class ModelPlanner:
         return key, study.pictures[place][1]
 
     def _format_of(self, question: AskedQuestion, prompt: PromptSpec) -> str:
-        """Form of the reply: a direct answer bound to legal letters, a reasoned one in its last line only."""
+        """Return the form of the reply: only legal letters if direct, a last line of them if reasoned."""
         if question.answer_type == "report" or self._spec.answer_format != "choice":
             return self._spec.answer_format if question.answer_type != "report" else "json"
         return "choice" if prompt.style == "standard" else "last_line"
@@ -389,7 +389,7 @@ class ModelPlanner:
         ending: str,
         max_tokens: int,
     ) -> tuple[str, int | None]:
-        """Status of a request, planned or the reason not to send it, and its prompt tokens if counted."""
+        """Return the status (PLANNED, or why the request is not sent) and the prompt tokens if counted."""
         if selection.skipped is not None:
             return f"skipped: {selection.skipped}", None
         if self._counter is None:
@@ -403,13 +403,13 @@ class ModelPlanner:
 
 
 def _frames_of(arm: Arm) -> int:
-    """The budget of an arm whose reader chooses its frames."""
-    assert isinstance(arm.budget, int), "a budget in tokens is refused for a reader that chooses"
+    """Return the frame budget of an arm whose reader chooses its frames."""
+    assert isinstance(arm.budget, int), "a token budget is refused for a reader that chooses its frames"
     return arm.budget
 
 
 def _largest(study: _Study, offer: Sequence[Frame], budget: int) -> tuple[Frame, ...]:
-    """As many frames as a reader may choose, of those with the most pixels as rendered."""
+    """Return the `budget` frames of an offer that have the most pixels as rendered."""
 
     def pixels(frame: Frame) -> int:
         height, width = study.pictures[frame.volume_id, frame.idx][1]
@@ -419,12 +419,12 @@ def _largest(study: _Study, offer: Sequence[Frame], budget: int) -> tuple[Frame,
 
 
 def _tokens_to_ask(budget: int) -> int:
-    """Limit of a reply that names frames, of about 16 tokens each."""
+    """Return the token limit of a reply that names frames, each of about 16 tokens."""
     return 64 + 24 * budget
 
 
 def _samples(prompt: str, max_tokens: int, key: Callable[..., str], arm: Arm) -> tuple[Stage, ...]:
-    """The samples of one question. Their keys tell nothing of their number, so fewer are part of more."""
+    """Build the samples of one question; keys do not depend on their number, so more samples reuse fewer."""
     temperature, first = arm.prompt.temperature, arm.model.sampling.seed or 0
     assert temperature, "checked when the configuration was read"
     return tuple(
@@ -434,7 +434,7 @@ def _samples(prompt: str, max_tokens: int, key: Callable[..., str], arm: Arm) ->
 
 
 def _declared(chain: Chain | None) -> tuple[str, ...]:
-    """What else decides the reply that a chain ends with."""
+    """Return the parts of a chain that also decide its last reply, for the request key."""
     if chain is None:
         return ()
     if isinstance(chain, Steps | Samples):

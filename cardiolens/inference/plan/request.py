@@ -1,4 +1,4 @@
-"""One row of the `requests` table as a value, from the planner to the engine that is asked."""
+"""One row of the `requests` table as a value, from the planner to the engine."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from cardiolens.storage.tables import REQUESTS
 
 
 class FrameRef(NamedTuple):
-    """A frame of a study by its canonical index."""
+    """A frame of a study, by its canonical index."""
 
     volume_id: str
     idx: int
@@ -22,7 +22,7 @@ class FrameRef(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One question under one arm; fields are the columns of the table, which says what each one holds."""
+    """One question under one arm; the fields are the columns of REQUESTS, which documents them."""
 
     arm_id: str
     qa_id: str
@@ -47,12 +47,12 @@ class Request:
 
     @property
     def constraint(self) -> Constraint:
-        """The constraint on decoding the reply: hashed into the key, and handed to the engine."""
+        """The constraint on decoding the reply; hashed into the key and passed to the engine."""
         return constraint_of(self.answer_format, self.answer_type, self.option_keys, self.exclusive)
 
 
 def read_requests(part: Path, rows: Sequence[int]) -> list[Request]:
-    """These rows of one part, in this order."""
+    """Read the given rows of one part, in the given order."""
     taken = tables.read_part(part, REQUESTS).take(pa.array(rows, pa.int32()))
     return [
         Request(

@@ -1,4 +1,4 @@
-"""Requests collected as columns; a dictionary for each would take most of the planning time."""
+"""Collect requests as columns; one dictionary per request would take most of the planning time."""
 
 from collections import Counter
 from operator import attrgetter
@@ -20,11 +20,11 @@ class RequestColumns:
 
     def __init__(self) -> None:
         self._columns: tuple[list[object], ...] = tuple([] for _ in _SCALARS)
-        self._frames: list[int] = []  # a row's place among the distinct frame lists
+        self._frames: list[int] = []  # per row: index of its frame list in `_distinct`
         self._distinct: dict[tuple[Frame | FrameRef, ...], int] = {}
-        self.stages: list[dict[str, object]] = []  # rows of the `stages` table, of requests that are chains
-        self.choices: list[dict[str, object]] = []  # the same of the `choices` table
-        self.offers: dict[str, Offer] = {}  # of the choices, by key
+        self.stages: list[dict[str, object]] = []  # rows of the `stages` table, for requests that are chains
+        self.choices: list[dict[str, object]] = []  # rows of the `choices` table
+        self.offers: dict[str, Offer] = {}  # offers of the choices, by key
         self._most_chosen = 0
 
     def __len__(self) -> int:
@@ -37,7 +37,7 @@ class RequestColumns:
             column.append(value)
 
     def add_chain(self, request_key: str, chain: Chain) -> None:
-        """Append the chain that a request stands for."""
+        """Append the chain that a request represents."""
         if isinstance(chain, Steps | Samples):
             self.stages += rows_of(request_key, chain.stages)
         else:
@@ -47,15 +47,15 @@ class RequestColumns:
 
     @property
     def most_frames(self) -> int:
-        """Frames of the longest list, or that a reader may choose; 0 without any."""
+        """The largest number of frames that a request shows or lets a reader choose; 0 without frames."""
         return max((self._most_chosen, *map(len, self._distinct)))
 
     def status_counts(self) -> Counter[str]:
-        """Number of requests of each status."""
+        """Count the requests of each status."""
         return Counter(map(str, self._columns[_SCALARS.index("status")]))
 
     def table(self) -> pa.Table:
-        """The collected rows."""
+        """Return the collected rows as a table."""
         arrays = {
             name: pa.array(column, type=REQUESTS.field(name).type)
             for name, column in zip(_SCALARS, self._columns, strict=True)
@@ -64,7 +64,7 @@ class RequestColumns:
         return pa.Table.from_arrays([arrays[name] for name in REQUESTS.names], schema=REQUESTS)
 
     def _frame_lists(self) -> pa.Array:
-        """Build the column of frame lists: each distinct list once, then repeated by its index."""
+        """Build the column of frame lists: store each distinct list once, then repeat by index."""
         flat = [frame for frames in self._distinct for frame in frames]
         offsets = [0]
         for frames in self._distinct:

@@ -1,4 +1,4 @@
-"""Totals of one model's requests, counted from the written plan."""
+"""Count the requests, frames and tokens of one model from its written plan."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,20 +12,20 @@ from cardiolens.storage.tables import OVERFLOW, PLANNED
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Counts over the requests of one model; the tokens of a chain are those of its last stage, each time."""
+    """Counts over the requests of one model; every stage of a chain counts the tokens of its last stage."""
 
     asked: int
     overflow: int
     skipped: int
     frames_referenced: int  # by distinct planned requests
     frames_distinct: int
-    sent: int  # distinct planned requests with all stages of those that are chains, at most
-    prompt_tokens: int | None  # of these; None where the reader has no tokens
-    output_tokens: int  # that their replies may have at most
+    sent: int  # distinct planned requests, counting every stage of a chain: an upper bound
+    prompt_tokens: int | None  # of the sent requests; None if the reader has no tokens
+    output_tokens: int  # upper bound for the replies to the sent requests
 
 
 def totals_of(requests: Path) -> Totals:
-    """Read the plan of one model part by part; a study's requests stand in one part, so parts add up."""
+    """Count the plan of one model part by part; counts add up because each study lies in a single part."""
     sums = dict.fromkeys(
         ("asked", "overflow", "skipped", "frames_referenced", "frames_distinct", "sent", "output_tokens"), 0
     )

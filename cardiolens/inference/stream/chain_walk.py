@@ -1,6 +1,6 @@
-"""The walk along a chain: each stage is rendered and keyed from the replies before it, and asked once.
+"""Walk along a chain: render and key each stage from the replies before it, and ask it once.
 
-Samples of a question depend on nothing and are asked together.
+Samples of a question do not depend on each other and are asked together.
 """
 
 import asyncio
@@ -27,25 +27,25 @@ _SUMMED = ("prompt_tokens", "cached_tokens", "output_tokens", "seconds")
 
 @dataclass(slots=True)
 class Walk:
-    """The chains of one study; a stage that several of them share is asked once."""
+    """The chains of one study; a stage that several chains share is asked once."""
 
-    known: Mapping[str, Completed]  # final completions of stages, from before
-    ask_step: Callable[[Ask, int], Awaitable[Settled]]  # an int: its stage
-    keys_of: Callable[[Sequence[Place]], Awaitable[tuple[str, ...]]]  # of frames, which are loaded first
-    not_shown: int = 0  # names that readers asked for and that were no frame to show
+    known: Mapping[str, Completed]  # final completions of stages from earlier runs, by request key
+    ask_step: Callable[[Ask, int], Awaitable[Settled]]  # the int is the number of the stage
+    keys_of: Callable[[Sequence[Place]], Awaitable[tuple[str, ...]]]  # loads frames, then returns their keys
+    not_shown: int = 0  # names that readers asked for but that were not frames on offer
     _asked: dict[str, asyncio.Future[Settled]] = field(default_factory=dict)
 
     async def go(self, ask: Ask, chain: Chain) -> Settled:
-        """Go on from the stages whose completions are known, to the end or to the stage that failed.
+        """Continue after the stages with known completions, to the end or to the stage that failed.
 
-        What comes out stands for the chain: the last reply, and the tokens and seconds of all stages.
+        The result represents the chain: the last reply, and the tokens and seconds of all stages.
         """
         if isinstance(chain, Samples):
-            return await self._drawn(ask, chain)
+            return await self._ask_samples(ask, chain)
         completions: list[Completed] = []
         replies: list[str] = []
         while (coming := chain.next_request(replies)) is not None:
-            row, error_kind = await self._said(await self._request(ask, coming), len(replies))
+            row, error_kind = await self._ask_once(await self._request(ask, coming), len(replies))
             completions.append(row)
             if row["status"] != "ok":
                 return _ended(completions, chain.most_stages), error_kind
@@ -57,15 +57,15 @@ class Walk:
             final_row |= {"text": "", "status": ILLEGAL_SELECTION, "error": failure}
         return final_row, None
 
-    async def _drawn(self, ask: Ask, chain: Samples) -> Settled:
-        """Ask for all samples at once; an error is raised only after each of them has ended."""
+    async def _ask_samples(self, ask: Ask, chain: Samples) -> Settled:
+        """Ask for all samples at once; raise an error only after every sample has ended."""
         stages = [
-            self._said(await self._request(ask, coming), number)
+            self._ask_once(await self._request(ask, coming), number)
             for number, coming in enumerate(chain.requests)
         ]
         results = await asyncio.gather(*stages, return_exceptions=True)
         errors = [result for result in results if isinstance(result, BaseException)]
-        if errors:  # a sample that was not asked any more is no cause
+        if errors:  # NotAskedError is never the cause
             raise next((error for error in errors if not isinstance(error, NotAskedError)), errors[0])
         settled = [result for result in results if not isinstance(result, BaseException)]
         kinds = [kind for _, kind in settled if kind is not None]
@@ -83,7 +83,7 @@ class Walk:
             request = replace(request, answer_type=FRAMES, option_keys=())
         return request if coming.constraint is None else replace(request, constraint=coming.constraint)
 
-    async def _said(self, ask: Ask, stage: int) -> tuple[Completed, ErrorKind | None]:
+    async def _ask_once(self, ask: Ask, stage: int) -> tuple[Completed, ErrorKind | None]:
         if ask.request_key in self.known:
             return self.known[ask.request_key], None
         if ask.request_key not in self._asked:
@@ -92,7 +92,7 @@ class Walk:
 
 
 def _gathered(completions: Sequence[Completed]) -> CompletionRow:
-    """The completion of all samples of a question; refused if each was, failed if one has failed."""
+    """Combine all samples of a question: refused if all were refused, failed if one failed."""
     row: Any = {name: sum(completion.get(name) or 0 for completion in completions) for name in _SUMMED}
     for number, completion in enumerate(completions, start=1):
         if completion["status"] == "engine_error":
@@ -113,7 +113,7 @@ def _gathered(completions: Sequence[Completed]) -> CompletionRow:
 
 
 def _ended(completions: Sequence[Completed], n_stages: int) -> CompletionRow:
-    """The completion of a chain from those of its stages."""
+    """Combine the completions of a chain's stages into the completion of the chain."""
     last = completions[-1]
     row: Any = {name: sum(completion.get(name) or 0 for completion in completions) for name in _SUMMED}
     row |= {

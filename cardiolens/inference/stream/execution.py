@@ -1,4 +1,4 @@
-"""Execution of a placement: every model starts as soon as its GPUs are free."""
+"""Execute a placement: every model starts as soon as its GPUs are free."""
 
 import logging
 import queue
@@ -24,16 +24,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Time in which a model ran, in seconds from the start of the execution."""
+    """When a model ran, in seconds from the start of the execution."""
 
     began: float
-    up: float  # when its engines were ready, on average over its replicas
+    up: float  # when the engines were ready, averaged over replicas
     ended: float
 
 
 @dataclass(slots=True)
 class Executed:
-    """Counters and times of the models that ran, and reasons of those that did not."""
+    """Counters and times of the models that ran, and why other models did not run."""
 
     streamed: dict[str, Streamed] = field(default_factory=dict)  # by model
     spans: dict[str, Span] = field(default_factory=dict)  # by model
@@ -46,15 +46,15 @@ class Executed:
 
     @property
     def load_seconds(self) -> float:
-        """Seconds in which models ran and no engine was up yet."""
+        """Seconds in which models were loading and no engine was up."""
         return seconds_of_loading(self.spans.values())
 
 
 def execute(plan: Plan, placement: Placement, missing: Mapping[str, Missing], begin: Begin) -> Executed:
-    """Run every model; `begin` is called as each begins and returns the receiver of its counters.
+    """Run every model; `begin` is called when a model begins and returns the receiver of its counters.
 
-    RunError when a model fails; with `keep_going` the failure is recorded and the other models run. If the
-    process is asked to stop, running models end early and no other model begins.
+    The error of a model that fails is raised; with `keep_going` it is recorded and the other models run. If
+    the process is asked to stop, running models end early and no other model begins.
     """
     started = time.monotonic()
     executed = Executed(failed={refused.model: refused.reason for refused in placement.refusals})
@@ -69,7 +69,7 @@ def execute(plan: Plan, placement: Placement, missing: Mapping[str, Missing], be
             if seating.take(deployment):
                 waiting.remove(deployment)
                 models.start(deployment, begin(deployment.model, missing[deployment.model]))
-        assert models.running or not waiting, "a placed model has room when nobody else runs"
+        assert models.running or not waiting, "a placed model fits when no other model runs"
         if models.running:
             seating.give_back(models.await_end())
     executed.seconds = time.monotonic() - started
@@ -77,7 +77,7 @@ def execute(plan: Plan, placement: Placement, missing: Mapping[str, Missing], be
 
 
 class _Models:
-    """Models that are running; one thread per model drives its pipeline, and Ray divides the cluster."""
+    """Running models: one thread per model drives its pipeline, and Ray divides the cluster."""
 
     def __init__(self, plan: Plan, missing: Mapping[str, Missing], executed: Executed, at_once: int) -> None:
         self._plan = plan
@@ -86,7 +86,7 @@ class _Models:
         self._at_once = at_once
         self._began_at = time.monotonic()
         self._ended: queue.Queue[tuple[str, Streamed | BaseException]] = queue.Queue()
-        self.running: dict[str, tuple[Deployment, float]] = {}  # by model, with its begin in seconds
+        self.running: dict[str, tuple[Deployment, float]] = {}  # by model; the float is its begin in seconds
 
     def start(self, deployment: Deployment, tell: Tell) -> None:
         self.running[deployment.model] = deployment, self._now()
@@ -98,7 +98,7 @@ class _Models:
     def await_end(self) -> str:
         """Wait for the next model that ends, record its outcome and return its name.
 
-        A failure is raised, or recorded where the sweep keeps going.
+        A failure is raised, or recorded with `keep_going`.
         """
         name, outcome = self._ended.get()
         deployment, began = self.running.pop(name)
@@ -124,18 +124,18 @@ class _Models:
         try:
             streamed = stream(self._plan, deployment, self._missing[name], tell, self._at_once)
             self._ended.put((name, streamed))
-        except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
+        except BaseException as error:  # noqa: BLE001 - passed to the thread that waits
             self._ended.put((name, error))
 
 
 def _reason(error: Exception) -> str:
-    """Why a model failed, on one line; the type too where the error was not made for people."""
+    """Return why a model failed, on one line; with the error type unless the message is made for users."""
     text = " ".join(str(error).split())
     return text if isinstance(error, RunError | InputError) else f"{type(error).__name__}: {text}"
 
 
 def seconds_of_loading(spans: Iterable[Span]) -> float:
-    """Seconds in which at least one model was loading and none was up."""
+    """Return the seconds in which at least one model was loading and none was up."""
     spans = tuple(spans)
     moments = sorted({moment for span in spans for moment in (span.began, span.up, span.ended)})
     return sum(

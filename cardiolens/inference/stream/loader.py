@@ -1,4 +1,4 @@
-"""Loader of a study: its missing requests with their rendered frames."""
+"""Load the missing requests of a study with their rendered frames."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,14 +27,14 @@ from cardiolens.runtime import stopping
 from cardiolens.runtime.staging import nearby
 from cardiolens.study.shards import StoredFrame, read_frames, shaped
 
-FramePlace = tuple[str, int, bool]  # volume_id, idx, whether shown black
+FramePlace = tuple[str, int, bool]  # volume_id, idx, whether the frame is shown black
 
 
 @dataclass(frozen=True)
 class StudyLoader:
     """Callable for Ray Data: a batch of WORK rows in, one STUDY_ASKS row per study out.
 
-    Each frame of a study is read and rendered once, however many requests show it.
+    Each frame of a study is read and rendered once, even if many requests show it.
     """
 
     store: Path
@@ -68,7 +68,7 @@ class StudyLoader:
         }
 
     def volume(self, study_id: str, volume_id: str) -> dict[int, PictureRow]:
-        """All frames of a volume by idx, read and rendered: for readers that ask for frames later."""
+        """Read and render all frames of a volume, by idx; for readers that ask for frames later."""
         study_volumes = self.volumes.filter(pc.equal(self.volumes["study_id"], study_id))
         (row,) = study_volumes.filter(pc.equal(study_volumes["volume_id"], volume_id)).to_pylist()
         places = {(volume_id, idx, False) for idx in range(row["n_slices"] * row["n_phases"])}
@@ -138,6 +138,6 @@ def _stage(stage: Stage) -> StageRow:
 
 
 def _places(request: Request) -> list[FramePlace]:
-    """Pictures of a request in the order shown."""
+    """Return the frame places of a request in the order shown."""
     blank = BLANK in request.flags
     return [(frame.volume_id, frame.idx, blank) for frame in request.frames]

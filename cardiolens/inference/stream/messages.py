@@ -1,4 +1,4 @@
-"""Messages between loader, replica and writer: Arrow schemas, and their rows as types."""
+"""Messages between loader, replica and writer: Arrow schemas, and types of their rows."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -43,12 +43,12 @@ ASK = pa.struct(
         ("answer_type", pa.string()),
         ("option_keys", pa.list_(pa.string())),
         ("max_tokens", pa.int32()),
-        ("constraint", pa.string()),  # text of a Constraint
+        ("constraint", pa.string()),  # a Constraint as text
         ("attempt", pa.int32()),
         ("arm_id", pa.string()),
         ("qa_id", pa.string()),
-        ("stages", pa.list_(STAGE)),  # of a chain of steps, its last one too, or of samples; null otherwise
-        ("choice", CHOICE),  # of a chain whose reader chooses its frames; null otherwise
+        ("stages", pa.list_(STAGE)),  # all stages of a chain of steps, or all samples; null otherwise
+        ("choice", CHOICE),  # for a chain whose reader chooses its frames; null otherwise
     ]
 )
 
@@ -92,7 +92,7 @@ class StageRow(TypedDict):
 
 
 class StudyAsks(TypedDict):
-    """A row of STUDY_ASKS: all missing requests of one study, and each frame that they show, once."""
+    """A row of STUDY_ASKS: all missing requests of one study, and every frame they show, once."""
 
     study_id: str
     asks: Sequence[AskRow]
@@ -101,7 +101,7 @@ class StudyAsks(TypedDict):
 
 
 class CompletionRow(TypedDict, total=False):
-    """A row of the `completions` table without `written_at`, which the writer adds."""
+    """A row of the `completions` table, without `written_at`, which the writer adds."""
 
     request_key: str
     text: str
@@ -122,7 +122,7 @@ STUDY_ASKS = pa.schema(
         ("study_id", pa.string()),
         ("asks", pa.list_(ASK)),
         ("pictures", pa.list_(PICTURE)),
-        ("offers", pa.list_(pa.struct(list(OFFERS)))),  # of the choices
+        ("offers", pa.list_(pa.struct(list(OFFERS)))),  # offers of the choices
     ]
 )
 
@@ -137,9 +137,9 @@ COUNTERS = (
     "cached_tokens",
     "output_tokens",
     "illegal_selection",
-    "not_shown",  # names that readers asked for and that were no frame to show
+    "not_shown",  # names that readers asked for but that were not frames on offer
     "engine_starts",
-    "load_ms",  # duration of these engine starts
+    "load_ms",  # total duration of the engine starts
     *ErrorKind,  # number of errors of each kind
 )
 
@@ -148,13 +148,13 @@ PROGRESS = pa.schema(
         ("study_id", pa.string()),
         ("seat", pa.string()),  # <Ray node>:<GPUs of the node that the replica sees>
         *((name, pa.int64()) for name in COUNTERS),
-        ("stages", pa.list_(pa.int64())),  # requests of each stage of chains; a chain itself counts above
+        ("stages", pa.list_(pa.int64())),  # requests per stage of chains; the chains count in COUNTERS
     ]
 )
 
 
 def counters_of(progress: pa.Table) -> Counter[str]:
-    """Sums over rows of PROGRESS; those of the stages of chains have the names of `stage_counter`."""
+    """Sum rows of PROGRESS by counter; stages of chains are counted under the names of `stage_counter`."""
     counters = Counter({name: sum(progress[name].to_pylist()) for name in COUNTERS})
     for counted in progress["stages"].to_pylist():
         counters.update({stage_counter(stage): n for stage, n in enumerate(counted)})
@@ -162,7 +162,7 @@ def counters_of(progress: pa.Table) -> Counter[str]:
 
 
 def stage_counter(stage: int) -> str:
-    """The name under which the requests of a stage of chains are counted; the first stage is 0."""
+    """Return the counter name of the requests of a chain stage; the first stage is 0."""
     return f"stage_{stage}"
 
 
@@ -184,14 +184,14 @@ def ask_of(row: AskRow) -> Ask:
 
 
 def chain_of(row: AskRow, offers: Mapping[str, Offer]) -> Chain | None:
-    """The chain that a request stands for; None for one that stands alone."""
+    """Return the chain that a request represents; None for a single request."""
     if row["choice"] is not None:
         return choice_of(row["choice"], offers)
     return chain_from_stages([Stage(**stage) for stage in row["stages"]]) if row["stages"] else None
 
 
 def pictures_of(rows: Sequence[PictureRow]) -> Pictures:
-    """Return the frames of a study by their keys; each is made an array once."""
+    """Return a function from frame key to pixels; each frame is converted to an array once."""
     by_key = {row["key"]: row for row in rows}
 
     @cache

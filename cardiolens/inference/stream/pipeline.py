@@ -43,17 +43,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """Summed counters of the replicas of one model, and the seats that they had."""
+    """Counters of one model, summed over its replicas, and the replicas' seats."""
 
     counters: Counter[str]
     seats: frozenset[str]  # <Ray node>:<GPUs>, as `replica.seat` writes them
 
 
 def stream(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, n_models: int = 1) -> Streamed:
-    """Execute the missing requests of one model on its replicas; `beside` models share the cluster.
+    """Execute the missing requests of one model on its replicas; `n_models` models share the cluster.
 
-    Ends early if the process is asked to stop. RunError when an engine cannot be started or dies too often,
-    or when no request is completed for `stream.stall_seconds`.
+    Ends early if the process is asked to stop. RunError if an engine cannot be started or dies too often,
+    or if no request is completed for `stream.stall_seconds`.
     """
     model = next(model for model in plan.spec.model if model.name == deployment.model)
     completions = _completions(plan, model)
@@ -77,7 +77,7 @@ def stream(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, n_m
 def pipeline(
     plan: Plan, model: ModelSpec, deployment: Deployment, work: pa.Table, places: Places
 ) -> "Dataset":
-    """Lazy dataset with one PROGRESS row per finished study; `places` comes from `reserved`."""
+    """Build the lazy dataset with one PROGRESS row per finished study; `places` comes from `reserved`."""
     import ray
 
     reader = StudyLoader(plan.store.root, plan.volumes, Rendering(model.long_side), model.told_questions)
@@ -108,10 +108,10 @@ def _completions(plan: Plan, model: ModelSpec) -> Path:
 
 
 def _width(model: ModelSpec) -> int:
-    """Number of requests in flight at one replica.
+    """Return the number of requests in flight at one replica.
 
-    vLLM: as many as the engine runs at once and half as many queued, so that it never waits for work. HTTP:
-    the configured maximum; the engine itself holds back what the server does not bear.
+    vLLM: as many as the engine runs at once plus half as many queued, so that the engine never waits for
+    work. HTTP: the configured maximum; the engine itself holds back requests that the server cannot take.
     """
     if model.http is not None:
         return model.http.max_in_flight
@@ -119,9 +119,9 @@ def _width(model: ModelSpec) -> int:
 
 
 def _studies_in_flight(work: pa.Table, width: int, most: int) -> int:
-    """Number of studies at one replica: enough for twice the requests that it has in flight, at least 2.
+    """Return the number of studies at one replica: enough for twice its requests in flight, at least 2.
 
-    A study that waits at one replica cannot go to another that has nothing to do.
+    Not more, because a study that waits at one replica cannot move to an idle one.
     """
     requests: int = pc.sum(pc.list_value_length(work["rows"])).as_py()
     per_study: float = requests / work.num_rows
@@ -129,7 +129,7 @@ def _studies_in_flight(work: pa.Table, width: int, most: int) -> int:
 
 
 def _maker(plan: Plan, model: ModelSpec, deployment: Deployment) -> Callable[[], Engine]:
-    """Return a function that makes the engine inside the actor; it must be picklable."""
+    """Return a picklable function that makes the engine inside the actor."""
     identity = plan.identities[model.name]
     if model.engine == "vllm":
         return partial(_make_vllm, model, identity, plan.most_frames[model.name], deployment)
@@ -161,10 +161,10 @@ def _make_reader(model: ModelSpec, questions: Path, arms: Mapping[str, Arm]) -> 
 def _watched(
     rows: Iterable[pa.Table], completions: Path, stall_seconds: float, grace_seconds: float
 ) -> Iterator[pa.Table]:
-    """Yield the rows as they come; RunError if for `stall_seconds` neither a row nor a completion came.
+    """Yield rows as they come; RunError if neither a row nor a completion comes for `stall_seconds`.
 
-    Completions are counted on disk. If the process is asked to stop, workers are notified, and the rows end
-    after `grace_seconds` at the latest.
+    Completions are noticed by their part files on disk. If the process is asked to stop, workers are
+    notified, and the rows end after `grace_seconds` at the latest.
     """
     arrived: queue.Queue[pa.Table | BaseException | None] = queue.Queue()
 
@@ -173,7 +173,7 @@ def _watched(
             for batch in rows:
                 arrived.put(batch)
             arrived.put(None)
-        except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
+        except BaseException as error:  # noqa: BLE001 - passed to the thread that waits
             arrived.put(error)
 
     threading.Thread(target=consume, name="stream", daemon=True).start()
@@ -207,7 +207,7 @@ def _watched(
 
 
 def cause_of(error: BaseException) -> str:
-    """Message of the innermost error that has one.
+    """Return the message of the innermost error that has one.
 
     Ray wraps an error of a worker several times and prints the whole chain as one text.
     """
@@ -224,7 +224,7 @@ def cause_of(error: BaseException) -> str:
 
 _ERROR_LINE = re.compile(r"^([\w.]*(?:Error|Exception)): (.*\S)", re.MULTILINE)
 _REMEDIES = {
-    "ray.exceptions.OutOfDiskError": " where Ray puts frames that find no room in its memory; raise "
+    "ray.exceptions.OutOfDiskError": " where Ray stores frames that do not fit in its memory; raise "
     "cluster.object_store_gib, lower stream.studies_in_flight, or free space in /tmp",
 }
 _WRAPPERS = ("ray.exceptions.UserCodeException", "UserCodeException")

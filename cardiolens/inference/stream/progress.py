@@ -13,10 +13,10 @@ Tell = Callable[[Counter[str]], None]
 """Receives the counters of one finished study."""
 
 Watch = Callable[[str, Missing], Callable[["Standing"], None]]
-"""Called as a model begins; returns a function that receives its Standing after each finished study."""
+"""Called when a model begins; returns a function that receives a Standing after each finished study."""
 
 Begin = Callable[[str, Missing], Tell]
-"""Called as a model begins; returns a function that receives the counters of each finished study."""
+"""Called when a model begins; returns a function that receives the counters of each finished study."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,10 @@ class Standing:
     """Progress of one model so far."""
 
     unique: int  # distinct requests planned
-    reused: int  # planned requests that were answered before this run
+    reused: int  # planned requests answered before this run
     left: int  # planned requests to execute when the model began
     counters: Mapping[str, int]  # sums over the finished studies of all replicas
-    seconds: float  # since the slowest engine was up; 0 until that is known
+    seconds: float  # since the slowest engine was up; 0 until an engine start was reported
 
     @property
     def executed(self) -> int:
@@ -44,7 +44,7 @@ class Standing:
 
     @property
     def tokens_per_second(self) -> float:
-        """Computed tokens per second, without those from the cache."""
+        """Computed tokens per second, without cached tokens."""
         counts = Counter(self.counters)
         computed = counts["prompt_tokens"] - counts["cached_tokens"] + counts["output_tokens"]
         return computed / self.seconds if self.seconds > 0 else 0.0
@@ -60,7 +60,7 @@ class Standing:
         return ", ".join(parts)
 
     def _work(self) -> Iterator[str]:
-        """Tokens per second and the shares from caches; nothing for simulated readers."""
+        """Yield tokens per second and the shares from caches; nothing for simulated readers."""
         counts = Counter(self.counters)
         if not counts["prompt_tokens"]:
             return
@@ -80,7 +80,7 @@ class Standing:
 
 
 def begin_watches(watches: Sequence[Watch], model: str, missing: Missing) -> Tell:
-    """Begin every watch over a model; return a function that passes its counters on to all watches."""
+    """Begin every watch over a model; return a function that passes the model's progress to all watches."""
     watched = WatchedModel(missing)
     tellers = [watch(model, missing) for watch in watches]
 
@@ -104,7 +104,7 @@ class WatchedModel:
     def add(self, counters: Counter[str]) -> Standing:
         self._counters.update(counters)
         self._load_seconds = max(self._load_seconds, counters["load_ms"] / 1000)
-        up = self._counters["engine_starts"] > 0  # reported with one of the first studies
+        up = self._counters["engine_starts"] > 0  # a start is reported with one of the first studies
         return Standing(
             unique=self._missing.unique,
             reused=self._missing.done,

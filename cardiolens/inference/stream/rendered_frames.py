@@ -1,4 +1,4 @@
-"""The rendered frames of a study at its replica: those of its requests, and more as readers ask."""
+"""Rendered frames of a study at its replica: those of its requests, and more when readers ask."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -9,27 +9,27 @@ from cardiolens.inference.stream.messages import PictureRow, pictures_of
 from cardiolens.protocol.dialogue.pending import Place
 
 LoadVolume = Callable[[str, str], Mapping[int, PictureRow]]
-"""Read and render all frames of a volume of a study, by study_id and volume_id; the rows are by idx."""
+"""Read and render all frames of a volume, given study_id and volume_id; rows by idx."""
 
 
 class StudyPictures:
-    """Frames by key while a study is in flight; a volume is read when the first of its frames is asked for.
+    """Frames by key while a study is in flight; a volume is read when a reader asks for one of its frames.
 
-    Which frames a reader will choose is not known when its study is loaded, and all would be too many.
+    The frames that a reader will choose are unknown when the study is loaded, and all would be too many.
     """
 
     def __init__(self, study_id: str, rows: Sequence[PictureRow], load: LoadVolume) -> None:
         self._study_id = study_id
         self._load = load
         self._parts = [pictures_of(rows)]
-        self._holding = dict.fromkeys((row["key"] for row in rows), 0)  # place in `_parts` by key
-        self._volumes: dict[str, asyncio.Future[Mapping[int, str]]] = {}  # key by idx
+        self._holding = dict.fromkeys((row["key"] for row in rows), 0)  # index in `_parts` by key
+        self._volumes: dict[str, asyncio.Future[Mapping[int, str]]] = {}  # by volume_id: key by idx
 
     def __call__(self, key: str) -> np.ndarray:
         return self._parts[self._holding[key]](key)
 
     async def keys_of(self, places: Sequence[Place]) -> tuple[str, ...]:
-        """The keys of frames, which can be seen from then on."""
+        """Load the volumes of frames if necessary, and return the frames' keys."""
         for volume_id in dict.fromkeys(place.volume_id for place in places):
             if volume_id not in self._volumes:
                 self._volumes[volume_id] = asyncio.ensure_future(self._read(volume_id))

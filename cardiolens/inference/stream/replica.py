@@ -1,4 +1,4 @@
-"""Replica of a model in the stream: answers the requests of studies and writes their completions."""
+"""A replica of a model in the stream: answers the requests of studies and writes their completions."""
 
 import asyncio
 import os
@@ -43,18 +43,18 @@ _LISTEN_SECONDS = 0.5
 
 
 @dataclass(eq=False, slots=True)
-class _Held:
-    """A study at the replica."""
+class _StudyInFlight:
+    """A study in flight at the replica."""
 
-    open: int  # asks that have no reply yet; without any, the study waits for the disk
+    open: int  # asks without a reply; at 0 the study waits for the disk
 
 
 class Replica:
     """Callable for Ray Data: a batch of STUDY_ASKS rows in, one PROGRESS row per study out.
 
-    Several calls are in flight at once, so the engine goes from one study to the next without draining. A
-    call returns when all its completions are on disk. Once the run is asked to stop, only requests that the
-    engine already works on are completed.
+    Several calls are in flight at once, so the engine passes from one study to the next without idling. A
+    call returns when all its completions are on disk. After the run is asked to stop, only requests that the
+    engine has already begun are completed.
     """
 
     def __init__(
@@ -63,24 +63,24 @@ class Replica:
         completions: Path,
         width: int,
         stream: StreamSpec,
-        known_steps: Callable[[], Mapping[str, Completed]] = dict,  # stages of chains in the store
+        known_steps: Callable[[], Mapping[str, Completed]] = dict,  # reads stages of chains from the store
         *,
-        load_volume: LoadVolume | None = None,  # where readers choose their frames
+        load_volume: LoadVolume | None = None,  # needed if readers choose their frames
     ) -> None:
         self._engine = make_engine()
         self._width = width
         self._stream = stream
         self._completions = completions
         self._node = os.uname().nodename
-        self._held: set[_Held] = set()
-        self._settling: set[asyncio.Task[Settled | None]] = set()  # asks whose completions are not on disk
+        self._studies: set[_StudyInFlight] = set()
+        self._settling: set[asyncio.Task[Settled | None]] = set()  # asks with no completion on disk yet
         self._frames_reported = FrameWork()
         self._answered = _answered_before_restart(completions)
-        self._known = known_steps()  # also after a restart, when there are more
-        self._unreported: Counter[str] = Counter()  # what was asked took, and names asked for in vain
-        self._stages: Counter[int] = Counter()  # requests of each stage of chains, not reported yet
+        self._known = known_steps()  # after a restart, the store has more of them
+        self._unreported: Counter[str] = Counter()  # tokens, frames and names not shown, not reported yet
+        self._stages: Counter[int] = Counter()  # requests per stage of chains, not reported yet
         self._load_volume = load_volume or _none_to_choose
-        self._supervisor: Supervisor | None = None  # made in the loop that it lives in
+        self._supervisor: Supervisor | None = None  # made at the first call, inside the event loop
         self._writer = CompletionWriter(completions, stream.flush_rows, stream.flush_seconds)
         self._listening: asyncio.Task[None] | None = None
         self._stopped = False
@@ -121,7 +121,7 @@ class Replica:
     async def _settle_all(
         self, asks: list[tuple[Ask, Chain | None]], pictures: StudyPictures, supervisor: Supervisor
     ) -> list[Settled]:
-        """Settle all asks of a study; those that were not sent any more are left out.
+        """Settle all asks of a study; leave out asks that were not sent because the run stopped.
 
         An error is raised only after every completion in flight, of all studies, is on disk.
         """
@@ -130,12 +130,12 @@ class Replica:
         answers = [
             walk.go(ask, chain) if chain else self._complete(ask, pictures, supervisor) for ask, chain in asks
         ]
-        study = _Held(open=len(asks))
+        study = _StudyInFlight(open=len(asks))
         tasks = [
             asyncio.create_task(self._settle(ask, study, answer, supervisor))
             for (ask, _), answer in zip(asks, answers, strict=True)
         ]
-        self._held.add(study)
+        self._studies.add(study)
         self._settling.update(tasks)
         for task in tasks:
             task.add_done_callback(self._settling.discard)
@@ -148,21 +148,21 @@ class Replica:
                 await asyncio.wait(self._settling)
             raise
         finally:
-            self._held.discard(study)
+            self._studies.discard(study)
 
     def _most_wait_for_disk(self) -> bool:
-        """Return whether most studies have all their replies: others, with asks, want their places."""
-        return 2 * sum(not study.open for study in self._held) > len(self._held)
+        """Return whether most studies only wait for the disk, and so block studies with open asks."""
+        return 2 * sum(not study.open for study in self._studies) > len(self._studies)
 
     async def _step(self, ask: Ask, stage: int, *, pictures: Pictures, supervisor: Supervisor) -> Settled:
-        """Ask one stage of a chain; its completion is on its way to disk when this returns."""
-        later = stage > 0 and ask.seed is None  # samples of a question come one after another anyway
+        """Ask one stage of a chain; when this returns, its completion is queued for the disk."""
+        later = stage > 0 and ask.seed is None  # samples are no later stages: they are asked together
         row, error_kind = await self._complete(ask, pictures, supervisor, goes_on=later)
         row |= {"request_key": ask.request_key, "node": self._node, "attempt": ask.attempt}
         pending_write = self._writer.add(row)
         pending_write.add_done_callback(_noticed)
         self._stages[stage] += 1
-        if self._stopped:  # the chain will not come to its end, and nothing else waits for the disk
+        if self._stopped:  # the chain will not reach its end, so nothing else waits for this write
             self._writer.flush_soon()
             await asyncio.wait([pending_write])
         return row, error_kind
@@ -170,7 +170,7 @@ class Replica:
     async def _complete(
         self, ask: Ask, pictures: Pictures, supervisor: Supervisor, *, goes_on: bool = False
     ) -> Settled:
-        """Ask one request and count what it took; a chain takes what its requests take."""
+        """Ask one request and count its tokens and frames; a chain counts through its requests."""
         row, error_kind = await _complete(supervisor.answer(ask, pictures, goes_on=goes_on))
         self._unreported["frames_referenced"] += len(ask.frame_keys)
         self._unreported["prompt_tokens"] += row.get("prompt_tokens", 0)
@@ -179,9 +179,9 @@ class Replica:
         return row, error_kind
 
     async def _settle(
-        self, ask: Ask, study: _Held, answering: Awaitable[Settled], supervisor: Supervisor
+        self, ask: Ask, study: _StudyInFlight, answering: Awaitable[Settled], supervisor: Supervisor
     ) -> Settled | None:
-        """Wait for the answer and until it is on disk; None if a request was not sent any more."""
+        """Wait until the answer is on disk; None if a request was not sent because the run stopped."""
         try:
             row, error_kind = await answering
         except NotAskedError:
@@ -189,7 +189,7 @@ class Replica:
         except RunError:
             self._writer.flush_soon()
             raise
-        except Exception:  # no failure that an engine announces: nothing more is sent, or paid
+        except Exception:  # not a failure that engines announce: send, and pay for, nothing more
             supervisor.stop()
             self._stopped = True
             self._writer.flush_soon()
@@ -205,7 +205,7 @@ class Replica:
 
 
 def seat() -> str:
-    """Seat of this replica, `<Ray node>:<GPUs>`, with the GPUs that Ray assigned to it."""
+    """Return the seat of this replica, `<Ray node>:<GPUs>`, with the GPUs that Ray assigned to it."""
     import ray
 
     node = ray.get_runtime_context().get_node_id() if ray.is_initialized() else os.uname().nodename
@@ -213,9 +213,9 @@ def seat() -> str:
 
 
 def _answered_before_restart(completions: Path) -> frozenset[str]:
-    """Request keys that this actor completed before Ray restarted it; empty for a first start.
+    """Return the request keys completed before Ray restarted this actor; empty at the first start.
 
-    After a restart Ray sends the actor its unfinished studies once more.
+    After a restart, Ray sends the actor its unfinished studies once more.
     """
     import ray
 
@@ -258,10 +258,10 @@ def _count(settled: list[Settled]) -> dict[str, int]:
 
 
 def _none_to_choose(study_id: str, volume_id: str) -> Mapping[int, PictureRow]:
-    raise AssertionError("frames are asked for by name, and the replica was not told where to find them")
+    raise AssertionError("a reader chose frames, but the replica has no load_volume to read them with")
 
 
 def _noticed(write_future: "asyncio.Future[None]") -> None:
-    """Look at a write that no one waits for: its error is that of the chain's own row, which comes later."""
+    """Retrieve the error of a write that nobody awaits; the chain's own, later row raises it again."""
     if not write_future.cancelled():
         write_future.exception()

@@ -1,4 +1,4 @@
-"""Ray resources of a model's replicas: their GPUs, their nodes, and the bound on their restarts."""
+"""Ray resources of a model's replicas: GPUs, nodes, and the limit on restarts."""
 
 import threading
 import warnings
@@ -41,10 +41,10 @@ _CONTEXT = threading.Lock()  # Ray Data has one current context per process, and
 def reserved(deployment: Deployment, studies: int, restarts: int) -> Iterator[Places]:
     """Yield arguments of `map_batches` with one actor per replica; release placement groups at the end.
 
-    `studies` are in flight at each actor, which may be restarted `restarts` times.
+    Each actor has `studies` studies in flight and may be restarted `restarts` times.
 
-    A replica within a node: the actor itself reserves the GPUs, on the node that the placement chose. A
-    replica that spans nodes: a placement group with one bundle per GPU, which vLLM's Ray executor fills.
+    For a replica within a node, the actor reserves the GPUs, on the node that the placement chose. For a
+    replica that spans nodes, a placement group has one bundle per GPU, which vLLM's Ray executor fills.
     """
     import ray
 
@@ -68,11 +68,11 @@ def reserved(deployment: Deployment, studies: int, restarts: int) -> Iterator[Pl
 
 @contextmanager
 def bounded(n_models: int) -> Iterator[None]:
-    """Bound the object store of datasets made inside the block, and switch off Ray Data's stall timeout.
+    """Limit the object store of datasets made inside the block, and switch off Ray Data's stall timeout.
 
-    Executions side by side do not know of each other, and each would take half of the store: each of the
-    `beside` executions gets its part of that half. Ray Data would end an execution in which no study was
-    finished for half an hour; the stream watches completions instead, which is finer.
+    By default each Ray Data execution takes half of the object store, even beside others; here each of
+    `n_models` executions gets its part of that half. Ray Data ends an execution that finishes no study for
+    half an hour; the stream watches completions instead, which are finer.
     """
     import ray
     from ray.data import DataContext, ExecutionResources
@@ -88,27 +88,27 @@ def bounded(n_models: int) -> Iterator[None]:
 
 
 def _in_turn(seats: list[Seat], restarts: int) -> Callable[[], Seat]:
-    """Return a function that gives Ray Data the next seat for each actor it starts, with bounded restarts.
+    """Return a function that gives Ray Data the next seat for each actor that it starts, in turn.
 
-    By default Ray restarts a dying actor for ever, silently. `ray_remote_args_fn` is Ray 2.60's only way to
-    bound that and to put actors of one pool on different nodes; Ray warns that 2.64 will have another.
+    By default Ray silently restarts a dying actor for ever. `ray_remote_args_fn` is Ray 2.60's only way to
+    limit restarts and to put actors of one pool on different nodes; Ray warns that 2.64 will have another.
     """
     warnings.filterwarnings("ignore", message="`ray_remote_args_fn` is deprecated")
-    # Tries are bounded by restarts alone: until Ray takes a silent node for dead, each try counts as one.
+    # Only restarts are limited, not task retries: until Ray declares a silent node dead, each try counts.
     bounds: Seat = {"max_restarts": restarts, "max_task_retries": -1}
     turns = cycle([bounds | seat for seat in seats])
     return lambda: next(turns)
 
 
 def _on_node(node: str) -> Seat:
-    """Seat on a node; soft: the actor waits while the node is busy and moves if the node is gone."""
+    """Return a seat on a node; soft: the actor waits while the node is busy, and moves if it is gone."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     return {"scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=True)}
 
 
 def _span(deployment: Deployment, hosts: tuple[str, ...]) -> Seat:
-    """Seat in a placement group: one bundle per GPU on each host, in order.
+    """Reserve a placement group, one bundle per GPU on each host, in order; return a seat in it.
 
     The actor itself takes no further GPU.
     """

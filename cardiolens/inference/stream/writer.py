@@ -1,4 +1,4 @@
-"""Writer of completions while an engine runs, with a bound on the rows and the seconds not yet on disk."""
+"""Write completions while an engine runs; few rows, and for few seconds, are not yet on disk."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -10,8 +10,8 @@ from cardiolens.base.sanitize import one_line
 from cardiolens.inference.stream.messages import CompletionRow
 from cardiolens.storage import tables
 
-_LONGEST = 300  # characters of an error that a completion repeats
-_SOON = 0.25  # seconds; without it an instant reader would leave thousands of small parts
+_LONGEST = 300  # characters of an error message in a completion
+_SOON = 0.25  # seconds; without this delay an instant reader would write thousands of small parts
 
 
 class CompletionWriter:
@@ -22,13 +22,13 @@ class CompletionWriter:
         self._flush_rows = flush_rows
         self._flush_seconds = flush_seconds
         self._rows: list[CompletionRow] = []
-        self._written: asyncio.Future[None] | None = None  # of the rows collected now
+        self._written: asyncio.Future[None] | None = None  # done when `_rows` is on disk
         self._deadline: asyncio.TimerHandle | None = None
         self._writes: set[asyncio.Task[None]] = set()
-        self._in_order = asyncio.Lock()  # a stage of a chain is never on disk without those before it
+        self._in_order = asyncio.Lock()  # a stage of a chain must not be on disk before earlier stages
 
     def add(self, row: CompletionRow) -> asyncio.Future[None]:
-        """Collect a completion; the returned future is done when it is on disk."""
+        """Collect a completion; the returned future is done when the completion is on disk."""
         loop = asyncio.get_running_loop()
         if self._written is None:
             self._written = loop.create_future()
@@ -40,13 +40,13 @@ class CompletionWriter:
         return write_future
 
     def flush_soon(self) -> None:
-        """Write the collected rows after a moment in which more may come."""
+        """Write the collected rows after a short delay, in which more rows may come."""
         if self._deadline is not None and self._deadline.when() - asyncio.get_running_loop().time() > _SOON:
             self._deadline.cancel()
             self._deadline = asyncio.get_running_loop().call_later(_SOON, self.flush)
 
     def flush(self) -> None:
-        """Start to write the collected rows in a thread, so that the event loop goes on."""
+        """Start writing the collected rows in a thread, so that the event loop is not blocked."""
         if self._written is None:
             return
         assert self._deadline is not None
@@ -54,29 +54,29 @@ class CompletionWriter:
         rows, write_future = self._rows, self._written
         self._rows, self._written, self._deadline = [], None, None
         task = asyncio.get_running_loop().create_task(self._write(rows, write_future))
-        self._writes.add(task)  # a task without a reference may be collected before it ran
+        self._writes.add(task)  # a task without a reference may be garbage-collected before it runs
         task.add_done_callback(self._writes.discard)
 
     async def _write(self, rows: list[CompletionRow], write_future: asyncio.Future[None]) -> None:
         try:
             async with self._in_order:  # first come, first served
                 await asyncio.to_thread(write_completions, self._folder, rows)
-        except Exception as error:  # noqa: BLE001 - passed on to all who wait for the rows
+        except Exception as error:  # noqa: BLE001 - passed to all that wait for the rows
             write_future.set_exception(error)
         else:
             write_future.set_result(None)
 
 
 def write_completions(folder: Path, rows: list[CompletionRow]) -> None:
-    """Write one part file; `written_at` is now."""
+    """Write one part file; `written_at` is the current time."""
     tables.write_part(folder, _table(rows, datetime.now(UTC)), tables.COMPLETIONS)
 
 
-_UNFIT = (ValueError, TypeError, OverflowError)  # text that is no UTF-8, a count that is no int32
+_UNFIT = (ValueError, TypeError, OverflowError)  # text is not UTF-8, or a count exceeds int32
 
 
 def _table(rows: list[CompletionRow], now: datetime) -> pa.Table:
-    """Completions as a table. One that the table cannot hold is recorded as an error, with its neighbours."""
+    """Convert completions to a table; a completion that the table cannot store becomes an error row."""
     try:
         return _as_table(rows, now)
     except _UNFIT:

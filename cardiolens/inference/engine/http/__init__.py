@@ -1,1 +1,1 @@
-"""An engine behind HTTP: what may be sent where, how often, and at what price."""
+"""An engine behind HTTP, with control of what is sent where, how often, and at what cost."""

@@ -11,13 +11,13 @@ from cardiolens.config.http import HttpSpec
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 
-_SHORTEST = 8  # characters of a key that is looked for in the configuration; "EMPTY" may stand there
+_SHORTEST = 8  # characters; shorter keys, such as "EMPTY", may appear in the configuration
 
 
 def check_access(spec: SweepSpec) -> None:
-    """Refuse, before anything starts, a server that may not be asked or whose key is missing.
+    """Raise InputError, before anything starts, if a server may not be asked or its key is missing.
 
-    A dry run (mode=plan) sends nothing: the requests of a commercial model can be seen without permission
+    A dry run (mode=plan) sends nothing, so it can show the requests of a commercial model without permission
     and key.
     """
     if spec.mode == "plan":
@@ -29,17 +29,17 @@ def check_access(spec: SweepSpec) -> None:
 
 
 def check_leave(model: ModelSpec) -> None:
-    """Raise InputError unless the model runs on this machine or frames may leave it."""
+    """Raise InputError unless the model runs on this machine or frames may leave the machine."""
     http = model.served
     if not is_loopback(http.host) and not http.allow_external:
         raise InputError(
             f"model {model.name}: frames of patients would be sent to {http.host}, not this machine; "
-            f"if you may do that, say model.{model.name}.http.allow_external=true"
+            f"if you may do that, set model.{model.name}.http.allow_external=true"
         )
 
 
 def read_key(model: ModelSpec) -> str | None:
-    """Return the API key from the environment; None where the server needs none, InputError if missing."""
+    """Return the API key from the environment; None if the server needs none, InputError if unusable."""
     name = model.served.api_key_env
     if name is None:
         return None
@@ -64,7 +64,7 @@ def read_key(model: ModelSpec) -> str | None:
 
 
 def password_of(url: str | None) -> str | None:
-    """Password that an address holds; None without one."""
+    """Return the password in an address; None without one."""
     return None if url is None else urlsplit(url).password
 
 
@@ -77,12 +77,12 @@ def is_loopback(host: str) -> bool:
 
 
 def way_to(http: HttpSpec) -> str:
-    """Address of a model and whether a proxy leads there, as text for the log."""
+    """Return a text for the log: the address of a model, and whether a proxy is used."""
     return f"{http.base_url}{', through a proxy that the environment names' if proxy_of(http) else ''}"
 
 
 def proxy_of(http: HttpSpec) -> str | None:
-    """Proxy that the environment names for a server; None without one and for this machine."""
+    """Return the proxy that the environment names for a server; None without one or for this machine."""
     if is_loopback(http.host) or proxy_bypass(http.host):
         return None
     return getproxies().get(urlsplit(http.base_url).scheme)

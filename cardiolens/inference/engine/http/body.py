@@ -1,7 +1,7 @@
-"""A request as the bytes of an OpenAI-compatible call.
+"""Encode a request as the JSON body of an OpenAI-compatible call.
 
-The bytes hold the messages, frames as PNG without metadata, and decoding options. They hold no id of a study,
-a patient, a question or a request, and no seed but the configured one or a sample's number added to it.
+The body contains the messages, frames as PNG without metadata, and decoding options. It contains no id of a
+study, patient, question or request, and no seed except the configured seed plus the number of a sample.
 """
 
 import json
@@ -30,11 +30,11 @@ class _Message(TypedDict):
 
 Field = JsonValue | Sequence[_Message] | Mapping[str, bool | int | str] | Mapping[str, str | list[str]]
 
-_LEVEL = 1  # of 9: a quarter of the default level's time for 15 % more bytes
+_LEVEL = 1  # of 9: takes a quarter of the default level's time, for 15 % more bytes
 
 
 def body(model: ModelSpec, ask: Ask, url_of: Callable[[str], str]) -> bytes:
-    """JSON body of one chat completion; `url_of` returns a frame's data URL by its key."""
+    """Return the JSON body of one chat completion; `url_of` returns a frame's data URL by its key."""
     http = model.served
     fields: dict[str, Field] = {
         **http.extra_body,
@@ -57,7 +57,7 @@ def body(model: ModelSpec, ask: Ask, url_of: Callable[[str], str]) -> bytes:
 
 
 def messages(ask: Ask, url_of: Callable[[str], str]) -> list[_Message]:
-    """System and user message; each frame stands at its mark (U+FFFC) in the text."""
+    """Return the system and user message, with each frame at its mark (U+FFFC) in the text."""
     content: list[dict[str, str | dict[str, str]]] = []
     keys = iter(ask.frame_keys)
     for place, piece in enumerate(ask.text.split(FRAME)):
@@ -69,7 +69,7 @@ def messages(ask: Ask, url_of: Callable[[str], str]) -> list[_Message]:
 
 
 def data_url(pixels: np.ndarray) -> str:
-    """A frame as a PNG data URL: lossless, in its one or three channels, nothing but pixels."""
+    """Encode a frame as a PNG data URL: lossless, one or three channels, no metadata."""
     png = BytesIO()
     Image.fromarray(pixels).save(png, "PNG", compress_level=_LEVEL)
     return f"data:image/png;base64,{b64encode(png.getvalue()).decode()}"

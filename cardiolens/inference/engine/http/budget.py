@@ -1,4 +1,4 @@
-"""Cap on the tokens and the money that requests to a server may cost."""
+"""Cap the tokens and the money that requests to a server may cost."""
 
 from typing import Protocol
 
@@ -9,17 +9,17 @@ Tokens = tuple[int, int]
 
 
 class Account(Protocol):
-    """Tokens spent on a model, by this run and others."""
+    """The tokens spent on a model, by this run and others."""
 
     def add(self, spent: Tokens) -> None:
         """Add the tokens of one reply."""
 
     def total(self) -> Tokens:
-        """Tokens spent so far."""
+        """Return the tokens spent so far."""
 
 
 class OwnAccount:
-    """Tokens spent by this run, and before it."""
+    """The tokens spent by this run and before it, without other concurrent runs."""
 
     def __init__(self, before: Tokens = (0, 0)) -> None:
         self._total = before
@@ -32,9 +32,9 @@ class OwnAccount:
 
 
 class SpendingCap:
-    """Tokens spent on a model so far, against its caps.
+    """The tokens spent on a model, checked against its caps.
 
-    Counts the tokens that replies report, cached prompt tokens at the full price: an upper bound of the bill.
+    Counts the tokens that replies report, and cached prompt tokens at full price: an upper bound of the bill.
     """
 
     def __init__(self, http: HttpSpec, account: Account) -> None:
@@ -42,7 +42,7 @@ class SpendingCap:
         self._account = account
 
     def spend(self, prompt_tokens: int, output_tokens: int) -> None:
-        """Count one reply."""
+        """Count the tokens of one reply."""
         self._account.add((prompt_tokens, output_tokens))
 
     @property
@@ -52,13 +52,13 @@ class SpendingCap:
 
     @property
     def usd(self) -> float:
-        """Price of the tokens spent so far; 0 where no price is declared."""
+        """Price of the tokens spent so far; 0 if no price is declared."""
         prompt, output = self._account.total()
         prices = self._http.usd_per_million_input or 0.0, self._http.usd_per_million_output or 0.0
         return (prompt * prices[0] + output * prices[1]) / 1e6
 
     def reached(self) -> str | None:
-        """Message that names the cap that is reached; None while there is room."""
+        """Return a message that names the cap that is reached; None while below all caps."""
         tokens, usd = self._http.max_tokens_total, self._http.max_usd
         if tokens is not None and self.tokens >= tokens:
             return f"max_tokens_total {tokens:,} is reached ({self.tokens:,} tokens)"

@@ -1,7 +1,7 @@
-"""Ledger of the tokens spent on a model: one line beside its completions, kept by all sweeps on a store.
+"""Ledger of the tokens spent on a model: a one-line file beside its completions, shared by all sweeps.
 
-Completions tell what was answered, late and without replies that could not be used. The ledger tells what
-was paid, as it is paid: two sweeps that run at once spend from one cap.
+Completions reach the disk late, and do not include unusable replies, which are paid for too. The ledger
+counts every reply at once, so that concurrent sweeps on a store share one cap.
 """
 
 import fcntl
@@ -21,9 +21,9 @@ Tokens = tuple[int, int]
 
 
 class Ledger:
-    """The ledger of one model, open; OSError where its file system can neither write nor lock it.
+    """The open ledger of one model; OSError if the file system cannot write or lock the file.
 
-    `at_least` are the tokens of the completions that the store holds.
+    `at_least` is the number of tokens of the completions in the store.
     """
 
     def __init__(self, completions: Path, at_least: Tokens) -> None:
@@ -41,7 +41,7 @@ class Ledger:
             self._write((prompt + spent[0], output + spent[1]))
 
     def total(self) -> Tokens:
-        """Tokens spent by all sweeps so far."""
+        """Return the tokens spent by all sweeps so far."""
         with self._locked(fcntl.LOCK_SH):
             return self._read()
 
@@ -67,5 +67,5 @@ class Ledger:
         return int(line[1]), int(line[2])
 
     def _write(self, tokens: Tokens) -> None:
-        """Overwrite the line, which has one length: no reader finds half of it, and a full disk has room."""
+        """Overwrite the line; its fixed length prevents half-written lines and needs no new disk space."""
         os.pwrite(self._file, b"%020d prompt and %020d output tokens\n" % tokens, 0)

@@ -1,4 +1,4 @@
-"""Engine that asks a model behind an OpenAI-compatible server."""
+"""Engine for a model behind an OpenAI-compatible server."""
 
 import asyncio
 import logging
@@ -32,8 +32,8 @@ from cardiolens.inference.engine.http.http_reply import read_reply, read_usage
 from cardiolens.inference.engine.http.transport import Transport
 from cardiolens.storage import tables
 
-_LONGEST_WAIT = 600.0  # seconds; a server that asks for more ends the run
-_HOPELESS = 5  # failed requests in a row after which the server is to blame and not the requests
+_LONGEST_WAIT = 600.0  # seconds; if a server asks for a longer wait, the run ends
+_HOPELESS = 5  # after this many failed requests in a row, the fault is the server's and the run ends
 _CACHED_PICTURES = 1024
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 class HttpEngine:
     """Engine that asks a server with adaptive concurrency, retries, and caps on tokens and money.
 
-    `draw` returns random numbers in 0..1 that spread the waits.
+    `draw` returns random numbers in 0..1, which spread the waits.
     """
 
     mortal = False
@@ -52,7 +52,7 @@ class HttpEngine:
     ) -> None:
         self._model = model
         self._http = model.served
-        self._completions = completions  # of this model, whose tokens earlier runs spent
+        self._completions = completions  # folder of this model's completions and ledger
         self._draw = draw
         self._backoff = Backoff(self._http.first_wait_seconds)
         self._pictures: dict[str, str] = {}  # data URLs by frame key, the most recently used last
@@ -81,7 +81,7 @@ class HttpEngine:
             except FaultError as fault:
                 failures[fault.kind] += 1
                 if fault.kind is FaultKind.THROTTLED and self._answered > answered:
-                    failures[fault.kind] = 1  # other requests get through, so this one will
+                    failures[fault.kind] = 1  # other requests succeed, so this request will, too
                 await self._go_on(fault, failures)
 
     def frames(self) -> FrameWork:
@@ -108,7 +108,7 @@ class HttpEngine:
         return reply
 
     def _read(self, answer: HttpAnswer, ask: Ask) -> Reply:
-        """Read a reply, and count its tokens even where the rest of it cannot be used."""
+        """Read a reply, and count its tokens even if the rest of the reply is unusable."""
         if is_filtered(answer):
             return Reply("", "content_filter", refused=True)
         if answer.status != 200:
@@ -118,13 +118,13 @@ class HttpEngine:
         return read_reply(answer, self._http, ask)
 
     async def _go_on(self, fault: FaultError, failures: Counter[FaultKind]) -> None:
-        """Wait before the next try; RequestError or RunError where no try is left."""
+        """Wait before the next try; RequestError or RunError if no try is left."""
         tries = failures.total()
         if self._wait(fault, tries) > _LONGEST_WAIT:
             raise self._end(f"{fault}; it asks to wait for {fault.retry_after:g} s: run again after that")
         if tries >= self._http.tries or failures[fault.kind] >= RULES[fault.kind].tries:
             raise self._give_up(fault, tries)
-        if fault.kind is not FaultKind.THROTTLED:  # after throttling the gate holds all requests back
+        if fault.kind is not FaultKind.THROTTLED:  # after throttling, the gate delays all requests
             await asyncio.wait([self._over], timeout=self._wait(fault, tries))
 
     def _wait(self, fault: FaultError, tries: int) -> float:
@@ -134,7 +134,7 @@ class HttpEngine:
         message = f"{fault}{f' ({tries} tries)' if tries > 1 else ''}"
         if RULES[fault.kind].ends_run:
             return self._end(message)
-        # Once the server has answered other requests, a rejected request says nothing against the server.
+        # Once the server has answered other requests, a rejection is the fault of the request.
         if fault.kind is not FaultKind.REJECTED or not self._answered:
             self._failed_in_a_row += 1
         if self._failed_in_a_row >= _HOPELESS:
@@ -142,7 +142,7 @@ class HttpEngine:
         return RequestError(RULES[fault.kind].error, f"{self._http.host} {message}")
 
     def _end(self, why: str) -> RunError:
-        """Close the gate: nothing more is sent, requests in flight may finish."""
+        """Close the gate and return the error: nothing more is sent, requests in flight may finish."""
         name, host = self._model.name, self._http.host
         message = f"model {name}: {host} {why}; what was completed is kept"
         self._gate.close(message)
@@ -162,7 +162,10 @@ class HttpEngine:
 
 
 def _account(http: HttpSpec, completions: Path) -> Account:
-    """The account of a model: the ledger that sweeps share, or this run's where there can be none."""
+    """Open the shared ledger of a model; without a usable file, this run's own account.
+
+    RunError if there is no usable file but a cap is configured.
+    """
     before = _spent(completions)
     try:
         return Ledger(completions, before)
@@ -178,6 +181,6 @@ def _account(http: HttpSpec, completions: Path) -> Account:
 
 
 def _spent(completions: Path) -> Tokens:
-    """Prompt and output tokens of a model's completions in a store."""
+    """Return the prompt and output tokens of a model's completions in a store."""
     rows = tables.read(completions, tables.COMPLETIONS, ("prompt_tokens", "output_tokens"))
     return pc.sum(rows["prompt_tokens"]).as_py() or 0, pc.sum(rows["output_tokens"]).as_py() or 0

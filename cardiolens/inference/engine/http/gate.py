@@ -1,4 +1,4 @@
-"""Limit on the requests at a server: as many as its window allows, none during a pause it asked for."""
+"""Limit concurrent requests at a server to a window, and send none during a pause that it asked for."""
 
 import asyncio
 from collections import deque
@@ -9,7 +9,7 @@ from cardiolens.base.errors import RunError
 
 
 class Gate:
-    """Queue before a server, first come, first served; lives in one event loop."""
+    """First-come, first-served queue before a server; used within one event loop."""
 
     def __init__(self, most: int) -> None:
         self._window = Window(most)
@@ -20,7 +20,7 @@ class Gate:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[float]:
-        """Hold a place at the server; yields the loop's time of entering. RunError once it is closed."""
+        """Hold a slot at the server; yield the event loop's time of entering. RunError if closed."""
         await self._enter()
         try:
             yield asyncio.get_running_loop().time()
@@ -29,11 +29,11 @@ class Gate:
             self._let_in()
 
     def succeeded(self) -> None:
-        """Note that a request was answered: the window may grow."""
+        """Record that a request was answered; the window may grow."""
         self._window.succeeded()
 
     def throttled(self, entered: float, seconds: float) -> None:
-        """Note that the server is throttling: shrink the window and let nobody in for `seconds`."""
+        """Record that the server throttles: shrink the window and admit no request for `seconds`."""
         loop = asyncio.get_running_loop()
         self._window.throttled(entered, loop.time())
         until = loop.time() + seconds
@@ -44,7 +44,7 @@ class Gate:
         self._pause = loop.call_at(until, self._go_on)
 
     def close(self, why: str) -> None:
-        """Let nobody in any more: RunError for all who wait or come later. Those inside may finish."""
+        """Admit no more requests: RunError for waiting and later ones. Requests in flight may finish."""
         self._closed = why
         while self._waiting:
             waiting = self._waiting.popleft()
@@ -60,7 +60,7 @@ class Gate:
         try:
             await waiting
         except asyncio.CancelledError:
-            if waiting.done() and not waiting.cancelled():  # let in, and cancelled before it could know
+            if waiting.done() and not waiting.cancelled():  # cancelled just after it was admitted
                 self._inside -= 1
                 self._let_in()
             raise
@@ -81,10 +81,10 @@ _START = 8
 
 
 class Window:
-    """Number of requests allowed at the server at once.
+    """The number of concurrent requests allowed at the server.
 
     Grows by one per reply until the server first throttles, then by one per window of replies; each
-    throttling halves it. Requests that were sent before the last cut say nothing new and do not cut again.
+    throttling halves the window, unless the throttled request was sent before the last halving.
     """
 
     def __init__(self, most: int) -> None:
@@ -95,15 +95,15 @@ class Window:
 
     @property
     def size(self) -> int:
-        """Requests allowed at the server now; at least one."""
+        """Number of requests allowed at the server now; at least one."""
         return int(self._limit)
 
     def succeeded(self) -> None:
-        """Note that a request was answered."""
+        """Record that a request was answered."""
         self._limit = min(self._most, self._limit + (1 / self._limit if self._throttled else 1))
 
     def throttled(self, sent_at: float, now: float) -> None:
-        """Note that the server throttled a request that was sent at `sent_at`."""
+        """Record that the server throttled a request that was sent at `sent_at`."""
         if sent_at < self._cut_at:
             return
         self._throttled = True

@@ -10,18 +10,18 @@ from cardiolens.base.sanitize import one_line
 from cardiolens.inference.engine.ask import ErrorKind
 from cardiolens.inference.engine.http.header_lines import HttpAnswer
 
-_EXCERPT = 300  # characters of a server's text that a message repeats
+_EXCERPT = 300  # characters of a server's text in a message
 
 
 class FaultKind(Enum):
     """Kind of failure; the value completes the sentence "The server ..."."""
 
-    THROTTLED = "says that it gets too much"
+    THROTTLED = "throttles requests"
     UNREACHABLE = "cannot be reached"
     BUSY = "fails"
     CUT = "cut the connection"
     SLOW = "did not answer in time"
-    MALFORMED = "answered with what is no completion"
+    MALFORMED = "sent a malformed completion"
     REJECTED = "rejects the request"
     FORBIDDEN = "cannot be used"
 
@@ -30,9 +30,9 @@ class FaultKind(Enum):
 class Rule:
     """Consequence of a kind of failure."""
 
-    tries: int  # failures of this kind before the request is given up; http.tries caps all kinds together
-    ends_run: bool  # True: no request could be answered now; False: this request alone fails
-    error: ErrorKind  # of the request that fails
+    tries: int  # failures of this kind before the request fails; http.tries limits all kinds together
+    ends_run: bool  # True: the run ends, as no request can succeed now; False: only this request fails
+    error: ErrorKind  # of the failed request
 
 
 RULES = {
@@ -41,7 +41,7 @@ RULES = {
     FaultKind.BUSY: Rule(tries=1000, ends_run=False, error=ErrorKind.BROKEN),
     FaultKind.CUT: Rule(tries=1000, ends_run=False, error=ErrorKind.BROKEN),
     FaultKind.SLOW: Rule(tries=3, ends_run=False, error=ErrorKind.SLOW),
-    # A malformed reply was paid for all the same.
+    # Few tries, because malformed replies are paid for too.
     FaultKind.MALFORMED: Rule(tries=3, ends_run=False, error=ErrorKind.NO_ANSWER),
     FaultKind.REJECTED: Rule(tries=1, ends_run=False, error=ErrorKind.REJECTED),
     FaultKind.FORBIDDEN: Rule(tries=1, ends_run=True, error=ErrorKind.REJECTED),
@@ -69,9 +69,9 @@ _FILTERED = ("content_filter", "content_policy_violation")
 
 
 def fault_of(answer: HttpAnswer) -> FaultError:
-    """Return the failure that a reply with a status other than 200 reports."""
+    """Return the failure for a reply with a status other than 200."""
     status, error = answer.status, _error(answer)
-    detail = f"{status} {_phrase(status)}: {error['message'] or 'without a word'}"
+    detail = f"{status} {_phrase(status)}: {error['message'] or 'without a message'}"
     remedy = f"; {_REMEDIES[status]}" if status in _REMEDIES else ""
     if 300 <= status < 400:
         target = answer.headers.get("location", "nowhere")
@@ -93,12 +93,12 @@ def fault_of(answer: HttpAnswer) -> FaultError:
 
 
 def is_filtered(answer: HttpAnswer) -> bool:
-    """Return whether a server's content filter turned the request away: a refusal, not a failure."""
+    """Return whether a server's content filter rejected the request: a refusal, not a failure."""
     return answer.status == 400 and _error(answer)["code"] in _FILTERED
 
 
 def _error(answer: HttpAnswer) -> dict[str, str]:
-    """Code and message of an error, in the several forms that servers give it."""
+    """Read the code and message of an error, in any of the forms that servers use."""
     if answer.wrong is not None:
         return {"code": "", "message": answer.beginning}
     tree = answer.tree
@@ -114,20 +114,20 @@ def _phrase(status: int) -> str:
     return HTTPStatus(status).phrase if status in set(HTTPStatus) else "unknown status"
 
 
-_DOUBLINGS = 30  # at most; by then any first wait has passed the longest, and 2.0 ** tries cannot overflow
+_DOUBLINGS = 30  # at most: any first wait then exceeds the longest, and 2.0 ** tries cannot overflow
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Waits that double from try to try up to `longest`, each shortened at random by up to a half."""
+    """Waits that double with each try up to `longest`, each shortened at random by up to a half."""
 
     first: float  # seconds
     longest: float = 60.0
 
     def wait(self, tries: int, draw: float, retry_after: float | None = None) -> float:
-        """Seconds to wait after `tries` tries; never less than the server asked for.
+        """Return the seconds to wait after `tries` tries; never less than the server asked for.
 
-        `draw` is a random number in 0..1, so that requests that failed together do not come back together.
+        `draw` is a random number in 0..1, so that requests that failed together are not retried together.
         """
         doubled = self.first * 2.0 ** min(tries - 1, _DOUBLINGS)
         delay = min(self.longest, doubled) * (1 - draw / 2)
@@ -135,7 +135,7 @@ class Backoff:
 
 
 def read_retry_after(value: str | None, now: datetime) -> float | None:
-    """Seconds that a `Retry-After` header asks for, as a number or a date (RFC 9110, 10.2.3); else None."""
+    """Read the seconds of a `Retry-After` header, a number or a date (RFC 9110, 10.2.3); else None."""
     if value is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""A server's completion read as a Reply, or as a named fault if it is not whole or another model's."""
+"""Read a server's completion as a Reply; FaultError if it is incomplete or from another model."""
 
 import math
 from typing import Annotated
@@ -12,12 +12,12 @@ from cardiolens.inference.engine.decoding import one_letter, option_logprobs
 from cardiolens.inference.engine.http.header_lines import HttpAnswer
 from cardiolens.inference.engine.http.http_fault import FaultError, FaultKind
 
-_NEVER = -9999.0  # written by servers where a log-probability is minus infinity
-_ROUNDING = 1e-3  # by which a log-probability of one may exceed zero
-_EXCERPT = 200  # characters of a body that a message repeats
-_LONGEST_NAME = 80  # characters of a model's name, or of a reason, that a message repeats
-_LONGEST_REASON = 60  # characters of a reason as stored; those in use have at most 14
-_LONGEST_TOKEN = 128  # characters; vocabularies hold none longer
+_NEVER = -9999.0  # servers send this log-probability instead of minus infinity
+_ROUNDING = 1e-3  # rounding may put the log-probability of certainty this far above zero
+_EXCERPT = 200  # characters of a body in a message
+_LONGEST_NAME = 80  # characters of a model's name, or of a finish reason, in a message
+_LONGEST_REASON = 60  # characters of a finish reason as stored; reasons in use have at most 14
+_LONGEST_TOKEN = 128  # characters; vocabularies have no longer token
 
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 
@@ -68,7 +68,7 @@ class _Completion(_Used):
 
 
 def read_usage(answer: HttpAnswer) -> TokenUsage | None:
-    """Read the token counts of a reply, also where the rest of it cannot be used; else None."""
+    """Read the token counts of a reply, even if the rest of it is unusable; None without counts."""
     try:
         return _Used.model_validate(answer.tree).usage
     except ValidationError:
@@ -76,7 +76,7 @@ def read_usage(answer: HttpAnswer) -> TokenUsage | None:
 
 
 def read_reply(answer: HttpAnswer, http: HttpSpec, ask: Ask) -> Reply:
-    """Read a completion as a Reply; FaultError where it is malformed or another model's."""
+    """Read a completion as a Reply; FaultError if it is malformed or from another model."""
     try:
         completion = _Completion.model_validate(answer.tree)
     except ValidationError as error:
@@ -111,9 +111,9 @@ def _is_refused(choice: _Choice) -> bool:
 
 
 def _text(choice: _Choice, most: int) -> str:
-    """Text of a choice; empty where all tokens went into thinking or a filter removed the text.
+    """Return the text of a choice; empty if all tokens went into thinking or a filter removed the text.
 
-    FaultError for more than `most` characters, which no reply of the tokens asked for can have.
+    FaultError for more than `most` characters, which no reply within the token limit can have.
     """
     text = choice.message.content
     if text is None and not _is_refused(choice) and choice.finish_reason != "length":
@@ -132,7 +132,7 @@ def _first_token(choice: _Choice) -> dict[str, float]:
 
 
 def _logprob(value: float) -> float:
-    """A log-probability; minus infinity for what stands for it, NaN for what is none."""
+    """Convert a log-probability: values up to _NEVER to minus infinity, values above zero to NaN."""
     if value > _ROUNDING:
         return math.nan
     return min(value, 0.0) if value > _NEVER else -math.inf

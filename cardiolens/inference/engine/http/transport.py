@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse
 
 _CONNECT_SECONDS = 10.0
-_MOST_BYTES = 4 << 20  # of a body: many times the longest reply, and what a replica can hold of each request
+_MOST_BYTES = 4 << 20  # of a body: many times the longest reply, and affordable for every request in flight
 
 
 class Transport:
@@ -22,21 +22,21 @@ class Transport:
         self._url = f"{http.base_url}/chat/completions"
         self._words = words
         headers = {"Content-Type": "application/json", "User-Agent": "cardiolens"}
-        headers["Accept-Encoding"] = "identity"  # a few packed bytes could become gigabytes
+        headers["Accept-Encoding"] = "identity"  # a few compressed bytes could become gigabytes
         if key is not None:
             headers["Authorization"] = f"Bearer {key}"
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0),  # bounded by the gate
+            connector=aiohttp.TCPConnector(limit=0),  # no limit here; the gate limits requests
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=headers,
             proxy=proxy,
             timeout=aiohttp.ClientTimeout(total=http.timeout_seconds, sock_connect=_CONNECT_SECONDS),
-            trust_env=False,  # neither proxies nor keys from ~/.netrc that nobody named
+            trust_env=False,  # use no proxies or ~/.netrc keys beyond those given here
             auto_decompress=False,
         )
 
     async def post(self, body: bytes) -> HttpAnswer:
-        """Send one request, without following redirects; FaultError where no whole reply came back."""
+        """Send one request, without following redirects; FaultError if no whole reply came back."""
         import aiohttp
 
         try:
@@ -51,13 +51,13 @@ class Transport:
             raise self._fault(FaultKind.CUT, error) from None
 
     async def _read(self, response: "ClientResponse") -> bytes:
-        """The body of a response; the connection is given up as soon as it is too long."""
+        """Read the body of a response; FaultError, and a closed connection, if compressed or too long."""
         coding = response.headers.get("Content-Encoding", "identity")
         if coding.lower() != "identity":
             response.close()
             raise FaultError(
                 FaultKind.FORBIDDEN,
-                f"its reply is compressed ({self._words.line(coding)}), which it was asked not to do",
+                f"its reply is compressed ({self._words.line(coding)}), although the request forbids that",
             )
         received = bytearray()
         async for piece in response.content.iter_any():

@@ -121,7 +121,7 @@ def test_every_reader_has_a_configuration_that_holds() -> None:
     [
         ("oracle", {"error": 0.5}, r"options \['error'\] do not fit engine 'oracle'; it takes chooses"),
         ("noisy", {}, r"options \[\] do not fit engine 'noisy'; it takes error, seed"),
-        ("noisy", {"error": 1.5}, r"option error: 1.5 is no probability"),
+        ("noisy", {"error": 1.5}, r"option error: 1.5 is not a probability"),
         ("constant", {"answr": "A"}, r"it takes answer"),
     ],
 )

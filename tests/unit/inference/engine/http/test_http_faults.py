@@ -79,7 +79,7 @@ def test_a_fault_that_passes_changes_nothing(
 LASTING: dict[str, tuple[Fault, str]] = {
     "429": (
         says(429, {"message": "slow down"}),
-        "says that it gets too much: 429 Too Many Requests: slow down",
+        "throttles requests: 429 Too Many Requests: slow down",
     ),
     "429 for an hour": (
         says(429, "quota", Retry_After="3600"),
@@ -94,7 +94,7 @@ LASTING: dict[str, tuple[Fault, str]] = {
     "cut": (http_server.cuts, "5 requests in a row failed, the last so: cut the connection"),
     "wrong JSON": (
         writes("{"),
-        "5 requests in a row failed, the last so: answered with what is no completion",
+        "5 requests in a row failed, the last so: sent a malformed completion",
     ),
     "other model": (
         answers(model="another"),

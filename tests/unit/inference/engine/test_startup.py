@@ -1,12 +1,36 @@
-"""A start of vLLM that a neighbour disturbed, and the threads that it may use."""
+"""The start of vLLM: a disturbed start, the cause and remedy of a failed one, and the threads it may use."""
+
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from cardiolens.inference.engine import startup as starting
-from cardiolens.inference.engine.memory_remedies import with_remedy
-from cardiolens.inference.engine.startup import set_by_ray, started
+from cardiolens.inference.engine import startup
+from cardiolens.inference.engine.startup import cause_in, set_by_ray, started, with_remedy
 
 DISTURBED = "AssertionError: Error in memory profiling. Initial free memory 20.1 GiB, current 60 GiB."
+
+LOG = """\
+(EngineCore pid=7) WARNING 11-22 10:32:57 [cpu.py:224] Triton is not installed.
+(Worker pid=9) ERROR 11-22 10:32:58 [multiproc_executor.py:772] WorkerProc failed to start.
+(Worker pid=9) ERROR 11-22 10:32:58 [multiproc_executor.py:772] Traceback (most recent call last):
+(Worker pid=9) ERROR 11-22 10:32:58 [multiproc_executor.py:772]     raise torch.OutOfMemoryError("none left")
+(Worker pid=9) ERROR 11-22 10:32:58 [multiproc_executor.py:772] torch.OutOfMemoryError: CUDA out of memory.
+(EngineCore pid=7) ERROR 11-22 10:32:59 [core.py:866] Exception: WorkerProc initialization failed due to an
+(EngineCore pid=7) ERROR 11-22 10:32:59 [core.py:866] Exception: WorkerProc initialization failed. See above.
+RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}
+"""
+
+SCRIPT = """\
+import subprocess, sys
+from cardiolens.inference.engine.startup import root_cause, written_so_far
+print("ValueError: of before", file=sys.stderr, flush=True)
+since = written_so_far()
+subprocess.run([sys.executable, "-c", "raise MemoryError('of the child')"])
+print(root_cause(since), flush=True)
+print(root_cause(written_so_far()))
+"""
 
 
 class Vllm:
@@ -35,7 +59,7 @@ def test_a_start_that_a_neighbour_disturbed_is_tried_once_more():
 
 def test_any_other_failure_is_final_and_named_by_its_root_cause(monkeypatch: pytest.MonkeyPatch):
     vllm = Vllm("Engine core initialization failed. See root cause above.")
-    monkeypatch.setattr(starting, "root_cause", lambda since: "ValueError: no room for the KV cache")
+    monkeypatch.setattr(startup, "root_cause", lambda since: "ValueError: no room for the KV cache")
     with pytest.raises(RuntimeError, match="no room for the KV cache"):
         started(vllm)
     assert vllm.tries == 1
@@ -43,7 +67,7 @@ def test_any_other_failure_is_final_and_named_by_its_root_cause(monkeypatch: pyt
 
 def test_the_disturbance_is_read_from_the_logs_of_vllms_processes(monkeypatch: pytest.MonkeyPatch):
     vllm = Vllm("Engine core initialization failed. See root cause above.")
-    monkeypatch.setattr(starting, "root_cause", lambda since: DISTURBED)
+    monkeypatch.setattr(startup, "root_cause", lambda since: DISTURBED)
     assert started(vllm) == "engine"
 
 
@@ -62,7 +86,7 @@ def test_the_disturbance_is_read_from_the_logs_of_vllms_processes(monkeypatch: p
 def test_a_lack_of_memory_is_named_with_its_remedy(
     monkeypatch: pytest.MonkeyPatch, reason: str, setting: str
 ):
-    monkeypatch.setattr(starting, "root_cause", lambda since: reason)
+    monkeypatch.setattr(startup, "root_cause", lambda since: reason)
     with pytest.raises(RuntimeError) as failed:
         started(Vllm("Engine core initialization failed."))
     assert str(failed.value).startswith(reason)
@@ -71,6 +95,21 @@ def test_a_lack_of_memory_is_named_with_its_remedy(
 
 def test_no_remedy_is_guessed_for_other_reasons():
     assert with_remedy("ValueError: no such head size") == "ValueError: no such head size"
+
+
+def test_the_last_error_that_says_more_than_that_something_failed():
+    assert cause_in(LOG) == "torch.OutOfMemoryError: CUDA out of memory."
+    assert cause_in("all is well\nno Error here") is None
+
+
+def test_what_a_child_wrote_is_read_where_errors_are_a_file_and_nothing_elsewhere(tmp_path: Path):
+    with (tmp_path / "errors").open("w") as errors:
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT], check=True, stderr=errors, stdout=subprocess.PIPE, text=True
+        )
+    assert done.stdout.splitlines() == ["MemoryError: of the child", "None"]
+    piped = subprocess.run([sys.executable, "-c", SCRIPT], check=True, capture_output=True, text=True)
+    assert piped.stdout.splitlines() == ["None", "None"]
 
 
 @pytest.mark.parametrize(
