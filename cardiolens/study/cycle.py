@@ -1,4 +1,4 @@
-"""End-diastole and end-systole that a manifest leaves open, from the blood of the short-axis cine."""
+"""Find end-diastole and end-systole, if a manifest leaves them open, from the short-axis cine's blood."""
 
 from dataclasses import dataclass
 
@@ -19,20 +19,20 @@ class Cycle:
     end_diastole: int
     end_systole: int
     n_phases: int
-    tied: tuple[int, ...] = ()  # other phases that have as little blood as end-systole
+    tied: tuple[int, ...] = ()  # other phases with as little blood as end-systole
 
 
 def needs_cycle(manifest: VolumeManifest) -> bool:
-    """Whether a manifest leaves the end-systole of a cine open."""
+    """Return whether a manifest leaves the end-systole of a cine open."""
     layout = manifest.declared_layout()
     one_phase = layout is not None and layout.n_phases == 1
     return manifest.over_time == "cycle" and manifest.es_phase is None and not one_phase
 
 
 def cycle_of(study: Study) -> Cycle | None:
-    """The cycle of a study by the blood of its short-axis cine; None where nobody asks or none is found.
+    """Find the cycle of a study from its short-axis cine; None if no manifest needs it or none is found.
 
-    The cine's file is read here and again when it is displayed: one volume is in memory at a time.
+    The cine's file is read here and again for display, to keep only one volume in memory.
     """
     if not any(map(needs_cycle, study.manifest.volumes)):
         return None
@@ -43,7 +43,7 @@ def cycle_of(study: Study) -> Cycle | None:
 
 
 def _cycle(volume: Volume) -> Cycle | None:
-    with np.errstate(over="ignore", invalid="ignore"):  # of extreme values, which windowing refuses
+    with np.errstate(over="ignore", invalid="ignore"):  # extreme values, which windowing refuses later
         areas = _areas(volume)
     if areas is None or not areas.found():
         return None
@@ -65,7 +65,7 @@ def _areas(volume: Volume) -> BloodAreas | None:
 
 
 def with_cycle(manifest: VolumeManifest, n_phases: int, cycle: Cycle | None) -> tuple[VolumeManifest, str]:
-    """A manifest whose end-systole, and end-diastole if that is open too, are found; and how, in words."""
+    """Fill open end-systole and end-diastole of a manifest; return it and an explanation in words."""
     if not needs_cycle(manifest) or n_phases == 1:
         return manifest, ""
     if cycle is None:
