@@ -46,9 +46,7 @@ class GreyScale:
         if self.table is None:
             return self._grey(frame)
         levels = np.subtract(frame, self.first, dtype=np.intp)
-        grey: Grey = np.take(
-            self.table, levels, mode="clip"
-        )  # never clips; "clip" skips numpy's check
+        grey: Grey = np.take(self.table, levels, mode="clip")  # never clips, but skips numpy's check
         return grey
 
     def tabulated(self, first: int, last: int) -> "GreyScale":

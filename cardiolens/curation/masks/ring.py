@@ -1,4 +1,4 @@
-"""Check that left ventricular blood lies within a ring of muscle, to detect a wrong label map."""
+"""Detect a wrong label map: left ventricular blood must lie within a ring of muscle."""
 
 import numpy as np
 from scipy import ndimage
@@ -7,15 +7,15 @@ from cardiolens.base.errors import InputError
 from cardiolens.curation.masks.labels import WALL, LabelMap, Tissue, label_maps
 from cardiolens.curation.masks.mask_stack import Mask, Stack
 
-_WITHIN = 0.7  # share of the border of the LV blood that is muscle; of RV blood it is about a third
-_TOUCHING = 0.05  # share of the border of the RV blood that may be LV blood
-_THICKEST_MM = 10.0  # radius that fits into a lesion; into the RV cavity fits more
+_WITHIN = 0.7  # least muscle share of the LV blood's border; RV blood has about a third
+_TOUCHING = 0.05  # largest share of the RV blood's border that may be LV blood
+_THICKEST_MM = 10.0  # largest inscribed radius of a lesion; the RV cavity's is larger
 _LESIONS = (Tissue.SCAR, Tissue.OEDEMA, Tissue.OBSTRUCTION)
 _CROSS = ndimage.generate_binary_structure(2, 1)[None]  # neighbours within a slice
 
 
 def check_ring(stack: Stack, path: str, labels: LabelMap, values: set[int], sequence: str) -> None:
-    """Raise InputError if the arrangement of tissues is impossible in a heart."""
+    """Raise InputError if no heart can have this arrangement of tissues."""
     wrong = _wrong(stack)
     if wrong:
         fitting = [
@@ -35,7 +35,7 @@ def _wrong(stack: Stack) -> str | None:
     border = _border(cavity) & ~stack.of([Tissue.OTHER])
     if not wall.any():
         return "there is no myocardium"
-    both = wall.any(axis=(1, 2))  # slices above the muscle say nothing
+    both = wall.any(axis=(1, 2))  # slices above the muscle are no evidence
     edge_of_cavity = border[both]
     share = float(wall[both][edge_of_cavity].mean()) if edge_of_cavity.any() else 0.0
     if share < _WITHIN:
@@ -50,7 +50,7 @@ def _wrong(stack: Stack) -> str | None:
 
 
 def _border(inside: Mask) -> Mask:
-    """Return the pixels outside a region that touch it within a slice."""
+    """Return the pixels outside a region that touch the region within a slice."""
     grown: Mask = ndimage.binary_dilation(inside, structure=_CROSS) & ~inside
     return grown
 
