@@ -73,7 +73,7 @@ def draw_study(
             return Study(study_id, seed, kind, variant, p, truth)
     worst = ", ".join(f"{name} ({count} times)" for name, count in refused.most_common(3)) or "none"
     raise InputError(
-        f"phantom {study_id}: no parameters passed in {tries} tries; guard bands that refused them: {worst}; "
+        f"phantom {study_id}: no parameters passed in {tries} tries; most frequent guard bands: {worst}; "
         f"change the variants, the modifiers or the bands"
     )
 

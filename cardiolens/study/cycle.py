@@ -70,13 +70,13 @@ def with_cycle(manifest: VolumeManifest, n_phases: int, cycle: Cycle | None) -> 
         return manifest, ""
     if cycle is None:
         return manifest, (
-            f"{manifest.volume_id}: end-systole is at 0.37 of the cycle by default: no blood was "
-            "followed in a short-axis cine; declare ed_phase and es_phase"
+            f"{manifest.volume_id}: end-systole is at 0.37 of the cycle by default: no contracting blood "
+            "was found in a short-axis cine; declare ed_phase and es_phase"
         )
     ed, es = (phase * n_phases // cycle.n_phases for phase in (cycle.end_diastole, cycle.end_systole))
     ed = ed if manifest.ed_phase is None else manifest.ed_phase
     phases = sorted({phase * n_phases // cycle.n_phases for phase in cycle.tied} - {es})
-    tie = f"; phase {', '.join(map(str, phases))} has as little, look at it" if phases else ""
+    tie = f"; phase {', '.join(map(str, phases))} has as little blood; look at it" if phases else ""
     return manifest.model_copy(update={"ed_phase": ed, "es_phase": es}), (
         f"{manifest.volume_id}: end-diastole is phase {ed} and end-systole {es} of {n_phases}, by the "
         f"blood of the short-axis cine{tie}"

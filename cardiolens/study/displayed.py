@@ -89,7 +89,7 @@ def _passage(volume: Volume) -> tuple[FirstPass | None, str]:
     slices, phases = range(volume.layout.n_slices), range(volume.layout.n_phases)
     series = [[volume.stored(s * len(phases) + p) for p in phases] for s in slices]
     curve = heart_curve([[small(frame) * volume.slope for frame in beats] for beats in series])
-    place = "in the heart, where contrast comes most and goes again"
+    place = "measured in the heart, where most contrast washes in and out"
     if curve is None:
         curve = [
             statistics.fmean(
@@ -97,7 +97,7 @@ def _passage(volume: Volume) -> tuple[FirstPass | None, str]:
             )
             for p in phases
         ]
-        place = "in the middle of the pictures: nowhere does contrast come and go"
+        place = "measured in the middle of the frames: contrast washes in and out nowhere"
     return first_pass(curve), place
 
 

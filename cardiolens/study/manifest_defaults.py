@@ -65,8 +65,8 @@ def _spacing(path: str, header: Header, entry: Mapping[str, Any]) -> list[float]
         )
     if not _holds_slices_alone(header.shape, entry):
         raise InputError(
-            f"spacing_mm is left out, and the third axis of {path} holds phases too, so that its header "
-            "cannot tell the distance of slices; expected three lengths in mm; give spacing_mm"
+            f"spacing_mm is left out, and the third axis of {path} holds phases too, so its header does "
+            "not give the distance of slices; expected three lengths in mm; give spacing_mm"
         )
     return list(header.spacing_mm)
 

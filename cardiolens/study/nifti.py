@@ -192,8 +192,8 @@ def _inflate(stored: bytes, n_bytes: int) -> bytes | bytearray:
                 excess += max(len(piece) - missing, 0)
                 if excess > MOST_EXTENSION:
                     raise InputError(
-                        f"holds more than the {n_bytes} bytes that its header tells of, and "
-                        f"{MOST_EXTENSION >> 20} MiB; expected voxels of one volume; re-export it"
+                        f"holds over {MOST_EXTENSION >> 20} MiB more than the {n_bytes} bytes that its "
+                        "header declares; expected voxels of one volume; re-export it"
                     )
     except zlib.error as error:
         raise InputError(

@@ -75,11 +75,10 @@ def orientation_doubts(
     """Yield doubts about display and order of a volume; InputError if the display is certainly wrong."""
     place = places.get(manifest.volume_id)
     if place is None or place.aligned:
-        description = "no orientation" if place is None else "the scanner's own axes, as an identity does"
+        description = "no orientation" if place is None else "the scanner's own axes, like an identity"
         yield (
-            f"{manifest.volume_id}: its header tells {description}, "
-            f"so display_transform was not checked; look at it "
-            "(jobs/show_study.py)"
+            f"{manifest.volume_id}: its header gives {description}, so display_transform was not checked; "
+            "look at it (jobs/show_study.py)"
         )
         return
     if frame is None:
@@ -93,10 +92,9 @@ def orientation_doubts(
         manifest.view != SHORT_AXIS and 90 - tilt > _ALONG_DEG
     ):
         yield (
-            f"{manifest.volume_id}: by its affine its slices lie at {90 - tilt:.0f} degrees "
-            f"to the long axis of "
-            f"the heart; expected {'about 90' if manifest.view == SHORT_AXIS else 'about 0'} for view "
-            f"{manifest.view}; look at it and check view"
+            f"{manifest.volume_id}: by its affine its slices lie at {90 - tilt:.0f} degrees to the long "
+            f"axis of the heart; expected {'about 90' if manifest.view == SHORT_AXIS else 'about 0'} for "
+            f"view {manifest.view}; look at it and check view"
         )
         return
     yield from _display_doubts(manifest, place, frame)
@@ -118,9 +116,8 @@ def _display_doubts(manifest: VolumeManifest, place: VolumePlacement, frame: Hea
     if best.transform == manifest.display_transform:
         return
     message = (
-        f"{manifest.volume_id}: display_transform is {_named(manifest.display_transform)}; "
-        f"by the affines of the "
-        f"study it should be {_named(best.transform)}"
+        f"{manifest.volume_id}: display_transform is {_named(manifest.display_transform)}; by the "
+        f"affines of the study it should be {_named(best.transform)}"
     )
     if best.clear and "display" not in manifest.confirmed:
         raise InputError(

@@ -79,8 +79,8 @@ class LabelMap:
         if unknown:
             raise InputError(
                 f"the mask has the values {', '.join(f'{value:g}' for value in unknown[:8])}; expected "
-                f"those of {self.name} ({', '.join(map(str, self.values))}); name the convention "
-                f"of the mask, of {', '.join(label_maps())}"
+                f"those of {self.name} ({', '.join(map(str, self.values))}); name the mask's "
+                f"convention, one of {', '.join(label_maps())}"
             )
         table = np.array([tissue_of[int(value)] for value in values.tolist()], dtype=np.uint8)
         return table[places.reshape(mask.shape)]

@@ -35,7 +35,7 @@ class Body:
         """Return sex and body surface, by Mosteller: sqrt(height_cm * weight_kg / 3600)."""
         if not (30 < height_cm < 260 and 1 < weight_kg < 400):
             raise InputError(
-                f"height {height_cm:g} cm and weight {weight_kg:g} kg are not a person's; expected cm and kg"
+                f"height {height_cm:g} cm or weight {weight_kg:g} kg is implausible; expected cm and kg"
             )
         return Body(sex, math.sqrt(height_cm * weight_kg / 3600))
 
@@ -62,7 +62,7 @@ def measure_study(folder: Path, labels: str, body: Body | None = None) -> Measur
     volumes = [volume for volume in study.manifest.volumes if _is_for(volume, chosen)]
     if not volumes:
         raise InputError(
-            f"{folder.name}: no short-axis mask of {' or '.join(chosen.sequences)}, which {labels} is for; "
+            f"{folder.name}: no short-axis mask of {' or '.join(chosen.sequences)}, as {labels} needs; "
             "add mask to the volume in study.json, or name another label map"
         )
     for manifest in volumes:

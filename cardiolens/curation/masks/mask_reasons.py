@@ -22,17 +22,17 @@ class Reason(StrEnum):
 
 
 MEANINGS: dict[Reason, str] = {
-    Reason.NOT_LABELLED: "the masks do not label it",
+    Reason.NOT_LABELLED: "the masks do not label the structure",
     Reason.ONE_MOMENT: "end-diastole or end-systole is not labelled",
     Reason.NO_BODY_SIZE: "volumes are graded by body surface, which is not known",
-    Reason.BETWEEN_GRADES: "it stands between two options",
-    Reason.NO_MOTION: "masks of two moments do not show how a wall moves",
+    Reason.BETWEEN_GRADES: "the measurement lies between two options",
+    Reason.NO_MOTION: "masks at two phases do not show how a wall moves",
     Reason.BULGING: "a thin wall may bulge, which is not measured",
-    Reason.NO_SEGMENTS: "order of slices or display not known for certain, or no closed ring of muscle",
-    Reason.APICAL_CAP: "it depends on the apical cap, which the slices do not cut",
-    Reason.SEGMENT_IN_DOUBT: "it depends on segments that are barely affected",
+    Reason.NO_SEGMENTS: "the slice order or the display is uncertain, or no ring of muscle is closed",
+    Reason.APICAL_CAP: "the answer depends on the apical cap, which the slices do not cut",
+    Reason.SEGMENT_IN_DOUBT: "the answer depends on segments that are barely affected",
     Reason.LAYER_IN_DOUBT: "the depth of a lesion fits no layer, or several",
     Reason.STRUCTURE_NOT_LABELLED: "papillary muscles or the wall of the right ventricle are not labelled",
-    Reason.HIDDEN_BY_SCAR: "the mask gives a voxel one lesion alone, so scar hides oedema",
+    Reason.HIDDEN_BY_SCAR: "the label map allows only one lesion per voxel, so scar hides oedema",
     Reason.NOT_PLAUSIBLE: "the cavity is not smaller in end-systole",
 }

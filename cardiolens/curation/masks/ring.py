@@ -25,8 +25,8 @@ def check_ring(stack: Stack, path: str, labels: LabelMap, values: set[int], sequ
         ]
         names = ", ".join(candidate.name for candidate in fitting) or "none of the known ones"
         raise InputError(
-            f"{path}: read as {labels.name}, {wrong}; the label map is probably another "
-            f"(its values also fit: {names}); name the right one"
+            f"{path}: read as {labels.name}, {wrong}; the label map is probably wrong "
+            f"(the values also fit: {names}); name the right one"
         )
 
 
@@ -39,7 +39,7 @@ def _wrong(stack: Stack) -> str | None:
     edge_of_cavity = border[both]
     share = float(wall[both][edge_of_cavity].mean()) if edge_of_cavity.any() else 0.0
     if share < _WITHIN:
-        return f"only {100 * share:.0f} % of the border of the left ventricle's blood is myocardium"
+        return f"only {100 * share:.0f} % of the border of the left ventricular blood is myocardium"
     edge = _border(right)
     if np.count_nonzero(edge & cavity) > _TOUCHING * np.count_nonzero(edge):
         return "blood of the right ventricle touches that of the left"

@@ -88,9 +88,7 @@ class Dialect:
     multiframe: bool = False
     spacing_between_slices: bool = True
     temporal_position: tuple[str, ...] = ()  # kinds whose images have a TemporalPositionIdentifier
-    cumulative_trigger: bool = (
-        False  # of a first pass: from its start, not from each R wave
-    )
+    cumulative_trigger: bool = False  # of a first pass: from its start, not from each R wave
     slopes: tuple[float, ...] = (1.0,)
     grouping: Mapping[str, tuple[Literal["slice", "stack"], ...]] = field(default_factory=dict, hash=False)
     together: tuple[tuple[str, ...], ...] = ()  # stacks that share one series in half of the studies
