@@ -1,1 +1,1 @@
-"""A synthetic cohort whose answers are known exactly."""
+"""Synthetic cohorts of cardiac MRI studies with exactly known answers."""

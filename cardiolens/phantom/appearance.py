@@ -1,4 +1,4 @@
-"""Appearance of a study: noise and distractors by difficulty; labels never depend on it (10.2)."""
+"""Noise and distractors of a study by difficulty; labels never depend on them (protocol 10.2)."""
 
 import hashlib
 from collections.abc import Mapping
@@ -10,9 +10,9 @@ Difficulty = Literal["easy", "standard", "hard"]
 
 @dataclass(frozen=True)
 class Appearance:
-    """Noise and distractors of one study."""
+    """Noise and distractors of one study; the defaults add no distractor."""
 
-    sigma: float  # of the noise, signal units
+    sigma: float  # standard deviation of the noise, in signal units
     fat_mm: float = 0.0
     slow_flow: bool = False
     rim_mm: float = 0.0
@@ -22,11 +22,11 @@ class Appearance:
 
 
 SIGMA: Mapping[Difficulty, float] = {"easy": 0.01, "standard": 0.03, "hard": 0.06}
-SHARE: Mapping[Difficulty, float] = {"easy": 0, "standard": 1, "hard": 99}  # distractors of a study
+SHARE: Mapping[Difficulty, float] = {"easy": 0, "standard": 1, "hard": 99}  # distractors per study, at most
 
 
 def appearance(difficulty: Difficulty, seed: str, spacing_mm: float) -> Appearance:
-    """The look of a study: no distractor, one chosen by the seed, or all."""
+    """Return the appearance of a study: no distractor, one chosen by the seed, or all of them."""
     plain = Appearance(SIGMA[difficulty])
     everything: dict[str, object] = {
         "fat_mm": 3.0,

@@ -1,4 +1,4 @@
-"""Canonical studies, and the classes that the sampler draws from, as data (protocol 10.4)."""
+"""Canonical studies and diagnostic classes for the sampler, loaded from YAML (protocol 10.4)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _STRICT = ConfigDict(extra="forbid")
 
 @dataclass(frozen=True)
 class Variant:
-    """A canonical study with changes to its values."""
+    """A canonical study and the parameter values that replace some of its own."""
 
     study: str
     change: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -28,7 +28,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Archetype:
-    """One diagnostic class: its share and its variants."""
+    """One diagnostic class: its share of the cohort and its variants."""
 
     share: float
     etiology: str
@@ -40,7 +40,7 @@ class Archetype:
 
 @dataclass(frozen=True)
 class Modifier:
-    """A change drawn independently of the variant, in some classes (none named: in all)."""
+    """A parameter change drawn independently of the variant; an empty `classes` means every class."""
 
     share: float
     classes: tuple[str, ...] = ()
@@ -55,27 +55,27 @@ class Modifier:
 
 @lru_cache(maxsize=1)
 def canonical_values() -> dict[str, dict[str, Any]]:
-    """The values that each canonical study sets, by the study's name."""
+    """Load the parameter values of each canonical study, by study name."""
     tree: dict[str, dict[str, Any]] = yaml.safe_load((DATA / "canonical.yaml").read_text())
     return tree
 
 
 @lru_cache(maxsize=1)
 def archetypes() -> dict[str, Archetype]:
-    """The classes by name."""
+    """Load the diagnostic classes by name."""
     tree = yaml.safe_load((DATA / "archetypes.yaml").read_text())
     return {name: TypeAdapter(Archetype).validate_python(entry) for name, entry in tree.items()}
 
 
 @lru_cache(maxsize=1)
 def modifiers() -> dict[str, Modifier]:
-    """The modifiers by name."""
+    """Load the modifiers by name."""
     tree = yaml.safe_load((DATA / "modifiers.yaml").read_text())
     return {name: TypeAdapter(Modifier).validate_python(entry) for name, entry in tree.items()}
 
 
 def canonical(name: str) -> Parameters:
-    """The parameters of a canonical study; InputError lists the legal names."""
+    """Return the parameters of a canonical study; InputError lists the legal names."""
     canonical_all = canonical_values()
     if name not in canonical_all:
         raise InputError(f"canonical study {name!r} does not exist; choose from {', '.join(canonical_all)}")
@@ -83,7 +83,7 @@ def canonical(name: str) -> Parameters:
 
 
 def variant_parameters(variant: Variant, changes: Iterable[Modifier] = ()) -> Parameters:
-    """The parameters of a variant with modifiers applied in order."""
+    """Return the parameters of a variant after applying the modifiers in order."""
     values: dict[str, Any] = canonical_values()[variant.study] | dict(variant.change)
     for modifier in changes:
         values |= modifier.set
@@ -92,7 +92,7 @@ def variant_parameters(variant: Variant, changes: Iterable[Modifier] = ()) -> Pa
 
 
 def archetype_of(study: str) -> str:
-    """The class to which a canonical study belongs."""
+    """Return the diagnostic class of a canonical study."""
     return next(
         name
         for name, archetype in archetypes().items()

@@ -1,4 +1,4 @@
-"""Guard bands: a measured value belongs to one class, or to none (protocol 10.3)."""
+"""Guard bands: classify measured values and reject those between two classes (protocol 10.3)."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -18,7 +18,7 @@ class GuardBandError(ValueError):
 
 @lru_cache(maxsize=1)
 def bands() -> dict[str, dict[str, Band]]:
-    """The classes of every driver with their limits."""
+    """Load the limits of each class, by name of the measured quantity."""
     tree = yaml.safe_load((Path(__file__).parent / "data" / "bands.yaml").read_text())
     return {
         name: {label: _band(*limits) for label, limits in classes.items()} for name, classes in tree.items()
@@ -26,7 +26,7 @@ def bands() -> dict[str, dict[str, Band]]:
 
 
 def classify(name: str, value: float) -> str:
-    """The class of a value; GuardBandError if it lies in none."""
+    """Return the class of a value; GuardBandError if the value lies between two classes."""
     for label, (low, high) in bands()[name].items():
         if low <= value <= high:
             return label

@@ -1,4 +1,4 @@
-"""The base of the heart, above the ventricles: atria, aortic root, valves and jets (protocol 10.1)."""
+"""Anatomy above the ventricles: atria, aortic root, valves and jets (protocol 10.1)."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +19,12 @@ from cardiolens.phantom.points import Points
 Codes = NDArray[np.uint8]
 Spot = tuple[float, float]  # x, y
 
-_WALL_MM = 2.0  # of atria and aorta
+_WALL_MM = 2.0  # wall thickness of atria and aorta
 _ANNULUS_MM = 4.0
 _AORTA_MM, _AORTA_LENGTH_MM = 11.0, 62.0
-_AORTA_OFF_AXIS_MM = 15.0  # at least: 13 from the four-chamber plane, which the root must not cross
-_AORTA_STRAIGHT_MM, _AORTA_LEAN = 4.0, 0.4  # of the root; mm aside per mm up, above it
-_LEAFLET_MM = 1.0  # half the thickness
+_AORTA_OFF_AXIS_MM = 15.0  # minimum: 13 from the four-chamber plane, which the root must not cross
+_AORTA_STRAIGHT_MM, _AORTA_LEAN = 4.0, 0.4  # straight length of the root; above it, mm aside per mm up
+_LEAFLET_MM = 1.0  # half the thickness of a leaflet
 _NORMAL_OPENING, _RESTRICTED_OPENING = 70.0, 25.0  # degrees
 _JET_SLOPE = 0.212556562  # tan 12 degrees
 _OUTFLOW_TIME = (0.08, 0.34)
@@ -32,7 +32,7 @@ _SAM_TIME = (0.15, 0.32)
 
 
 def paint(p: Parameters, where: Points, t: float, a: float, painted: Codes, *, valves: bool) -> None:
-    """Paint the base of the heart over what is there, in place; leaflets and jets if `valves`."""
+    """Paint the base of the heart over `painted`, in place; with leaflets and jets if `valves`."""
     z_b, z_r = base_plane(p, a), tricuspid_plane(p, a)
     near = np.flatnonzero(
         (where.z < max(z_b, z_r) + (0.7 * p.radius + p.jet_length if valves else 0.0))
@@ -52,7 +52,7 @@ def paint(p: Parameters, where: Points, t: float, a: float, painted: Codes, *, v
 
 
 def toward(degrees: float, distance: float) -> Spot:
-    """The place at a distance from the long axis in a direction."""
+    """Return the (x, y) position at a distance from the long axis in a direction."""
     return distance * cosine(degrees), distance * sine(degrees)
 
 
@@ -82,7 +82,7 @@ def _from_axis(at: Points, spot: Spot) -> Floats:
 
 
 def _paint_chambers(p: Parameters, at: Points, a: float, tissue_codes: Codes) -> None:
-    """Atria as spheres joined to their ventricles by an annulus, in front of them the aortic root."""
+    """Paint the atria (spheres joined to their ventricles by an annulus) and the aortic root before them."""
     z_b, z_r = base_plane(p, a), tricuspid_plane(p, a)
     la = _atrium(at, mitral_centre(p), z_b, p.la_radius, a=a, orifice=_mitral_radius(p))
     ra = _atrium(at, tricuspid_centre(p), z_r, p.ra_radius, a=a, orifice=_tricuspid_radius(p))
@@ -99,7 +99,7 @@ def _paint_chambers(p: Parameters, at: Points, a: float, tissue_codes: Codes) ->
 
 
 def _root(p: Parameters, at: Points, z_b: float) -> Floats:
-    """Distance outside the aorta, mm, negative inside; it leans forward so that it clears the left atrium."""
+    """Return the distance outside the aorta, mm, negative inside; the aorta leans away from the LA."""
     lean = _AORTA_LEAN * np.clip(z_b - at.z - _AORTA_STRAIGHT_MM, 0.0, None)
     x, y = aortic_centre(p)
     dx, dy = at.x - (x + lean * cosine(150)), at.y - (y + lean * sine(150))
@@ -108,7 +108,7 @@ def _root(p: Parameters, at: Points, z_b: float) -> Floats:
 
 
 def _atrium(at: Points, spot: Spot, plane: float, radius: float, *, a: float, orifice: float) -> Floats:
-    """Distance outside an atrium, mm, negative inside; 99 on the ventricle's side of its valve."""
+    """Return the distance outside an atrium, mm, negative inside; 99 on the ventricular side of its valve."""
     axial = _from_axis(at, spot)
     dz = at.z - (plane - 0.95 * radius)
     sphere = np.sqrt(axial * axial + dz * dz) - radius * (1 + 0.12 * a)
@@ -117,7 +117,7 @@ def _atrium(at: Points, spot: Spot, plane: float, radius: float, *, a: float, or
 
 
 def opening(t: float) -> float:
-    """Opening of the atrioventricular valves, 0 .. 1: early filling, diastasis, atrial contraction."""
+    """Return the opening of the AV valves, 0 .. 1: early filling, diastasis, atrial contraction."""
     early = smoothstep((t - END_SYSTOLE) / 0.06) - 0.5 * smoothstep((t - 0.60) / 0.10)
     late = 0.5 * smoothstep((t - 0.84) / 0.05)
     return (early + late) * (1 - smoothstep((t - 0.96) / 0.04))
@@ -142,7 +142,7 @@ def _paint_leaflets(p: Parameters, at: Points, t: float, a: float, tissue_codes:
 
 
 def _leaflet(at: Points, spot: Spot, plane: float, radius: float, degrees: float) -> NDArray[np.bool_]:
-    """A funnel hinged on a ring: flat when closed, leaning into the ventricle by the opening angle."""
+    """Mask a funnel hinged on a ring: flat if closed, else leaning into the ventricle by `degrees`."""
     return _near_line(
         _from_axis(at, spot), at.z - plane, (radius, 0.0), (-cosine(degrees), sine(degrees)), radius
     )
@@ -156,7 +156,7 @@ def _near_line(u: Floats, v: Floats, start: Spot, direction: Spot, length: float
 
 
 def _bent_leaflet(p: Parameters, at: Points, z_b: float) -> NDArray[np.bool_]:
-    """The anterior mitral leaflet with its tip at the septum."""
+    """Mask the anterior mitral leaflet with its tip at the septum (systolic anterior motion)."""
     along = at.x * cosine(150) + at.y * sine(150)
     aside = at.x * sine(150) - at.y * cosine(150)
     line = _near_line(along, at.z - z_b, (0.30 * p.radius, 0.0), (cosine(60), sine(60)), 0.9 * p.radius)
@@ -164,7 +164,7 @@ def _bent_leaflet(p: Parameters, at: Points, z_b: float) -> NDArray[np.bool_]:
 
 
 def _paint_jets(p: Parameters, at: Points, t: float, a: float, tissue_codes: Codes) -> None:
-    """Dark cones: half-angle 12 degrees, from the orifice along the long axis."""
+    """Paint jets as dark cones of half-angle 12 degrees, from the orifice along the long axis."""
     z_b, z_r = base_plane(p, a), tricuspid_plane(p, a)
     systole, axis = t <= END_SYSTOLE, (0.0, 0.0)
     tips = z_b + _mitral_radius(p) * sine(_RESTRICTED_OPENING * opening(t))

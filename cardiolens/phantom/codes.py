@@ -1,4 +1,4 @@
-"""Tissue codes: the number of every tissue in a rendered plane, and in the masks beside the volumes."""
+"""Tissue codes: the value of each tissue in rendered planes and in the mask files."""
 
 from collections.abc import Mapping
 
@@ -21,13 +21,13 @@ FAT = 31
 SLOW_FLOW = 32
 LUNG, LIVER, CHEST_MUSCLE, CHEST_FAT, AIR, DESCENDING_AORTA = 33, 34, 35, 36, 37, 38
 
-# ground on which the heart and its fluid are painted
+# codes that the heart and the pericardial fluid may be painted over
 SURROUNDINGS = np.zeros(256, dtype=bool)
 SURROUNDINGS[[BACKGROUND, FAT, LUNG, LIVER, CHEST_MUSCLE, CHEST_FAT, AIR, DESCENDING_AORTA]] = True
 
-LESION = 100  # added to the code of the tissue it lies in: 101 .. 117, 121, 123
-OBSTRUCTION = 150  # added to the segment
-DARK_RIM = 200  # added to the segment
+LESION = 100  # added to the code of the tissue with the lesion: 101 .. 117, 121, 123
+OBSTRUCTION = 150  # added to the code of the segment
+DARK_RIM = 200  # added to the code of the segment
 
 TISSUES: Mapping[int, str] = {
     BACKGROUND: "background",
@@ -54,7 +54,7 @@ TISSUES: Mapping[int, str] = {
 
 
 def labels() -> dict[int, str]:
-    """Every code with its name."""
+    """Return the name of every code."""
     names = dict(TISSUES)
     for segment in range(1, 18):
         names[segment] = f"myocardium, segment {segment}"

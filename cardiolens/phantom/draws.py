@@ -1,4 +1,4 @@
-"""Random numbers of a study: a function of seed and study id alone, the same on every machine and NumPy."""
+"""Random numbers of a study: they depend on seed and study id alone, not on machine or NumPy version."""
 
 import hashlib
 from collections.abc import Sequence
@@ -9,16 +9,16 @@ import numpy as np
 
 T = TypeVar("T")
 
-_WEYL = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: multiples of it spread evenly over 2^64
+_WEYL = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: its multiples spread evenly over 2^64
 
 
 def study_seed(seed: int, study_id: str) -> str:
-    """The seed of a study: SHA-256 of `global seed|study_id` (protocol 10.4)."""
+    """Return the seed of a study: SHA-256 of `global seed|study_id` (protocol 10.4)."""
     return hashlib.sha256(f"{seed}|{study_id}".encode()).hexdigest()
 
 
 def spread(seed: int, number: int) -> float:
-    """The number-th point in [0, 1) of a sequence whose every prefix is spread evenly."""
+    """Return point `number` in [0, 1) of a sequence with evenly spread prefixes."""
     return ((_start(seed) + number * _WEYL) % 2**64) / 2**64
 
 
@@ -28,7 +28,7 @@ def _start(seed: int) -> int:
 
 
 def pick(point: float, weights: Sequence[float]) -> tuple[int, float]:
-    """Return the index of the weight that a point of [0, 1) falls on, and its place within it, in [0, 1)."""
+    """Return the index of the weight under a point of [0, 1), and the point's position in it, in [0, 1)."""
     place = point * sum(weights)
     for index, weight in enumerate(weights):
         if place < weight:
@@ -38,18 +38,18 @@ def pick(point: float, weights: Sequence[float]) -> tuple[int, float]:
 
 
 class Draws:
-    """A stream of numbers for one study and one try."""
+    """A stream of random numbers for one study and one attempt."""
 
     def __init__(self, seed: str, attempt: int) -> None:
         digest = hashlib.sha256(f"{seed}|{attempt}".encode()).digest()
         self._bits = np.random.Philox(key=np.frombuffer(digest[:16], dtype="<u8"))
 
     def unit(self) -> float:
-        """A number in [0, 1)."""
+        """Return a number in [0, 1)."""
         return (int(self._bits.random_raw()) >> 11) / 2**53
 
     def between(self, low: float, high: float) -> float:
-        """A number in [low, high), rounded to 1e-6 so that it reads the same everywhere."""
+        """Return a number in [low, high), rounded to 1e-6 so that it prints the same on every machine."""
         return round(low + (high - low) * self.unit(), 6)
 
     def chance(self, share: float) -> bool:

@@ -1,4 +1,4 @@
-"""Reference reports: exact fields, and text in one of four wordings per group (protocol 3.1, 10.5)."""
+"""Reference reports: exact fields, and text in one of four wordings per sentence (protocol 3.1, 10.5)."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ WORDINGS = 4
 
 
 def reports(findings: Findings, seed: str, catalogue: Catalogue, sequences: Sequence[str]) -> dict[str, Any]:
-    """One reference report per sequence: {fields, findings, impression}."""
+    """Return one reference report per sequence: {fields, findings, impression}."""
     forms = {
         subtask.sequence: subtask
         for subtask in catalogue.subtasks.values()
@@ -37,12 +37,12 @@ def reports(findings: Findings, seed: str, catalogue: Catalogue, sequences: Sequ
 
 
 def groups(sequence: str) -> list[Sequence[str]]:
-    """The groups of a report in order, each in its four wordings; the last one is the impression."""
+    """Return the sentence groups of a report in order, each in four wordings; the last is the impression."""
     return [*_data()[sequence], _data()["impressions"][sequence]]
 
 
 def report_fields(form: Subtask, findings: Findings, catalogue: Catalogue) -> dict[str, str | list[str]]:
-    """The fields of a report: option texts, a list where several may hold, empty where none applies."""
+    """Return the report fields: one option text, a list for multi-answer subtasks, [] if none applies."""
     fields: dict[str, str | list[str]] = {}
     for subtask in (catalogue[name] for name in form.report_fields):
         texts = [subtask.text(key) for key in answer(subtask, findings)]
@@ -51,7 +51,7 @@ def report_fields(form: Subtask, findings: Findings, catalogue: Catalogue) -> di
 
 
 def sentence(group: Sequence[str], sequence: str, findings: Findings, wording: int) -> str:
-    """One group of findings in one wording."""
+    """Render one group of findings in one wording."""
 
     def words(field: str) -> str:
         return _joined(

@@ -1,4 +1,4 @@
-"""A small picture of each study: `python -m cardiolens.phantom.gallery <cohort> <folder>`."""
+"""Small pictures of studies: `python -m cardiolens.phantom.gallery <cohort> <folder>`."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from cardiolens.study.manifest import read_study
 from cardiolens.study.sheet import ShownFrame, contact_sheet
 
 COLUMNS, TILE = 8, 96
-# frames of each view: slices and phases as shares of their numbers, cine phases also by name
+# frames drawn per view: slices and phases as shares of their counts; cine phases also by name
 _SHOWN: Mapping[str, tuple[tuple[float, ...], tuple[float | str, ...]]] = {
     "cine_sax": ((0.05, 0.25, 0.5, 0.75), ("ed", "es")),
     "cine_4ch": ((0.5,), ("ed", "es", 0.5)),
@@ -30,7 +30,7 @@ _SHOWN: Mapping[str, tuple[tuple[float, ...], tuple[float | str, ...]]] = {
 
 
 def gallery_picture(study: Path) -> Image.Image:
-    """The frames that show most of a study, windowed and turned as models see them."""
+    """Draw the most telling frames of a study, windowed and oriented as models see them."""
     frames = [frame for volume in displayed_volumes(read_study(study), Windows()) for frame in _shown(volume)]
     return contact_sheet(frames, columns=COLUMNS, tile=TILE)
 
@@ -51,7 +51,7 @@ def _shown(volume: DisplayedVolume) -> Iterator[ShownFrame]:
 
 
 def main(argv: list[str]) -> int:
-    """Write `<folder>/<study>.png` for every study of a cohort, in greys so that the files stay small."""
+    """Write `<folder>/<study>.png` for each study of a cohort, in 24 grey levels to keep files small."""
     cohort, folder = Path(argv[0]), Path(argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     for study in sorted((cohort / "studies").iterdir()):

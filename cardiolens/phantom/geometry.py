@@ -1,10 +1,10 @@
 """The equations of the heart (protocol 10.1): pure functions of parameters, activation and position.
 
-Millimetres; the origin is the centre of the mitral plane at end-diastole, x is lateral, y anterior,
-z to the apex.
-Only +, -, *, / and square roots touch the points: IEEE 754 rounds these exactly, so that a voxel is the same
-tissue on every machine. Sines, cosines and exponentials enter through small tables rounded to 1e-9, the angle
-around the long axis as a bin half a degree wide.
+Coordinates are in mm. The origin is the centre of the mitral plane at end-diastole; x points lateral,
+y anterior, z to the apex.
+Points pass through +, -, *, / and square roots only: IEEE 754 rounds these exactly, so a voxel is the same
+tissue on every machine. Sines, cosines and exponentials come from small tables rounded to 1e-9. The angle
+around the long axis is binned to half a degree.
 """
 
 import math
@@ -22,11 +22,11 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
 ANGLES = 720  # bins of the angle phi, centred on multiples of half a degree
-HEIGHTS = 401  # bins of u, 0 base .. 1 tip of the cavity
+HEIGHTS = 401  # bins of the height u: 0 base .. 1 tip of the cavity
 END_SYSTOLE = 0.38  # as a share of the cycle
-RV_LENGTH = 0.85  # of the LV's
-LEVEL_ENDS = (0.35, 0.70, 0.95)  # of basal, mid and apical in u
-APEX = LEVEL_ENDS[-1]  # where the apical cap begins
+RV_LENGTH = 0.85  # share of the LV length
+LEVEL_ENDS = (0.35, 0.70, 0.95)  # upper limits of the basal, mid and apical level in u
+APEX = LEVEL_ENDS[-1]  # u at which the apical cap begins
 _APEX_BIN = round(APEX * (HEIGHTS - 1))
 
 _SMOOTH_ANGLE = 8 * np.arange(-3, 4)  # bins: 4 degrees apart
@@ -34,23 +34,23 @@ _SMOOTH_HEIGHT = 8 * np.arange(-2, 3)  # bins: 0.02 apart
 
 
 def smoothstep(x: float) -> float:
-    """3x^2 - 2x^3 on [0, 1], clipped outside."""
+    """Return 3x^2 - 2x^3 for x clipped to [0, 1]."""
     x = min(max(x, 0.0), 1.0)
     return x * x * (3 - 2 * x)
 
 
 def cosine(degrees: float) -> float:
-    """Cosine, rounded to what every machine agrees on."""
+    """Return the cosine, rounded to 1e-9 so that all machines agree."""
     return round(math.cos(math.radians(degrees)), 9)
 
 
 def sine(degrees: float) -> float:
-    """Sine, rounded likewise."""
+    """Return the sine, rounded to 1e-9 so that all machines agree."""
     return round(math.sin(math.radians(degrees)), 9)
 
 
 def activation(t: float, early_filling: float) -> float:
-    """Contraction a(t) over the cycle t in [0, 1): 0 at end-diastole, 1 at end-systole."""
+    """Return the contraction a(t) at cycle time t in [0, 1): 0 at end-diastole, 1 at end-systole."""
     if t <= END_SYSTOLE:
         return round(0.5 * (1 - math.cos(math.pi * t / END_SYSTOLE)), 9)
     early = smoothstep((t - END_SYSTOLE) / 0.18)
@@ -60,13 +60,13 @@ def activation(t: float, early_filling: float) -> float:
 
 @lru_cache(maxsize=1)
 def segment_map() -> NDArray[np.uint8]:
-    """AHA segment of every (angle, height) bin; shape (ANGLES, HEIGHTS)."""
+    """Return the AHA segment of every (angle, height) bin; shape (ANGLES, HEIGHTS)."""
     return _rings()[:, _level_of(np.arange(HEIGHTS) / (HEIGHTS - 1))]
 
 
 @lru_cache(maxsize=1)
 def _rings() -> NDArray[np.uint8]:
-    """AHA segment of every angle at each level; shape (ANGLES, levels)."""
+    """Return the AHA segment of every angle at each level; shape (ANGLES, levels)."""
     phi = np.arange(ANGLES) * (360 / ANGLES)
     sixth = np.array([6, 1, 2, 3, 4, 5])[(phi // 60).astype(int)]
     fourth = np.array([16, 13, 14, 15])[((phi + 45) % 360 // 90).astype(int)]
@@ -78,7 +78,7 @@ def _level_of(u: Floats) -> Ints:
 
 
 def segment_middle(segment: int) -> tuple[int, int]:
-    """(angle, height) bin in the middle of a segment; of the apical cap its tip."""
+    """Return the (angle, height) bin in the middle of a segment; for the apical cap, its tip."""
     if segment <= 12:
         degrees, u = (90 + 60 * ((segment - 1) % 6)) % 360, (0.175, 0.525)[(segment - 1) // 6]
     else:
@@ -87,7 +87,7 @@ def segment_middle(segment: int) -> tuple[int, int]:
 
 
 def smoothed(value_in: Callable[[int], float]) -> Floats:
-    """A value per segment as a field: its mean over the box +-12 degrees x +-0.04 u, 7 x 5 samples."""
+    """Return one value per segment as a field: means over +-12 degrees x +-0.04 u, 7 x 5 samples."""
     values = np.array([0.0, *(value_in(segment) for segment in SEGMENTS)])
     if np.all(values[1:] == values[1]):
         return np.broadcast_to(values[1], (ANGLES, HEIGHTS))
@@ -95,14 +95,14 @@ def smoothed(value_in: Callable[[int], float]) -> Floats:
     around = sum(np.roll(rings, step, axis=0) for step in _SMOOTH_ANGLE) / len(_SMOOTH_ANGLE)
     field = np.zeros((ANGLES, HEIGHTS))
     for level, share in enumerate(_level_shares()):
-        # products and sums one by one: a matrix product may round differently on another machine
+        # no matrix product: its rounding may differ between machines
         field += np.asarray(around)[:, level, None] * share
     return field
 
 
 @lru_cache(maxsize=1)
 def _level_shares() -> Floats:
-    """Share of each level in the box around every height; shape (levels, HEIGHTS)."""
+    """Return the share of each level in the box around every height; shape (levels, HEIGHTS)."""
     level = _level_of(np.arange(HEIGHTS) / (HEIGHTS - 1))
     samples = np.clip(np.arange(HEIGHTS)[:, None] + _SMOOTH_HEIGHT, 0, HEIGHTS - 1)
     return np.stack([np.mean(level[samples] == level_index, axis=1) for level_index in range(4)])
@@ -110,7 +110,7 @@ def _level_shares() -> Floats:
 
 @dataclass(frozen=True)
 class Heart:
-    """The parameters of a heart with their smoothed fields over (angle, height)."""
+    """The parameters of a heart and their smoothed fields over (angle, height)."""
 
     parameters: Parameters
 
@@ -126,7 +126,7 @@ class Heart:
 
     @cached_property
     def thickest(self) -> float:
-        """The largest epicardial radius at end-diastole, or more, mm."""
+        """Upper bound of the epicardial radius at end-diastole, mm."""
         return float(self.outer.max() + self.wall.max())
 
     @cached_property
@@ -137,35 +137,35 @@ class Heart:
 
 @dataclass(frozen=True)
 class Radii:
-    """Radii around the long axis at some points, mm; 0 where there is no cavity or no wall."""
+    """Radii around the long axis at given points, mm; 0 without a cavity or a wall."""
 
     cavity: Floats
     epicardium: Floats
 
 
 def base_plane(p: Parameters, a: float) -> float:
-    """z of the mitral plane."""
+    """Return z of the mitral plane, mm."""
     return p.mapse * a
 
 
 def tricuspid_plane(p: Parameters, a: float) -> float:
-    """z of the tricuspid plane."""
+    """Return z of the tricuspid plane, mm."""
     return p.tapse * a
 
 
 def height_bin(p: Parameters, a: float, z: Floats) -> Ints:
-    """Bin of u = (z - z_b) / (L - z_b), clipped to [0, 1]."""
+    """Return the bin of u = (z - z_b) / (L - z_b), clipped to [0, 1]."""
     z_b = base_plane(p, a)
     u = (z - z_b) * ((HEIGHTS - 1) / (p.length - z_b))
     return np.clip(np.rint(u), 0, HEIGHTS - 1).astype(np.intp)
 
 
 def lv_radii(heart: Heart, a: float, angle: Ints, z: Floats) -> Radii:
-    """Cavity and epicardial radius of the left ventricle along angle bins at heights z.
+    """Return cavity and epicardial radius of the left ventricle at angle bins and heights z.
 
     r = (R + b) sqrt(1 - u^2) (1 - a k c); r_e = sqrt(r^2 + ((r0 + w)^2 - r0^2) L / (L - z_b)), which
-    conserves the volume of the wall. The apical level is closed by a paraboloid, from r_e where it begins to
-    0 at L + w_a.
+    conserves the volume of the wall. A paraboloid closes the epicardium, from r_e where the apical cap begins
+    to 0 at L + w_a.
     """
     p = heart.parameters
     z_b = base_plane(p, a)
@@ -177,9 +177,9 @@ def lv_radii(heart: Heart, a: float, angle: Ints, z: Floats) -> Radii:
 
 
 def around_lv(heart: Heart, a: float, angle: Ints, z: Floats, far: Floats, *, gap: float = 0.0) -> Floats:
-    """Radius of the surface a gap outside the left ventricle, whose wall reaches `beside` next to the cavity.
+    """Return the radius of the surface at distance `gap` outside the left ventricle.
 
-    In the apical level it closes as a paraboloid.
+    `far` is the epicardial radius beside the cavity. A paraboloid closes the surface over the apical cap.
     """
     p = heart.parameters
     z_b, tip = base_plane(p, a), p.length + p.cap + gap
@@ -190,7 +190,7 @@ def around_lv(heart: Heart, a: float, angle: Ints, z: Floats, far: Floats, *, ga
 
 
 def _beside_cavity(heart: Heart, a: float, at: tuple[Ints, Ints], u: Floats) -> Radii:
-    """Cavity and epicardial radius at (angle, height) bins and heights u."""
+    """Return cavity and epicardial radius at (angle, height) bins and heights u."""
     p = heart.parameters
     wall, rest = heart.wall[at], heart.outer[at] * np.sqrt(1 - u * u)
     cavity = rest * (1 - a * heart.shortening[at])
@@ -200,7 +200,7 @@ def _beside_cavity(heart: Heart, a: float, at: tuple[Ints, Ints], u: Floats) -> 
 
 @dataclass(frozen=True)
 class Egg:
-    """Cross-sections of the right ventricle: half ellipses left and right of x = centre, mm."""
+    """Cross-sections of the right ventricle: one half ellipse on each side of x = centre, mm."""
 
     centre: Floats
     left: Floats
@@ -210,13 +210,13 @@ class Egg:
 
 
 def rv_egg(heart: Heart, a: float, z: Floats) -> Egg:
-    """The right ventricle at heights z: left 0.5 R_e + W - d, right d / 0.6, d = 0.35 W."""
+    """Return the right ventricle at heights z: left 0.5 R_e + W - d, right d / 0.6, d = 0.35 W."""
     p = heart.parameters
     z_r = tricuspid_plane(p, a)
     u = np.clip((z - z_r) / (RV_LENGTH * p.length - z_r), 0.0, 1.0)
     width = p.rv_width * np.sqrt(1 - u * u) * (1 - a * p.rv_contraction)
     septal = np.full(z.shape, ANGLES // 2, dtype=np.intp)
-    # where the tricuspid plane lies above the mitral one, the septum goes on as it is at the mitral plane
+    # above the mitral plane the septum keeps its radius at the mitral plane
     r_e = lv_radii(heart, a, septal, np.maximum(z, base_plane(p, a))).epicardium
     d = 0.35 * width
     return Egg(-0.5 * r_e - d, 0.5 * r_e + width - d, d / 0.6, 1.0825 * r_e, u)

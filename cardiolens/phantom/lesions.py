@@ -1,4 +1,4 @@
-"""Lesions: the part of the wall that each covers, by segment, depth and pattern (protocol 10.3, 10.4)."""
+"""Lesions: the part of the wall that each lesion covers, by segment, depth and pattern (10.3, 10.4)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,22 +13,22 @@ from cardiolens.phantom.parameters import LesionShape
 
 Codes = NDArray[np.uint8]
 
-_PAIR_DEG, _PAIR_APART_DEG = 20.0, 31.0  # two islands in one segment: their width, and between their middles
+_PAIR_DEG, _PAIR_APART_DEG = 20.0, 31.0  # of two islands per segment: width, distance of centres
 
 
 @dataclass(frozen=True)
 class Island:
-    """One spot of a patchy lesion: its middle and its size."""
+    """One island of a patchy lesion: its centre and its size."""
 
     phi: float  # degrees
     u: float
     width: float  # degrees
-    height: float  # of u
+    height: float  # in u
 
 
 @dataclass(frozen=True)
 class Lesions:
-    """The lesions that one sequence shows, in a left ventricle of a given cavity length (mm)."""
+    """The lesions visible in one sequence, for a left ventricle of a given cavity length (mm)."""
 
     shapes: tuple[LesionShape, ...]
     length: float
@@ -43,11 +43,11 @@ class Lesions:
 
     @cached_property
     def areas(self) -> tuple[NDArray[np.bool_], ...]:
-        """Masks of the (angle, height) bins that each lesion covers, one per lesion."""
+        """One mask per lesion of the (angle, height) bins that it covers."""
         return tuple(_area(shape, self.length) for shape in self.shapes)
 
     def paint(self, segment: Codes, angle: Ints, height: Ints, depth: Floats) -> Codes:
-        """Codes of myocardium at bins and depths (0 endocardium, 1 epicardium), lesions included."""
+        """Return myocardium codes with lesions, at bins and depths (0 endocardium, 1 epicardium)."""
         tissue_codes = segment.copy()
         for shape, area in zip(self.shapes, self.areas, strict=True):
             hit = area[angle, height] & (depth >= shape.depth[0]) & (depth <= shape.depth[1])
@@ -59,7 +59,7 @@ class Lesions:
 
 
 def islands(shape: LesionShape, length: float) -> Iterator[Island]:
-    """The spots of a patchy lesion: one in the middle of each segment, two where there are few segments."""
+    """Yield the islands of a patchy lesion: one per segment, or two if it has fewer than 3 segments."""
     per_segment = 1 if len(shape.segments) >= 3 else 2
     for segment in shape.segments:
         angle, height = segment_middle(segment)
@@ -79,12 +79,12 @@ def _area(shape: LesionShape, length: float) -> NDArray[np.bool_]:
     for island in islands(shape, length):
         across = ((phi - island.phi + 180) % 360 - 180) / (island.width / 2)
         along = (u - island.u) / (island.height / 2)
-        across, along = across * across, along * along  # not a power, which libraries round differently
+        across, along = across * across, along * along  # no power function: libraries round it differently
         area |= across * across + along * along <= 1
     return area
 
 
 def _inner(area: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The part of an area at least 10 degrees inside its edge."""
+    """Return the part of an area at least 10 degrees inside its edge."""
     turned = np.stack([np.roll(area, step, axis=0) for step in (-20, -10, 0, 10, 20)])
     return np.asarray(turned.all(axis=0))

@@ -1,4 +1,4 @@
-"""Volumes and ejection fractions of a modelled heart, from end-diastole (a = 0) and end-systole (a = 1)."""
+"""Volumes and ejection fractions of a modelled heart, at end-diastole (a = 0) and end-systole (a = 1)."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ _PLANES = 60
 
 @dataclass(frozen=True)
 class Measures:
-    """Volumes in mL, indexed by body surface in mL/m2, ejection fractions in percent."""
+    """Volumes indexed by body surface area in mL/m2, and ejection fractions in percent."""
 
     lv_edv_index: float
     lv_ef: float
@@ -32,7 +32,7 @@ class Measures:
 
 
 def measure(heart: Heart) -> Measures:
-    """Integrate the cavities on 60 x 120 grids, papillary muscles included, as 10.4 does."""
+    """Measure a heart by integrating its cavities, papillary muscles included, on 60 x 120 grids (10.4)."""
     lv_ed, lv_es = (lv_volume(heart, a) for a in (0.0, 1.0))
     rv_ed, rv_es = (rv_volume(heart, a) for a in (0.0, 1.0))
     bsa = heart.parameters.bsa
@@ -45,7 +45,7 @@ def measure(heart: Heart) -> Measures:
 
 
 def lv_volume(heart: Heart, a: float) -> float:
-    """Volume of the left ventricular cavity, mL."""
+    """Return the volume of the left ventricular cavity, mL."""
     p = heart.parameters
     z, dz = _midpoints(base_plane(p, a), p.length)
     angle = np.arange(0, ANGLES, _ANGLE_STEP)
@@ -54,7 +54,7 @@ def lv_volume(heart: Heart, a: float) -> float:
 
 
 def rv_volume(heart: Heart, a: float) -> float:
-    """Volume of the right ventricular cavity, mL: the egg outside the left ventricle, and its outpouching."""
+    """Return the RV cavity volume, mL: the egg outside the left ventricle plus its outpouching."""
     p = heart.parameters
     z, dz = _midpoints(tricuspid_plane(p, a), RV_LENGTH * p.length)
     egg = rv_egg(heart, a, z)
@@ -71,7 +71,7 @@ def _midpoints(low: float, high: float) -> tuple[Floats, float]:
 
 
 def _far_side(egg: Egg, phi: Floats) -> Floats:
-    """Distance from the long axis at which a ray leaves the egg, 0 if it misses; shape (planes, angles)."""
+    """Return the radius at which a ray leaves the egg, 0 if it misses; shape (planes, angles)."""
     cos, sin = np.cos(phi)[None, :], np.sin(phi)[None, :]
     centre, vertical = egg.centre[:, None], egg.vertical[:, None]
     left = _leaves(centre, egg.left[:, None], vertical, cos, sin)
@@ -88,7 +88,7 @@ def _leaves(centre: Floats, half_width: Floats, half_height: Floats, cos: Floats
 
 
 def _bump_volume(heart: Heart, a: float, egg: Egg, dz: float) -> float:
-    """Volume between the egg and its outpouching, mm3; all of it lies outside the left ventricle."""
+    """Return the volume of the outpouching outside the egg, mm3; it never overlaps the left ventricle."""
     theta = np.deg2rad(np.arange(91, 270, 2.0))  # the left half
     cos, sin = np.cos(theta)[None, :], np.sin(theta)[None, :]
     bump = bump_radius(heart.parameters, a, cos, sin, egg.height[:, None])

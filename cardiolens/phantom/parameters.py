@@ -1,4 +1,4 @@
-"""The parameters of one phantom: typed, frozen, read from data (protocol 10.1, 10.3)."""
+"""The parameters of one phantom, validated from YAML values (protocol 10.1, 10.3)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class LesionShape:
     papillary: bool = False
     rv_free_wall: bool = False
     obstruction: bool = False  # a dark core of microvascular obstruction
-    island_deg: float = 25.0  # of a patchy lesion: size of one island
+    island_deg: float = 25.0  # size of one island of a patchy lesion
     island_mm: float = 12.0
 
     __pydantic_config__ = _STRICT
@@ -41,16 +41,16 @@ class DefectShape:
 
 @dataclass(frozen=True)
 class Parameters:
-    """One heart; lengths in mm, symbols of the protocol in comments."""
+    """The parameters of one heart; lengths in mm, the protocol's symbols in comments."""
 
     radius: float = 24.0  # R, of the LV cavity at the base
     length: float = 90.0  # L, of the LV cavity
     wall: float = 9.0  # w at end-diastole
-    wall_of: Mapping[int, float] = field(default_factory=dict, hash=False)  # w of single segments
+    wall_of: Mapping[int, float] = field(default_factory=dict, hash=False)  # w by segment, else `wall`
     cap: float = 6.0  # w_a, of the apical cap
     contraction: float = 0.33  # c
-    motion_of: Mapping[int, float] = field(default_factory=dict, hash=False)  # k of single segments, else 1
-    bulge_of: Mapping[int, float] = field(default_factory=dict, hash=False)  # b of single segments, else 0
+    motion_of: Mapping[int, float] = field(default_factory=dict, hash=False)  # k by segment, else 1
+    bulge_of: Mapping[int, float] = field(default_factory=dict, hash=False)  # b by segment, else 0
     mapse: float = 12.0
     early_filling: float = 0.75  # fE
     rv_width: float = 36.0  # W_rv
@@ -61,7 +61,7 @@ class Parameters:
     rv_bump_growth: float = 0.0  # its growth in systole
     la_radius: float = 20.0
     ra_radius: float = 20.0
-    fluid: float = 1.0  # e, pericardial
+    fluid: float = 1.0  # e, thickness of pericardial fluid
     bsa: float = 1.8  # m2
     mitral_regurgitation: bool = False
     tricuspid_regurgitation: bool = False
@@ -77,20 +77,20 @@ class Parameters:
     __pydantic_config__ = _STRICT
 
     def wall_in(self, segment: int) -> float:
-        """End-diastolic wall thickness of a segment, mm."""
+        """Return the end-diastolic wall thickness of a segment, mm."""
         return self.wall_of.get(segment, self.wall)
 
     def shortening_in(self, segment: int) -> float:
-        """Fractional shortening k c of a segment."""
+        """Return the fractional shortening k c of a segment."""
         return self.motion_of.get(segment, 1.0) * self.contraction
 
     def bulge_in(self, segment: int) -> float:
-        """Outward bulge of a segment, mm."""
+        """Return the outward bulge of a segment, mm."""
         return self.bulge_of.get(segment, 0.0)
 
 
 def parameters(values: Mapping[str, Any], name: str) -> Parameters:
-    """Values as Parameters; InputError names the study and the field that is wrong."""
+    """Validate values as Parameters; InputError names the study and the wrong field."""
     try:
         return TypeAdapter(Parameters).validate_python(dict(values))
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""A cohort of phantom studies as a folder in the form of any dataset: studies and one questions file."""
+"""Write a cohort of phantom studies in the folder layout of any dataset: studies and a questions file."""
 
 import json
 import shutil
@@ -26,14 +26,14 @@ from cardiolens.protocol.tasks.truth import findings
 def make_cohort(
     spec: PhantomSpec, folder: Path, protocol: str = PROTOCOL, *, free_reports: bool = False
 ) -> None:
-    """Make `folder/studies/<id>/` and `folder/questions.jsonl`; the folder is absent or empty before.
+    """Make `folder/studies/<id>/` and `folder/questions.jsonl`; the folder must be absent or empty.
 
-    With `free_reports`, reports as radiologists write them stand beside them, with their truth.
+    With `free_reports`, also write free-text reports and their truth. `protocol`, a name or a folder, decides
+    questions and reports; the studies do not depend on it.
 
-    Questions and reports are those of a protocol, given by its name or folder; the studies are the same.
-
-    Studies are made in parallel by Ray Data where Ray is initialised, else one after another. Everything is
-    written beside the folder and renamed at the end, so that a killed run leaves nothing half made.
+    Ray Data makes the studies in parallel if Ray is initialised; otherwise they are made one after another.
+    All files are written to a temporary folder that is renamed at the end, so a killed run leaves no partial
+    cohort.
     """
     ids, tasks = planned(spec, folder), load_catalogue(protocol)
     temporary = folder.with_name(f".{folder.name}.making")
@@ -59,7 +59,7 @@ def make_cohort(
 
 
 def planned(spec: PhantomSpec, folder: Path) -> list[str]:
-    """The ids of a cohort to be made in a folder; InputError if the cohort or the folder cannot be used."""
+    """Return the study ids of a new cohort; InputError if the cohort or the folder cannot be used."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder}: is not empty; give a folder that is absent or empty, or delete it first")
     return roster(spec)
@@ -68,7 +68,7 @@ def planned(spec: PhantomSpec, folder: Path) -> list[str]:
 def write_study(
     study_id: str, spec: PhantomSpec, studies: Path, tasks: Catalogue | None = None
 ) -> list[dict[str, Any]]:
-    """Render and write one study under `studies`, and return its `qa-1` records."""
+    """Render one study, write it under `studies`, and return its `qa-1` records."""
     tasks = tasks or catalogue()
     drawn_study, size = study(spec.seed, study_id), sizes()[spec.size]
     folder = studies / study_id
@@ -103,13 +103,13 @@ def _written(
 def _written_by_ray(
     ids: list[str], spec: PhantomSpec, studies: Path, tasks: Catalogue
 ) -> Iterator[list[dict[str, Any]]]:
-    """Records in the order of the ids; only ids and JSON pass through Ray."""
+    """Yield records in the order of the ids; only ids and JSON pass through Ray."""
     import ray.data
 
     def write(row: dict[str, Any]) -> dict[str, Any]:
         try:
             return {**row, "records": json.dumps(write_study(row["id"], spec, studies, tasks)), "problem": ""}
-        except OSError as error:  # as a row: Ray would wrap it in an error of its own
+        except OSError as error:  # returned as a row: Ray would wrap a raised error in its own type
             return {**row, "records": "", "problem": error.strerror or str(error)}
 
     rows = [{"place": place, "id": study_id} for place, study_id in enumerate(ids)]

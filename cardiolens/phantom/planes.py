@@ -1,4 +1,4 @@
-"""The planes of each view, as data, and their positions in heart and scanner coordinates."""
+"""The planes of each view, loaded from YAML, and their positions in heart and scanner coordinates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,44 +20,44 @@ Vector = tuple[float, float, float]
 # direction of the apex in scanner coordinates RAS+: left, forward and down
 _APEX = np.array([-0.66, 0.57, -0.49])
 _FIRST_SLICE_MM, _LAYER_STEP_MM = 4.0, 8.0
-_LAST_SLICE = 0.98  # of the cavity's length: in the apex
-SHORT_AXIS = 10  # slices of every stack, whatever the heart: their number tells nothing (protocol 16.8)
+_LAST_SLICE = 0.98  # share of the cavity length: within the apex
+SHORT_AXIS = 10  # slices of every stack: a count that varied with the heart would leak truth (protocol 16.8)
 
 
 @dataclass(frozen=True)
 class Size:
-    """Resolution in which studies are rendered."""
+    """Resolution of rendered studies."""
 
     pixels: int
     spacing_mm: float
     phases: int
-    beats: int  # of first-pass perfusion
-    layers: int  # of long-axis cine views
+    beats: int  # heartbeats of first-pass perfusion
+    layers: int  # parallel layers of long-axis cine views
 
     __pydantic_config__ = _STRICT
 
 
 @dataclass(frozen=True)
 class View:
-    """One view: its sequence, its planes, and whether it shows time."""
+    """One view: its sequence and its planes."""
 
     code: str
     sequence: Literal["cine", "lge", "perfusion", "t2"]
     view: str
     kind: Literal["short_axis", "levels", "long_axis"]
-    every: int = 1  # short axis: every nth of the cine positions ...
-    first: int = 0  # ... from this one on
+    every: int = 1  # short axis: step between the cine positions used ...
+    first: int = 0  # ... and the first of them
     levels: tuple[float, ...] = ()  # levels: positions as u
     angle: float = 0.0  # long axis: degrees of the direction shown on image right
     centre: float = 0.0  # long axis: in-plane position of the image centre, mm
-    layered: bool = False  # long axis: as many parallel layers as the size says
+    layered: bool = False  # long axis: render the parallel layers of `Size.layers`
 
     __pydantic_config__ = _STRICT
 
 
 @dataclass(frozen=True)
 class Plane:
-    """An image plane in heart coordinates, mm: its centre, and the directions of image right and down."""
+    """An image plane in heart coordinates, mm: centre and the directions of image right and image down."""
 
     centre: Vector
     right: Vector
@@ -66,14 +66,14 @@ class Plane:
 
 @lru_cache(maxsize=1)
 def views() -> dict[str, View]:
-    """All views by code in their data file's order."""
+    """Load all views by code, in the order of their data file."""
     tree = _data()["views"]
     return {code: TypeAdapter(View).validate_python({"code": code, **entry}) for code, entry in tree.items()}
 
 
 @lru_cache(maxsize=1)
 def sizes() -> dict[str, Size]:
-    """The sizes by name."""
+    """Load the sizes by name."""
     return {name: TypeAdapter(Size).validate_python(entry) for name, entry in _data()["sizes"].items()}
 
 
@@ -83,14 +83,14 @@ def _data() -> dict[str, Any]:
 
 
 def planes(view: View, p: Parameters, size: Size) -> list[Plane]:
-    """The planes of a view in stored order: short axis from base to apex, long axis across its normal."""
+    """Return the planes of a view in stored order: short axis base to apex, long axis along its normal."""
     if view.kind == "long_axis":
         return _long_axis(view, p, size.layers if view.layered else 1)
     return [Plane((-12.0, 0.0, z), (1.0, 0.0, 0.0), (0.0, -1.0, 0.0)) for z in heights(view, p)]
 
 
 def heights(view: View, p: Parameters) -> list[float]:
-    """Places of short-axis planes on the long axis, mm; a stack is stretched over the heart (16.8)."""
+    """Return the z of short-axis planes, mm; a stack always spans the whole heart (16.8)."""
     if view.kind == "levels":
         return [level * p.length for level in view.levels]
     step = round((_LAST_SLICE * p.length - _FIRST_SLICE_MM) / (SHORT_AXIS - 1), 6)
@@ -109,7 +109,7 @@ def _long_axis(view: View, p: Parameters, layers: int) -> list[Plane]:
 
 
 def grid(plane: Plane, pixels: int, spacing_mm: float) -> tuple[Floats, Floats, Floats]:
-    """Heart coordinates of the pixel centres of a plane, row by row: x, y and z, each flat."""
+    """Return x, y and z of a plane's pixel centres in heart coordinates, as flat arrays, row by row."""
     steps = (np.arange(pixels) - (pixels - 1) / 2) * spacing_mm
     x, y, z = (
         (plane.centre[i] + steps[:, None] * plane.down[i] + steps[None, :] * plane.right[i]).ravel()
@@ -119,9 +119,9 @@ def grid(plane: Plane, pixels: int, spacing_mm: float) -> tuple[Floats, Floats, 
 
 
 def affine(stack: Sequence[Plane], pixels: int, spacing_mm: float, step: Vector) -> NDArray[np.float64]:
-    """Affine from stored (column, row counted from the bottom, slice) to scanner RAS+ millimetres.
+    """Return the affine from stored (column, row counted from the bottom, slice) to scanner RAS+, mm.
 
-    `step` leads from one slice to the next, in heart coordinates.
+    `step` is the vector from one slice to the next, in heart coordinates.
     """
     plane = stack[0]
     right, down = np.array(plane.right), np.array(plane.down)
@@ -133,7 +133,7 @@ def affine(stack: Sequence[Plane], pixels: int, spacing_mm: float, step: Vector)
 
 @lru_cache(maxsize=1)
 def scanner() -> NDArray[np.float64]:
-    """Heart coordinates to scanner RAS+: rotation alone, with the anterior wall facing up and forward."""
+    """Return the rotation from heart coordinates to scanner RAS+; the anterior wall faces up and forward."""
     z = _APEX / np.sqrt(np.sum(_APEX * _APEX))
     x = np.cross([0.0, 0.0, 1.0], z)
     x /= np.sqrt(np.sum(x * x))

@@ -1,4 +1,4 @@
-"""Rendering a study: every view as a stack of frames, and its tissue masks."""
+"""Render the views of a study as stacks of frames with tissue masks."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from cardiolens.phantom.points import Points, points
 from cardiolens.phantom.surroundings import surroundings
 from cardiolens.phantom.tissue import REST, Distractors, Moment, Scene, heart_region, moment, tissue
 
-Frames = NDArray[np.int16]  # (frame, row, column), slice by slice, phases running fastest
+Frames = NDArray[np.int16]  # (frame, row, column), slice by slice; the phase runs fastest
 Masks = NDArray[np.uint8]
 
 _SUPERSAMPLING = 2
@@ -25,7 +25,7 @@ _SUPERSAMPLING = 2
 
 @dataclass(frozen=True)
 class Rendered:
-    """One volume as displayed: frames in canonical order, their planes, and masks where asked for."""
+    """One volume as displayed: frames in canonical order, their planes, and masks if requested."""
 
     view: View
     planes: tuple[Plane, ...]
@@ -37,7 +37,7 @@ class Rendered:
 
 @dataclass(frozen=True)
 class Shot:
-    """The inputs from which a view is rendered."""
+    """The inputs for rendering one view."""
 
     scene: Scene
     view: View
@@ -46,7 +46,7 @@ class Shot:
 
 
 def render(heart: Heart, view: View, size: Size, *, look: Appearance, seed: str, masks: bool) -> Rendered:
-    """Render one view of a heart; `seed` decides noise, bias and shifts alone."""
+    """Render one view of a heart; `seed` decides noise, bias and slice shifts, and nothing else."""
     shot = Shot(_scene(heart, view, look), view, size, look)
     stack = planes(view, heart.parameters, size)
     shifted = [_shifted(shot, plane, seed) for plane in stack]
@@ -61,19 +61,19 @@ def render(heart: Heart, view: View, size: Size, *, look: Appearance, seed: str,
 def pictures(
     heart: Heart, view: View, stack: Sequence[Plane], size: Size, *, look: Appearance, seed: str
 ) -> Frames:
-    """Frames of any planes in the contrast of a view's sequence, as scouts and other views have them."""
+    """Render frames of arbitrary planes in the contrast of a view's sequence, for scouts and other views."""
     shot = Shot(_scene(heart, view, look), view, size, look)
     scanner = signal.Scanner(seed, view.code, size.pixels, look.sigma)
     return np.concatenate([_frames(shot, plane, scanner, basal=False) for plane in stack])
 
 
 def phases(view: View, size: Size) -> int:
-    """Frames over time of one plane of a view."""
+    """Return the number of phases of a view."""
     return {"cine": size.phases, "perfusion": size.beats}.get(view.sequence, 1)
 
 
 def end_systole(heart: Heart, count: int) -> int:
-    """The phase of largest activation."""
+    """Return the phase of largest activation."""
     return max(range(count), key=lambda phase: moment(heart, phase, count).a)
 
 
@@ -90,7 +90,7 @@ def _scene(heart: Heart, view: View, look: Appearance) -> Scene:
 
 
 def _shifted(shot: Shot, plane: Plane, seed: str) -> Plane:
-    """A short-axis plane as another breath-hold shows it, up to so many mm away in the plane."""
+    """Return a short-axis plane shifted in-plane by up to `slice_shift_mm`, as by another breath-hold."""
     if not shot.look.slice_shift_mm or shot.view.kind == "long_axis":
         return plane
     x, y, z = plane.centre
@@ -100,7 +100,7 @@ def _shifted(shot: Shot, plane: Plane, seed: str) -> Plane:
 
 
 def _frames(shot: Shot, plane: Plane, scanner: signal.Scanner, *, basal: bool) -> Frames:
-    """The frames of one plane over time; planes must be taken in stored order, as the noise is one stream."""
+    """Render the frames of one plane over time; call in stored order, because the noise is one stream."""
     thick = basal and shot.look.basal_partial_volume and shot.view.kind == "short_axis"
     through = [plane, replace(plane, centre=(*plane.centre[:2], plane.centre[2] - 5.0))] if thick else [plane]
     parts = [_signals(shot, _pixels(part, shot.size, _SUPERSAMPLING)) for part in through]
@@ -108,7 +108,7 @@ def _frames(shot: Shot, plane: Plane, scanner: signal.Scanner, *, basal: bool) -
 
 
 def _signals(shot: Shot, where: Points) -> Iterator[Floats]:
-    """Noiseless frames of one plane over time."""
+    """Yield the noiseless frames of one plane over time."""
     scene, size, ground = shot.scene, shot.size, surroundings(where)
     near = heart_region(scene.heart, where)
     heart, under = where.take(near), ground[near]
@@ -134,13 +134,13 @@ def _pixels(plane: Plane, size: Size, parts: int) -> Points:
 
 
 def _pooled(signal_: Floats, pixels: int) -> Floats:
-    """Mean over the parts of each pixel."""
+    """Return the mean over the sub-pixels of each pixel."""
     parts = signal_.reshape(pixels, _SUPERSAMPLING, pixels, _SUPERSAMPLING)
     return np.asarray(sum(parts[:, i, :, j] for i in range(2) for j in range(2)) / 4)
 
 
 def _masks(shot: Shot, plane: Plane) -> Masks:
-    """Tissue codes at pixel centres over time; distractors are no tissue and are left out."""
+    """Return tissue codes at pixel centres over time, without distractors, which are not tissue."""
     clean = replace(shot.scene, distractors=Distractors())
     where = _pixels(plane, shot.size, 1)
     painted = np.stack([tissue(clean, where, at) for at in _moments(shot)])

@@ -1,4 +1,4 @@
-"""The studies of a cohort; each is a function of seed and id alone."""
+"""The studies of a cohort; each study depends on seed and id alone."""
 
 import re
 from collections import Counter
@@ -18,8 +18,8 @@ from cardiolens.protocol.tasks.truth import Truth, findings
 
 PROTOCOL = "openprotocol-1"
 SEQUENCES = ("cine", "lge", "perfusion", "t2")
-COVERED_FROM = 200  # studies: so large a cohort shows every option ...
-COVERAGE = 3  # ... at least so often
+COVERED_FROM = 200  # studies: a cohort of at least this size covers every option ...
+COVERAGE = 3  # ... in at least this many studies
 NOT_GENERATED = frozenset({("C13", "B")})  # a thinned RV wall is below resolution
 
 _NUMBERED = re.compile(r"PH-(\d{4,})")
@@ -29,13 +29,13 @@ Choice = tuple[str, str]  # subtask, option key
 
 @lru_cache(maxsize=1)
 def catalogue() -> Catalogue:
-    """The catalogue whose questions phantoms answer."""
+    """Return the catalogue of questions that phantoms answer."""
     return load_catalogue(PROTOCOL)
 
 
 @lru_cache(maxsize=1024)
 def study(seed: int, study_id: str) -> Study:
-    """The study of an id: canonical by name, `PH-0042` drawn, `PH-C17D-1` drawn until C17 has answer D."""
+    """Return the study of an id: canonical name, `PH-0042` (drawn), `PH-C17D-1` (drawn until C17 is D)."""
     if match := _NUMBERED.fullmatch(study_id):
         return _numbered(seed, study_id, int(match[1]))
     if match := _WANTED.fullmatch(study_id):
@@ -44,7 +44,7 @@ def study(seed: int, study_id: str) -> Study:
 
 
 def roster(spec: PhantomSpec) -> list[str]:
-    """The ids of a cohort: canonical studies as named, then sampled ones; a large one covers every option."""
+    """Return the ids of a cohort: canonical, then sampled studies; a large cohort covers every option."""
     if not spec.canonical and not spec.n_sampled:
         raise InputError("a phantom cohort of 0 studies: set n_sampled above 0 or name canonical studies")
     unknown = [name for name in spec.canonical if name not in canonical_values()]
@@ -56,7 +56,7 @@ def roster(spec: PhantomSpec) -> list[str]:
 
 
 def covered(seed: int, ids: list[str]) -> list[str]:
-    """The ids with as few replaced as it takes for every option to be the answer of COVERAGE studies."""
+    """Replace as few ids as needed for every option to be the answer of COVERAGE studies."""
     choices = {study_id: frozenset(answers(study(seed, study_id).truth)) for study_id in ids}
     counts = Counter(choice for choice_set in choices.values() for choice in choice_set)
     covering_ids = list(ids)
@@ -83,7 +83,7 @@ def answers(truth: Truth) -> Iterator[Choice]:
 
 
 def all_choices() -> list[Choice]:
-    """Every option of every tier-1 subtask that phantoms can have as an answer."""
+    """Return every tier-1 option that phantoms can have as an answer."""
     tier_1 = [subtask for subtask in catalogue().subtasks.values() if subtask.tier == 1]
     every = ((subtask.id, key) for subtask in tier_1 for key in subtask.keys)
     return [choice for choice in every if choice not in NOT_GENERATED]
@@ -96,7 +96,7 @@ def _spare(
     counts: Counter[Choice],
     new: frozenset[Choice],
 ) -> str:
-    """The last numbered study without which no option falls short, outside the public sub-cohort."""
+    """Return the last numbered, non-public study that no option needs; InputError if there is none."""
     for study_id in reversed(ids):
         choices_lost = choices[study_id] - new
         numbered = _NUMBERED.fullmatch(study_id)
@@ -104,7 +104,7 @@ def _spare(
             continue
         if all(counts[choice] > COVERAGE for choice in choices_lost):
             return study_id
-    raise InputError(f"a phantom cohort of {len(ids)} studies has none to spare for coverage; make it larger")
+    raise InputError(f"{len(ids)} phantom studies are too few to cover every option; raise n_sampled")
 
 
 def _numbered(seed: int, study_id: str, number: int) -> Study:
@@ -116,7 +116,7 @@ def _numbered(seed: int, study_id: str, number: int) -> Study:
 def _wanted(seed: int, study_id: str, choice: Choice) -> Study:
     if choice not in set(all_choices()):
         raise InputError(
-            f"phantom {study_id}: option {choice[1]} of {choice[0]} is not an option that is made"
+            f"phantom {study_id}: no phantom can have option {choice[1]} of {choice[0]} as its answer"
         )
     every = [(kind, variant) for kind, archetype in archetypes().items() for variant in archetype.variants]
     return draw_study(

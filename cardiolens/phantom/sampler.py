@@ -1,4 +1,4 @@
-"""The sampler: parameters around a variant, rejected while any measured value is ambiguous (10.3, 10.4)."""
+"""Sample parameters around a variant, rejecting draws with ambiguous measurements (10.3, 10.4)."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from cardiolens.protocol.tasks.truth import Truth
 
 MAX_TRIES = 400
 _SPREAD = 0.06
-_SCALED = (  # one factor per name: a map of segments is scaled as a whole
+_SCALED = (  # one random factor per name, shared by all segments of a map
     *("radius", "length", "wall", "wall_of", "bulge_of", "cap", "contraction", "mapse", "early_filling"),
     *("rv_width", "rv_contraction", "tapse", "rv_wall", "rv_bump", "la_radius", "ra_radius", "fluid", "bsa"),
 )
@@ -24,7 +24,7 @@ _SCALED = (  # one factor per name: a map of segments is scaled as a whole
 
 @dataclass(frozen=True)
 class Study:
-    """One study to render: its parameters and its truth."""
+    """The parameters and the truth of one study to render."""
 
     study_id: str
     seed: str
@@ -36,7 +36,7 @@ class Study:
 
 
 def canonical_study(seed: int, name: str) -> Study:
-    """A canonical study, exactly as the protocol lists it."""
+    """Return a canonical study, exactly as the protocol lists it."""
     p = canonical(name)
     kind = archetype_of(name)
     try:
@@ -54,9 +54,10 @@ def draw_study(
     is_wanted: Callable[[Truth], bool] = lambda _: True,
     tries: int = MAX_TRIES,
 ) -> Study:
-    """Draw a study until no measured value is ambiguous and its truth is wanted.
+    """Draw studies until one has unambiguous measurements and a requested truth.
 
-    `choose` draws the class and the variant. InputError after so many tries names the bands that refused.
+    `choose` draws the class and the variant. After `tries` attempts, InputError names the guard bands that
+    rejected most.
     """
     refused: Counter[str] = Counter()
     for attempt in range(tries):
@@ -72,7 +73,7 @@ def draw_study(
             return Study(study_id, seed, kind, variant, p, truth)
     worst = ", ".join(f"{name} ({count} times)" for name, count in refused.most_common(3)) or "none"
     raise InputError(
-        f"phantom {study_id}: no parameters passed in {tries} tries; guard bands that refused them: {worst}; "
+        f"phantom {study_id}: no parameters passed in {tries} tries; most frequent guard bands: {worst}; "
         f"change the variants, the modifiers or the bands"
     )
 
@@ -83,7 +84,7 @@ def _truth(kind: str, p: Parameters) -> Truth:
 
 
 def _parameters(kind: str, variant: str, draw: Draws) -> Parameters:
-    """A variant with the modifiers that chance brings, drawn uniformly within 6 %."""
+    """Draw parameters uniformly within 6 % of a variant with randomly chosen modifiers."""
     changes = [
         modifier
         for modifier in modifiers().values()

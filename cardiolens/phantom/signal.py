@@ -1,4 +1,4 @@
-"""Signal of tissue: contrast, first-pass kinetics, bias and noise (protocol 10.2)."""
+"""Signal of each tissue: contrast, first-pass kinetics, bias and noise (protocol 10.2)."""
 
 import hashlib
 import math
@@ -16,7 +16,7 @@ from cardiolens.phantom.geometry import Floats
 
 Table = NDArray[np.float64]  # signal by tissue code, shape (256,)
 
-FULL_SCALE = 3000  # stored value of signal 1; 4095 leaves room for bias and noise
+FULL_SCALE = 3000  # stored value of signal 1; the range up to 4095 leaves room for bias and noise
 _BLOOD = (
     *(codes.LV_BLOOD, codes.RV_BLOOD, codes.LA_BLOOD, codes.RA_BLOOD),
     *(codes.AORTA, codes.DESCENDING_AORTA, codes.JET),
@@ -25,19 +25,19 @@ _MUSCLE = (*range(1, 18), codes.PAPILLARY, codes.RV_WALL)
 _AORTA = (codes.AORTA, codes.DESCENDING_AORTA)
 _BIAS = 0.15
 _RV_ARRIVAL, _LV_ARRIVAL = 6.0, 11.0
-MUSCLE_ARRIVAL = 13.0  # beat; a perfusion defect cannot be seen before
+MUSCLE_ARRIVAL = 13.0  # beat before which a perfusion defect is invisible
 _DEFECT_AMPLITUDE, _DEFECT_DELAY = 0.35, 3.0
 
 
 @lru_cache(maxsize=1)
 def signals() -> dict[str, Any]:
-    """The contrast table."""
+    """Load the contrast table."""
     tree: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "data" / "signals.yaml").read_text())
     return tree
 
 
 def static_table(sequence: str, *, nulled: bool = True) -> Table:
-    """Signal by tissue code in a sequence without kinetics; `nulled`: LGE myocardium at its null point."""
+    """Return the signal by tissue code without kinetics; `nulled` puts LGE myocardium at its null point."""
     of = signals()[sequence]
     muscle = of["myocardium"] if nulled else signals()["imperfect_nulling"]
     table = np.full(256, of["background"])
@@ -62,7 +62,7 @@ def _fill_surroundings(table: Table, of: Mapping[str, float]) -> None:
 
 
 def perfusion_tables(beats: int, *, dark_rim: bool) -> list[Table]:
-    """Signal by tissue code at every beat of the first pass; lesions stand for perfusion defects."""
+    """Return the signal by tissue code at each beat of the first pass; lesion codes are perfusion defects."""
     of = signals()["perfusion"]
     right = [blood_signal(beat, _RV_ARRIVAL, 1.6) for beat in range(beats)]
     left = [blood_signal(beat, _LV_ARRIVAL, 2.0) for beat in range(beats)]
@@ -83,7 +83,7 @@ def perfusion_tables(beats: int, *, dark_rim: bool) -> list[Table]:
 
 
 def gamma_variate(t: float, arrival: float, alpha: float, beta: float) -> float:
-    """First-pass bolus, 1 at its peak at arrival + alpha beta."""
+    """Return the first-pass bolus at time t; its peak is 1, at arrival + alpha beta."""
     if t <= arrival:
         return 0.0
     late = t - arrival
@@ -91,13 +91,13 @@ def gamma_variate(t: float, arrival: float, alpha: float, beta: float) -> float:
 
 
 def blood_signal(t: float, arrival: float, beta: float) -> float:
-    """Blood over beats: the bolus, then recirculation."""
+    """Return the blood signal at beat t: the bolus, then recirculation."""
     again = 0.25 * (1 - math.exp(-(t - arrival) / 8)) if t > arrival else 0.0
     return round(0.10 + 0.80 * gamma_variate(t, arrival, 3, beta) + again, 9)
 
 
 def muscle_signal(t: float, amplitude: float = 1.0, delay: float = 0.0) -> float:
-    """Myocardium over beats: uptake and slow wash-out."""
+    """Return the myocardial signal at beat t: uptake and slow wash-out."""
     late = t - MUSCLE_ARRIVAL - delay
     if late <= 0:
         return 0.12
@@ -105,20 +105,20 @@ def muscle_signal(t: float, amplitude: float = 1.0, delay: float = 0.0) -> float
 
 
 def defect_signal(t: float) -> float:
-    """Myocardium of a perfusion defect: lower and later uptake."""
+    """Return the signal of a perfusion defect at beat t: lower and later uptake."""
     return muscle_signal(t, _DEFECT_AMPLITUDE, _DEFECT_DELAY)
 
 
 def first_pass(beats: int) -> tuple[int, int]:
-    """Beats at which contrast reaches the left ventricle and at which it peaks there."""
+    """Return the beats at which contrast reaches the left ventricle and at which it peaks there."""
     left = [blood_signal(beat, _LV_ARRIVAL, 2.0) for beat in range(beats)]
     return int(_LV_ARRIVAL) + 1, left.index(max(left))
 
 
 class Scanner:
-    """Bias and noise of one volume: a counter-based stream of its own, whatever else is rendered.
+    """Bias and noise of one volume, from a counter-based stream that other volumes do not affect.
 
-    Only raw bits are drawn: NumPy keeps those the same in every version, distributions it does not (NEP 19).
+    Only raw bits are drawn: NumPy keeps raw bits stable across versions, but not distributions (NEP 19).
     """
 
     def __init__(self, seed: str, volume_id: str, pixels: int, sigma: float) -> None:
@@ -128,7 +128,7 @@ class Scanner:
         self._bias = 1 + _BIAS * self._smooth(pixels)
 
     def image(self, signal_HW: Floats) -> NDArray[np.int16]:
-        """A signal frame as stored: biased, with Rician noise, 0 .. 4095."""
+        """Convert a signal frame to stored values 0 .. 4095, with bias and Rician noise."""
         shape = signal_HW.shape
         real = signal_HW * self._bias + self._sigma * self._normal(shape)
         imaginary = self._sigma * self._normal(shape)
@@ -136,13 +136,13 @@ class Scanner:
         return np.asarray(np.clip(np.rint(magnitude * FULL_SCALE), 0, 4095), dtype=np.int16)
 
     def _normal(self, shape: tuple[int, ...]) -> Floats:
-        """Nearly normal numbers: each the sum of four 16-bit integers, so that no logarithm is needed."""
+        """Return nearly normal numbers, each the sum of four 16-bit integers, which needs no logarithm."""
         raw = self._bits.random_raw(int(np.prod(shape))).view(np.uint16).reshape(-1, 4)
         total = raw[:, 0].astype(np.float64) + raw[:, 1] + raw[:, 2] + raw[:, 3]
         return np.asarray((total - 131070.0) * (1 / 37837.227)).reshape(shape)
 
     def _smooth(self, pixels: int) -> Floats:
-        """A quadratic surface over the image, scaled to -1 .. 1."""
+        """Return a random quadratic surface over the image, scaled to -1 .. 1."""
         across = (np.arange(pixels) - (pixels - 1) / 2) / (pixels / 2)
         y, x = across[:, None], across[None, :]
         c = self._normal((5,))

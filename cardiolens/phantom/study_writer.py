@@ -1,4 +1,4 @@
-"""One phantom study on disk: volumes, masks and JSON files (protocol 9 stage 0, 10.5)."""
+"""Write one phantom study: volumes, masks and JSON files (protocol 9 stage 0, 10.5)."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ _LAYER_MM = 8.0
 
 
 def write_volume(folder: Path, rendered: Rendered, size: Size) -> dict[str, Any]:
-    """Write one volume, with its mask if it has one, and return its entry in `study.json`."""
+    """Write one volume and its mask, if any, and return its entry in `study.json`."""
     code = rendered.view.code
     step, gap = _step(rendered)
     matrix = affine(rendered.planes, size.pixels, size.spacing_mm, step)
@@ -87,7 +87,7 @@ def write_records(
 
 
 def truth_record(study_id: str, truth: Truth) -> dict[str, Any]:
-    """A truth as a `truth-1` record of the protocol, stage 3."""
+    """Return a truth as a `truth-1` record (protocol, stage 3)."""
     tree = asdict(truth)
     return {
         "schema": "truth-1",
@@ -106,12 +106,12 @@ def truth_record(study_id: str, truth: Truth) -> dict[str, Any]:
 
 
 def write_labels(folder: Path) -> None:
-    """Write `labels.json`, which names every value of the masks."""
+    """Write `labels.json`, the name of every mask value."""
     _write_json(folder / "masks" / "labels.json", {str(code): name for code, name in codes.labels().items()})
 
 
 def _step(rendered: Rendered) -> tuple[Vector, float]:
-    """Vector from one slice to the next in heart coordinates, and its length in mm."""
+    """Return the vector from one slice to the next in heart coordinates, and its length in mm."""
     first = rendered.planes[0]
     if len(rendered.planes) > 1:
         between = np.array(rendered.planes[1].centre) - np.array(first.centre)

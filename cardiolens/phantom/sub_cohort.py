@@ -6,12 +6,12 @@ from functools import lru_cache
 from cardiolens.phantom import draws
 from cardiolens.phantom.archetypes import archetypes
 
-PUBLIC_SHARE = 135 / 670  # sizes of the paper's public and full cohort
+PUBLIC_SHARE = 135 / 670  # sizes of the public and the full cohort in the paper
 _GROWTH = 128
 
 
 def class_of(seed: int, number: int) -> tuple[str, str]:
-    """Class and variant of a numbered study; every prefix of the numbers has nearly the shares of 10.4."""
+    """Return class and variant of a numbered study; studies 1 .. n nearly have the shares of 10.4."""
     names = list(archetypes())
     shares = [archetypes()[name].share for name in names]
     which, rest = draws.pick(draws.spread(seed, number), shares)
@@ -26,7 +26,7 @@ def is_public(seed: int, number: int) -> bool:
 
 @lru_cache(maxsize=16)
 def _public(seed: int, count: int) -> frozenset[int]:
-    """The public ones of the first `count` numbers: one when due, if its class has credit left."""
+    """Return the public numbers up to `count`: a study is public when due, if its class has credit left."""
     credit: Counter[str] = Counter()
     public: list[int] = []
     for number in range(1, count + 1):

@@ -1,4 +1,4 @@
-"""Surroundings of the heart: lung, liver, chest wall and descending aorta, by which a picture is located."""
+"""Landmarks around the heart: lung, liver, chest wall and descending aorta."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,7 +7,7 @@ from cardiolens.phantom import codes
 from cardiolens.phantom.geometry import cosine, sine
 from cardiolens.phantom.points import Points
 
-_HALF_SPACES = (  # code, direction from the long axis (degrees), distance (mm); later ones lie over
+_HALF_SPACES = (  # code, direction from the long axis (degrees), distance (mm); later entries win
     (codes.LUNG, 20, 52.0),
     (codes.LUNG, 75, 66.0),
     (codes.LIVER, 262, 52.0),
@@ -20,7 +20,7 @@ _AORTA_PLACE, _AORTA_MM, _AORTA_WALL_MM = (46.0, -46.0), 10.0, 2.0
 
 
 def surroundings(where: Points) -> NDArray[np.uint8]:
-    """Code of every point outside the heart; shape (len(where),)."""
+    """Return the code of every point without the heart; shape (len(where),)."""
     ground = np.full(len(where), codes.BACKGROUND, dtype=np.uint8)
     for code, degrees, distance in _HALF_SPACES:
         ground[where.x * cosine(degrees) + where.y * sine(degrees) > distance] = code

@@ -1,4 +1,4 @@
-"""Tissue at each point of the heart at a moment of the cycle."""
+"""Tissue code of each point at a moment of the cardiac cycle."""
 
 from dataclasses import dataclass
 
@@ -39,33 +39,33 @@ _PAPILLARY_HEIGHTS = (0.35, 0.75)
 
 @dataclass(frozen=True)
 class Moment:
-    """A point in the cycle: time t in [0, 1) and the activation a(t)."""
+    """A moment of the cycle: time t in [0, 1) and the activation a(t)."""
 
     t: float
     a: float
 
 
-REST = Moment(0.0, 0.0)  # end-diastole, at which static sequences are acquired
+REST = Moment(0.0, 0.0)  # end-diastole: the moment of all static sequences
 
 
 def moment(heart: Heart, phase: int, phases: int) -> Moment:
-    """The moment of a cine phase."""
+    """Return the moment of a cine phase."""
     t = phase / phases
     return Moment(t, activation(t, heart.parameters.early_filling))
 
 
 @dataclass(frozen=True)
 class Distractors:
-    """Appearances that change no label (10.2); all off by default."""
+    """Distractors that change no label (10.2); all off by default."""
 
-    fat_mm: float = 0.0  # of epicardial fat
+    fat_mm: float = 0.0  # thickness of epicardial fat
     slow_flow: bool = False  # along the apical cavity edge
     rim_mm: float = 0.0  # depth of the subendocardial band that may darken in perfusion
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A heart with the lesions that one sequence shows."""
+    """A heart with the lesions and distractors that one sequence shows."""
 
     heart: Heart
     lesions: Lesions
@@ -74,7 +74,7 @@ class Scene:
 
 
 def tissue(scene: Scene, where: Points, at: Moment, ground: Codes | None = None) -> Codes:
-    """Tissue code of every point, the heart painted over the `ground`; shape (len(where),)."""
+    """Paint the heart over `ground` and return the tissue code of every point; shape (len(where),)."""
     painted = surroundings(where) if ground is None else ground.copy()
     _paint_rv(scene, where, at.a, painted)
     _paint_lv(scene, where, at.a, painted)
@@ -83,7 +83,7 @@ def tissue(scene: Scene, where: Points, at: Moment, ground: Codes | None = None)
 
 
 def heart_region(heart: Heart, where: Points) -> Ints:
-    """Indices of the points that some phase may show as heart, fluid or epicardial fat."""
+    """Return the indices of points that may be heart, fluid or epicardial fat in some phase."""
     p = heart.parameters
     lv = 1.1 * heart.thickest + p.fluid + 6
     rv = lv + p.rv_width + p.rv_bump + p.rv_bump_growth + p.rv_wall
@@ -172,14 +172,14 @@ def _paint_rv(scene: Scene, where: Points, a: float, painted: Codes) -> None:
         tissue_codes[(tissue_codes == codes.RV_WALL) & toward] += codes.LESION
     tissue_codes[(outside < 0) & (past == 0)] = codes.RV_BLOOD
     z_b = base_plane(p, a)
-    if z_r < z_b:  # between the two planes nothing is painted over the part inside the left ventricle
+    if z_r < z_b:  # between the two planes, leave points within the left ventricle unpainted
         lv_side = lv_radii(heart, a, at.angle, np.maximum(at.z, z_b)).epicardium
         tissue_codes[(at.z < z_b) & (at.rho < lv_side)] = codes.BACKGROUND
     painted[near] = np.where(tissue_codes == codes.BACKGROUND, painted[near], tissue_codes)
 
 
 def _outside_rv(heart: Heart, at: Points, a: float) -> tuple[Floats, NDArray[np.bool_]]:
-    """Radial distance outside the right ventricle, mm (negative inside); mask of points open to a lesion."""
+    """Return radial distance outside the RV, mm (negative inside), and a mask of possible lesion points."""
     p = heart.parameters
     egg = rv_egg(heart, a, at.heights)
     row = at.at_height

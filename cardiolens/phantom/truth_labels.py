@@ -1,4 +1,4 @@
-"""Truth of a study, from measures of its modelled heart (protocol 10.3)."""
+"""Derive the truth of a study from measurements of its modelled heart (protocol 10.3)."""
 
 import numpy as np
 
@@ -19,11 +19,11 @@ _LAYERS: tuple[tuple[Layer, tuple[float, float], tuple[float, float]], ...] = (
     ("mid_wall", (0.20, 1.0), (0.0, 0.80)),
     ("subepicardial", (0.45, 1.0), (0.95, 1.0)),
 )
-_THIN_WALL_MM = 6.0  # below it a lesion cannot show a layer
+_THIN_WALL_MM = 6.0  # in a thinner wall the layer of a lesion is not visible
 
 
 def truth(heart: Heart, etiology: str, subtype: str | None) -> Truth:
-    """The truth of a heart; GuardBandError names the first value that is ambiguous."""
+    """Return the truth of a heart; GuardBandError names the first ambiguous value."""
     p = heart.parameters
     check_oedema_seen(p)
     return Truth(
@@ -49,7 +49,7 @@ def truth(heart: Heart, etiology: str, subtype: str | None) -> Truth:
 
 
 def segment(heart: Heart, number: int) -> Segment:
-    """Wall and motion of one segment, read from the model at its middle."""
+    """Return wall and motion of one segment, read from the model at the segment's middle."""
     bulge = _middle(heart.outer, number) - heart.parameters.radius
     return Segment(
         thickness=classify("thickness", _middle(heart.wall, number)),  # type: ignore[arg-type]
@@ -59,12 +59,12 @@ def segment(heart: Heart, number: int) -> Segment:
 
 
 def _middle(field: Floats, number: int) -> float:
-    """A field in the middle of a segment, where its neighbours do not reach."""
+    """Return a field's value in the middle of a segment, unaffected by neighbouring segments."""
     return round(float(field[segment_middle(number)]), 9)
 
 
 def chambers(heart: Heart, measured: Measures) -> Chambers:
-    """Sizes and function of the chambers."""
+    """Return size and function of the chambers."""
     p = heart.parameters
     walls = [name for name in (classify("rv_thickness", p.rv_wall),) if name != "normal"]
     walls += ["bulging"] if classify("rv_bulging", p.rv_bump) == "yes" else []
@@ -83,12 +83,12 @@ def chambers(heart: Heart, measured: Measures) -> Chambers:
 
 
 def systolic_outward_mm(heart: Heart) -> float:
-    """Distance that the middle of the outpouching moves outward from end-diastole to end-systole."""
+    """Return the outward motion of the outpouching's middle from end-diastole to end-systole, mm."""
     return round(_free_wall_mm(heart, 1.0) - _free_wall_mm(heart, 0.0), 6)
 
 
 def _free_wall_mm(heart: Heart, a: float) -> float:
-    """Distance of the middle of the outpouching from the middle of the septum's chord, x = -0.5 R_e."""
+    """Return the distance from the septal chord's middle (x = -0.5 R_e) to the outpouching's middle, mm."""
     p = heart.parameters
     z_r = tricuspid_plane(p, a)
     z = np.array([z_r + HEIGHT * (RV_LENGTH * p.length - z_r)])

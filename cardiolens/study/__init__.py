@@ -1,1 +1,1 @@
-"""Preparation of studies: from study.json and NIfTI files to displayed frames in shards."""
+"""Prepare studies: from study.json and NIfTI files to displayed frames in shards."""

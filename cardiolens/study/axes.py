@@ -1,4 +1,4 @@
-"""Slices that look like time, and time that looks like slices: neighbours in time differ least."""
+"""Detect swapped slice and phase axes: neighbouring phases differ less than neighbouring slices."""
 
 from itertools import pairwise
 
@@ -8,21 +8,21 @@ from numpy.typing import NDArray
 from cardiolens.base.errors import InputError
 from cardiolens.study.layout import Layout
 
-_SWAPPED = 1.5  # times as much change along the phases as along the slices
+_SWAPPED = 1.5  # ratio of change along the phases to change along the slices: above, axes are swapped
 _FEWEST_PHASES = 3
-_FEWEST_SLICES = 8  # of a stack that may be a cycle
-_CLOSED = 2.0  # steps between the last and the first frame of a cycle
-_TURNS = 3.0  # steps between its first frame and the one most unlike it
+_FEWEST_SLICES = 8  # smaller stacks are not tested for being a cycle
+_CLOSED = 2.0  # largest difference of last and first frame of a cycle, in mean steps
+_TURNS = 3.0  # least difference of the first and the most unlike frame of a cycle, in mean steps
 
 Frame = NDArray[np.float64]
 
 
 def check_time(frames: list[Frame], layout: Layout) -> None:
-    """Refuse a grid whose phases look like slices, or the other way round; frames in canonical order.
+    """Refuse a grid whose phases look like slices or vice versa; `frames` are in canonical order.
 
-    InputError tells the evidence: typical squared differences of neighbours along both axes.
+    InputError gives the evidence: mean squared differences of neighbouring frames.
     """
-    with np.errstate(over="ignore", invalid="ignore"):  # of extreme values, which windowing refuses
+    with np.errstate(over="ignore", invalid="ignore"):  # extreme values, which windowing refuses later
         if layout.n_phases >= _FEWEST_PHASES and layout.n_slices > 1:
             _check_swapped(frames, layout)
         elif layout.n_phases == 1 and layout.n_slices >= _FEWEST_SLICES:

@@ -1,4 +1,4 @@
-"""The left ventricle's blood in a short-axis cine, from brightness around a seed; where a cine moves most."""
+"""Segment the blood of the left ventricle in a short-axis cine, around the point of most motion."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,23 +8,23 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 Cine = NDArray[Any]  # (slice, phase, row, column)
-_REGION_MM = 45.0  # around the seed, in which blood and muscle are told apart
-_SEED_MM = 12.0  # how far blood may be from the seed
-_CONTRACTS = 0.9  # of its largest area: what a slice's smallest is below if the ventricle is in it
+_REGION_MM = 45.0  # radius around the seed in which blood is separated from muscle
+_SEED_MM = 12.0  # largest distance of the blood pool from the seed
+_CONTRACTS = 0.9  # smallest / largest area of a slice: below this ratio the slice shows the ventricle
 _FEWEST_PHASES = 5
-_SAME_AREA = 0.95  # of the largest area: the first phase is then end-diastole
-_SAME_SHARE = 0.005  # of a slice's largest area: what two looks at one phase may differ by
+_SAME_AREA = 0.95  # share of the largest area at which the first phase counts as end-diastole
+_SAME_SHARE = 0.005  # share of a slice's largest area: measurement error of one phase
 
 
 @dataclass(frozen=True, slots=True)
 class BloodAreas:
-    """Area of the left ventricle's blood in mm2 by slice and phase; 0 where none was found in a slice."""
+    """Blood areas of the left ventricle by slice and phase, in mm2 or pixels; 0 in slices without blood."""
 
     by_slice_and_phase: NDArray[np.float64]
 
     @property
     def _middle(self) -> NDArray[np.float64]:
-        """Slices of the middle half that contract: through basal ones the valves move."""
+        """Contracting slices of the middle half; basal slices are unusable, as valves move through them."""
         areas = self.by_slice_and_phase
         quarter = len(areas) // 4
         inner = areas[quarter : len(areas) - quarter]
@@ -33,43 +33,43 @@ class BloodAreas:
 
     @property
     def by_phase(self) -> NDArray[np.float64]:
-        """Sum over the middle slices whose blood contracts."""
+        """Sum of the areas over the contracting middle slices."""
         summed: NDArray[np.float64] = self._middle.sum(axis=0)
         return summed
 
     def found(self) -> bool:
-        """Whether the blood of at least a quarter of the slices contracts, over enough phases to tell."""
+        """Return whether the blood of at least a quarter of the slices contracts, over 5 or more phases."""
         return self.by_slice_and_phase.shape[1] >= _FEWEST_PHASES and 4 * len(self._middle) >= len(
             self.by_slice_and_phase
         )
 
     @property
     def end_diastole(self) -> int:
-        """The first phase, which the R wave triggers, unless another has clearly more blood."""
+        """End-diastole: the first phase (triggered by the R wave), unless another has clearly more blood."""
         areas = self.by_phase
         return 0 if areas[0] >= _SAME_AREA * areas.max() else int(areas.argmax())
 
     @property
     def end_systole(self) -> int:
-        """The phase in which the typical slice has least blood of its most."""
+        """End-systole: the phase with the smallest median share of each slice's largest area."""
         return int(self._share_left.argmin())
 
     @property
     def tied(self) -> tuple[int, ...]:
-        """Other phases that cannot be told from end-systole by area."""
+        """Other phases whose area does not differ from that of end-systole."""
         left = self._share_left
         near = np.flatnonzero(left <= left.min() + _SAME_SHARE)
         return tuple(int(phase) for phase in near if phase != self.end_systole)
 
     @property
     def _share_left(self) -> NDArray[np.float64]:
-        """Median over the middle slices of the blood that is left: one slice that moved does not decide."""
+        """Remaining blood by phase: the median over middle slices, robust to one slice that moved."""
         middle = self._middle
         left: NDArray[np.float64] = np.median(middle / middle.max(axis=1, keepdims=True), axis=0)
         return left
 
     def larger_end(self) -> int:
-        """1 if areas grow with the slice number, -1 if they fall, 0 where that cannot be told."""
+        """Return 1 if areas grow with the slice number, -1 if they fall, 0 if undecided."""
         largest = self.by_slice_and_phase.max(axis=1)
         inside = np.flatnonzero(largest)
         if len(inside) < 4:
@@ -79,7 +79,7 @@ class BloodAreas:
 
 
 def moving_pixel(cine: Cine) -> tuple[float, float] | None:
-    """Row and column of the middle of what moves most in the middle slices; None without motion."""
+    """Return row and column of the centre of strongest motion in the middle slices; None without motion."""
     middle = cine[cine.shape[0] // 3 : max(2 * cine.shape[0] // 3, cine.shape[0] // 3 + 1)].astype(np.float64)
     motion = ndimage.gaussian_filter(middle.std(axis=1).mean(axis=0), 2.0)
     strong = np.where(motion >= np.percentile(motion, 97), motion, 0.0)
@@ -90,9 +90,9 @@ def moving_pixel(cine: Cine) -> tuple[float, float] | None:
 
 
 def slice_areas(phases: NDArray[np.float64], away: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Number of blood pixels of a slice by phase; zeros where no blood lies near the axis.
+    """Return the number of blood pixels of a slice by phase; zeros if no blood lies near the axis.
 
-    `away` is each pixel's distance from the axis in mm.
+    `away` is the distance of each pixel from the axis in mm.
     """
     region = away < _REGION_MM
     nothing = np.zeros(len(phases))
@@ -113,12 +113,12 @@ def slice_areas(phases: NDArray[np.float64], away: NDArray[np.float64]) -> NDArr
 
 
 def _levels(values: NDArray[np.float64], threshold: float) -> tuple[float, float]:
-    """Typical intensity of muscle and of blood; a pixel between them holds some of both."""
+    """Return the median intensity of muscle and of blood; intensities between them are partial volume."""
     return float(np.median(values[values <= threshold])), float(np.median(values[values > threshold]))
 
 
 def _otsu(values: NDArray[np.float64]) -> float:
-    """The threshold that splits values into two classes of least variance within."""
+    """Return Otsu's threshold, which minimises the variance within two classes."""
     counts, edges = np.histogram(
         values, 128, range=(float(values.min()), float(np.percentile(values, 99.5)) + 1e-9)
     )

@@ -1,4 +1,4 @@
-"""`cohort.json`: the current studies of a store, the part of each, and the files it was prepared from."""
+"""`cohort.json`: the current studies of a store, with their parts and source files."""
 
 import os
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ from cardiolens.storage import tables
 from cardiolens.study.manifest import Study
 
 COHORT_NAME = "cohort.json"
-RULES = 2  # of display: windows without padding, times of the heart (protocol 16.16)
+RULES = 2  # version of the display rules: windows without padding, times of the heart (protocol 16.16)
 
 
 class Stamp(Spec):
-    """Facts by which a changed file is recognised: no rewrite keeps both ctime and inode."""
+    """File attributes that reveal a change: no rewrite keeps both ctime and inode."""
 
     size: int
     mtime_ns: int
@@ -29,27 +29,27 @@ class Stamp(Spec):
 
 
 class FileRecord(Spec):
-    """A source file as it was when its study was prepared."""
+    """The state of a source file when its study was prepared."""
 
     stamp: Stamp
     sha256: str
 
 
 class StudyRecord(Spec):
-    """A prepared study, with the files that it was prepared from, by path."""
+    """A prepared study, with its source files by path."""
 
-    # Earlier versions wrote the folder's name, which may name a patient; it is read and never written.
+    # Earlier versions wrote the folder's name, which may name a patient; the field is read, never written.
     folder: Annotated[str, Field(exclude=True)] = ""
     part: str
     manifest_sha256: str
     files: Mapping[str, FileRecord]
-    subgroups: Mapping[str, str] = {}  # what its manifest says of patient and scanner, by attribute
-    warnings: tuple[str, ...] = ()  # doubts about its display and order that a person should settle
-    found: tuple[str, ...] = ()  # what its manifest left open, and was found in its pixels
+    subgroups: Mapping[str, str] = {}  # patient and scanner attributes from the manifest
+    warnings: tuple[str, ...] = ()  # doubts about display and slice order that a person should settle
+    found: tuple[str, ...] = ()  # facts that the manifest left open, derived from pixels, in words
 
 
 class FailedAttempt(Spec):
-    """State of a study before an attempt that failed, and the digest of the code that read it."""
+    """State of a study before a failed attempt, and the digest of the code that read it."""
 
     manifest_sha256: str
     stamps: Mapping[str, Stamp | None]  # by path; None: no such file
@@ -60,7 +60,7 @@ class Cohort(Spec):
     """The prepared studies of a store by study_id, and the errors of those that failed."""
 
     schema_: Annotated[Literal["cohort-1"], Field(alias="schema")] = "cohort-1"
-    rules: int = RULES  # of display; frames of earlier rules are made anew
+    rules: int = RULES  # display rules; frames of earlier rules are prepared again
     window_pct: WindowPct
     windows: Mapping[str, WindowPct] = {}
     studies: Mapping[str, StudyRecord]
@@ -69,12 +69,12 @@ class Cohort(Spec):
 
     @property
     def display(self) -> Windows:
-        """The windows of its frames."""
+        """The windows of the cohort's frames."""
         return Windows(pct=self.window_pct, by_name=self.windows)
 
 
 def read_cohort(store: Path) -> Cohort | None:
-    """Read the cohort of a store; None where no study was prepared, InputError for an unreadable file."""
+    """Read the cohort of a store; None if no study was prepared, InputError if the file is unreadable."""
     path = store / COHORT_NAME
     try:
         cohort = Cohort.model_validate_json(read_bytes(path))
@@ -92,12 +92,12 @@ def read_cohort(store: Path) -> Cohort | None:
 
 
 def write_cohort(store: Path, cohort: Cohort) -> None:
-    """Publish a cohort: from now on only its studies and parts are read."""
+    """Publish a cohort; readers then use only its studies and parts."""
     tables.write_text(store / COHORT_NAME, cohort.model_dump_json(indent=1, by_alias=True) + "\n")
 
 
 def stamp(path: Path) -> Stamp | None:
-    """Stamp of a file; None where there is no such file."""
+    """Return the stamp of a file; None if the file does not exist."""
     try:
         stat = os.stat(path)
     except OSError:
@@ -117,7 +117,7 @@ def untouched(study: Study, record: StudyRecord) -> bool:
 
 
 def failed_attempt(study: Study) -> FailedAttempt:
-    """State of a study now. It is stored if the study fails: the same state would fail again."""
+    """Return the current state of a study, to store if it fails: the same state would fail again."""
     stamps = {path: stamp(study.folder / path) for path in study.files()}
     code = code_of("cardiolens.study.group")
     return FailedAttempt(manifest_sha256=study.manifest_sha256, stamps=stamps, code=code)

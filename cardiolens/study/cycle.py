@@ -1,4 +1,4 @@
-"""End-diastole and end-systole that a manifest leaves open, from the blood of the short-axis cine."""
+"""Find end-diastole and end-systole, if a manifest leaves them open, from the short-axis cine's blood."""
 
 from dataclasses import dataclass
 
@@ -19,20 +19,20 @@ class Cycle:
     end_diastole: int
     end_systole: int
     n_phases: int
-    tied: tuple[int, ...] = ()  # other phases that have as little blood as end-systole
+    tied: tuple[int, ...] = ()  # other phases with as little blood as end-systole
 
 
 def needs_cycle(manifest: VolumeManifest) -> bool:
-    """Whether a manifest leaves the end-systole of a cine open."""
+    """Return whether a manifest leaves the end-systole of a cine open."""
     layout = manifest.declared_layout()
     one_phase = layout is not None and layout.n_phases == 1
     return manifest.over_time == "cycle" and manifest.es_phase is None and not one_phase
 
 
 def cycle_of(study: Study) -> Cycle | None:
-    """The cycle of a study by the blood of its short-axis cine; None where nobody asks or none is found.
+    """Find the cycle of a study from its short-axis cine; None if no manifest needs it or none is found.
 
-    The cine's file is read here and again when it is displayed: one volume is in memory at a time.
+    The cine's file is read here and again for display, to keep only one volume in memory.
     """
     if not any(map(needs_cycle, study.manifest.volumes)):
         return None
@@ -43,7 +43,7 @@ def cycle_of(study: Study) -> Cycle | None:
 
 
 def _cycle(volume: Volume) -> Cycle | None:
-    with np.errstate(over="ignore", invalid="ignore"):  # of extreme values, which windowing refuses
+    with np.errstate(over="ignore", invalid="ignore"):  # extreme values, which windowing refuses later
         areas = _areas(volume)
     if areas is None or not areas.found():
         return None
@@ -65,18 +65,18 @@ def _areas(volume: Volume) -> BloodAreas | None:
 
 
 def with_cycle(manifest: VolumeManifest, n_phases: int, cycle: Cycle | None) -> tuple[VolumeManifest, str]:
-    """A manifest whose end-systole, and end-diastole if that is open too, are found; and how, in words."""
+    """Fill open end-systole and end-diastole of a manifest; return it and an explanation in words."""
     if not needs_cycle(manifest) or n_phases == 1:
         return manifest, ""
     if cycle is None:
         return manifest, (
-            f"{manifest.volume_id}: end-systole is at 0.37 of the cycle by default: no blood was "
-            "followed in a short-axis cine; declare ed_phase and es_phase"
+            f"{manifest.volume_id}: end-systole is at 0.37 of the cycle by default: no contracting blood "
+            "was found in a short-axis cine; declare ed_phase and es_phase"
         )
     ed, es = (phase * n_phases // cycle.n_phases for phase in (cycle.end_diastole, cycle.end_systole))
     ed = ed if manifest.ed_phase is None else manifest.ed_phase
     phases = sorted({phase * n_phases // cycle.n_phases for phase in cycle.tied} - {es})
-    tie = f"; phase {', '.join(map(str, phases))} has as little, look at it" if phases else ""
+    tie = f"; phase {', '.join(map(str, phases))} has as little blood; look at it" if phases else ""
     return manifest.model_copy(update={"ed_phase": ed, "es_phase": es}), (
         f"{manifest.volume_id}: end-diastole is phase {ed} and end-systole {es} of {n_phases}, by the "
         f"blood of the short-axis cine{tie}"

@@ -1,4 +1,4 @@
-"""A study folder as models see it: rows for its volumes and for their frames as displayed."""
+"""Convert a study folder to rows of its volumes and of their frames as displayed to models."""
 
 import statistics
 from collections.abc import Iterator
@@ -24,18 +24,18 @@ VolumeRow = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class DisplayedVolume:
-    """A volume as a row of `volumes` (without part and row group) and its rows of `frames`."""
+    """A volume: its row of `volumes` (without part and row group) and its rows of `frames`."""
 
     row: VolumeRow
     frames: pa.Table
     hashes: dict[str, str]  # sha256 of each file read, by path
     n_bytes: int  # read from disk
     warnings: tuple[str, ...]
-    found: tuple[str, ...]  # what the manifest left open, in words
+    found: tuple[str, ...]  # facts that the manifest left open, derived from pixels, in words
 
 
 def displayed_volumes(study: Study, windows: Windows) -> Iterator[DisplayedVolume]:
-    """Yield the volumes of a study, with one in memory at a time; InputError names the file."""
+    """Yield the volumes of a study, one in memory at a time; InputError names the file."""
     places = volume_placements(study)
     frame = heart_frame(study, places)
     doubts = {
@@ -80,7 +80,7 @@ def _displayed_volume(
 
 
 def _passage(volume: Volume) -> tuple[FirstPass | None, str]:
-    """First pass of a perfusion series, and where it was found; no place where it was declared."""
+    """Return the first pass of a perfusion series and where it was found; "" if it was declared."""
     manifest = volume.manifest
     if manifest.over_time != "first_pass":
         return None, ""
@@ -89,7 +89,7 @@ def _passage(volume: Volume) -> tuple[FirstPass | None, str]:
     slices, phases = range(volume.layout.n_slices), range(volume.layout.n_phases)
     series = [[volume.stored(s * len(phases) + p) for p in phases] for s in slices]
     curve = heart_curve([[small(frame) * volume.slope for frame in beats] for beats in series])
-    place = "in the heart, where contrast comes most and goes again"
+    place = "measured in the heart, where most contrast washes in and out"
     if curve is None:
         curve = [
             statistics.fmean(
@@ -97,7 +97,7 @@ def _passage(volume: Volume) -> tuple[FirstPass | None, str]:
             )
             for p in phases
         ]
-        place = "in the middle of the pictures: nowhere does contrast come and go"
+        place = "measured in the middle of the frames: contrast washes in and out nowhere"
     return first_pass(curve), place
 
 
@@ -132,7 +132,7 @@ def _volume_row(study: Study, volume: Volume, scale: GreyScale, passage: FirstPa
 
 
 def _frames(study_id: str, volume: Volume, scale: GreyScale) -> pa.Table:
-    """Rows of `frames` in canonical order; the pixels of all frames, (frame, H, W), share one buffer."""
+    """Return the rows of `frames` in canonical order; all pixels, (frame, H, W), share one buffer."""
     n, (height, width) = volume.layout.n_frames, volume.displayed_shape
     pixels_FHW = np.empty((n, height, width), np.uint8)
     for idx in range(n):
@@ -154,7 +154,7 @@ def _frames(study_id: str, volume: Volume, scale: GreyScale) -> pa.Table:
 
 
 def _binary(pixels_FHW: np.ndarray[tuple[int, int, int], np.dtype[np.uint8]]) -> pa.Array:
-    """Frames as an Arrow binary column without copying them."""
+    """Return frames as an Arrow binary column without copying."""
     n, height, width = pixels_FHW.shape
     if pixels_FHW.size > np.iinfo(np.int32).max:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Preparation of a group of studies into one part of the shards, by one worker."""
+"""Prepare a group of studies into one part of the shards, in one worker."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from cardiolens.study.shards import PartWriter, holds_part, part_writer
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Outcome of one study: a record if it is in the shards, else an error."""
+    """Outcome of one study: a record if the study is in the shards, else an error."""
 
-    name: str  # study_id, or the folder's name where the manifest cannot be read
+    name: str  # study_id, or the folder's name if the manifest is unreadable
     record: StudyRecord | None = None
-    prepared: bool = False  # False with a record: its hashes are unchanged, an earlier part holds it
+    prepared: bool = False  # False with a record: unchanged hashes, an earlier part has the study
     error: str = ""
     warnings: tuple[str, ...] = ()
     n_bytes: int = 0  # read from disk
@@ -34,7 +34,7 @@ def prepare_group(
     strict: bool,
     roots: Sequence[Path] = (),
 ) -> list[Outcome]:
-    """Prepare studies one after the other into one part; `strict` ends at the first that fails.
+    """Prepare studies one after the other into one part; `strict` stops at the first failure.
 
     `roots` are folders that symbolic links of studies may lead into.
     """
@@ -49,7 +49,7 @@ def prepare_group(
 
 
 def current_cohort(store: Path, windows: Windows) -> Cohort:
-    """Read the cohort of a store; empty where none was prepared, or by other windows or earlier rules."""
+    """Read the cohort of a store; empty if there is none, or if windows or display rules differ."""
     cohort = read_cohort(store)
     if cohort is None or cohort.display != windows or cohort.rules != RULES:
         return Cohort(rules=RULES, window_pct=windows.pct, windows=windows.by_name, studies={}, failed={})
@@ -61,7 +61,7 @@ def _attempt(store: Path, writer: PartWriter, folder: Path, cohort: Cohort, root
     try:
         study = read_study(folder, roots)
         name = study.study_id
-        stamps = _stamps(study)  # before reading, so that a change during reading is noticed next time
+        stamps = _stamps(study)  # taken before reading: the next run notices a change during reading
         record = cohort.studies.get(name)
         if record is not None and _may_be_reused(store, study, record):
             hashes, n_bytes = _hashes(study)
@@ -122,7 +122,7 @@ def _record(study: Study, part: str, stamps: dict[str, Stamp], hashes: dict[str,
 
 
 def by_pixels(studies: Sequence[Study], target: int) -> Iterator[list[Study]]:
-    """Split studies, in order, into groups of at most `target` pixels, each of at least one study."""
+    """Split studies, in order, into groups of at most `target` pixels and at least one study."""
     group: list[Study] = []
     filled = 0
     for study in studies:

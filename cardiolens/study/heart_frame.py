@@ -1,9 +1,9 @@
-"""The heart's directions in the patient, and the display that they ask for.
+"""Directions of the heart in the patient, and the display transform that follows from them.
 
 Directions are DICOM's (left, back, head). A short axis is shown with the right ventricle on the image's left
-and the anterior wall up (protocol 1.4). A long axis is shown as the phantom shows it: apex up, and on the
-image's right what lies at 30 degrees (four-chamber, the lateral wall), 90 (two-chamber, the anterior wall) or
-330 (three-chamber, the inferolateral wall), all of protocol 1.3 and turned into this frame.
+and the anterior wall up (protocol 1.4). A long axis is shown like the phantom's: apex up, and on the image's
+right the wall at 30 degrees (four-chamber: lateral), 90 (two-chamber: anterior) or 330 (three-chamber:
+inferolateral). These angles are from protocol 1.3, converted to this frame.
 """
 
 from dataclasses import dataclass
@@ -20,35 +20,35 @@ Point = NDArray[Any]  # three coordinates or components
 
 TYPICAL_BASE = np.array([-0.6, 0.61, 0.5])  # from apex to base: right, back and up
 PROTOTYPES = {"4ch": 8.0, "2ch": 67.0, "3ch": 128.0}  # degrees, modulo 180
-# Degrees in the heart's frame of what lies on the image's right; 3ch planes are shown from their other end.
+# Degrees, in the heart's frame, of the wall on the image's right; 3ch planes are seen from the other side.
 PROTOTYPE_RIGHT = PROTOTYPES | {"3ch": PROTOTYPES["3ch"] - 180}
 _UPWARD = np.array([0.0, -0.6, 0.8])  # forward and up
-_CLEAR = 0.25  # how much better the best transform must be than the next: turned by less than 38 degrees
+_CLEAR = 0.25  # margin of the best transform over the next: image turned by less than 38 degrees
 
 
 @dataclass(frozen=True, slots=True)
 class HeartFrame:
-    """Directions of a heart in the patient, and a point of its long axis where that is known."""
+    """Directions of a heart in the patient, and a point on its long axis if known."""
 
     base: Point
     right: Point
     up: Point
     axis: Point | None
-    known: bool  # from a short-axis stack of this study; False: typical directions
+    known: bool  # True: from a short-axis stack of this study; False: typical directions
 
     def angle(self, direction: Point) -> float:
-        """Degrees of a direction seen from the apex: 0 lateral, 90 anterior."""
+        """Return the angle of a direction seen from the apex, in degrees: 0 lateral, 90 anterior."""
         return float(np.degrees(np.arctan2(direction @ self.up, direction @ self.right)))
 
     def toward(self, degrees: float) -> Point:
-        """Direction at an angle."""
+        """Return the direction at an angle in degrees."""
         radians = np.radians(degrees)
         turned: Point = np.cos(radians) * self.right + np.sin(radians) * self.up
         return turned
 
 
 def frame_along(direction: Point | None, axis: Point | None) -> HeartFrame:
-    """The frame of a heart whose short-axis slices have a normal, either way; of a typical heart for None."""
+    """Return the frame of a heart from the short-axis normal (either sign); None gives a typical heart."""
     base = TYPICAL_BASE if direction is None else direction * (1 if direction @ TYPICAL_BASE > 0 else -1)
     base = base / np.linalg.norm(base)
     up = _UPWARD - (_UPWARD @ base) * base
@@ -58,14 +58,14 @@ def frame_along(direction: Point | None, axis: Point | None) -> HeartFrame:
 
 @dataclass(frozen=True, slots=True)
 class Display:
-    """A transform, and whether it is clearly the best of the eight."""
+    """A display transform, and whether it is clearly the best of the eight."""
 
     transform: DisplayTransform
     clear: bool
 
 
 def every_transform() -> tuple[DisplayTransform, ...]:
-    """The eight transforms."""
+    """Return the eight display transforms."""
     return tuple(
         DisplayTransform(transpose=transpose, flip_rows=flip_rows, flip_cols=flip_cols)
         for transpose, flip_rows, flip_cols in product((False, True), repeat=3)
@@ -73,13 +73,13 @@ def every_transform() -> tuple[DisplayTransform, ...]:
 
 
 def directions(i_axis: Point, j_axis: Point, transform: DisplayTransform) -> tuple[Point, Point]:
-    """Image right and image up of a displayed frame, from the directions of the stored axes."""
+    """Return image right and image up of a displayed frame, from the directions of the stored axes."""
     down, across = (j_axis, i_axis) if transform.transpose else (i_axis, j_axis)
     return (-across if transform.flip_cols else across), (down if transform.flip_rows else -down)
 
 
 def best_display(i_axis: Point, j_axis: Point, view: str, frame: HeartFrame) -> Display:
-    """The transform that shows stored frames as their view is shown; the axes are unit vectors."""
+    """Return the transform that best gives a view its standard orientation; axes are unit vectors."""
     right, up = _wanted(view, frame)
     scores: list[tuple[float, DisplayTransform]] = []
     for transform in every_transform():
@@ -90,7 +90,7 @@ def best_display(i_axis: Point, j_axis: Point, view: str, frame: HeartFrame) -> 
 
 
 def _wanted(view: str, frame: HeartFrame) -> tuple[Point, Point]:
-    """Image right and image up, as directions in the patient."""
+    """Return the standard image right and image up of a view, as directions in the patient."""
     if view == SHORT_AXIS:
         return frame.right, frame.up
     return frame.toward(PROTOTYPE_RIGHT[view]), -frame.base

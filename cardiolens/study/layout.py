@@ -1,4 +1,4 @@
-"""Layout of a volume's third axis: frame index <-> (slice, phase) (protocol 1.2)."""
+"""Layout of a volume's third axis: stored frame index <-> (slice, phase) (protocol 1.2)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ INFERRED_SIDE = 64  # pixels; frames are compared at this size
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Position of each stored frame of a volume on its grid of slices and phases."""
+    """Position of each stored frame of a volume on the grid of slices and phases."""
 
     order: Order
     n_slices: int
@@ -33,11 +33,11 @@ class Layout:
         return self.n_slices * self.n_phases
 
     def position(self, stored: int) -> Position:
-        """Slice and phase of a stored frame."""
+        """Return slice and phase of a stored frame."""
         return _POSITIONS[self.order](self, stored)
 
     def canonical_order(self, *, apex_first: bool) -> tuple[int, ...]:
-        """Stored frame at each canonical index = rank * n_phases + phase, where rank 0 is most basal."""
+        """Return the stored frame at each canonical index rank * n_phases + phase; rank 0 is most basal."""
         stored = {self.position(k): k for k in range(self.n_frames)}
         slices = range(self.n_slices)
         ranked = reversed(slices) if apex_first else slices
@@ -53,7 +53,7 @@ _POSITIONS: dict[Order, Callable[[Layout, int], Position]] = {
 
 
 def even(n: int, m: int) -> tuple[int, ...]:
-    """Indices of m of n positions, evenly spread, in integer arithmetic (protocol 5.2)."""
+    """Return m of n indices, evenly spread, in integer arithmetic (protocol 5.2)."""
     if m >= n:
         return tuple(range(n))
     return tuple(((2 * i + 1) * n) // (2 * m) for i in range(m))
@@ -66,10 +66,10 @@ def resolve(
     n_phases: int | None,
     frames: tuple[Position, ...],
 ) -> Layout | None:
-    """Layout that a declaration fixes for a stored shape (3 or 4 axes); None where it must be inferred.
+    """Return the declared layout of a stored shape (3 or 4 axes); None if it must be inferred.
 
-    In a true 4D shape axis 2 is the slice and axis 3 the phase, whatever `order` says. InputError where the
-    declaration and the shape disagree.
+    In a true 4D shape axis 2 is the slice and axis 3 the phase, whatever `order` says. InputError if
+    declaration and shape disagree.
     """
     n_frames = int(np.prod(shape[2:], dtype=object))
     if len(shape) == 4:
@@ -108,7 +108,7 @@ def _check_grid(grid: Position, n_frames: int, declared: tuple[int | None, int |
 
 
 def small(frame: NDArray[np.generic]) -> NDArray[np.float64]:
-    """Frame reduced to means over square blocks, at most 64 x 64; an incomplete block is left out."""
+    """Reduce a frame to means over square blocks, at most 64 x 64; incomplete blocks are dropped."""
     block = -(-max(frame.shape) // INFERRED_SIDE)
     rows, columns = frame.shape[0] // block or 1, frame.shape[1] // block or 1
     cropped = frame[: rows * block, : columns * block].astype(np.float64)
@@ -119,11 +119,11 @@ def small(frame: NDArray[np.generic]) -> NDArray[np.float64]:
 
 
 def infer_n_phases(frames: Sequence[NDArray[np.float64]], *, cyclic: bool) -> int:
-    """Number of phases whose period best explains the jumps between stored frames (protocol 1.2).
+    """Infer the number of phases: the period that best explains the jumps between frames (protocol 1.2).
 
     `frames` are the stored frames, each reduced by `small`. Intensities need no scaling: the decision is a
-    ratio of mean squared differences. In a cycle a slice's last frame is also close to its first, which holds
-    for no multiple and no fraction of the period. InputError `layout_unresolved` where no period stands out.
+    ratio of mean squared differences. In a cycle the last frame of a slice is also close to the first, which
+    excludes multiples and fractions of the period. InputError `layout_unresolved` if no period stands out.
     """
     z = len(frames)
     jumps = np.array([_difference(*pair) for pair in pairwise(frames)])
@@ -144,13 +144,13 @@ def _difference(first: NDArray[np.float64], second: NDArray[np.float64]) -> floa
 
 
 def _closing_jump(frames: Sequence[NDArray[np.float64]], n_phases: int) -> float:
-    """Mean squared difference between a slice's last frame and its first, averaged over slices."""
+    """Return the mean squared difference of a slice's last and first frame, averaged over slices."""
     ends = zip(frames[n_phases - 1 :: n_phases], frames[::n_phases], strict=True)
     return float(np.mean([_difference(last, first) for last, first in ends]))
 
 
 def _jump_ratio(jumps: NDArray[np.float64], n_phases: int, closing: float) -> float:
-    """Mean jump from slice to slice divided by the mean jump, or the closing jump, within a slice."""
+    """Return the mean jump between slices over the mean (or, if larger, the closing) jump within a slice."""
     at_boundary = np.arange(1, len(jumps) + 1) % n_phases == 0
     inside, between = max(float(jumps[~at_boundary].mean()), closing), float(jumps[at_boundary].mean())
     if between == 0:

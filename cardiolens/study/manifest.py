@@ -30,13 +30,11 @@ from cardiolens.study.sequences import Sequence as SequenceKind
 
 MANIFEST_NAME = "study.json"
 MAX_ID_LENGTH = 128
-MOST_VOXELS = (
-    1 << 29
-)  # of a volume; a cine stack of 20 slices, 60 phases and 512 x 512 pixels has 0.3 of 2^30
-MOST_FRAMES = 1 << 16  # of a volume
-MOST_BYTES = 16 << 20  # of study.json
-_VOXEL_BYTES = 8  # of the largest type of voxel
-_SLACK_BYTES = 64 << 20  # of a file besides its voxels
+MOST_VOXELS = 1 << 29  # per volume; a cine of 20 slices, 60 phases, 512 x 512 pixels has 0.6 of this
+MOST_FRAMES = 1 << 16  # per volume
+MOST_BYTES = 16 << 20  # size limit of study.json
+_VOXEL_BYTES = 8  # size of the largest voxel type
+_SLACK_BYTES = 64 << 20  # bytes of a file besides its voxels
 
 Flag = Annotated[bool, Field(strict=True)]
 Index = Annotated[int, Field(ge=0, strict=True)]
@@ -47,7 +45,7 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class DisplayTransform(Spec):
-    """Transform from a stored slice to the displayed frame: transpose, then the flips (protocol 1.4)."""
+    """Transform from a stored slice to the displayed frame: transpose, then flips (protocol 1.4)."""
 
     transpose: Flag = False
     flip_rows: Flag = False
@@ -55,7 +53,7 @@ class DisplayTransform(Spec):
 
 
 class LayoutDeclaration(Spec):
-    """Declared grid of a volume; undeclared counts follow from the shape or are inferred."""
+    """Declared grid of a volume; missing counts follow from the shape or are inferred."""
 
     order: Order = "slice_major"
     n_slices: Count | None = None
@@ -70,7 +68,7 @@ class LayoutDeclaration(Spec):
 
 
 class MaskDeclaration(Spec):
-    """A mask beside a volume; only its shape is checked."""
+    """The mask of a volume; preparation checks only its shape."""
 
     path: str
     sha256: Sha256 | None = None
@@ -78,7 +76,7 @@ class MaskDeclaration(Spec):
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Phases and slices of a volume that selectors rely on; slices are canonical ranks."""
+    """The phases and slices of a volume that selectors use; slices are canonical ranks."""
 
     ed_phase: int
     es_phase: int
@@ -86,7 +84,7 @@ class Timing:
 
 
 class VolumeManifest(Spec):
-    """One volume of a study; `facts` says what an entry may leave out."""
+    """One volume of a study; `manifest_defaults` fills fields that an entry may leave out."""
 
     volume_id: str
     sequence: str
@@ -106,8 +104,8 @@ class VolumeManifest(Spec):
     t_on: Index | None = None
     t_peak: Index | None = None
     window: tuple[Finite, Finite] | None = None  # intensities shown as black and white
-    take: Index | None = None  # of several images of each slice: the one that counts
-    confirmed: tuple[Literal["display", "layout"], ...] = ()  # what a person looked at, though checks object
+    take: Index | None = None  # which of several images of each slice to use
+    confirmed: tuple[Literal["display", "layout"], ...] = ()  # checks that a person overrules
 
     @model_validator(mode="before")
     @classmethod
@@ -121,17 +119,17 @@ class VolumeManifest(Spec):
 
     @property
     def most_bytes(self) -> int:
-        """Size that the file of a volume of the declared shape, or of its mask, may have."""
+        """Size limit of the volume's file, or of its mask's file, by the declared shape."""
         return math.prod(self.shape) * _VOXEL_BYTES + _SLACK_BYTES
 
     @property
     def apex_first(self) -> bool:
-        """True if stored slices run from apex to base; long axes have no such order."""
+        """Whether stored slices run from apex to base; long axes have no such order."""
         return self.view == SHORT_AXIS and self.spatial_order == "apex_to_base"
 
     @property
     def known_order(self) -> str:
-        """Order of the slices; a single one is in order whatever is declared."""
+        """Order of the slices; the order of a single slice is always known."""
         layout = self.declared_layout()
         single = layout is not None and layout.n_slices == 1
         return "base_to_apex" if single and self.spatial_order == "unknown" else self.spatial_order
@@ -142,21 +140,21 @@ class VolumeManifest(Spec):
         return sequences()[self.sequence].over_time
 
     def declared_layout(self) -> Layout | None:
-        """Layout that the manifest fixes; None where the number of phases must be inferred from pixels."""
+        """Return the declared layout; None if the number of phases must be inferred from pixels."""
         stored = self.stored_layout()
         return stored if stored is None or self.take is None else Layout("static", stored.n_slices, 1)
 
     def stored_layout(self) -> Layout | None:
-        """Layout of all stored frames, also of those that `take` leaves out."""
+        """Return the layout of all stored frames, including those that `take` leaves out."""
         declared = self.layout
         undeclared = declared.n_slices is None and declared.n_phases is None
         order: Order = "static" if undeclared and self.over_time == "nothing" else declared.order
         return resolve(self.stored_shape, order, declared.n_slices, declared.n_phases, declared.frames or ())
 
     def timing(self, layout: Layout) -> Timing:
-        """Declared or default end-diastole, end-systole and key layers (protocol 1.2, rules 4 and 5).
+        """Return declared or default end-diastole, end-systole and key layers (protocol 1.2, rules 4, 5).
 
-        The default end-systole rounds 0.37 * n_phases half up, in integers. InputError out of range.
+        The default end-systole rounds 0.37 * n_phases half up, in integers. InputError if out of range.
         """
         n_slices, n_phases = layout.n_slices, layout.n_phases
         ed = self.ed_phase or 0
@@ -191,7 +189,7 @@ class VolumeManifest(Spec):
         return self
 
     def _check_size(self) -> None:
-        """Refuse a volume before anything of its size is built: a few bytes of JSON can declare any size."""
+        """Refuse a huge volume before allocating anything: a few bytes of JSON can declare any size."""
         for what, most, count in (
             ("voxels", MOST_VOXELS, math.prod(self.shape)),
             ("frames", MOST_FRAMES, math.prod(self.shape[2:])),
@@ -220,7 +218,7 @@ class VolumeManifest(Spec):
             )
 
     def _check_take(self) -> None:
-        """Refuse several images of a slice where no time passes, unless one of them is named."""
+        """Refuse several images per slice in a sequence without phases, unless `take` selects one."""
         stored = self.stored_layout() if self.over_time == "nothing" else None
         n = 1 if stored is None else stored.n_phases
         if n > 1 and self.take is None:
@@ -266,13 +264,13 @@ def _band(value: str) -> str:
 
 
 LINKS_ALLOWED = ", or allow links with dataset.allow_links=true and dataset.link_roots=[folder]"
-NARROWEST_BAND = 5  # years; a narrower one comes close to a date of birth
+NARROWEST_BAND = 5  # years; narrower bands come close to a date of birth
 AgeBand = Annotated[str, Field(pattern=r"^[0-9]{1,3}(-[0-9]{1,3}|\+)$"), AfterValidator(_band)]
 Label = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]{1,64}$")]
 
 
 class StudyManifest(Spec):
-    """The tree of study.json: study, patient, cohorts and volumes."""
+    """The content of study.json: study, patient, cohorts and volumes."""
 
     schema_: Annotated[Literal["study-1"], Field(alias="schema")]
     study_id: str
@@ -289,7 +287,7 @@ class StudyManifest(Spec):
 
     @property
     def subgroups(self) -> dict[str, str]:
-        """Subgroups of the patient and the scanner, by attribute (protocol 16.11)."""
+        """Subgroups of patient and scanner, by attribute (protocol 16.11)."""
         groups = {"sex": self.sex, "age band": self.age_band, "vendor": self.vendor, "site": self.site}
         groups |= {"field strength": None if self.field_tesla is None else f"{self.field_tesla:g} T"}
         return {name: value for name, value in groups.items() if value is not None}
@@ -333,7 +331,7 @@ class Study:
         return sum(math.prod(volume.shape) for volume in self.manifest.volumes)
 
     def files(self) -> tuple[str, ...]:
-        """Paths of all files that the manifest names, volumes and masks, relative to the folder."""
+        """Return the paths of all volumes and masks in the manifest, relative to the folder."""
         masks = (volume.mask.path for volume in self.manifest.volumes if volume.mask)
         return (*(volume.path for volume in self.manifest.volumes), *masks)
 
@@ -341,8 +339,8 @@ class Study:
 def read_study(folder: Path, roots: Sequence[Path] = ()) -> Study:
     """Read and check the manifest of a study folder; InputError names the file and what is wrong.
 
-    `roots` are folders that its symbolic links may lead into; else none leads out of the study folder. What
-    a volume's entry leaves out is taken from the header of its file.
+    Symbolic links may lead into the folders `roots`, and otherwise not out of the study folder. Fields that a
+    volume's entry leaves out are taken from the header of its file.
     """
     if shown_name(folder) != folder.name:
         raise InputError("the folder's name is not UTF-8; expected a name that tables can hold; rename it")
@@ -358,9 +356,9 @@ def read_study(folder: Path, roots: Sequence[Path] = ()) -> Study:
             "study; write it (of DICOM files, python -m cardiolens.ingest does) or remove the folder"
         ) from None
     except ValidationError as error:
-        wrong = describe(error).removeprefix(": ")  # of the study as a whole
+        wrong = describe(error).removeprefix(": ")  # the prefix of errors about the study as a whole
         raise InputError(f"{MANIFEST_NAME}: {wrong}; correct {MANIFEST_NAME}") from None
-    except ValueError as error:  # what pydantic allows: of two values of a key it takes the last
+    except ValueError as error:  # duplicate keys, of which pydantic takes the last
         raise InputError(f"{MANIFEST_NAME}: {error}; correct {MANIFEST_NAME}") from None
     study = Study(folder, manifest, hashlib.sha256(stored).hexdigest())
     for path in study.files():
@@ -374,15 +372,15 @@ def _facts(folder: Path, roots: Sequence[Path], path: str) -> Header:
 
 
 def shown_name(folder: Path) -> str:
-    """Name of a folder as text; bytes that are not UTF-8 are shown as escapes."""
+    """Return a folder's name as text; bytes that are not UTF-8 become escapes."""
     return folder.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def check_inside(folder: Path, path: str, roots: Sequence[Path]) -> None:
     """Refuse a path that leads out of the folder, also through symbolic links, unless these end in `roots`.
 
-    Otherwise a planted link could have the data of another study read. Messages do not say where a link
-    leads: names of archives are often those of patients.
+    Otherwise a planted link could expose the data of another study. Messages never give the target of a
+    link: archive names are often patient names.
     """
     try:
         target = (folder / path).resolve()

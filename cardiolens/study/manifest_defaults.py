@@ -1,4 +1,4 @@
-"""What an entry of study.json may leave out, because sequence, view or the file's header tell it."""
+"""Fill fields that an entry of study.json leaves out, from sequence, view or the file's header."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -8,15 +8,16 @@ from cardiolens.base.errors import InputError
 from cardiolens.study.nifti import Header
 from cardiolens.study.sequences import sequences
 
-HeaderOf = Callable[[str], Header]  # by a volume's path
+HeaderOf = Callable[[str], Header]  # reads the header of a volume by path
 
-_ALIKE = 0.01  # relative difference of two spacings that are the same one, rounded
+_ALIKE = 0.01  # largest relative difference of two spacings that count as equal
 
 
 def completed(entry: Mapping[str, Any], header_of: HeaderOf | None) -> dict[str, Any]:
-    """An entry with `volume_id`, `shape` and `spacing_mm` filled in; InputError where a header tells none.
+    """Return an entry with `volume_id`, `shape` and `spacing_mm` filled in.
 
-    Without `header_of` only `volume_id` is filled in. Values of the wrong kind are left to whoever checks it.
+    Without `header_of`, fill only `volume_id`. Values of the wrong type pass through; the manifest model
+    rejects them. InputError if a header lacks a value.
     """
     filled = dict(entry)
     if filled.get("volume_id") is None:
@@ -36,9 +37,9 @@ def completed(entry: Mapping[str, Any], header_of: HeaderOf | None) -> dict[str,
 
 
 def check_spacing(declared: tuple[float, ...], header: Header, *, slices_alone: bool) -> None:
-    """Raise InputError where a declared spacing is not the header's.
+    """Raise InputError if a declared spacing differs from the header's.
 
-    The third axis is compared if it holds `slices_alone`: beside phases, its spacing means nothing.
+    The third axis is compared only with `slices_alone`: if it also holds phases, its spacing means nothing.
     """
     spacing = header.spacing_mm
     if spacing is None:
@@ -64,14 +65,14 @@ def _spacing(path: str, header: Header, entry: Mapping[str, Any]) -> list[float]
         )
     if not _holds_slices_alone(header.shape, entry):
         raise InputError(
-            f"spacing_mm is left out, and the third axis of {path} holds phases too, so that its header "
-            "cannot tell the distance of slices; expected three lengths in mm; give spacing_mm"
+            f"spacing_mm is left out, and the third axis of {path} holds phases too, so its header does "
+            "not give the distance of slices; expected three lengths in mm; give spacing_mm"
         )
     return list(header.spacing_mm)
 
 
 def _holds_slices_alone(shape: tuple[int, ...], entry: Mapping[str, Any]) -> bool:
-    """Whether the third axis is one of slices, by what is declared."""
+    """Return whether the third axis holds slices alone, according to the declaration."""
     if len(shape) > 3 and shape[3:] != (1,):
         return True
     sequence, layout = entry.get("sequence"), entry.get("layout")

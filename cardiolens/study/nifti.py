@@ -1,4 +1,4 @@
-"""NIfTI files as bytes: header, voxels, gzip. Only `volume` knows the meaning of the axes."""
+"""Read NIfTI files as bytes: header, voxels, gzip. Only `volume` knows the meaning of the axes."""
 
 import hashlib
 import math
@@ -14,24 +14,24 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted import read_bytes, read_start
 
 GZIP_MAGIC = b"\x1f\x8b"
-HEADER_BYTES = 540  # of NIfTI-2, the longer one
-MOST_EXTENSION = 64 << 20  # bytes between header and voxels, or behind the voxels
+HEADER_BYTES = 540  # header size of NIfTI-2, which exceeds that of NIfTI-1
+MOST_EXTENSION = 64 << 20  # bytes between header and voxels, or after the voxels
 CHUNK_BYTES = 1 << 20
-START_BYTES = 64 << 10  # of a file, within which its header lies, also gzipped
+START_BYTES = 64 << 10  # the start of a file that contains the header, also if gzipped
 _UNITS_MM = {0: 1.0, 1: 1000.0, 2: 1.0, 3: 0.001}  # NIfTI's codes of metre, mm, micron; 0: not declared
 NOT_NIFTI = "expected a single-file NIfTI (.nii or .nii.gz); convert the file"
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Facts about the voxels from a NIfTI header; intensity = stored * slope + inter."""
+    """Voxel properties from a NIfTI header; intensity = stored * slope + inter."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     offset: int  # bytes before the first voxel
     slope: float
     inter: float
-    affine: NDArray[np.float64] | None  # voxel to patient (RAS, mm); None where the file declares none
+    affine: NDArray[np.float64] | None  # voxel to patient (RAS, mm); None if not declared
     spacing_mm: tuple[float, float, float] | None = None  # of the first three axes; None if not declared
 
     @property
@@ -40,7 +40,7 @@ class Header:
 
 
 def read_file(path: Path, most: int | None = None) -> bytes:
-    """Read the bytes of a file as stored, at most `most`; InputError where it cannot be read."""
+    """Read the bytes of a file as stored, at most `most`; InputError if the file cannot be read."""
     try:
         return read_bytes(path, most)
     except OSError as error:
@@ -51,7 +51,7 @@ def read_file(path: Path, most: int | None = None) -> bytes:
 
 
 def read_header(path: Path) -> Header:
-    """Read the header of a file without its voxels; InputError where it cannot be read."""
+    """Read the header of a file without its voxels; InputError if the file cannot be read."""
     try:
         return parse_header(read_start(path, START_BYTES))
     except OSError as error:
@@ -59,20 +59,20 @@ def read_header(path: Path) -> Header:
 
 
 def read_affine(path: Path) -> NDArray[np.float64] | None:
-    """The affine of a file by its header alone; None where it declares none or cannot be read."""
+    """Read the affine from a file's header; None if the file declares none or is unreadable."""
     try:
         return read_header(path).affine
-    except InputError:  # whoever reads the whole file says what is wrong with it
+    except InputError:  # reading the whole file later reports the error
         return None
 
 
 def sha256(stored: bytes) -> str:
-    """SHA-256 of a file's bytes, as a manifest declares it."""
+    """Return the SHA-256 of a file's bytes, in the form that manifests declare."""
     return hashlib.sha256(stored).hexdigest()
 
 
 def parse_header(stored: bytes) -> Header:
-    """Parse the header of a NIfTI file, gzipped or not; InputError where it is damaged or not of numbers."""
+    """Parse the header of a NIfTI file, gzipped or not; InputError if damaged or not of real numbers."""
     from nibabel.nifti1 import Nifti1Header
     from nibabel.nifti2 import Nifti2Header
     from nibabel.spatialimages import HeaderDataError
@@ -129,13 +129,13 @@ def _header(header: Any) -> Header:
 
 
 def _spacing(header: Any, affine: NDArray[np.float64] | None) -> tuple[float, float, float] | None:
-    """Lengths of a voxel; a header without an affine and with edges of 1 is one that nobody filled in."""
+    """Return the voxel size in mm, or None; edges of 1 without an affine mean a header left unfilled."""
     edges = header["pixdim"][1:4] if affine is None else np.linalg.norm(affine[:3, :3], axis=0)
     unit = _UNITS_MM.get(int(header["xyzt_units"]) & 7)
     untold = affine is None and np.all(edges == 1)
     if unit is None or untold or not (np.isfinite(edges).all() and np.all(edges > 0)):
         return None
-    i, j, k = (float(f"{float(edge) * unit:.6g}") for edge in edges)  # a header has 24 bits of each
+    i, j, k = (float(f"{float(edge) * unit:.6g}") for edge in edges)  # headers store 24-bit precision
     return i, j, k
 
 
@@ -158,7 +158,7 @@ def _check_numbers(header: Header, type_name: str) -> None:
 
 
 def voxels(stored: bytes, header: Header) -> NDArray[Any]:
-    """All voxels of a file as stored, one-dimensional; the first axis of the header runs fastest."""
+    """Return all voxels of a file as stored, one-dimensional; the header's first axis runs fastest."""
     content = _inflate(stored, header.n_bytes) if stored.startswith(GZIP_MAGIC) else stored
     if len(content) < header.n_bytes:
         raise InputError(
@@ -169,10 +169,10 @@ def voxels(stored: bytes, header: Header) -> NDArray[Any]:
 
 
 def _inflate(stored: bytes, n_bytes: int) -> bytes | bytearray:
-    """First `n_bytes` of a gzip file of one or more members.
+    """Return the first `n_bytes` of a gzip file of one or more members.
 
-    Each member is read to its end, where its CRC stands, so that damage is noticed; but no more than
-    MOST_EXTENSION bytes beyond those that the header tells of.
+    Each member is read to its end, where the CRC reveals damage, but at most MOST_EXTENSION bytes beyond the
+    size that the header declares.
     """
     content, excess, at, view = bytearray(), 0, 0, memoryview(stored)
     try:
@@ -192,8 +192,8 @@ def _inflate(stored: bytes, n_bytes: int) -> bytes | bytearray:
                 excess += max(len(piece) - missing, 0)
                 if excess > MOST_EXTENSION:
                     raise InputError(
-                        f"holds more than the {n_bytes} bytes that its header tells of, and "
-                        f"{MOST_EXTENSION >> 20} MiB; expected voxels of one volume; re-export it"
+                        f"holds over {MOST_EXTENSION >> 20} MiB more than the {n_bytes} bytes that its "
+                        "header declares; expected voxels of one volume; re-export it"
                     )
     except zlib.error as error:
         raise InputError(

@@ -1,8 +1,8 @@
-"""Display and order of volumes against the affines of their study (protocol 1.4, 16.16).
+"""Check display and slice order of volumes against the affines of their study (protocol 1.4, 16.16).
 
-The largest short-axis stack with a credible affine gives the heart's frame; of the eight transforms one shows
-each view as it should be shown, long axes included. Where that is clear, another transform is refused, unless
-a person confirmed it in study.json.
+The largest short-axis stack with a credible affine gives the heart's frame. The frame decides which of the
+eight transforms gives each view, short or long axis, its standard orientation. If that transform is clear,
+any other is refused, unless a person confirmed it in study.json.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,15 +17,15 @@ from cardiolens.study.nifti import read_affine
 from cardiolens.study.sequences import SHORT_AXIS
 
 _TO_LPS = np.diag([-1.0, -1.0, 1.0])
-_SHORT_AXIS_DEG = 35.0  # of a stack's normal from the typical axis of a human heart
-_ALONG_DEG = 30.0  # between a long-axis plane and the axis
-_ALIGNED = 1e-3  # an axis that deviates less from an axis of the scanner is parallel to it
-_ALONG_SLICES = 0.5  # cosine of the step between slices with the axis, from which order is judged
+_SHORT_AXIS_DEG = 35.0  # largest angle of a stack's normal to the typical axis of a human heart
+_ALONG_DEG = 30.0  # largest angle of a long-axis plane to the heart's axis
+_ALIGNED = 1e-3  # 1 - cosine below which an axis counts as parallel to a scanner axis
+_ALONG_SLICES = 0.5  # least cosine of slice step and heart axis for judging the slice order
 
 
 @dataclass(frozen=True, slots=True)
 class VolumePlacement:
-    """Directions of the stored axes of a volume in the patient."""
+    """Directions in the patient of a volume's stored axes."""
 
     i_axis: Point
     j_axis: Point
@@ -33,17 +33,17 @@ class VolumePlacement:
 
     @property
     def normal(self) -> Point:
-        """Unit normal of its slices."""
+        """Unit normal of the slices."""
         return np.cross(self.i_axis, self.j_axis)
 
     @property
     def aligned(self) -> bool:
-        """Whether every axis is parallel to one of the scanner, as where a converter wrote an identity."""
+        """Whether both axes are parallel to scanner axes, as if a converter wrote an identity affine."""
         return bool(np.abs(np.array([self.i_axis, self.j_axis])).max(axis=1).min() > 1 - _ALIGNED)
 
 
 def volume_placements(study: Study) -> dict[str, VolumePlacement]:
-    """Directions of the volumes whose files tell them, by volume_id."""
+    """Return the directions of all volumes with an affine, by volume_id."""
     places: dict[str, VolumePlacement] = {}
     for volume in study.manifest.volumes:
         affine = read_affine(study.folder / volume.path)
@@ -57,7 +57,7 @@ def volume_placements(study: Study) -> dict[str, VolumePlacement]:
 
 
 def heart_frame(study: Study, places: Mapping[str, VolumePlacement]) -> HeartFrame | None:
-    """The frame by the short axis of most frames; None where no credible affine tells it."""
+    """Return the heart's frame from the largest short-axis volume; None without a credible affine."""
     short = [
         volume
         for volume in study.manifest.volumes
@@ -72,14 +72,13 @@ def heart_frame(study: Study, places: Mapping[str, VolumePlacement]) -> HeartFra
 def orientation_doubts(
     study: Study, manifest: VolumeManifest, places: Mapping[str, VolumePlacement], frame: HeartFrame | None
 ) -> Iterator[str]:
-    """Yield what speaks against the display and order of a volume; InputError where that is certain."""
+    """Yield doubts about display and order of a volume; InputError if the display is certainly wrong."""
     place = places.get(manifest.volume_id)
     if place is None or place.aligned:
-        description = "no orientation" if place is None else "the scanner's own axes, as an identity does"
+        description = "no orientation" if place is None else "the scanner's own axes, like an identity"
         yield (
-            f"{manifest.volume_id}: its header tells {description}, "
-            f"so display_transform was not checked; look at it "
-            "(jobs/show_study.py)"
+            f"{manifest.volume_id}: its header gives {description}, so display_transform was not checked; "
+            "look at it (jobs/show_study.py)"
         )
         return
     if frame is None:
@@ -93,10 +92,9 @@ def orientation_doubts(
         manifest.view != SHORT_AXIS and 90 - tilt > _ALONG_DEG
     ):
         yield (
-            f"{manifest.volume_id}: by its affine its slices lie at {90 - tilt:.0f} degrees "
-            f"to the long axis of "
-            f"the heart; expected {'about 90' if manifest.view == SHORT_AXIS else 'about 0'} for view "
-            f"{manifest.view}; look at it and check view"
+            f"{manifest.volume_id}: by its affine its slices lie at {90 - tilt:.0f} degrees to the long "
+            f"axis of the heart; expected {'about 90' if manifest.view == SHORT_AXIS else 'about 0'} for "
+            f"view {manifest.view}; look at it and check view"
         )
         return
     yield from _display_doubts(manifest, place, frame)
@@ -104,7 +102,7 @@ def orientation_doubts(
 
 
 def display_contradicted(study: Study, manifest: VolumeManifest) -> bool:
-    """Whether the affines of a study speak for another display; False where they tell nothing."""
+    """Return whether the affines of a study contradict the display; False without usable affines."""
     places = volume_placements(study)
     place, frame = places.get(manifest.volume_id), heart_frame(study, places)
     if place is None or place.aligned or frame is None:
@@ -118,9 +116,8 @@ def _display_doubts(manifest: VolumeManifest, place: VolumePlacement, frame: Hea
     if best.transform == manifest.display_transform:
         return
     message = (
-        f"{manifest.volume_id}: display_transform is {_named(manifest.display_transform)}; "
-        f"by the affines of the "
-        f"study it should be {_named(best.transform)}"
+        f"{manifest.volume_id}: display_transform is {_named(manifest.display_transform)}; by the "
+        f"affines of the study it should be {_named(best.transform)}"
     )
     if best.clear and "display" not in manifest.confirmed:
         raise InputError(
@@ -143,7 +140,7 @@ def _order_doubts(manifest: VolumeManifest, place: VolumePlacement, frame: Heart
 
 
 def _tilt(normal: Point, axis: Point) -> float:
-    """Degrees between a normal and an axis, 0 to 90."""
+    """Return the angle between a normal and an axis in degrees, 0 to 90."""
     cosine = abs(float(normal @ axis)) / float(np.linalg.norm(axis))
     return float(np.degrees(np.arccos(min(cosine, 1.0))))
 

@@ -1,4 +1,4 @@
-"""Coloured masks over the frames of a study: segments of the wall, and lesions."""
+"""Draw masks in colour over the frames of a study: segments of the wall, and lesions."""
 
 import colorsys
 from collections.abc import Iterable, Mapping
@@ -15,26 +15,26 @@ from cardiolens.base.untrusted import read_json
 from cardiolens.study.manifest import LayoutDeclaration, Study, VolumeManifest
 from cardiolens.study.volume import Volume, read_volume
 
-LABELS_NAME = "labels.json"  # beside the masks; names each value
+LABELS_NAME = "labels.json"  # beside the masks: the name of each value
 LESION_COLOUR = (255, 40, 40)
 
 Colour = tuple[int, int, int]
 
 _OPACITY = 0.5
-_TURN = 0.381966  # of the colour circle per value (golden ratio), so that neighbouring values differ clearly
+_TURN = 0.381966  # colour circle per value (golden ratio): neighbouring values differ clearly
 _LEGEND_WIDTH, _LEGEND_HEIGHT, _SWATCH = 150, 14, 10  # pixels
 _INK = (230, 230, 230)
 
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """The mask of one volume, and the names of the values that are drawn."""
+    """The mask of one volume, and the names of the drawn values."""
 
     mask: Volume
     names: Mapping[int, str]  # by mask value
 
     def on(self, pixels_HW: NDArray[np.uint8], idx: int) -> NDArray[np.uint8]:
-        """Displayed frame of a canonical index with its mask drawn over it; uint8, (height, width, 3)."""
+        """Draw the mask over the displayed frame of a canonical index; uint8, (height, width, 3)."""
         values_HW = self.mask.displayed(self.mask.stored(idx))
         tinted = np.repeat(pixels_HW[:, :, None], 3, axis=2).astype(np.float64)
         for value in set(np.unique(values_HW).tolist()) & set(self.names):
@@ -54,14 +54,14 @@ def check_masked(study: Study) -> None:
 
 
 def read_overlay(study: Study, manifest: VolumeManifest, volume: Mapping[str, Any]) -> Overlay | None:
-    """Read the overlay of one volume; None without a mask. `volume` is its row of the table `volumes`.
+    """Read the overlay of one volume; None without a mask. `volume` is the volume's row of `volumes`.
 
-    If a `labels.json` beside the mask names segments, segments and lesions are drawn, else all values but 0.
+    If `labels.json` beside the mask names segments, segments and lesions are drawn, else all values but 0.
     """
     if manifest.mask is None:
         return None
     layout = manifest.layout
-    if manifest.declared_layout() is None:  # it was inferred from pixels, which a mask does not have
+    if manifest.declared_layout() is None:  # the layout was inferred from pixels, which a mask lacks
         layout = LayoutDeclaration(n_slices=volume["n_slices"], n_phases=volume["n_phases"])
     fields: dict[str, object] = {
         "path": manifest.mask.path,
@@ -69,14 +69,14 @@ def read_overlay(study: Study, manifest: VolumeManifest, volume: Mapping[str, An
         "mask": None,
         "layout": layout,
     }
-    fields |= {"confirmed": ("layout",)}  # the empty ends of a mask look like a cycle
+    fields |= {"confirmed": ("layout",)}  # the empty end slices of a mask look like a cycle
     mask = read_volume(study.folder, manifest.model_copy(update=fields))
     labels = read_labels((study.folder / manifest.mask.path).with_name(LABELS_NAME))
     return Overlay(mask, visible_values(labels, np.unique(mask.in_file_order).tolist()))
 
 
 def read_labels(path: Path) -> dict[int, str]:
-    """Read the names of mask values; empty without such a file, InputError for an unreadable one."""
+    """Read the names of mask values; empty if the file does not exist, InputError if unreadable."""
     if not path.exists():
         return {}
     try:
@@ -87,7 +87,7 @@ def read_labels(path: Path) -> dict[int, str]:
 
 
 def visible_values(labels: Mapping[int, str], values: Iterable[int]) -> dict[int, str]:
-    """Select the values that are drawn, with their names."""
+    """Return the values to draw, with their names."""
     labels_of = {value: labels.get(value, f"value {value}") for value in values if value}
     if not any("segment" in name for name in labels.values()):
         return labels_of
@@ -95,10 +95,10 @@ def visible_values(labels: Mapping[int, str], values: Iterable[int]) -> dict[int
 
 
 def colour(value: int, name: str) -> Colour:
-    """Colour of a value: red for lesions, else a hue of its own."""
+    """Return the colour of a value: red for lesions, else a distinct hue."""
     if _is_lesion(name):
         return LESION_COLOUR
-    red, green, blue = colorsys.hsv_to_rgb(0.1 + value * _TURN % 1 * 0.85, 0.8, 1.0)  # clear of red
+    red, green, blue = colorsys.hsv_to_rgb(0.1 + value * _TURN % 1 * 0.85, 0.8, 1.0)  # avoids red
     return round(red * 255), round(green * 255), round(blue * 255)
 
 

@@ -1,4 +1,4 @@
-"""JSON Schema of `study.json`: the fields of the manifest's models, and rules between fields of one entry."""
+"""JSON Schema of `study.json`: the fields of the manifest, and rules between fields of one entry."""
 
 from typing import Any
 
@@ -6,12 +6,12 @@ from cardiolens.study.manifest import MAX_ID_LENGTH, StudyManifest
 from cardiolens.study.sequences import sequences
 
 SCHEMA_NAME = "study.schema.json"  # beside this module; jobs/make_schemas.py writes it
-_LEFT_OUT = ("volume_id", "shape", "spacing_mm")  # by entries whose file, sequence and view tell them
+_LEFT_OUT = ("volume_id", "shape", "spacing_mm")  # optional: they follow from file, sequence and view
 _NULL = {"type": "null"}
 
 
 def study_schema() -> dict[str, Any]:
-    """The schema as it is shipped; rules that need the files, or compare numbers, are the reader's alone."""
+    """Return the shipped schema; only the reader checks rules that need files or compare numbers."""
     schema = StudyManifest.model_json_schema(by_alias=True)
     about, volume = schema["properties"], schema["$defs"]["VolumeManifest"]
     about["study_id"] |= {
@@ -51,7 +51,7 @@ def _names(sequence: str, view: str) -> dict[str, Any]:
 
 
 def _first_pass() -> dict[str, Any]:
-    """Both times, with a sequence that has them, or neither."""
+    """Return the rule: both first-pass times, in a sequence with a first pass, or neither."""
     timed = {"enum": [name for name, kind in sequences().items() if kind.over_time == "first_pass"]}
     both = {"sequence": timed, "t_on": {"type": "integer"}, "t_peak": {"type": "integer"}}
     neither = {"t_on": _NULL, "t_peak": _NULL}

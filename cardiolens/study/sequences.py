@@ -1,4 +1,4 @@
-"""Sequences and views that a study may hold (protocol 1.1), read from sequences.yaml."""
+"""The legal sequences and views of a study (protocol 1.1), loaded from sequences.yaml."""
 
 from functools import cache
 from importlib.resources import files
@@ -8,7 +8,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 SHORT_AXIS = "sax"
-CASE_IMAGES = "images"  # sequence, view and volume of the images of a case, which are no study's
+CASE_IMAGES = "images"  # sequence, view and volume_id of case images, which belong to no study
 
 
 class Sequence(BaseModel):
@@ -21,12 +21,12 @@ class Sequence(BaseModel):
     views: tuple[str, ...]
 
     def volume_id(self, view: str) -> str:
-        """View code of protocol 1.1, e.g. perf_sax."""
+        """Return the view code of protocol 1.1, e.g. perf_sax."""
         return f"{self.prefix}_{view}"
 
 
 @cache
 def sequences() -> dict[str, Sequence]:
-    """All sequences by name."""
+    """Load all sequences by name."""
     text = files("cardiolens.study").joinpath("sequences.yaml").read_text(encoding="utf-8")
     return TypeAdapter(dict[str, Sequence]).validate_python(yaml.safe_load(text))

@@ -1,4 +1,4 @@
-"""Checks of shards that are readable but damaged: rows of no volume, frames of another volume."""
+"""Detect damaged but readable shards: rows of unknown volumes, frames of another volume."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -13,11 +13,11 @@ from cardiolens.study.sequences import CASE_IMAGES, sequences
 
 REMEDY = "it was damaged or changed by hand: delete it and prepare again"
 _MAY_BE_NULL = frozenset({"t_on", "t_peak"})
-_NAMED = ("study_id", "volume_id", "idx")  # first columns of `frames`; parts hold statistics of their ranges
+_NAMED = ("study_id", "volume_id", "idx")  # first columns of `frames`; parts store their ranges as statistics
 
 
 def check_volumes(path: Path, rows: pa.Table, studies: Collection[str]) -> None:
-    """Refuse rows of `volumes` that lack a study of the cohort, hold nulls, or name an unknown volume."""
+    """Refuse rows of `volumes` that lack a study of the cohort, contain nulls, or name an unknown volume."""
     if absent := sorted(set(studies) - set(rows["study_id"].to_pylist())):
         raise InputError(f"{path}: holds no volume of study {absent[0]}, which cohort.json names; {REMEDY}")
     empty = [name for name in rows.schema.names if name not in _MAY_BE_NULL and rows[name].null_count]
@@ -35,7 +35,7 @@ def check_volumes(path: Path, rows: pa.Table, studies: Collection[str]) -> None:
 
 
 def check_group(path: Path, part: pq.FileMetaData, place: Mapping[str, Any]) -> None:
-    """Refuse a row group whose statistics are not exactly those of a volume's frames; no frame is read.
+    """Refuse a row group if its statistics do not match the frames of a volume; no frame is read.
 
     `place` is the volume's row: study_id, volume_id, n_slices, n_phases, row_group.
     """

@@ -1,8 +1,8 @@
 """Shards of a store: part files of frames and volumes, with one row group per volume.
 
 The frames part `store/frames/part-<id>.parquet` is written first, then the volumes part of the same name, and
-last `store/cohort.json`. Only rows whose study and part the cohort names are read, so rows of an interrupted
-or replaced preparation never are.
+`store/cohort.json` last. Readers use only rows with a study and part of the cohort, so they never see rows of
+an interrupted or replaced preparation.
 """
 
 import hashlib
@@ -55,20 +55,20 @@ class FrameDigest(NamedTuple):
 
 
 def shaped(pixels: bytes | memoryview, height: int, width: int, channels: int) -> NDArray[np.uint8]:
-    """Pixels as an array without copying them: (height, width) of a grey frame, (height, width, 3) of RGB."""
+    """View pixels as an array, without copying: (height, width) if grey, (height, width, 3) if RGB."""
     size = (height, width) if channels == 1 else (height, width, channels)
     return np.frombuffer(pixels, np.uint8).reshape(size)
 
 
 def pixel_digest(pixels: bytes | memoryview, height: int, width: int, channels: int) -> str:
-    """Digest of a frame: BLAKE2b-128 over "height,width,channels:" and its pixels, in hex."""
+    """Return the digest of a frame: BLAKE2b-128 of "height,width,channels:" and the pixels, in hex."""
     state = hashlib.blake2b(f"{height},{width},{channels}:".encode(), digest_size=16)
     state.update(pixels)
     return state.hexdigest()
 
 
 class PartWriter:
-    """A part in the making: row groups of frames, and the rows of `volumes` of complete studies."""
+    """Writer of one part: row groups of frames, and the rows of `volumes` of complete studies."""
 
     def __init__(self, part: str, writer: pq.ParquetWriter) -> None:
         self.rows: list[dict[str, object]] = []
@@ -90,7 +90,7 @@ class PartWriter:
 
 
 class _NothingKeptError(Exception):
-    """Raised where no study of a part is complete."""
+    """Raised if no study of a part is complete."""
 
 
 @contextmanager
@@ -143,7 +143,7 @@ def read_volumes(store: Path) -> pa.Table:
 
 
 def read_digests(store: Path, volumes: pa.Table) -> dict[tuple[str, int], FrameDigest]:
-    """Read digest and size of every frame of one study by (volume_id, idx); no pixel is read.
+    """Read digest and size of every frame of one study, by (volume_id, idx); no pixel is read.
 
     `volumes` holds the rows of the study from `read_volumes`.
     """
@@ -156,10 +156,10 @@ def read_digests(store: Path, volumes: pa.Table) -> dict[tuple[str, int], FrameD
 
 
 def read_frames(store: Path, volumes: pa.Table, frames_of: Mapping[str, Collection[int]]) -> pa.Table:
-    """Read the wanted `frames` rows of one study; `wanted` holds indices by volume_id.
+    """Read some `frames` rows of one study; `frames_of` holds their indices by volume_id.
 
-    `volumes` holds the rows of the study from `read_volumes`. Other volumes are not read. InputError for
-    pixels that do not match their digest.
+    `volumes` holds the rows of the study from `read_volumes`. Other volumes are not read. InputError if
+    pixels do not match their digest.
     """
     indices_of = {volume_id: sorted(set(indices)) for volume_id, indices in frames_of.items() if indices}
     rows = volumes.filter(pa.array([v in indices_of for v in volumes["volume_id"].to_pylist()], pa.bool_()))
@@ -190,7 +190,7 @@ def _rows_of(frames: pa.Table, indices: list[int], volume_id: str) -> Any:
 def _row_groups(
     store: Path, volumes: pa.Table, columns: Iterable[str] | None = None
 ) -> Iterator[tuple[str, pa.Table]]:
-    """Yield each volume's id with its row group, or with some columns of it."""
+    """Yield the id and the row group of each volume, restricted to `columns` if given."""
     names = None if columns is None else list(columns)
     places = volumes.select(_PLACE).to_pylist()
     for name, in_part in groupby(places, key=itemgetter("part")):  # opening a part costs more than reading

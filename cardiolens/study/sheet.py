@@ -1,4 +1,4 @@
-"""Contact sheets: the displayed frames of a study, with a selection marked."""
+"""Draw contact sheets: the displayed frames of a study, with a selection marked."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from cardiolens.study.layout import even
 from cardiolens.study.manifest import read_study
 from cardiolens.study.overlay import Overlay, check_masked, legend, read_overlay
 
-STATIC_COLUMNS = 6  # columns of the sheet of a volume without phases
+STATIC_COLUMNS = 6  # columns for a volume without phases
 GAP = 2  # pixels
 LABEL_HEIGHT = 12
 MARK = (255, 190, 0)
@@ -27,7 +27,7 @@ Place = tuple[str, int, int]  # volume_id, slice rank, phase
 
 @dataclass(frozen=True, slots=True)
 class ShownFrame:
-    """One displayed frame, its place, and a remark (ED, ES) for its label."""
+    """One displayed frame, its place, and a remark (ED, ES) for the label."""
 
     place: Place
     pixels_HW: NDArray[np.uint8]  # grey, or (height, width, 3) in colour
@@ -42,7 +42,7 @@ class ShownFrame:
 def contact_sheet(
     frames: Sequence[ShownFrame], marked: Collection[Place] = (), columns: int = 8, tile: int = 120
 ) -> Image.Image:
-    """Draw frames in their order, `columns` per row, in labelled square tiles; marked places are boxed.
+    """Draw frames in order, `columns` per row, in labelled square tiles; marked places are boxed.
 
     `tile` is the side of a tile in pixels.
     """
@@ -67,8 +67,8 @@ def study_sheet(
 ) -> Image.Image:
     """Draw every volume of a study folder: one row per slice from the base, one column per phase.
 
-    `phases` is about the number of phases shown. `segments` draws masks over the frames, in colours that a
-    legend names; InputError for a study without masks.
+    `phases` is the approximate number of phases shown. `segments` draws masks in colour, with a legend;
+    InputError if the study has no masks.
     """
     study = read_study(folder)
     if segments:
@@ -96,7 +96,7 @@ def _under(overlay: Overlay, frame: ShownFrame, volume: Mapping[str, Any]) -> Sh
 def shown_frames(volume: Mapping[str, Any], frames: pa.Table, phases: int) -> Iterator[ShownFrame]:
     """Yield frames of one volume at evenly spread phases; a cine's ED and ES phases are always among them.
 
-    `volume` is its row of the table `volumes`; `frames` are its rows of the table `frames`.
+    `volume` is the volume's row of `volumes`; `frames` are the volume's rows of `frames`.
     """
     remarks = {volume["es_phase"]: "ES", volume["ed_phase"]: "ED"} if volume["sequence"] == "cine" else {}
     phases_wanted = {*even(volume["n_phases"], phases), *remarks}

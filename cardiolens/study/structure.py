@@ -1,4 +1,4 @@
-"""Acquisition structure of a study: the only facts about it that a selector may use."""
+"""Acquisition structure of a study: the only facts about the study that a selector may use."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import pyarrow as pa
 class VolumeStructure:
     """Slices and phases of one volume in canonical ranks.
 
-    Slice 0 of a short axis is most basal; slices of long axes are in stored order.
+    Slice 0 of a short axis is the most basal; slices of long axes are in stored order.
     """
 
     volume_id: str  # view code: cine_sax, cine_4ch, lge_sax, ...
@@ -21,14 +21,14 @@ class VolumeStructure:
     ed_phase: int = 0
     es_phase: int = 0
     key_layers: tuple[int, ...] = ()  # basal, mid, apical
-    levels_known: bool = True  # False if the slice order is undeclared: captions then name no level
+    levels_known: bool = True  # False if the slice order is undeclared: captions name no level
     t_on: int | None = None
     t_peak: int | None = None
 
     def __hash__(self) -> int:
-        """Hash of the fields that mostly differ.
+        """Hash only the fields that usually differ.
 
-        Structures are looked up for every request, and hashing all eleven fields takes long.
+        Structures are looked up for every request, and hashing all eleven fields is slow.
         """
         return hash((self.volume_id, self.n_slices, self.n_phases, self.es_phase))
 
@@ -37,7 +37,7 @@ class VolumeStructure:
         return self.n_slices * self.n_phases
 
     def idx(self, slice_rank: int, phase: int) -> int:
-        """Canonical index of a frame: slice_rank * n_phases + phase."""
+        """Return the canonical index of a frame: slice_rank * n_phases + phase."""
         return slice_rank * self.n_phases + phase
 
 
@@ -50,7 +50,7 @@ class StudyStructure:
 
 
 def structures(volumes: pa.Table) -> dict[str, StudyStructure]:
-    """Structures from rows of the `volumes` table, one per study, in order of study_id."""
+    """Return one structure per study, from rows of the `volumes` table, in order of study_id."""
     by_study: dict[str, dict[str, VolumeStructure]] = {}
     for row in volumes.sort_by([("study_id", "ascending"), ("volume_id", "ascending")]).to_pylist():
         volume = VolumeStructure(

@@ -1,4 +1,4 @@
-"""First-pass times of a perfusion series from its image intensities (protocol 5.8)."""
+"""Find the first-pass times of a perfusion series from image intensities (protocol 5.8)."""
 
 import math
 import statistics
@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-ONSET = 0.2  # of the rise from baseline to peak
+ONSET = 0.2  # share of the rise from baseline to peak
 NOISE_FACTOR = 3.0
 MAD_TO_SIGMA = 1.4826
 STRONGEST_PCT = 99.0
 HEART_SHARE = 0.5
-FEWEST_TIMES = 8  # of a series in which contrast comes and goes
+FEWEST_TIMES = 8  # least length of a series in which contrast can come and go
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,10 @@ class FirstPass:
 
 
 def central_mean(frame_HW: NDArray[Any]) -> float:
-    """Mean stored intensity of rows H/4..3H/4 and columns W/4..3W/4, ends excluded.
+    """Return the mean stored intensity of rows H/4..3H/4 and columns W/4..3W/4, ends excluded.
 
-    The sum is exact (integers) or correctly rounded (floats), so that it does not depend on the machine's
-    vector width.
+    The sum is exact (integers) or correctly rounded (floats), so it does not depend on the machine's vector
+    width.
     """
     height, width = frame_HW.shape
     centre = frame_HW[height // 4 : max(3 * height // 4, 1), width // 4 : max(3 * width // 4, 1)]
@@ -42,12 +42,12 @@ def central_mean(frame_HW: NDArray[Any]) -> float:
 
 
 def heart_curve(frames: Sequence[Sequence[NDArray[Any]]]) -> list[float] | None:
-    """Mean intensity by time where contrast comes most and goes again: in the heart; None where nowhere.
+    """Return the mean intensity by time in the left heart, found by contrast that comes and goes.
 
-    `frames` hold a series of small pictures of each slice, all of one size. The cavities brighten more than
-    organs, which keep what they took up: a pixel counts by its rise from baseline to peak, and no more
-    than twice what it loses until the end. Those with at least half of what the strongest pixels have are the
-    heart, and those of them that peak last the left ventricle, not the right.
+    `frames` holds a time series of small frames for each slice, all of one size. A pixel scores its rise from
+    baseline to peak, but at most twice its drop until the end: cavities wash out, other organs keep contrast.
+    Pixels with at least half of the strongest score are the heart; those that peak last are the left
+    ventricle, not the right. None if contrast comes and goes nowhere.
     """
     series = np.array(frames, np.float64)
     n_times = series.shape[1]
@@ -67,10 +67,10 @@ def heart_curve(frames: Sequence[Sequence[NDArray[Any]]]) -> list[float] | None:
 
 
 def first_pass(curve: Sequence[float]) -> FirstPass:
-    """First-pass times of a curve of mean central intensities, one per time.
+    """Return the first-pass times of a curve of mean intensities, one per time.
 
-    The curve is smoothed by a 3-point moving average, which uses two points at either end. A curve that does
-    not rise by three noise levels above its baseline has no bolus: t_on is 0, t_peak a third of its length.
+    A 3-point moving average smooths the curve, with two points at either end. A curve that rises less than
+    three noise levels above baseline has no bolus: t_on is 0, t_peak a third of the length.
     """
     smooth = [statistics.fmean(curve[max(t - 1, 0) : t + 2]) for t in range(len(curve))]
     base = statistics.median(smooth[:3])

@@ -1,7 +1,7 @@
-"""Volumes as displayed; the only module that knows the axes of files.
+"""Read volumes and display their frames; the only module that knows the axes of files.
 
-A stored voxel is a[i, j, k] or a[i, j, slice, phase] with i fastest in the file, so that a frame read
-without copying has the axes (j, i). A displayed frame has the axes (row, column).
+A stored voxel is a[i, j, k] or a[i, j, slice, phase] with i fastest in the file, so a frame read without
+copying has the axes (j, i). A displayed frame has the axes (row, column).
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from cardiolens.study.nifti import parse_header, read_file, sha256, voxels
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """One volume in memory, with frames addressed by canonical index."""
+    """One volume in memory; frames are addressed by canonical index."""
 
     manifest: VolumeManifest
     layout: Layout
@@ -31,7 +31,7 @@ class Volume:
     slope: float  # intensity = stored * slope + inter
     inter: float
     in_file_order: NDArray[Any]  # (frame, j, i)
-    file_frames: tuple[int, ...]  # frame in file order, by canonical index
+    file_frames: tuple[int, ...]  # index in file order, by canonical index
     hashes: dict[str, str]  # sha256 of each file read, by path
     n_bytes: int  # read from disk
 
@@ -42,12 +42,12 @@ class Volume:
         return (n_j, n_i) if self.manifest.display_transform.transpose else (n_i, n_j)
 
     def stored(self, idx: int) -> NDArray[Any]:
-        """Stored values of the frame at a canonical index, axes (j, i)."""
+        """Return the stored values of the frame at a canonical index, axes (j, i)."""
         frame: NDArray[Any] = self.in_file_order[self.file_frames[idx]]
         return frame
 
     def displayed(self, frame: NDArray[Any]) -> NDArray[Any]:
-        """Frame of this volume, axes (j, i), as it is displayed, axes (row, column)."""
+        """Convert a frame of this volume from stored axes (j, i) to displayed axes (row, column)."""
         return _displayed(frame, self.manifest.display_transform)
 
 
@@ -57,7 +57,7 @@ def read_volume(folder: Path, manifest: VolumeManifest) -> Volume:
         stored = read_file(folder / manifest.path, manifest.most_bytes)
         header = parse_header(stored)
         shape = _grid_shape(header.shape)
-        if shape != manifest.stored_shape:  # before voxels: a small file may hold many
+        if shape != manifest.stored_shape:  # checked before reading voxels: a small file may declare many
             raise InputError(
                 f"its shape is {shape}; expected {manifest.stored_shape} as declared; correct shape or file"
             )
@@ -70,7 +70,7 @@ def read_volume(folder: Path, manifest: VolumeManifest) -> Volume:
             file_frames = file_frames[manifest.take :: layout.n_phases]
             layout = Layout("static", layout.n_slices, 1)
         if "layout" not in manifest.confirmed:
-            with np.errstate(over="ignore", invalid="ignore"):  # of extreme values, which windowing refuses
+            with np.errstate(over="ignore", invalid="ignore"):  # extreme values; windowing refuses these
                 check_time([small(in_file_order[at]) for at in file_frames], layout)
         manifest.timing(layout)
         slices_alone = len(shape) == 4 or layout.n_phases == 1
@@ -151,9 +151,9 @@ def _layout(
 
 
 def _file_frames(layout: Layout, *, apex_first: bool, is_4d: bool) -> tuple[int, ...]:
-    """Frame in file order at each canonical index.
+    """Return the index in file order of each canonical index.
 
-    In a 4D file the phase is the slowest axis, although stored indices of a Layout count slice by slice.
+    In a 4D file the phase is the slowest axis, but stored indices of a Layout count slice by slice.
     """
     canonical = layout.canonical_order(apex_first=apex_first)
     if not is_4d:

@@ -1,13 +1,13 @@
-"""Windowing of intensities to 8-bit grey: one window per volume, between two percentiles (protocol 1.4).
+"""Window intensities to 8-bit grey: one window per volume, between two percentiles (protocol 1.4).
 
-Padding stays out of the percentiles (protocol 16.16): exact zeros, where they are at least 1 % of a volume,
-and a constant border, a value that holds at least 10 % of the outermost pixels. Voxels of these values are
-not ranked, wherever they lie; they are shown like all others.
+Percentiles exclude padding (protocol 16.16): exact zeros, if they are at least 1 % of a volume, and a
+constant border, i.e. one value in at least 10 % of the outermost pixels. Voxels of these values are never
+ranked, wherever they lie, but are shown like all others.
 
-A percentile q of n sorted values lies at position (n - 1) * q / 100 and is interpolated linearly between its
-two neighbours. A value v is shown as floor((v - low) * (255 / (high - low)) + 1/2), clipped to 0..255: a half
+Percentile q of n sorted values is at position (n - 1) * q / 100, interpolated linearly between its two
+neighbours. A value v is shown as floor((v - low) * (255 / (high - low)) + 1/2), clipped to 0..255: a half
 rounds up. Values are counted or sorted, never summed, and the few float operations are single IEEE double
-operations, so that a volume gives the same bytes on every machine.
+operations, so a volume gives the same bytes on every machine.
 """
 
 import math
@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from cardiolens.base.errors import InputError
 
-ZEROS_SHARE = 0.01  # of all voxels: exact zeros from here on are padding
-BORDER_SHARE = 0.1  # of the outermost pixels: one value from here on is a border
-BORDER_SIDE = 8  # pixels; a smaller frame has no border to speak of
-MAX_LEVELS = 1 << 16  # integers within this many levels are counted, and converted by a table
+ZEROS_SHARE = 0.01  # share of all voxels from which exact zeros are padding
+BORDER_SHARE = 0.1  # share of the outermost pixels from which one value is a border
+BORDER_SIDE = 8  # pixels; smaller frames are taken to have no border
+MAX_LEVELS = 1 << 16  # integers in at most this many levels are counted and converted by a table
 
 Grey = NDArray[np.uint8]
 
@@ -42,15 +42,15 @@ class GreyScale:
     table: Grey | None = None
 
     def show(self, frame: NDArray[Any]) -> Grey:
-        """Grey levels of a frame of stored values, uint8 of the same shape."""
+        """Convert a frame of stored values to grey levels, uint8 of the same shape."""
         if self.table is None:
             return self._grey(frame)
         levels = np.subtract(frame, self.first, dtype=np.intp)
-        grey: Grey = np.take(self.table, levels, mode="clip")  # all are within; "clip" skips numpy's check
+        grey: Grey = np.take(self.table, levels, mode="clip")  # never clips, but skips numpy's check
         return grey
 
     def tabulated(self, first: int, last: int) -> "GreyScale":
-        """Copy of this scale with a table for the integers first..last."""
+        """Return a copy of this scale with a table for the integers first..last."""
         table = self._grey(np.arange(first, last + 1))
         return GreyScale(self.low, self.high, self.slope, self.inter, first, table)
 
@@ -67,10 +67,10 @@ def grey_scale(
     inter: float,
     window: tuple[float, float] | None = None,
 ) -> GreyScale:
-    """Grey scale of a volume of stored values, intensity = stored * slope + inter.
+    """Return the grey scale of a volume of stored values; intensity = stored * slope + inter.
 
-    `window` names the intensities shown as black and white, in place of percentiles. If both percentiles
-    coincide in a volume that is not constant, the window spans all its values.
+    `window` gives the intensities shown as black and white, instead of percentiles. If both percentiles
+    coincide in a volume that is not constant, the window spans all values.
     InputError for NaN, infinite or constant values.
     """
     _check_finite(frames)
@@ -107,7 +107,7 @@ def _check_finite(frames: NDArray[Any]) -> None:
 
 
 def padding(frames: NDArray[Any], slope: float, inter: float) -> tuple[float, ...]:
-    """Stored values that fill what was not imaged: exact zeros and the value of a constant border."""
+    """Return the stored values of padding: exact zeros and the value of a constant border."""
     zero = -inter / slope
     n_zeros = sum(int(np.count_nonzero(frame == zero)) for frame in frames)
     fills = {zero} if n_zeros >= ZEROS_SHARE * frames.size else set()
@@ -121,7 +121,7 @@ def padding(frames: NDArray[Any], slope: float, inter: float) -> tuple[float, ..
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Order statistics of stored values: how many there are, and the k-th smallest, k from 0."""
+    """Order statistics of stored values: their number, and the k-th smallest, k from 0."""
 
     n: int
     at: Callable[[int], float]
@@ -134,13 +134,13 @@ class Ranked:
 
 
 def _ends(ranked: Ranked, window_pct: tuple[float, float], slope: float) -> list[float]:
-    """Stored values shown as black and white."""
+    """Return the stored values shown as black and white."""
     percentages = window_pct if slope > 0 else (100 - window_pct[0], 100 - window_pct[1])
     return [ranked.percentile(pct) for pct in percentages]
 
 
 def _counted(frames: NDArray[Any], fills: tuple[float, ...], lowest: int, highest: int) -> Ranked:
-    """Order statistics from a histogram that is filled frame by frame, without a copy of the volume."""
+    """Return order statistics from a histogram filled frame by frame, without a copy of the volume."""
     counts = np.zeros(highest - lowest + 1, np.int64)
     for frame in frames:
         counts += np.bincount(np.subtract(frame, lowest, dtype=np.intp).ravel(), minlength=counts.size)
@@ -154,7 +154,7 @@ def _counted(frames: NDArray[Any], fills: tuple[float, ...], lowest: int, highes
 
 
 def _selected(frames: NDArray[Any], fills: tuple[float, ...]) -> Ranked:
-    """Order statistics by sorting, for floats and integers of a wide range."""
+    """Return order statistics by sorting, for floats and integers of a wide range."""
     ordered = np.sort(frames, axis=None)
     remaining = ordered[~np.isin(ordered, fills)] if fills else ordered
     ordered = remaining if remaining.size else ordered

@@ -1,1 +1,1 @@
-"""Findings from segmentation masks: volumes, wall thickness and scar, as answers with origin `mask`."""
+"""Derive findings from segmentation masks (volumes, wall thickness, scar), with origin `mask`."""

@@ -1,4 +1,4 @@
-"""Grading of measurements into values of the catalogue, by sex."""
+"""Grade measurements into catalogue values, by sex."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Bands = Mapping[str, tuple[float, float]]
 
 @dataclass(frozen=True)
 class Quantity:
-    """A quantity with its reference ranges."""
+    """A measured quantity and its reference ranges by sex."""
 
     finding: str
     unit: str
@@ -26,7 +26,7 @@ class Quantity:
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     def grade(self, number: float, sex: Sex | None) -> str | None:
-        """Return the grade of a number; None between two bands, or if it depends on an unknown sex."""
+        """Return the grade of a number; None between two bands, or if the grade depends on an unknown sex."""
         bands = [self.male, self.female] if sex is None else [self.male if sex == "male" else self.female]
         grades_met = {_within(band, number) for band in bands}
         return grades_met.pop() if len(grades_met) == 1 else None

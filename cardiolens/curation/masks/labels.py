@@ -1,4 +1,4 @@
-"""Label maps: the tissue of each value of a segmentation convention."""
+"""Label maps: the tissue of each mask value in a segmentation convention."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ LesionKind = Literal["scar", "oedema"]
 
 
 class Tissue(IntEnum):
-    """Tissues that masks distinguish."""
+    """The tissues that masks distinguish."""
 
     BACKGROUND = 0
     RV_BLOOD = 1
@@ -41,7 +41,7 @@ WALL = (Tissue.MYOCARDIUM, Tissue.SCAR, Tissue.OEDEMA, Tissue.OBSTRUCTION)
 
 @dataclass(frozen=True)
 class LabelMap:
-    """One segmentation convention and its values."""
+    """One segmentation convention: its sequences, its lesions (`tells`) and its values."""
 
     name: str
     source: str
@@ -53,7 +53,7 @@ class LabelMap:
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     def tissue_of(self, sequence: str) -> dict[int, Tissue]:
-        """Return the tissue by value on a sequence."""
+        """Return the tissue of each mask value on a sequence."""
         lesion = "oedema" if sequence == "t2" else "scar"
         tissue_by_value: dict[int, Tissue] = {}
         for key, name in self.values.items():
@@ -63,12 +63,12 @@ class LabelMap:
         return tissue_by_value
 
     def told_on(self, sequence: str) -> list[LesionKind]:
-        """Return the lesions that a mask on a sequence labels."""
+        """Return the lesions that masks of a sequence label."""
         tissues = set(self.tissue_of(sequence).values())
         return [kind for kind in self.tells if Tissue[kind.upper()] in tissues]
 
     def fits(self, values: set[int], sequence: str) -> bool:
-        """Return whether every value has a tissue."""
+        """Return whether every value has a tissue on a sequence."""
         return values <= set(self.tissue_of(sequence))
 
     def tissues(self, mask: NDArray[Any], sequence: str) -> Tissues:
@@ -79,8 +79,8 @@ class LabelMap:
         if unknown:
             raise InputError(
                 f"the mask has the values {', '.join(f'{value:g}' for value in unknown[:8])}; expected "
-                f"those of {self.name} ({', '.join(map(str, self.values))}); name the convention "
-                f"of the mask, of {', '.join(label_maps())}"
+                f"those of {self.name} ({', '.join(map(str, self.values))}); name the mask's "
+                f"convention, one of {', '.join(label_maps())}"
             )
         table = np.array([tissue_of[int(value)] for value in values.tolist()], dtype=np.uint8)
         return table[places.reshape(mask.shape)]

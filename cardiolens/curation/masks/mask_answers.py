@@ -1,4 +1,4 @@
-"""Answers that a mask gives, by name of the finding, and the reasons where it gives none."""
+"""Measure masks and derive answers by finding, with a reason for every uncertain answer."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,11 +16,11 @@ from cardiolens.protocol.tasks.segments import LEVELS, WALL_SEGMENTS, WALLS, tou
 from cardiolens.protocol.tasks.truth import Lesion, oedema_distribution, wall_distribution
 
 MUSCLE_G_PER_ML = 1.05
-_BASE_POINTS = 6.5  # by which a slice that the base leaves in systole may raise an ejection fraction (10.5)
-_AFFECTED, _UNAFFECTED = 0.05, 0.02  # share of a segment's wall; in between it is in doubt
-_LEAST_ML = 0.15  # of an island of a lesion
+_BASE_POINTS = 6.5  # most EF points gained by a slice that the base leaves in systole (10.5)
+_AFFECTED, _UNAFFECTED = 0.05, 0.02  # share of a segment's wall; shares in between are in doubt
+_LEAST_ML = 0.15  # smallest island that counts as a lesion
 _APICAL = frozenset({13, 14, 15, 16})
-_LAYERS = (  # inner and outer depth; as in protocol 10.3, widened for pixels
+_LAYERS = (  # ranges of inner and outer depth: protocol 10.3, widened by the pixel size
     ("subendocardial", (-1.0, 0.2), (0.0, 0.68)),
     ("transmural", (-1.0, 0.2), (0.78, 2.0)),
     ("mid_wall", (0.2, 1.0), (0.0, 0.82)),
@@ -32,7 +32,7 @@ Segments = frozenset[int]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Values of a finding with their measurements; `reason` if uncertain, no values if unknown."""
+    """Values of a finding and their measurements in words; `reason` if uncertain, no values if unknown."""
 
     values: tuple[str, ...] = ()
     reason: Reason | None = None
@@ -42,14 +42,14 @@ class Answer:
 
 @dataclass(slots=True)
 class Measures:
-    """Measurements and answers of a study's masks; units are part of the names of numbers."""
+    """Measurements and answers from a study's masks; names of numbers include units."""
 
     numbers: dict[str, float] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
 
 
 def cine(masked: Masked, sex: Sex | None, bsa: float | None, into: Measures) -> None:
-    """Measure volumes, ejection fractions, mass and thickness of a cine."""
+    """Measure volumes, ejection fractions, mass and wall thickness of a cine."""
     ed, es = masked.ed, masked.es
     for side, inside in (("lv", ed.cavity), ("rv", ed.of([Tissue.RV_BLOOD]))):
         edv = ed.volume_ml(inside)
@@ -154,7 +154,7 @@ def _thickness(masked: Masked, wall: Wall, sex: Sex | None, numbers: dict[str, f
     perhaps: Segments = frozenset(segment for segment, grade in grades.items() if grade is None)
     if perhaps and not surely:
         return same(Reason.BETWEEN_GRADES)
-    cap = bool((surely | perhaps) & _APICAL)  # its thickness is not measured
+    cap = bool((surely | perhaps) & _APICAL)  # the cap's thickness is not measured
     answers = {"cine.lv_wall": Answer((("thickened" if surely else "normal"),), words=words)}
     answers |= {
         "cine.lv_wall_levels": _robust(
@@ -193,7 +193,7 @@ def _robust(
 
 
 def _some(perhaps: Segments) -> Iterator[Segments]:
-    """Yield subsets to test: none, all, each segment alone, and all but each."""
+    """Yield subsets to test: none, all, each segment alone, and all but one."""
     yield frozenset()
     yield perhaps
     yield from (frozenset({segment}) for segment in perhaps)
@@ -202,7 +202,7 @@ def _some(perhaps: Segments) -> Iterator[Segments]:
 
 @dataclass(frozen=True, slots=True)
 class _Lesion:
-    """A lesion of a mask, and the answers that it gives."""
+    """A lesion in a mask, with methods for its answers."""
 
     masked: Masked
     kind: LesionKind
@@ -210,7 +210,7 @@ class _Lesion:
     inside: Mask
     wall: Wall
     share: Mapping[int, float] | None
-    elsewhere: Collection[str]  # papillary, rv_free_wall
+    elsewhere: Collection[str]  # lesion sites outside the wall: papillary, rv_free_wall
 
     @property
     def words(self) -> str:
@@ -259,11 +259,11 @@ class _Lesion:
         doubt = frozenset(segment for segment, part in self.share.items() if _UNAFFECTED < part < _AFFECTED)
         if self.wall.has_cap:
             return _robust(surely, doubt, rule, self.words, cap_in_doubt=False)
-        reached = self.share.get(17, 0.0) > _UNAFFECTED  # by the last slice, which may not be the cap
+        reached = self.share.get(17, 0.0) > _UNAFFECTED  # the last slice may not be the cap
         return _robust(surely - {17}, doubt - {17}, rule, self.words, cap_in_doubt=reached)
 
     def _with(self, name: str, answer: Answer) -> Answer:
-        """Add a structure outside the wall to an answer; most label maps do not label it."""
+        """Add a structure outside the wall to an answer; uncertain if the label map does not label it."""
         if not answer.values and answer.reason:
             return answer
         if self.labels.whole_heart:
@@ -286,7 +286,7 @@ class _Lesion:
         return Answer(tuple(name for name, _, _ in _LAYERS if name in layers), words=self.words)
 
     def _pattern(self, segments: Collection[int], layers: Collection[str]) -> tuple[str, ...]:
-        """Return the pattern by the rule of protocol 10.3, for the mask as a whole."""
+        """Return the pattern of the whole mask, by the rule of protocol 10.3."""
         if len(set(segments) & set(WALL_SEGMENTS)) >= 12:
             return ("diffuse",)
         if len(list(self._components())) >= 3:
@@ -302,7 +302,7 @@ class _Lesion:
 
 
 def _layer(inner: float, outer: float) -> str | None:
-    """Return the layer that an inner and an outer depth fit, or None if they fit none or several."""
+    """Return the layer that fits an inner and an outer depth; None if none or several fit."""
     layers_read = [
         name
         for name, (low, high), (least, most) in _LAYERS
@@ -312,7 +312,7 @@ def _layer(inner: float, outer: float) -> str | None:
 
 
 def _islands(stack: Stack, inside: Mask) -> Mask:
-    """Remove islands that are too small to be a lesion."""
+    """Remove islands too small to be a lesion."""
     numbered_parts, count = ndimage.label(inside, structure=_TOUCHING)
     sizes = ndimage.sum_labels(inside, numbered_parts, np.arange(1, count + 1))
     voxel = stack.row_mm * stack.column_mm * stack.step_mm / 1000

@@ -1,4 +1,4 @@
-"""Findings of a study from its masks, as `findings-1` items (protocol 9, stage 2)."""
+"""Derive the findings of a study from its masks, as `findings-1` items (protocol 9, stage 2)."""
 
 import math
 from collections.abc import Iterator
@@ -32,10 +32,10 @@ class Body:
 
     @staticmethod
     def of(sex: Sex | None, height_cm: float, weight_kg: float) -> "Body":
-        """Return the body surface by Mosteller: the root of height times weight over 3600."""
+        """Return sex and body surface, by Mosteller: sqrt(height_cm * weight_kg / 3600)."""
         if not (30 < height_cm < 260 and 1 < weight_kg < 400):
             raise InputError(
-                f"height {height_cm:g} cm and weight {weight_kg:g} kg are not a person's; expected cm and kg"
+                f"height {height_cm:g} cm or weight {weight_kg:g} kg is implausible; expected cm and kg"
             )
         return Body(sex, math.sqrt(height_cm * weight_kg / 3600))
 
@@ -55,14 +55,14 @@ def mask_findings(
 
 
 def measure_study(folder: Path, labels: str, body: Body | None = None) -> Measures:
-    """Measure a study's masks."""
+    """Measure the short-axis masks of a study; without `body`, the sex is the manifest's."""
     chosen, study = label_map(labels), read_study(folder)
     body = body or Body(study.manifest.sex if study.manifest.sex in ("male", "female") else None)
     measures = Measures()
     volumes = [volume for volume in study.manifest.volumes if _is_for(volume, chosen)]
     if not volumes:
         raise InputError(
-            f"{folder.name}: no short-axis mask of {' or '.join(chosen.sequences)}, which {labels} is for; "
+            f"{folder.name}: no short-axis mask of {' or '.join(chosen.sequences)}, as {labels} needs; "
             "add mask to the volume in study.json, or name another label map"
         )
     for manifest in volumes:

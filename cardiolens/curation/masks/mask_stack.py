@@ -1,4 +1,4 @@
-"""The mask of a short-axis volume: tissues in display orientation, base to apex, in mm."""
+"""Read the mask of a short-axis volume: tissues in display orientation, base to apex, sizes in mm."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from cardiolens.study.nifti import parse_header, read_file
 from cardiolens.study.orientation import display_contradicted
 from cardiolens.study.volume import read_volume
 
-_SPACING_SHARE = 0.02  # by which the affine may differ from the declared spacing
-_SKEW = 0.02  # cosine between the axes of a pixel
+_SPACING_SHARE = 0.02  # largest relative difference of affine and declared spacing
+_SKEW = 0.02  # largest cosine of the angle between pixel axes
 
 Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """Tissues at one time point, (slice, row, column), with the voxel size including the gap."""
+    """Tissues at one phase, (slice, row, column), and the voxel size, including the gap between slices."""
 
     tissues: Tissues
     row_mm: float
@@ -29,11 +29,11 @@ class Stack:
     step_mm: float  # from slice to slice along the normal
 
     def of(self, kinds: Iterable[int]) -> Mask:
-        """Return where the tissues of some kinds lie."""
+        """Return the mask of some tissues."""
         return np.isin(self.tissues, [int(kind) for kind in kinds])
 
     def volume_ml(self, inside: Mask) -> float:
-        """Return the volume of a region by summation of slices."""
+        """Return the volume of a region in mL, by summation of slices."""
         return float(np.count_nonzero(inside)) * self.row_mm * self.column_mm * self.step_mm / 1000
 
     @property
@@ -43,14 +43,14 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class Masked:
-    """A short-axis volume's mask: its stacks at end-diastole and, where labelled, end-systole."""
+    """The mask of a short-axis volume: stacks at end-diastole and, if labelled, end-systole."""
 
     volume_id: str
     sequence: str
     ed: Stack
     es: Stack | None
     ordered: bool  # whether slice 0 is known to be the most basal
-    display_contradicted: bool  # whether the affine says that the display is turned
+    display_contradicted: bool  # whether the affine contradicts the display transform
 
 
 def read_masked(study: Study, manifest: VolumeManifest, labels: LabelMap) -> Masked:
@@ -62,7 +62,7 @@ def read_masked(study: Study, manifest: VolumeManifest, labels: LabelMap) -> Mas
             "n_slices and n_phases in study.json"
         )
     fields: dict[str, object] = {"path": manifest.mask.path, "sha256": manifest.mask.sha256, "mask": None}
-    fields["confirmed"] = (*manifest.confirmed, "layout")  # labels do not tell time from slices
+    fields["confirmed"] = (*manifest.confirmed, "layout")  # slice and phase checks do not work on labels
     volume = read_volume(study.folder, manifest.model_copy(update=fields))
     n_slices, n_phases = volume.layout.n_slices, volume.layout.n_phases
     frames = np.array([volume.displayed(volume.stored(index)) for index in range(n_slices * n_phases)])
@@ -84,7 +84,7 @@ def read_masked(study: Study, manifest: VolumeManifest, labels: LabelMap) -> Mas
 
 
 def _moments(tissues: Tissues, manifest: VolumeManifest, ed: int) -> tuple[int, int | None]:
-    """Return the ED and ES phase: as declared if labelled, else the largest and smallest cavity."""
+    """Return ED and ES phase: as declared if labelled, else the phases of largest and smallest cavity."""
     areas = np.isin(tissues, [int(kind) for kind in CAVITY]).sum(axis=(0, 2, 3))
     labelled = np.flatnonzero(areas)
     if not len(labelled):
@@ -101,7 +101,7 @@ def _moments(tissues: Tissues, manifest: VolumeManifest, ed: int) -> tuple[int, 
 
 
 def _sizes(study: Study, manifest: VolumeManifest) -> tuple[float, float, float]:
-    """Return row, column and slice distance in mm from the affine, checked against study.json."""
+    """Return row, column and slice spacing in mm from the affine, checked against study.json."""
     assert manifest.mask is not None
     header = parse_header(read_file(study.folder / manifest.mask.path, manifest.most_bytes))
     sizes = manifest.spacing_mm

@@ -1,4 +1,4 @@
-"""Check that left ventricular blood lies within a ring of muscle, to detect a wrong label map."""
+"""Detect a wrong label map: left ventricular blood must lie within a ring of muscle."""
 
 import numpy as np
 from scipy import ndimage
@@ -7,15 +7,15 @@ from cardiolens.base.errors import InputError
 from cardiolens.curation.masks.labels import WALL, LabelMap, Tissue, label_maps
 from cardiolens.curation.masks.mask_stack import Mask, Stack
 
-_WITHIN = 0.7  # share of the border of the LV blood that is muscle; of RV blood it is about a third
-_TOUCHING = 0.05  # share of the border of the RV blood that may be LV blood
-_THICKEST_MM = 10.0  # radius that fits into a lesion; into the RV cavity fits more
+_WITHIN = 0.7  # least muscle share of the LV blood's border; RV blood has about a third
+_TOUCHING = 0.05  # largest share of the RV blood's border that may be LV blood
+_THICKEST_MM = 10.0  # largest inscribed radius of a lesion; the RV cavity's is larger
 _LESIONS = (Tissue.SCAR, Tissue.OEDEMA, Tissue.OBSTRUCTION)
 _CROSS = ndimage.generate_binary_structure(2, 1)[None]  # neighbours within a slice
 
 
 def check_ring(stack: Stack, path: str, labels: LabelMap, values: set[int], sequence: str) -> None:
-    """Raise InputError if the arrangement of tissues is impossible in a heart."""
+    """Raise InputError if no heart can have this arrangement of tissues."""
     wrong = _wrong(stack)
     if wrong:
         fitting = [
@@ -25,8 +25,8 @@ def check_ring(stack: Stack, path: str, labels: LabelMap, values: set[int], sequ
         ]
         names = ", ".join(candidate.name for candidate in fitting) or "none of the known ones"
         raise InputError(
-            f"{path}: read as {labels.name}, {wrong}; the label map is probably another "
-            f"(its values also fit: {names}); name the right one"
+            f"{path}: read as {labels.name}, {wrong}; the label map is probably wrong "
+            f"(the values also fit: {names}); name the right one"
         )
 
 
@@ -35,11 +35,11 @@ def _wrong(stack: Stack) -> str | None:
     border = _border(cavity) & ~stack.of([Tissue.OTHER])
     if not wall.any():
         return "there is no myocardium"
-    both = wall.any(axis=(1, 2))  # slices above the muscle say nothing
+    both = wall.any(axis=(1, 2))  # slices above the muscle are no evidence
     edge_of_cavity = border[both]
     share = float(wall[both][edge_of_cavity].mean()) if edge_of_cavity.any() else 0.0
     if share < _WITHIN:
-        return f"only {100 * share:.0f} % of the border of the left ventricle's blood is myocardium"
+        return f"only {100 * share:.0f} % of the border of the left ventricular blood is myocardium"
     edge = _border(right)
     if np.count_nonzero(edge & cavity) > _TOUCHING * np.count_nonzero(edge):
         return "blood of the right ventricle touches that of the left"
@@ -50,7 +50,7 @@ def _wrong(stack: Stack) -> str | None:
 
 
 def _border(inside: Mask) -> Mask:
-    """Return the pixels outside a region that touch it within a slice."""
+    """Return the pixels outside a region that touch the region within a slice."""
     grown: Mask = ndimage.binary_dilation(inside, structure=_CROSS) & ~inside
     return grown
 

@@ -1,4 +1,4 @@
-"""The wall of the left ventricle in polar coordinates: AHA segments, thickness, lesions and their depth.
+"""The left ventricular wall in polar coordinates: AHA segments, thickness, lesions and their depth.
 
 Angles follow the protocol: 0 at image right, 90 up. If the right ventricle is labelled, the middle of the
 septum is rotated to 180 degrees. Radii are computed from areas of narrow sectors, to sub-pixel accuracy.
@@ -16,13 +16,13 @@ from cardiolens.protocol.tasks.segments import SEGMENTS
 
 Floats = NDArray[np.float64]
 
-BASAL, MID = 0.35, 0.70  # ends of the levels, as shares of the slices that have a cavity (protocol 10.1)
-LEAST_SLICES = 7  # with a cavity; fewer do not tell at which level a slice lies
-MOST_TURN = 45.0  # degrees by which a display may be turned
-_FINE = 4  # sub-pixels a side
+BASAL, MID = 0.35, 0.70  # ends of the levels, as shares of the slices with a cavity (protocol 10.1)
+LEAST_SLICES = 7  # slices with a cavity; with fewer, the level of a slice is unknown
+MOST_TURN = 45.0  # largest rotation of the display in degrees
+_FINE = 4  # sub-pixels per pixel side
 _BINS = 36
 _WIDTH = 2 * np.pi / _BINS
-_BASAL_SECTORS = (6, 1, 2, 3, 4, 5)  # of 60 degrees from 0 on
+_BASAL_SECTORS = (6, 1, 2, 3, 4, 5)  # sectors of 60 degrees, counted from 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +30,15 @@ class Slice:
     """One slice: segment and angular bin of each wall sub-pixel, inner and outer radius of each bin."""
 
     number: int
-    box: tuple[slice, slice]  # rows and columns around the ventricle; all below are of it alone
+    box: tuple[slice, slice]  # rows and columns around the ventricle; the arrays below cover this box
     segments: NDArray[np.int64]  # 0 outside the wall
     bins: NDArray[np.int64]
-    radius: Floats  # of sub-pixels, from the middle of the cavity
+    radius: Floats  # distance of each sub-pixel from the middle of the cavity, mm
     inner: Floats
     outer: Floats
 
     def of(self, inside: Mask) -> Mask:
-        """Return this slice of a stack's region, in sub-pixels."""
+        """Return this slice's part of a region of the stack, in sub-pixels."""
         return fine(inside[self.number][self.box])
 
     @property
@@ -53,9 +53,9 @@ class Wall:
 
     stack: Stack
     slices: tuple[Slice, ...]
-    turn: float | None  # degrees that the septum is off image left; None without a right ventricle
-    n_slices: int  # that have a cavity
-    has_cap: bool  # whether slices of wall alone lie beyond the cavity
+    turn: float | None  # degrees of the septum from image left; None without a right ventricle
+    n_slices: int  # number of slices with a cavity
+    has_cap: bool  # whether slices without a cavity lie beyond its end
 
     def thickness(self) -> dict[int, float]:
         """Return the median thickness of segments 1 to 16 in mm, from closed rings."""
@@ -68,7 +68,7 @@ class Wall:
         return {segment: float(np.median(values)) for segment, values in thickness_of.items() if values}
 
     def share(self, lesion: Mask) -> dict[int, float]:
-        """Return the share of each segment's wall that is a lesion."""
+        """Return the lesion's share of each segment's wall."""
         total, part = np.zeros(18), np.zeros(18)
         for ring in self.slices:
             inside = ring.of(lesion)
@@ -102,7 +102,7 @@ def wall_of(stack: Stack) -> Wall:
         share = (place + 0.5) / len(with_cavity)
         level = "basal" if share < BASAL else "mid" if share < MID else "apical"
         if place + 1 == len(with_cavity) > LEAST_SLICES - 1:
-            level = "apex"  # the last slice is cut aslant, and may lie in the apical cap
+            level = "apex"  # the last slice is oblique to the wall and may lie in the apical cap
         slices.append(_slice(stack, number, level, turn or 0.0))
     last = with_cavity[-1]
     beyond = np.flatnonzero(stack.of(WALL).any(axis=(1, 2)))

@@ -1,1 +1,1 @@
-"""The phantom as scanners would export it: DICOM in four dialects, with its truth beside it."""
+"""Phantom cohorts as DICOM exports in four vendor dialects, with the truth in a separate file."""

@@ -1,4 +1,4 @@
-"""Classic MR Image Storage: one file an image."""
+"""Write Classic MR Image Storage: one file per image."""
 
 from collections.abc import Iterator
 
@@ -24,7 +24,7 @@ from cardiolens.phantom.dicom.series import CARDIAC, Image, Series
 
 
 def classic_images(exam: Exam, series: Series) -> Iterator[Dataset]:
-    """Yield every image of a series with its pixels: the same dataset again and again, changed in place."""
+    """Yield each image of a series with its pixels, always as the same dataset, changed in place."""
     dataset = general(exam, series, CLASSIC)
     for place, image in enumerate(series.images):
         kind = exam.dialect.acquisitions[image.stack.kind]

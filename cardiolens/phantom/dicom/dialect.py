@@ -1,4 +1,4 @@
-"""Dialects as data: what each maker's scanners write, and what their users call it."""
+"""Vendor dialects, loaded from YAML: the tags that scanners write and the series names that users type."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ Order = Literal["slice_major", "phase_major", "shuffled"]
 
 @dataclass(frozen=True)
 class Acquisition:
-    """Tags of one kind of acquisition."""
+    """The DICOM tags of one kind of acquisition."""
 
     image_type: Words
     sequence: Words
@@ -33,14 +33,14 @@ class Acquisition:
     ti: float | None = None
     component: Literal["MAGNITUDE", "REAL", "PHASE"] = "MAGNITUDE"
     contrast: str = "UNKNOWN"
-    derived: bool = False  # computed from the series before it
+    derived: bool = False  # computed from the preceding series
 
     __pydantic_config__ = _STRICT
 
 
 @dataclass(frozen=True)
 class Private:
-    """One private element; its value may name the identity, for an importer to drop."""
+    """One private element; its value may contain the identity, which an importer must drop."""
 
     group: int
     creator: str
@@ -53,7 +53,7 @@ class Private:
 
 @dataclass(frozen=True)
 class Numbering:
-    """Series numbers: the first, the step, and how often and how far they jump."""
+    """Series numbers: the first, the step, and the share and size of gaps."""
 
     first: int
     step: int
@@ -65,14 +65,14 @@ class Numbering:
 
 @dataclass(frozen=True)
 class Dialect:
-    """One maker's habits."""
+    """The export habits of one vendor."""
 
     manufacturer: str
     models: tuple[str, ...]
     field_tesla: float
     software: str
     bits_stored: int
-    psir_offset: int  # stored value of no signal in phase-sensitive images
+    psir_offset: int  # stored value of zero signal in phase-sensitive images
     position_decimals: int
     cosine_decimals: int
     trigger_decimals: int
@@ -81,25 +81,25 @@ class Dialect:
     folder: str
     file: str
     acquisitions: Mapping[str, Acquisition]
-    names: Mapping[str, Mapping[str, tuple[str, ...]]]  # by kind and view
-    generic: tuple[str, ...]  # names that tell no view, and may tell another sequence
+    names: Mapping[str, Mapping[str, tuple[str, ...]]]  # series names by kind and view
+    generic: tuple[str, ...]  # names without a view, which may name another sequence
     private: tuple[Private, ...]
     signed: bool = False
     multiframe: bool = False
     spacing_between_slices: bool = True
     temporal_position: tuple[str, ...] = ()  # kinds whose images have a TemporalPositionIdentifier
-    cumulative_trigger: bool = False  # of a first pass: from its beginning, not from each R wave
+    cumulative_trigger: bool = False  # of a first pass: from its start, not from each R wave
     slopes: tuple[float, ...] = (1.0,)
     grouping: Mapping[str, tuple[Literal["slice", "stack"], ...]] = field(default_factory=dict, hash=False)
-    together: tuple[tuple[str, ...], ...] = ()  # stacks that half of the studies have in one series
-    derived_number: int = 0  # of a series computed from number n: 0 the next, 1 n + 1, else n times this
-    twins: float = 0.0  # of the studies: both reconstructions of LGE in one series
+    together: tuple[tuple[str, ...], ...] = ()  # stacks that share one series in half of the studies
+    derived_number: int = 0  # of a series derived from n: 0 next free, 1: n + 1, k: k * n
+    twins: float = 0.0  # share of studies with both LGE reconstructions in one series
 
     __pydantic_config__ = _STRICT
 
 
 @cache
 def dialect(vendor: str) -> Dialect:
-    """A dialect by its name, which is its data file's."""
+    """Load the dialect of a vendor from its data file."""
     tree = yaml.safe_load((_DATA / f"{vendor}.yaml").read_text(encoding="utf-8"))
     return TypeAdapter(Dialect).validate_python(tree)

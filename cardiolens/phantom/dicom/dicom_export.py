@@ -1,4 +1,4 @@
-"""A phantom cohort as an export: `export/` as a scanner or PACS writes it, `truth.jsonl` beside it."""
+"""Write a phantom cohort as a scanner or PACS would: `export/`, with `truth.jsonl` beside it."""
 
 import json
 import re
@@ -25,10 +25,10 @@ from cardiolens.phantom.roster import study
 
 
 def make_export(spec: PhantomSpec, export_spec: ExportSpec, folder: Path) -> None:
-    """Make `folder/export/` and `folder/truth.jsonl`; the folder is absent or empty before.
+    """Make `folder/export/` and `folder/truth.jsonl`; the folder must be absent or empty.
 
-    One study after another is made and written, so that memory does not grow with the cohort. Everything is
-    written beside the folder and renamed at the end.
+    Studies are made and written one after another, so memory does not grow with the cohort. All files are
+    written to a temporary folder that is renamed at the end.
     """
     ids = planned(spec, folder)
     check_encoder(export_spec.transfer_syntax)
@@ -51,7 +51,7 @@ def make_export(spec: PhantomSpec, export_spec: ExportSpec, folder: Path) -> Non
 
 
 def write_exam(study_id: str, spec: PhantomSpec, export_spec: ExportSpec, export: Path) -> dict[str, Any]:
-    """Render and write one study's exam under `export`, and return its truth."""
+    """Render the exam of one study, write it under `export`, and return its truth."""
     drawn_study, size = study(spec.seed, study_id), sizes()[spec.size]
     heart, look = (
         Heart(drawn_study.parameters),
@@ -70,7 +70,7 @@ def write_exam(study_id: str, spec: PhantomSpec, export_spec: ExportSpec, export
 
 
 def _write_series(exam: Exam, series: Series, export: Path, folder: str, serial: int) -> WrittenSeries:
-    """Write the files of a series, numbered on from `serial`."""
+    """Write the files of a series; serial numbers continue after `serial`."""
     at: list[tuple[str, int | None, str]] = []
     multiframe = exam.dialect.multiframe
     datasets = [multiframe_image(exam, series)] if multiframe else classic_images(exam, series)
@@ -85,7 +85,7 @@ def _write_series(exam: Exam, series: Series, export: Path, folder: str, serial:
 
 
 def _path(exam: Exam, template: str, **words: Any) -> str:
-    """A path of a dialect; names in it are the patient's, as scanners write them, without odd characters."""
+    """Fill a dialect's path template; paths name the patient, as scanners do, without odd characters."""
     who = exam.identity
     surname, forename = (re.sub(r"[^\w-]", "_", part) for part in who.name.split("^"))
     fields = {

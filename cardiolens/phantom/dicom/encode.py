@@ -1,4 +1,4 @@
-"""Files: a dataset in a transfer syntax, with a preamble and nothing of the library that wrote it."""
+"""Write datasets as DICOM files that contain no trace of the writing library."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ _COMPRESSED = {"rle": RLELossless, "jpeg2000": JPEG2000Lossless}
 
 
 def write_file(path: Path, dataset: Dataset, syntax: TransferSyntax) -> None:
-    """Write a dataset; its bytes follow from its content, whatever the version of the library."""
+    """Write a dataset; the bytes depend on its content, not on the library's version."""
     dataset.file_meta = FileMetaDataset()
     dataset.file_meta.MediaStorageSOPClassUID = dataset.SOPClassUID
     dataset.file_meta.MediaStorageSOPInstanceUID = dataset.SOPInstanceUID
@@ -29,7 +29,7 @@ def write_file(path: Path, dataset: Dataset, syntax: TransferSyntax) -> None:
 
 
 def check_encoder(syntax: TransferSyntax) -> None:
-    """Stop with an InputError where a compressor is not installed."""
+    """Raise InputError if the compressor of a transfer syntax is not installed."""
     if syntax in _COMPRESSED and not get_encoder(_COMPRESSED[syntax]).is_available:
         raise InputError(
             f"transfer_syntax={syntax}: its encoder is not installed; install the extra `dicom`, "

@@ -1,4 +1,4 @@
-"""An exam: one study's patient, scanner and coordinates, as its files share them."""
+"""An exam: the patient, scanner and coordinates that all files of a study share."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ from cardiolens.phantom.planes import Size
 
 @dataclass(frozen=True)
 class Exam:
-    """What all images of a study have in common."""
+    """Data that all images of a study share."""
 
     study_id: str
     seed: str
@@ -29,18 +29,18 @@ class Exam:
     dialect: Dialect
     identity: Identity
     size: Size
-    pose: Matrix  # scanner RAS+ of the NIfTI cohort to this patient's
-    patient: Matrix  # heart coordinates to the patient's LPS+
+    pose: Matrix  # scanner RAS+ of the NIfTI cohort to scanner RAS+ of this patient
+    patient: Matrix  # heart coordinates to LPS+ of the patient
 
     def uid(self, *parts: object) -> str:
         return uid(self.seed, self.spec.vendor, *parts)
 
     def drawn(self, *parts: object) -> Draws:
-        """A stream of random numbers of its own for every purpose."""
+        """Return the independent random stream of one purpose."""
         return Draws("|".join(map(str, (self.seed, self.spec.vendor, *parts))), 0)
 
     def stored(self, stack: Stack) -> Stored:
-        """How a stack's matrices are stored; tries and reconstructions of one acquisition alike."""
+        """Return how a stack's matrices are stored: alike for all tries and reconstructions."""
         return drawn_storage(self.drawn("stored", stack.acquisition))
 
     def location(self, stack: Stack, slice_: int) -> Location:
@@ -50,7 +50,7 @@ class Exam:
 
 
 def exam_of(study_id: str, seed: str, spec: ExportSpec, size: Size) -> Exam:
-    """The exam of a study; `seed` is the study's own."""
+    """Return the exam of a study; `seed` is the seed of the study."""
     pose = drawn_pose(Draws(f"{seed}|pose", 0))
     of = dialect(spec.vendor)
     return Exam(study_id, seed, spec, of, drawn_identity(seed), size, pose, to_patient(pose))

@@ -1,4 +1,4 @@
-"""The truth of an export: one line a study, kept outside the folder that an importer is given."""
+"""The truth of an export: one JSON line per study, outside the folder that an importer receives."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,7 +10,7 @@ from cardiolens.phantom.dicom.stacks import Stack
 
 @dataclass(frozen=True)
 class WrittenSeries:
-    """A series with the place of every image: SOPInstanceUID, frame number from 1 (or None), file."""
+    """A written series; `at` holds SOPInstanceUID, frame number from 1 (or None) and file of each image."""
 
     series: Series
     uid: str
@@ -18,7 +18,7 @@ class WrittenSeries:
 
 
 def truth_of(exam: Exam, folder: str, series_files: list[WrittenSeries]) -> dict[str, Any]:
-    """The record of a study."""
+    """Return the truth record of a study."""
     return {
         "schema": "dicom-truth-1",
         "study_id": exam.study_id,
@@ -34,7 +34,7 @@ def truth_of(exam: Exam, folder: str, series_files: list[WrittenSeries]) -> dict
 
 
 def _volumes(exam: Exam, series_files: list[WrittenSeries]) -> dict[str, Any]:
-    """Every stack by name: what it is, what its pixels follow from, how it is shown."""
+    """Return kind, pixel source and display of every stack, by name."""
     slices: dict[str, list[int]] = {}
     stacks: dict[str, Stack] = {}
     for series in series_files:
@@ -79,5 +79,5 @@ def _series(one: WrittenSeries) -> dict[str, Any]:
 
 
 def _image(image: Image, at: tuple[str, int | None, str]) -> list[Any]:
-    """Volume, slice, phase, SOPInstanceUID, frame, file."""
+    """Return volume, slice, phase, SOPInstanceUID, frame number and file of an image."""
     return [image.stack.name, image.slice, image.phase, *at]

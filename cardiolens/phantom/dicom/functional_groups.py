@@ -1,4 +1,4 @@
-"""Functional groups of multi-frame images: what all frames share, and what each has of its own."""
+"""Functional groups of multi-frame images: shared by all frames, and per frame."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from cardiolens.phantom.dicom.series import Image, Series
 
 
 def shared(exam: Exam, lead: Image, kind: Acquisition) -> Dataset:
-    """Functional groups that all frames have in common."""
+    """Return the functional groups that all frames share."""
     measures = _item(
         PixelSpacing=[number(exam.size.spacing_mm, 4)] * 2, SliceThickness=number(THICKNESS_MM, 1)
     )
@@ -34,7 +34,7 @@ def shared(exam: Exam, lead: Image, kind: Acquisition) -> Dataset:
 
 
 def per_frame(exam: Exam, series: Series, image: Image) -> Dataset:
-    """Functional groups of one frame."""
+    """Return the functional groups of one frame."""
     kind, at = exam.dialect.acquisitions[image.stack.kind], exam.location(image.stack, image.slice)
     of, dataset = exam.dialect, Dataset()
     dataset.FrameContentSequence = [_content(exam, series, image)]
@@ -102,7 +102,7 @@ def _modified(image: Image, kind: Acquisition) -> Dataset:
 
 
 def move_alike(groups: list[Dataset], shared: Dataset, name: str) -> None:
-    """Move a functional group to the shared ones where it is the same in all frames."""
+    """Move a functional group into `shared` if it is equal in all frames."""
     if all(getattr(group, name) == getattr(groups[0], name) for group in groups):
         setattr(shared, name, getattr(groups[0], name))
         for group in groups:
@@ -110,7 +110,7 @@ def move_alike(groups: list[Dataset], shared: Dataset, name: str) -> None:
 
 
 def moment(exam: Exam, image: Image) -> str:
-    """When an image was taken, as DICOM writes date and time in one."""
+    """Return the acquisition time of an image in DICOM's combined date-time format."""
     return exam.identity.study_date + clock(exam.identity.study_time, image.acquired_s)
 
 

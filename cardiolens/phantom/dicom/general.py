@@ -16,14 +16,14 @@ _COMPONENTS = {"MAGNITUDE": 0, "PHASE": 1, "REAL": 2}
 
 
 def number(value: float, decimals: int) -> str:
-    """A decimal string of at most 16 characters, without a negative zero."""
+    """Format a decimal string of at most 16 characters, without a negative zero."""
     text = f"{value:.{decimals}f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text in ("-0", "") else text[:16]
 
 
 def general(exam: Exam, series: Series, sop_class: str) -> Dataset:
-    """A dataset with what all images of a series have in common."""
+    """Return a dataset with the attributes that all images of a series share."""
     dataset = Dataset()
     dataset.SpecificCharacterSet = "ISO_IR 192" if sop_class == ENHANCED else "ISO_IR 100"
     dataset.SOPClassUID = sop_class
@@ -34,7 +34,7 @@ def general(exam: Exam, series: Series, sop_class: str) -> Dataset:
 
 
 def add_pixels(exam: Exam, dataset: Dataset, frames: NDArray[np.int16]) -> None:
-    """Add matrices (frame, row, column) as stored."""
+    """Add stored matrices (frame, row, column) to a dataset."""
     of = exam.dialect
     dataset.SamplesPerPixel = 1
     dataset.PhotometricInterpretation = "MONOCHROME2"
@@ -45,7 +45,7 @@ def add_pixels(exam: Exam, dataset: Dataset, frames: NDArray[np.int16]) -> None:
 
 
 def slope(exam: Exam, series: Series) -> tuple[float, float]:
-    """Rescale slope and intercept of a series: stored values stay those of the NIfTI cohort."""
+    """Return rescale slope and intercept of a series; stored values stay equal to the NIfTI cohort's."""
     of = exam.dialect
     steep = exam.drawn("slope", series.number).one_of(of.slopes)
     sources = [image.stack.source for image in series.images[:1]]
@@ -54,13 +54,13 @@ def slope(exam: Exam, series: Series) -> tuple[float, float]:
 
 
 def window(frames: NDArray[np.int16]) -> tuple[int, int]:
-    """Window centre and width as a scanner guesses them."""
+    """Return a window centre and width like those that scanners guess."""
     low, high = int(frames.min()), int(np.sort(frames, axis=None)[int(0.98 * (frames.size - 1))])
     return (low + high) // 2, max(high - low, 1)
 
 
 def add_private(exam: Exam, dataset: Dataset, words: dict[str, Any]) -> None:
-    """Add a maker's private elements; `words` fill their templates, and so does the identity."""
+    """Add the vendor's private elements; `words` and the identity fill their templates."""
     person = vars(exam.identity) | {"private_uid": exam.uid("private"), "orientation": "Cor>Sag(-33.1)>Tra"}
     blocks: dict[tuple[int, str], int] = {}
     for private in exam.dialect.private:
@@ -85,7 +85,7 @@ def _private_value(vr: str, text: str) -> str | bytes | int | float:
 
 
 def private_words(exam: Exam, series: Series, image: Image) -> dict[str, Any]:
-    """The words of one image in templates of private elements."""
+    """Return the words of one image for templates of private elements."""
     kind = exam.dialect.acquisitions[image.stack.kind]
     return {
         "sequence_name": kind.sequence_name,

@@ -1,4 +1,4 @@
-"""Enhanced MR Image Storage: one file a series, its frames in any order, told apart by functional groups."""
+"""Write Enhanced MR Image Storage: one file per series; functional groups identify its unordered frames."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ _IN_FRAME_CONTENT = ("StackID", "InStackPositionNumber", "TemporalPositionIndex"
 
 
 def multiframe_image(exam: Exam, series: Series) -> Dataset:
-    """All images of a series as one instance."""
+    """Return all images of a series as one instance."""
     images, lead = series.images, series.images[0]
     kind = exam.dialect.acquisitions[lead.stack.kind]
     dataset = general(exam, series, ENHANCED)
@@ -71,7 +71,7 @@ def _acquired(exam: Exam, lead: Image, kind: Acquisition, dataset: Dataset) -> N
 
 
 def _dimensions(exam: Exam, series: Series, dataset: Dataset) -> None:
-    """Say what the numbers of DimensionIndexValues count: stack, slice, time or trigger, and component."""
+    """Declare the dimensions of DimensionIndexValues: stack, slice, time or trigger, and component."""
     organization = Dataset()
     organization.DimensionOrganizationUID = exam.uid("dimensions", series.number)
     dataset.DimensionOrganizationSequence = [organization]

@@ -1,4 +1,4 @@
-"""The planted identity of a patient, of which nothing may pass an importer, and unique identifiers."""
+"""Planted patient identities, which no importer may let through, and unique identifiers."""
 
 import hashlib
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _DATA = Path(__file__).parent / "data"
 
 @dataclass(frozen=True)
 class Identity:
-    """A patient, a visit and the people around it, all invented."""
+    """An invented patient, visit and staff."""
 
     name: str
     patient_id: str
@@ -49,7 +49,7 @@ def _words() -> dict[str, Any]:
 
 
 def drawn_identity(seed: str) -> Identity:
-    """The identity of a study; words are rare, so that a leak is seen by a search."""
+    """Return the identity of a study, made of rare words so that a text search finds leaks."""
     draw, words = Draws(f"{seed}|identity", 0), _words()
     person = [f"{draw.one_of(words['surnames'])}^{draw.one_of(words['forenames'])}" for _ in range(4)]
     patient_id, accession = f"{_digits(draw, 10)}", f"A{_digits(draw, 9)}"
@@ -81,7 +81,7 @@ def drawn_identity(seed: str) -> Identity:
 
 
 def uid(*parts: object) -> str:
-    """A unique identifier under 2.25, which anyone may use, as a function of its parts."""
+    """Return the UID of some parts, under the free root 2.25."""
     digest = hashlib.sha256("|".join(map(str, parts)).encode()).digest()
     return f"2.25.{int.from_bytes(digest[:16], 'big')}"
 

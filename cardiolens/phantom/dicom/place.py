@@ -1,4 +1,4 @@
-"""Where planes lie in the patient, and which way their matrices are stored."""
+"""Position of planes in the patient, and orientation of their stored matrices."""
 
 import math
 from collections.abc import Sequence
@@ -12,20 +12,20 @@ from cardiolens.phantom.planes import Plane, Vector, scanner
 
 Matrix = NDArray[np.float64]
 
-_TURN_DEGREES, _AWAY_MM = 12.0, 40.0  # of the heart in the scanner, at most
-_LPS = np.diag([-1.0, -1.0, 1.0, 1.0])  # NIfTI counts to the right and front, DICOM to the left and back
+_TURN_DEGREES, _AWAY_MM = 12.0, 40.0  # maximum rotation and shift of the heart in the scanner
+_LPS = np.diag([-1.0, -1.0, 1.0, 1.0])  # NIfTI axes point right and front, DICOM axes left and back
 
 
 @dataclass(frozen=True)
 class Stored:
-    """The steps that make the displayed image of a stored matrix: transpose, flip rows, flip columns."""
+    """The steps from a stored matrix to the displayed image: transpose, flip rows, flip columns."""
 
     transpose: bool
     flip_rows: bool
     flip_cols: bool
 
     def stored(self, displayed: NDArray[np.int16]) -> NDArray[np.int16]:
-        """The matrix (..., row, column) as stored: the steps backwards."""
+        """Return the stored matrix (..., row, column) of a displayed one: undo the steps."""
         turned = displayed[..., :, ::-1] if self.flip_cols else displayed
         turned = turned[..., ::-1, :] if self.flip_rows else turned
         return np.ascontiguousarray(turned.swapaxes(-1, -2) if self.transpose else turned)
@@ -33,7 +33,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Location:
-    """ImagePositionPatient and ImageOrientationPatient: the first pixel, along a row, along a column."""
+    """ImagePositionPatient (first pixel) and ImageOrientationPatient (along a row, along a column)."""
 
     position: tuple[float, ...]
     along_row: tuple[float, ...]
@@ -45,7 +45,7 @@ def drawn_storage(draw: Draws) -> Stored:
 
 
 def drawn_pose(draw: Draws) -> Matrix:
-    """A rigid motion in scanner RAS+ millimetres: the NIfTI cohort's place to this patient's."""
+    """Draw the rigid motion from the NIfTI cohort's to this patient's position, in scanner RAS+ mm."""
     axis = np.array([draw.between(-1, 1) for _ in range(3)])
     axis = axis / max(math.sqrt(float(np.sum(axis * axis))), 1e-6)
     turn = math.radians(draw.between(-_TURN_DEGREES, _TURN_DEGREES))
@@ -58,18 +58,18 @@ def drawn_pose(draw: Draws) -> Matrix:
 
 
 def to_patient(pose: Matrix) -> Matrix:
-    """Heart coordinates to the patient's LPS+ millimetres."""
+    """Return the affine from heart coordinates to patient LPS+, mm."""
     return np.asarray(np.round(_LPS @ pose @ scanner(), 9))
 
 
 def in_heart(patient: Matrix, right: Vector, down: Vector, centre: Vector) -> Plane:
-    """A plane whose directions are the patient's (LPS+) and whose centre is the heart's."""
+    """Return a plane from patient directions (LPS+) and a centre in heart coordinates."""
     turned = (_vector(np.asarray(way) @ patient[:3, :3]) for way in (right, down))
     return Plane(centre, *turned)
 
 
 def locate(plane: Plane, patient: Matrix, pixels: int, spacing_mm: float, stored: Stored) -> Location:
-    """The location of a plane whose matrix is stored in this way."""
+    """Return the location of a plane for a given storage of its matrix."""
     right, down = (patient[:3, :3] @ np.array(way) for way in (plane.right, plane.down))
     right, down = (-right if stored.flip_cols else right), (-down if stored.flip_rows else down)
     row, column = (down, right) if stored.transpose else (right, down)

@@ -1,4 +1,4 @@
-"""Stacks that belong to an exam and to no study: localizers, scouts, maps, flow, right ventricular views."""
+"""Stacks of an exam outside the study: localizers, scouts, maps, flow and right ventricular views."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -16,16 +16,16 @@ from cardiolens.phantom.render import pictures
 
 _LEFT, _BACK, _HEAD = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 _FEET: Vector = (0.0, 0.0, -1.0)
-_SHORT = (1.0, 0.0, 0.0), (0.0, -1.0, 0.0)  # image right and down of a short axis, in the heart
+_SHORT = (1.0, 0.0, 0.0), (0.0, -1.0, 0.0)  # image right and down of a short axis, in heart coordinates
 _TI_MS = tuple(100.0 + 25.0 * step for step in range(16))
 _MOLLI_MS = (100.0, 180.0, 980.0, 1060.0, 1840.0, 1920.0, 2710.0, 3590.0)
-_FLOW_MM, _AXIAL = -30.0, 8  # where the flow plane lies on the long axis; slices of the axial stack
+_FLOW_MM, _AXIAL = -30.0, 8  # z of the flow plane; number of slices of the axial stack
 _RECOVERY_MS = 400.0
 
 
 @dataclass(frozen=True)
 class Camera:
-    """The inputs from which pictures of any plane are rendered."""
+    """The inputs for rendering frames of arbitrary planes."""
 
     heart: Heart
     size: Size
@@ -34,7 +34,7 @@ class Camera:
     patient: Matrix  # heart to patient coordinates
 
     def take(self, name: str, sequence: str, planes: list[Plane], phases: int = 1) -> Frames4:
-        """Frames of planes in a sequence's contrast."""
+        """Render planes in the contrast of a sequence; shape (slice, phase, row, column)."""
         view = View(name, sequence, "", "long_axis")  # type: ignore[arg-type]
         size = replace(self.size, phases=phases)
         frames = pictures(self.heart, view, planes, size, look=self.look, seed=self.seed)
@@ -42,7 +42,7 @@ class Camera:
 
 
 def scouts(camera: Camera) -> Iterator[Stack]:
-    """Yield every stack that an importer must name and leave out."""
+    """Yield every stack that an importer must recognise and leave out."""
     yield from _planning(camera)
     yield from _right_heart(camera)
     yield from _flow(camera)
@@ -65,7 +65,7 @@ def _planning(camera: Camera) -> Iterator[Stack]:
 
 
 def _right_heart(camera: Camera) -> Iterator[Stack]:
-    """Yield the two-chamber view of the right ventricle and its outflow tract, as cines."""
+    """Yield cines of the right ventricle: its two-chamber view and its outflow tract."""
     p, phases = camera.heart.parameters, camera.size.phases
     x, y = tricuspid_centre(p)
     beside = [Plane((x, y, 0.4 * p.length), (0.0, 1.0, 0.0), (0.0, 0.0, -1.0))]
@@ -126,7 +126,7 @@ def _levels(length: float, *shares: float) -> list[Plane]:
 
 
 def _recovering(frames: Frames4, times: tuple[float, ...]) -> Frames4:
-    """One picture at every inversion time, darkest where it crosses zero."""
+    """Return one frame per inversion time; frames are darkest near the zero crossing."""
     shares = [round(abs(1 - 2 * _RECOVERY_MS / (_RECOVERY_MS + time)), 4) for time in times]
     return np.concatenate([np.rint(frames * share).astype(np.int16) for share in shares], axis=1)
 

@@ -1,4 +1,4 @@
-"""Series of an exam: which stacks a scanner puts into one, in which order, under which number and name."""
+"""Group the stacks of an exam into series with an image order, a number and a name."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -9,34 +9,37 @@ from cardiolens.phantom.dicom.heartbeat import BreathHold, breath_hold, rest_rr_
 from cardiolens.phantom.dicom.series_names import Name, series_name
 from cardiolens.phantom.dicom.stacks import Stack, failed
 
-# the order of an exam; contrast is given before the first pass
+# acquisition order of an exam; contrast is injected before the first pass
 _PROTOCOL = (
     *("localizer", "axial", "scout_2ch", "scout_sax", "cine_4ch", "cine_2ch", "cine_3ch", "rv_2ch", "rvot"),
     *("cine_sax", "t2_sax", "t2_4ch", "flow", "flow_phase", "t1_raw", "t1_map", "t2_map", "perf_sax"),
     *("ti_scout", "lge_sax", "lge_4ch", "lge_2ch", "lge_3ch"),
 )
-CARDIAC = frozenset({"cine", "rv_cine", "flow", "flow_phase"})  # kinds of phases of the cycle
+CARDIAC = frozenset({"cine", "rv_cine", "flow", "flow_phase"})  # kinds with phases of the cardiac cycle
 _MOVING = CARDIAC | {"ti_scout"}
-_NAMED_AFTER, _NAMED_SHARE = "cine_4ch", 0.25  # the series in whose description the patient's name is typed
-_HOLD_S, _PAUSE_S = 12.0, 25.0  # a breath-hold; the time between two series
-_FIRST_SLICE_MS, _NEXT_SLICE_MS = 90.0, 170.0  # delay of the slices of a first pass
+_NAMED_AFTER, _NAMED_SHARE = "cine_4ch", 0.25  # series that may be named after the patient
+_HOLD_S, _PAUSE_S = 12.0, 25.0  # seconds of a breath-hold; pause between two series
+_FIRST_SLICE_MS, _NEXT_SLICE_MS = (
+    90.0,
+    170.0,
+)  # delays of the slices of a first pass
 
 
 @dataclass(frozen=True)
 class Image:
-    """One picture: a slice of a stack at a phase, and when it was taken."""
+    """One image: a slice of a stack at a phase, and its acquisition time."""
 
     stack: Stack
     slice: int
     phase: int
     hold: BreathHold
     trigger_ms: float
-    acquired_s: float  # after the study began
+    acquired_s: float  # seconds after the start of the study
 
 
 @dataclass(frozen=True)
 class Series:
-    """Images in the order in which the scanner writes them."""
+    """One series; its images are in the order in which the scanner writes them."""
 
     number: int
     name: Name
@@ -49,17 +52,17 @@ class Series:
 
 @dataclass(frozen=True)
 class Part:
-    """Slices of a stack in the order of their acquisition."""
+    """Slices of a stack in acquisition order."""
 
     stack: Stack
     slices: tuple[int, ...]
 
 
-Piece = tuple[Part, ...]  # what becomes one series
+Piece = tuple[Part, ...]  # the parts of one series
 
 
 def exam_series(exam: Exam, stacks: Iterable[Stack]) -> list[Series]:
-    """All series of an exam in order."""
+    """Return all series of an exam in order."""
     pieces = [piece for group in _groups(exam, {stack.name: stack for stack in stacks}) for piece in group]
     numbers = _numbers(exam, pieces)
     series_list, start = [], 0.0
@@ -71,7 +74,7 @@ def exam_series(exam: Exam, stacks: Iterable[Stack]) -> list[Series]:
 
 
 def _groups(exam: Exam, stacks: dict[str, Stack]) -> Iterator[list[Piece]]:
-    """Yield the pieces of one acquisition after another; those of magnitude and phase alternate."""
+    """Yield the pieces of each acquisition; magnitude and phase pieces alternate."""
     joined = [names for names in exam.dialect.together if exam.drawn("together", *names).chance(0.5)]
     twins = exam.drawn("twins").chance(exam.dialect.twins)
     finished: set[str] = set()
@@ -90,7 +93,7 @@ def _groups(exam: Exam, stacks: dict[str, Stack]) -> Iterator[list[Piece]]:
 
 
 def _pieces(exam: Exam, stacks: Sequence[Stack]) -> list[Piece]:
-    """Stacks as series: one a slice or all in one, and before them the try that failed."""
+    """Split stacks into series, one per slice or one for all; a failed try comes before its repetition."""
     if not stacks:
         return []
     lead = stacks[0]
@@ -108,14 +111,14 @@ def _pieces(exam: Exam, stacks: Sequence[Stack]) -> list[Piece]:
 
 
 def _slice_by_slice(exam: Exam, stack: Stack) -> bool:
-    """True if each slice is a series, drawn alike for all reconstructions of an acquisition."""
+    """Return whether each slice is its own series, alike for all reconstructions of an acquisition."""
     kind = "lge" if stack.kind == "psir" else stack.kind
     choices = exam.dialect.grouping.get(kind, ("stack",))
     return exam.drawn("grouping", stack.acquisition).one_of(choices) == "slice"
 
 
 def _slices(exam: Exam, stack: Stack) -> tuple[int, ...]:
-    """Slices from base to apex or from apex to base, alike for all reconstructions."""
+    """Return the slices base to apex or apex to base, alike for all reconstructions."""
     every = range(len(stack.planes))
     return tuple(reversed(every) if exam.drawn("reversed", stack.acquisition).chance(0.5) else every)
 
@@ -138,7 +141,7 @@ def _image(exam: Exam, stack: Stack, at: tuple[int, int], phase: int, hold: Brea
     if stack.kind != "perfusion":
         seconds = hold.start_s + phase * 3 * hold.rr_ms / 1000
         return Image(stack, number, phase, hold, hold.rest_ms(), seconds)
-    mean_rr = rest_rr_ms(exam.seed)  # all slices are taken in the same beats
+    mean_rr = rest_rr_ms(exam.seed)  # all slices are acquired in the same heartbeats
     breath_hold = BreathHold(mean_rr, 0.0, hold.start_s - place * _HOLD_S)
     delay, beats = _FIRST_SLICE_MS + _NEXT_SLICE_MS * place, phase * mean_rr
     trigger = delay + beats if exam.dialect.cumulative_trigger else delay
@@ -146,7 +149,7 @@ def _image(exam: Exam, stack: Stack, at: tuple[int, int], phase: int, hold: Brea
 
 
 def _ordered(exam: Exam, images: list[Image], piece: Piece) -> tuple[Image, ...]:
-    """Images stack by stack, slice-major, phase-major or shuffled; they come slice-major."""
+    """Order slice-major images of a piece: stack by stack and slice- or phase-major, or shuffled."""
     order = exam.drawn("order", piece[0].stack.acquisition).one_of(exam.dialect.orders)
     if order == "shuffled":
         draw = exam.drawn("shuffled", piece[0].stack.name)
@@ -159,7 +162,7 @@ def _ordered(exam: Exam, images: list[Image], piece: Piece) -> tuple[Image, ...]
 
 
 def _numbers(exam: Exam, pieces: list[Piece]) -> list[int]:
-    """Series numbers with the gaps that deleted series leave."""
+    """Return series numbers, with gaps as deleted series leave them."""
     of, draw = exam.dialect.numbering, exam.drawn("numbers")
     number, derived, numbers = of.first - of.step, 0, []
     for piece in pieces:

@@ -1,4 +1,4 @@
-"""Names of series as users write them: right, shared by several views, or wrong."""
+"""Names of series as users type them: right, shared by several views, or wrong."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,7 +12,7 @@ _TOGETHER = "together"
 
 @dataclass(frozen=True)
 class Name:
-    """SeriesDescription (None: no such element) and ProtocolName of a series, and what they are worth."""
+    """SeriesDescription (None: absent) and ProtocolName of a series; `state` says whether they are right."""
 
     description: str | None
     protocol: str
@@ -22,9 +22,9 @@ class Name:
 def series_name(
     dialect: Dialect, subject: tuple[str, str], seed: str, volume: str, *, wrong: float, number: int | None
 ) -> Name:
-    """The name of a series of a kind and view; `number` of its slice where a series is a slice.
+    """Return the name of a series by kind and view; `number` is the slice if the series is one slice.
 
-    All series of a volume are named alike, and a study's names are in one style.
+    All series of a volume are named alike, and all names of a study have one style.
     """
     kind, view = subject
     draw = Draws(f"{seed}|name|{volume}", 0)
@@ -33,7 +33,7 @@ def series_name(
         return _named(right, number, "shared" if view == _TOGETHER else "right")
     if draw.chance(0.4):
         return Name("" if draw.chance(0.5) else None, "", "empty")
-    like = "cine" if kind == "rv_cine" else kind  # a view of the right heart takes the name of the left
+    like = "cine" if kind == "rv_cine" else kind  # right-heart views may be named like left-heart cines
     candidates = [name for name in dialect.names[like] if name not in (view, _TOGETHER)]
     if candidates and draw.chance(0.5):
         chosen = _template(dialect, like, draw.one_of(candidates), seed, numbered=number is not None)

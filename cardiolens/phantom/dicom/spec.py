@@ -1,4 +1,4 @@
-"""The options of an export: whose scanner it imitates, and how untidy it is."""
+"""Options of a DICOM export: the vendor to imitate, and the amount of disorder."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
@@ -14,16 +14,16 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class ExportSpec(Spec):
-    """A phantom cohort as DICOM."""
+    """The options of a phantom cohort as DICOM."""
 
     vendor: Vendor
     transfer_syntax: TransferSyntax = "explicit"
-    wrong_names: Share = 0.0  # of the names of acquisitions
-    repeats: Share = 0.0  # of the acquisitions done twice
+    wrong_names: Share = 0.0  # share of acquisitions with wrong names
+    repeats: Share = 0.0  # share of acquisitions with a failed first try
 
 
 def export_spec(words: Mapping[str, str]) -> ExportSpec:
-    """The options given as words; InputError names the one that is wrong."""
+    """Parse options from strings; InputError names the wrong option."""
     try:
         return ExportSpec.model_validate(dict(words))
     except ValidationError as error:

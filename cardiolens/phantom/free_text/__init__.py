@@ -1,1 +1,1 @@
-"""Free-text reports of phantom studies as radiologists write them, each with its exact truth beside it."""
+"""Free-text reports of phantom studies in the style of radiologists, each with its exact truth."""

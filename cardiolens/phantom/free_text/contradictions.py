@@ -1,4 +1,4 @@
-"""Contradictions that some reports hold, each with what it says and what is true."""
+"""Contradictions planted in some reports: a sentence that the rest of the report denies."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from cardiolens.phantom.draws import Draws
 from cardiolens.phantom.free_text.sentence_builder import Sentence, Writer
 from cardiolens.phantom.free_text.templates import Style
 
-_OPPOSITE = {  # of a grade of ejection fraction
+_OPPOSITE = {  # contradicting grade of ejection fraction
     "normal": "severely_reduced",
     "mildly_reduced": "severely_reduced",
     "moderately_reduced": "normal",
@@ -22,7 +22,7 @@ _WALL: dict[Style, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """A sentence that the rest of the report denies."""
+    """A planted sentence; `says` holds the values that it claims for `field`."""
 
     kind: str  # number_adjective, polarity or wall
     field: str
@@ -31,7 +31,7 @@ class Contradiction:
 
 
 def contradiction(writer: Writer, measured: bool, draw: Draws) -> Contradiction:
-    """One contradiction that fits a report; `measured` says whether it gives the ejection fraction."""
+    """Draw a contradiction that fits a report; `measured`: the report gives the ejection fraction."""
     choices = ["polarity"]
     if measured:
         choices.append("number_adjective")

@@ -1,4 +1,4 @@
-"""The text of a report, grown piece by piece, with the place of every sentence."""
+"""Build the text of a report piece by piece and record the position of every sentence."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from cardiolens.phantom.free_text.sentence_builder import Sentence
 
 @dataclass(frozen=True, slots=True)
 class PlacedSentence:
-    """A sentence at its place: text[start:end]."""
+    """A sentence and its position: text[start:end]."""
 
     sentence: Sentence
     start: int
@@ -17,7 +17,7 @@ class PlacedSentence:
 
 
 class Document:
-    """A text and the sentences in it; a spelling may change words of sentences, never identities."""
+    """A text and its sentences; `spelling` replaces words in sentences, never in identities."""
 
     def __init__(self, spelling: Mapping[str, str]) -> None:
         self._parts: list[str] = []
@@ -37,7 +37,7 @@ class Document:
     def say(
         self, sentences: Sequence[Sentence], section: str, *, between: str = " ", bullet: str = ""
     ) -> None:
-        """Add sentences in their order."""
+        """Add sentences in order."""
         for number, sentence in enumerate(sentences, start=1):
             self.raw((between if number > 1 else "") + bullet.format(number))
             text = sentence.text

@@ -1,4 +1,4 @@
-"""One free-text report of a phantom study: what it says, in which style, and the truth about it."""
+"""Write one free-text report of a phantom study: its content, its style and its truth."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,10 +13,10 @@ from cardiolens.phantom.free_text.templates import STYLES, Style, frames, groups
 from cardiolens.phantom.sampler import Study
 from cardiolens.protocol.tasks.catalogue import Catalogue
 
-CONTRADICTORY = 0.12  # share of the reports
-_DOUBTFUL = 0.3  # share of the reports with a finding in doubt
-_LEFT_OUT = 0.15  # share of the normal findings that a report does not mention
-_MEASURED = 0.5
+CONTRADICTORY = 0.12  # share of reports with a contradiction
+_DOUBTFUL = 0.3  # share of reports with a finding in doubt
+_LEFT_OUT = 0.15  # share of normal findings that a report does not mention
+_MEASURED = 0.5  # share of measurable findings that a report gives as numbers
 _NEEDED = ("lv_size", "lv_systolic", "lge", "diagnosis")  # never left out
 _MEASURABLE = ("lv_size", "lv_systolic", "rv_size", "rv_systolic", "pericardium")
 _OLD_EF = {"normal": 62, "mildly_reduced": 46, "moderately_reduced": 35, "severely_reduced": 23}
@@ -24,7 +24,7 @@ _OLD_EF = {"normal": 62, "mildly_reduced": 46, "moderately_reduced": 35, "severe
 
 @dataclass(frozen=True, slots=True)
 class FreeReport:
-    """A text, the accession number that leads to its study, and its truth as a record."""
+    """A report, the accession number that links it to its study, and its truth record."""
 
     study_id: str
     accession: str
@@ -35,16 +35,16 @@ class FreeReport:
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """The sentences of a report by the part they belong to."""
+    """The sentences of a report, by the part of the report."""
 
     parts: dict[str, list[Sentence]]
     impression: list[Sentence]
-    left_out: tuple[str, ...]  # groups
+    left_out: tuple[str, ...]  # groups that are not mentioned
     contradiction: Contradiction | None
 
 
 def free_report(study: Study, catalogue: Catalogue) -> FreeReport:
-    """The report of a study, a function of the study's seed alone."""
+    """Write the report of a study; randomness comes from the study's seed alone."""
     draw = Draws(f"{study.seed}|free text", 0)
     style: Style = draw.one_of(STYLES)
     people = People(study.seed, draw)
@@ -77,7 +77,7 @@ def _content(writer: Writer, draw: Draws) -> _Content:
             parts.setdefault(group.part, []).extend(writer.group(name, measured=name in measured))
     contrary = contradiction(writer, "lv_systolic" in measured, draw) if draw.chance(CONTRADICTORY) else None
     if contrary is not None and doubted in ("lge", "t2") and contrary.field.startswith(f"{doubted}."):
-        contrary = None  # doubt is not denied by a statement
+        contrary = None  # a certain statement does not contradict a doubt
     if contrary is not None and contrary.field == "t2.signal" and "t2" in left_out:
         contrary = None
     impression = _impression(writer, doubted, contrary, draw)
@@ -85,7 +85,7 @@ def _content(writer: Writer, draw: Draws) -> _Content:
 
 
 def _doubted(writer: Writer, draw: Draws) -> str | None:
-    """The group that a report leaves in doubt, if any."""
+    """Draw the group that a report leaves in doubt, if any."""
     if not draw.chance(_DOUBTFUL):
         return None
     return draw.one_of([name for name in groups() if writer.can_doubt(name)])
@@ -99,7 +99,7 @@ def _impression(
     if (contrary is None or contrary.field != "cine.lv_systolic") and draw.chance(0.6):
         statements += writer.group("lv_systolic")
     if denied != "lge" and doubted != "lge" and draw.chance(0.5):
-        first = writer.group("lge")[0]  # of several lesions one is named again
+        first = writer.group("lge")[0]  # of several lesions, repeat the first
         statements.append(replace(first, facts=first.facts[:1]))
     if contrary is not None:
         statements.append(contrary.sentence)
@@ -168,7 +168,7 @@ def _terse(document: Document, content: _Content, people: People, draw: Draws) -
 
 
 def _around(section: str, style: Style, content: _Content, people: People, draw: Draws) -> list[Sentence]:
-    """The sentences of a section that holds no findings of today."""
+    """Return the sentences of a section without current findings."""
     if section == "indication":
         return [_plain(draw, "indications", "indication")]
     if section == "history":
@@ -205,7 +205,7 @@ def _grade(content: _Content) -> str | None:
 
 
 def _absent(name: str, content: _Content) -> bool:
-    """Whether a group is stated for certain to be normal."""
+    """Return whether the report states with certainty that a group is normal."""
     group = groups()[name]
     facts = [
         fact
@@ -229,7 +229,7 @@ def _close(document: Document, style: Style, people: People, draw: Draws) -> Non
 
 
 def _truth(content: _Content, document: Document, catalogue: Catalogue) -> dict[str, Any]:
-    """Where the sentences stand, what they state, what they deny, and what nothing is said of."""
+    """Return positions of sentences, stated findings, contradictions, and subtasks left out."""
     subtasks = {subtask.finding: subtask for subtask in catalogue.subtasks.values() if subtask.options}
     contrary = content.contradiction
     left_out = [field for name in content.left_out for field in groups()[name].tells]
@@ -265,7 +265,7 @@ def _truth(content: _Content, document: Document, catalogue: Catalogue) -> dict[
 
 
 def _told(document: Document) -> list[tuple[Fact, list[int]]]:
-    """The facts of a document, each with the sentences that state it."""
+    """Return each fact of a document with the numbers of the sentences that state it."""
     at: dict[tuple[str, str], tuple[Fact, list[int]]] = {}
     for number, sentence in enumerate(document.sentences):
         for fact in sentence.sentence.facts:

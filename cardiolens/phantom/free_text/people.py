@@ -1,4 +1,4 @@
-"""The invented people and dates of a report, and a list of those that stand in its text."""
+"""Invented people and dates of a report, and a record of those that its text contains."""
 
 from cardiolens.phantom.dicom.patient_identity import Identity, drawn_identity
 from cardiolens.phantom.draws import Draws
@@ -7,11 +7,11 @@ _MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July"),
     *("August", "September", "October", "November", "December"),
 )
-_PLAIN = ("title", "her")  # fill slots, but tell nobody
+_PLAIN = ("title", "her")  # slots that identify nobody
 
 
 class People:
-    """Slots of an identity, in the spelling of one report; what was filled in is remembered."""
+    """Template slots of one identity, formatted for one report; `planted` collects the values used."""
 
     def __init__(self, seed: str, draw: Draws) -> None:
         who: Identity = drawn_identity(seed)
@@ -43,7 +43,7 @@ class People:
         return self._slots[name]
 
     def year_before(self, years: int) -> int:
-        """A year before the examination."""
+        """Return the year `years` before the examination."""
         return int(self.who.study_date[:4]) - years
 
 

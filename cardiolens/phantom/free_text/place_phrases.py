@@ -1,4 +1,4 @@
-"""Segments in the words of a report; what is said covers exactly the segments."""
+"""Phrases for sets of segments; each phrase covers exactly the given segments."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ _CAP = 17
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in words, and whether its verb is in the plural."""
+    """A phrase for a place, and whether it takes a plural verb."""
 
     text: str
     plural: bool
 
 
 def place(segments: Sequence[int], style: Style, draw: Draws) -> Place:
-    """Segments in words of a style, in one of several forms."""
+    """Name segments in the words of a style, in one of several forms."""
     if tuple(segments) in (SEGMENTS, WALL_SEGMENTS):
         return Place(_everywhere(style, with_cap=_CAP in segments), plural=True)
     if len(segments) > 1 and draw.chance(0.25):
@@ -62,5 +62,5 @@ def _named(segments: Sequence[int], style: Style, draw: Draws) -> Place:
 
 
 def joined(parts: Sequence[str]) -> str:
-    """Parts with commas, and an `and` before the last."""
+    """Join parts with commas and a final `and`."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

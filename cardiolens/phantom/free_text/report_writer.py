@@ -1,4 +1,4 @@
-"""Free-text reports on disk: a text file for each study, a table that links them, and their truth apart."""
+"""Write free-text reports: one text file per study, a link table, and a separate truth file."""
 
 import csv
 import io
@@ -17,9 +17,9 @@ REPORTS, LINKS, TRUTH = "reports", "reports.csv", "report_truth.jsonl"
 
 
 def make_reports(spec: PhantomSpec, folder: Path, protocol: str = PROTOCOL) -> None:
-    """Make the reports of a cohort without its images, in a folder that is absent or empty before.
+    """Make the reports of a cohort without its images; the folder must be absent or empty.
 
-    Everything is written beside the folder and renamed at the end.
+    All files are written to a temporary folder that is renamed at the end.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder}: is not empty; give a folder that is absent or empty, or delete it first")

@@ -1,4 +1,4 @@
-"""Sentences of a report with what each of them states."""
+"""Build the sentences of a report together with the facts that they state."""
 
 import string
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,13 +16,13 @@ from cardiolens.protocol.tasks.truth import Lesion, Truth, findings
 Certainty = Literal["certain", "uncertain", "historical"]
 Told = Literal["words", "number", "implied"]
 
-IMPLIED = ("cine.lv_wall_distribution", "cine.lv_motion_distribution")  # follow from the segments named
+IMPLIED = ("cine.lv_wall_distribution", "cine.lv_motion_distribution")  # follow from the named segments
 _VERBS = {"are": "is", "show": "shows", "enhance": "enhances"}  # plural and singular
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A statement on one field of the catalogue."""
+    """The stated values of one catalogue field."""
 
     field: str
     values: tuple[str, ...]
@@ -32,7 +32,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence and its facts; `part` is the heading it belongs under."""
+    """A sentence and its facts; `part` is the heading above it."""
 
     text: str
     part: str
@@ -41,7 +41,7 @@ class Sentence:
 
 
 class Writer:
-    """Writes the sentences of one study in one style."""
+    """Writer of the sentences of one study in one style."""
 
     def __init__(self, study: Study, style: Style, draw: Draws) -> None:
         self.study, self.style, self.draw = study, style, draw
@@ -50,7 +50,7 @@ class Writer:
         self.numbers = numbers(study)
 
     def group(self, name: str, *, measured: bool = False) -> list[Sentence]:
-        """The sentences of a group of findings, with numbers for adjectives where asked for and possible."""
+        """Write the sentences of a group; with `measured`, use numbers instead of adjectives if possible."""
         group = groups()[name]
         if measured and self._is_measured(group, name):
             return self._measured(group, name)
@@ -59,7 +59,7 @@ class Writer:
         return [self._sentence(group, self.found[group.by][0], {}, self._facts(group))]
 
     def doubt(self, name: str) -> Sentence:
-        """A sentence that states the abnormal value of a group as uncertain."""
+        """Write a sentence that states the abnormal value of a group as uncertain."""
         group = groups()[name]
         values = (group.doubted,) if group.doubted else ()
         text = self.draw.one_of(group.sentences(self.style, "doubt"))
@@ -73,7 +73,7 @@ class Writer:
         return set(self.found[group.by]) <= {"normal", "none", "absent", "uniform"}
 
     def stating(self, name: str, value: str) -> str:
-        """The text that a group has for a value, true or not."""
+        """Return a group's text for any value, true or not."""
         return self.draw.one_of(groups()[name].sentences(self.style, value))
 
     def _abnormal(self, group: Group) -> bool:
@@ -116,7 +116,7 @@ class Writer:
         return Place(joined([one.text for one in places]), len(places) > 1 or places[0].plural)
 
     def _placed(self, name: str) -> Iterator[tuple[str, Mapping[str, str], tuple[Fact, ...]]]:
-        """Template key, slots and facts of every sentence of a group that names places."""
+        """Yield template key, slots and facts of each sentence of a group that names places."""
         parts = {
             "lv_wall": self._walls,
             "lv_motion": self._motions,
@@ -194,7 +194,7 @@ class Writer:
 
 
 def numbers(study: Study) -> dict[str, str]:
-    """The measured values of a heart as a report gives them."""
+    """Return the measured values of a heart, formatted for a report."""
     p, measured = study.parameters, measure(Heart(study.parameters))
     lvedv, rvedv = measured.lv_edv_index * p.bsa, measured.rv_edv_index * p.bsa
     lvesv = lvedv * (1 - measured.lv_ef / 100)
@@ -217,7 +217,7 @@ def _slots(where: Place, **more: str) -> dict[str, str]:
 
 
 def _filled(template: str, slots: Mapping[str, str]) -> str:
-    """A template with its slots filled; a slot with a capital begins with a capital, and so do sentences."""
+    """Fill a template; capitalise the sentence and the text of every slot with a capitalised name."""
     names = {name for _, name, _, _ in string.Formatter().parse(template) if name}
     text = template.format_map({name: _capital(slots[name.lower()], name) for name in names})
     return text[0].upper() + text[1:]

@@ -1,4 +1,4 @@
-"""Loader of the templates and phrases of free-text reports, which are data."""
+"""Load the templates and phrases of free-text reports from YAML."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,16 +14,16 @@ STYLES: tuple[Style, ...] = ("headed", "narrative", "terse")
 _DATA = Path(__file__).parent / "data"
 _STRICT = ConfigDict(extra="forbid")
 
-Templates = Mapping[str, tuple[str, ...]]  # by value; `other` where no value has its own
+Templates = Mapping[str, tuple[str, ...]]  # by value; `other` for values without templates of their own
 
 
 @dataclass(frozen=True)
 class Group:
-    """Findings that are stated together, and the sentences that state them."""
+    """Findings that are stated together, and their sentence templates."""
 
-    part: str  # under whose heading
-    tells: tuple[str, ...]  # fields of the catalogue
-    by: str  # the field whose value chooses the sentence
+    part: str  # the heading above the sentences
+    tells: tuple[str, ...]  # catalogue fields that the sentences state
+    by: str  # the field whose value selects the template
     headed: Templates
     narrative: Templates
     terse: Templates
@@ -33,7 +33,7 @@ class Group:
     __pydantic_config__ = _STRICT
 
     def sentences(self, style: Style, value: str) -> tuple[str, ...]:
-        """The templates of a style for a value."""
+        """Return the templates of a style for a value."""
         templates: Templates = getattr(self, style)
         return templates[value] if value in templates else templates["other"]
 
@@ -44,7 +44,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Words:
-    """Phrases that fill slots: by field and value, and names of walls by segment."""
+    """Phrases for slots by field and value, and names of walls by segment."""
 
     full: Mapping[str, Templates]
     terse: Mapping[str, Templates]
@@ -59,19 +59,19 @@ class Words:
 
 @lru_cache(maxsize=1)
 def groups() -> dict[str, Group]:
-    """The groups of findings by name, in the order of a report."""
+    """Load the groups of findings by name, in report order."""
     return TypeAdapter(dict[str, Group]).validate_python(_tree("findings"))
 
 
 @lru_cache(maxsize=1)
 def words() -> Words:
-    """The phrases."""
+    """Load the phrases."""
     return TypeAdapter(Words).validate_python(_tree("words"))
 
 
 @lru_cache(maxsize=1)
 def frames() -> dict[str, Any]:
-    """What stands around the findings."""
+    """Load the texts around the findings: headings, openings, priors, closings."""
     tree: dict[str, Any] = _tree("frames")
     return tree
 

@@ -119,7 +119,7 @@ def test_a_header_of_another_shape_is_refused_before_voxels_are_unpacked(tmp_pat
 def test_a_file_that_holds_more_than_its_header_says_is_refused(tmp_path: Path) -> None:
     folder = with_file(tmp_path / "S1", "v.nii.gz", packed(nifti(tmp_path), 300))
     with little_memory():
-        assert "holds more than the 1072 bytes that its header tells of" in failure(folder)
+        assert "MiB more than the 1072 bytes that its header declares" in failure(folder)
 
 
 def test_many_empty_members_cost_no_more_than_their_bytes(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_impossible_parameters_end_with_the_bands_that_refuse_them():
     with pytest.raises(InputError) as error:
         draw_study("X", "seed", lambda _: ("acm", "biventricular"), is_wanted=lambda _: False, tries=30)
     message = str(error.value)
-    assert message.startswith("phantom X: no parameters passed in 30 tries; guard bands that refused them: ")
+    assert message.startswith("phantom X: no parameters passed in 30 tries; most frequent guard bands: ")
     refused = re.findall(r"(\w+) \((\d+) times\)", message)
     assert refused
     assert {name for name, _ in refused} <= {*bands(), "lesion_layer", "oedema_seen"}

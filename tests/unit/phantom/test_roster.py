@@ -87,13 +87,13 @@ def test_coverage_replaces_studies_by_wanted_ones():
 
 
 def test_a_cohort_too_small_to_cover_says_so():
-    with pytest.raises(InputError, match="has none to spare for coverage; make it larger"):
+    with pytest.raises(InputError, match="are too few to cover every option; raise n_sampled"):
         covered(SEED, ["PH-0001", "PH-0002"])
 
 
 def test_a_wanted_study_has_the_answer_it_is_named_after():
     assert ("C17", "D") in set(answers(study(SEED, "PH-C17D-1").truth))
-    with pytest.raises(InputError, match="option Z of C17 is not an option that is made"):
+    with pytest.raises(InputError, match="no phantom can have option Z of C17 as its answer"):
         study(SEED, "PH-C17Z-1")
 
 

@@ -44,7 +44,7 @@ def test_a_bolus_is_found_where_contrast_goes_again(tmp_path):
     found = displayed(tmp_path, array=array)
     assert (found.row["t_on"], found.row["t_peak"]) == (10, 13)
     assert found.found == (
-        "perf_sax: t_on is 10 and t_peak 13, in the heart, where contrast comes most and goes again",
+        "perf_sax: t_on is 10 and t_peak 13, measured in the heart, where most contrast washes in and out",
     )
 
 

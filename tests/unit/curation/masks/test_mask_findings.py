@@ -214,7 +214,7 @@ def test_a_volume_is_graded_by_body_surface_and_sex(place):
     assert size(Body(None, edv / 90))["doubt"] == Reason.BETWEEN_GRADES
     assert size(Body(None, edv / 150))["value"] == "Markedly dilated"
     assert Body.of("male", 180, 80).surface == pytest.approx(2.0)
-    with pytest.raises(InputError, match="not a person's; expected cm and kg"):
+    with pytest.raises(InputError, match="is implausible; expected cm and kg"):
         Body.of("male", 1.8, 80)
 
 
