@@ -1,4 +1,4 @@
-"""A bundle holds what a sweep needs elsewhere: planned there, it asks the same requests; damage is found."""
+"""A bundle suffices to plan the same requests on another machine, and damage to it is detected."""
 
 from pathlib import Path
 
