@@ -82,7 +82,7 @@ def test_verify_names_a_changed_pixel_a_cut_part_and_a_missing_one(store: Store)
     (cut,) = tables.parts(store.completions(KEY))
     cut.write_bytes(cut.read_bytes()[:-9])
     found = list(problems(store))
-    place = f"{rows[5]['study_id']} {rows[5]['volume_id']} frame {rows[5]['idx']}: its pixels are not those"
+    place = f"{rows[5]['study_id']} {rows[5]['volume_id']} frame {rows[5]['idx']}: its pixels have changed"
     assert [place in problem for problem in found] == [True, False]
     assert str(cut) in found[1]
     assert "not a whole Parquet file" in found[1]
