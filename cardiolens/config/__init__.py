@@ -1,1 +1,1 @@
-"""Configuration of a sweep as frozen, validated values."""
+"""Configuration as frozen, validated values."""

@@ -1,4 +1,4 @@
-"""Arms: the product of the sweep's lists."""
+"""Arms of a sweep: the product of its lists."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Arm:
 
     model: ModelSpec
     selector: SelectorSpec
-    seed: int | None  # of a random or stratified selector
+    seed: int | None  # seed of a random or stratified selector
     budget: Budget
     prompt: PromptSpec
     control: Control = "none"
@@ -29,21 +29,21 @@ class Arm:
 
     @property
     def label(self) -> str:
-        """Readable, and unique within a sweep."""
+        """Readable name, unique within a sweep."""
         wording = f"/wording{self.wording}" if self.wording else ""
         control = "" if self.control == "none" else f"/{self.control}"
         return f"{self.model.name}/{self.selector_name}/{self.budget}/{self.prompt.name}{wording}{control}"
 
     @property
     def budget_value(self) -> int | str:
-        """The budget as a chart shows it: a number of frames, or the configuration's words."""
+        """The budget as charts show it: a number of frames, or the text tokens:N."""
         return self.budget if isinstance(self.budget, int) else str(self.budget)
 
     @property
     def arm_id(self) -> str:
-        """The label with eight hex digits of every option that decides what is asked.
+        """The label and eight hex digits of a digest of every option that decides the requests.
 
-        Of the model only what differs from the defaults counts: a new option changes no known id.
+        Model options count only where they differ from the defaults, so a new option changes no known id.
         """
         served: dict[str, Any] = {**dict.fromkeys(("name", *SERVING), True), "http": set(HTTP_SERVING)}
         parts = [
@@ -58,7 +58,7 @@ class Arm:
 
 
 def arms(spec: SweepSpec) -> tuple[Arm, ...]:
-    """Every arm of a sweep, model by model."""
+    """Return every arm of a sweep, model by model."""
     return tuple(
         Arm(model, selector, seed, budget, prompt, control, wording)
         for model, (selector, seed), budget, prompt, wording, control in product(
@@ -74,12 +74,12 @@ def _seeded(spec: SweepSpec) -> Iterator[tuple[SelectorSpec, int | None]]:
 
 
 def _unasked(selector: SelectorSpec) -> set[str]:
-    """Options of a selector that later versions added and that it does not use: they change no known id."""
+    """Return options added in later versions that a selector does not use: they must change no known id."""
     return set() if selector.kind == "self" else {"rounds"}
 
 
 def _unused(prompt: PromptSpec) -> set[str]:
-    """Options of a prompt that later versions added and that it does not use: they change no known id."""
+    """Return options added in later versions that a prompt does not use: they must change no known id."""
     unused = set() if prompt.gold != "none" else {"gold"}
     unused |= set() if prompt.steps != "none" else {"steps", "step_max_tokens"}
     return unused if prompt.samples > 1 else unused | {"samples", "temperature"}

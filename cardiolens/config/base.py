@@ -1,4 +1,4 @@
-"""The base of every configuration class: frozen, no unknown keys, errors in the words of the file."""
+"""The base of every configuration class: frozen, no unknown keys, errors that name the options."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ Seed = Annotated[int, Field(ge=0)]
 
 def _checked_path(value: object) -> object:
     if value == "":
-        raise ValueError("is empty, which would be the working directory; give a path (. where it is meant)")
+        raise ValueError("is empty, which would mean the working directory; give a path (. for that folder)")
     if any(character < " " or character == "\x7f" for character in str(value)):
         raise ValueError("holds a line break or another control character; rename the folder")
     if any("\ud800" <= character <= "\udfff" for character in str(value)):
@@ -32,7 +32,7 @@ GivenPath = Annotated[Path, BeforeValidator(_checked_path)]  # `store=$STORE` is
 
 
 class Spec(BaseModel):
-    """A frozen part of the configuration; an unknown key is an error that lists the legal ones."""
+    """A frozen part of the configuration; an unknown key is an error that lists the legal keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
 
@@ -48,25 +48,25 @@ class Spec(BaseModel):
 
 
 def options_at(root: type[BaseModel], path: Sequence[str]) -> list[str]:
-    """The options at a path such as (model, tiny, sampling) below a root class; empty below a leaf."""
+    """Return the options at a path such as (model, tiny, sampling) below a root class; empty at a leaf."""
     spec: type[BaseModel] | None = root
     for name in path:
         field = None if spec is None else spec.model_fields.get(name)
-        if field is not None:  # the name of an entry, e.g. of a model, is not an option
+        if field is not None:  # None for the name of an entry, e.g. of a model
             spec = next((kind for kind in _kinds(field.annotation) if issubclass(kind, BaseModel)), None)
     return [] if spec is None else sorted(spec.model_fields)
 
 
 def _kinds(annotation: Any) -> Iterator[type]:
-    """The classes within a type such as tuple[ModelSpec, ...] or DatasetSpec | None."""
+    """Yield the classes within a type such as tuple[ModelSpec, ...] or DatasetSpec | None."""
     if isinstance(annotation, type):
         yield annotation
     for inner in get_args(annotation):
         yield from _kinds(inner)
 
 
-_MAX_ERRORS = 5  # named in one message
-_MAX_CHARACTERS = 80  # of a wrong value
+_MAX_ERRORS = 5  # errors named in one message
+_MAX_CHARACTERS = 80  # characters shown of a wrong value
 _SECRET = frozenset(
     {
         "patient_id",
@@ -78,11 +78,11 @@ _SECRET = frozenset(
         "api_model",
         "api_aliases",
     }
-)  # may be, or hold, a secret
+)  # options that may be, or contain, a secret
 
 
 def describe(error: ValidationError) -> str:
-    """A validation error in the words of the configuration file; at most five problems are named.
+    """Describe a validation error by option names; at most five problems are named.
 
     Values that may identify a patient, or be a key, are not repeated: messages go to logs and terminals.
     """
@@ -94,7 +94,7 @@ def describe(error: ValidationError) -> str:
 
 
 def _follows(item: ErrorDetails, every: Sequence[ErrorDetails]) -> bool:
-    """True if a list is too short only because some of its entries are wrong, which other errors report."""
+    """Return whether a list is too short only because entries are wrong, which other errors report."""
     inside = (entry["loc"] for entry in every if len(entry["loc"]) > len(item["loc"]))
     return item["type"] == "too_short" and any(loc[: len(item["loc"])] == item["loc"] for loc in inside)
 

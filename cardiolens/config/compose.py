@@ -1,4 +1,4 @@
-"""Composition of a SweepSpec from the command line by Hydra; errors name the legal values."""
+"""Compose specs from the command line with Hydra; errors name the legal values."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,17 +31,17 @@ from cardiolens.config.sweep import SweepSpec, parse
 GROUPS = ("model", "selector", "prompt", "control", "dataset", "cluster", "tracker", "experiment")
 ONE_OF = ("dataset", "cluster", "tracker")  # groups of which a sweep selects exactly one entry
 CONFIG_NAME = "sweep"
-_MOST_BYTES = 1 << 20  # of a configuration file
-_MOST_NODES = 100_000  # of one
+_MOST_BYTES = 1 << 20  # size limit of a configuration file
+_MOST_NODES = 100_000  # YAML nodes of a configuration file, aliases expanded
 
 
 def packaged_conf() -> Path:
-    """The shipped `conf/`."""
+    """Return the shipped `conf/` folder."""
     return shipped("conf")
 
 
 def conf_folders() -> list[Path]:
-    """The folders searched for names: the user's `conf/` in the working directory, then the packaged one."""
+    """Return the folders searched for names: `conf/` in the working directory, then the packaged one."""
     own_conf = Path.cwd() / "conf"
     packaged = packaged_conf()
     return [packaged] if not own_conf.is_dir() or own_conf.samefile(packaged) else [own_conf, packaged]
@@ -56,7 +56,7 @@ class UserConfFirst(SearchPathPlugin):
 
 
 def read_spec(argv: Sequence[str]) -> SweepSpec:
-    """Compose and validate the sweep of command-line words, e.g. ['+experiment=demo', 'budget=[8,16]']."""
+    """Compose and validate a sweep from command-line words, e.g. ['+experiment=demo', 'budget=[8,16]']."""
     words = split_seeds(argv)
     check_names(words)
     check_own_files()
@@ -76,17 +76,17 @@ def read_spec(argv: Sequence[str]) -> SweepSpec:
 
 
 def read_ingest_spec(argv: Sequence[str]) -> IngestSpec:
-    """Compose and validate the import of command-line words, e.g. ['source=/export', 'out=/data']."""
+    """Compose and validate an import from command-line words, e.g. ['source=/export', 'out=/data']."""
     return _read_own("ingest", IngestSpec, argv)
 
 
 def read_questions_spec(argv: Sequence[str]) -> QuestionsSpec:
-    """Compose and validate the words of the way from reports to questions, those on its model excepted."""
+    """Compose and validate the words of the questions command; its model's words are read elsewhere."""
     return _read_own("questions", QuestionsSpec, argv)
 
 
 def read_reader_spec(argv: Sequence[str]) -> ReaderSpec:
-    """Compose and validate the training of command-line words, e.g. ['out=/data/reader']."""
+    """Compose and validate a training from command-line words, e.g. ['out=/data/reader']."""
     return _read_own("train_reader", ReaderSpec, argv)
 
 
@@ -94,7 +94,7 @@ _Own = TypeVar("_Own", bound=Spec)
 
 
 def _read_own(name: str, kind: type[_Own], argv: Sequence[str]) -> _Own:
-    """Compose and validate a configuration of its own, which is no sweep."""
+    """Compose and validate a configuration other than a sweep."""
     _parsed(argv)
     check_own_files()
     Plugins.instance().register(UserConfFirst)
@@ -115,7 +115,7 @@ def _read_own(name: str, kind: type[_Own], argv: Sequence[str]) -> _Own:
 
 
 def spec_of_tree(tree: DictConfig) -> SweepSpec:
-    """Validate a composed configuration."""
+    """Validate a composed configuration; InputError names each wrong option."""
     content: Any = OmegaConf.to_container(tree, resolve=True, throw_on_missing=True)
     content.pop("hydra", None)
     spec = parse(content)
@@ -129,7 +129,7 @@ def spec_of_tree(tree: DictConfig) -> SweepSpec:
 
 
 def check_names(words: Sequence[str]) -> None:
-    """Raise InputError for a name that its configuration group does not have, before anything is composed."""
+    """Raise InputError for a name that its configuration group lacks, before Hydra composes anything."""
     for override in _parsed(words):
         group = override.key_or_group
         if group == "experiment" and not override.is_add():
@@ -153,7 +153,7 @@ def _check_group(group: str, value: object) -> None:
 
 
 def check_own_files() -> None:
-    """Raise InputError for a file of the user's `conf/` that is not YAML: Hydra would show a traceback."""
+    """Raise InputError for a file in the user's `conf/` that is not YAML: Hydra would show a traceback."""
     for folder in conf_folders()[:-1]:
         for path in sorted(path for group in (".", *GROUPS) for path in _files(folder / group)):
             try:
@@ -163,7 +163,7 @@ def check_own_files() -> None:
 
 
 def _check_yaml(stored: bytes) -> None:
-    """Raise for a file that Hydra cannot read, or that aliases (`*name`) make endless or immense."""
+    """Raise for a file that Hydra cannot read, or that aliases (`*name`) make infinite or huge."""
     text = decode(stored)
     if stored.startswith(BYTE_ORDER_MARK) and text.lstrip().startswith("# @"):
         raise ValueError("a byte order mark hides its first line from Hydra; save it as UTF-8 without one")
@@ -174,9 +174,9 @@ def _check_yaml(stored: bytes) -> None:
 
 
 def _nodes(node: yaml.Node, weights: dict[int, float]) -> float:
-    """Entries of a node with its aliases written out; infinitely many if one leads back to itself."""
+    """Count the entries of a node with aliases expanded; infinity if an alias contains itself."""
     if id(node) not in weights:
-        weights[id(node)] = float("inf")  # until its own entries are counted
+        weights[id(node)] = float("inf")  # replaced once its entries are counted
         entries = node.value if isinstance(node.value, list) else []
         inner = [part for entry in entries for part in (entry if isinstance(entry, tuple) else [entry])]
         weights[id(node)] = 1 + sum(_nodes(part, weights) for part in inner)
@@ -184,7 +184,7 @@ def _nodes(node: yaml.Node, weights: dict[int, float]) -> float:
 
 
 def legal_names(group: str) -> list[str]:
-    """The names of a configuration group, the user's own included, sorted."""
+    """Return the sorted names of a configuration group, including the user's own."""
     return sorted({path.stem for folder in conf_folders() for path in _files(folder / group)})
 
 
@@ -226,7 +226,7 @@ def _names(value: object) -> Iterator[str]:
 
 
 def split_seeds(words: Sequence[str]) -> list[str]:
-    """Rewrite `selector=[clinical,random@2027]` for Hydra: the names, and the seeds of each as an option."""
+    """Rewrite `selector=[clinical,random@2027]` for Hydra: the names, then the seeds of each as an option."""
     rewritten: list[str] = []
     for word in words:
         key, equals, value = word.partition("=")
@@ -247,7 +247,7 @@ def split_seeds(words: Sequence[str]) -> list[str]:
 
 
 def hydra_message(error: Exception) -> str:
-    """The message of a Hydra error on one line; for an unknown name, the legal ones."""
+    """Return the message of a Hydra error on one line; for an unknown name, list the legal names."""
     message = " ".join(
         line.strip() for line in f"{error} {error.__cause__ or ''}".splitlines() if line.strip()
     )

@@ -1,4 +1,4 @@
-"""Configuration of the studies of a sweep, and of a synthetic cohort."""
+"""Configuration of a sweep's dataset, and of a synthetic cohort."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,12 +12,12 @@ from cardiolens.config.base import GivenPath, Seed, Spec
 class PhantomSpec(Spec):
     """A synthetic cohort: its studies, their size and their difficulty."""
 
-    seed: Seed = 2026  # of all that is drawn
-    n_sampled: Annotated[int, Field(ge=0)] = 0  # studies drawn around the canonical ones
+    seed: Seed = 2026  # seed of every random draw
+    n_sampled: Annotated[int, Field(ge=0)] = 0  # number of random studies beside the canonical ones
     canonical: tuple[str, ...] = ()  # names of canonical studies to include, e.g. PH-NORMAL
     size: Literal["default", "ci"] = "ci"  # ci: small images, for tests
-    difficulty: Literal["easy", "standard", "hard"] = "standard"  # of what is to be seen
-    masks: bool = False  # write segmentations too
+    difficulty: Literal["easy", "standard", "hard"] = "standard"  # difficulty of the images
+    masks: bool = False  # write segmentation masks too
 
 
 WindowPct = tuple[float, float]  # intensity percentiles shown as black and white
@@ -25,32 +25,32 @@ WINDOW_PCT: WindowPct = (1.0, 99.0)
 
 
 class Windows(Spec):
-    """Windows of displayed frames, in percentiles of a volume: one for all, others by sequence or volume."""
+    """Display windows in percentiles of a volume: a common one, and others by sequence or volume."""
 
     pct: WindowPct = WINDOW_PCT
     by_name: Mapping[str, WindowPct] = {}
 
     def of(self, sequence: str, volume_id: str) -> WindowPct:
-        """The window of a volume: its own before that of its sequence, that before the common one."""
+        """Return the window of a volume: its own, else that of its sequence, else the common one."""
         return self.by_name.get(volume_id, self.by_name.get(sequence, self.pct))
 
 
 class DatasetSpec(Spec):
     """A cohort: a folder of studies and a file of questions."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]  # in the store's path and in tables
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]  # name in the store's path and in tables
     studies: GivenPath  # the folder of studies
-    questions: GivenPath  # the JSON Lines file
+    questions: GivenPath  # the JSON Lines file of questions
     protocol: str = "openprotocol-1"  # a packaged protocol, or a folder of one
     window_pct: WindowPct = WINDOW_PCT  # percentiles shown as black and white
-    windows: Mapping[str, WindowPct] = {}  # of a sequence (lge) or a volume (lge_4ch), in place of window_pct
+    windows: Mapping[str, WindowPct] = {}  # per sequence (lge) or volume (lge_4ch), instead of window_pct
     phantom: PhantomSpec | None = None  # generated if `studies` does not exist
     allow_links: bool = False  # symbolic links may lead to files below `studies` and `link_roots`
     link_roots: tuple[GivenPath, ...] = ()  # further folders that links may lead into
-    allow_unverified: bool = False  # questions whose answers nobody stands for may be asked
-    root: GivenPath | None = None  # the downloaded data of MedThinkVQA, whose cases are the studies
-    split: Literal["train", "test"] = "test"  # of the data below `root`
-    prepared_only: bool = False  # the store is used as it is, without `studies`, e.g. in a bundle
+    allow_unverified: bool = False  # questions with unverified answers may be asked
+    root: GivenPath | None = None  # downloaded data of MedThinkVQA; its cases are the studies
+    split: Literal["train", "test"] = "test"  # split of the data below `root`
+    prepared_only: bool = False  # use the store as it is, without `studies`, e.g. in a bundle
 
     @property
     def display(self) -> Windows:
@@ -59,7 +59,7 @@ class DatasetSpec(Spec):
 
     @property
     def roots(self) -> tuple[Path, ...]:
-        """Folders that symbolic links of studies may lead into; none where links are not allowed."""
+        """Folders that symbolic links of studies may lead into; empty unless links are allowed."""
         return (self.studies.absolute(), *map(Path.absolute, self.link_roots)) if self.allow_links else ()
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""Options that a model's file hands to vLLM: who sets what, and which of them change answers."""
+"""vLLM options in a model's file: which ones CardioLens sets itself, and which ones change answers."""
 
 from collections.abc import Mapping
 
@@ -48,7 +48,7 @@ SET_HERE: Mapping[str, str] = {
     "master_addr": _PLACED,
     "master_port": _PLACED,
 }
-"""Options of vLLM that CardioLens sets itself, and the setting to use instead."""
+"""vLLM options that CardioLens sets itself, and the setting to use instead."""
 
 _SAME_ANSWERS = {
     "memory": """block_size num_gpu_blocks_override cpu_offload_gb cpu_offload_params offload_backend
@@ -74,11 +74,11 @@ _SAME_ANSWERS = {
         fail_on_environ_validation shutdown_timeout""",
 }
 SAME_ANSWERS = frozenset(name for names in _SAME_ANSWERS.values() for name in names.split())
-"""Options that say how an engine works, not what it answers; any other one counts as changing answers."""
+"""Options that change how an engine works, not its answers; every other option counts as changing answers."""
 
 
 def check_names(options: Mapping[str, JsonValue]) -> None:
-    """Raise ValueError for an option that CardioLens sets itself; which ones vLLM has is not known here."""
+    """Raise ValueError for an option that CardioLens sets itself; options unknown to vLLM pass here."""
     for name in options:
         if name in SET_HERE:
             raise ValueError(f"{name} is set by CardioLens; use {SET_HERE[name]}")
@@ -87,5 +87,5 @@ def check_names(options: Mapping[str, JsonValue]) -> None:
 
 
 def changing_answers(options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """The options that are part of what a model is."""
+    """Return the options that belong to a model's identity."""
     return {name: value for name, value in options.items() if name not in SAME_ANSWERS}

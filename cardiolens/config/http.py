@@ -12,7 +12,7 @@ from cardiolens.config.base import Positive, Spec
 
 Price = Annotated[float, Field(ge=0)]
 
-# Fields that say where and how a model is asked; they change none of its answers.
+# Fields that say where and how requests are sent; they change no answer.
 SERVING = frozenset(
     {
         "base_url",
@@ -30,7 +30,7 @@ SERVING = frozenset(
     }
 )
 
-# Fields of a request that CardioLens sets, or that could carry an identity or a key.
+# Request fields that CardioLens sets, or that could carry an identity or a key.
 _RESERVED = frozenset(
     {
         "api_key",
@@ -56,23 +56,23 @@ _RESERVED = frozenset(
 
 
 class HttpSpec(Spec):
-    """A server: its address, the form of its requests, and the limits on its use."""
+    """A server: its address, the form of its requests, and limits on its use."""
 
     base_url: str  # the URL before /chat/completions, e.g. http://127.0.0.1:8000/v1
-    api_model: Annotated[str, Field(min_length=1)]  # its name in requests and replies
-    api_aliases: tuple[str, ...] = ()  # other names by which replies may call it
+    api_model: Annotated[str, Field(min_length=1)]  # the model's name in requests and replies
+    api_aliases: tuple[str, ...] = ()  # other names of the model in replies
     api_key_env: str | None = None  # the environment variable that holds the key
     allow_external: bool = False  # true: frames may leave this machine
     dialect: Literal["openai", "vllm"] = "openai"  # vllm: the server supports structured decoding
-    # its name for the limit of a reply
+    # the server's name of the reply's token limit
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     sends_sampling: bool = True  # false: the server refuses temperature, top_p and seed
     extra_body: Mapping[str, JsonValue] = {}  # further fields of every request, e.g. reasoning_effort: low
-    max_in_flight: Positive = 16  # requests; fewer while the server replies 429
-    timeout_seconds: Annotated[float, Field(gt=0)] = 600.0  # of one try
-    tries: Positive = 8  # of one request in one run if the server fails
-    first_wait_seconds: Annotated[float, Field(gt=0)] = 1.0  # before the second try; doubled each time
-    max_tokens_total: Positive | None = None  # prompt and output, over all runs on one store
+    max_in_flight: Positive = 16  # concurrent requests; fewer while the server replies 429
+    timeout_seconds: Annotated[float, Field(gt=0)] = 600.0  # timeout of one try
+    tries: Positive = 8  # tries per request and run if the server fails
+    first_wait_seconds: Annotated[float, Field(gt=0)] = 1.0  # wait before the second try; doubled each time
+    max_tokens_total: Positive | None = None  # limit of prompt and output tokens, over all runs on one store
     max_usd: Annotated[float, Field(gt=0)] | None = None  # the same limit in dollars, at the prices below
     usd_per_million_input: Price | None = None  # price of prompt tokens
     usd_per_million_output: Price | None = None  # price of output tokens
@@ -129,7 +129,7 @@ _TOKEN = re.compile(r"^token$|(access|api|auth|refresh|session)[-_]?token", re.I
 
 
 def _tells_a_secret(name: str, value: JsonValue) -> bool:
-    """Return whether a field is named like a secret, or its text has the form of one."""
+    """Return whether a field is named like a secret, or its text looks like one."""
     if isinstance(value, str):
         match = _SECRET.search(name) or _TOKEN.search(name) or re.match(r"(bearer|basic) ", value, re.I)
         return bool(match) or is_key(value) or without_credentials(value) != value
@@ -137,7 +137,7 @@ def _tells_a_secret(name: str, value: JsonValue) -> bool:
 
 
 def _entries(tree: JsonValue | Mapping[str, JsonValue], name: str = "") -> Iterator[tuple[str, JsonValue]]:
-    """Every value within a tree, with the name of the field that holds it; names are values too."""
+    """Yield every value of a tree with the name of its field; field names are yielded as values too."""
     if isinstance(tree, Mapping):
         for inner, value in tree.items():
             yield "", inner

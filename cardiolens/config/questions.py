@@ -1,4 +1,4 @@
-"""Configuration of the way from reports and masks to questions."""
+"""Configuration of deriving questions from reports and masks."""
 
 from pydantic import model_validator
 
@@ -6,14 +6,14 @@ from cardiolens.config.base import GivenPath, Spec
 
 
 class QuestionsSpec(Spec):
-    """Reports, masks or both, the studies that they belong to, and the folder of all stages."""
+    """Reports, masks or both, the studies they belong to, and the folder of all stages."""
 
     reports: GivenPath | None = None  # a folder of text files or a CSV file
-    studies: GivenPath | None = None  # that the reports belong to
+    studies: GivenPath | None = None  # the folder of the studies that the reports describe
     masks: GivenPath | None = None  # a folder of studies with masks
-    labels: str | None = None  # the convention of the masks, by its name
-    out: GivenPath  # a folder elsewhere, for the stages
-    links: GivenPath | None = None  # a table of accession numbers and studies
+    labels: str | None = None  # name of the masks' label convention
+    out: GivenPath  # a folder outside the inputs, for the stages
+    links: GivenPath | None = None  # a table that maps accession numbers to studies
     protocol: str = "openprotocol-1"  # a packaged protocol, or a folder of one
 
     @model_validator(mode="after")
@@ -31,8 +31,8 @@ class QuestionsSpec(Spec):
             raise ValueError("neither reports nor masks has a value; give one: reports=... or masks=...")
         if (self.reports is None) != (self.studies is None):
             raise ValueError(
-                "reports and studies go together: studies are those that the reports belong to; give both, "
-                "or masks=... and labels=... alone"
+                "reports and studies go together: studies is the folder that the reports describe; give "
+                "both, or masks=... and labels=... alone"
             )
         if (self.masks is None) != (self.labels is None):
             raise ValueError("masks and labels go together: labels names the convention of masks; give both")

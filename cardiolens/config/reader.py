@@ -10,34 +10,34 @@ Rate = Annotated[float, Field(gt=0, lt=1)]
 
 
 class CohortSpec(Spec):
-    """A phantom cohort that is learned from; its seed is that of no cohort that ships."""
+    """A phantom cohort for training; its seed is used by no shipped cohort."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]  # of its folders below out
-    seed: Seed  # decides its studies
-    studies: Positive  # how many
-    size: Literal["ci", "default"] = "ci"  # of frames, and phases of a cycle (docs/phantom.md)
+    name: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]  # name of the cohort's folders below out
+    seed: Seed  # determines the studies
+    studies: Positive  # number of studies
+    size: Literal["ci", "default"] = "ci"  # size of frames and number of phases (docs/phantom.md)
     difficulty: Literal["easy", "standard", "hard"] = "standard"  # noise and distractors
 
 
 class StageSpec(Spec):
-    """A stage of the curriculum."""
+    """One stage of the training."""
 
-    steps: Positive  # of the optimizer
-    size: Positive  # frames of a step, or packs
-    rate: Rate  # of learning, at its height
+    steps: Positive  # optimizer steps
+    size: Positive  # frames (see) or packs (read) per step
+    rate: Rate  # peak learning rate
 
 
 class ReaderSpec(Spec):
-    """Everything that decides the weights, and where they are written."""
+    """Everything that determines the weights, and the folder for them."""
 
-    out: GivenPath  # cohorts, shards, checkpoints and the model
-    seed: Seed = 2606  # of first weights and of every draw
-    protocol: str = "openprotocol-1"  # whose questions are learned
-    cohorts: Annotated[tuple[CohortSpec, ...], Field(min_length=1)]  # that are learned from
-    see: StageSpec  # tissues in patches
-    read: StageSpec  # answers to questions, by the language model alone
-    warm_up: Positive = 200  # steps of each stage
-    decay: Annotated[float, Field(ge=0)] = 0.02  # of weights
+    out: GivenPath  # folder of cohorts, shards, checkpoints and the model
+    seed: Seed = 2606  # seed of initial weights and of every draw
+    protocol: str = "openprotocol-1"  # protocol of the training questions
+    cohorts: Annotated[tuple[CohortSpec, ...], Field(min_length=1)]  # training cohorts
+    see: StageSpec  # first stage: tissues in patches
+    read: StageSpec  # second stage: answers to questions; trains only the language model
+    warm_up: Positive = 200  # warm-up steps of each stage
+    decay: Annotated[float, Field(ge=0)] = 0.02  # weight decay
     checkpoint: Positive = 250  # steps between checkpoints
     workers: Positive = 2  # processes that share each step; another number gives other weights
-    device: Literal["auto", "cpu", "cuda"] = "auto"  # auto: a GPU where there is one
+    device: Literal["auto", "cpu", "cuda"] = "auto"  # auto: a GPU if there is one

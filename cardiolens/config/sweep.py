@@ -1,4 +1,4 @@
-"""The one door from Hydra to frozen, validated values; nothing past it sees a DictConfig."""
+"""The sweep's configuration as frozen, validated values; no code after `parse` sees a DictConfig."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
@@ -14,17 +14,17 @@ from cardiolens.config.steps import PageSpec, StatisticsSpec, StreamSpec, Tracke
 
 
 class SelectorSpec(Spec):
-    """One slice selection protocol."""
+    """One protocol that selects frames."""
 
-    name: str  # in arms and tables
-    # the rule that chooses; docs/selection.md
+    name: str  # name in arms and tables
+    # the selection rule; docs/selection.md
     kind: Literal[
         "random", "stratified", "clinical", "uniform", "all", "kcenter", "kmedoids", "relevance", "self"
     ]
     seeds: tuple[Seed, ...] = ()  # random and stratified: one arm per seed
-    pool: Literal["routed", "sequence"] = "routed"  # of every kind but clinical and stratified
-    lax_small_k: Literal["temporal", "spatial"] = "temporal"  # clinical
-    encoder: GivenPath | None = None  # an image encoder that sees for kcenter, kmedoids, relevance
+    pool: Literal["routed", "sequence"] = "routed"  # candidate frames; not for clinical and stratified
+    lax_small_k: Literal["temporal", "spatial"] = "temporal"  # clinical: long-axis frames at small budgets
+    encoder: GivenPath | None = None  # folder of the image encoder for kcenter, kmedoids, relevance
     order: Literal["presented", "nested"] = "presented"  # nested: smaller budgets first, a shared prefix
     rounds: Positive = 2  # self: most requests for frames before the answer
 
@@ -35,7 +35,7 @@ class SelectorSpec(Spec):
         if self.kind == "stratified" and self.pool != "routed":
             raise ValueError("kind stratified has clinical's quotas of the routed views; leave out pool")
         if len(set(self.seeds)) != len(self.seeds):
-            raise ValueError(f"seeds {list(self.seeds)} name one twice; give each once")
+            raise ValueError(f"seeds {list(self.seeds)} contain a seed twice; give each once")
         if self.kind == "relevance" and self.encoder is None:
             raise ValueError("kind relevance needs encoder, the local folder of a CLIP type model")
         if self.encoder is not None and not self.looks_at_pixels:
@@ -56,30 +56,30 @@ class SelectorSpec(Spec):
 
     @property
     def looks_at_pixels(self) -> bool:
-        """Return whether it chooses by features of the frames, which must be computed first."""
+        """True if the selector uses features of the frames, which must be computed first."""
         return self.kind in ("kcenter", "kmedoids", "relevance")
 
 
 class PromptSpec(Spec):
-    """One way to ask."""
+    """One prompt: how a question is asked."""
 
-    name: str  # in arms and tables
-    style: Literal["standard", "reasoning"]  # reasoning: the reply may think first
-    max_tokens: Positive  # of a reply
-    report_max_tokens: Positive = 2048  # of a reply that is a report
-    gold: Literal["none", "captions", "findings"] = "none"  # of cases with images: what a reader is told
+    name: str  # name in arms and tables
+    style: Literal["standard", "reasoning"]  # reasoning: the reply may reason before its answer
+    max_tokens: Positive  # limit of a reply
+    report_max_tokens: Positive = 2048  # limit of a reply that is a report
+    gold: Literal["none", "captions", "findings"] = "none"  # cases: texts about the images in the prompt
     steps: Literal["none", "self"] = (
-        "none"  # self: of cases, the model describes and sums up before it answers
+        "none"  # self: cases only; the model describes and summarises before it answers
     )
-    step_max_tokens: Positive = 512  # of the reply to a step
-    samples: Positive = 1  # replies to one question, of which the answer that most give counts
-    # of these samples, above 0; with one sample it is the model's sampling.temperature
+    step_max_tokens: Positive = 512  # limit of the reply to a step
+    samples: Positive = 1  # replies per question; the most frequent answer counts
+    # temperature of several samples, above 0; with one sample, set the model's sampling.temperature
     temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
 
     @model_validator(mode="after")
     def _own_words(self) -> "PromptSpec":
         if self.steps == "self" and self.gold != "none":
-            raise ValueError(f"steps self and gold {self.gold} both tell what is in the images; choose one")
+            raise ValueError(f"steps self and gold {self.gold} both describe the images; choose one")
         return self
 
     @model_validator(mode="after")
@@ -92,8 +92,8 @@ class PromptSpec(Spec):
             )
         if self.samples == 1 and self.temperature is not None:
             raise ValueError(
-                f"temperature {self.temperature:g} is that of several samples, and samples is 1; give more, "
-                "e.g. samples: 5, or set the model's sampling.temperature"
+                f"temperature {self.temperature:g} is for several samples, and samples is 1; give more, e.g. "
+                "samples: 5, or set the model's sampling.temperature"
             )
         if self.samples > 1 and self.steps != "none":
             raise ValueError(
@@ -104,7 +104,7 @@ class PromptSpec(Spec):
 
 
 class TokenBudget(Spec):
-    """A budget of visual tokens: as many frames as fit into them at the asked model; written tokens:8192."""
+    """A budget of visual tokens, written tokens:8192: as many frames as fit into it at each model."""
 
     tokens: Positive  # visual tokens of one request
 
@@ -115,27 +115,27 @@ class TokenBudget(Spec):
 Control = Literal[
     "none", "blind", "captions", "blank", "other_patient", "shuffled_options", "reversed_options", "repeat"
 ]
-"""Change of every request, to see what the answers rest on."""
+"""A change of every request, to test what the answers depend on."""
 
 
-# Controls that show other than the frames which were selected.
+# Controls that do not show the selected frames.
 CHANGED_FRAMES: tuple[Control, ...] = ("blind", "captions", "blank", "other_patient")
 
-CASE_SELECTORS = ("uniform", "random", "all")  # kinds that need no views and look at no frames
+CASE_SELECTORS = ("uniform", "random", "all")  # kinds that need neither views nor pixels
 
-# Settings of the arms that a model's headline is the mean of (protocol 8.2).
+# Settings of the arms that enter a model's headline, which is their mean (protocol 8.2).
 HEADLINE = {"budget": "16", "prompt": "standard", "control": "none", "wording": "0"}
 
 
 class PrimarySpec(Spec):
-    """The comparison that is declared before a run: the score of one model against another's on a tier.
+    """The comparison declared before a run: the scores of two models on one tier.
 
-    It is tested alone, at 5 % (protocol 16.12); all other comparisons share their families' levels.
+    It is tested alone, at 5 % (protocol 16.12); all other comparisons share the levels of their families.
     """
 
-    model: str  # name of the one
-    versus: str  # name of the other
-    tier: Annotated[int, Field(ge=1, le=3)]  # of the questions
+    model: str  # name of the first model
+    versus: str  # name of the second model
+    tier: Annotated[int, Field(ge=1, le=3)]  # tier of the questions
 
     @model_validator(mode="after")
     def _two(self) -> "PrimarySpec":
@@ -145,11 +145,11 @@ class PrimarySpec(Spec):
 
 
 Wording = Annotated[int, Field(ge=0)]
-"""Number of a question's wording."""
+"""Number of a question's wording; 0 is the original."""
 
 
 Budget = Positive | TokenBudget
-"""Limit of what a request shows: a number of frames, or of visual tokens."""
+"""Limit of the images in a request: a number of frames, or of visual tokens."""
 
 
 def _scheduler(cluster: object) -> str:
@@ -161,48 +161,48 @@ def _scheduler(cluster: object) -> str:
 Cluster = Annotated[
     Annotated[ClusterSpec, Tag("none")] | Annotated[SlurmSpec, Tag("slurm")], Discriminator(_scheduler)
 ]
-"""The cluster that runs the stream; with scheduler: slurm it can be submitted."""
+"""The cluster that runs the stream; with scheduler: slurm, sweeps can be submitted."""
 
 
 class SweepSpec(Spec):
     """A sweep: every model x selector x budget x prompt x wording x control on one dataset."""
 
-    # of the run's folder, before its digest
+    # name of the run's folder, before its digest
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
     dataset: DatasetSpec  # one of conf/dataset
     model: tuple[ModelSpec, ...]  # names in conf/model
     selector: tuple[SelectorSpec, ...]  # names in conf/selector
-    budget: tuple[Budget, ...]  # most frames of a request, or tokens:8192
+    budget: tuple[Budget, ...]  # frames per request at most, or tokens:8192
     prompt: tuple[PromptSpec, ...]  # names in conf/prompt
     control: tuple[Control, ...] = ("none",)  # names in conf/control
-    wording: tuple[Wording, ...] = (0,)  # 0: the question as it is; 1, 2, ...: the protocol's other wordings
-    caption: Literal["none", "view", "full"] = "view"  # words beside each frame
+    wording: tuple[Wording, ...] = (0,)  # 0: the original question; 1, 2, ...: the protocol's other wordings
+    caption: Literal["none", "view", "full"] = "view"  # text beside each frame
     answer_format: Literal["letters", "json", "choice"] = "letters"  # choice: letters by structured decoding
     templates: GivenPath | None = None  # a folder of prompt templates, searched before the packaged ones
     subtask: tuple[str, ...] = ()  # empty: every subtask that has questions
-    limit: Positive | None = None  # the first studies in order of their ids; null: all
-    store: GivenPath  # shards, questions and completions, shared by sweeps on one dataset
-    outputs: GivenPath  # the folder of all runs
-    group_shared: bool = False  # store and run are open to the user's group
+    limit: Positive | None = None  # number of studies to use, in order of their ids; null: all
+    store: GivenPath  # folder of shards, questions and completions, shared by sweeps on one dataset
+    outputs: GivenPath  # folder of all runs
+    group_shared: bool = False  # give the user's group access to store and run
     cluster: Cluster = ClusterSpec()  # one of conf/cluster
     tracker: TrackerSpec = TrackerSpec()  # one of conf/tracker
     stream: StreamSpec = StreamSpec()  # limits while engines run
-    statistics: StatisticsSpec = StatisticsSpec()  # how scores are computed
-    page: PageSpec = PageSpec()  # what the page holds
-    mode: Literal["run", "plan"] = "run"  # plan: say what would be asked, and ask nothing
-    primary: PrimarySpec | None = None  # the one comparison that the run was started for
+    statistics: StatisticsSpec = StatisticsSpec()  # options of the statistics
+    page: PageSpec = PageSpec()  # content of the page
+    mode: Literal["run", "plan"] = "run"  # plan: print the planned requests, and send none
+    primary: PrimarySpec | None = None  # the one preregistered comparison of the run
     strict: bool = False  # true: stop at the first study that cannot be prepared
-    keep_going: bool = False  # a model that cannot run is named at the end; the others run
+    keep_going: bool = False  # true: a model that cannot run is reported at the end; the others run
 
     @property
     def compared(self) -> tuple[str, ...]:
-        """The two models of the declared comparison; none without one."""
+        """The two models of the declared comparison; empty if none is declared."""
         return () if self.primary is None else (self.primary.model, self.primary.versus)
 
     @field_validator("model", "selector", "prompt", mode="before")
     @classmethod
     def _named(cls, value: object) -> object:
-        """A config group arrives as {name: options}; each entry learns its name."""
+        """Add the name to each entry of a config group, which arrives as {name: options}."""
         if not isinstance(value, Mapping):
             return value
         for name, options in value.items():
@@ -218,7 +218,7 @@ class SweepSpec(Spec):
     @field_validator("control", mode="before")
     @classmethod
     def _names(cls, value: object) -> object:
-        """Controls have a name and no options; a config group arrives as a mapping."""
+        """Keep the names of controls, which have no options; a config group arrives as a mapping."""
         return tuple(value) if isinstance(value, Mapping) else value
 
     @field_validator("model", "selector", "budget", "prompt", "control", "wording")
@@ -250,13 +250,13 @@ class SweepSpec(Spec):
             )
         if stepwise and self.dataset.root is None:
             raise ValueError(
-                f"prompt {stepwise[0]} has steps self, which are of the cases of dataset=medthinkvqa; "
-                "leave it out"
+                f"prompt {stepwise[0]} has steps self, which need the cases of dataset=medthinkvqa; leave it "
+                "out"
             )
         if self.dataset.root is None:
             if with_gold := [prompt for prompt in self.prompt if prompt.gold != "none"]:
                 raise ValueError(
-                    f"prompt {with_gold[0].name} tells gold {with_gold[0].gold}, which only the cases of "
+                    f"prompt {with_gold[0].name} includes gold {with_gold[0].gold}, which only the cases of "
                     "dataset=medthinkvqa have; leave it out"
                 )
             return self
@@ -270,14 +270,14 @@ class SweepSpec(Spec):
 
     @model_validator(mode="after")
     def _choosing(self) -> "SweepSpec":
-        """A reader chooses among the frames of its own study, which it then sees, a number of them."""
+        """Refuse controls and budgets that conflict with a reader that chooses its own frames."""
         choosing = [selector.name for selector in self.selector if selector.kind == "self"]
         if not choosing:
             return self
         if strange := [control for control in self.control if control in CHANGED_FRAMES]:
             raise ValueError(
-                f"control {strange[0]} shows other than the chosen frames, and with selector {choosing[0]} "
-                f"the reader chooses what it is shown; leave one of them out, or choose of control "
+                f"control {strange[0]} does not show the chosen frames, and with selector {choosing[0]} the "
+                f"reader chooses its frames; leave one of them out, or choose of control "
                 f"{', '.join(name for name in get_args(Control) if name not in CHANGED_FRAMES)}"
             )
         if counted := [budget for budget in self.budget if isinstance(budget, TokenBudget)]:
@@ -289,7 +289,7 @@ class SweepSpec(Spec):
 
     @model_validator(mode="after")
     def _sampled(self) -> "SweepSpec":
-        """Several samples are drawn with seeds of their own, by what answers again when it is asked again."""
+        """Refuse several samples where a reader cannot answer one request repeatedly with other seeds."""
         several = [prompt for prompt in self.prompt if prompt.samples > 1]
         if not several:
             return self
@@ -362,7 +362,7 @@ class SweepSpec(Spec):
 
 
 def _budget(entry: object) -> object:
-    """A budget as written: a number of frames, or tokens:N."""
+    """Parse a budget: a number of frames, or tokens:N."""
     unit, _, number = str(entry).rpartition(":")
     if isinstance(entry, Mapping | TokenBudget):
         return entry
@@ -374,7 +374,7 @@ def _budget(entry: object) -> object:
 
 
 def parse(tree: Mapping[str, Any]) -> SweepSpec:
-    """A composed configuration as a SweepSpec; what is wrong is said in one line per field."""
+    """Validate a composed configuration as a SweepSpec; InputError describes each wrong field."""
     try:
         return SweepSpec.model_validate(tree)
     except ValidationError as error:

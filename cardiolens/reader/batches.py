@@ -1,10 +1,10 @@
-"""A pack as tensors: tokens in the form of a tree, in which a question sees the frames and no other question.
+"""Convert a pack to tensors: a tree of tokens in which a question sees the frames but no other question.
 
     frames ─┬─ question 1 ─┬─ "ANSWER: B"
             │              └─ "B"
             └─ question 2 ─┬─ ...
 
-Every branch has the positions that it would have alone, so that what is learned is what is asked later.
+Every branch has the positions that it would have alone, so that training matches the later requests.
 """
 
 from collections.abc import Sequence
@@ -18,43 +18,43 @@ from torch import Tensor
 from cardiolens.inference.models.embedded import IMAGE_SIDE
 from cardiolens.reader.examples import Pack, PackQuestion
 
-IGNORED = -100  # label of a token that is given
-_ROUTINE = 0.1  # weight of a token of a reply that is the same for every answer
+IGNORED = -100  # label of a prompt token
+_ROUTINE = 0.1  # weight of a reply token that is the same for every answer
 
 
 @dataclass(frozen=True, slots=True)
 class PackTensors:
-    """A pack as the network takes it; each tensor has a leading dimension of one."""
+    """The network's input for one pack; token tensors have a leading dimension of one."""
 
     tokens: Tensor  # (1, place)
     positions: Tensor  # (1, place)
-    seen: Tensor  # bool (1, 1, place, place): which token sees which
-    labels: Tensor  # (1, place): the token that follows, or IGNORED
-    weights: Tensor  # (1, place)
-    pictures: Tensor  # float (frame, 3, row, column), as the image processor makes them
-    letters: tuple[tuple[int, str], ...]  # place whose label is the first letter of an answer; its subtask
+    seen: Tensor  # bool (1, 1, place, place): attention mask, which token sees which
+    labels: Tensor  # (1, place): the next token, or IGNORED
+    weights: Tensor  # (1, place): weight in the loss
+    pictures: Tensor  # float (frame, 3, row, column), as from the image processor
+    letters: tuple[tuple[int, str], ...]  # (place whose label is an answer's first letter, subtask)
 
     def to(self, device: str) -> "PackTensors":
-        """The pack where it is computed."""
+        """Return the tensors moved to a device."""
         parts = ("tokens", "positions", "seen", "labels", "weights", "pictures")
         return replace(self, **{part: getattr(self, part).to(device) for part in parts})
 
 
 @dataclass(slots=True)
 class _Tree:
-    """The tokens of one pack, each with its position, its branch and the token that it is to predict."""
+    """The tokens of one pack, each with its position, branch, label and weight."""
 
     tokens: list[int]
     positions: list[int]
     branches: list[int]
     labels: list[int]
     weights: list[float]
-    above: list[int]  # of each branch: the branch that it grows from
+    above: list[int]  # per branch: its parent branch, -1 for the root
     letters: list[tuple[int, str]]
 
 
 class Tokens:
-    """The tokenizer, with the places that an image takes written out."""
+    """The tokenizer, which expands `<image>` to all tokens of an image."""
 
     def __init__(self, processor: Any) -> None:
         self._tokenizer = processor.tokenizer
@@ -68,17 +68,17 @@ class Tokens:
         self._letters = {processor.tokenizer.convert_tokens_to_ids(letter) for letter in "ABCDEFGH"}
 
     def of(self, text: str) -> list[int]:
-        """Token ids of a piece of a prompt."""
+        """Return the token ids of a part of a prompt."""
         full_text = text.replace("<image>", self._image)
         return list(self._tokenizer(full_text, add_special_tokens=False).input_ids)
 
     def telling(self, token: int) -> bool:
-        """Return whether a token of a reply depends on the answer."""
+        """Return whether a reply token is an option letter, which depends on the answer."""
         return token in self._letters
 
 
 def pack_tensors(pack: Pack, tokens: Tokens) -> PackTensors:
-    """Tensors of a pack."""
+    """Convert a pack to tensors."""
     tree = _tree(pack, tokens)
     return PackTensors(
         tokens=torch.tensor([tree.tokens]),
@@ -92,7 +92,7 @@ def pack_tensors(pack: Pack, tokens: Tokens) -> PackTensors:
 
 
 def normalised(pictures: Any) -> Tensor:
-    """Grey frames as the image processor makes them: three channels from -1 to 1."""
+    """Convert grey frames as the image processor does: three channels from -1 to 1."""
     grey = torch.from_numpy(np.ascontiguousarray(pictures)).float() / 127.5 - 1
     return grey.reshape(-1, 1, IMAGE_SIDE, IMAGE_SIDE).expand(-1, 3, -1, -1)
 
@@ -115,7 +115,7 @@ def _ask(tree: _Tree, root: tuple[int, int], asked: PackQuestion, tokens: Tokens
             share * (1.0 if _decides(tokens, reply_tokens, at) else _ROUTINE)
             for at in range(len(reply_tokens))
         ]
-        at = len(tree.tokens)  # the question's last token starts each reply: a token predicts one other alone
+        at = len(tree.tokens)  # each reply repeats the question's last token: a token predicts only one other
         _grow(tree, *question, [last, *reply_tokens[:-1]])
         tree.labels[at:] = reply_tokens
         tree.weights[at:] = weights
@@ -125,12 +125,12 @@ def _ask(tree: _Tree, root: tuple[int, int], asked: PackQuestion, tokens: Tokens
 
 
 def _decides(tokens: Tokens, reply_tokens: Sequence[int], at: int) -> bool:
-    """Whether a token is a letter, or stands where another letter could: after one."""
+    """Return whether a token is a letter, or follows one, where another letter would be possible."""
     return tokens.telling(reply_tokens[at]) or (at > 0 and tokens.telling(reply_tokens[at - 1]))
 
 
 def _grow(tree: _Tree, above: int, position: int, ids: Sequence[int]) -> tuple[int, int]:
-    """Add a branch; returns it and the position after it."""
+    """Add a branch below `above`; return its index and the position after it."""
     branch = len(tree.above)
     tree.above.append(above)
     tree.tokens += ids
@@ -142,7 +142,7 @@ def _grow(tree: _Tree, above: int, position: int, ids: Sequence[int]) -> tuple[i
 
 
 def _seen(tree: _Tree) -> Tensor:
-    """Which token sees which: earlier ones of its own branch and of those that it grows from."""
+    """Return the attention mask: a token sees earlier tokens of its own branch and of its ancestors."""
     below = np.eye(len(tree.above), dtype=bool)
     for branch, above in enumerate(tree.above):
         if above >= 0:

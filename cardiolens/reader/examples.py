@@ -1,8 +1,8 @@
-"""Training examples: questions of phantom studies as the planner asks them, with the frames it selects.
+"""Training examples: questions of phantom studies as the planner words them, with the frames it selects.
 
-A pack holds the frames of one selection once and every question asked about them, so that a question costs
-the tokens of its own words alone. Nothing here words a prompt, selects a frame or renders one: the planner,
-the shards and the model's own processor do, as in a sweep.
+A pack has the frames of one selection once, and every question about them, so that a question costs only the
+tokens of its own words. This module words no prompt and selects or renders no frame: the planner, the shards
+and the model's own processor do, as in a sweep.
 """
 
 from collections import defaultdict
@@ -45,31 +45,31 @@ Places = tuple[tuple[str, int], ...]  # volume_id and canonical index of each fr
 MODEL = ModelSpec(name="reader_small", source="trained here", long_side=IMAGE_SIDE)
 BUDGETS = {1: 0.04, 4: 0.15, 8: 0.45, 16: 0.28, 32: 0.07, 64: 0.01}
 SELECTORS = {"clinical": 0.5, "random": 0.3, "stratified": 0.15, "uniform": 0.05}
-# Of the packs: the model learns what to say where nothing is shown.
+# Share of packs by control: the model must learn how to answer without images too.
 _SHOWN: Mapping[Control, float] = {"none": 0.92, "blind": 0.04, "blank": 0.04}
-_REASONED = 0.15  # of the questions
+_REASONED = 0.15  # share of questions
 _POINTS = 5  # lines of a reasoned reply
-# How often frames of a sequence are drawn to be seen: lesions are scarce, and cine shows none.
+# Share of frames by sequence in stage `see`: lesions are scarce, and cine shows none.
 _FRAMES = {"cine": 0.2, "lge": 0.35, "perfusion": 0.25, "t2": 0.2}
-# How often the questions that share views are drawn, by sequence; and of groups that hold a subtask.
+# Relative frequency of question groups (which share views) by sequence, and of groups with a given subtask.
 _WEIGHTS = {"cine": 0.15, "lge": 2.0, "perfusion": 2.0, "t2": 1.5, "multi": 1.5}
 _OFTEN = {"C01": 3.0}  # with C02, C05, C06, C09 and C10
 
 
 @dataclass(frozen=True, slots=True)
 class PackQuestion:
-    """One question of a pack: its words after the frames, and each form of its right answer."""
+    """One question of a pack: its words after the frames, and each form of its correct answer."""
 
     subtask: str
-    words: str  # up to the reply
+    words: str  # prompt text after the last frame
     replies: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """Frames of one selection and the questions asked about them."""
+    """The frames of one selection and the questions about them."""
 
-    shown: str  # the prompt up to the last frame; empty where none is shown
+    shown: str  # prompt text up to the last frame; empty without frames
     pictures: Pictures  # (frame, row, column)
     asked: tuple[PackQuestion, ...]
 
@@ -96,7 +96,7 @@ class Cohort:
         }
 
     def pack(self, study_id: str, chat: Chat, draw: Random) -> Pack | None:
-        """Draw a selection of a study and the questions about it; None where nothing can be asked."""
+        """Draw a selection of a study and the questions about it; None if no request can be planned."""
         groups: dict[object, list[PlannedQuestion]] = defaultdict(list)
         for question in self._inputs.questions[study_id]:
             if question.asked.answer_type != "report":
@@ -114,14 +114,14 @@ class Cohort:
         frame_text, questions = "", []
         for request in requests:
             if request.frames != requests[0].frames:
-                continue  # a route of the same views may still choose otherwise
+                continue  # a route with the same views may still select other frames
             prompt_text = chat.prompt(request.system, request.prompt)
             frame_text, words = _halves(prompt_text)
             questions.append(PackQuestion(request.subtask, words, self._replies(request)))
         return Pack(frame_text, pictures, tuple(questions))
 
     def volume(self, study_id: str, draw: Random, most: int) -> tuple[Pictures, NDArray[np.uint8]]:
-        """Draw frames of one volume, and the kind of tissue in each of their pixels (frame, row, column)."""
+        """Draw up to `most` frames of one volume, with tissue kinds; both have axes (frame, row, column)."""
         rows = self._rows(study_id)
         of_sequence: dict[str, list[Any]] = defaultdict(list)
         for row in rows.to_pylist():
@@ -159,7 +159,7 @@ class Cohort:
         yield from (request for request in columns.requests if request.status == PLANNED)
 
     def _replies(self, request: Request) -> tuple[str, ...]:
-        """The right answer as the prompt asks for it, and as constrained decoding lets it be said."""
+        """Return the correct answer in the prompt's format, and in that of constrained decoding."""
         letters = ", ".join(
             sorted(ascii_uppercase[request.option_keys.index(key)] for key in self._answers[request.qa_id])
         )
@@ -169,7 +169,7 @@ class Cohort:
         return f"ANSWER: {letters}", letters
 
     def _frames_of(self, study_id: str) -> StudyFrames:
-        """The study as a plan needs it, but for digests: no key of a request is used here."""
+        """Return the study for a plan, with empty digests: training uses no request keys."""
         sizes = {
             (row["volume_id"], idx): FrameDigest("", row["height"], row["width"])
             for row in self._rows(study_id).to_pylist()
@@ -198,7 +198,7 @@ class Cohort:
 
 
 def cohort_spec(training: ReaderSpec, cohort: CohortSpec) -> SweepSpec:
-    """The configuration of a training cohort, with everything that is drawn."""
+    """Return the sweep configuration of a training cohort, with all selectors and prompts to draw from."""
     data = training.out / "data" / cohort.name
     return read_spec(
         [
@@ -221,7 +221,7 @@ def cohort_spec(training: ReaderSpec, cohort: CohortSpec) -> SweepSpec:
 
 
 class _Requests:
-    """Requests as values, in place of the columns that a plan writes."""
+    """Collect requests in memory, instead of the columns that a plan writes."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
@@ -244,6 +244,6 @@ def _weight(group: Sequence[PlannedQuestion]) -> float:
 
 
 def _halves(prompt: str) -> tuple[str, str]:
-    """A prompt up to its last image, and the rest; all of it is the rest where there is no image."""
+    """Split a prompt after its last image; without an image, the first half is empty."""
     before, image, after = prompt.rpartition("<image>")
     return f"{before}{image}", after

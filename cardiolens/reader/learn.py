@@ -1,9 +1,9 @@
-"""Training of the small reader in two stages: what lies where in a frame, then questions about frames.
+"""Train the small reader in two stages: tissues in frames, then questions about frames.
 
-Stage `see`: image encoder and connector learn the tissue of each pixel of a frame, and to tell in each image
-token how much there is of each, from the phantom's masks. Stage `read`: the language model learns to answer,
-from packs as a sweep would ask them, while the image encoder rests. A checkpoint holds all that decides what
-follows, so that a run that was stopped goes on as if it had not been.
+Stage `see`: image encoder and connector learn the tissue of each pixel of a frame, and the amount of each
+tissue per image token, from the phantom's masks. Stage `read`: the language model learns to answer packs with
+the requests of a sweep, while the image encoder is frozen. A checkpoint has the complete state, so a stopped
+run continues as if it had not been stopped.
 """
 
 import json
@@ -33,27 +33,27 @@ from cardiolens.reader.network import JOINED, PATCH, make_network, make_processo
 from cardiolens.reader.tissues import KINDS, LESIONS, WALLS, WEIGHTS, concept_weights, concepts
 
 STATE = "state.pt"
-CURVE = "curve.jsonl"  # a line at each checkpoint
-_VOLUMES = 3  # whose frames a worker takes in a step of the first stage
-_FREE = {"out", "device", "checkpoint"}  # may change when a training goes on
+CURVE = "curve.jsonl"  # one line per checkpoint
+_VOLUMES = 3  # volumes per worker and step of stage `see`
+_FREE = {"out", "device", "checkpoint"}  # options that may change when a training continues
 
 
 class Heads(nn.Module):
-    """What is thrown away after training: the reading of each pixel's tissue from its patch."""
+    """The head that predicts each pixel's tissue from its patch; discarded after training."""
 
     def __init__(self, network: Any) -> None:
         super().__init__()
         self.patch = nn.Linear(network.config.vision_config.hidden_size, PATCH * PATCH * len(KINDS))
 
     def pixels(self, patches: Tensor) -> Tensor:
-        """Logits of each pixel's kind, (frame, kind, row, column)."""
+        """Return logits of each pixel's tissue kind, (frame, kind, row, column)."""
         side = IMAGE_SIDE // PATCH
         predictions: Tensor = self.patch(patches).reshape(-1, side, side, PATCH, PATCH, len(KINDS))
         return predictions.permute(0, 5, 1, 3, 2, 4).reshape(-1, len(KINDS), IMAGE_SIDE, IMAGE_SIDE)
 
 
 class Training:
-    """A training run in a folder; `run` goes on from the last checkpoint."""
+    """A training run in a folder; it continues from the last checkpoint."""
 
     def __init__(self, recipe: ReaderSpec, cohorts: Sequence[Cohort], worker: int = 0) -> None:
         self._recipe, self._folder, self._worker = recipe, recipe.out, worker
@@ -76,7 +76,7 @@ class Training:
         self._restore()
 
     def run(self, until: int | None = None) -> None:
-        """Train to the end, or to a step; weights and curve are written at every checkpoint."""
+        """Train to the end, or to step `until`; write weights and curve at every checkpoint."""
         recipe = self._recipe
         last = sum(stage.steps for _, stage in self._stages)
         start, before = time.monotonic(), self._seconds
@@ -109,7 +109,7 @@ class Training:
                 losses, hits, counts = [], Counter(), Counter()
 
     def export(self, folder: Path) -> None:
-        """Write the model as vLLM loads it."""
+        """Write the model in the form that vLLM loads."""
         save(self.network, self._processor, folder)
 
     @property
@@ -119,7 +119,7 @@ class Training:
 
     @property
     def _place(self) -> tuple[str, StageSpec, int]:
-        """The stage of the next step, and how many of its steps are done."""
+        """The name and options of the next step's stage, and how many of its steps are done."""
         start = 0
         for name, stage in self._stages:
             if self._step < start + stage.steps:
@@ -168,11 +168,11 @@ class Training:
         return sum(losses)
 
     def _share(self, size: int) -> int:
-        """Part of a step's packs or frames that one worker takes."""
+        """Return the number of a step's packs or frames that one worker processes."""
         return max(1, size // self._recipe.workers)
 
     def _agree(self, name: str) -> None:
-        """Replace gradients by their mean over the workers, who so keep the same weights."""
+        """Replace gradients by their mean over the workers, which keeps all weights equal."""
         if self._recipe.workers == 1:
             return
         moving = self._moving(name)
@@ -185,7 +185,7 @@ class Training:
             at += parameter.numel()
 
     def _moving(self, name: str) -> list[nn.Parameter]:
-        """Parameters that a stage changes."""
+        """Return the parameters that a stage trains."""
         model = self.network.model
         eyes = [*model.vision_model.parameters(), *model.connector.parameters()]
         if name == "see":
@@ -201,7 +201,7 @@ class Training:
         )
 
     def _set_rate(self, stage: StageSpec, step: int) -> None:
-        """Linear warm-up, then a cosine to a twentieth, for each stage."""
+        """Set the learning rate: in each stage a linear warm-up, then a cosine to a twentieth of the peak."""
         share = 0.05 + 0.95 * (1 + math.cos(math.pi * step / stage.steps)) / 2
         for group in self._optimizer.param_groups:
             group["lr"] = stage.rate * min(1.0, (step + 1) / self._recipe.warm_up) * share
@@ -241,9 +241,9 @@ def _gradient(parameter: nn.Parameter) -> Tensor:
 
 
 def answered(network: Any, batch: PackTensors, image: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Logits, labels and weights of every token of a reply; `image` is the token that a frame replaces.
+    """Return logits, labels and weights of all reply tokens; frames replace the tokens `image`.
 
-    What sees stays as it is: nothing is learned through the frames.
+    The image encoder stays frozen: no gradient passes through the frames.
     """
     text = network.model.text_model
     words = text.embed_tokens(batch.tokens)
@@ -259,7 +259,7 @@ def answered(network: Any, batch: PackTensors, image: int) -> tuple[Tensor, Tens
 
 
 def encoded(network: Any, pictures: Tensor) -> tuple[Tensor, Tensor]:
-    """Patches as the image encoder sees them, and the image tokens."""
+    """Return the image encoder's patch features, and the image tokens of the connector."""
     vision = network.model.vision_model
     hidden = vision.embeddings.patch_embedding(pictures).flatten(2).transpose(1, 2)
     hidden = hidden + vision.embeddings.position_embedding.weight
@@ -270,7 +270,7 @@ def encoded(network: Any, pictures: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _count(batch: PackTensors, logits: Tensor, hits: Counter[str], counts: Counter[str]) -> None:
-    """Count the questions of whose answer the first letter is the most likely one."""
+    """Count the questions, and those whose correct first letter is the most likely token."""
     positions = (batch.labels[0] != IGNORED).nonzero()[:, 0].tolist()
     row = {place: at for at, place in enumerate(positions)}
     best = logits.argmax(-1)
@@ -280,7 +280,7 @@ def _count(batch: PackTensors, logits: Tensor, hits: Counter[str], counts: Count
 
 
 def _overlap(predicted: Tensor, truth: Tensor, hits: Counter[str], counts: Counter[str]) -> None:
-    """Count pixels of lesions and of the wall so that hits / asked is their Dice coefficient."""
+    """Count pixels of lesions and of the wall so that hits / counts is their Dice coefficient."""
     for name, kinds in (("lesion", LESIONS), ("wall", WALLS + LESIONS)):
         mine, true = (
             torch.isin(kinds_map, torch.tensor(kinds, device=kinds_map.device))
@@ -291,7 +291,7 @@ def _overlap(predicted: Tensor, truth: Tensor, hits: Counter[str], counts: Count
 
 
 def learn(recipe: ReaderSpec) -> None:
-    """Train in as many processes as the recipe says, and write the model to `model` in its folder."""
+    """Train in `recipe.workers` processes, and write the model to `model` in the recipe's folder."""
     if recipe.workers == 1:
         _work(0, recipe, None)
         return
@@ -314,7 +314,7 @@ def _work(worker: int, recipe: ReaderSpec, meeting: str | None) -> None:
 
 
 def check(recipe: ReaderSpec) -> None:
-    """Raise InputError where the device is not there, or `out` has a training with another recipe."""
+    """Raise InputError if the device is missing, or `out` has a training with another recipe."""
     _device(recipe.device)
     path = recipe.out / STATE
     if not path.exists():

@@ -1,7 +1,7 @@
-"""The small reader's files and network: Idefics3 of a few million parameters, and its phrase tokenizer.
+"""The small reader's files and network: Idefics3 with a few million parameters, and its phrase tokenizer.
 
-A caption such as `, slice 3 of 10 (base to apex)` is a handful of tokens, because merges may cross words;
-numbers and lone letters stand alone, so that `B` is the same token in a list of options and in an answer.
+A caption such as `, slice 3 of 10 (base to apex)` is a handful of tokens, because merges may cross words.
+Numbers and single letters are never merged, so that `B` is the same token in an option list and an answer.
 """
 
 from collections.abc import Iterator
@@ -18,25 +18,25 @@ from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.reader.vision import localise
 
 PATCH = 8  # pixels
-JOINED = 4  # patches along each side of an image token: 2 x 2 tokens a frame
+JOINED = 4  # patches per side of an image token: 2 x 2 tokens per frame
 VOCABULARY = 2048
-# Text that no token joins with its neighbours: numbers (but for totals, "of 25"), letters of options, ends.
+# Text never merged with its neighbours: numbers (except totals, "of 25"), option letters, colons, line ends.
 _ALONE = r"(?<! of )(?<!\d)\d+|\b[A-H]\b|[:\n]"
 _VISION = {"hidden_size": 128, "intermediate_size": 384, "num_hidden_layers": 5, "num_attention_heads": 4}
 _TEXT = {"hidden_size": 192, "intermediate_size": 512, "num_hidden_layers": 4, "num_attention_heads": 6}
-_SPREAD = 0.07  # of first weights: the inverse root of the width; the library's 0.02 is for wider ones
-_QUIET = 0.005  # spread of first weights of the connector, whose tokens are to tell tissues and little else
+_SPREAD = 0.07  # of initial weights: inverse root of the width; the library's 0.02 is for wider networks
+_QUIET = 0.005  # of the connector's initial weights, whose tokens should carry tissues and little else
 _FRAME_NUMBERS = 65
-_TOTALS = (3, 5, 8, 10, 12, 20, 25, 30, 40, 50)  # slices, layers, phases and beats that are usual
+_TOTALS = (3, 5, 8, 10, 12, 20, 25, 30, 40, 50)  # usual numbers of slices, layers, phases and beats
 
 
 def make_processor(protocol: str) -> Any:
-    """The processor: the phrase tokenizer of a protocol's prompts, and frames of 64 pixels."""
+    """Make the processor: the phrase tokenizer of a protocol's prompts, and frames of 64 pixels."""
     return processor(_tokenizer(load_catalogue(protocol)), (IMAGE_SIDE // PATCH // JOINED) ** 2)
 
 
 def make_network(tokenizer: Any, seed: int) -> Any:
-    """The untrained network, float32; the seed decides its weights."""
+    """Make the untrained network in float32; the seed determines its weights."""
     import torch
     from transformers import Idefics3ForConditionalGeneration
 
@@ -48,7 +48,7 @@ def make_network(tokenizer: Any, seed: int) -> Any:
 
 
 def save(network: Any, tokenizer: Any, folder: Path) -> None:
-    """Write the network and its processor as vLLM loads them, weights as bfloat16; it stays as it is."""
+    """Write network (as bfloat16) and tokenizer for vLLM; the network itself is not changed."""
     import copy
 
     import torch
@@ -80,7 +80,7 @@ def _tokenizer(catalogue: Catalogue) -> Any:
 
 
 def _corpus(catalogue: Catalogue) -> Iterator[str]:
-    """Texts of which prompts are made: captions often, as they stand in them, and each question's text."""
+    """Yield the texts of prompts for tokenizer training: captions repeatedly, then each question."""
     for _ in range(20):
         yield from _captions()
         yield "System: \nUser: \nAssistant: "

@@ -1,4 +1,4 @@
-"""The record of a training: what decided the weights, how long it took, and its curve."""
+"""The record of a training: what determined the weights, the duration, and the learning curve."""
 
 import json
 import platform

@@ -1,7 +1,7 @@
-"""Tissues of a frame, from the phantom's masks: what the image encoder learns first.
+"""Tissues of a frame, from the phantom's masks: the first training targets of the image encoder.
 
-Each pixel has one kind of tissue; each image token tells how much of every kind lies in its own part of the
-frame and in all of it.
+Each pixel has one kind of tissue. The target of an image token is the amount of every kind in its part of
+the frame and in the whole frame.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ _OTHERS = (
     (codes.LESION + codes.PAPILLARY,),
 )
 _HURT = (codes.LESION, codes.OBSTRUCTION)
-KINDS: tuple[tuple[int, ...], ...] = (  # codes of each kind; 0 is everything that lies around a heart
+KINDS: tuple[tuple[int, ...], ...] = (  # mask codes of each kind; kind 0 is everything around the heart
     (),
     *(tuple(added + segment for added in (0, codes.DARK_RIM) for segment in wall) for wall in _WALLS),
     *(tuple(added + segment for added in _HURT for segment in wall) for wall in _WALLS),
@@ -35,18 +35,18 @@ KINDS: tuple[tuple[int, ...], ...] = (  # codes of each kind; 0 is everything th
 )
 WALLS = tuple(range(1, 1 + _N_WALLS))
 LESIONS = tuple(range(1 + _N_WALLS, 1 + 2 * _N_WALLS))
-_COMMON = {0: 1.0, 1 + 2 * _N_WALLS: 4.0, 3 + 2 * _N_WALLS: 4.0}  # ground and the blood of both ventricles
+_COMMON = {0: 1.0, 1 + 2 * _N_WALLS: 4.0, 3 + 2 * _N_WALLS: 4.0}  # background and blood of both ventricles
 _SCARCE = 8.0
-# How much a pixel of each kind counts: about the inverse root of its share, within limits.
+# Weight of a pixel by kind: about the inverse root of the kind's share, within limits.
 WEIGHTS = tuple(_COMMON.get(kind, _SCARCE) for kind in range(len(KINDS)))
 
 _TABLE = np.zeros(256, np.uint8)
 for _kind, _codes in enumerate(KINDS):
     _TABLE[[code for code in _codes if code < 256]] = _kind
 
-# Usual share of each kind but the ground where it is found, of a quarter of a frame and of a whole one (150
-# volumes of cohort a2); a wall has its lesions. Concepts are in these units, so that a small scar counts as
-# much as a large cavity.
+# Usual share of each kind except background, where it occurs, in a quarter of a frame and in a whole frame
+# (150 volumes of cohort a2); lesions count to their wall too. Concepts are in these units, so that a small
+# scar counts as much as a large cavity.
 _IN_QUARTER = (
     *(0.0213, 0.0261, 0.0222, 0.0331, 0.0142, 0.0114, 0.0124, 0.0111, 0.0209, 0.0125, 0.0594),
     *(0.0074, 0.0760, 0.0172, 0.0963, 0.1276, 0.1061, 0.0141, 0.0283, 0.0115, 0.0176, 0.0058),
@@ -55,26 +55,26 @@ _IN_FRAME = (
     *(0.0105, 0.0173, 0.0110, 0.0166, 0.0061, 0.0057, 0.0051, 0.0051, 0.0061, 0.0053, 0.0535),
     *(0.0033, 0.0382, 0.0089, 0.0423, 0.0319, 0.0301, 0.0139, 0.0144, 0.0043, 0.0088, 0.0026),
 )
-_MOST = 3.0  # usual shares
-_RARE = 8.0  # weight of a lesion of the left ventricle, which most frames do not show
+_MOST = 3.0  # upper limit of a concept, in usual shares
+_RARE = 8.0  # weight of left ventricular lesions, which most frames do not show
 
 
 def pixel_kinds(mask: NDArray[np.integer], side: int) -> NDArray[np.uint8]:
-    """Kind of tissue in each pixel, uint8 (side, side), of a square displayed mask of any size."""
+    """Return the tissue kind of each pixel, uint8 (side, side), of a square displayed mask of any size."""
     sample_places = ((np.arange(side) + 0.5) * mask.shape[0] / side).astype(int)
     return _TABLE[mask[np.ix_(sample_places, sample_places)].astype(np.uint8)]
 
 
 def healed(kinds: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Kinds of pixels where lesions cannot be told from the wall that they lie in."""
+    """Replace lesions by their wall, for frames in which lesions are not visible."""
     lesion = np.isin(kinds, LESIONS)
     return np.where(lesion, kinds - _N_WALLS, kinds).astype(np.uint8)
 
 
 def concepts(kinds: NDArray[np.uint8], parts: int) -> NDArray[np.float32]:
-    """What each image token is to tell, (frame, token, concept): usual shares of its own part, and of all.
+    """Return the targets of image tokens, (frame, token, concept): usual shares in part and in frame.
 
-    `kinds` are those of pixels (frame, row, column); parts x parts tokens share a frame.
+    `kinds` are tissue kinds of pixels, (frame, row, column); a frame has parts x parts tokens.
     """
     n, side, _ = kinds.shape
     painted = np.eye(len(KINDS), dtype=np.float32)[kinds]
@@ -89,6 +89,6 @@ def concepts(kinds: NDArray[np.uint8], parts: int) -> NDArray[np.float32]:
 
 
 def concept_weights() -> NDArray[np.float32]:
-    """How much the error of each concept counts."""
+    """Return the weight of each concept's error."""
     weights = [_RARE if kind in LESIONS else 1.0 for kind in range(1, len(KINDS))]
     return np.array([*weights, *weights], np.float32)

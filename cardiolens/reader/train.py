@@ -1,4 +1,4 @@
-"""Training of the small reader: cohorts, three stages, the model, its record, its entry of `conf/model`."""
+"""Train the small reader: cohorts, two stages, the model, its record, its entry in `conf/model`."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ NAME = "reader_small"
 
 
 def train_reader(spec: ReaderSpec) -> int:
-    """Train as configured; 0 when the model is written, 1 if a study could not be prepared."""
+    """Train as configured; return 0 when the model is written, 1 if a study could not be prepared."""
     check(spec)
     for cohort in spec.cohorts:
         prepared = prepare_sweep(cohort_spec(spec, cohort))
@@ -28,7 +28,7 @@ def train_reader(spec: ReaderSpec) -> int:
     folder = spec.out / "model"
     write_record(spec, folder)
     _write_entry(spec.out / "conf" / "model" / f"{NAME}.yaml", folder.resolve())
-    say(f"model: {folder}; as model=[{NAME}] in a sweep that is started in {spec.out}")
+    say(f"model: {folder}; as model=[{NAME}] in a sweep started in {spec.out}")
     return 0
 
 

@@ -1,8 +1,8 @@
-"""First weights of the image encoder: positions as waves, and attention that begins at a patch itself.
+"""Initial weights of the image encoder: sinusoidal positions, and attention that starts at the patch itself.
 
-A transformer that starts at random must learn what a neighbour is before it can learn anything from one. With
-first weights in the manner of Trockman and Kolter (Mimetic initialization of self-attention layers, 2023) it
-sees lesions after hundreds of steps; without them it had not after thousands (docs/reader.md).
+A randomly initialised transformer must learn which patches are neighbours before it can learn from them. With
+initial weights after Trockman and Kolter (Mimetic initialization of self-attention layers, 2023) the encoder
+sees lesions after hundreds of steps; without them it saw none after thousands (docs/reader.md).
 """
 
 import math
@@ -11,15 +11,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-_POSITION = 0.5  # size of the waves beside patches
-_SEEK, _CARRY = 0.7, 0.4  # weight of identity and of noise in query-key, and in value-output
-_LONGEST = 2.0  # wave length of the slowest wave, in sides of a frame
-_SHORTEST = 4.0  # and of the fastest, in patches
+_POSITION = 0.5  # amplitude of position waves; scale of patch weights
+_SEEK, _CARRY = 0.7, 0.4  # weight of identity and noise in query-key products, and in value-output products
+_LONGEST = 2.0  # wavelength of the slowest wave, in sides of a frame
+_SHORTEST = 4.0  # wavelength of the fastest wave, in patches
 
 
 @torch.no_grad()
 def localise(vision: Any) -> None:
-    """Set the first weights of an image encoder; the state of torch's generator decides the noise."""
+    """Set the initial weights of an image encoder; torch's random state determines the noise."""
     config = vision.config
     width, side = config.hidden_size, config.image_size // config.patch_size
     vision.embeddings.position_embedding.weight.copy_(_POSITION * _waves(side, width))
@@ -44,7 +44,7 @@ def localise(vision: Any) -> None:
 
 
 def _waves(side: int, width: int) -> Tensor:
-    """Sines and cosines of the row and the column of each patch, (patch, width)."""
+    """Return sines and cosines of the row and column of each patch, (patch, width)."""
     slowest, fastest = math.log10(2 * math.pi / (_LONGEST * side)), math.log10(2 * math.pi / _SHORTEST)
     rates = torch.logspace(slowest, fastest, width // 4)
     rows, columns = torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")
@@ -53,12 +53,12 @@ def _waves(side: int, width: int) -> Tensor:
 
 
 def _near(width: int, weight: float, sign: float) -> Tensor:
-    """Noise plus or minus the identity."""
+    """Return weighted noise plus or minus the identity."""
     return weight * (torch.randn(width, width) / math.sqrt(width) + sign * torch.eye(width))
 
 
 def _factors(product: Tensor, rank: int) -> tuple[Tensor, Tensor]:
-    """Two factors of the best approximation of a matrix that has a rank."""
+    """Return two factors of the best approximation of a matrix by one of the given rank."""
     left, sizes, right = torch.linalg.svd(product)
     roots = sizes[:rank].sqrt()
     return left[:, :rank] * roots, right[:rank] * roots[:, None]

@@ -1,1 +1,1 @@
-"""The Ray cluster of a verb, its orderly stop, and copies of files on a node's own disk."""
+"""Ray connection, graceful stop, worker processes, and copies of files on a node's local disk."""

@@ -1,4 +1,4 @@
-"""The Ray cluster of a verb: a new one on this machine, or an existing one by address."""
+"""Connect a command to a Ray cluster: start one on this machine, or join one by address."""
 
 import logging
 import os
@@ -12,14 +12,14 @@ from cardiolens.runtime.stopping import StoppedError
 
 log = logging.getLogger(__name__)
 
-# No usage reports, no reports of errors, no look-ups: nothing about a hospital's work may leave the machine.
-# The other variables silence libraries, so that the terminal shows only what the stream reports.
+# No usage reports, error reports or look-ups: nothing about a hospital's work may leave the machine.
+# The other variables silence libraries, so that the terminal shows only the stream's own reports.
 QUIET_ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_USAGE_STATS_REPORT_URL": "http://127.0.0.1:9",  # `ray start` reports that it does not report
+    "RAY_USAGE_STATS_REPORT_URL": "http://127.0.0.1:9",  # `ray start` reports even that usage reports are off
     "VLLM_NO_USAGE_STATS": "1",
     "DO_NOT_TRACK": "1",
-    "WANDB_ERROR_REPORTING": "false",  # W&B looks up the host of its reports even offline
+    "WANDB_ERROR_REPORTING": "false",  # W&B resolves the host of its error reports even offline
     "HF_HUB_OFFLINE": "1",  # a sweep downloads nothing
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "VLLM_LOGGING_LEVEL": "WARNING",
@@ -29,19 +29,19 @@ QUIET_ENVIRONMENT = {
     "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
     "RAY_BACKEND_LOG_LEVEL": "fatal",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "RAY_worker_niceness": "0",  # at Ray's 15 any other program on the machine would starve an engine
+    "RAY_worker_niceness": "0",  # at Ray's 15, any other program on the machine would starve an engine
 }
 
 
 _UMASK = "CARDIOLENS_UMASK"
 _ENGINES_READ = ("VLLM_", "HF_", "OMP_NUM_THREADS")
-_SECRETS = ("TOKEN", "KEY", "SECRET", "PASSWORD")  # Ray writes what it hands to workers into its own logs
+_SECRETS = ("TOKEN", "KEY", "SECRET", "PASSWORD")  # Ray logs the variables that it passes to workers
 
 
 def for_workers(environment: Mapping[str, str]) -> dict[str, str]:
-    """Variables that workers and their engines get on every node: the quiet ones, and the user's for vLLM.
+    """Return the variables for workers and engines on every node: the quiet ones, and the user's for vLLM.
 
-    A value of the user's always wins. Secrets are left to the environment of each node.
+    The user's values take precedence. Secrets are not passed on: each node's environment must set them.
     """
     own = {
         name: value
@@ -53,14 +53,14 @@ def for_workers(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def be_quiet() -> None:
-    """Set the environment that libraries read on import; variables that the user set are kept."""
+    """Set the variables that libraries read on import; variables that the user set are kept."""
     os.environ.update({name: value for name, value in QUIET_ENVIRONMENT.items() if name not in os.environ})
     os.environ.update(unproxied(os.environ))
 
 
 @contextmanager
 def ray_cluster(spec: ClusterSpec) -> Iterator[None]:
-    """Connect to Ray for a block; a cluster that was connected before stays connected after it.
+    """Connect to Ray for the block; an existing connection is reused and stays open afterwards.
 
     StoppedError if SIGTERM arrives while Ray starts; RunError if Ray cannot be reached or started.
     """
@@ -98,7 +98,7 @@ _OPEN = (
 
 @contextmanager
 def _stoppable() -> Iterator[None]:
-    """Turn SystemExit into StoppedError: while Ray starts, its own SIGTERM handler exits the process."""
+    """Turn SystemExit into StoppedError: during start-up, Ray's own SIGTERM handler exits the process."""
     try:
         yield
     except SystemExit:
@@ -109,7 +109,7 @@ def _connect(options: dict[str, object]) -> None:
     import ray
 
     workers: dict[str, object] = {"env_vars": for_workers(os.environ)}
-    if options["address"] != "local":  # there they inherit the driver's umask
+    if options["address"] != "local":  # local workers inherit the driver's umask
         workers["env_vars"] = for_workers(os.environ) | {_UMASK: f"{_umask():o}"}
         workers["worker_process_setup_hook"] = take_umask
     with _muted_stderr():
@@ -123,12 +123,12 @@ def _umask() -> int:
 
 
 def take_umask() -> None:
-    """Give a worker the umask of its driver; it would have that of whoever started the cluster."""
+    """Give a worker the umask of its driver, instead of that of the cluster's starter."""
     os.umask(int(os.environ[_UMASK], 8))
 
 
 def _start(options: dict[str, object]) -> None:
-    """Start Ray, if need be a second time: a busy machine may exceed its limit of 30 s once."""
+    """Start Ray, and retry once: a busy machine may exceed Ray's limit of 30 s."""
     import ray
 
     try:
@@ -161,7 +161,7 @@ def _join(options: dict[str, object]) -> None:
 
 
 def _is_refusal(error: BaseException | None) -> bool:
-    """Return whether a token was refused; Ray raises other errors over that one, or with its text."""
+    """Return whether a token was refused; Ray wraps this error in others, or only quotes its text."""
     from ray.exceptions import AuthenticationError
 
     while error is not None:
@@ -173,7 +173,7 @@ def _is_refusal(error: BaseException | None) -> bool:
 
 @contextmanager
 def _muted_stderr() -> Iterator[None]:
-    """Discard stderr for a block: Ray's core announces its log level there, whatever the level is."""
+    """Discard stderr for the block: Ray's core announces its log level there at any level."""
     stderr, devnull = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, 2)
     try:
@@ -185,7 +185,7 @@ def _muted_stderr() -> Iterator[None]:
 
 
 def _quieten() -> None:
-    """Switch off the progress bars and warnings of Ray Data: the stream reports progress itself."""
+    """Turn off the progress bars and warnings of Ray Data: the stream reports progress itself."""
     import ray
 
     context = ray.data.DataContext.get_current()
@@ -196,9 +196,9 @@ def _quieten() -> None:
 
 
 def allocated(environment: Mapping[str, str]) -> dict[str, int]:
-    """`num_cpus` and `num_gpus` that SLURM allocated on this node; empty outside a job.
+    """Return `num_cpus` and `num_gpus` that SLURM allocated on this node; empty outside a job.
 
-    By default Ray would take all processors of the machine, and all its GPUs if a job without GPUs has no
+    By default Ray would use all CPUs of the machine, and all its GPUs if a job without GPUs has no
     CUDA_VISIBLE_DEVICES.
     """
     if "SLURM_JOB_ID" not in environment:

@@ -1,7 +1,7 @@
-"""Guards of a Ray cluster: whoever reaches its ports or files could run programs as its user.
+"""Protect a Ray cluster: anyone who reaches its ports or files could run programs as its user.
 
-A cluster of this machine has a token of its own, listens on loopback addresses alone, and keeps its files in
-a folder that nobody else can enter.
+A cluster on this machine has its own token, listens only on loopback addresses, and keeps its files in a
+folder that only its user can enter.
 """
 
 import os
@@ -20,9 +20,9 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Guard the cluster that the block starts on this machine; the environment is restored after the block.
+    """Protect the cluster that the block starts on this machine; restore the environment after the block.
 
-    What the user set for other clusters does not hold for this one: it is never without a token.
+    The user's Ray authentication settings do not apply: this cluster always has a token.
     """
     from ray._private import services
 
@@ -33,7 +33,7 @@ def guarded() -> Iterator[None]:
         "RAY_AUTH_TOKEN": secrets.token_hex(32),
         "RAY_TMPDIR": str(folder),
     }
-    # vLLM finds out its address by a route to the internet, and puts sockets into /tmp.
+    # By default vLLM finds its address by a route to the internet, and puts sockets into /tmp.
     for name, value in {"VLLM_HOST_IP": "127.0.0.1", "VLLM_RPC_BASE_PATH": str(folder)}.items():
         os.environ.setdefault(name, value)
     services.start_api_server = no_api_server
@@ -50,11 +50,11 @@ def guarded() -> Iterator[None]:
 
 @contextmanager
 def loopback_kept() -> Iterator[None]:
-    """Keep Ray from replacing 127.0.0.1 by an address of this machine that others can reach."""
+    """Keep Ray from replacing 127.0.0.1 with an address of this machine that others can reach."""
     from ray._private import ray_constants
 
     replaced = ray_constants.ENABLE_RAY_CLUSTER
-    ray_constants.ENABLE_RAY_CLUSTER = False  # as Ray has it on systems without clusters
+    ray_constants.ENABLE_RAY_CLUSTER = False  # Ray's value on systems without cluster support
     try:
         yield
     finally:
@@ -62,16 +62,16 @@ def loopback_kept() -> Iterator[None]:
 
 
 def no_api_server(*_arguments: object, **_options: object) -> tuple[None, None]:
-    """Stand for Ray's function that starts its server of the dashboard, and start nothing.
+    """Replace Ray's function that starts the dashboard's API server, and start nothing.
 
-    Without a dashboard that server would still ask three clouds for metadata, and report that it does not
-    report. Ray goes on without it, as where it cannot be started.
+    Even without a dashboard, that server asks three clouds for metadata, and reports that usage reports are
+    off. Ray continues without the server, as when the server fails to start.
     """
     return None, None
 
 
 def _read_again() -> None:
-    """Have Ray read mode and token again: it reads each once per process."""
+    """Make Ray read authentication mode and token again; it reads each once per process."""
     from ray._raylet import AuthenticationTokenLoader, Config  # type: ignore[attr-defined]
 
     Config.initialize("")
@@ -79,9 +79,9 @@ def _read_again() -> None:
 
 
 def use_token(environment: MutableMapping[str, str]) -> bool:
-    """Show the user's token to an existing cluster; return False if there is none, or RAY_AUTH_MODE forbids.
+    """Use the user's token for an existing cluster; False without a token, or if RAY_AUTH_MODE forbids it.
 
-    InputError for a token that others may read.
+    InputError for a token file that others may read.
     """
     if environment.get("RAY_AUTH_MODE", "token").lower() != "token":
         return False
@@ -96,12 +96,12 @@ def use_token(environment: MutableMapping[str, str]) -> bool:
 
 
 def token_file(environment: Mapping[str, str]) -> Path:
-    """The file in which Ray looks for a token."""
+    """Return the file in which Ray looks for a token."""
     return Path(environment.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
 
 
 def check_token_file(path: Path) -> None:
-    """Raise InputError unless a token file is the user's own and nobody else's."""
+    """Raise InputError unless the user owns a token file and nobody else has access."""
     status = path.stat()
     if status.st_mode & _OTHERS or status.st_uid != os.getuid():
         raise InputError(
@@ -112,7 +112,7 @@ def check_token_file(path: Path) -> None:
 
 
 def make_token_file(path: Path) -> None:
-    """Write a new random token to a file of mode 600; one that is there is checked and kept."""
+    """Write a new random token to a file of mode 600; an existing file is checked and kept."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -124,10 +124,10 @@ def make_token_file(path: Path) -> None:
 
 
 def private_folder(environment: Mapping[str, str]) -> Path:
-    """The folder for sessions and sockets, made if need be: the user's own, closed to everybody else.
+    """Return the folder for sessions and sockets, owned by the user and closed to others; make it if absent.
 
-    RAY_TMPDIR or TMPDIR if it is such a folder, else one below it. Ray opens its own folders to everybody,
-    so it is this one that must be closed. The name is short: the path of a socket may have 107 characters.
+    RAY_TMPDIR or TMPDIR if that is a private folder, else a folder below it. This folder must be private
+    because Ray opens its own folders to everybody. Its name is short: a socket path may have 107 characters.
     """
     system = Path(environment.get("RAY_TMPDIR") or environment.get("TMPDIR") or "/tmp")
     if system.is_dir() and _is_private(system):
@@ -146,13 +146,13 @@ _OF_YOUR_OWN = "remove it, or set RAY_TMPDIR to a short path of a folder of your
 
 
 def _is_private(folder: Path) -> bool:
-    """Return whether a folder, which is no link, is the user's own and closed to everybody else."""
+    """Return whether a path is a folder, not a link, owned by the user and closed to everybody else."""
     status = folder.lstat()
     return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & _OTHERS
 
 
 def unproxied(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that keep loopback addresses from a proxy, added to what the user lists there."""
+    """Return the no_proxy variables: the user's hosts and the loopback addresses."""
     listed = [*(environment.get("no_proxy") or environment.get("NO_PROXY", "")).split(","), *LOOPBACK]
     value = ",".join(dict.fromkeys(filter(None, (host.strip() for host in listed))))
     return dict.fromkeys(_NO_PROXY, value)

@@ -1,4 +1,4 @@
-"""Work spread over the cores of this machine, by processes of its own, with results in order."""
+"""Spread work over the cores of this machine with worker processes; results keep their order."""
 
 import multiprocessing
 import os
@@ -14,17 +14,17 @@ from cardiolens.base.errors import RunError
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
-_given: list[Callable[[Any], Any]] = []  # the function, in a started process
+_given: list[Callable[[Any], Any]] = []  # the function, in a worker process
 
 
 def spread(
     function: Callable[[_Item], _Result], items: Iterable[_Item], *, chunk: int = 1, worth: bool = True
 ) -> Generator[_Result, None, None]:
-    """Yield the function of each item in order; in this process where it is not worth starting others.
+    """Yield `function(item)` for each item in order; in this process if `worth` is false or on one core.
 
-    `function` is pickled once for each process, which may keep what it needs again in it; items are pickled,
-    and taken as processes get free, so that few are in memory.
-    RunError where a process was killed; where this one is, the others end as well.
+    `function` is pickled once per worker process and may cache values there. Items are pickled and consumed
+    as workers become free, so that few are in memory. RunError if a worker was killed; if this process is
+    killed, its workers end too.
     """
     cores = len(os.sched_getaffinity(0))
     if cores < 2 or not worth:
@@ -43,14 +43,14 @@ def spread(
                 yield from last.result()
         except BrokenProcessPool:
             raise RunError(
-                "a process of this run was killed, as by a machine without memory; free some, run it again"
+                "a process of this run was killed, perhaps for lack of memory; free some, and run it again"
             ) from None
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _begin(function: Callable[[Any], Any]) -> None:
-    """Keep the function, use one core, and end with the process that started this one."""
+    """Set up a worker: keep the function, use one core, and end when the parent process ends."""
     _given.append(function)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when NumPy is imported, with the first task
     Thread(target=_watch, daemon=True).start()

@@ -1,6 +1,6 @@
-"""Copies of shards and weights on a node's own disk, in a folder that the job script names.
+"""Copies of shards and weights on a node's local disk, in a folder that the job script names.
 
-Files that do not fit there, or arrive damaged, are read from their original place.
+Files that do not fit there, or whose copies are damaged, are read from their original place.
 """
 
 import os
@@ -11,8 +11,8 @@ from pathlib import Path
 
 from cardiolens.base.digest import digest_of, digest_of_files, sha256_of
 
-VARIABLE = "CARDIOLENS_STAGED"  # the folder of the copies, the same on every node; set by job scripts
-_SPARE = 1 << 30  # bytes that stay free for other files of the job
+VARIABLE = "CARDIOLENS_STAGED"  # folder of the copies, same path on every node; set by job scripts
+_SPARE = 1 << 30  # bytes kept free for other files of the job
 _BLOB = re.compile(r"[0-9a-f]{64}")  # the hub cache names large files by their SHA-256
 
 
@@ -25,8 +25,8 @@ class Needed:
     """Files of a folder that a job reads."""
 
     folder: Path
-    names: tuple[str, ...]  # relative to it
-    digest: str | None = None  # digest_of_files of the files at its top level; None if unrecorded
+    names: tuple[str, ...]  # paths relative to the folder
+    digest: str | None = None  # digest_of_files of the folder's top-level files; None if unrecorded
 
     @property
     def size(self) -> int:
@@ -35,7 +35,7 @@ class Needed:
 
 
 def nearby(folder: Path) -> Path:
-    """The copy of a folder on this node if it exists, else the folder itself."""
+    """Return the copy of a folder on this node if it exists, else the folder itself."""
     root = os.environ.get(VARIABLE)
     if root is None:
         return folder
@@ -44,7 +44,7 @@ def nearby(folder: Path) -> Path:
 
 
 def stage(needed: Needed, root: Path) -> str:
-    """Copy files to a node's own disk, all or none; returns a line about the outcome."""
+    """Copy files to a node's local disk, all or none; return a line about the outcome."""
     copy = _copy_of(needed.folder, root)
     temporary = copy.with_suffix(".tmp")
     try:
@@ -75,7 +75,7 @@ def _copy(needed: Needed, temporary: Path) -> None:
 
 
 def _is_intact(source: Path, target: Path) -> bool:
-    """True if a copy has the SHA-256 that names its source in the hub cache; True without one."""
+    """Return whether a copy matches the SHA-256 in its source's name; True if the name is no digest."""
     if not _BLOB.fullmatch(source.name):
         return True
     return sha256_of(target) == source.name

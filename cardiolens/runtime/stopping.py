@@ -1,6 +1,6 @@
-"""Orderly stop: after SIGTERM or one Ctrl-C no request starts; those in flight may end and are written.
+"""Graceful stop: after SIGTERM or one Ctrl-C no request starts; requests in flight may end and are written.
 
-Signals reach the driver alone; its workers on other nodes read the request in Ray's key-value store.
+Signals reach only the driver; workers on other nodes read the stop request from Ray's key-value store.
 """
 
 import signal
@@ -10,19 +10,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-EXIT_CODE = 75  # EX_TEMPFAIL: the same command continues
+EXIT_CODE = 75  # EX_TEMPFAIL: running the same command again continues
 
-_requested_at: list[float] = []  # the time.monotonic() of the request, or empty
+_requested_at: list[float] = []  # time.monotonic() of the stop request, or empty
 _KEY = b"cardiolens-stop"
 
 
 class StoppedError(Exception):
-    """The verb was asked to stop before its work was done."""
+    """The command was asked to stop before its work was done."""
 
 
 @contextmanager
 def graceful() -> Iterator[None]:
-    """Turn SIGTERM and the first Ctrl-C within a block into a stop request; a second Ctrl-C interrupts."""
+    """Turn SIGTERM and the first Ctrl-C in the block into a stop request; a second Ctrl-C interrupts."""
     previous = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     _requested_at.clear()
     install_handlers()
@@ -34,7 +34,7 @@ def graceful() -> Iterator[None]:
 
 
 def install_handlers() -> None:
-    """Handle SIGTERM and SIGINT; call it again after Ray has started, because Ray replaces the handlers."""
+    """Handle SIGTERM and SIGINT; call again after Ray has started, because Ray replaces the handlers."""
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
 
@@ -50,12 +50,12 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def stop_requested() -> bool:
-    """True if this process was asked to stop."""
+    """Return whether this process was asked to stop."""
     return bool(_requested_at)
 
 
 def seconds_since() -> float:
-    """Seconds since this process was asked to stop."""
+    """Return the seconds since this process was asked to stop."""
     return time.monotonic() - _requested_at[0]
 
 
@@ -73,7 +73,7 @@ def notify_workers() -> None:
 
 
 def driver_stopping() -> bool:
-    """True in a worker if its driver was asked to stop; False outside Ray."""
+    """Return whether the driver of this worker was asked to stop; False outside Ray."""
     import ray
 
     if not ray.is_initialized():
@@ -84,7 +84,7 @@ def driver_stopping() -> bool:
 
 
 def _key() -> bytes:
-    """The key of this driver: a Ray cluster may run several."""
+    """Return the stop key of this driver; a Ray cluster may run several drivers."""
     import ray
 
     return _KEY + str(ray.get_runtime_context().get_job_id()).encode()

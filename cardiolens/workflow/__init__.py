@@ -1,1 +1,1 @@
-"""A sweep from beginning to end: its steps in one process, the same as SLURM jobs, upkeep of a store."""
+"""The steps of a sweep, run in one process or as SLURM jobs, and maintenance of a store."""

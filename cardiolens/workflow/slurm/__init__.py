@@ -1,1 +1,1 @@
-"""Sweeps as jobs of a SLURM cluster: submission, the work of each job, status."""
+"""Sweeps as SLURM jobs: submission, the work of each job, status."""

@@ -1,4 +1,4 @@
-"""One start of the job of a model, recorded when it begins and when it ends."""
+"""Record each start of a model's job when it begins and when it ends."""
 
 import os
 import socket
@@ -28,13 +28,13 @@ from cardiolens.workflow.slurm.model_record import (
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The job of this start, its count of restarts and its nodes; outside SLURM the process is the job."""
+    """The job of one start, its restart count and its nodes; outside SLURM, the process is the job."""
 
     job: str
     restarts: int
     max_restarts: int
     nodes: tuple[str, ...]
-    n_nodes: int  # on which the job could run
+    n_nodes: int  # nodes on which the job could run
 
     @staticmethod
     def of(environment: Mapping[str, str], max_restarts: int) -> "Start":
@@ -51,13 +51,13 @@ class Start:
 
 
 def begin(run: Run, model: str, start: Start, rows: int) -> RestartDecision:
-    """Record a start, after closing one that never recorded its end, and decide whether it may go on.
+    """Record a start and decide whether it may continue; first close earlier starts without a recorded end.
 
-    `rows`: the number of final completions so far. A start on an excluded node is not recorded.
+    `rows` is the number of final completions so far. A start on an excluded node is not recorded.
     """
     record = read_model_record(run.model_records, model)
     attempts = [_closed(attempt, rows) for attempt in record.attempts]
-    decision = _verdict(attempts, start, start.restarts - 1)  # as when the one before this ended
+    decision = _verdict(attempts, start, start.restarts - 1)  # the decision when the previous start ended
     if decision.go_on and not decision.bars(start.nodes):
         now = datetime.now(UTC)
         attempts.append(Attempt(job=start.job, nodes=start.nodes, started=now, rows_before=rows))
@@ -107,7 +107,7 @@ def give_up(run: Run, model: str, reason: str) -> None:
 
 @contextmanager
 def given_up_on_error(run: Run, model: str) -> Iterator[None]:
-    """Record any exception of a block as the final failure of a model, and raise it again."""
+    """Record any exception of the block as the final failure of a model, then re-raise it."""
     try:
         yield
     except Exception as error:
@@ -116,21 +116,21 @@ def given_up_on_error(run: Run, model: str) -> Iterator[None]:
 
 
 def _cause(error: Exception) -> str:
-    """The cause on one line, without the message of an unforeseen error: it may name a patient."""
+    """Return the cause on one line; the message of an unforeseen error is left out: it may name a patient."""
     if isinstance(error, InputError | RunError):
         return str(error)
     detail = f" ({error.strerror})" if isinstance(error, OSError) else ""
     lines = traceback.extract_tb(error.__traceback__)
     ours = [line for line in lines if Path(line.filename).is_relative_to(PACKAGE)][-1]
     place = f"{Path(ours.filename).relative_to(PACKAGE.parent)}:{ours.lineno}"
-    return f"{type(error).__name__}{detail} at {place}; what the job printed has the rest"
+    return f"{type(error).__name__}{detail} at {place}; see the output of the job for the rest"
 
 
 def _closed(attempt: Attempt, rows: int) -> Attempt:
-    """Close an attempt that never recorded its end, e.g. because it was killed."""
+    """Close an attempt without a recorded end, e.g. one that was killed."""
     if attempt.outcome != "running":
         return attempt
-    return attempt.model_copy(update={"outcome": "lost", "reason": "ended unheard", "rows_after": rows})
+    return attempt.model_copy(update={"outcome": "lost", "reason": "no end recorded", "rows_after": rows})
 
 
 def _verdict(attempts: Sequence[Attempt], start: Start, restarts: int) -> RestartDecision:
@@ -141,7 +141,7 @@ def _verdict(attempts: Sequence[Attempt], start: Start, restarts: int) -> Restar
 def _write(
     run: Run, record: ModelRecord, attempts: Sequence[Attempt], decision: RestartDecision, state: ModelState
 ) -> None:
-    """Write the record, for people and the score job, and the nodes to exclude, for the batch script."""
+    """Write the record, for people and the score job, and the excluded nodes, for the batch script."""
     changed = {
         "attempts": tuple(attempts),
         "state": state if decision.go_on else "failed",

@@ -1,4 +1,4 @@
-"""The SLURM commands that submission needs; their error messages are shown in full."""
+"""SLURM commands that submission uses; errors repeat SLURM's message in full."""
 
 import subprocess
 from collections.abc import Sequence
@@ -7,20 +7,20 @@ from pathlib import Path
 
 from cardiolens.base.errors import InputError, RunError
 
-_FIELDS = "%i|%T|%R|%k"  # job or task, state, nodes or reason of waiting, comment
+_FIELDS = "%i|%T|%R|%k"  # job or task id, state, nodes or reason for waiting, comment
 
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """A job, or a task of an array, that SLURM lists as not ended."""
+    """A job or array task that SLURM still lists."""
 
     id: str
     state: str  # PENDING, RUNNING, ...
-    where: str  # its nodes, or in parentheses the reason why it waits
+    where: str  # its nodes, or the reason for waiting in parentheses
 
 
 def submit(script: Path, after: Sequence[str] = (), *, on_success: bool = False) -> str:
-    """Queue a batch script behind other jobs, and return its id."""
+    """Queue a batch script behind other jobs and return its job id."""
     words = ["sbatch", "--parsable"]
     if after:
         words.append(f"--dependency={'afterok' if on_success else 'afterany'}:{':'.join(after)}")
@@ -29,18 +29,18 @@ def submit(script: Path, after: Sequence[str] = (), *, on_success: bool = False)
 
 
 def rehearse(script: Path) -> None:
-    """Raise RunError with SLURM's message if a script could never run."""
+    """Test a script with `sbatch --test-only`; RunError with SLURM's message if it could never run."""
     run("sbatch", "--test-only", str(script))
 
 
 def cancel(ids: Sequence[str]) -> None:
-    """Cancel jobs; none is no error."""
+    """Cancel jobs; an empty list is no error."""
     if ids:
         run("scancel", *ids)
 
 
 def alive(mark: str) -> list[Alive]:
-    """The jobs whose comment is `mark`, array tasks one by one."""
+    """Return the live jobs whose comment is `mark`, one entry per array task."""
     jobs = []
     for line in run("squeue", "--noheader", "--array", f"--format={_FIELDS}").splitlines():
         job, state, where, comment = line.strip().split("|", 3)
@@ -50,7 +50,7 @@ def alive(mark: str) -> list[Alive]:
 
 
 def partitions() -> dict[str, int]:
-    """The number of nodes of each partition."""
+    """Return the number of nodes per partition."""
     lines = run("sinfo", "--noheader", "--format=%R|%D").split()
     counts: dict[str, int] = {}
     for line in lines:
@@ -60,7 +60,7 @@ def partitions() -> dict[str, int]:
 
 
 def check_partition(name: str | None) -> None:
-    """Raise InputError unless a name, or each of a list with commas, is a partition of the cluster."""
+    """Raise InputError unless every name of a comma-separated list is a partition; None passes."""
     if name is None:
         return
     partition_names = partitions()
@@ -72,12 +72,12 @@ def check_partition(name: str | None) -> None:
 
 
 def hostnames(nodelist: str) -> tuple[str, ...]:
-    """Expand a node list: n[1-2] to n1, n2."""
+    """Expand a node list: n[1-2] becomes n1, n2."""
     return tuple(run("scontrol", "show", "hostnames", nodelist).split())
 
 
 def run(*words: str) -> str:
-    """Run a SLURM command and return its output; RunError with its message if it fails."""
+    """Run a SLURM command and return its stdout; RunError with its message if it fails."""
     try:
         process = subprocess.run(words, capture_output=True, text=True, check=False)
     except FileNotFoundError:

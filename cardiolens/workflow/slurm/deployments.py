@@ -1,4 +1,4 @@
-"""The deployments of a sweep before submission: models with work left, and the GPUs of each."""
+"""Deployments of a sweep before submission: models with work left, and the GPUs of each."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,9 +25,9 @@ _MANY_STUDIES = 1_000_000
 
 
 def deployments_of(spec: SweepSpec, planned: Plan | None, cluster: SlurmSpec) -> tuple[Deployment, ...]:
-    """One deployment per model with work left, each placed as if it had the cluster alone.
+    """Return one deployment per model with work left, each placed as if the cluster were its own.
 
-    Without a plan every model counts as having an unknown amount of work. InputError if a model fits nowhere.
+    Without a plan, the work of every model counts as unknown. InputError if a model fits nowhere.
     """
     nodes = nodes_to_plan_with(cluster) if cluster.gpus else ()
     rates = Rates(cluster.prefill_rate, cluster.decode_rate)
@@ -48,7 +48,7 @@ def deployments_of(spec: SweepSpec, planned: Plan | None, cluster: SlurmSpec) ->
 def _candidate(
     spec: SweepSpec, model: ModelSpec, planned: Plan | None, nodes: Sequence[Node]
 ) -> Candidate | None:
-    """The facts of a model for the placement; None if it has no work left."""
+    """Return the facts of a model for placement, or None if the model has no work left."""
     occupied = needs(model, nodes, spec.cluster)
     if planned is None:
         folder = identify(model, Store(spec.store).models).folder

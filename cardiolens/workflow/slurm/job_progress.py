@@ -1,4 +1,4 @@
-"""Progress of each model of a run, from the disk and from SLURM's list of jobs."""
+"""Progress of each model of a run, from the disk and SLURM's job list."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,19 +8,19 @@ from cardiolens.inference.plan.missing import Missing
 from cardiolens.workflow.slurm.commands import Alive
 from cardiolens.workflow.slurm.model_record import ModelRecord
 
-_WINDOW_SECONDS = 600.0  # over which the rate is averaged
+_WINDOW_SECONDS = 600.0  # averaging window of the rate
 
 
 @dataclass(frozen=True, slots=True)
 class ModelProgress:
-    """The progress of one model, as one row of `status`."""
+    """Progress of one model: one row of `status`."""
 
     model: str
     state: str  # queued | running | starting again | done | failed | not running | not planned
-    where: str  # nodes, or the reason why it waits or failed
+    where: str  # nodes, or the reason for waiting or failure
     done: int
     unique: int
-    failed: int  # requests given up
+    failed: int  # requests out of attempts
     rate: float  # recent requests per second; 0 if no job runs
     restarts: int
 
@@ -33,7 +33,7 @@ class ModelProgress:
 def progress_of(
     model: str, remaining: Missing, group: ModelRecord, alive: Sequence[Alive], rate: float
 ) -> ModelProgress:
-    """The progress of a planned model; `alive`: its jobs."""
+    """Return the progress of a planned model; `alive` are its live jobs."""
     state, where = _state(remaining, group, alive)
     return ModelProgress(
         model=model,
@@ -48,7 +48,7 @@ def progress_of(
 
 
 def without_requests(model: str, group: ModelRecord, alive: Sequence[Alive]) -> ModelProgress:
-    """The progress of a model without a plan; `alive`: its jobs."""
+    """Return the progress of a model without planned requests; `alive` are its live jobs."""
     failed = group.state == "failed"
     where = group.reason if failed or not alive else f"job {alive[0].id} {alive[0].where}"
     return ModelProgress(model, "failed" if failed else "not planned", where, 0, 0, 0, 0.0, _restarts(group))
@@ -68,13 +68,13 @@ def _state(remaining: Missing, group: ModelRecord, alive: Sequence[Alive]) -> tu
 
 
 def _restarts(group: ModelRecord) -> int:
-    """The number of restarts of the last job."""
+    """Return how often the last job restarted."""
     job = group.attempts[-1].job if group.attempts else ""
     return max(0, sum(attempt.job == job for attempt in group.attempts) - 1)
 
 
 def rate_of(completions: Sequence[datetime], now: datetime, started: datetime | None) -> float:
-    """Completions per second over the last ten minutes of a start."""
+    """Return completions per second over the last ten minutes, counted from `started` at the earliest."""
     since = max(now.timestamp() - _WINDOW_SECONDS, started.timestamp() if started else 0.0)
     late = [moment for moment in completions if moment.timestamp() >= since]
     return len(late) / max(1.0, now.timestamp() - since) if late else 0.0

@@ -1,4 +1,4 @@
-"""The step of a sweep that one job executes."""
+"""Execute the step of a sweep that one SLURM job stands for: prepare, model or score."""
 
 from typing import Literal
 
@@ -26,23 +26,23 @@ from cardiolens.workflow.steps.prepare_studies import prepare_sweep
 
 
 class Words(Spec):
-    """Words of a job."""
+    """Command-line words of a job."""
 
     run: GivenPath
     step: Literal["prepare", "model", "score"]
-    model: str | None = None  # of step=model
-    address: str | None = None  # of the Ray cluster that step=model joins
-    nodes: Positive = 1  # of that cluster
+    model: str | None = None  # for step=model
+    address: str | None = None  # Ray cluster that step=model joins
+    nodes: Positive = 1  # nodes of that Ray cluster
 
 
 def work(words: Words) -> int:
-    """Execute the step of a run that the words name, and return the exit code."""
+    """Execute the named step of a run and return the exit code."""
     run = open_run("run", words.run)
     spec = documents.read_configuration(run)
     if run_of(spec).root.resolve() != run.root.resolve():
         raise InputError(
-            f"run={run.root}: its configuration is that of {run_of(spec).root}; start in the folder where it "
-            "was submitted, or submit it again"
+            f"run={run.root}: its configuration is that of {run_of(spec).root}; start the job in the folder "
+            "from which it was submitted, or submit it again"
         )
     match words.step:
         case "prepare":
@@ -53,13 +53,13 @@ def work(words: Words) -> int:
             return run_model(run, changed, words.model, words.nodes)
         case "model":
             names = ", ".join(model.name for model in spec.model)
-            raise InputError(f"model={words.model}: not of this run; choose from {names}")
+            raise InputError(f"model={words.model}: not a model of this run; choose from {names}")
         case "score":
             return score_step(run, spec)
 
 
 def prepare_step(run: Run, spec: SweepSpec) -> int:
-    """Prepare studies and write the plan; a model that cannot be planned is recorded as failed."""
+    """Prepare studies and write the plan; record models that cannot be planned as failed."""
     with ray_cluster(spec.cluster):
         for study, error in prepare_sweep(spec).failed:
             say(f"not prepared: {study}: {error}")
@@ -74,7 +74,7 @@ def prepare_step(run: Run, spec: SweepSpec) -> int:
 
 
 def score_step(run: Run, spec: SweepSpec) -> int:
-    """Judge, score and show whatever was completed; 0 only if that is everything."""
+    """Judge, score and show all completions; return 0 only if none is missing."""
     known, unknown = _known(spec)
     planned = plan(_going_on(spec), known)
     groups = {model: read_model_record(run.model_records, model) for model in planned.identities}
@@ -87,18 +87,18 @@ def score_step(run: Run, spec: SweepSpec) -> int:
     remaining = {model: missing_of(planned, model) for model in planned.identities}
     for model, group in groups.items():
         if group.state == "running" and not remaining[model].left:
-            # its job was cancelled after the last request, before it could say so; no job is left that would
+            # The job was cancelled after its last request, before it could record the end; no other job will.
             write_model_record(run.model_records, group.model_copy(update={"state": "done"}))
     return conclude(planned, _prepared(spec), remaining, Placement((), (), ()), executed)
 
 
 def _going_on(spec: SweepSpec) -> SweepSpec:
-    """The sweep as a job sees it: what one model cannot do is noted, and the other models have their jobs."""
+    """Return the sweep with keep_going: a failing model is recorded, and the others have their own jobs."""
     return spec.model_copy(update={"keep_going": True})
 
 
 def _known(spec: SweepSpec) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The models whose files are what they should be, and why others are not."""
+    """Return the models that can be identified by their files, and the reason for each other model."""
     records, unknown = [], {}
     for model in spec.model:
         try:
@@ -112,7 +112,7 @@ def _known(spec: SweepSpec) -> tuple[tuple[str, ...], dict[str, str]]:
 
 
 def _prepared(spec: SweepSpec) -> Prepared:
-    """The outcome of the preparation job, from the cohort in the store."""
+    """Return the outcome of the preparation job, read from the cohort in the store."""
     cohort = read_cohort(spec.store)
     failed = {} if cohort is None else cohort.failed
     return Prepared(0, 0, tuple(sorted(failed.items())), 0.0, 0)

@@ -1,4 +1,4 @@
-"""The jobs of a run: prepare, one per model (an array if several need the same resources), score."""
+"""The jobs of a run: prepare, one per model (an array if models need the same resources), score."""
 
 import math
 from collections import Counter
@@ -13,10 +13,10 @@ Step = Literal["prepare", "model", "score"]
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """The resources that the job of a model requests."""
+    """Resources that the job of a model requests."""
 
     nodes: int
-    gpus: int  # of each node
+    gpus: int  # per node
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +24,17 @@ class Job:
     """One batch script."""
 
     step: Step
-    name: str  # of the script file; the job's name adds that of the run
+    name: str  # name of the script file; the job's name appends the run's name
     models: tuple[str, ...] = ()  # one array task per model if there are several
     resources: Resources = Resources(1, 0)
 
     @property
-    def is_array(self) -> bool:  # templates ask it
+    def is_array(self) -> bool:  # used by the script templates
         return len(self.models) > 1
 
 
 def jobs_of(deployments: Sequence[Deployment], *, prepare: bool) -> tuple[Job, ...]:
-    """The jobs in the order of their dependencies, models in the order of their deployments."""
+    """Return the jobs in dependency order, models in the order of their deployments."""
     alike: dict[Resources, list[str]] = {}
     for deployment in deployments:
         alike.setdefault(resources(deployment), []).append(deployment.model)
@@ -50,7 +50,7 @@ def _model_jobs(alike: Iterable[tuple[Resources, list[str]]]) -> Iterable[Job]:
 
 
 def resources(deployment: Deployment) -> Resources:
-    """The number of nodes of a deployment, and the largest number of GPUs that it takes of one node."""
+    """Return the number of nodes of a deployment, and the most GPUs that it uses on one node."""
     if not deployment.gpus:
         return Resources(1, 0)
     totals: Counter[str] = Counter()

@@ -1,7 +1,7 @@
-"""What a partition can give, and which option of a job asks for more.
+"""Check requested job resources against the limits of the partitions.
 
-SLURM queues a job whose time is beyond the partition's limit, and lets it wait for ever unless the site set
-EnforcePartLimits; for the rest it says only that the configuration of a node is not available.
+SLURM queues a job whose time exceeds the partition's limit, and leaves it waiting for ever unless the site
+set EnforcePartLimits. For other excesses SLURM says only that a node configuration is not available.
 """
 
 import math
@@ -14,30 +14,30 @@ from cardiolens.config.cluster import SlurmSpec
 from cardiolens.workflow.slurm.commands import run
 from cardiolens.workflow.slurm.jobs import Job
 
-_FIELDS = "%P|%l|%D|%c|%m|%G"  # partition, time limit, nodes, and of each node: CPUs, MiB, generic resources
+_FIELDS = "%P|%l|%D|%c|%m|%G"  # partition, time limit, nodes; per node: CPUs, MiB, generic resources
 _GPUS = re.compile(r"gpu:(?:(?P<kind>[^:,()]+):)?(?P<number>\d+)")
 _TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<parts>\d+(?::\d+){0,2})")
 
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """Nodes that are alike, in one partition."""
+    """Identical nodes of one partition."""
 
     partition: str
     is_default: bool
-    seconds: float  # longest time of a job; infinite without a limit
+    seconds: float  # time limit of a job; infinite without one
     number: int
     cpus: int
     memory_mib: int
-    gpus: tuple[tuple[str, int], ...]  # kind, "" where the site names none, and number
+    gpus: tuple[tuple[str, int], ...]  # (kind, count) per node; kind is "" if the site names none
 
     def gpus_of(self, kind: str | None) -> int:
-        """GPUs of a kind; of all kinds for None."""
+        """Return the number of GPUs of a kind per node; of all kinds for None."""
         return sum(number for name, number in self.gpus if kind is None or name == kind)
 
 
 def check_limits(jobs: Sequence[Job], cluster: SlurmSpec) -> None:
-    """Raise InputError with the option by which a job asks for more than its partition gives."""
+    """Raise InputError naming the option that requests more than any of a job's partitions has."""
     known = list(read_nodes(run("sinfo", "--noheader", f"--format={_FIELDS}")))
     for job in jobs:
         for_model = job.step == "model"
@@ -49,12 +49,12 @@ def check_limits(jobs: Sequence[Job], cluster: SlurmSpec) -> None:
                 break
             refused.append(wrong)
         else:
-            if refused:  # of several partitions, one that fits is enough
+            if refused:  # one fitting partition is enough
                 raise InputError("; ".join(refused))
 
 
 def read_nodes(printed: str) -> Iterator[Nodes]:
-    """Nodes as `sinfo` prints them in the format of this module."""
+    """Parse the nodes that `sinfo` prints in the format `_FIELDS`."""
     for line in printed.splitlines():
         partition, limit, number, cpus, memory, generic = line.strip().split("|", 5)
         yield Nodes(
@@ -69,7 +69,7 @@ def read_nodes(printed: str) -> Iterator[Nodes]:
 
 
 def seconds_of(time: str) -> float:
-    """Seconds of a time as SLURM writes it: minutes, minutes:seconds, hours:minutes:seconds, days-hours..."""
+    """Parse a SLURM time into seconds: minutes, minutes:seconds, hours:minutes:seconds or days-hours..."""
     match = _TIME.fullmatch(time)
     if match is None:
         return math.inf  # infinite, UNLIMITED, n/a
@@ -82,7 +82,7 @@ def seconds_of(time: str) -> float:
 
 
 def _partitions(known: Sequence[Nodes], partition_names: str | None) -> dict[str, list[Nodes]]:
-    """Nodes of each partition that a job may run in; without a name, of the cluster's default."""
+    """Return the nodes of each named partition; without names, of the default partition."""
     partition_list = None if partition_names is None else partition_names.split(",")
     chosen: dict[str, list[Nodes]] = {}
     for nodes in known:
@@ -92,7 +92,7 @@ def _partitions(known: Sequence[Nodes], partition_names: str | None) -> dict[str
 
 
 def _beyond(job: Job, cluster: SlurmSpec, partition: str, nodes: Sequence[Nodes]) -> Iterator[str]:
-    """What a job asks for and no node of a partition has, in the words of the configuration."""
+    """Yield an error for each request of a job that a partition cannot meet, naming the option."""
     is_model = job.step == "model"
     option, time = ("time", cluster.time) if is_model else ("cpu_time", cluster.cpu_time)
     longest = max(of.seconds for of in nodes)

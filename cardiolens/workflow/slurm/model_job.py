@@ -1,4 +1,4 @@
-"""The job of one model: answer its missing requests, record the outcome for the next start, and judge it."""
+"""The job of one model: complete its missing requests, record the outcome for the next start, and judge."""
 
 import os
 import time
@@ -25,9 +25,9 @@ from cardiolens.workflow.slurm.stage import stage_on_nodes
 from cardiolens.workflow.steps.answer import answer
 from cardiolens.workflow.upkeep.compact import compact_folder
 
-_MANY_PARTS = 64  # of one model; thousands of files slow shared file systems down
+_MANY_PARTS = 64  # parts of one model; thousands of files slow shared file systems down
 _TOLD = "told to stop"
-_JOIN_SECONDS = 180.0  # for all nodes of a job to join its Ray cluster
+_JOIN_SECONDS = 180.0  # time limit for all nodes of a job to join its Ray cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,10 @@ class _Ending:
 
 
 def run_model(run: Run, spec: SweepSpec, model: str, n_nodes: int) -> int:
-    """Answer the missing requests of one model on a Ray cluster of `n_nodes` nodes, and judge it.
+    """Complete the missing requests of one model on a Ray cluster of `n_nodes` nodes, then judge them.
 
-    Returns 0 if none is left, 75 if the job should start again. Any exception before the model is judged ends
-    the job for good; the record of the model then holds the reason.
+    Returns 0 if no request is left, 75 if the job should start again. Any exception before judging ends the
+    job for good; the record of the model then gives the reason.
     """
     with stopping.graceful():
         with given_up_on_error(run, model):
@@ -68,7 +68,7 @@ def _run(run: Run, planned: Plan, model: str, n_nodes: int) -> int:
 
 
 def _judge(planned: Plan, model: str) -> None:
-    """Judge a model that is answered; where that fails, its job is done all the same."""
+    """Judge the completions of a model; a failure here does not fail the job, as the score job judges too."""
     key = planned.identities[model].model_key
     try:
         n_verdicts = judge_ahead(planned.run, planned.store, model, key, planned.spec)
@@ -117,7 +117,7 @@ def _await_nodes(n_nodes: int) -> None:
 
 
 def _close(run: Run, planned: Plan, model: str, start: Start, ending: _Ending) -> int:
-    """Record the end and return the exit code; another start retries requests that the engine failed on."""
+    """Record the end and return the exit code; another start retries requests on which the engine failed."""
     after = missing_of(planned, model)
     outcome, reason = ending.outcome, ending.reason
     if not after.left:

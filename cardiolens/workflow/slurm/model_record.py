@@ -1,4 +1,4 @@
-"""The record of the job of a model, start by start, and the decision about another start."""
+"""The record of a model's job, one entry per start, and the decision whether it may start again."""
 
 import json
 from collections import Counter
@@ -27,7 +27,7 @@ class Attempt(_Record):
     job: str
     nodes: tuple[str, ...]
     started: datetime
-    rows_before: int  # final completions of the model's requests
+    rows_before: int  # final completions of the model when it started
     ended: datetime | None = None
     rows_after: int | None = None
     outcome: Literal["running", "done", "stopped", "failed", "lost"] = "running"
@@ -37,12 +37,12 @@ class Attempt(_Record):
 
     @property
     def added(self) -> int:
-        """Final completions that this start added."""
+        """Number of final completions that this start added."""
         return (self.rows_after or self.rows_before) - self.rows_before
 
 
 class ModelRecord(_Record):
-    """The state of one model, and the starts of its jobs."""
+    """The state of one model and all starts of its jobs."""
 
     model: str
     state: ModelState = "waiting"
@@ -51,7 +51,7 @@ class ModelRecord(_Record):
 
     @property
     def counters(self) -> Counter[str]:
-        """Sum of the counters of all starts; a start without counters counts its rows as ok."""
+        """Sum of the counters of all starts; a start without counters counts its added rows as ok."""
         total: Counter[str] = Counter()
         for attempt in self.attempts:
             total += Counter(attempt.counters or {"ok": attempt.added})
@@ -59,7 +59,7 @@ class ModelRecord(_Record):
 
 
 class RestartDecision(_Record):
-    """The decision whether a job may start again, and the nodes that it must avoid."""
+    """Whether a job may start again, and the nodes that it must avoid."""
 
     go_on: bool
     reason: str = ""
@@ -73,9 +73,9 @@ class RestartDecision(_Record):
 def verdict(attempts: Sequence[Attempt], restarts: int, max_restarts: int, n_nodes: int) -> RestartDecision:
     """Decide whether a job with work left may start again, from the attempts of that job.
 
-    It may not after `max_restarts` restarts, nor after two starts without new rows. Exception: if the last
-    start put a further node to blame (two equal failures there), that node is excluded and the job starts
-    once more. `n_nodes` is the number of nodes on which it can run; if all are to blame, the job ends.
+    The job ends after `max_restarts` restarts, or after two starts without new rows. Exception: if the last
+    start blamed a further node (two equal failures on it), that node is excluded and the job starts once
+    more. `n_nodes` is the number of nodes on which the job can run; if all are blamed, the job ends.
     """
     exclude, last = to_blame(attempts), attempts[-1].reason if attempts else ""
     if len(exclude) >= n_nodes:
@@ -89,7 +89,7 @@ def verdict(attempts: Sequence[Attempt], restarts: int, max_restarts: int, n_nod
 
 
 def to_blame(attempts: Sequence[Attempt]) -> tuple[str, ...]:
-    """Nodes on which two starts failed in the same way; starts on several nodes blame none."""
+    """Return the nodes on which two starts failed in the same way; starts on several nodes blame none."""
     faults = Counter(
         (attempt.nodes[0], attempt.outcome, attempt.reason)
         for attempt in attempts
@@ -99,7 +99,7 @@ def to_blame(attempts: Sequence[Attempt]) -> tuple[str, ...]:
 
 
 def read_model_record(folder: Path, model: str) -> ModelRecord:
-    """Read the record of a model; an empty one if no job has started, InputError where it is none."""
+    """Read the record of a model, empty if no job has started; InputError if the file is not a record."""
     path = folder / f"{model}.json"
     try:
         return ModelRecord.model_validate_json(read_bytes(path))
@@ -114,5 +114,5 @@ def read_model_record(folder: Path, model: str) -> ModelRecord:
 
 
 def write_model_record(folder: Path, record: ModelRecord) -> None:
-    """Replace the record of a model."""
+    """Write the record of a model, replacing the previous one."""
     tables.write_text(folder / f"{record.model}.json", json.dumps(record.model_dump(mode="json"), indent=1))

@@ -1,4 +1,4 @@
-"""The state of a submitted sweep."""
+"""Print the state of a submitted sweep."""
 
 import shutil
 from collections.abc import Sequence

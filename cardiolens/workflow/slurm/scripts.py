@@ -1,4 +1,4 @@
-"""Batch scripts from the templates of `slurm/`."""
+"""Render batch scripts from the templates in `slurm/`."""
 
 import math
 import shlex
@@ -22,7 +22,7 @@ from cardiolens.workflow.slurm.jobs import Job
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The place where scripts run: cluster, working directory and the command of Python."""
+    """Where scripts run: cluster options, working directory and Python command."""
 
     cluster: SlurmSpec
     workdir: Path
@@ -30,7 +30,7 @@ class Site:
 
 
 def site_of(cluster: SlurmSpec) -> Site:
-    """The site with the working directory of this process, and its Python unless configured."""
+    """Return the site with this process's working directory, and its Python unless one is configured."""
     site = Site(cluster, Path.cwd(), cluster.python or shlex.quote(sys.executable))
     _check_lines("the working directory", str(site.workdir))
     _check_lines("the path of Python", site.python)
@@ -38,17 +38,17 @@ def site_of(cluster: SlurmSpec) -> Site:
 
 
 def templates() -> Path:
-    """The shipped `slurm/`."""
+    """Return the shipped `slurm/` folder."""
     return shipped("slurm")
 
 
 def mark_of(run: Run) -> str:
-    """The comment of every job of a run; job names alone would collide between folders."""
+    """Return the comment that marks every job of a run; job names alone collide between folders."""
     return f"cardiolens:{run.root.name}:{digest_of(str(run.root.resolve()))[:12]}"
 
 
 def script_of(job: Job, run: Run, site: Site) -> str:
-    """The batch script of a job."""
+    """Render the batch script of a job."""
     environment = Environment(
         loader=FileSystemLoader(templates()),
         undefined=StrictUndefined,
@@ -79,7 +79,7 @@ def script_of(job: Job, run: Run, site: Site) -> str:
 
 
 def _check_lines(what: str, value: str) -> None:
-    """Refuse what would open a line of its own in a script: quotes do not end a comment, or an option."""
+    """Refuse a value that would start a new line in a script: quotes do not protect comments or options."""
     if not value.isprintable():
         raise InputError(
             f"{what} is {value!r}, which holds a line break or another character that a batch script cannot; "

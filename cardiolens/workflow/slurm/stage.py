@@ -1,4 +1,4 @@
-"""Copies of files to the nodes of a model's job before its engines start; see `cluster.staging`."""
+"""Copy files to the nodes of a model's job before its engines start; see `runtime.staging`."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -13,9 +13,9 @@ from cardiolens.study.shards import FRAMES_FOLDER
 
 
 def stage_on_nodes(planned: Plan, model: str) -> None:
-    """Copy shards and weights to every node of the Ray cluster in parallel, and print the outcomes.
+    """Copy shards and weights to every node of the Ray cluster in parallel, and print each outcome.
 
-    Does nothing if the job script names no folder for them; returns early if the process is asked to stop.
+    Does nothing if the job script names no folder for the copies; returns early on a stop request.
     """
     root = os.environ.get(VARIABLE)
     if root is None:
@@ -43,7 +43,7 @@ def stage_on_nodes(planned: Plan, model: str) -> None:
 
 
 def needed_by(planned: Plan, model: str) -> Iterator[Needed]:
-    """The shards of a plan's studies, and the files of a model that an engine loads."""
+    """Yield the shards of a plan's studies, then the model files that the engine loads."""
     parts = sorted(set(planned.volumes["part"].to_pylist()))
     yield Needed(planned.store.root, tuple(f"{FRAMES_FOLDER}/{part}" for part in parts))
     identity = planned.identities[model]
@@ -62,4 +62,4 @@ def _files(folder: Path) -> Iterator[str]:
 
 
 def _stage_all(needed: Sequence[Needed], root: Path) -> list[str]:
-    return [stage(deployment, root) for deployment in needed]
+    return [stage(files, root) for files in needed]

@@ -1,4 +1,4 @@
-"""The record of the queued jobs of a run, kept beside its scripts, and queueing itself."""
+"""Queue the jobs of a run, and record them beside their scripts."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -29,30 +29,30 @@ class Queued(_Record):
 
 
 class Submission(_Record):
-    """Every job that was ever submitted for a run."""
+    """All jobs ever submitted for a run."""
 
     jobs: tuple[Queued, ...] = ()
 
     def models_of(self, task: str) -> tuple[str, ...]:
-        """The models of a job, or of one task of an array (12_3); empty for other steps."""
+        """Return the models of a job or array task (12_3); empty for other steps."""
         job, index = self._find(task), task.partition("_")[2]
         if job is None:
             return ()
         return (job.models[int(index)],) if index.isdigit() else job.models
 
     def step_of(self, task: str) -> str:
-        """The step of a job: prepare, model or score; empty if the record does not have the job."""
+        """Return the step of a job: prepare, model or score; empty for a job that is not recorded."""
         job = self._find(task)
         return "" if job is None else job.step
 
     def _find(self, task: str) -> Queued | None:
-        """The last job with an id; a cluster that was set up anew may reuse ids."""
+        """Return the last job with an id: a reinstalled cluster may reuse ids."""
         job = task.partition("_")[0]
         return next((queued for queued in reversed(self.jobs) if queued.id == job), None)
 
 
 def read_submission(run: Run) -> Submission:
-    """Read the record of a run; an empty one if nothing was submitted."""
+    """Read the submissions of a run, empty if there were none; InputError if the file is not a record."""
     path = run.jobs / "jobs.json"
     try:
         return Submission.model_validate_json(read_bytes(path))
@@ -69,8 +69,8 @@ def read_submission(run: Run) -> Submission:
 def queue(run: Run, scripts: Mapping[Job, str], behind: Sequence[str]) -> tuple[Queued, ...]:
     """Write and queue scripts in order: model jobs wait until preparation succeeds, scoring until all end.
 
-    `behind`: jobs that are alive already; scoring waits for them too. If SLURM refuses a job, those that it
-    accepted before are cancelled, and RunError is raised.
+    Scoring also waits for the jobs in `behind`, which are alive already. If SLURM refuses a job, the jobs
+    queued before it are cancelled and RunError is raised.
     """
     paths = {job: _write(run, job, script) for job, script in scripts.items()}
     for path in paths.values():
@@ -89,8 +89,8 @@ def queue(run: Run, scripts: Mapping[Job, str], behind: Sequence[str]) -> tuple[
 
 
 def _queue(job: Job, path: Path, queued: Sequence[Queued], behind: Sequence[str]) -> Queued:
-    prepare = [one.id for one in queued if one.step == "prepare"]
-    models = [one.id for one in queued if one.step == "model"]
+    prepare = [earlier.id for earlier in queued if earlier.step == "prepare"]
+    models = [earlier.id for earlier in queued if earlier.step == "model"]
     if job.step == "model":
         job_id = commands.submit(path, prepare, on_success=True)
     else:

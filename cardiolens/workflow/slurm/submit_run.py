@@ -1,4 +1,4 @@
-"""Submission of a sweep as SLURM jobs."""
+"""Submit the missing work of a sweep as SLURM jobs."""
 
 from collections.abc import Sequence
 
@@ -30,7 +30,7 @@ from cardiolens.workflow.steps.prepare_studies import is_prepared
 
 
 def submit(spec: SweepSpec) -> int:
-    """Submit jobs for the missing work of a sweep; 0 also if they are alive, or if nothing is missing."""
+    """Submit jobs for the missing work of a sweep; return 0, also if jobs are alive or nothing is missing."""
     cluster = _checked(spec)
     spec, absent = at_hand(spec)
     for model, why in absent.items():
@@ -59,7 +59,7 @@ def submit(spec: SweepSpec) -> int:
 
 
 def _checked(spec: SweepSpec) -> SlurmSpec:
-    """The cluster of a sweep, after all checks that are possible before jobs wait in a queue."""
+    """Run all checks that are possible before jobs wait in a queue, and return the cluster of the sweep."""
     if not isinstance(spec.cluster, SlurmSpec):
         raise InputError("cluster: jobs are submitted to SLURM; add cluster=slurm, or use cardiolens.sweep")
     check_tracker(spec.tracker)
@@ -74,7 +74,7 @@ def _checked(spec: SweepSpec) -> SlurmSpec:
 
 
 def _planned(spec: SweepSpec) -> Plan | None:
-    """The plan; None if studies must be prepared first. Prints the studies whose preparation failed."""
+    """Return the plan, or None if studies must be prepared first; print studies that failed to prepare."""
     if not is_prepared(spec):
         return None
     cohort = read_cohort(spec.store)
@@ -99,7 +99,7 @@ def _tell_alive(run: Run, alive: Sequence[Alive]) -> None:
 
 
 def _not_alive(run: Run, deployments: Sequence[Deployment], alive: Sequence[Alive]) -> tuple[Deployment, ...]:
-    """The deployments without a live job; none if an unrecorded job of the run is alive."""
+    """Return the deployments without a live job; none if an unrecorded job of the run is alive."""
     submission = read_submission(run)
     if not all(submission.step_of(job.id) for job in alive):
         return ()
@@ -108,7 +108,7 @@ def _not_alive(run: Run, deployments: Sequence[Deployment], alive: Sequence[Aliv
 
 
 def _has_page(planned: Plan | None) -> bool:
-    """Return whether the page is younger than every completion part that it shows."""
+    """Return whether the page is newer than every completion part of the run's models."""
     if planned is None or not planned.run.page.exists():
         return False
     folders = [planned.store.completions(identity.model_key) for identity in planned.identities.values()]

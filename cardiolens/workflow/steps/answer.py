@@ -1,4 +1,4 @@
-"""The answering step: missing requests to completions, with progress on the terminal and in W&B."""
+"""The answer step: complete missing requests, with progress on the terminal and in Weights & Biases."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -13,6 +13,6 @@ from cardiolens.show.tracker.live import watching
 
 
 def answer(plan: Plan, placement: Placement, missing: Mapping[str, Missing]) -> Executed:
-    """Run every placed model; the terminal and Weights & Biases show its progress."""
+    """Run every placed model, and report progress to the terminal and Weights & Biases."""
     with watching(plan) as mirror, bars.progress_display() as terminal:
         return execute(plan, placement, missing, partial(begin_watches, (terminal, mirror)))

@@ -1,4 +1,4 @@
-"""The last step of a sweep: judge, score, record, mirror, and print the summary."""
+"""The last step of a sweep: judge, score, write the manifest and page, mirror, and print the summary."""
 
 import time
 
@@ -27,7 +27,7 @@ def conclude(
     placement: Placement,
     executed: Executed,
 ) -> int:
-    """Judge and score the completions, write manifest and page, mirror them; return the exit code."""
+    """Judge and score the completions, write manifest and page, mirror the run; return the exit code."""
     started = time.monotonic()
     keys = {name: identity.model_key for name, identity in planned.identities.items()}
     results = judge_and_write(planned.run, planned.store, keys, planned.spec)
@@ -63,7 +63,7 @@ def conclude(
 def _exit_code(
     planned: Plan, prepared: Prepared, results: RunResults, requests: dict[str, int], failed: dict[str, str]
 ) -> int:
-    """Print the summary; 1 if requests, studies or models are missing, else 0."""
+    """Print the summary; return 1 if requests, studies or models are missing, else 0."""
     say(
         f"requests: {requests['asked']} asked, {requests['unique']} unique, {requests['executed']} executed, "
         f"{requests['reused']} reused, {requests['error']} failed, {requests['overflow']} overflow, "
@@ -74,7 +74,7 @@ def _exit_code(
     if unfinished := results.replies.unfinished:
         say(f"incomplete: {unfinished} requests have no final completion; run the same command again")
     for warning, n_studies in sorted(prepared.warnings.items()):
-        say(f"to be looked at ({n_studies} studies): {warning}")
+        say(f"check ({n_studies} studies): {warning}")
     for study, error in prepared.failed:
         say(f"not prepared: {study}: {error}")
     for model, reason in failed.items():

@@ -1,4 +1,4 @@
-"""Judge completions on disk again, for one run or several as one."""
+"""Judge stored completions again, for one run or for several runs merged into one."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ from cardiolens.storage.places import Run, Store
 
 
 def judge(run: Run) -> int:
-    """Replace verdicts, scores and analyses of a run and print the changes; 0 only if no reply is missing."""
+    """Replace verdicts, scores and analyses of a run, print the changes; return 0 if no reply is missing."""
     spec = documents.read_configuration(run)
     before, scored = _before(run), _scored(run)
     replies = _replies(run, spec)
@@ -36,7 +36,7 @@ def judge(run: Run) -> int:
 
 
 def judge_together(runs: Sequence[Run]) -> int:
-    """Judge several runs as one, in a new folder beside the first; InputError if they do not match."""
+    """Judge several runs as one, in a new folder beside the first; InputError if the runs do not match."""
     specs = [documents.read_configuration(run) for run in runs]
     merging.check_alike(runs, specs, [documents.read_manifest(run) for run in runs])
     parts = [_replies(run, spec) for run, spec in zip(runs, specs, strict=True)]
@@ -48,7 +48,7 @@ def judge_together(runs: Sequence[Run]) -> int:
 
 
 def joined(runs: Sequence[Run]) -> Run:
-    """The run itself, or the merged run of several, which is judged first if necessary."""
+    """Return a single run as it is; of several, return the merged run, judged if it was not yet."""
     if len(runs) == 1:
         return runs[0]
     view = merging.merged_run(runs)
@@ -58,19 +58,19 @@ def joined(runs: Sequence[Run]) -> Run:
 
 
 def _replies(run: Run, spec: SweepSpec) -> Replies:
-    """The judged replies of one run; InputError if its store is gone."""
+    """Judge the replies of one run; InputError if its store is missing."""
     manifest = documents.read_manifest(run)
     if not spec.store.is_dir():
         raise InputError(
-            f"{spec.store}: no such folder, and {run.root} was made with that store; put it back, or name "
-            f"its place in {run.configuration}"
+            f"{spec.store}: no such folder, and {run.root} was made with that store; put it back, or set "
+            f"`store` in {run.configuration} to where it is now"
         )
     keys = {name: facts["model_key"] for name, facts in manifest["models"].items()}
     return judge_replies(run, Store(spec.store), keys, spec, manifest["questions_digest"])
 
 
 def _before(run: Run) -> Verdicts:
-    """The verdicts of a run as they are on disk."""
+    """Read the stored verdicts of a run."""
     verdicts = Verdicts()
     for rows in tables.read_blocks(run.verdicts, tables.VERDICTS):
         verdicts.add(rows)
@@ -78,12 +78,12 @@ def _before(run: Run) -> Verdicts:
 
 
 def _scored(run: Run) -> pa.Table:
-    """The primary scores of single arms on tiers as they are on disk."""
+    """Read the stored primary scores of single arms on tiers."""
     return tables.concat(map(of_tiers, tables.read_blocks(run.scores, tables.SCORES)), tables.SCORES)
 
 
 def _write_and_show(run: Run, replies: Replies, spec: SweepSpec, planned_arms: Sequence[Arm]) -> RunResults:
-    """Write verdicts, scores and analyses of replies, and print them."""
+    """Write verdicts, scores and analyses of replies, and print scores and findings."""
     arm_ids = {arm.arm_id for arm in planned_arms}
     if strange := sorted(set(replies.verdict_store.arms) - arm_ids):
         raise InputError(
@@ -98,7 +98,7 @@ def _write_and_show(run: Run, replies: Replies, spec: SweepSpec, planned_arms: S
 
 
 def _moved(before: pa.Table, after: pa.Table) -> list[tuple[str, str, float, float]]:
-    """Changed tier scores: arm, tier, old and new value."""
+    """Return the changed tier scores: (arm, tier, old value, new value)."""
     old, new = _tier_scores(before), _tier_scores(after)
     both = sorted(set(old) & set(new))
     return [(*key, old[key], new[key]) for key in both if repr(old[key]) != repr(new[key])]

@@ -1,4 +1,4 @@
-"""Outcomes of preparation: as rows from workers to the driver, and counted."""
+"""Outcomes of preparation: their rows from workers to the driver, and their counts."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -27,15 +27,15 @@ OUTCOMES = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Outcome of a preparation; `failed` holds (study, message) pairs."""
+    """Outcome of preparing a dataset; `failed` has (study, message) pairs."""
 
     prepared: int
     unchanged: int
     failed: tuple[tuple[str, str], ...]
     seconds: float
     bytes_read: int
-    warnings: Mapping[str, int] = field(default_factory=dict)  # number of studies by warning
-    found: Mapping[str, int] = field(default_factory=dict)  # and by what their manifests left open
+    warnings: Mapping[str, int] = field(default_factory=dict)  # number of studies per warning
+    found: Mapping[str, int] = field(default_factory=dict)  # studies per fact read from pixels
 
     def __str__(self) -> str:
         studies = self.prepared + self.unchanged + len(self.failed)
@@ -46,12 +46,12 @@ class Prepared:
 
 
 def sorted_pairs(failed: dict[str, str]) -> tuple[tuple[str, str], ...]:
-    """Studies with their errors, in order."""
+    """Return (study, error) pairs, sorted by study."""
     return tuple(sorted(failed.items()))
 
 
 def counts_of(records: Mapping[str, StudyRecord]) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """Numbers of studies by warning, and by what was found in their pixels; no study is named."""
+    """Return study counts per warning, and per finding in the pixels; no study is named."""
     return (
         Counter(warning for record in records.values() for warning in record.warnings),
         Counter(words for record in records.values() for words in record.found),
@@ -59,7 +59,7 @@ def counts_of(records: Mapping[str, StudyRecord]) -> tuple[Mapping[str, int], Ma
 
 
 def row_of(outcome: Outcome) -> dict[str, Any]:
-    """The row of an outcome."""
+    """Convert an outcome to a row of OUTCOMES."""
     return {
         "name": outcome.name,
         "record": None if outcome.record is None else outcome.record.model_dump_json(),
@@ -71,7 +71,7 @@ def row_of(outcome: Outcome) -> dict[str, Any]:
 
 
 def outcome_of(row: dict[str, Any]) -> Outcome:
-    """The outcome of a row; RunError for a reason to end the run."""
+    """Convert a row of OUTCOMES to an outcome; RunError if the row is fatal."""
     if row["fatal"] is not None:
         raise RunError(row["fatal"])
     record = None if row["record"] is None else StudyRecord.model_validate_json(row["record"])

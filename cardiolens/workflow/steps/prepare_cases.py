@@ -1,4 +1,4 @@
-"""Preparation of MedThinkVQA: its cases become shards, questions, and what prompts may tell, in parallel."""
+"""Prepare MedThinkVQA in parallel: convert its cases to shards, questions and the texts for prompts."""
 
 import logging
 import time
@@ -24,7 +24,7 @@ from cardiolens.study.group import Outcome, current_cohort
 from cardiolens.study.shards import holds_part
 from cardiolens.workflow.steps.model_outcomes import OUTCOMES, Prepared, outcome_of, row_of, sorted_pairs
 
-CASES_A_PART = 24  # of eight images each, about 100 MiB once compressed
+CASES_A_PART = 24  # at eight images a case, a part has about 100 MiB compressed
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 def prepare_cases(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpec) -> Prepared:
     """Bring shards and questions of a store up to date with a split of MedThinkVQA.
 
-    A case that cannot be used is logged and left out; InputError with `strict`, or where none can be used.
+    An unusable case is logged and left out; InputError with `strict`, or if no case is usable.
     """
     started = time.monotonic()
     _check_place(dataset, store)
@@ -67,7 +67,7 @@ def prepare_cases(dataset: DatasetSpec, store: Path, strict: bool, cluster: Clus
 
 
 def are_prepared(dataset: DatasetSpec, store: Path) -> bool:
-    """Whether `prepare_cases` has nothing new to do; no image is read."""
+    """Return whether `prepare_cases` has nothing to do; reads no image."""
     if not (dataset.questions.is_file() and told_path(dataset.questions).is_file()):
         return False
     source, current = _source(dataset), current_cohort(store, dataset.display)
@@ -81,11 +81,11 @@ def _source(dataset: DatasetSpec) -> Source:
 
 
 def _check_place(dataset: DatasetSpec, store: Path) -> None:
-    """Refuse to write questions over a file of the user's."""
+    """Raise InputError if the questions would overwrite a file of the user."""
     if dataset.questions.absolute().parent != store.absolute():
         raise InputError(
-            f"dataset.questions={dataset.questions}: the questions of MedThinkVQA are made of its cases, in "
-            f"the store; leave dataset.questions out, or name a file in {store}"
+            f"dataset.questions={dataset.questions}: the questions of MedThinkVQA are made from its cases, "
+            f"in the store; leave dataset.questions out, or name a file in {store}"
         )
 
 
@@ -108,7 +108,7 @@ def _stop_if(failed: dict[str, str], *, strict: bool) -> None:
 
 
 def _kept(source: Source, usable: Sequence[Case], current: Cohort, store: Path) -> dict[str, StudyRecord]:
-    """The records of cases that are as they were, with their shards."""
+    """Return the records of unchanged cases whose shards exist."""
     named_cases = [(source.name_of(case.number), case) for case in usable]
     return {
         name: current.studies[name]
@@ -122,7 +122,7 @@ def _kept(source: Source, usable: Sequence[Case], current: Cohort, store: Path) 
 def _outcomes(
     source: Source, touched: Sequence[Case], store: Path, strict: bool, cluster: ClusterSpec
 ) -> Generator[Outcome, None, None]:
-    """Prepare cases in Ray Data, one part per task, and yield outcomes as tasks end."""
+    """Prepare cases with Ray Data, one part per task; yield outcomes as tasks end."""
     if not touched:
         return
     with ray_cluster(cluster):

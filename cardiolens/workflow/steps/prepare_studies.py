@@ -1,4 +1,4 @@
-"""Preparation: study folders to shards, in parallel; unchanged studies are not read again."""
+"""Convert study folders to shards in parallel; unchanged studies are not read again."""
 
 import logging
 import time
@@ -36,7 +36,7 @@ from cardiolens.workflow.steps.model_outcomes import (
 )
 from cardiolens.workflow.steps.prepare_cases import are_prepared, prepare_cases
 
-PART_PIXELS = 192 << 20  # about 128 MiB once compressed
+PART_PIXELS = 192 << 20  # about 128 MiB compressed
 OWN_CLUSTER = ClusterSpec()
 STUDIES_EXPECTED = (
     "expected a folder of study folders with a study.json each; correct dataset.studies; of DICOM files, "
@@ -49,8 +49,8 @@ log = logging.getLogger(__name__)
 def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpec = OWN_CLUSTER) -> Prepared:
     """Bring the shards of a store up to date with a folder of studies.
 
-    A study that fails is logged and left out. InputError if there are no studies, or with `strict` for the
-    first that fails; RunError if the store cannot be written.
+    A study that fails is logged and left out. InputError if there are no studies, or for the first failing
+    study with `strict`; RunError if the store cannot be written.
     """
     started = time.monotonic()
     _check_names(dataset.windows)
@@ -97,7 +97,7 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
 
 
 def _check_names(windows: Mapping[str, object]) -> None:
-    """Refuse a window of what no study can hold: it would be without effect."""
+    """Raise InputError for a window whose sequence or volume cannot exist: it would have no effect."""
     legal = {
         name: None
         for sequence, rule in sequences().items()
@@ -112,7 +112,7 @@ def _check_names(windows: Mapping[str, object]) -> None:
 
 
 def is_prepared(spec: SweepSpec) -> bool:
-    """Return whether `prepare` and `prepare_features` have nothing new to do."""
+    """Return whether `prepare` and `prepare_features` have nothing to do."""
     dataset, store = spec.dataset, spec.store
     if dataset.prepared_only:
         return bool(_as_found(dataset, store).unchanged)
@@ -125,12 +125,12 @@ def is_prepared(spec: SweepSpec) -> bool:
 
 
 def _as_found(dataset: DatasetSpec, store: Path) -> Prepared:
-    """The outcome of using a store as it is; InputError if it holds no studies."""
+    """Return the outcome of using a store as it is; InputError if it has no studies."""
     current = current_cohort(store, dataset.display)
     if not current.studies:
         raise InputError(
-            f"store={store}: holds no studies prepared with dataset.window_pct={dataset.window_pct}, and "
-            "dataset.prepared_only says that there are no others"
+            f"store={store}: has no studies prepared with dataset.window_pct={dataset.window_pct}, and with "
+            "dataset.prepared_only=true none are prepared"
         )
     return Prepared(
         0, len(current.studies), sorted_pairs(dict(current.failed)), 0.0, 0, *counts_of(current.studies)
@@ -138,7 +138,7 @@ def _as_found(dataset: DatasetSpec, store: Path) -> Prepared:
 
 
 def prepare_features(store: Path, sight: Sight, cluster: ClusterSpec = OWN_CLUSTER) -> int:
-    """Compute missing features of frames for selectors, and return the number of parts computed."""
+    """Compute the frame features that selectors lack; return the number of parts computed."""
     parts = missing_parts(store, read_volumes(store), sight)
     if not parts:
         return 0
@@ -164,8 +164,8 @@ def _features_batch(batch: pa.Table, store: Path, sight: Sight) -> pa.Table:
 
 
 def _warn(outcome: Outcome) -> None:
-    for told in outcome.record.found if outcome.prepared and outcome.record else ():
-        log.info("%s: %s", outcome.name, told)
+    for finding in outcome.record.found if outcome.prepared and outcome.record else ():
+        log.info("%s: %s", outcome.name, finding)
     for warning in outcome.warnings:
         log.warning("%s: %s", outcome.name, warning)
 
@@ -176,7 +176,7 @@ def _stop_if(strict: bool, failed: dict[str, str]) -> None:
 
 
 def _read_studies(dataset: DatasetSpec) -> tuple[list[Study], dict[str, str]]:
-    """The studies with a valid study.json, in order of folder names, and the errors of the others."""
+    """Return the studies with a valid study.json, in order of folder names, and the errors of the others."""
     root = dataset.studies
     try:
         folders = sorted(path for path in root.iterdir() if _is_a_study(path))
@@ -196,12 +196,12 @@ def _read_studies(dataset: DatasetSpec) -> tuple[list[Study], dict[str, str]]:
 
 
 def _is_a_study(path: Path) -> bool:
-    """Whether an entry is to be read; a link that leads nowhere is, so that it is named."""
+    """Return whether an entry is read as a study; a broken link is, so that its error is reported."""
     return not is_housekeeping(path.name) and (path.is_dir() or (path.is_symlink() and not path.exists()))
 
 
 def _check_link(folder: Path, dataset: DatasetSpec) -> None:
-    """Refuse a study folder that is a link out of the folder of studies, unless such links are allowed."""
+    """Raise InputError for a study folder that links out of `dataset.studies`, unless links are allowed."""
     if not folder.exists():
         raise InputError("is a link that leads nowhere; expected a study folder; correct or remove it")
     target = folder.resolve()
@@ -214,7 +214,7 @@ def _check_link(folder: Path, dataset: DatasetSpec) -> None:
 
 
 def _distinct(studies: Sequence[Study], failed: dict[str, str]) -> list[Study]:
-    """The studies with a unique id; all folders that share an id are added to `failed`."""
+    """Return the studies with a unique id; folders that share an id are added to `failed`."""
     folders: dict[str, list[str]] = {}
     for study in studies:
         folders.setdefault(study.study_id, []).append(study.folder.name)
@@ -234,7 +234,7 @@ def _is_current(study: Study, current: Cohort, store: Path) -> bool:
 
 
 def _is_current_cohort(dataset: DatasetSpec, store: Path) -> bool:
-    """Return whether the stored cohort matches the studies: the same prepared, the same failing unchanged."""
+    """Return whether the stored cohort matches the studies, prepared and failed ones alike."""
     studies, failed = _read_studies(dataset)
     current, prepared = current_cohort(store, dataset.display), set()
     for study in studies:
@@ -256,7 +256,7 @@ def _publish(store: Path, cohort: Cohort, current: Cohort) -> None:
 def _outcomes(
     studies: Sequence[Study], options: dict[str, object], cluster: ClusterSpec
 ) -> Generator[Outcome, None, None]:
-    """Prepare studies in Ray Data, one part per task, and yield outcomes as tasks end."""
+    """Prepare studies with Ray Data, one part per task; yield outcomes as tasks end."""
     if not studies:
         return
     with ray_cluster(cluster):
@@ -273,7 +273,7 @@ def _outcomes(
 
 
 def _groups(studies: Sequence[Study], cpus: int) -> list[dict[str, object]]:
-    """Group studies into parts of about 128 MiB, or smaller ones to occupy all processors."""
+    """Group studies into parts of about 128 MiB, or smaller parts to use all CPUs."""
     target = min(PART_PIXELS, -(-sum(study.n_pixels for study in studies) // cpus))
     return [
         {"part": tables.part_name(), "folders": [str(study.folder.absolute()) for study in group]}
@@ -297,7 +297,7 @@ def _prepare_batch(
 
 
 def prepare_dataset(spec: SweepSpec) -> int:
-    """Prepare the dataset of a sweep as a sweep does; 0 only if every study is prepared."""
+    """Prepare the dataset of a sweep; return 0 only if every study is prepared."""
     handler = logging.StreamHandler()
     handler.setFormatter(PlainFormatter("%(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
@@ -306,7 +306,7 @@ def prepare_dataset(spec: SweepSpec) -> int:
 
 
 def prepare_sweep(spec: SweepSpec) -> Prepared:
-    """Bring shards and features of a sweep up to date; a phantom dataset is generated at first use."""
+    """Bring shards and features of a sweep up to date; generate a phantom dataset at first use."""
     _make_phantom(spec.dataset)
     prepared = prepare(spec.dataset, spec.store, spec.strict, spec.cluster)
     for sight in sights_of(spec):

@@ -24,7 +24,7 @@ _PACKAGES = ("ray", "torch", "transformers", "pyarrow", "numpy", "pillow", "vllm
 
 
 def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
-    """Write the manifest: versions, digests, arms, seeds, declared comparison and outcome of a run."""
+    """Write the manifest of a run: versions, digests, arms, seeds, declared comparison and outcome."""
     manifest = {
         "schema": "manifest-1",
         "experiment": plan.spec.name,
@@ -66,7 +66,7 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
 def counters(
     plan: Plan, unique: int, executed: Mapping[str, Counter[str]], final: Mapping[str, int]
 ) -> dict[str, Any]:
-    """Numbers of requests, frames and tokens over all models.
+    """Count requests, frames and tokens over all models.
 
     `executed`: counters of this invocation per model; `final`: counts of distinct planned requests by status.
     """
@@ -97,9 +97,9 @@ def counters(
 def stages_of_chains(
     counted: Mapping[str, Sequence[StageCounts]], executed: Mapping[str, Counter[str]]
 ) -> list[dict[str, Any]]:
-    """Numbers of the stages of chains, one entry per model and stage; none where nothing is a chain.
+    """Return the counts of chain stages, one entry per model and stage; empty without chains.
 
-    `counted`: as they are on disk, per model; `executed`: counters of this invocation per model.
+    `counted`: stored stage counts per model; `executed`: counters of this invocation per model.
     """
     return [
         {
@@ -113,7 +113,7 @@ def stages_of_chains(
 
 
 def placement_record(placement: Placement, executed: Executed) -> dict[str, Any]:
-    """The placement as planned, and the nodes, GPUs and times as reported by the replicas."""
+    """Return the planned placement, with the nodes, GPUs and times that the replicas reported."""
     return {
         "nodes": [asdict(node) for node in placement.nodes],
         "waves": [
@@ -139,7 +139,7 @@ def _deployment_record(deployment: Deployment, executed: Executed) -> dict[str, 
 
 
 def git_commit() -> str | None:
-    """The git commit of the running checkout; None for an installed wheel."""
+    """Return the git commit of the running checkout; None for an installed wheel."""
     if (folder := checkout()) is None:
         return None
     words = ["git", "-C", str(folder), "rev-parse", "HEAD"]

@@ -1,4 +1,4 @@
-"""A sweep in one process: prepare, plan, answer, conclude."""
+"""Run a sweep in one process: prepare, plan, answer, conclude."""
 
 from contextlib import ExitStack
 
@@ -33,7 +33,10 @@ from cardiolens.workflow.steps.prepare_studies import prepare_sweep
 
 
 def sweep(spec: SweepSpec) -> int:
-    """Run a sweep to its end; 0 only if every study was prepared and every planned request has a verdict."""
+    """Run a sweep to its end; 0 only if every study was prepared and every planned request has a verdict.
+
+    Plan mode stops after showing the plan.
+    """
     spec, absent = at_hand(spec)
     for model, why in absent.items():
         say(f"left out: {model}: {why}")
@@ -46,7 +49,7 @@ def sweep(spec: SweepSpec) -> int:
     documents.log_to(run_of(spec))
     with ExitStack() as cluster:
         if not spec.dataset.studies.exists() or not spec.store.exists():
-            # Everything is to be prepared: one Ray cluster for all steps.
+            # Everything must be prepared: one Ray cluster serves all steps.
             cluster.enter_context(ray_cluster(spec.cluster))
         prepared = prepare_sweep(spec)
         planned = plan(spec)
@@ -69,7 +72,7 @@ def sweep(spec: SweepSpec) -> int:
 
 
 def _asked(planned: Plan) -> pa.Table:
-    """The questions that each arm of a plan is asked."""
+    """Return the questions of the first arm; all arms of a plan ask the same."""
     first = planned.arms[0]
     requests = tables.read(planned.run.requests(first.model.name), tables.REQUESTS, ["arm_id", "qa_id"])
     mine = requests.filter(pc.equal(requests["arm_id"], first.arm_id))["qa_id"]

@@ -1,1 +1,1 @@
-"""Maintenance of a store: contents, verify, prune, compact, bundle."""
+"""Maintain a store: contents, verify, prune, compact, bundle."""

@@ -1,7 +1,7 @@
-"""Compaction of many small completion parts into few large ones, which shared file systems need.
+"""Merge many small completion parts into few large ones, as shared file systems need.
 
-A merged part is complete before its sources are deleted. A kill in between leaves rows twice, equal in every
-column; the next compaction drops the copies. A reader whose listed parts have gone lists again (tables.read).
+A merged part is complete before its sources are deleted. A kill in between leaves duplicate rows, equal in
+every column; the next compaction drops them. A process whose listed parts are gone lists again (tables.read).
 """
 
 from collections.abc import Iterator
@@ -20,13 +20,13 @@ PART_ROWS = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """Outcome of compacting one model's completions."""
+    """Outcome of compacting the completions of one model."""
 
     name: str
     parts_before: int
     parts_after: int
     rows: int
-    repeated: int  # dropped copies of rows, equal in every column
+    repeated: int  # dropped duplicate rows, equal in every column
 
 
 def compact(store: Store) -> Iterator[Compaction]:
@@ -37,7 +37,7 @@ def compact(store: Store) -> Iterator[Compaction]:
 
 
 def compact_folder(name: str, folder: Path) -> Compaction:
-    """Merge the completion parts of one model."""
+    """Merge the completion parts in the folder of one model."""
     before, rows, repeated = tables.parts(folder), 0, 0
     for group in _groups(before):
         table = tables.concat(
@@ -54,7 +54,7 @@ def compact_folder(name: str, folder: Path) -> Compaction:
 
 
 def _groups(paths: list[Path]) -> Iterator[list[Path]]:
-    """Split parts into groups of neighbours with at most PART_ROWS rows; a larger part stays alone."""
+    """Group consecutive parts up to PART_ROWS rows; a larger part forms its own group."""
     group: list[Path] = []
     group_rows = 0
     for path in paths:
@@ -69,7 +69,7 @@ def _groups(paths: list[Path]) -> Iterator[list[Path]]:
 
 
 def _distinct(rows: pa.Table) -> pa.Table:
-    """Rows in their order, without copies that are equal in every column."""
+    """Return the rows in order, without duplicates that are equal in every column."""
     by_key: dict[str, list[int]] = {}
     for place, key in enumerate(rows["request_key"].to_pylist()):
         by_key.setdefault(key, []).append(place)

@@ -1,4 +1,4 @@
-"""Contents of a store: tables, parts, rows, bytes; only the footers of parts are read."""
+"""List the tables of a store with parts, rows and bytes; reads only the footers of parts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Content:
 
 
 def stored_tables(store: Store) -> list[StoredTable]:
-    """Every table of a store; InputError if the folder is not a store."""
+    """Return every table of a store; InputError if the folder is not a store."""
     candidates = [
         StoredTable(FRAMES_FOLDER, store.root / FRAMES_FOLDER, tables.FRAMES),
         StoredTable(VOLUMES_FOLDER, store.root / VOLUMES_FOLDER, tables.VOLUMES),

@@ -1,4 +1,4 @@
-"""A bundle: one folder with everything that a sweep needs offline, and an index of digests."""
+"""Make and verify a bundle: one folder with all that a sweep needs offline, and an index of digests."""
 
 import json
 import shutil
@@ -29,7 +29,7 @@ _EXCLUDED_FOLDERS = (
 
 @dataclass(frozen=True, slots=True)
 class BundleSummary:
-    """The size of a bundle, and the command-line words that select its sweep."""
+    """The size of a bundle, and the command-line words that run its sweep."""
 
     n_files: int
     n_bytes: int
@@ -37,15 +37,15 @@ class BundleSummary:
 
 
 def bundle(spec: SweepSpec, folder: Path, conf: Path | None) -> BundleSummary:
-    """Gather prepared studies, questions, model files at their revisions, encoders and configuration.
+    """Copy prepared studies, questions, model files at their revisions, encoders and configuration.
 
-    `conf` is the user's own configuration folder. InputError if a model is missing or the folder is not
-    empty; RunError if files cannot be copied.
+    `conf` is the user's own configuration folder. InputError if a model is missing, the folder is not empty,
+    or the dataset is MedThinkVQA; RunError if files cannot be copied.
     """
     if spec.dataset.root is not None:
         raise InputError(
-            f"dataset={spec.dataset.name}: the licence of MedThinkVQA's data (CC BY-NC-SA 4.0) lets nobody "
-            "ship it in a bundle; download it on the other machine, and give dataset.root there"
+            f"dataset={spec.dataset.name}: the licence of MedThinkVQA's data (CC BY-NC-SA 4.0) forbids "
+            "shipping it in a bundle; download it on the other machine, and give dataset.root there"
         )
     if folder.exists() and any(folder.iterdir()):
         raise InputError(f"out={folder}: is not empty; give a new folder")
@@ -68,7 +68,7 @@ def bundle(spec: SweepSpec, folder: Path, conf: Path | None) -> BundleSummary:
 
 
 def gather_wheels(lock: Path, folder: Path) -> None:
-    """Download the wheels of a lock file, checked by hash, and build the wheel of its checkout."""
+    """Download the wheels of a lock file, verified by hash, and build the wheel of its checkout."""
     pip = [sys.executable, "-m", "pip"]
     root = lock.resolve().parent.parent
     commands = [
@@ -84,7 +84,7 @@ def gather_wheels(lock: Path, folder: Path) -> None:
 
 
 def differences(folder: Path) -> Iterator[str]:
-    """Yield one line per missing or changed file of a bundle."""
+    """Yield one line per missing or changed file of a bundle; InputError if its index cannot be read."""
     try:
         index: Mapping[str, Mapping[str, object]] = read_json(folder / INDEX)
     except (OSError, ValueError) as error:
@@ -94,7 +94,7 @@ def differences(folder: Path) -> Iterator[str]:
         if name not in digests:
             yield f"{name}: is missing"
         elif digests[name] != file["sha256"]:
-            yield f"{name}: is not what was gathered"
+            yield f"{name}: differs from the bundled file"
 
 
 def _gather_data(spec: SweepSpec, folder: Path) -> None:
@@ -108,7 +108,7 @@ def _gather_data(spec: SweepSpec, folder: Path) -> None:
 
 
 def _gather_model(model: ModelSpec, identity: Identity, folder: Path) -> None:
-    """Copy the files of a model: a folder as it is, a hub model in the hub's cache layout to keep its key."""
+    """Copy the files of a model: a local folder as it is, a hub model in cache layout to keep its key."""
     options = model.model_dump(mode="json", exclude_unset=True, exclude={"name"})
     if identity.folder is not None and not ships(model.source):
         if Path(model.source).expanduser().is_dir():
@@ -122,7 +122,7 @@ def _gather_model(model: ModelSpec, identity: Identity, folder: Path) -> None:
 
 
 def _make_private(folder: Path) -> None:
-    """Remove group and other permissions, which copies took over from their sources."""
+    """Remove group and other permissions, which copies inherit from their sources."""
     for path in (folder, *folder.rglob("*")):
         path.chmod(path.stat().st_mode & ~(stat.S_ISGID | stat.S_IRWXG | stat.S_IRWXO))
 
@@ -132,7 +132,7 @@ def _write_option(path: Path, content: Mapping[str, object]) -> None:
 
 
 def _words(spec: SweepSpec) -> tuple[str, ...]:
-    """The words that replace dataset, store, models and encoders of the original command."""
+    """Return the words that replace dataset, store, models and encoders of the original command."""
     models = ",".join(model.name for model in spec.model)
     encoders = [
         f"selector.{selector.name}.encoder=encoders/{selector.name}"

@@ -1,4 +1,4 @@
-"""Removal of files that no command reads any more, and of completions that the user names."""
+"""Find and delete files that no command reads any more, and completions that the user names."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -11,12 +11,12 @@ from cardiolens.storage.places import Store
 from cardiolens.study.cohort import read_cohort
 from cardiolens.workflow.upkeep.contents import stored_tables
 
-_SETTLING_SECONDS = 24 * 3600.0  # younger files may belong to a running writer
+_SETTLING_SECONDS = 24 * 3600.0  # newer files may belong to a running writer
 
 
 @dataclass(frozen=True, slots=True)
 class Removable:
-    """A file that can be deleted, and the reason."""
+    """A file that may be deleted, and why."""
 
     path: Path
     n_bytes: int
@@ -24,29 +24,29 @@ class Removable:
 
 
 def removable(store: Store, models: Sequence[str] = ()) -> list[Removable]:
-    """Files that no command reads, and all completions of the models named; nothing is deleted here.
+    """List files that no command reads, and all completions of the named models; delete nothing.
 
-    `models` are model keys; InputError for one that the store does not have.
+    `models` are model keys; InputError for a key without completions in the store.
     """
     pairs = [*_leftovers(store), *_superseded(store), *_completions(store, models)]
     return [Removable(path, path.stat().st_size, reason) for path, reason in pairs]
 
 
 def delete(files: Sequence[Removable]) -> None:
-    """Delete files; an absent file is no error."""
+    """Delete files; a missing file is no error."""
     for file in files:
         file.path.unlink(missing_ok=True)
 
 
 def _leftovers(store: Store) -> Iterator[tuple[Path, str]]:
-    """Temporary files of writers that were killed."""
+    """Yield temporary files of killed writers."""
     for path in sorted(store.root.rglob(".*.tmp")):
         if path.is_file() and _is_settled(path):
             yield path, "left by a writer that was killed"
 
 
 def _superseded(store: Store) -> Iterator[tuple[Path, str]]:
-    """Parts without a study of the current cohort, and their features."""
+    """Yield parts without a study of the current cohort, and their features."""
     cohort = read_cohort(store.root)
     if cohort is None:
         return

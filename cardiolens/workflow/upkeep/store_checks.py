@@ -1,4 +1,4 @@
-"""Verification of a store: read every part, digest all pixels again, look up every referenced part."""
+"""Verify a store: read every part, recompute all pixel digests, look up every referenced part."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ from cardiolens.workflow.upkeep.contents import StoredTable, stored_tables
 
 
 def problems(store: Store) -> Iterator[str]:
-    """Yield one sentence per fault of a store; none where it is whole. Memory: one row group."""
+    """Yield one sentence per fault of a store, none if it is intact. Memory: one row group."""
     for table in stored_tables(store):
         for path in tables.parts(table.folder):
             yield from _part_problems(table, path)
@@ -44,6 +44,6 @@ def _changed_pixels(path: Path, frames: pa.Table) -> Iterator[str]:
         study_id, volume_id, idx, digest = place
         if pixel_digest(pixels.as_buffer(), *shape) != digest:
             yield (
-                f"{path}: {study_id} {volume_id} frame {idx}: its pixels are not those that were prepared; "
+                f"{path}: {study_id} {volume_id} frame {idx}: its pixels have changed since preparation; "
                 "delete the part, and prepare again"
             )

@@ -46,7 +46,7 @@ WORDS = [
     ("control=[blind,blind]", r"blind stands twice"),
     ("dataset=[phantom_ci,phantom_200]", r"dataset=\[phantom_ci,phantom_200\]: a sweep has one"),
     ("budget=[8,8]", r"budget: names an entry twice, got \(8, 8\)"),
-    ("selector=[random@1,random@1]", r"seeds \[1, 1\] name one twice; give each once"),
+    ("selector=[random@1,random@1]", r"seeds \[1, 1\] contain a seed twice; give each once"),
     ("selector=[clinical@3]", r"a random or stratified selector needs seeds, e\.g\. \[2026\]; no other"),
     ("+selector.clinical.encoder=/clip", r"kind clinical looks at no frames; encoder goes with kcenter"),
     ("+model.tiny.http.base_url=ftp://x", r"base_url: must be http\(s\)://host"),
@@ -84,7 +84,7 @@ WORDS = [
     # paths
     ("name=../x", r"name: String should match pattern .*got '\.\./x'"),
     ("dataset.name=../../x", r"dataset\.name: String should match pattern"),
-    ("store=", r"store: is empty, which would be the working directory; give a path"),
+    ("store=", r"store: is empty, which would mean the working directory; give a path"),
     ("outputs=", r"outputs: is empty"),
     ("dataset.studies=", r"dataset\.studies: is empty"),
     ("store=null", r"store: Input is not a valid path"),

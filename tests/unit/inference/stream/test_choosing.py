@@ -313,8 +313,8 @@ def test_the_most_frames_of_a_plan_are_those_that_may_be_chosen(root):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"control": ["none", "blind"]}, "control blind shows other than the chosen frames"),
-        ({"control": ["captions"]}, "control captions shows"),
+        ({"control": ["none", "blind"]}, "control blind does not show the chosen frames"),
+        ({"control": ["captions"]}, "control captions does not show"),
         ({"control": ["other_patient"]}, "repeat"),
         ({"control": ["blank"]}, "leave one of them out"),
         ({"budget": ["tokens:512"]}, "give a number"),

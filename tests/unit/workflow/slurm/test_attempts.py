@@ -1,4 +1,4 @@
-"""Whether a job starts again: caps, restarts that added nothing, nodes to leave out, ends unheard."""
+"""Restart decisions of a model's job: caps, restarts without new rows, excluded nodes, unrecorded ends."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a partition can give: SLURM's words for it, and the option that asks for more."""
+"""Partition limits: parsing of sinfo, and errors that name the option which exceeds them."""
 
 import math
 from typing import Any
@@ -87,7 +87,7 @@ def test_the_option_that_asks_for_more_is_named(options: dict[str, Any], job: Jo
         ({"partition": "short,gpu", "time": "02:00:00"}, MODEL),
         ({"partition": "gpu", "gpu_type": "h100"}, Job("model", "m", ("m",), Resources(1, 8))),
         ({"partition": "short", "cpu_partition": "cpu"}, CPU),
-        ({"partition": "hidden"}, MODEL),  # sinfo shows nothing of it: SLURM decides
+        ({"partition": "hidden"}, MODEL),  # sinfo does not list it: SLURM decides
     ],
 )
 def test_what_some_node_has_is_taken(options: dict[str, Any], job: Job) -> None:

@@ -1,4 +1,4 @@
-"""The job of a model that ends by an error: its record says that it failed, and why."""
+"""A model job that ends with an error records its failure and the reason."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ def record_of(spec: SweepSpec) -> ModelRecord:
 
 
 def test_an_error_that_nobody_foresaw_fails_the_start_that_was_under_way(small_sweep: SweepSpec) -> None:
-    run_of(small_sweep).node_exclusions("uniform").mkdir(parents=True)  # a file is to be written there
+    run_of(small_sweep).node_exclusions("uniform").mkdir(parents=True)  # where a file should be written
     with pytest.raises(IsADirectoryError):
         run_model(run_of(small_sweep), small_sweep, "uniform", 1)
     found = record_of(small_sweep)

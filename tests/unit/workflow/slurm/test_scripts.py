@@ -1,4 +1,4 @@
-"""Batch scripts without a cluster: golden files, shell syntax, shellcheck; which jobs a placement becomes."""
+"""Batch scripts without a cluster: golden files, shell syntax, shellcheck, and the jobs of a placement."""
 
 import dataclasses
 import shutil

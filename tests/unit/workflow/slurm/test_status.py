@@ -1,4 +1,4 @@
-"""How a submitted run stands, from the disk alone: what is not planned is not done, what is gone is said."""
+"""Status of a submitted run without SLURM: unplanned models are not done, missing files are reported."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +23,7 @@ def weights(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(sweep_of: Callable[..., SweepSpec], weights: Path, tmp_path: Path, monkeypatch) -> Run:
-    """Of a reader, and of a model behind HTTP whose processor is a folder."""
+    """A sweep of a reader, and of an HTTP model whose processor is a folder."""
     (tmp_path / "conf" / "model").mkdir(parents=True)
     (tmp_path / "conf" / "model" / "gone.yaml").write_text(
         f"gone:\n  engine: http\n  revision: '1'\n  source: {weights}\n"
@@ -50,6 +50,6 @@ def test_a_model_whose_files_are_gone_is_failed_and_the_others_are_shown(
     said = capsys.readouterr().out
     assert "0 / 1" in said
     assert "its files are gone" in said
-    run.requests("gone").mkdir()  # planned before they went
+    run.requests("gone").mkdir()  # planned before its files were removed
     assert status(run) == 1
     assert "config.json" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""What submitting says and plans before anything is queued; no SLURM is asked."""
+"""Output and plan of `submit` before anything is queued, without SLURM."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +16,7 @@ Sweep = Callable[..., SweepSpec]
 
 @pytest.fixture
 def studies(prepared_phantom: Path, tmp_path: Path) -> Path:
-    """The prepared study, and a folder that is none."""
+    """The prepared study, and a folder that is not a study."""
     folder = tmp_path / "studies"
     (folder / "EMPTY").mkdir(parents=True)
     (folder / "PH-NORMAL").symlink_to(prepared_phantom / "data" / "studies" / "PH-NORMAL")

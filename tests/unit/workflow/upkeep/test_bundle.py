@@ -1,4 +1,4 @@
-"""A bundle holds what a sweep needs elsewhere: planned there, it asks the same requests; damage is found."""
+"""A bundle suffices to plan the same requests on another machine, and damage to it is detected."""
 
 from pathlib import Path
 
@@ -55,7 +55,7 @@ def test_damage_is_found(made: Path) -> None:
     next((made / "store" / "frames").iterdir()).unlink()
     found = list(differences(made))
     assert len(found) == 2
-    assert any(line.startswith("questions.jsonl: is not what") for line in found)
+    assert any(line.startswith("questions.jsonl: differs from") for line in found)
     assert any(line.endswith("is missing") for line in found)
 
 

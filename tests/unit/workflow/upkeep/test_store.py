@@ -1,4 +1,4 @@
-"""Looking at a store and caring for it: nothing that is read is ever deleted, and nothing changes by it."""
+"""Contents, verification and upkeep of a store: files in use are never deleted, results never change."""
 
 import os
 import re
@@ -82,7 +82,7 @@ def test_verify_names_a_changed_pixel_a_cut_part_and_a_missing_one(store: Store)
     (cut,) = tables.parts(store.completions(KEY))
     cut.write_bytes(cut.read_bytes()[:-9])
     found = list(problems(store))
-    place = f"{rows[5]['study_id']} {rows[5]['volume_id']} frame {rows[5]['idx']}: its pixels are not those"
+    place = f"{rows[5]['study_id']} {rows[5]['volume_id']} frame {rows[5]['idx']}: its pixels have changed"
     assert [place in problem for problem in found] == [True, False]
     assert str(cut) in found[1]
     assert "not a whole Parquet file" in found[1]
@@ -96,7 +96,7 @@ def test_prune_says_first_and_deletes_only_what_nobody_reads(
 ):
     (frames,) = tables.parts(store.root / FRAMES_FOLDER)
     old = aged(Path(shutil.copy(frames, frames.with_name("part-0.parquet"))))
-    young = Path(shutil.copy(frames, frames.with_name("part-2.parquet")))  # a writer may be at work
+    young = Path(shutil.copy(frames, frames.with_name("part-2.parquet")))  # a writer may still be running
     leftover = store.root / FRAMES_FOLDER / ".part-3.parquet.abcd.tmp"
     leftover.write_bytes(b"half")
     aged(leftover)
@@ -122,7 +122,7 @@ def test_prune_takes_completions_only_by_name(store: Store):
 
 
 def state_of(store: Store) -> tuple[set[str], Counter[str]]:
-    """Keys of final completions, and the tries of those that failed."""
+    """Keys of final completions, and the attempts of failed requests."""
     rows = tables.read(store.completions(KEY), tables.COMPLETIONS, ("request_key", "status")).to_pylist()
     failed = Counter(row["request_key"] for row in rows if row["status"] not in tables.FINAL)
     return {row["request_key"] for row in rows if row["status"] in tables.FINAL}, failed
