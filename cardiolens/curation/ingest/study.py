@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from cardiolens.curation.ingest.burnt_text import shows_text
 from cardiolens.curation.ingest.decide import Identify, decided_by, with_ids
 from cardiolens.curation.ingest.decisions import Choice, Choices
-from cardiolens.curation.ingest.heart_seed import blood_areas, seed_by_motion
 from cardiolens.curation.ingest.image import Image, RejectedError
 from cardiolens.curation.ingest.orient import base_first, display
 from cardiolens.curation.ingest.pixels import Frame, PixelReader, one_scale, stacked
@@ -19,7 +18,7 @@ from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.series_grouping import LeftOut, reversed_stack, stacks_of
 from cardiolens.curation.ingest.stack import Point, Stack
 from cardiolens.curation.ingest.stack_geometry import heart_frame
-from cardiolens.study.blood_pool import BloodAreas
+from cardiolens.study.blood_pool import BloodAreas, Cine, moving_pixel, slice_areas
 from cardiolens.study.heart_frame import PROTOTYPE_RIGHT, Display, HeartFrame
 from cardiolens.study.manifest import DisplayTransform
 from cardiolens.study.sequences import SHORT_AXIS
@@ -153,12 +152,39 @@ def _heart(stacks: Sequence[Stack], pixels: dict[Image, Frame]) -> tuple[HeartFr
     cine = max(candidates, key=lambda stack: (stack.n_slices, stack.n_phases, stack.later))
     cine = cine if base_first(cine, frame) else reversed_stack(cine)
     values, _, _ = stacked(cine, pixels)
-    seeds = [seed for seed in (frame.axis, seed_by_motion(values, cine)) if seed is not None]
+    seeds = [seed for seed in (frame.axis, _seed_by_motion(values, cine)) if seed is not None]
     for seed in seeds:
-        areas = blood_areas(values, cine, seed, frame)
+        areas = _blood_areas(values, cine, seed, frame)
         if areas.found():
             return (frame if frame.axis is not None else replace(frame, axis=seed)), areas
     return frame, None
+
+
+def _seed_by_motion(cine: Cine, stack: Stack) -> Point | None:
+    """Locate the largest motion of the middle slices, in patient coordinates; None without motion."""
+    place = moving_pixel(cine)
+    return None if place is None else stack.point(stack.n_slices // 2, place[1], place[0])
+
+
+def _blood_areas(cine: Cine, stack: Stack, axis: Point, frame: HeartFrame) -> BloodAreas:
+    """Measure the blood area by slice and phase around the heart's long axis."""
+    areas = np.zeros(cine.shape[:2])
+    row_mm, column_mm = stack.first.spacing
+    for index in range(len(cine)):
+        image, offset = stack.grid[index][0], _axis_offset(stack, index, axis, frame)
+        row = float(offset @ np.array(image.column_direction)) / image.spacing[0]
+        column = float(offset @ np.array(image.row_direction)) / image.spacing[1]
+        rows, columns = np.indices(cine.shape[2:])
+        away = np.hypot((rows - row) * row_mm, (columns - column) * column_mm)
+        areas[index] = slice_areas(cine[index].astype(np.float64), away) * row_mm * column_mm
+    return BloodAreas(areas)
+
+
+def _axis_offset(stack: Stack, index: int, axis: Point, frame: HeartFrame) -> Point:
+    """Vector from the first pixel of a slice to the point where the long axis meets the slice."""
+    reach = float(stack.normal @ (stack.corner(index) - axis)) / float(stack.normal @ frame.base)
+    offset: Point = axis + reach * frame.base - stack.corner(index)
+    return offset
 
 
 def _oriented(proposals: Sequence[Proposal], frame: HeartFrame, areas: BloodAreas | None) -> list[Proposal]:
@@ -267,8 +293,7 @@ def _curve(volume: Volume, axis: Point, frame: HeartFrame) -> list[float] | None
     stack, curves = volume.stack, []
     for index in range(stack.n_slices):
         image = stack.grid[index][0]
-        reach = float(stack.normal @ (stack.corner(index) - axis)) / float(stack.normal @ frame.base)
-        offset = axis + reach * frame.base - stack.corner(index)
+        offset = _axis_offset(stack, index, axis, frame)
         rows, columns = np.indices((image.rows, image.columns))
         away = np.hypot(
             columns * image.spacing[1] - offset @ np.array(image.row_direction),
