@@ -40,7 +40,7 @@ class Choice(Spec):
         if self.status == "excluded":
             return self
         if None in (self.sequence, self.view, self.display, self.along_normal):
-            raise ValueError("a confirmed stack needs sequence, view, display and along_normal; give all")
+            raise ValueError("a confirmed stack lacks sequence, view, display or along_normal; give all")
         if not self.volume_id:
             raise ValueError(
                 f"no study holds a volume {self.sequence} {self.view}; choose from "

@@ -1,4 +1,4 @@
-"""Names of NIfTI files and folders: subject, phase, mask. They decide, and stay behind."""
+"""Parse names of NIfTI files and folders for subject, phase and mask; the names are never written."""
 
 import re
 from collections import defaultdict
@@ -34,31 +34,31 @@ _WHOLE = re.compile(r"(subject|patient|case|study)\d+")
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """What the name of a file says."""
+    """Parts of a file's name."""
 
     folder: str
-    words: str  # all of it but the entities of BIDS
-    base: str  # its name without phase and moment: files that share it are phases of one another
-    rest: str  # what is left when subject and phase are gone
-    residue: str  # what may name a subject
+    words: str  # all words but BIDS entities
+    base: str  # without phase and moment: files that share a base are phases of one volume
+    rest: str  # without subject and phase
+    residue: str  # words that may name a subject
     is_mask: bool
     phase: int | None
-    moment: str  # ED, ES or nothing
+    moment: str  # ED, ES or empty
 
 
 def natural(path: str) -> tuple[tuple[int, int, str], ...]:
-    """Key that sorts numbers within names by their size: run-2 before run-10."""
+    """Return a sort key that orders numbers by value: run-2 before run-10."""
     parts = re.split(r"(\d+)", path)
     return tuple((0, int(part), "") if part.isdigit() and part.isascii() else (1, 0, part) for part in parts)
 
 
 def stem(path: str) -> str:
-    """Name of a file without its folder and suffix."""
+    """Return a file's name without folder and suffix."""
     return _SUFFIX.sub("", PurePosixPath(path).name)
 
 
 def name_of(path: str) -> Name:
-    """Read the name of a file by its path below the source."""
+    """Parse the name of a file, given its path below the source."""
     tokens = [token for token in re.split(r"[^A-Za-z0-9]+", _without_entities(stem(path))) if token]
     base: list[str] = []
     residue: list[str] = []
@@ -89,7 +89,7 @@ def name_of(path: str) -> Name:
 
 
 def _without_entities(text: str) -> str:
-    """A name without BIDS' entities of subject, session and task."""
+    """Remove the BIDS entities of subject, session and task."""
     return re.sub(r"(?:^|(?<=_))(sub|ses|task)-[A-Za-z0-9]+_?", "", text)
 
 
@@ -108,10 +108,10 @@ def _says_something(text: str) -> bool:
 
 
 def subjects(paths: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Keys of patient and study of each file, by its path below the source.
+    """Map each path below the source to the keys of its patient and its study.
 
-    `sub-` and `ses-` of BIDS decide. Else a folder is a subject, unless its files' names differ as those of
-    several subjects do: by a number within otherwise equal names, or by what stands before the same words.
+    BIDS entities (`sub-`, `ses-`) decide. Otherwise a folder is one subject, unless its file names look like
+    several subjects: they differ only by a number, or by the words before the same remaining words.
     """
     by_folder: dict[str, list[str]] = defaultdict(list)
     subject_of: dict[str, tuple[str, str]] = {}
@@ -142,7 +142,7 @@ def _bids(path: str) -> tuple[str, str] | None:
 
 
 def _home(path: str) -> str:
-    """The folder of a file, above folders whose names say only what lies in them."""
+    """Return the closest folder whose name may identify a subject, not only its content."""
     parts = list(PurePosixPath(path).parent.parts)
     while (
         parts
