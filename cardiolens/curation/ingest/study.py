@@ -1,4 +1,4 @@
-"""One study of an export: its frames become decided proposals with pixels, order, display and times."""
+"""Import one study: turn frames into decided proposals with pixels, slice order, display and times."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,14 +24,14 @@ from cardiolens.study.manifest import DisplayTransform
 from cardiolens.study.sequences import SHORT_AXIS
 from cardiolens.study.times import first_pass
 
-_CONTRADICTED = 0.5  # of the confidence is left where the blood shows the base at the other end
-_CAVITY_MM = 12.0  # around the axis, in which the first pass is looked for: the left ventricle's blood
+_CONTRADICTED = 0.5  # factor on the confidence if the blood areas put the base at the other end
+_CAVITY_MM = 12.0  # radius around the axis, within the left ventricle's blood, for the first pass
 _FEWEST_CINE_SLICES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """A proposal with everything that its volume is written from."""
+    """A proposal with all data of its volume."""
 
     proposal: Proposal
     values: NDArray[Any]  # (slice, phase, row, column), base first for a short axis
@@ -50,10 +50,10 @@ class Volume:
 
 @dataclass
 class Imported:
-    """Outcome of one study: volumes that are taken or wait, all proposals, and frames that were left out."""
+    """Outcome of one study: volumes (taken, waiting or left out), all proposals, frames left out."""
 
     volumes: list[Volume] = field(default_factory=list)
-    seen: list[Volume] = field(default_factory=list)  # of proposals that were left out, for a person
+    seen: list[Volume] = field(default_factory=list)  # volumes of left-out proposals, for a person
     proposals: list[Proposal] = field(default_factory=list)
     left_out: LeftOut = field(default_factory=list)
     details: dict[tuple[str, int], str] = field(default_factory=dict)
@@ -64,7 +64,7 @@ def import_study(
 ) -> Imported:
     """Import one study with a person's `choices` by stack.
 
-    What cannot be used is left out with its reason, whatever else is wrong with it.
+    Unusable frames and stacks are left out with a reason and never stop the import.
     """
     imported = Imported()
     pixels: dict[Image, Frame] = {}
@@ -100,7 +100,7 @@ def import_study(
 
 
 def _searched(proposal: Proposal, pixels: dict[Image, Frame]) -> Proposal:
-    """The proposal, flagged where text stands in its pictures."""
+    """Flag the proposal if its frames show text."""
     if proposal.status == "left_out":
         return proposal
     slices = [np.array([pixels[image] for image in line]) for line in proposal.stack.grid]
@@ -108,7 +108,7 @@ def _searched(proposal: Proposal, pixels: dict[Image, Frame]) -> Proposal:
 
 
 def _repeats(left_out: LeftOut) -> tuple[list[Stack], LeftOut]:
-    """Stacks of what was acquired again, of which a person may take one; and what else was left out."""
+    """Return stacks of repeated acquisitions, which a person may take, and the other left-out frames."""
     again = [image for image, reason in left_out if reason is Reason.REPEAT]
     others = [(image, reason) for image, reason in left_out if reason is not Reason.REPEAT]
     stacks, rest = stacks_of(again)
@@ -140,7 +140,7 @@ def _constant(stack: Stack, pixels: dict[Image, Frame], imported: Imported) -> b
 
 
 def _heart(stacks: Sequence[Stack], pixels: dict[Image, Frame]) -> tuple[HeartFrame, BloodAreas | None]:
-    """The heart's frame, its axis where planes cross or the cine moves; and the areas of its blood."""
+    """Return the heart's frame, with the axis where planes cross or the cine moves, and its blood areas."""
     frame = heart_frame(stacks, None)
     candidates = [
         proposal.stack
@@ -188,7 +188,7 @@ def _axis_offset(stack: Stack, index: int, axis: Point, frame: HeartFrame) -> Po
 
 
 def _oriented(proposals: Sequence[Proposal], frame: HeartFrame, areas: BloodAreas | None) -> list[Proposal]:
-    """Proposals whose stacks run from base to apex; a contradiction of the blood is a flag that weighs."""
+    """Order slices from base to apex; flag and downweigh short axes that the blood areas contradict."""
     contradicted = areas is not None and areas.larger_end() > 0
     oriented = []
     for proposal in proposals:
@@ -206,7 +206,7 @@ def _oriented(proposals: Sequence[Proposal], frame: HeartFrame, areas: BloodArea
 
 
 def _in_order(stack: Stack, view: str, frame: HeartFrame) -> Stack:
-    """Short axis from the base; layers of a long axis along the normal of its angle, as the phantom's."""
+    """Order a short axis from the base, and long-axis layers along the view's normal, as the phantom does."""
     if view == SHORT_AXIS:
         return stack if base_first(stack, frame) else reversed_stack(stack)
     across = frame.toward(PROTOTYPE_RIGHT[view] + 90)
@@ -230,7 +230,7 @@ def _volume(
 
 
 def _chosen(volume: Volume, choice: Choice | None) -> Volume:
-    """The volume with the display and the phases of a person's choice."""
+    """Apply the display and the phases of a person's choice."""
     if choice is None or choice.display is None:
         return volume
     return replace(
@@ -242,7 +242,7 @@ def _chosen(volume: Volume, choice: Choice | None) -> Volume:
 
 
 def _seen(proposal: Proposal, pixels: dict[Image, Frame], frame: HeartFrame) -> Volume:
-    """The volume of a proposal that was left out, displayed as its view, or as it is stored."""
+    """Return the volume of a left-out proposal, displayed by its view if known, else as stored."""
     values, slope, intercept = stacked(proposal.stack, pixels)
     transform = DisplayTransform(transpose=True)
     if proposal.volume_id:
@@ -255,7 +255,7 @@ def _untimed(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Vol
 
 
 def _cycle(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Volume:
-    """End-diastole and end-systole from the blood of the short-axis cine, at the same share of the cycle."""
+    """Set end-diastole and end-systole from the short-axis cine's blood, at the same share of the cycle."""
     if (declared := _declared(volume)) is not None:
         return declared
     if areas is None or not areas.found() or not volume.stack.placed:
@@ -268,7 +268,7 @@ def _cycle(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Volum
 
 
 def _declared(volume: Volume) -> Volume | None:
-    """The volume with the phases that files beside it declare; None where they do not declare both."""
+    """Set the ED and ES phases that sidecars or names declare; None unless both are declared."""
     moments = {image.moment: phase for line in volume.stack.grid for phase, image in enumerate(line)}
     if not {"ED", "ES"} <= moments.keys():
         return None
@@ -276,7 +276,10 @@ def _declared(volume: Volume) -> Volume | None:
 
 
 def _pass(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Volume:
-    """The first pass on the heart, where its place is known; else preparation looks at the middle."""
+    """Set the times of the first pass if the heart's position is known; else flag the volume.
+
+    Without these times `prepare` looks at the middle of the frame.
+    """
     if frame.axis is None or not volume.stack.placed:
         return replace(volume, proposal=volume.proposal.flagged("first_pass_not_located"))
     curve = _curve(volume, frame.axis, frame)
@@ -289,7 +292,7 @@ def _pass(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Volume
 
 
 def _curve(volume: Volume, axis: Point, frame: HeartFrame) -> list[float] | None:
-    """Mean intensity around the long axis at each time; None where the axis misses the pictures."""
+    """Return the mean intensity around the long axis by phase; None if the axis misses the frames."""
     stack, curves = volume.stack, []
     for index in range(stack.n_slices):
         image = stack.grid[index][0]
