@@ -49,10 +49,10 @@ def shows_text(slices: Sequence[NDArray[Any]]) -> bool:
     """
     stack = np.concatenate(slices)
     several = len(slices) > 1 and len(slices[0]) >= _FEWEST_PHASES
-    return _stands_in(stack) or (several and any(map(_stands_in, slices)))
+    return _shows_row(stack) or (several and any(map(_shows_row, slices)))
 
 
-def _stands_in(frames: NDArray[Any]) -> bool:
+def _shows_row(frames: NDArray[Any]) -> bool:
     """Return whether all frames (frame, row, column) show the same row of bright or dark text."""
     low, high = np.percentile(frames, [1, 99])
     if high <= low:

@@ -22,15 +22,15 @@ def with_ids(
     proposals: Sequence[Proposal], pixels: Mapping[Image, Any], identify: Identify
 ) -> list[Proposal]:
     """Set the stack id of each proposal; number stacks that share all parts of their identity."""
-    legible, met = [], set()
+    identified, used_ids = [], set()
     for proposal in sorted(proposals, key=lambda each: (each.stack.series, each.stack.later)):
         parts = _parts(proposal.stack, pixels)
         copy = 1
-        while (stack_id := identify([*parts, str(copy)])) in met:
+        while (stack_id := identify([*parts, str(copy)])) in used_ids:
             copy += 1
-        met.add(stack_id)
-        legible.append(replace(proposal, stack_id=stack_id))
-    return legible
+        used_ids.add(stack_id)
+        identified.append(replace(proposal, stack_id=stack_id))
+    return identified
 
 
 def _parts(stack: Stack, pixels: Mapping[Image, Any]) -> list[str]:

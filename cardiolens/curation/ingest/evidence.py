@@ -28,12 +28,14 @@ def weigh(witnesses: Iterable[Witness], classes: Sequence[str]) -> dict[str, flo
     likely = dict.fromkeys(classes, 1.0)
     for witness in witnesses:
         for name in classes:
-            likely[name] *= witness.reliability if name == witness.says else _else(witness, classes)
+            likely[name] *= (
+                witness.reliability if name == witness.says else _other_probability(witness, classes)
+            )
     total = sum(likely.values())
     return {name: value / total for name, value in likely.items()}
 
 
-def _else(witness: Witness, classes: Sequence[str]) -> float:
+def _other_probability(witness: Witness, classes: Sequence[str]) -> float:
     return (1 - witness.reliability) / (len(classes) - 1)
 
 

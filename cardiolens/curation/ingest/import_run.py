@@ -63,7 +63,7 @@ class _Task:
 
 
 @dataclass(frozen=True, slots=True)
-class _Done:
+class _Outcome:
     """Result of one study: its build record, its rejects, and the names of rejected files by id."""
 
     build: dict[str, Any]
@@ -88,15 +88,15 @@ def ingest(spec: IngestSpec) -> int:
         builds.append(outcome.build)
         rejects += outcome.rejects
         export.names |= outcome.names
-        _tell_study(outcome.build)
+        _report_study(outcome.build)
     rejects.sort(key=lambda line: (line["file"], line["frame"]))
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in rejects)
     tables.write_text(spec.out / write.REJECTS_NAME, text)
     if spec.links is not None:
         _write_links(spec.links, export, names)
     if spec.decisions is not None:
-        _tell_decisions(decisions, builds)
-    return _tell(spec, builds, rejects, export, time.monotonic() - started)
+        _report_decisions(decisions, builds)
+    return _report(spec, builds, rejects, export, time.monotonic() - started)
 
 
 def _key_of(spec: IngestSpec) -> Path:
@@ -209,7 +209,7 @@ def _check_found(spec: IngestSpec, export: _Export) -> None:
         )
 
 
-def _study(task: _Task) -> _Done:
+def _study(task: _Task) -> _Outcome:
     """Import one study; reuse an earlier import of the same files with the same options."""
     spec, study_id, images, names = task.spec, task.study_id, task.images, task.names
     options = {"threshold": spec.threshold, "lge": spec.lge, "cohort": list(spec.cohort)}
@@ -223,15 +223,15 @@ def _study(task: _Task) -> _Done:
         "code": code_of(__name__),
     }
     folder = write.Places.of(spec.out, study_id).proposals
-    cached_build = _kept(folder, provenance)
+    cached_build = _reusable_build(folder, provenance)
     if cached_build is not None:
         lines = (folder / write.REJECTS_NAME).read_text().splitlines()
         rejects = [json.loads(line) for line in lines]
         by_id = {names.file(name): name for name in task.files}
         name_of = {line["file"]: by_id.get(line["file"], "") for line in rejects}
-        return _Done(cached_build | {"unchanged": True}, rejects, name_of)
+        return _Outcome(cached_build | {"unchanged": True}, rejects, name_of)
     try:
-        return _imported(task, provenance)
+        return _import_task(task, provenance)
     except (OSError, MemoryError) as error:
         raise RunError(
             f"{study_id}: stopped ({type(error).__name__}); free disk space or memory, and run it again"
@@ -240,10 +240,10 @@ def _study(task: _Task) -> _Done:
         log.debug("%s failed", study_id, exc_info=True)
         imported = Imported(left_out=[(image, Reason.FAILED) for image in images])
         imported.details = {(image.place.name, image.frame): type(error).__name__ for image in images}
-        return _written(task, provenance, imported)
+        return _write_outcome(task, provenance, imported)
 
 
-def _imported(task: _Task, provenance: dict[str, Any]) -> _Done:
+def _import_task(task: _Task, provenance: dict[str, Any]) -> _Outcome:
     images = task.images
     imported = import_study(
         images,
@@ -252,20 +252,20 @@ def _imported(task: _Task, provenance: dict[str, Any]) -> _Done:
         identify=lambda parts: task.names.stack(images[0].identity, parts),
         choices=task.choices,
     )
-    return _written(task, provenance, imported)
+    return _write_outcome(task, provenance, imported)
 
 
-def _written(task: _Task, provenance: dict[str, Any], imported: Imported) -> _Done:
+def _write_outcome(task: _Task, provenance: dict[str, Any], imported: Imported) -> _Outcome:
     name_of: dict[str, str] = {}
     rejects = list(_study_rejects(task, imported, name_of))
     build = write.write_study(
         task.spec.out, task.study_id, task.images, imported,
         names=task.names, provenance=provenance, rejects=rejects, choices=task.choices,
     )  # fmt: skip
-    return _Done(build, rejects, name_of)
+    return _Outcome(build, rejects, name_of)
 
 
-def _kept(folder: Path, provenance: dict[str, Any]) -> dict[str, Any] | None:
+def _reusable_build(folder: Path, provenance: dict[str, Any]) -> dict[str, Any] | None:
     try:
         build: dict[str, Any] = json.loads((folder / write.BUILD_NAME).read_text())
     except (OSError, ValueError):
@@ -305,14 +305,14 @@ def _write_links(path: Path, export: _Export, names: Pseudonyms) -> None:
         handle.write(text)
 
 
-def _tell_study(build: dict[str, Any]) -> None:
+def _report_study(build: dict[str, Any]) -> None:
     flags = f"; look at: {', '.join(build['flags'])}" if build["flags"] else ""
     waiting = f"; waiting for a person: {', '.join(build['waiting'])}" if build["waiting"] else ""
     before = " (unchanged)" if build.get("unchanged") else ""
     say(f"{build['study_id']}: {', '.join(build['volumes']) or 'no volume'}{waiting}{flags}{before}")
 
 
-def _tell_decisions(decisions: Decisions, builds: Sequence[dict[str, Any]]) -> None:
+def _report_decisions(decisions: Decisions, builds: Sequence[dict[str, Any]]) -> None:
     """Print how many decisions were applied, which were refused, and how many fit no stack here."""
     fits, applied = sum(build["decisions"]["fit"] for build in builds), 0
     for build in builds:
@@ -323,7 +323,7 @@ def _tell_decisions(decisions: Decisions, builds: Sequence[dict[str, Any]]) -> N
     say(f"decisions: {applied} applied, {fits - applied} refused, {n_others} fit nothing in this export")
 
 
-def _tell(
+def _report(
     spec: IngestSpec, builds: Sequence[dict[str, Any]], rejects: Rejects, export: _Export, seconds: float
 ) -> int:
     counts: dict[str, int] = {}

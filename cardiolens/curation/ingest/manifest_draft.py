@@ -54,7 +54,7 @@ def write_skeletons(out: Path) -> int:
         raise RunError(
             f"out={out}: cannot be written ({error.strerror}); existing files are unchanged"
         ) from error
-    _tell(out, studies, len(lines))
+    _report(out, studies, len(lines))
     return 0
 
 
@@ -64,7 +64,7 @@ def _files(root: Path) -> dict[str, list[str]]:
         return {}
     try:
         folders = sorted(path for path in root.iterdir() if path.is_dir() and not is_housekeeping(path.name))
-        found = {
+        files_by_folder = {
             folder.name: sorted(path.name for path in folder.iterdir() if _is_volume(path))
             for folder in folders
         }
@@ -72,7 +72,7 @@ def _files(root: Path) -> dict[str, list[str]]:
         raise InputError(
             f"{root}: cannot be read ({error.strerror}); expected folders of NIfTI files"
         ) from None
-    return {name: files for name, files in found.items() if files}
+    return {name: files for name, files in files_by_folder.items() if files}
 
 
 def _is_volume(path: Path) -> bool:
@@ -113,7 +113,7 @@ def _json(tree: Entry) -> str:
     return json.dumps(tree, indent=1, ensure_ascii=False) + "\n"
 
 
-def _tell(out: Path, studies: Mapping[str, Entry], n_questions: int) -> None:
+def _report(out: Path, studies: Mapping[str, Entry], n_questions: int) -> None:
     unnamed = sum(not volume["sequence"] for study in studies.values() for volume in study["volumes"])
     say(f"{len(studies)} study.json below {out / 'studies'}, {n_questions} questions in {QUESTIONS_NAME}")
     say("fill in each study.json: patient_id; spatial_order of short axes: base_to_apex or apex_to_base")

@@ -99,10 +99,10 @@ def _names_subject(token: str, index: int, count: int) -> bool:
         return index == 0 and count > 1
     if _WHOLE.fullmatch(lower):
         return True
-    return not (_RUNNING.fullmatch(lower) or _says_something(token))
+    return not (_RUNNING.fullmatch(lower) or _is_vocabulary(token))
 
 
-def _says_something(text: str) -> bool:
+def _is_vocabulary(text: str) -> bool:
     words = words_of(text)
     return bool(words.kind or words.sequences or words.views or words.component or words.state)
 
@@ -120,10 +120,10 @@ def subjects(paths: Sequence[str]) -> dict[str, tuple[str, str]]:
         if entity is not None:
             subject_of[path] = entity
         else:
-            by_folder[_home(path)].append(path)
+            by_folder[_subject_folder(path)].append(path)
     for folder, members in by_folder.items():
         names = {path: name_of(path) for path in members}
-        several = _several(list(names.values()))
+        several = _are_several_subjects(list(names.values()))
         for path, name in names.items():
             key = f"{folder}/{name.residue}" if several and name.residue else folder
             subject_of[path] = (key, key)
@@ -141,16 +141,13 @@ def _bids(path: str) -> tuple[str, str] | None:
     return None
 
 
-def _home(path: str) -> str:
+def _subject_folder(path: str) -> str:
     """Return the closest folder whose name may identify a subject, not only its content."""
     parts = list(PurePosixPath(path).parent.parts)
     while (
         parts
         and all(
-            _RUNNING.fullmatch(token)
-            or token in _MOMENTS
-            or _MASKS.fullmatch(token)
-            or _says_something(token)
+            _RUNNING.fullmatch(token) or token in _MOMENTS or _MASKS.fullmatch(token) or _is_vocabulary(token)
             for token in re.split(r"[^a-z0-9]+", parts[-1].lower())
             if token and not _WHOLE.fullmatch(token)
         )
@@ -160,7 +157,7 @@ def _home(path: str) -> str:
     return "/".join(parts)
 
 
-def _several(names: Sequence[Name]) -> bool:
+def _are_several_subjects(names: Sequence[Name]) -> bool:
     residues = {name.residue for name in names if name.residue}
     if len(residues) < 2:
         return False

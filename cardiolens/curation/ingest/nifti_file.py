@@ -82,7 +82,7 @@ def scan(place: Place, *, one_phase: bool = False) -> Scan:
     elif _is_straight(matrix):
         flags.append("orientation_of_the_scanner")
         matrix = None
-    elif _differ(raw):
+    elif _forms_differ(raw):
         flags.append("sform_and_qform_differ")
         matrix = None
     if not all(_SMALLEST <= side <= _LARGEST for side in frames.shape[2:]):
@@ -96,7 +96,7 @@ def scan(place: Place, *, one_phase: bool = False) -> Scan:
         slope=facts.slope,
         intercept=facts.inter,
         phase_ms=_phase_ms(raw),
-        few_values=_few(voxels),
+        few_values=_has_few_values(voxels),
         flags=tuple(flags),
         texts=tuple(f"NIfTI {name}" for name in _TEXTS if bytes(raw[name].tobytes()).strip(b"\0 ")),
         digests=tuple(_digest(frame, facts) for line in frames for frame in line),
@@ -241,7 +241,7 @@ def _is_straight(matrix: Array) -> bool:
     return bool((directions.max(axis=0) > _STRAIGHT).all())
 
 
-def _differ(raw: Any) -> bool:
+def _forms_differ(raw: Any) -> bool:
     """Return whether sform and qform both refer to the patient but disagree on the position."""
     if not all(int(raw[name]) in _PATIENT_CODES for name in ("sform_code", "qform_code")):
         return False
@@ -258,7 +258,7 @@ def _phase_ms(raw: Any) -> float | None:
     return step * _MS.get(unit, 1.0 if step > 10 else 1000.0)
 
 
-def _few(voxels: Array) -> bool:
+def _has_few_values(voxels: Array) -> bool:
     """Return whether a volume has as few values as a mask."""
     sample = voxels.reshape(-1)
     if len(np.unique(sample[:: max(sample.size // 100_000, 1)])) > _FEW:

@@ -85,7 +85,7 @@ def import_study(
     frame, areas = _heart([stack for stack in stacks if stack.placed and stack.sure], pixels)
     proposals = _oriented(propose(stacks, frame), frame, areas)
     proposals += [each.left_out(each.reason or Reason.REPEAT) for each in propose(repeats, frame)]
-    proposals = [_searched(each, pixels) for each in with_ids(proposals, pixels, identify)]
+    proposals = [_with_text_flag(each, pixels) for each in with_ids(proposals, pixels, identify)]
     decided = choose(decided_by(proposals, choices), lge, threshold)
     imported.proposals = decided
     for proposal in decided:
@@ -93,13 +93,13 @@ def import_study(
             imported.left_out += [(image, proposal.reason) for image in proposal.stack.images()]
         if proposal.status != "left_out":
             choice = choices[proposal.stack_id] if proposal.confirmed else None
-            imported.volumes.append(_chosen(_volume(proposal, pixels, frame, areas), choice))
+            imported.volumes.append(_with_choice(_volume(proposal, pixels, frame, areas), choice))
         else:
-            imported.seen.append(_seen(proposal, pixels, frame))
+            imported.seen.append(_left_out_volume(proposal, pixels, frame))
     return imported
 
 
-def _searched(proposal: Proposal, pixels: dict[Image, Frame]) -> Proposal:
+def _with_text_flag(proposal: Proposal, pixels: dict[Image, Frame]) -> Proposal:
     """Flag the proposal if its frames show text."""
     if proposal.status == "left_out":
         return proposal
@@ -229,7 +229,7 @@ def _volume(
     return _TIMED.get(proposal.sequence, _untimed)(volume, frame, areas)
 
 
-def _chosen(volume: Volume, choice: Choice | None) -> Volume:
+def _with_choice(volume: Volume, choice: Choice | None) -> Volume:
     """Apply the display and the phases of a person's choice."""
     if choice is None or choice.display is None:
         return volume
@@ -241,7 +241,7 @@ def _chosen(volume: Volume, choice: Choice | None) -> Volume:
     )
 
 
-def _seen(proposal: Proposal, pixels: dict[Image, Frame], frame: HeartFrame) -> Volume:
+def _left_out_volume(proposal: Proposal, pixels: dict[Image, Frame], frame: HeartFrame) -> Volume:
     """Return the volume of a left-out proposal, displayed by its view if known, else as stored."""
     values, slope, intercept = stacked(proposal.stack, pixels)
     transform = DisplayTransform(transpose=True)
@@ -254,7 +254,7 @@ def _untimed(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Vol
     return volume
 
 
-def _cycle(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Volume:
+def _cycle_phases(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Volume:
     """Set end-diastole and end-systole from the short-axis cine's blood, at the same share of the cycle."""
     if (declared := _declared(volume)) is not None:
         return declared
@@ -275,7 +275,7 @@ def _declared(volume: Volume) -> Volume | None:
     return replace(volume, ed_phase=moments["ED"], es_phase=moments["ES"])
 
 
-def _pass(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Volume:
+def _first_pass_times(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Volume:
     """Set the times of the first pass if the heart's position is known; else flag the volume.
 
     Without these times `prepare` looks at the middle of the frame.
@@ -309,6 +309,6 @@ def _curve(volume: Volume, axis: Point, frame: HeartFrame) -> list[float] | None
 
 
 _TIMED: dict[str, Callable[[Volume, HeartFrame, BloodAreas | None], Volume]] = {
-    "cine": _cycle,
-    "perfusion": _pass,
+    "cine": _cycle_phases,
+    "perfusion": _first_pass_times,
 }

@@ -142,11 +142,11 @@ def told_person(row: Person) -> str:
 def told_between(row: Between) -> str:
     """Format one row of agreement as a line for the terminal."""
     numbers = f"{row.n_pairs} pairs, {row.n_patients} patients"
-    agreed = f"same answer {_told(row.same)}, kappa {_told(row.kappa)}, AC1 {_told(row.ac1)}"
+    agreed = f"same answer {_text(row.same)}, kappa {_text(row.kappa)}, AC1 {_text(row.ac1)}"
     return f"{row.subtask} ({', '.join(row.readers)}): {numbers}; {agreed}"
 
 
-def _told(interval: Interval) -> str:
+def _text(interval: Interval) -> str:
     return f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
 
 

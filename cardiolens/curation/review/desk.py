@@ -51,13 +51,13 @@ class Desk:
         except OSError as error:
             return {"error": _unwritten(error), "again": True}
         identity = session.reader, session.role
-        told: DeskState = {
+        state: DeskState = {
             "mode": self.queue.mode,
             "done": self.queue.done(session.reader),
             "left": self.queue.left(*identity),
         }
-        told |= {"reader": session.reader, "role": session.role}
-        return told | {"item": None if item is None else self._item(item, session)}
+        state |= {"reader": session.reader, "role": session.role}
+        return state | {"item": None if item is None else self._item(item, session)}
 
     def _item(self, item: Item, session: Session) -> DeskState:
         question = item.question

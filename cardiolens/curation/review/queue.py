@@ -17,7 +17,7 @@ from cardiolens.curation.review.ledger import Key, Ledger, Line, Reason, Reviews
 from cardiolens.curation.review.review_items import Item, Mode
 
 READERS = 2
-_HELD = 600.0  # s for which an item on one person's page is reserved
+_RESERVED = 600.0  # s for which an item on one person's page is reserved
 _REASONED = ("reject",)
 
 
@@ -79,7 +79,7 @@ class Queue:
     def next(self, reader: str, role: Role) -> Item | None:
         """Return the next item of a reader; in `verify`, first record on disk that the reader saw it."""
         for key in [key for key, by in self.held.items() if reader in by]:
-            self._let_go(key, reader)
+            self._end_reservation(key, reader)
         key = next((candidate for candidate in self.items if self._is_for(candidate, reader, role)), ("", ""))
         if key not in self.items:
             return None
@@ -102,7 +102,7 @@ class Queue:
 
     def _others_at(self, key: Key, reader: str) -> frozenset[str]:
         """Return the other readers who hold a reservation of an item."""
-        since = self.clock() - _HELD
+        since = self.clock() - _RESERVED
         return frozenset(by for by, began in self.held[key].items() if by != reader and began > since)
 
     def left(self, reader: str, role: Role) -> int:
@@ -134,10 +134,10 @@ class Queue:
             }
         )
         self.ledger.append(line)
-        self._let_go(key, reader)
+        self._end_reservation(key, reader)
         return None
 
-    def _let_go(self, key: Key, reader: str) -> None:
+    def _end_reservation(self, key: Key, reader: str) -> None:
         """End a reader's reservation of an item."""
         by = self.held.get(key, {})
         by.pop(reader, None)

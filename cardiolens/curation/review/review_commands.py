@@ -92,7 +92,7 @@ def serve(words: Sequence[str]) -> int:
     try:
         desk = Desk(items, Queue.of(items.items, ledger, given.mode), Pictures(items.studies))
         with review_server(desk, Door(accounts), given.port) as server:
-            _tell(items, given, len(people))
+            _report(items, given, len(people))
             say(f"page: {server.address} (this machine only; Ctrl-C ends it)")
             try:
                 server.serve_forever()
@@ -103,7 +103,7 @@ def serve(words: Sequence[str]) -> int:
     return 0
 
 
-def _tell(items: Items, given: Serve, people: int) -> None:
+def _report(items: Items, given: Serve, people: int) -> None:
     say(f"mode={given.mode}: {len(items.items)} questions, {len(items.batches)} batches, {people} accounts")
     for reason, count in items.left_out.items():
         say(f"left out: {count} ({reason})")
@@ -171,16 +171,16 @@ def export(words: Sequence[str]) -> int:
 
 def _items(out: Path, mode: Mode) -> dict[tuple[str, str], Item]:
     sources = _sources(out, mode)
-    found = read_items(sources.questions, sources.studies, load_catalogue(sources.protocol), mode)
-    return {(item.qa_id, item.digest): item for item in found.items}
+    listed = read_items(sources.questions, sources.studies, load_catalogue(sources.protocol), mode)
+    return {(item.qa_id, item.digest): item for item in listed.items}
 
 
 def _line(row: Agreement) -> str:
     numbers = f"{row.n_settled}/{row.n_items} settled, {row.n_pairs} pairs, {row.n_patients} patients"
-    kappa = f"kappa {_told(row.kappa)}, AC1 {_told(row.ac1)}, of verdicts {_told(row.verdict_kappa)}"
+    kappa = f"kappa {_text(row.kappa)}, AC1 {_text(row.ac1)}, of verdicts {_text(row.verdict_kappa)}"
     why = f" ({'; '.join(row.why)})" if row.why else ""
-    return f"{row.name}: {numbers}; {kappa}, accepted {_told(row.accepted)}: {row.decision}{why}"
+    return f"{row.name}: {numbers}; {kappa}, accepted {_text(row.accepted)}: {row.decision}{why}"
 
 
-def _told(interval: Any) -> str:
+def _text(interval: Any) -> str:
     return f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
