@@ -1,1 +1,1 @@
-"""An export becomes studies: found, read, grouped, classified, oriented, de-identified, written."""
+"""Import an export as studies: find, read, group, classify, orient, de-identify and write."""

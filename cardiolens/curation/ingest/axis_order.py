@@ -1,7 +1,7 @@
-"""Meaning of the axes of a NIfTI file: rows, columns, slices and time, by header and by pixels.
+"""Axes of a NIfTI file: identify rows, columns, slices and time from the header and the pixels.
 
-The standard puts time on the fourth axis. Files in use put it elsewhere, or flatten slices and phases
-into one axis. Pixels tell: neighbours in time are more alike than neighbouring slices, and a cycle ends
+The standard puts time on the fourth axis. Real files put time elsewhere, or flatten slices and phases
+into one axis. Pixels decide: frames adjacent in time differ less than adjacent slices, and a cycle ends
 as it began.
 """
 
@@ -18,25 +18,25 @@ from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.study.layout import infer_n_phases, small
 
 Array = NDArray[Any]
-_SIDE = 24  # pixels of a side at which frames are compared: below it noise outweighs motion
-_CONTRADICTED = 1.25  # times as unlike as the other axis: the fourth axis is then not time
-_CYCLIC = 0.65  # last frame to first, in units of the largest difference; slices mostly have 0.8 and more
+_SIDE = 24  # pixels per side of compared frames: at finer scales noise outweighs motion
+_CONTRADICTED = 1.25  # ratio of differences along the two axes from which the fourth axis is not time
+_CYCLIC = 0.65  # last frame against first, in units of the largest difference; slices mostly reach 0.8
 _CLOSED, _SURELY_CLOSED = 2.5, 1.35  # the same in units of the mean step; slices have 1.7 and more
-_SMALLEST = 16  # pixels of a side of a picture
+_SMALLEST = 16  # pixels per side of a frame
 _FEWEST_PHASES = 8
 _LONGEST_STACK_MM = 250.0
 _SAME_LENGTH, _OTHER_LENGTH = 1.02, 1.2
-_CLEARLY_SMALLER = 0.8  # a side of the picture is longer than the axes of slices and phases
+_CLEARLY_SMALLER = 0.8  # in-plane axes are longer than the axes of slices and phases
 
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """Axes of a file by number: in the plane, across it, time. None where the file has none."""
+    """Axis numbers of a file: in plane, across slices, time; None if the file lacks the axis."""
 
     plane: tuple[int, int]
     across: int | None
     time: int | None
-    phases_within: int = 1  # phases of each slice where both lie on the axis across, slice by slice
+    phases_within: int = 1  # phases per slice if `across` holds slices and phases, slice by slice
     cyclic: bool = False
     sure: bool = True
     flags: tuple[str, ...] = ()
@@ -44,12 +44,12 @@ class Axes:
 
     @property
     def spatial(self) -> tuple[int, ...]:
-        """Axes that the affine's columns stand for, in their order."""
+        """Spatial axes, in the order of the affine's columns."""
         return tuple(sorted(axis for axis in (*self.plane, self.across) if axis is not None))
 
 
 def frames_of(voxels: Array, axes: Axes) -> Array:
-    """Voxels as (slice, phase, row, column)."""
+    """Reorder voxels to (slice, phase, row, column)."""
     across, time = axes.across, axes.time
     ordered = voxels[..., 0] if voxels.ndim == 4 and 3 not in (across, time, *axes.plane) else voxels
     if across is None:
@@ -70,10 +70,10 @@ def axes_of(
     step: float,
     one_phase: bool = False,
 ) -> Axes:
-    """Axes of a file of two to four axes of which trailing ones of length 1 are cut.
+    """Identify the axes of voxels with two to four dimensions.
 
-    `lengths` are those of the affine's columns in mm, `sliced` the axis that dim_info calls the slices',
-    `step` the distance of slices in mm; `one_phase` where the file's name says that it is one.
+    `lengths`: lengths of the affine's columns, mm. `sliced`: the slice axis by dim_info. `step`: distance
+    between slices, mm. `one_phase`: whether the file's name declares a single phase.
     """
     if voxels.ndim == 2:
         return Axes((0, 1), None, None, evidence="one picture")
@@ -89,12 +89,12 @@ def axes_of(
 
 
 def cycles(frames: Sequence[Array]) -> bool:
-    """Whether pictures, of one phase each, end as they began."""
+    """Return whether frames of consecutive phases end as they began."""
     return _measure(np.array([_small(frame) for frame in frames])).cyclic
 
 
 def _time_before_plane(shape: Sequence[int], lengths: Sequence[float] | None) -> bool:
-    """Whether the first axis is time before a single slice: lengths then belong to the other three axes."""
+    """Return whether time is the first axis of a single-slice file; `lengths` then skip the time axis."""
     if lengths is None or shape[3] > 1 or shape[0] >= _CLEARLY_SMALLER * min(shape[1:3]):
         return False
     first, second, thickness = lengths
@@ -144,7 +144,7 @@ def _four(voxels: Array, sliced: int | None) -> Axes:
 
 
 def _along(voxels: Array, axes: Axes) -> Array:
-    """Frames of all slices side by side, along time."""
+    """Return one array per phase: the reduced frames of all slices, concatenated."""
     frames = frames_of(voxels, axes)
     return np.array([np.concatenate([_small(line[k]) for line in frames]) for k in range(frames.shape[1])])
 
@@ -167,7 +167,7 @@ def _three(
         reason += f"; {count} slices would reach {extent:.0f} mm, and every {within} frames it begins anew"
         flags = ("slices_and_phases_on_one_axis",)
         described = replace(stack, phases_within=within, cyclic=cyclic, flags=flags, evidence=reason)
-        # without a cycle's end a multiple of the period may look like one: a person decides
+        # if slices don't end as cycles, a multiple of the period may look like the period: a person decides
         return described if cyclic else replace(described, sure=False, flags=(*flags, "time_axis_unclear"))
     if measure.cyclic and measure.closed < _SURELY_CLOSED:
         flags = ("time_axis_by_pixels",)
@@ -182,7 +182,7 @@ def _three(
 
 
 def _across(shape: Sequence[int], lengths: Sequence[float] | None, sliced: int | None) -> tuple[int, str]:
-    """The axis across the pictures, and why."""
+    """Return the slice axis of a three-dimensional file, and the evidence."""
     single = [axis for axis in range(3) if shape[axis] == 1]
     if single:
         return single[-1], f"axis {single[-1] + 1} has one element"
@@ -199,7 +199,7 @@ def _across(shape: Sequence[int], lengths: Sequence[float] | None, sliced: int |
 
 
 def _phases_within(voxels: Array, stack: Axes) -> tuple[int, bool] | None:
-    """Phases of each slice on an axis that holds both, and whether each slice is a cycle."""
+    """Return phases per slice on an axis of slices and phases, and whether each slice is a cycle."""
     frames = [small(frame[0]) for frame in frames_of(voxels, stack)]
     for cyclic in (True, False):
         try:
@@ -211,10 +211,10 @@ def _phases_within(voxels: Array, stack: Axes) -> tuple[int, bool] | None:
 
 @dataclass(frozen=True, slots=True)
 class _Measure:
-    step: float  # mean difference of neighbours in standard deviations
-    closing: float  # difference of last and first, in units of the largest
-    closed: float  # the same, in units of the mean step
-    enough: bool
+    step: float  # mean difference of adjacent frames, in standard deviations
+    closing: float  # difference of last and first frame, in units of the largest difference
+    closed: float  # the same, in units of the mean difference of adjacent frames
+    enough: bool  # frames to tell a cycle
 
     @property
     def cyclic(self) -> bool:
@@ -231,7 +231,7 @@ def _measure(frames: Array) -> _Measure:
 
 
 def _small(frame: Array) -> Array:
-    """Means over square blocks, so that noise does not count as motion."""
+    """Average a frame over square blocks, so that noise does not count as motion."""
     block = -(-max(frame.shape) // _SIDE)
     rows, columns = max(frame.shape[0] // block, 1), max(frame.shape[1] // block, 1)
     cropped = frame[: rows * block, : columns * block].astype(np.float64)
@@ -246,7 +246,7 @@ def _pair(axes: Any) -> tuple[int, int]:
 
 
 def squeezed(voxels: Array) -> Array:
-    """Voxels without axes of length 1 behind the fourth; RejectedError for another number than 2 to 4."""
+    """Drop trailing axes of length 1 beyond the fourth; RejectedError unless two to four axes remain."""
     while voxels.ndim > 4 and voxels.shape[-1] == 1:
         voxels = voxels[..., 0]
     if not 2 <= voxels.ndim <= 4:

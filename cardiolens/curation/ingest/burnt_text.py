@@ -1,7 +1,7 @@
-"""Text burnt into pixels, told by its shape: glyphs of one height and one ink, in a row that stands still.
+"""Detection of text burnt into pixels: a row of glyphs of equal height and brightness in every frame.
 
-What all frames of a stack share is looked at, the darkest and the brightest value of each pixel: anatomy
-moves from slice to slice and from phase to phase, noise from frame to frame, and text stays.
+The detector looks at the darkest and the brightest value of each pixel over a stack: anatomy moves from
+slice to slice and from phase to phase, noise from frame to frame; text stays.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,25 +13,25 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 _STROKES = (5, 9)  # pixels: strokes are thinner
-_CONTRASTS = (0.2, 0.3, 0.45, 0.6, 0.8)  # of ink with its surroundings, by the spread of intensities
-_FEWEST, _FEWEST_IN_ONE = 4, 6  # glyphs of a row; where a single frame cannot tell what stands still
-_SMALLEST = 5  # pixels of a glyph's height
-_TALLEST_SHARE = 5  # of these a picture is high, or ten pixels
-_WIDEST = 2.2  # of its height: two letters may touch
-_GAP = 1.2  # of its height, to the next glyph of the row
-_SAME_FOOT = 0.2  # of its height
-_SAME_HEIGHT = 0.6  # of the other's height
-_SAME_INK = 0.08  # of the contrast, by which half of the glyphs' inks may differ
-_STILL = 0.5  # of the contrast, by which half of the glyphs' inks may change from frame to frame
-_FEWEST_PHASES = 5  # of a slice that is looked at by itself
-_BUSY = 0.35  # of a picture: where so much stands out there are no lines of text
+_CONTRASTS = (0.2, 0.3, 0.45, 0.6, 0.8)  # of ink against its surroundings / spread of intensities
+_FEWEST, _FEWEST_IN_ONE = 4, 6  # glyphs of a row; in a single frame, where nothing shows what stays
+_SMALLEST = 5  # least height of a glyph, pixels
+_TALLEST_SHARE = 5  # largest height of a glyph: frame height / 5, at least ten pixels
+_WIDEST = 2.2  # width / height of a glyph: two letters may touch
+_GAP = 1.2  # gap to the next glyph / height
+_SAME_FOOT = 0.2  # difference of baselines / height
+_SAME_HEIGHT = 0.6  # ratio of heights
+_SAME_INK = 0.08  # median deviation of the glyphs' inks / contrast
+_STILL = 0.5  # median change of the glyphs' inks from frame to frame / contrast
+_FEWEST_PHASES = 5  # of a slice that is searched by itself
+_BUSY = 0.35  # share of raised pixels from which a plane holds no lines of text
 
 Plane = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class _Glyph:
-    """A spot that may be a letter or a digit."""
+    """A connected spot that may be a letter or a digit."""
 
     left: int
     right: int
@@ -39,21 +39,21 @@ class _Glyph:
     height: int
     ink: float
     contrast: float
-    change: float  # of its ink, from frame to frame
+    change: float  # of the ink, from frame to frame
 
 
 def shows_text(slices: Sequence[NDArray[Any]]) -> bool:
-    """Whether a row of text stands in all frames of a stack, or in all phases of one of its slices.
+    """Return whether all frames of a stack, or all phases of one slice, show the same row of text.
 
-    Each slice is (phase, row, column).
+    Each slice has shape (phase, row, column).
     """
     stack = np.concatenate(slices)
     several = len(slices) > 1 and len(slices[0]) >= _FEWEST_PHASES
-    return _stands_in(stack) or (several and any(map(_stands_in, slices)))
+    return _shows_row(stack) or (several and any(map(_shows_row, slices)))
 
 
-def _stands_in(frames: NDArray[Any]) -> bool:
-    """Whether a row of text stands in every one of the frames (frame, row, column), bright or dark."""
+def _shows_row(frames: NDArray[Any]) -> bool:
+    """Return whether all frames (frame, row, column) show the same row of bright or dark text."""
     low, high = np.percentile(frames, [1, 99])
     if high <= low:
         return False
@@ -77,7 +77,7 @@ def _has_row(plane: Plane, changes: Plane, spread: float, fewest: int) -> bool:
 
 
 def _glyphs(plane: Plane, raised: Plane, changes: Plane, inked: NDArray[np.bool_]) -> Iterator[_Glyph]:
-    """Yield the spots of a letter's size and proportions, from the left."""
+    """Yield spots with the size and proportions of a letter, from left to right."""
     spots, count = ndimage.label(inked, np.ones((3, 3)))
     tallest = max(plane.shape[0] // _TALLEST_SHARE, 2 * _SMALLEST)
     each = range(1, count + 1)
@@ -100,7 +100,7 @@ def _glyphs(plane: Plane, raised: Plane, changes: Plane, inked: NDArray[np.bool_
 
 
 def _rows(glyphs: Sequence[_Glyph]) -> Iterator[list[_Glyph]]:
-    """Yield the row that begins at each glyph."""
+    """Yield the row of glyphs that begins at each glyph."""
     for start, first in enumerate(glyphs):
         row = [first]
         for glyph in glyphs[start + 1 :]:
@@ -114,7 +114,7 @@ def _rows(glyphs: Sequence[_Glyph]) -> Iterator[list[_Glyph]]:
 
 
 def _one_ink(row: Sequence[_Glyph]) -> bool:
-    """Whether the glyphs of a row are as bright as each other, in all frames."""
+    """Return whether the glyphs of a row have the same brightness in all frames."""
     inks = np.array([glyph.ink for glyph in row])
     differ, change = np.median(np.abs(inks - np.median(inks))), np.median([glyph.change for glyph in row])
     contrast = np.median([glyph.contrast for glyph in row])

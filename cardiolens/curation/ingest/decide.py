@@ -1,4 +1,4 @@
-"""Decisions of a person put to the proposals of a study: what is confirmed needs no threshold any longer."""
+"""Apply a person's decisions to the proposals of a study; confirmed proposals bypass the threshold."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -21,20 +21,20 @@ Identify = Callable[[Sequence[str]], str]  # parts of a stack's identity → its
 def with_ids(
     proposals: Sequence[Proposal], pixels: Mapping[Image, Any], identify: Identify
 ) -> list[Proposal]:
-    """Proposals with the ids of their stacks; stacks that nothing tells apart are counted in their order."""
-    legible, met = [], set()
+    """Set the stack id of each proposal; number stacks that share all parts of their identity."""
+    identified, used_ids = [], set()
     for proposal in sorted(proposals, key=lambda each: (each.stack.series, each.stack.later)):
         parts = _parts(proposal.stack, pixels)
         copy = 1
-        while (stack_id := identify([*parts, str(copy)])) in met:
+        while (stack_id := identify([*parts, str(copy)])) in used_ids:
             copy += 1
-        met.add(stack_id)
-        legible.append(replace(proposal, stack_id=stack_id))
-    return legible
+        used_ids.add(stack_id)
+        identified.append(replace(proposal, stack_id=stack_id))
+    return identified
 
 
 def _parts(stack: Stack, pixels: Mapping[Image, Any]) -> list[str]:
-    """Series, plane and kind of image, as every export of a stack has them; without series its content."""
+    """Return what every export of a stack shares: series (else frame contents), plane, kind of image."""
     first = min(stack.images(), key=lambda image: (image.identity.series, image.instance_number))
     plane = [f"{value + 0.0:.2f}" for value in (*first.row_direction, *first.column_direction)]
     kind = [first.component, "/".join(first.image_type), str(first.echo), f"{first.rows}x{first.columns}"]
@@ -48,7 +48,7 @@ def _parts(stack: Stack, pixels: Mapping[Image, Any]) -> list[str]:
 
 
 def decided_by(proposals: Sequence[Proposal], choices: Choices) -> list[Proposal]:
-    """Proposals with the decisions that fit them; one that cannot stand is flagged and decides nothing."""
+    """Apply each choice to the proposal of its stack; a refused choice only adds a flag."""
     ours = [choices[each.stack_id] for each in proposals if each.stack_id in choices]
     twice = contradicted(ours)
     return [_decided(each, choices.get(each.stack_id), twice) for each in proposals]
@@ -81,5 +81,5 @@ def _decided(proposal: Proposal, choice: Choice | None, twice: set[str]) -> Prop
 
 
 def runs_along_normal(stack: Stack) -> bool:
-    """Whether slices are counted along the normal of their plane; of one slice True."""
+    """Return whether slice numbers grow along the plane's normal; True for a single slice."""
     return float((stack.corner(stack.n_slices - 1) - stack.corner(0)) @ stack.normal) >= 0

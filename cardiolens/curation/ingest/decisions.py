@@ -1,8 +1,8 @@
-"""Decisions of a person about stacks: one JSON object a line, appended at once, read again by the import.
+"""Decisions of a person about stacks: JSON Lines, appended one by one and read by the next import.
 
-A line is keyed by ids that a second export of the same patients shares under the same key. What a decision
-says is absolute (a display, a direction along the normal, phases by rank), so that it means the same whatever
-the import proposes by then. The last line about a stack counts; an undo takes back the line before it.
+Ids in a line are the same in every export of the same patients under the same key. Decisions are absolute
+(a display, a direction along the normal, phases by rank), so that their meaning does not depend on what the
+import proposes. The last line about a stack counts; an undo takes back the previous line.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,13 +25,13 @@ Phase = Annotated[int, Field(ge=0)]
 
 
 class Choice(Spec):
-    """What a person says of one stack; what an excluded one would have been is not kept."""
+    """A person's decision about one stack; an excluded stack has no further fields."""
 
     status: Literal["confirmed", "excluded"]
     sequence: str | None = None
     view: str | None = None
     display: DisplayTransform | None = None
-    along_normal: bool | None = None  # whether slices are counted along the normal (rows x columns)
+    along_normal: bool | None = None  # whether slice numbers grow along the normal (rows x columns)
     ed_phase: Phase | None = None
     es_phase: Phase | None = None
 
@@ -40,7 +40,7 @@ class Choice(Spec):
         if self.status == "excluded":
             return self
         if None in (self.sequence, self.view, self.display, self.along_normal):
-            raise ValueError("lacks what a confirmed stack is; give sequence, view, display and along_normal")
+            raise ValueError("a confirmed stack lacks sequence, view, display or along_normal; give all")
         if not self.volume_id:
             raise ValueError(
                 f"no study holds a volume {self.sequence} {self.view}; choose from "
@@ -52,12 +52,12 @@ class Choice(Spec):
 
     @property
     def volume_id(self) -> str:
-        """Id of the volume that a confirmed stack is; empty where no study holds such a one."""
+        """Volume id of the chosen sequence and view; empty if studies have no such volume."""
         known = sequences().get(self.sequence or "")
         return known.volume_id(self.view) if known is not None and self.view in known.views else ""
 
     def refused(self, n_phases: int) -> str | None:
-        """Why it cannot be said of a stack with a number of phases; None where it can."""
+        """Return why a stack with `n_phases` contradicts the choice (`sequence`, `phase`), or None."""
         if self.status == "excluded":
             return None
         if (sequences()[self.sequence or ""].over_time == "nothing") != (n_phases == 1):
@@ -68,7 +68,7 @@ class Choice(Spec):
 
 
 class Line(Spec):
-    """One decision: choices by stack, null where none is made any longer; or an undo of the one before."""
+    """One line: choices by stack (null withdraws a choice), or an undo of the previous line."""
 
     at: str
     study_id: str
@@ -83,7 +83,7 @@ class Line(Spec):
 
 
 def legal_volumes() -> list[str]:
-    """All sequences and views that a stack can be confirmed as, in words."""
+    """List the legal choices as "sequence view"."""
     return [f"{name} {view}" for name, known in sequences().items() for view in known.views]
 
 
@@ -92,26 +92,26 @@ Choices = Mapping[str, Choice]
 
 @dataclass
 class Decisions:
-    """Choices by study and stack, with what an undo takes back."""
+    """Choices by study and stack, with the history for undo."""
 
     studies: dict[str, dict[str, Choice]] = field(default_factory=dict)
     before: dict[str, list[dict[str, Choice]]] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)  # by study
 
     def of(self, study_id: str) -> dict[str, Choice]:
-        """Choices of one study by stack."""
+        """Return the choices of one study by stack."""
         return self.studies.get(study_id, {})
 
     def revision(self, study_id: str) -> int:
-        """A number that tells whether a study was decided on since."""
+        """Return the number of lines about a study, which grows with each decision."""
         return self.lines.get(study_id, 0)
 
     def can_undo(self, study_id: str) -> bool:
-        """Whether a study has a decision that could be taken back."""
+        """Return whether a study has a decision to take back."""
         return bool(self.before.get(study_id))
 
     def add(self, line: Line) -> None:
-        """Take in a line; InputError for an undo where nothing was decided."""
+        """Apply a line; InputError for an undo without an earlier decision."""
         self.check(line)
         self.lines[line.study_id] = self.revision(line.study_id) + 1
         history = self.before.setdefault(line.study_id, [])
@@ -125,18 +125,18 @@ class Decisions:
         }
 
     def check(self, line: Line) -> None:
-        """Raise InputError for an undo where nothing is decided."""
+        """Raise InputError for an undo without an earlier decision."""
         if line.undo and not self.can_undo(line.study_id):
-            raise InputError(f"{line.study_id}: nothing is decided that could be taken back")
+            raise InputError(f"{line.study_id}: no decision is left that could be taken back")
 
     @property
     def count(self) -> int:
-        """Number of stacks about which something is decided."""
+        """Number of stacks with a choice."""
         return sum(map(len, self.studies.values()))
 
 
 def read_decisions(path: Path) -> Decisions:
-    """Read a file of decisions; a last line that was cut off is left out. InputError for any other fault."""
+    """Read a file of decisions without a truncated last line; InputError for any other fault."""
     decisions = Decisions()
     name = f"decisions={path}"
     try:
@@ -153,7 +153,7 @@ def read_decisions(path: Path) -> Decisions:
 
 
 class Ledger:
-    """A file of decisions that one process appends to; each line is on the disk when `append` returns."""
+    """Append-only file of decisions with one writer; each line is on disk before the call returns."""
 
     def __init__(self, path: Path) -> None:
         self._log = DecisionLog[Line](path, SCHEMA, name=f"decisions={path}", writer="confirm")
@@ -169,7 +169,7 @@ class Ledger:
         self._append(Line(at=_now(), study_id=study_id, stacks=dict(stacks)))
 
     def undo(self, study_id: str) -> None:
-        """Append that the last decision on a study is taken back; InputError where there is none."""
+        """Append an undo of the last decision on a study; InputError if there is none."""
         self._append(Line(at=_now(), study_id=study_id, undo=True))
 
     def _append(self, line: Line) -> None:
@@ -186,6 +186,6 @@ def _now() -> str:
 
 
 def contradicted(choices: Sequence[Choice]) -> set[str]:
-    """Volumes that more than one of some choices confirm."""
+    """Return the volume ids that several choices confirm."""
     named = [choice.volume_id for choice in choices if choice.status == "confirmed"]
     return {volume for volume in named if named.count(volume) > 1}

@@ -1,9 +1,9 @@
-"""De-identification: what leaves the hospital's records, and under which names.
+"""De-identification: which header elements are written, and under which ids.
 
-Ids are keyed hashes (HMAC-SHA256), so that the same patient has the same id in every export read with the
-same key, and nobody without the key can try names. This follows DICOM PS3.15 annex E in kind, not by claim:
-its basic profile lists what must go; here only the elements of `PASSES` go into what is written. Dates,
-times, UIDs, private elements, overlays, names of files and all free text stay behind.
+Ids are keyed hashes (HMAC-SHA256): a patient has the same id in every export that is read with the same
+key, and without the key nobody can test names. The approach resembles DICOM PS3.15 annex E but claims no
+conformance: the basic profile lists what to remove; here only the elements of `PASSES` are written. Dates,
+times, UIDs, private elements, overlays, file names and all free text are dropped.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from cardiolens.curation.ingest.image import Identity, Image, Person
 KEY_BYTES = 32
 Sex = Literal["female", "male", "other"]
 
-# Elements of which something is written, and what.
+# Elements that reach the output, and in which form.
 PASSES = {
     "PatientSex": "female, male or other",
     "PatientAge": "a band of ten years, 90+ above",
@@ -40,7 +40,7 @@ PASSES = {
     "SeriesNumber": "proposals.json, so that a person finds the series",
     "PixelData": "voxels: the stored bits alone",
 }
-# Elements that are only looked at: they decide groups, classes and order, and are not written.
+# Elements that are read to decide groups, classes and order, but never written.
 LOOKED_AT = (
     *("SOPClassUID", "SOPInstanceUID", "StudyInstanceUID", "SeriesInstanceUID", "PatientID", "PatientName"),
     *(
@@ -97,28 +97,28 @@ _OLDEST = 90
 
 @dataclass(frozen=True, slots=True)
 class Pseudonyms:
-    """Ids under one key."""
+    """Keyed hashes as ids, all under one key."""
 
     key: bytes
 
     def patient(self, identity: Identity) -> str:
-        """Id of a patient; without one in the header, of the study."""
+        """Return the id of a patient; if the header names none, derive it from the study."""
         return "P" + self._hash("patient", identity.patient or f"study {identity.study}")
 
     def study(self, identity: Identity) -> str:
-        """Id of a study of a patient."""
+        """Return the id of a study."""
         return "S" + self._hash("study", identity.patient, identity.study)
 
     def stack(self, identity: Identity, parts: Iterable[str]) -> str:
-        """Id of a stack of a study by what every export of it has."""
+        """Return the id of a stack from `parts`, which every export of the stack shares."""
         return "Q" + self._hash("stack", identity.patient, identity.study, *parts)
 
     def file(self, name: str) -> str:
-        """Id of a file by its path below the source."""
+        """Return the id of a file from its path below the source."""
         return "F" + self._hash("file", name)
 
     def digest(self, lines: Iterable[str]) -> str:
-        """Keyed digest of many lines, by which an unchanged input is recognised."""
+        """Return a keyed digest of lines, to recognise an unchanged input."""
         return hmac.new(
             self.key, "\n".join(lines).encode("utf-8", "surrogateescape"), hashlib.sha256
         ).hexdigest()
@@ -129,7 +129,7 @@ class Pseudonyms:
 
 
 def read_key(path: Path) -> bytes:
-    """The key in a file; a new one is written, readable by its owner alone, where there is no file."""
+    """Read the key; if the file is missing, write a new key that only its owner can read."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -152,20 +152,20 @@ def _existing(path: Path) -> bytes:
         key = b""
     if len(key) < KEY_BYTES:
         raise InputError(
-            f"key={path}: holds no key; expected {2 * KEY_BYTES} or more hex digits, as this verb writes; "
-            "name another file, or remove it for a new key and new ids"
+            f"key={path}: holds no key; expected {2 * KEY_BYTES} or more hex digits; "
+            "name another file, or remove this one to get a new key and new ids"
         )
     return key
 
 
 def sex(person: Person) -> Sex | None:
-    """Sex as study.json has it."""
+    """Return the sex in the terms of study.json."""
     sexes: dict[str, Sex] = {"F": "female", "M": "male", "O": "other"}
     return sexes.get(person.sex.upper()[:1])
 
 
 def age_band(person: Person) -> str | None:
-    """A band of ten years from an age such as 054Y; 90 and above are one band."""
+    """Return the band of ten years of an age such as 054Y; 90 and above share one band."""
     match = re.fullmatch(r"(\d{1,3})([YMWD])", person.age.upper())
     if match is None:
         return None
@@ -176,13 +176,13 @@ def age_band(person: Person) -> str | None:
 
 
 def vendor(person: Person) -> str | None:
-    """The maker of the scanner, of a closed list."""
+    """Return the scanner's vendor from a closed list."""
     text = f"{person.manufacturer.lower()} "
     return next((name for start, name in _VENDORS.items() if text.startswith(start)), None)
 
 
 def tesla(person: Person) -> float | None:
-    """Field strength to a tenth; headers in gauss are turned."""
+    """Return the field strength in tesla, rounded to a tenth; convert values in gauss."""
     field = person.tesla
     if field is None or field <= 0:
         return None
@@ -191,6 +191,6 @@ def tesla(person: Person) -> float | None:
 
 
 def removed(images: Iterable[Image]) -> dict[str, int]:
-    """Number of files that held each element of which nothing is written; private ones are one entry."""
+    """Count the files that held each dropped element; private elements share one entry."""
     counts = Counter(tag for image in images if image.frame == 0 for tag in image.tags)
     return {tag: counts[tag] for tag in sorted(counts) if tag not in PASSES}

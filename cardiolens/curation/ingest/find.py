@@ -1,4 +1,4 @@
-"""Files of an export: folders of any nesting, zip files, names without an extension; nothing is unpacked."""
+"""Files of an export: nested folders, zip files (never unpacked to disk), names without an extension."""
 
 import os
 import stat
@@ -13,26 +13,26 @@ from cardiolens.base.untrusted import is_housekeeping
 from cardiolens.curation.ingest.reasons import Reason
 
 MAX_BYTES = 4 << 30  # of one file or archive member
-OF_DISCS = {"dicomdir", "autorun.inf"}  # an index and a starter, beside the images
+OF_DISCS = {"dicomdir", "autorun.inf"}  # the index and the autostart file of a disc
 ARCHIVES = (".7z", ".rar", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
 SOURCE_EXPECTED = "expected a folder, a file or a zip file of an export; correct source"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """Where the bytes of a file are: a path, and the name of a member where the path is a zip file."""
+    """Location of a file: a path, and the name of a member if the path is a zip file."""
 
     path: str
     member: str = ""
 
     @property
     def name(self) -> str:
-        """Path and member as one text; it may name a patient."""
+        """Path and member in one string, which may name a patient."""
         return f"{self.path}!{self.member}" if self.member else self.path
 
     @property
     def folder(self) -> str:
-        """The folder that holds the file, within its archive too."""
+        """Folder of the file, including a folder within an archive."""
         return str(
             Place(self.path, str(PurePosixPath(self.member).parent)).name
             if self.member
@@ -40,7 +40,7 @@ class Place:
         )
 
     def read(self) -> bytes:
-        """All bytes of the file."""
+        """Read all bytes of the file."""
         if not self.member:
             return Path(self.path).read_bytes()
         with _archive(self.path) as archive:
@@ -49,7 +49,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A file of an export, or the reason for which it is not one that is read."""
+    """A file of an export, with the reason if the import must not read the file."""
 
     place: Place
     size: int
@@ -58,7 +58,7 @@ class Candidate:
 
 
 def find(source: Path) -> Iterator[Candidate]:
-    """Yield every file below a source in order of its path; InputError where there is no such source."""
+    """Yield every file below a source, sorted by path; InputError if the source cannot be read."""
     try:
         mode = source.stat().st_mode
     except OSError as error:
@@ -111,7 +111,7 @@ def _is_housekeeping(path: str) -> bool:
 
 
 def _is_dicom(path: str) -> bool:
-    """Whether the file bears DICOM's mark; a picture may have the bytes of a zip file at its end."""
+    """Return whether a file has the DICOM prefix; an image may end in the bytes of a zip file."""
     with open(path, "rb") as handle:
         return handle.read(132)[128:] == b"DICM"
 

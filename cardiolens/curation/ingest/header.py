@@ -1,7 +1,7 @@
-"""Headers of DICOM files as records of their frames; only an allow-list of elements is looked at.
+"""DICOM headers as one record per frame; only an allow-list of elements is read.
 
-A multi-frame object keeps what is common to all frames in SharedFunctionalGroupsSequence and the rest in
-PerFrameFunctionalGroupsSequence (PS3.3 C.7.6.16); here every frame gets all of it.
+A multi-frame object stores common elements in SharedFunctionalGroupsSequence and the others in
+PerFrameFunctionalGroupsSequence (PS3.3 C.7.6.16); here every frame record holds both.
 """
 
 import math
@@ -22,11 +22,11 @@ from cardiolens.curation.ingest.find import Place
 from cardiolens.curation.ingest.image import Identity, Image, Person, RejectedError, Vector
 from cardiolens.curation.ingest.reasons import Reason
 
-SMALLEST, LARGEST = 16, 4096  # pixels of a side
-LARGEST_SCALE = 1e30  # of a slope or intercept: NIfTI keeps them as 32-bit floats
-FINEST_MM = 0.01  # of a pixel; finer ones are a mistake, and vanish where lengths are written
+SMALLEST, LARGEST = 16, 4096  # pixels per side
+LARGEST_SCALE = 1e30  # of a slope or intercept: NIfTI stores 32-bit floats
+FINEST_MM = 0.01  # pixel spacing; finer values are errors and would round to 0 when written
 _BITS = (8, 16, 32)
-_PARALLEL = 0.02  # how far from orthonormal a plane's directions may be
+_PARALLEL = 0.02  # tolerance of unit length and orthogonality of a plane's directions
 _NOT_IMAGES = (
     "1.2.840.10008.5.1.4.1.1.104",  # encapsulated documents
     "1.2.840.10008.5.1.4.1.1.88",  # structured reports
@@ -38,11 +38,11 @@ _NOT_IMAGES = (
 )
 _PHILIPS = 0x2005, "Philips MR Imaging DD 001", 0x0D, 0x0E  # group, creator, scale intercept and slope
 _SECONDARY = "1.2.840.10008.5.1.4.1.1.7"
-_CHEAP = 1 << 16  # bytes of which an element is not read before it is asked for
+_CHEAP = 1 << 16  # bytes from which pydicom reads an element only on access
 
 
 def read_images(place: Place) -> list[Image]:
-    """The frames of a file; RejectedError where it holds none that can be used."""
+    """Read the frame records of a file; RejectedError if the file has no usable frame."""
     dataset = read_dataset(place, pixels=False)
     with _broken(Reason.BROKEN_HEADER):
         _check_kind(dataset)
@@ -55,7 +55,7 @@ def read_images(place: Place) -> list[Image]:
 
 
 def read_dataset(place: Place, *, pixels: bool) -> Dataset:
-    """The parsed DICOM file at a place; RejectedError where it is not DICOM or damaged."""
+    """Parse the DICOM file at a place; RejectedError if it is damaged or not DICOM."""
     try:
         file: Any = BytesIO(place.read()) if place.member else place.path
     except (OSError, RuntimeError, NotImplementedError, ValueError) as error:
@@ -72,7 +72,7 @@ def read_dataset(place: Place, *, pixels: bool) -> Dataset:
 
 
 def _without_preamble(place: Place, *, pixels: bool) -> Dataset:
-    """A file without DICOM's mark, as some archives write it; it must still begin with a known element."""
+    """Parse a DICOM file without preamble, as some archives write; it must begin with a known element."""
     content = place.read()
     if content[:4] not in (
         b"\x08\x00\x05\x00",
@@ -89,7 +89,7 @@ def _without_preamble(place: Place, *, pixels: bool) -> Dataset:
 
 @contextmanager
 def _broken(reason: Reason) -> Iterator[None]:
-    """Turn whatever a damaged file makes pydicom raise into one reason; its messages quote the header."""
+    """Turn pydicom's errors on a damaged file into one reason; drop messages, which quote the header."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -106,7 +106,7 @@ def _check_kind(dataset: Dataset) -> None:
     kind = str(dataset.get("SOPClassUID", ""))
     modality = str(dataset.get("Modality", "")).upper()
     if not kind and not modality:
-        raise RejectedError(Reason.BROKEN_HEADER, "says nothing of what it is")
+        raise RejectedError(Reason.BROKEN_HEADER, "neither SOP class nor modality")
     if kind.startswith(_NOT_IMAGES) or modality in ("SR", "PR", "KO", "DOC", "SEG", "RTSTRUCT", "AU", "ECG"):
         raise RejectedError(Reason.NOT_AN_IMAGE)
     if kind.startswith(_SECONDARY):
@@ -149,7 +149,7 @@ def _multi_frame(place: Place, dataset: Dataset) -> Iterator[Image]:
 
 
 def _items(group: Dataset) -> list[Dataset]:
-    """The first item of each functional group."""
+    """Return the first item of each functional group."""
     return [element.value[0] for element in group if element.VR == "SQ" and element.value]
 
 
@@ -169,7 +169,7 @@ def _image(place: Place, frame: int, parts: tuple[Dataset, ...]) -> Image:
     if trigger is None:
         trigger = _number(parts, "NominalCardiacTriggerDelayTime")
     number = _whole(parts, "InstanceNumber")
-    tags = list(header.keys())  # iterating the data set itself would parse every element
+    tags = list(header.keys())  # iterating the dataset itself would parse every element
     return Image(
         place=place,
         frame=frame,
@@ -210,10 +210,10 @@ def _image(place: Place, frame: int, parts: tuple[Dataset, ...]) -> Image:
 
 
 def _maker_scale(parts: tuple[Dataset, ...]) -> tuple[float, float] | None:
-    """Slope and intercept that undo Philips' own scaling, which comes before the rescaling for display.
+    """Return slope and intercept that undo Philips' private scaling; None for other vendors.
 
-    A stored value is intensity * scale slope + scale intercept; the rescale slope of each series is chosen
-    for the console, and does not compare between series.
+    A stored value is intensity * scale slope + scale intercept. The rescale slope is chosen per series for
+    display on the console and is not comparable between series.
     """
     group, creator, *elements = _PHILIPS
     if not _text(parts[-1], "Manufacturer").lower().startswith("philips"):
@@ -283,7 +283,7 @@ def _position(parts: tuple[Dataset, ...]) -> Vector:
 
 
 def _component(parts: tuple[Dataset, ...]) -> str:
-    """M, P, R or I, from the third word of the image type or from ComplexImageComponent."""
+    """Return M, P, R or I from ComplexImageComponent, else from the third or later word of ImageType."""
     letters = {"MAGNITUDE": "M", "PHASE": "P", "REAL": "R", "IMAGINARY": "I"}
     for part in parts:
         component = _text(part, "ComplexImageComponent").upper()
@@ -294,7 +294,7 @@ def _component(parts: tuple[Dataset, ...]) -> str:
 
 
 def _inversion(parts: tuple[Dataset, ...]) -> float | None:
-    """The first inversion time; multi-frame objects list them."""
+    """Return the first inversion time; multi-frame objects list several."""
     inversion_time = _number(parts, "InversionTime")
     if inversion_time is not None:
         return inversion_time
@@ -307,7 +307,7 @@ def _inversion(parts: tuple[Dataset, ...]) -> float | None:
 
 
 def _clock(parts: tuple[Dataset, ...]) -> float | None:
-    """Seconds since midnight of the frame's acquisition, else of its content."""
+    """Return the acquisition time (else the content time) in seconds since midnight."""
     for name in ("FrameAcquisitionDateTime", "AcquisitionDateTime", "AcquisitionTime", "ContentTime"):
         for part in parts:
             text = _text(part, name)
@@ -327,7 +327,7 @@ def _value(parts: tuple[Dataset, ...], name: str) -> Any:
 
 
 def _number(parts: tuple[Dataset, ...], name: str, default: float | None = None) -> float | None:
-    """A number; the default where it is absent, None where it is not finite."""
+    """Return a number; the default if the element is absent, None if its value is not a finite number."""
     value = _value(parts, name)
     if value is None:
         return default

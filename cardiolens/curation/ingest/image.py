@@ -1,4 +1,4 @@
-"""One frame of an export as its header tells it: classic and multi-frame DICOM end in the same record."""
+"""Record of one frame's header, the same for classic DICOM, multi-frame DICOM and NIfTI."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ Vector = tuple[float, float, float]
 
 
 class RejectedError(Exception):
-    """A file or frame that cannot be used, for one reason; `detail` holds nothing that a header said."""
+    """A file or frame is unusable for one reason; `detail` quotes nothing of a header."""
 
     def __init__(self, reason: Reason, detail: str = "") -> None:
         super().__init__(reason.value)
@@ -18,7 +18,7 @@ class RejectedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Names of a frame in the hospital; they stay in memory, and leave it only as keyed hashes."""
+    """Hospital identifiers of a frame; they stay in memory and are written only as keyed hashes."""
 
     patient: str
     study: str
@@ -30,7 +30,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Facts about patient and scanner that a study may keep, as the header gives them."""
+    """Facts about patient and scanner that a study may keep, as in the header."""
 
     sex: str = ""
     age: str = ""
@@ -40,18 +40,18 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a frame was cut out of a NIfTI file, whose header says less than DICOM's."""
+    """How a frame was extracted from a NIfTI file, whose header says less than DICOM's."""
 
-    evidence: str  # by which its axes were told
+    evidence: str  # for the meaning of the axes
     flags: tuple[str, ...] = ()
-    placed: bool = True  # False: nothing says where it lies in the patient
-    one_phase: bool = False  # its file's name says that it holds one phase
+    placed: bool = True  # False: the position in the patient is unknown
+    one_phase: bool = False  # the file's name declares a single phase
     sure: bool = True  # False: a person decides which axis is which
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # a frame is itself, whatever its header says
+@dataclass(frozen=True, slots=True, eq=False)  # frames compare by identity, not by header
 class Image:
-    """One frame: what decides its group, its class and its place. Lengths are mm, times ms.
+    """One frame: the header fields that decide its stack, class and position. Lengths in mm, times in ms.
 
     Positions and directions are DICOM's: toward the patient's left, back and head.
     """
@@ -64,11 +64,11 @@ class Image:
     columns: int
     spacing: tuple[float, float]  # between rows, between columns
     position: Vector
-    row_direction: Vector  # along which the column number grows
+    row_direction: Vector  # along a row, as the column number grows
     column_direction: Vector
     slope: float = 1.0
     intercept: float = 0.0
-    maker_scale: tuple[float, float] | None = None  # slope and intercept by the maker's account
+    maker_scale: tuple[float, float] | None = None  # slope and intercept of the vendor's private elements
     series_number: int = 0
     acquisition: int = 0
     instance_number: int = 0
@@ -79,7 +79,7 @@ class Image:
     scanning: tuple[str, ...] = ()
     variant: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
-    component: str = ""  # M, P, R or I of a complex image, where it is said
+    component: str = ""  # M, P, R or I of a complex image, if declared
     thickness: float | None = None
     trigger: float | None = None
     temporal: int | None = None
@@ -91,5 +91,5 @@ class Image:
     phases_declared: int | None = None
     contrast_agent: bool = False
     reading: Reading | None = None  # of a frame of a NIfTI file
-    moment: str = ""  # ED or ES, where a file or its name declares the frame to be that
-    tags: tuple[str, ...] = field(default=(), repr=False)  # keywords of all elements of its header
+    moment: str = ""  # ED or ES, if a sidecar or a file name declares it
+    tags: tuple[str, ...] = field(default=(), repr=False)  # keywords of all header elements

@@ -1,4 +1,4 @@
-"""The import of an export: headers are read once, then study after study; both on all cores."""
+"""Run an import: read all headers once, then import study by study; both on all cores."""
 
 import json
 import logging
@@ -29,30 +29,30 @@ from cardiolens.storage import tables
 log = logging.getLogger(__name__)
 
 Rejects = list[dict[str, Any]]
-_WORTH = 400  # files from which further processes gain more than their start takes
-_CHUNK = 32  # files that a process is handed at once
+_WORTH = 400  # files from which further processes save more time than they take to start
+_CHUNK = 32  # files per task of a process
 
 _REFUSED = {
     "decision_refused_two_stacks": "another stack is confirmed as the same volume; confirm one of them",
-    "decision_refused_sequence": "a cine or first pass has several phases, others one; correct the sequence",
-    "decision_refused_phase": "the stack has no such phase, or no cycle; correct ED and ES",
+    "decision_refused_sequence": "cine and perfusion have several phases, others one; correct the sequence",
+    "decision_refused_phase": "the stack has no such phase, or is no cycle; correct ED and ES",
 }
 
 
 @dataclass
 class _Export:
-    """Everything that was found in a source."""
+    """Frames, files and rejects of a source."""
 
     studies: dict[str, list[Image]] = field(default_factory=dict)
     files: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)  # by study: name → size, stamp
     rejects: Rejects = field(default_factory=list)
-    names: dict[str, str] = field(default_factory=dict)  # of rejected files by id, for `links` alone
+    names: dict[str, str] = field(default_factory=dict)  # of rejected files by id; only for `links`
     n_files: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """One study to be imported, with all that a process of its own needs."""
+    """One study to import, with all inputs of a worker process."""
 
     spec: IngestSpec
     study_id: str
@@ -63,8 +63,8 @@ class _Task:
 
 
 @dataclass(frozen=True, slots=True)
-class _Done:
-    """What the import of a study tells: its record, what was left out, and names of files by id."""
+class _Outcome:
+    """Result of one study: its build record, its rejects, and the names of rejected files by id."""
 
     build: dict[str, Any]
     rejects: Rejects
@@ -72,7 +72,7 @@ class _Done:
 
 
 def ingest(spec: IngestSpec) -> int:
-    """Import an export; 0 if at least one study has a volume and none failed, else 1."""
+    """Import an export; return 0 if at least one study has a volume and no study failed, else 1."""
     started = time.monotonic()
     names = Pseudonyms(read_key(_key_of(spec)))
     decisions = read_decisions(spec.decisions) if spec.decisions is not None else Decisions()
@@ -88,19 +88,19 @@ def ingest(spec: IngestSpec) -> int:
         builds.append(outcome.build)
         rejects += outcome.rejects
         export.names |= outcome.names
-        _tell_study(outcome.build)
+        _report_study(outcome.build)
     rejects.sort(key=lambda line: (line["file"], line["frame"]))
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in rejects)
     tables.write_text(spec.out / write.REJECTS_NAME, text)
     if spec.links is not None:
         _write_links(spec.links, export, names)
     if spec.decisions is not None:
-        _tell_decisions(decisions, builds)
-    return _tell(spec, builds, rejects, export, time.monotonic() - started)
+        _report_decisions(decisions, builds)
+    return _report(spec, builds, rejects, export, time.monotonic() - started)
 
 
 def _key_of(spec: IngestSpec) -> Path:
-    """The key's file: as named, else beside `out`."""
+    """Return the path of the key: as configured, else beside `out`."""
     return spec.key or spec.out.with_name(f"{spec.out.resolve().name}.key")
 
 
@@ -132,7 +132,7 @@ def _read(spec: IngestSpec, names: Pseudonyms) -> _Export:
 
 
 def _headers(place: Place) -> list[Image] | tuple[Reason, str]:
-    """Frames of a file, or why it has none that can be used."""
+    """Return the frames of a file, or the reason and detail of its rejection."""
     try:
         return read_images(place)
     except RejectedError as error:
@@ -188,7 +188,7 @@ def _reject(
 
 
 def _relative(name: str, source: Path) -> str:
-    """Name of a file below the source; it decides an id, so that a moved export keeps its ids."""
+    """Return a file's path below the source: ids derive from it, so that a moved export keeps its ids."""
     return (
         os.path.relpath(name, source)
         if source.is_dir()
@@ -209,8 +209,8 @@ def _check_found(spec: IngestSpec, export: _Export) -> None:
         )
 
 
-def _study(task: _Task) -> _Done:
-    """Import one study, unless it was imported from the same files with the same options before."""
+def _study(task: _Task) -> _Outcome:
+    """Import one study; reuse an earlier import of the same files with the same options."""
     spec, study_id, images, names = task.spec, task.study_id, task.images, task.names
     options = {"threshold": spec.threshold, "lge": spec.lge, "cohort": list(spec.cohort)}
     choice_lines = (f"{stack} {choice.model_dump_json()}" for stack, choice in sorted(task.choices.items()))
@@ -223,27 +223,27 @@ def _study(task: _Task) -> _Done:
         "code": code_of(__name__),
     }
     folder = write.Places.of(spec.out, study_id).proposals
-    cached_build = _kept(folder, provenance)
+    cached_build = _reusable_build(folder, provenance)
     if cached_build is not None:
         lines = (folder / write.REJECTS_NAME).read_text().splitlines()
         rejects = [json.loads(line) for line in lines]
         by_id = {names.file(name): name for name in task.files}
         name_of = {line["file"]: by_id.get(line["file"], "") for line in rejects}
-        return _Done(cached_build | {"unchanged": True}, rejects, name_of)
+        return _Outcome(cached_build | {"unchanged": True}, rejects, name_of)
     try:
-        return _imported(task, provenance)
+        return _import_task(task, provenance)
     except (OSError, MemoryError) as error:
         raise RunError(
-            f"{study_id}: stopped ({type(error).__name__}); free disk or memory, and run it again"
+            f"{study_id}: stopped ({type(error).__name__}); free disk space or memory, and run it again"
         ) from error
-    except Exception as error:  # one study that nobody foresaw must not cost the others
+    except Exception as error:  # an unforeseen error in one study must not stop the others
         log.debug("%s failed", study_id, exc_info=True)
         imported = Imported(left_out=[(image, Reason.FAILED) for image in images])
         imported.details = {(image.place.name, image.frame): type(error).__name__ for image in images}
-        return _written(task, provenance, imported)
+        return _write_outcome(task, provenance, imported)
 
 
-def _imported(task: _Task, provenance: dict[str, Any]) -> _Done:
+def _import_task(task: _Task, provenance: dict[str, Any]) -> _Outcome:
     images = task.images
     imported = import_study(
         images,
@@ -252,20 +252,20 @@ def _imported(task: _Task, provenance: dict[str, Any]) -> _Done:
         identify=lambda parts: task.names.stack(images[0].identity, parts),
         choices=task.choices,
     )
-    return _written(task, provenance, imported)
+    return _write_outcome(task, provenance, imported)
 
 
-def _written(task: _Task, provenance: dict[str, Any], imported: Imported) -> _Done:
+def _write_outcome(task: _Task, provenance: dict[str, Any], imported: Imported) -> _Outcome:
     name_of: dict[str, str] = {}
     rejects = list(_study_rejects(task, imported, name_of))
     build = write.write_study(
         task.spec.out, task.study_id, task.images, imported,
         names=task.names, provenance=provenance, rejects=rejects, choices=task.choices,
     )  # fmt: skip
-    return _Done(build, rejects, name_of)
+    return _Outcome(build, rejects, name_of)
 
 
-def _kept(folder: Path, provenance: dict[str, Any]) -> dict[str, Any] | None:
+def _reusable_build(folder: Path, provenance: dict[str, Any]) -> dict[str, Any] | None:
     try:
         build: dict[str, Any] = json.loads((folder / write.BUILD_NAME).read_text())
     except (OSError, ValueError):
@@ -275,7 +275,7 @@ def _kept(folder: Path, provenance: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _study_rejects(task: _Task, imported: Imported, name_of: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """Yield a line for each frame that was left out, and add the names of its file to `known`."""
+    """Yield a line for each frame that was left out, and add its file's name to `name_of`."""
     for image, reason in imported.left_out:
         name = _relative(image.place.name, task.spec.source)
         file = task.names.file(name)
@@ -285,7 +285,7 @@ def _study_rejects(task: _Task, imported: Imported, name_of: dict[str, str]) -> 
 
 
 def _write_links(path: Path, export: _Export, names: Pseudonyms) -> None:
-    """Write what each id stands for; the one file that names patients, where the user wants it."""
+    """Write the links file (id to patient, id to file): the only output that names patients."""
     lines: list[dict[str, str]] = []
     for study_id, images in sorted(export.studies.items()):
         identity = images[0].identity
@@ -305,15 +305,15 @@ def _write_links(path: Path, export: _Export, names: Pseudonyms) -> None:
         handle.write(text)
 
 
-def _tell_study(build: dict[str, Any]) -> None:
+def _report_study(build: dict[str, Any]) -> None:
     flags = f"; look at: {', '.join(build['flags'])}" if build["flags"] else ""
     waiting = f"; waiting for a person: {', '.join(build['waiting'])}" if build["waiting"] else ""
     before = " (unchanged)" if build.get("unchanged") else ""
     say(f"{build['study_id']}: {', '.join(build['volumes']) or 'no volume'}{waiting}{flags}{before}")
 
 
-def _tell_decisions(decisions: Decisions, builds: Sequence[dict[str, Any]]) -> None:
-    """Say how many decisions were applied, how many fit no stack of this export, and which cannot stand."""
+def _report_decisions(decisions: Decisions, builds: Sequence[dict[str, Any]]) -> None:
+    """Print how many decisions were applied, which were refused, and how many fit no stack here."""
     fits, applied = sum(build["decisions"]["fit"] for build in builds), 0
     for build in builds:
         applied += build["decisions"]["applied"]
@@ -323,7 +323,7 @@ def _tell_decisions(decisions: Decisions, builds: Sequence[dict[str, Any]]) -> N
     say(f"decisions: {applied} applied, {fits - applied} refused, {n_others} fit nothing in this export")
 
 
-def _tell(
+def _report(
     spec: IngestSpec, builds: Sequence[dict[str, Any]], rejects: Rejects, export: _Export, seconds: float
 ) -> int:
     counts: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Skeletons of `study.json` and `questions.jsonl`, to be filled in by a person."""
+"""Skeletons of `study.json` and `questions.jsonl` for a person to fill in."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from cardiolens.study.manifest import MANIFEST_NAME
 from cardiolens.study.sequences import sequences
 
 QUESTIONS_NAME = "questions.jsonl"
-EXAMPLE, EXAMPLE_FILE = "S001", "lge_sax.nii.gz"  # where there are no files yet
+EXAMPLE, EXAMPLE_FILE = "S001", "lge_sax.nii.gz"  # if there are no files yet
 _ENDINGS = (".nii", ".nii.gz")
 _PROTOCOL: str = DatasetSpec.model_fields["protocol"].default
 
@@ -23,7 +23,7 @@ Entry = dict[str, Any]
 
 
 class Words(Spec):
-    """Words of `init`."""
+    """Options of `init`."""
 
     out: GivenPath
 
@@ -31,7 +31,8 @@ class Words(Spec):
 def write_skeletons(out: Path) -> int:
     """Write a `study.json` for every folder of NIfTI files in `out/studies`, and `out/questions.jsonl`.
 
-    What only a person knows is left empty, which readers refuse. InputError if any of them is there already.
+    Fields that only a person can fill stay empty, and readers refuse empty fields. InputError if any of the
+    files exists.
     """
     files = _files(out / "studies") or {EXAMPLE: [EXAMPLE_FILE]}
     studies = {name: _study(name, paths) for name, paths in files.items()}
@@ -42,7 +43,7 @@ def write_skeletons(out: Path) -> int:
     for path in texts:
         if path.is_symlink() or path.exists():
             raise InputError(
-                f"{path}: is there already, and init overwrites nothing; move it, or name another out"
+                f"{path}: exists already, and init overwrites nothing; move it, or name another out"
             )
     try:
         for path, text in texts.items():
@@ -51,19 +52,19 @@ def write_skeletons(out: Path) -> int:
                 file.write(text)
     except OSError as error:
         raise RunError(
-            f"out={out}: cannot be written ({error.strerror}); what was there is unchanged"
+            f"out={out}: cannot be written ({error.strerror}); existing files are unchanged"
         ) from error
-    _tell(out, studies, len(lines))
+    _report(out, studies, len(lines))
     return 0
 
 
 def _files(root: Path) -> dict[str, list[str]]:
-    """Names of the NIfTI files of each study folder that has any."""
+    """List the NIfTI files of each study folder; omit folders without any."""
     if not root.exists():
         return {}
     try:
         folders = sorted(path for path in root.iterdir() if path.is_dir() and not is_housekeeping(path.name))
-        found = {
+        files_by_folder = {
             folder.name: sorted(path.name for path in folder.iterdir() if _is_volume(path))
             for folder in folders
         }
@@ -71,7 +72,7 @@ def _files(root: Path) -> dict[str, list[str]]:
         raise InputError(
             f"{root}: cannot be read ({error.strerror}); expected folders of NIfTI files"
         ) from None
-    return {name: files for name, files in found.items() if files}
+    return {name: files for name, files in files_by_folder.items() if files}
 
 
 def _is_volume(path: Path) -> bool:
@@ -92,7 +93,7 @@ def _volume(path: str) -> Entry:
 
 
 def _known() -> Mapping[str, tuple[str, str]]:
-    """Sequence and view by the name that a volume of theirs has."""
+    """Map each volume id to its sequence and view."""
     return {
         kind.volume_id(view): (sequence, view)
         for sequence, kind in sequences().items()
@@ -101,7 +102,7 @@ def _known() -> Mapping[str, tuple[str, str]]:
 
 
 def _questions(study: Entry, catalogue: Catalogue) -> Iterator[Entry]:
-    """The questions that are asked of every study with these sequences, without their answers."""
+    """Yield an unanswered question for each subtask that applies to the study's sequences."""
     held = {volume["sequence"] for volume in study["volumes"]} | {"multi"}
     for subtask in catalogue.subtasks.values():
         if subtask.sequence in held and subtask.parent is None and subtask.answer_type != "report":
@@ -112,13 +113,13 @@ def _json(tree: Entry) -> str:
     return json.dumps(tree, indent=1, ensure_ascii=False) + "\n"
 
 
-def _tell(out: Path, studies: Mapping[str, Entry], n_questions: int) -> None:
+def _report(out: Path, studies: Mapping[str, Entry], n_questions: int) -> None:
     unnamed = sum(not volume["sequence"] for study in studies.values() for volume in study["volumes"])
     say(f"{len(studies)} study.json below {out / 'studies'}, {n_questions} questions in {QUESTIONS_NAME}")
-    say("fill in of each study.json: patient_id; spatial_order of short axes: base_to_apex or apex_to_base")
+    say("fill in each study.json: patient_id; spatial_order of short axes: base_to_apex or apex_to_base")
     if unnamed:
         say(f"fill in sequence and view of {unnamed} volumes, whose file names do not tell them")
-    say("fill in of each question its answer, in the catalogue's letters; delete what nobody can answer")
+    say("fill in the answer of each question, in the catalogue's letters; delete what nobody can answer")
     say(
         f"next: python -m cardiolens.prepare dataset=real dataset.studies={out / 'studies'} "
         f"dataset.questions={out / QUESTIONS_NAME}"

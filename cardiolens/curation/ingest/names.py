@@ -1,4 +1,4 @@
-"""Names of NIfTI files and folders: subject, phase, mask. They decide, and stay behind."""
+"""Parse names of NIfTI files and folders for subject, phase and mask; the names are never written."""
 
 import re
 from collections import defaultdict
@@ -34,31 +34,31 @@ _WHOLE = re.compile(r"(subject|patient|case|study)\d+")
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """What the name of a file says."""
+    """Parts of a file's name."""
 
     folder: str
-    words: str  # all of it but the entities of BIDS
-    base: str  # its name without phase and moment: files that share it are phases of one another
-    rest: str  # what is left when subject and phase are gone
-    residue: str  # what may name a subject
+    words: str  # all words but BIDS entities
+    base: str  # without phase and moment: files that share a base are phases of one volume
+    rest: str  # without subject and phase
+    residue: str  # words that may name a subject
     is_mask: bool
     phase: int | None
-    moment: str  # ED, ES or nothing
+    moment: str  # ED, ES or empty
 
 
 def natural(path: str) -> tuple[tuple[int, int, str], ...]:
-    """Key that sorts numbers within names by their size: run-2 before run-10."""
+    """Return a sort key that orders numbers by value: run-2 before run-10."""
     parts = re.split(r"(\d+)", path)
     return tuple((0, int(part), "") if part.isdigit() and part.isascii() else (1, 0, part) for part in parts)
 
 
 def stem(path: str) -> str:
-    """Name of a file without its folder and suffix."""
+    """Return a file's name without folder and suffix."""
     return _SUFFIX.sub("", PurePosixPath(path).name)
 
 
 def name_of(path: str) -> Name:
-    """Read the name of a file by its path below the source."""
+    """Parse the name of a file, given its path below the source."""
     tokens = [token for token in re.split(r"[^A-Za-z0-9]+", _without_entities(stem(path))) if token]
     base: list[str] = []
     residue: list[str] = []
@@ -89,7 +89,7 @@ def name_of(path: str) -> Name:
 
 
 def _without_entities(text: str) -> str:
-    """A name without BIDS' entities of subject, session and task."""
+    """Remove the BIDS entities of subject, session and task."""
     return re.sub(r"(?:^|(?<=_))(sub|ses|task)-[A-Za-z0-9]+_?", "", text)
 
 
@@ -99,19 +99,19 @@ def _names_subject(token: str, index: int, count: int) -> bool:
         return index == 0 and count > 1
     if _WHOLE.fullmatch(lower):
         return True
-    return not (_RUNNING.fullmatch(lower) or _says_something(token))
+    return not (_RUNNING.fullmatch(lower) or _is_vocabulary(token))
 
 
-def _says_something(text: str) -> bool:
+def _is_vocabulary(text: str) -> bool:
     words = words_of(text)
     return bool(words.kind or words.sequences or words.views or words.component or words.state)
 
 
 def subjects(paths: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Keys of patient and study of each file, by its path below the source.
+    """Map each path below the source to the keys of its patient and its study.
 
-    `sub-` and `ses-` of BIDS decide. Else a folder is a subject, unless its files' names differ as those of
-    several subjects do: by a number within otherwise equal names, or by what stands before the same words.
+    BIDS entities (`sub-`, `ses-`) decide. Otherwise a folder is one subject, unless its file names look like
+    several subjects: they differ only by a number, or by the words before the same remaining words.
     """
     by_folder: dict[str, list[str]] = defaultdict(list)
     subject_of: dict[str, tuple[str, str]] = {}
@@ -120,10 +120,10 @@ def subjects(paths: Sequence[str]) -> dict[str, tuple[str, str]]:
         if entity is not None:
             subject_of[path] = entity
         else:
-            by_folder[_home(path)].append(path)
+            by_folder[_subject_folder(path)].append(path)
     for folder, members in by_folder.items():
         names = {path: name_of(path) for path in members}
-        several = _several(list(names.values()))
+        several = _are_several_subjects(list(names.values()))
         for path, name in names.items():
             key = f"{folder}/{name.residue}" if several and name.residue else folder
             subject_of[path] = (key, key)
@@ -141,16 +141,13 @@ def _bids(path: str) -> tuple[str, str] | None:
     return None
 
 
-def _home(path: str) -> str:
-    """The folder of a file, above folders whose names say only what lies in them."""
+def _subject_folder(path: str) -> str:
+    """Return the closest folder whose name may identify a subject, not only its content."""
     parts = list(PurePosixPath(path).parent.parts)
     while (
         parts
         and all(
-            _RUNNING.fullmatch(token)
-            or token in _MOMENTS
-            or _MASKS.fullmatch(token)
-            or _says_something(token)
+            _RUNNING.fullmatch(token) or token in _MOMENTS or _MASKS.fullmatch(token) or _is_vocabulary(token)
             for token in re.split(r"[^a-z0-9]+", parts[-1].lower())
             if token and not _WHOLE.fullmatch(token)
         )
@@ -160,7 +157,7 @@ def _home(path: str) -> str:
     return "/".join(parts)
 
 
-def _several(names: Sequence[Name]) -> bool:
+def _are_several_subjects(names: Sequence[Name]) -> bool:
     residues = {name.residue for name in names if name.residue}
     if len(residues) < 2:
         return False

@@ -1,7 +1,7 @@
-"""One NIfTI file: its header within bounds, its place in the patient, its voxels as frames.
+"""Read one NIfTI file: bounded header, position in the patient, voxels as frames.
 
-Of the header only shape, type, scaling, affine, step of time and slice axis are looked at; description,
-names and extensions never leave it.
+Only shape, type, scaling, affine, time step and slice axis of the header are used; description, names and
+extensions never leave this module.
 """
 
 import hashlib
@@ -24,17 +24,17 @@ from cardiolens.study.manifest import MOST_FRAMES, MOST_VOXELS
 
 SUFFIXES = (".nii", ".nii.gz")
 PAIR_SUFFIXES = (".hdr", ".img", ".hdr.gz", ".img.gz")
-_HEAD = 1 << 16  # bytes in which a header lies, gzipped too
-_MOST_RATIO = 1100  # of gzip: a larger shape than that is not within the file
+_HEAD = 1 << 16  # bytes that contain the header, gzipped or not
+_MOST_RATIO = 1100  # largest compression of gzip: a file cannot hold a shape beyond it
 _SMALLEST, _LARGEST = 16, 4096
 _GREY_KINDS = {2, 4, 8, 16, 64, 256, 512, 768, 1024, 1280}
 _PATIENT_CODES = (1, 2)  # scanner and aligned; 3 and 4 are templates of the head
-_STRAIGHT = 0.9999  # cosine of a direction that is that of the scanner
+_STRAIGHT = 0.9999  # cosine from which a direction equals a scanner axis
 _PARALLEL = 0.02
 _MM = {1: 1000.0, 2: 1.0, 3: 0.001}
 _MS = {8: 1000.0, 16: 1.0, 24: 0.001}
 _TEXTS = ("descrip", "aux_file", "db_name", "intent_name")
-_FEW = 16  # grey values of a mask at most
+_FEW = 16  # most grey values of a mask
 _SAME_PLACE_MM = 1.0
 
 Array = NDArray[Any]
@@ -42,30 +42,30 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What a file holds, without its voxels."""
+    """Content of a file, without its voxels."""
 
     place: Place
     axes: Axes
     grid: tuple[int, int, int, int]  # slices, phases, rows, columns
-    affine: Array | None  # columns for column, row and slice, in DICOM's coordinates (left, back, head; mm)
-    lengths: tuple[float, float, float]  # mm from column to column, row to row, slice to slice
+    affine: Array | None  # (column, row, slice) to DICOM's coordinates (left, back, head; mm)
+    lengths: tuple[float, float, float]  # mm between columns, rows, slices
     slope: float
     intercept: float
-    phase_ms: float | None  # from phase to phase
-    few_values: bool  # as a mask has
+    phase_ms: float | None  # time between phases
+    few_values: bool  # like a mask
     flags: tuple[str, ...]
-    texts: tuple[str, ...]  # names of the header's fields of text that are filled
+    texts: tuple[str, ...]  # names of non-empty text fields of the header
     digests: tuple[str, ...]  # of the frames' intensities, slice by slice
-    middle: Array | None  # picture of the middle slice, of a file of one phase
+    middle: Array | None  # middle slice of a file with one phase
 
 
 def is_nifti(name: str) -> bool:
-    """Whether a file's name is that of NIfTI, in one file or in two."""
+    """Return whether a file has a suffix of NIfTI, single file or pair."""
     return name.lower().endswith((*SUFFIXES, *PAIR_SUFFIXES))
 
 
 def scan(place: Place, *, one_phase: bool = False) -> Scan:
-    """Read a file once; RejectedError where it holds no image that can be used."""
+    """Read a file once; RejectedError if it holds no usable image."""
     facts, raw, voxels = _read(place)
     if (affine := facts.affine) is not None and max(
         int(raw["sform_code"]), int(raw["qform_code"])
@@ -82,7 +82,7 @@ def scan(place: Place, *, one_phase: bool = False) -> Scan:
     elif _is_straight(matrix):
         flags.append("orientation_of_the_scanner")
         matrix = None
-    elif _differ(raw):
+    elif _forms_differ(raw):
         flags.append("sform_and_qform_differ")
         matrix = None
     if not all(_SMALLEST <= side <= _LARGEST for side in frames.shape[2:]):
@@ -96,7 +96,7 @@ def scan(place: Place, *, one_phase: bool = False) -> Scan:
         slope=facts.slope,
         intercept=facts.inter,
         phase_ms=_phase_ms(raw),
-        few_values=_few(voxels),
+        few_values=_has_few_values(voxels),
         flags=tuple(flags),
         texts=tuple(f"NIfTI {name}" for name in _TEXTS if bytes(raw[name].tobytes()).strip(b"\0 ")),
         digests=tuple(_digest(frame, facts) for line in frames for frame in line),
@@ -105,7 +105,7 @@ def scan(place: Place, *, one_phase: bool = False) -> Scan:
 
 
 def frames_at(place: Place, *, one_phase: bool = False) -> Array:
-    """All frames of a file as stored, slice by slice: (frame, row, column)."""
+    """Read all frames as stored, slice by slice; shape (frame, row, column)."""
     facts, raw, voxels = _read(place)
     unit = _MM.get(int(raw["xyzt_units"]) & 7, 1.0)
     pixdim = [abs(float(value)) * unit for value in raw["pixdim"][1:4]]
@@ -118,7 +118,7 @@ def frames_at(place: Place, *, one_phase: bool = False) -> Array:
 
 
 def _read(place: Place) -> tuple[nifti.Header, Any, Array]:
-    """Header and voxels of a file, whose declared size is checked against its own before it is read."""
+    """Read header and voxels; check the declared size against the file's size before reading voxels."""
     with _damaged():
         size, head = _head(place)
         raw = _raw(head)
@@ -153,7 +153,7 @@ def _read(place: Place) -> tuple[nifti.Header, Any, Array]:
 
 @contextmanager
 def _damaged() -> Iterator[None]:
-    """Turn what a damaged file makes the readers raise into one reason; their messages may quote it."""
+    """Turn the readers' errors on a damaged file into one reason; drop messages, which may quote the file."""
     try:
         yield
     except (RejectedError, MemoryError):
@@ -165,7 +165,7 @@ def _damaged() -> Iterator[None]:
 
 
 def _head(place: Place) -> tuple[int, bytes]:
-    """Size of a file, and its first bytes."""
+    """Return the size of a file and its first bytes."""
     if place.member:
         content = place.read()
         return len(content), content[:_HEAD]
@@ -175,7 +175,7 @@ def _head(place: Place) -> tuple[int, bytes]:
 
 
 def _raw(head: bytes) -> Any:
-    """nibabel's header, unchecked: the texts and codes that `nifti.Header` has no use for."""
+    """Parse nibabel's header, unchecked, for the texts and codes that `nifti.Header` omits."""
     import zlib
 
     from nibabel.nifti1 import Nifti1Header
@@ -190,7 +190,7 @@ def _raw(head: bytes) -> Any:
         return Nifti1Header(block[:348], check=False)
     if block[4:8] == b"n+2\0" and len(block) >= nifti.HEADER_BYTES:
         return Nifti2Header(block[: nifti.HEADER_BYTES], check=False)
-    raise RejectedError(Reason.BROKEN_NIFTI, "no mark of NIfTI")
+    raise RejectedError(Reason.BROKEN_NIFTI, "no NIfTI magic bytes")
 
 
 def _axes(
@@ -210,7 +210,7 @@ def _axes(
 
 
 def _columns(axes: Axes) -> tuple[int, int, int]:
-    """The affine's columns for column, row and slice."""
+    """Return which columns of the affine belong to column, row and slice."""
     if axes.time is not None and axes.time < 3 and axes.across is not None:
         spatial = axes.spatial
         row_axis, column_axis = (spatial.index(axis) for axis in axes.plane)
@@ -220,7 +220,7 @@ def _columns(axes: Axes) -> tuple[int, int, int]:
 
 
 def _matrix(affine: Array, axes: Axes, unit: float) -> Array:
-    """Voxel (column, row, slice) to DICOM's coordinates, mm; RejectedError where it is no grid of planes."""
+    """Convert an affine to DICOM's coordinates (mm) by (column, row, slice); RejectedError if skewed."""
     order = _columns(axes)
     matrix = np.diag([-1.0, -1.0, 1.0, 1.0]) @ affine
     matrix[:3] *= unit
@@ -236,13 +236,13 @@ def _matrix(affine: Array, axes: Axes, unit: float) -> Array:
 
 
 def _is_straight(matrix: Array) -> bool:
-    """Whether a grid lies exactly as the scanner, which no view of the heart does."""
+    """Return whether a grid is aligned with the scanner axes, as no view of the heart is."""
     directions = np.abs(matrix[:3, :3] / np.linalg.norm(matrix[:3, :3], axis=0))
     return bool((directions.max(axis=0) > _STRAIGHT).all())
 
 
-def _differ(raw: Any) -> bool:
-    """Whether sform and qform both speak of the patient, and put the volume at different places."""
+def _forms_differ(raw: Any) -> bool:
+    """Return whether sform and qform both refer to the patient but disagree on the position."""
     if not all(int(raw[name]) in _PATIENT_CODES for name in ("sform_code", "qform_code")):
         return False
     sform, qform = raw.get_sform(), raw.get_qform()
@@ -251,15 +251,15 @@ def _differ(raw: Any) -> bool:
 
 
 def _phase_ms(raw: Any) -> float | None:
-    """Milliseconds from phase to phase; None where the header says nothing, or the default of writers."""
+    """Return milliseconds between phases; None if the header has no value or a writer's default."""
     step, unit = abs(float(raw["pixdim"][4])), int(raw["xyzt_units"]) & 56
     if not math.isfinite(step) or step in (0.0, 1.0):
         return None
     return step * _MS.get(unit, 1.0 if step > 10 else 1000.0)
 
 
-def _few(voxels: Array) -> bool:
-    """Whether a volume has so few values that it is a mask."""
+def _has_few_values(voxels: Array) -> bool:
+    """Return whether a volume has as few values as a mask."""
     sample = voxels.reshape(-1)
     if len(np.unique(sample[:: max(sample.size // 100_000, 1)])) > _FEW:
         return False
@@ -268,6 +268,6 @@ def _few(voxels: Array) -> bool:
 
 
 def _digest(frame: Array, facts: nifti.Header) -> str:
-    """Digest of a frame's intensities, whatever type they are stored in."""
+    """Hash a frame's intensities independently of their stored type."""
     scaled = np.ascontiguousarray((frame * facts.slope + facts.inter).astype(np.float32))
     return hashlib.sha256(scaled.tobytes()).hexdigest()

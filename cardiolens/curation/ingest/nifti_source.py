@@ -1,4 +1,4 @@
-"""NIfTI files of an export as frames, in the records that DICOM files become: all else is common."""
+"""Turn the NIfTI files of an export into the same frame records as DICOM files."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -17,8 +17,8 @@ from cardiolens.curation.ingest.nifti_file import PAIR_SUFFIXES, Scan, scan
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.sidecar import Sidecar, read_moments, read_sidecar
 
-_HEARTBEAT_MS = 800.0  # a cycle whose times nobody tells: ranks decide, so that any length does
-_FEWEST_PHASES = 8  # of which pixels can tell whether they are a cycle
+_HEARTBEAT_MS = 800.0  # assumed cycle if no times are known: only ranks count, so any length does
+_FEWEST_PHASES = 8  # for pixels to tell whether phases form a cycle
 _LONGEST_CYCLE_MS = 2500.0
 _SHORTEST_BEAT_MS = 350.0
 _INFO = "info.cfg"
@@ -27,13 +27,13 @@ _DESCRIPTIONS = ("dataset_description.json", "participants.json", "samples.json"
 
 @dataclass
 class NiftiSource:
-    """NIfTI files and their sidecars by their paths below the source."""
+    """NIfTI files and possible sidecars by path below the source."""
 
     files: dict[str, Place] = field(default_factory=dict)
     sidecars: dict[str, Place] = field(default_factory=dict)
 
     def takes(self, name: str, place: Place) -> bool:
-        """Whether a file may be a sidecar, which is told when all files are known."""
+        """Record a possible sidecar and return True; whether it has an image is decided later."""
         lower = PurePosixPath(name).name.lower()
         if not (lower.endswith(".json") or lower == _INFO) or lower in _DESCRIPTIONS:
             return False
@@ -43,16 +43,16 @@ class NiftiSource:
 
 @dataclass
 class Frames:
-    """Frames by the path of their file, and what is left out: path, frame, reason, detail."""
+    """Frames by file path, and rejects as (path, frame, reason, detail)."""
 
     images: dict[str, list[Image]] = field(default_factory=dict)
     rejects: list[tuple[str, int, Reason, str]] = field(default_factory=list)
-    used: dict[str, str] = field(default_factory=dict)  # sidecar → an image that it belongs to
+    used: dict[str, str] = field(default_factory=dict)  # sidecar → one of its images
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file with everything that is known of it."""
+    """A NIfTI file with its parsed name, scan, sidecar and keys."""
 
     path: str
     name: Name
@@ -60,11 +60,11 @@ class _File:
     sidecar: Sidecar
     patient: str
     study: str
-    number: int  # of the file within the export
+    number: int  # rank of the file within the export
 
 
 def nifti_frames(source: NiftiSource) -> Frames:
-    """The frames of all NIfTI files; a file that cannot be used costs the others nothing."""
+    """Read the frames of all NIfTI files; an unusable file becomes a reject."""
     frames = Frames()
     keys = subjects(sorted(source.files, key=natural))
     sidecars = _sidecars(source, frames)
@@ -118,7 +118,7 @@ def _content(place: Place) -> bytes:
 
 
 def _sidecars(source: NiftiSource, frames: Frames) -> dict[str, tuple[str, Sidecar]]:
-    """JSON sidecars by folder and stem."""
+    """Read the JSON sidecars of images, by folder and stem."""
     sidecars = {}
     stems = {_stem_path(path) for path in source.files}
     for path, place in source.sidecars.items():
@@ -143,7 +143,7 @@ def _json_of(path: str, sidecars: Mapping[str, tuple[str, Sidecar]], frames: Fra
 
 
 def _moments(source: NiftiSource, files: Sequence[_File], frames: Frames) -> dict[str, dict[str, int]]:
-    """Phases that an Info.cfg declares, by its folder."""
+    """Read ED and ES from each Info.cfg, by folder."""
     moments: dict[str, dict[str, int]] = {}
     for path, place in source.sidecars.items():
         if PurePosixPath(path).name.lower() != _INFO:
@@ -160,7 +160,7 @@ def _moments(source: NiftiSource, files: Sequence[_File], frames: Frames) -> dic
 
 
 def _study(files: Sequence[_File], moments: Mapping[str, Mapping[str, int]], frames: Frames) -> None:
-    """Frames of one study's files: copies left out, phases in files of their own joined."""
+    """Add the frames of one study: reject copies, join phases that are separate files."""
     unique: list[_File] = []
     declared_moments: dict[
         tuple[str, int], str
@@ -183,7 +183,7 @@ def _study(files: Sequence[_File], moments: Mapping[str, Mapping[str, int]], fra
 
 
 def _is_part(one: _File, other: _File) -> bool:
-    """Whether all of a file's pictures are in another file, at the same place."""
+    """Return whether another file holds all frames of a file at the same position."""
     if not set(one.scan.digests) <= set(other.scan.digests):
         return False
     first, second = one.scan.affine, other.scan.affine
@@ -194,14 +194,14 @@ def _is_part(one: _File, other: _File) -> bool:
 
 
 def _family(file: _File) -> tuple[Any, ...]:
-    """What phases in files of their own have in common; other files are by themselves."""
+    """Return the key that single-phase files of one volume share; other files get a unique key."""
     alone = file.scan.grid[1] > 1 or not _is_one_phase(file.name)
     affine = () if file.scan.affine is None else tuple(np.round(file.scan.affine, 3).ravel())
     return (file.path,) if alone else (file.name.folder, file.name.base, file.scan.grid, affine)
 
 
 def _parts(family: Sequence[_File]) -> list[list[_File]]:
-    """A family as one, where each of its phases is there once; else each file by itself."""
+    """Return the family as one part, sorted by phase, if no phase repeats; else one part per file."""
     keys = [_order(file) for file in family]
     if len(set(keys)) == len(keys):
         return [[file for _, file in sorted(zip(keys, family, strict=True), key=lambda pair: pair[0])]]
@@ -219,7 +219,7 @@ def _images(
     declared_moments: Mapping[tuple[str, int], str],
     frames: Frames,
 ) -> None:
-    """Frames of one file, or of files that hold one phase each."""
+    """Add the frames of one file, or of files with one phase each."""
     first = part[0]
     joined = len(part) > 1
     cyclic = _cycles(part) if joined else first.scan.axes.cyclic
@@ -241,7 +241,7 @@ def _images(
 
 
 def _cycles(part: Sequence[_File]) -> bool:
-    """Whether files of one phase each make a cycle: ED and ES do, many must end as they began."""
+    """Return whether single-phase files form a cycle: few always do, many must end as they began."""
     if len(part) < _FEWEST_PHASES:
         return True
     return cycles([file.scan.middle for file in part if file.scan.middle is not None])
@@ -309,7 +309,7 @@ def _image(
 def _times(
     scanned: Scan, sidecar: Sidecar, phase: int, n_phases: int, *, cyclic: bool
 ) -> tuple[float | None, float | None, int | None]:
-    """Trigger time in ms, clock in s and temporal position of a phase."""
+    """Return trigger time (ms), clock (s) and temporal position of a phase."""
     if n_phases == 1:
         return None, None, None
     declared = None if scanned.grid[1] == 1 else scanned.phase_ms

@@ -1,4 +1,4 @@
-"""Display and order of a stack from patient coordinates: which of eight transforms, which end is the base."""
+"""Display transform (one of eight), slice order and affine of a stack from patient coordinates."""
 
 import numpy as np
 
@@ -7,20 +7,20 @@ from cardiolens.study.heart_frame import Display, HeartFrame, best_display
 
 
 def display(stack: Stack, view: str, frame: HeartFrame) -> Display:
-    """The transform that shows a stack as its view is shown; stored voxels are (column, row) of DICOM."""
+    """Return the transform that displays a stack as its view requires; voxels are stored (column, row)."""
     columns, rows = np.array(stack.first.row_direction), np.array(stack.first.column_direction)
     return best_display(columns, rows, view, frame)
 
 
 def base_first(stack: Stack, frame: HeartFrame) -> bool:
-    """Whether the first slice is nearer to the base than the last; of one slice True."""
+    """Return whether the first slice is nearer to the base than the last; True for a single slice."""
     if stack.n_slices == 1:
         return True
     return float((stack.corner(0) - stack.corner(stack.n_slices - 1)) @ frame.base) > 0
 
 
 def affine(stack: Stack) -> Point:
-    """Voxel (column, row, slice) to scanner RAS+, mm."""
+    """Return the affine from voxel (column, row, slice) to scanner RAS+, mm."""
     image = stack.first
     if stack.n_slices > 1:
         step = (stack.corner(stack.n_slices - 1) - stack.corner(0)) / (stack.n_slices - 1)

@@ -1,4 +1,4 @@
-"""Stored values of frames, decoded, with nothing but the bits of the image."""
+"""Decode the stored values of frames, without any bits outside the image."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -19,14 +19,14 @@ Frame = NDArray[Any]
 
 
 class PixelReader:
-    """Reads frames; those of the file that was read last are kept, as a multi-frame file has hundreds."""
+    """Frame reader that caches the last file, because a multi-frame file has hundreds of frames."""
 
     def __init__(self) -> None:
         self._place: Place | None = None
         self._frames: Frame = np.empty((0, 0, 0))
 
     def frame(self, image: Image) -> Frame:
-        """Stored values (row, column) of a frame; RejectedError where they cannot be read."""
+        """Read a frame's stored values (row, column); RejectedError if they cannot be read."""
         if image.place != self._place:
             reading = image.reading
             self._frames = (
@@ -74,7 +74,7 @@ def _decoded(place: Place) -> Frame:
 
 
 def _check_length(dataset: Dataset) -> None:
-    """Refuse native pixels that are fewer than the header says; pydicom would repeat or pad some."""
+    """Refuse uncompressed pixel data shorter than the header says; pydicom would repeat or pad it."""
     if dataset.file_meta.TransferSyntaxUID.is_compressed:
         return
     frames = int(dataset.get("NumberOfFrames") or 1)
@@ -84,7 +84,7 @@ def _check_length(dataset: Dataset) -> None:
 
 
 def _own_bits(frames: Frame, dataset: Dataset) -> Frame:
-    """The stored bits alone: retired overlays, which may hold text, lie in the bits above them."""
+    """Keep only the stored bits: the bits above may hold retired overlays, which may contain text."""
     stored, allocated = int(dataset.BitsStored), int(dataset.BitsAllocated)
     if stored == allocated or frames.dtype.kind not in "iu":
         return frames
@@ -96,10 +96,10 @@ def _own_bits(frames: Frame, dataset: Dataset) -> Frame:
 
 
 def stacked(stack: Stack, frames: Mapping[Image, Frame]) -> tuple[Frame, float, float]:
-    """Frames as (slice, phase, row, column) with one slope and intercept for all of them.
+    """Stack frames as (slice, phase, row, column), and return one slope and intercept for all.
 
-    Integers stay as stored where all frames share both; else intensities are computed, in a float that holds
-    every one of them.
+    Integers stay as stored if all frames share slope and intercept; otherwise intensities are computed in a
+    float type that represents every stored value.
     """
     images = list(stack.images())
     scales = common_scale(images)
@@ -115,20 +115,20 @@ def stacked(stack: Stack, frames: Mapping[Image, Frame]) -> tuple[Frame, float, 
 
 
 def common_scale(images: Sequence[Image]) -> list[tuple[float, float]]:
-    """Slope and intercept of each frame: those of the header, unless they differ and the maker tells more."""
+    """Return slope and intercept per frame: from the header, or the vendor's own if the header's differ."""
     scales = [(image.slope, image.intercept) for image in images]
     by_maker = [image.maker_scale for image in images if image.maker_scale is not None]
     return by_maker if len(set(scales)) > 1 and len(by_maker) == len(images) else scales
 
 
 def one_scale(stack: Stack) -> bool:
-    """Whether intensities of a stack's frames compare for certain."""
+    """Return whether intensities are certain to be comparable across a stack's frames."""
     scales = {(image.slope, image.intercept) for image in stack.images()}
     return len(scales) == 1 or all(image.maker_scale is not None for image in stack.images())
 
 
 def _common(values: Frame) -> Frame:
-    """The narrowest type that NIfTI readers know and that holds the values."""
+    """Convert to the narrowest type that NIfTI readers support and that holds the values."""
     if values.dtype.kind == "f" or values.dtype.itemsize <= 2:
         return values
     low, high = int(values.min()), int(values.max())

@@ -1,4 +1,4 @@
-"""Proposals: what each stack is, by which witnesses, how surely, and which one stands for a view."""
+"""Proposals: sequence and view of each stack with witnesses and confidence; one stack taken per volume."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -14,8 +14,8 @@ from cardiolens.study.heart_frame import PROTOTYPES, HeartFrame
 from cardiolens.study.sequences import SHORT_AXIS, sequences
 
 VIEWS = (SHORT_AXIS, *PROTOTYPES, "other")
-TEXT_FLAG = "text_in_picture"  # a stack that waits for a person, whatever else is known of it
-_NAMED_VIEW = 0.8  # how often a name that names one view names the right one
+TEXT_FLAG = "text_in_picture"  # a flagged stack always waits for a person
+_NAMED_VIEW = 0.8  # share of correct names among series names that name one view
 _NAMED_OTHER = 0.85
 _OWN_REASONS = {"localizer": Reason.LOCALIZER, "scout": Reason.SCOUT, "other_part": Reason.OTHER_PART}
 
@@ -24,7 +24,7 @@ Status = Literal["taken", "waits", "left_out"]
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """One stack with its sequence, its view and the confidence in both."""
+    """One stack with its proposed sequence and view, and the confidence in both."""
 
     stack: Stack
     sequence: str
@@ -36,31 +36,31 @@ class Proposal:
     status: Status
     reason: Reason | None = None
     component: str = ""
-    stack_id: str = ""  # by which decisions name it
+    stack_id: str = ""  # key of decisions
 
     @property
     def confirmed(self) -> bool:
-        """Whether a person decided what it is."""
+        """Whether a person decided on sequence and view."""
         return any(witness.source == "person" for _, witness in self.witnesses)
 
     @property
     def volume_id(self) -> str:
-        """Id of the volume that it would be; empty where no study holds such a one."""
+        """Volume id of sequence and view; empty if studies have no such volume."""
         rule = sequences().get(self.sequence)
         return rule.volume_id(self.view) if rule is not None and self.view in rule.views else ""
 
     def left_out(self, reason: Reason, *, waits: bool = False) -> "Proposal":
-        """The same, not taken."""
+        """Return a copy that is left out or waits, with the reason."""
         return replace(self, status="waits" if waits else "left_out", reason=reason)
 
     def flagged(self, *flags: str, factor: float = 1.0) -> "Proposal":
-        """The same with further flags, and less confidence where they weigh."""
+        """Return a copy with further flags and the confidence multiplied by `factor`."""
         every = tuple(dict.fromkeys((*self.flags, *flags)))
         return replace(self, flags=every, confidence=self.confidence * factor)
 
 
 def propose(stacks: Sequence[Stack], frame: HeartFrame) -> list[Proposal]:
-    """One proposal a stack, each by itself."""
+    """Propose sequence and view of each stack independently."""
     return [_proposal(stack, frame) for stack in stacks]
 
 
@@ -104,7 +104,7 @@ def _proposal(stack: Stack, frame: HeartFrame) -> Proposal:
 
 
 def _read_axes(stack: Stack) -> list[tuple[str, Witness]]:
-    """What told the axes of a NIfTI file."""
+    """Return the witness for the axes of a NIfTI file; nothing for DICOM."""
     reading = stack.first.reading
     if reading is None:
         return []
@@ -113,7 +113,7 @@ def _read_axes(stack: Stack) -> list[tuple[str, Witness]]:
 
 
 def _view_words(stack: Stack, kinds: Sequence[str]) -> list[Witness]:
-    """What the names of the series say of the view; names that differ among themselves count for less."""
+    """Return the witness of the series names for a view; contradicting names lower its reliability."""
     if "other_part" in kinds:
         return [Witness("words", "other", _NAMED_OTHER, "the name says another part")]
     views = [words.view for words in stack.words if words.view]
@@ -132,7 +132,7 @@ def _view_words(stack: Stack, kinds: Sequence[str]) -> list[Witness]:
 
 
 def choose(proposals: Iterable[Proposal], lge: str, threshold: float) -> list[Proposal]:
-    """Proposals with one taken for each volume at most; the others say why not."""
+    """Take at most one proposal per volume; give every other proposal a reason."""
     decided: list[Proposal] = []
     by_volume: dict[str, list[Proposal]] = {}
     for proposal in proposals:
@@ -171,7 +171,7 @@ def _one(rivals: Sequence[Proposal], lge: str, threshold: float) -> list[Proposa
 def _rank(
     proposal: Proposal, lge: str, threshold: float
 ) -> tuple[bool, bool, bool, int, int, int, int, tuple[int, int, int]]:
-    """Larger for the better rival; of short axes the one with more slices, as one slice is no stack."""
+    """Return a sort key that is larger for the better rival; for short axes more slices win early."""
     stack = proposal.stack
     surely = int(10 * proposal.confidence + 0.5)
     return (

@@ -1,4 +1,4 @@
-"""Reasons for which something of an export is left out; every file that is not used has exactly one."""
+"""Reasons to leave out parts of an export; every unused file has exactly one reason."""
 
 from enum import StrEnum
 
@@ -6,10 +6,10 @@ from enum import StrEnum
 class Reason(StrEnum):
     """Why a file, a frame or a stack is left out; `rejects.jsonl` names it."""
 
-    # of files
+    # files
     HOUSEKEEPING = "housekeeping"  # DICOMDIR, __MACOSX, .DS_Store, .ipynb_checkpoints
     EMPTY_FILE = "empty_file"
-    UNREADABLE = "unreadable"  # the operating system refuses
+    UNREADABLE = "unreadable"  # the operating system refuses access
     UNSAFE_PATH = "unsafe_path"  # a link, or an archive member that leads out of the archive
     BROKEN_ARCHIVE = "broken_archive"
     ENCRYPTED_ARCHIVE = "encrypted_archive"
@@ -17,7 +17,7 @@ class Reason(StrEnum):
     TOO_LARGE = "too_large"
     NOT_DICOM = "not_dicom"
     BROKEN_HEADER = "broken_header"
-    # of images, by their header
+    # images, by their headers
     NOT_AN_IMAGE = "not_an_image"  # a report, a PDF, a presentation state, a directory
     NOT_MR = "not_mr"
     SECONDARY_CAPTURE = "secondary_capture"
@@ -32,7 +32,7 @@ class Reason(StrEnum):
     BAD_RESCALE = "bad_rescale"
     BURNED_IN_TEXT = "burned_in_text"
     DUPLICATE = "duplicate"
-    # of NIfTI
+    # NIfTI
     NIFTI_PAIR = "nifti_pair"
     BROKEN_NIFTI = "broken_nifti"
     BAD_VOXELS = "bad_voxels"
@@ -40,14 +40,14 @@ class Reason(StrEnum):
     BAD_AXES = "bad_axes"
     NOT_FINITE = "not_finite"
     MASK = "mask"
-    NO_IMAGE = "no_image"  # a sidecar by itself
+    NO_IMAGE = "no_image"  # a sidecar without an image
     BAD_SIDECAR = "bad_sidecar"
     AXES_UNCLEAR = "axes_unclear"
-    # of pixels
+    # pixels
     NO_DECODER = "no_decoder"
     BROKEN_PIXELS = "broken_pixels"
     CONSTANT = "constant"
-    # of series and stacks
+    # series and stacks
     LOCALIZER = "localizer"
     SCOUT = "scout"
     TI_SCOUT = "ti_scout"
@@ -68,43 +68,43 @@ class Reason(StrEnum):
 
 
 MEANINGS: dict[Reason, str] = {
-    Reason.HOUSEKEEPING: "a file of an archive or an operating system, not an image",
-    Reason.EMPTY_FILE: "holds no bytes",
+    Reason.HOUSEKEEPING: "is a file of an archive or an operating system, not an image",
+    Reason.EMPTY_FILE: "is empty",
     Reason.UNREADABLE: "cannot be read; check its permissions",
     Reason.UNSAFE_PATH: "is a link, or leads out of its archive; copy the file itself",
     Reason.BROKEN_ARCHIVE: "is a damaged zip file; export it again",
     Reason.ENCRYPTED_ARCHIVE: "is an encrypted zip file; unpack it first",
     Reason.NESTED_ARCHIVE: "is an archive within an archive, or not a zip file; unpack it first",
-    Reason.TOO_LARGE: "is larger than any image of the heart; look at it",
+    Reason.TOO_LARGE: "is larger than any image of the heart; check the file",
     Reason.NOT_DICOM: "is not DICOM",
     Reason.BROKEN_HEADER: "is DICOM whose header cannot be parsed; export it again",
     Reason.NOT_AN_IMAGE: "is DICOM but no image, such as a report, a PDF or a presentation state",
-    Reason.NOT_MR: "is an image of another modality than MR",
+    Reason.NOT_MR: "has a modality other than MR",
     Reason.SECONDARY_CAPTURE: "is a secondary capture, a picture of a screen",
     Reason.NO_STUDY: "names no study or no series",
     Reason.NO_PIXELS: "holds no pixels",
     Reason.COLOUR: "is in colour",
-    Reason.BAD_BITS: "declares bits that no grey image has",
+    Reason.BAD_BITS: "declares a bit depth that no grey image has",
     Reason.BAD_MATRIX: "has a matrix below 16 or above 4096",
     Reason.NO_POSITION: "has no position or orientation in the patient",
-    Reason.BAD_POSITION: "has a position or orientation that is no plane",
+    Reason.BAD_POSITION: "has a position or orientation that defines no plane",
     Reason.NO_SPACING: "has no pixel spacing, or one that is not positive or too fine",
     Reason.BAD_RESCALE: "has a rescale slope that is zero, out of range or no number",
-    Reason.BURNED_IN_TEXT: "declares or shows text within the picture, which may name the patient",
-    Reason.DUPLICATE: "has the SOP instance UID, or as NIfTI the pictures, of a file that was read before",
-    Reason.NIFTI_PAIR: "is one of two files, header and voxels apart; convert to a single .nii",
-    Reason.BROKEN_NIFTI: "is NIfTI that is damaged, or smaller than its header says; export it again",
+    Reason.BURNED_IN_TEXT: "declares or shows text in the image, which may name the patient",
+    Reason.DUPLICATE: "repeats the SOP instance UID, or as NIfTI the frames, of a file that was read before",
+    Reason.NIFTI_PAIR: "is half of a pair of header and voxels; convert the pair to a single .nii",
+    Reason.BROKEN_NIFTI: "is damaged NIfTI, or smaller than its header says; export it again",
     Reason.BAD_VOXELS: "holds complex, coloured or extended voxels; convert it to grey values",
     Reason.TOO_MANY_VOXELS: "declares more voxels or frames than any volume of the heart; correct its shape",
-    Reason.BAD_AXES: "has fewer than two or more than four axes; write one volume a file",
-    Reason.NOT_FINITE: "holds voxels that are NaN or infinite; re-export it",
-    Reason.MASK: "is a mask by its name or by its few values, not an image",
-    Reason.NO_IMAGE: "is a sidecar without an image of its name",
-    Reason.BAD_SIDECAR: "is a sidecar that cannot be read; its image is read without it",
-    Reason.AXES_UNCLEAR: "has axes of which time and slices cannot be told apart; confirm them",
+    Reason.BAD_AXES: "has fewer than two or more than four axes; write one volume per file",
+    Reason.NOT_FINITE: "has voxels that are NaN or infinite; export it again",
+    Reason.MASK: "is a mask by its name or its few values, not an image",
+    Reason.NO_IMAGE: "is a sidecar without an image of the same name",
+    Reason.BAD_SIDECAR: "is a sidecar that cannot be read; its image is imported without it",
+    Reason.AXES_UNCLEAR: "has axes of time and slices that cannot be told apart; confirm them",
     Reason.NO_DECODER: "is compressed; pip install 'cardiolens[dicom]' brings the decoders",
-    Reason.BROKEN_PIXELS: "holds pixels that cannot be decoded, or too few; export it again",
-    Reason.CONSTANT: "shows one grey value only",
+    Reason.BROKEN_PIXELS: "has pixels that cannot be decoded, or too few; export it again",
+    Reason.CONSTANT: "has only one grey value",
     Reason.LOCALIZER: "is a localizer",
     Reason.SCOUT: "is a scout",
     Reason.TI_SCOUT: "is a scout of inversion times",
@@ -112,13 +112,13 @@ MEANINGS: dict[Reason, str] = {
     Reason.TAGGING: "is tagged",
     Reason.MAP: "is a parametric map, or a series from which one is made",
     Reason.DERIVED: "is a reformatted, projected, subtracted or otherwise derived image",
-    Reason.OTHER_PART: "shows the right ventricle, an outflow tract or vessels, which no view of a study is",
-    Reason.OTHER_SEQUENCE: "is of no sequence that a study holds, or of none that could be told",
-    Reason.OTHER_VIEW: "is of no view that a study holds, or of none that could be told",
-    Reason.OTHER_COMPONENT: "is the other of the magnitude and the phase-sensitive image of one acquisition",
-    Reason.REPEAT: "was acquired again later, or stands beside a better one of the same view",
-    Reason.INCOMPLETE_SLICE: "is a slice with another number of phases than its stack",
-    Reason.UNORDERED: "has phases that nothing puts in order",
+    Reason.OTHER_PART: "shows the right ventricle, an outflow tract or vessels; studies have no such view",
+    Reason.OTHER_SEQUENCE: "has a sequence that is unknown or that studies do not include",
+    Reason.OTHER_VIEW: "has a view that is unknown or that studies do not include",
+    Reason.OTHER_COMPONENT: "is a magnitude or phase-sensitive image whose counterpart is used",
+    Reason.REPEAT: "was acquired again later, or a better stack of the same view is used",
+    Reason.INCOMPLETE_SLICE: "is a slice whose number of phases differs from its stack's",
+    Reason.UNORDERED: "has phases that no header field puts in order",
     Reason.FAILED: "belongs to a study that could not be imported; report it with the kind of error",
     Reason.BELOW_THRESHOLD: "is proposed with less confidence than the threshold; confirm it",
     Reason.EXCLUDED: "was excluded by a person",

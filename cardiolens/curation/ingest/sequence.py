@@ -1,4 +1,4 @@
-"""The sequence of a series by tags, words and structure, and the kinds of series that no study holds."""
+"""Sequence of a series from tags, words and structure, and detection of series that studies exclude."""
 
 import re
 from collections import Counter
@@ -13,7 +13,7 @@ from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.words import Words
 
 CLASSES = ("cine", "lge", "perfusion", "t2", "other")
-_WORDS = 0.85  # how often a name that names a sequence names the right one
+_WORDS = 0.85  # share of correct names among series names that name a sequence
 _DERIVED = {
     "MPR",
     "MIP",
@@ -44,7 +44,7 @@ _LONGEST_CYCLE = 2500.0  # ms
 
 
 def kind_by_tags(images: Sequence[Image], words: Words) -> Reason | None:
-    """The kind of a series that is left out, by its image types, echoes, inversion times and planes."""
+    """Return why a series is left out by image types, inversion times and planes, or None."""
     if "LOCALIZER" in images[0].image_type or _is_three_planes(images):
         return Reason.LOCALIZER
     return _kind_by_type(images[0], words) or _kind_by_inversions(images)
@@ -66,7 +66,7 @@ def _is_inverted(image: Image) -> bool:
 
 
 def _kind_by_inversions(images: Sequence[Image]) -> Reason | None:
-    """Many inversion times at one place find the best one, or make a map."""
+    """Return TI_SCOUT or MAP for a series with many inversion times at one position, else None."""
     times = {round(image.inversion) for image in images if image.inversion}
     places = Counter(image.position for image in images)
     if len(times) >= 5 and len(places) == 1:
@@ -77,14 +77,14 @@ def _kind_by_inversions(images: Sequence[Image]) -> Reason | None:
 
 
 def _is_three_planes(images: Sequence[Image]) -> bool:
-    """Whether single frames lie in the three planes of the body."""
+    """Return whether frames lie in all three planes of the body, like a localizer's."""
     normals = {tuple(np.round(np.abs(np.cross(i.row_direction, i.column_direction)), 2)) for i in images}
     planes = {int(np.argmax(normal)) for normal in normals if max(normal) > 0.95}
     return len(planes) == 3
 
 
 def sequence_witnesses(images: Sequence[Image], per_place: int, words: Words) -> list[Witness]:
-    """What tags, words and structure say of the sequence of a stack with so many frames at each place."""
+    """Collect witnesses for the sequence from words, structure and tags; `per_place` frames per position."""
     witnesses: list[Witness] = []
     if words.sequence:
         reliability = _WORDS if len(words.sequences) == 1 else 0.7
@@ -121,7 +121,7 @@ def _structure(images: Sequence[Image], per_place: int) -> list[Witness]:
 
 
 def _cycle(images: Sequence[Image]) -> int | None:
-    """Number of distinct trigger times if they lie within one heartbeat."""
+    """Return the number of distinct trigger times if they lie within one heartbeat, else None."""
     triggers = {image.trigger for image in images}
     if None in triggers or not triggers:
         return None
@@ -130,7 +130,7 @@ def _cycle(images: Sequence[Image]) -> int | None:
 
 
 def _seconds(images: Sequence[Image], per_place: int) -> float | None:
-    """Seconds from frame to frame at one place, by the clock."""
+    """Return the median seconds between frames at one position, by acquisition time."""
     spans = []
     places: dict[tuple[float, ...], list[float]] = {}
     for image in images:

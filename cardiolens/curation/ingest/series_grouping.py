@@ -1,8 +1,8 @@
-"""Frames of one study as stacks: by orientation, matrix and spacing, then by position and phase.
+"""Group the frames of a study into stacks: by orientation, matrix and spacing, then by position and phase.
 
-Slices come from the position along the normal, phases from the rank of the trigger time within a slice, as
-RR intervals differ between breath-holds. Several series of one slice each make one stack; a slice that was
-acquired again stands once, the later one.
+The position along the normal gives the slice. The rank of the trigger time within a slice gives the phase,
+because RR intervals differ between breath-holds. Several series of one slice each form one stack; of a
+repeated slice only the latest acquisition is kept.
 """
 
 from collections import Counter
@@ -20,18 +20,18 @@ from cardiolens.curation.ingest.words import Words, words_of
 
 SAME_DIRECTION = np.cos(np.radians(1.0))
 SAME_PLACE_MM = 0.5
-_OVERRULED = ("map", "ti_scout")  # names that a cine stack of five slices refutes
-_WEIGHED = ("localizer", "scout", "other_part")  # names that are one witness among others
+_OVERRULED = ("map", "ti_scout")  # kinds by name that a cine stack of five slices refutes
+_WEIGHED = ("localizer", "scout", "other_part")  # kinds by name that are one witness among others
 
 WIDEST_GAP_MM = 20.0  # between two slices of two series
-WIDEST_GAP = 2.2  # times the median gap: one slice is lost at most
+WIDEST_GAP = 2.2  # gap / median gap: at most one slice is lost
 
 LeftOut = list[tuple[Image, Reason]]
 
 
 @dataclass
 class _Pile:
-    """Frames of one series in one orientation and component, sorted into places."""
+    """Frames of one series in one orientation and component, sorted by position."""
 
     words: Words
     places: list[list[Image]]
@@ -44,11 +44,11 @@ class _Pile:
         return [image for place in self.places for image in place]
 
 
-_Slot = tuple[float, _Pile, list[Image]]  # place along the normal, what it is of, its frames
+_Slot = tuple[float, _Pile, list[Image]]  # position along the normal, pile, frames
 
 
 def stacks_of(images: Sequence[Image]) -> tuple[list[Stack], LeftOut]:
-    """The stacks of a study, and the frames that stand in none of them with the reason."""
+    """Group a study's frames into stacks; return the other frames with their reasons."""
     left_out: LeftOut = []
     piles: list[_Pile] = []
     by_series: dict[str, list[Image]] = {}
@@ -70,7 +70,7 @@ def stacks_of(images: Sequence[Image]) -> tuple[list[Stack], LeftOut]:
 
 
 def _without_flow(piles: Sequence[_Pile], left_out: LeftOut) -> list[_Pile]:
-    """Piles without the magnitudes of phase contrast: where velocities lie, by the same pulse."""
+    """Drop magnitude images of phase contrast: same grid, pulse sequence and position as a velocity image."""
     flows = [image for image, reason in left_out if reason is Reason.PHASE_CONTRAST]
     frames = []
     for pile in piles:
@@ -90,7 +90,7 @@ def _same_place(first: Image, second: Image) -> bool:
 
 
 def _named_kind(pile: _Pile, words: Words) -> Reason | None:
-    """The reason that a series' name gives to leave it out, unless what it holds refutes the name."""
+    """Return the reason to leave out a series by its name, unless its frames refute the name."""
     if words.kind is None or words.kind in _WEIGHED:
         return None
     refuted = pile.sequence == "cine" and len(pile.places) >= 5 and len(pile.places[0]) >= 8
@@ -101,7 +101,7 @@ def _named_kind(pile: _Pile, words: Words) -> Reason | None:
 
 
 def _buckets(series: Sequence[Image]) -> list[list[Image]]:
-    """Frames of a series apart by orientation (1 degree), matrix, spacing, component and echo."""
+    """Split a series by orientation (1 degree), matrix, spacing, component and echo."""
     buckets: list[list[Image]] = []
     for image in series:
         for bucket in buckets:
@@ -140,7 +140,7 @@ def _pile(bucket: Sequence[Image], words: Words, left_out: LeftOut) -> _Pile:
 
 
 def _places(bucket: Sequence[Image]) -> list[list[Image]]:
-    """Frames by position along the common normal, in its order."""
+    """Group frames by position along the common normal, in ascending order."""
     along = normal(bucket[0])
     ordered = sorted(bucket, key=lambda image: float(np.dot(image.position, along)))
     places: list[list[Image]] = []
@@ -154,7 +154,7 @@ def _places(bucket: Sequence[Image]) -> list[list[Image]]:
 
 
 def _once(place: list[Image], per_place: int, sequence: str, left_out: LeftOut) -> list[Image]:
-    """One cycle of a slice that was acquired several times in one series: the last."""
+    """Keep the last acquisition of a slice that one series holds several times."""
     if sequence == "cine":
         counts = Counter(image.trigger for image in place)
         times = min(counts.values())
@@ -176,7 +176,7 @@ def _once(place: list[Image], per_place: int, sequence: str, left_out: LeftOut) 
 
 
 def _alike(piles: Sequence[_Pile]) -> list[list[_Pile]]:
-    """Piles that may be slices of one stack: the same sequence, component and grid."""
+    """Group piles that may be slices of one stack: same sequence, component, grid and pulse sequence."""
     groups: list[list[_Pile]] = []
     for pile in piles:
         for group in groups:
@@ -202,7 +202,7 @@ def _one_stack(one: _Pile, other: _Pile) -> bool:
 
 
 def _same_pulse(first: Image, second: Image) -> bool:
-    """Whether two frames are of one pulse sequence; breath-holds may change its times a little."""
+    """Return whether two frames share a pulse sequence; breath-holds may change its times a little."""
     return (
         (first.scanning, first.variant) == (second.scanning, second.variant)
         and abs((first.flip or 0) - (second.flip or 0)) <= 15
@@ -211,7 +211,7 @@ def _same_pulse(first: Image, second: Image) -> bool:
 
 
 def _interleaved(one: _Pile, other: _Pile) -> bool:
-    """Whether two stacks of slices lie within each other at places of their own: two stacks, not one."""
+    """Return whether the slices of two piles interleave at different positions: two stacks, not one."""
     along = normal(one.images[0])
     first, second = (
         [float(np.dot(place[0].position, along)) for place in pile.places] for pile in (one, other)
@@ -223,12 +223,12 @@ def _interleaved(one: _Pile, other: _Pile) -> bool:
 
 
 def _component(pile: _Pile) -> str:
-    """Magnitude or phase-sensitive, of an inversion recovery; of others it does not matter."""
+    """Return the component of a late enhancement pile; empty for other sequences."""
     return component_of(pile.images[0], pile.words) if pile.sequence == "lge" else ""
 
 
 def component_of(image: Image, words: Words) -> str:
-    """`psir` for a phase-sensitive image, else `magnitude`."""
+    """Return `psir` for a phase-sensitive image, else `magnitude`."""
     if image.component in ("P", "R") or {"PSIR", "PS", "REAL"} & set(image.image_type):
         return "psir"
     if image.component != "M" and words.component is None and image.image_type[:1] == ("DERIVED",):
@@ -237,7 +237,7 @@ def component_of(image: Image, words: Words) -> str:
 
 
 def _joined(group: Sequence[_Pile], left_out: LeftOut) -> Iterator[Stack]:
-    """The stacks of like piles: one for each number of phases that half of the largest one's slices have."""
+    """Yield one stack per number of phases; leave out a number with at most half the largest's slices."""
     by_count: dict[int, list[tuple[_Pile, list[Image]]]] = {}
     for pile in group:
         for place in pile.places:
@@ -272,7 +272,7 @@ def _stack(
 
 
 def _parts(slots: Sequence[_Slot]) -> list[list[_Slot]]:
-    """Slices apart where a gap is wider than a lost slice leaves it: beyond it lies a plane of its own."""
+    """Split slices at gaps too wide for one lost slice: beyond such a gap lies a separate plane."""
     gaps = np.diff([here for here, _, _ in slots])
     widest = WIDEST_GAP_MM if len(gaps) < 2 else max(WIDEST_GAP * float(np.median(gaps)), SAME_PLACE_MM)
     parts = [[slots[0]]]
@@ -284,7 +284,7 @@ def _parts(slots: Sequence[_Slot]) -> list[list[_Slot]]:
 
 
 def _whole(slots: Sequence[_Slot], reasons: Sequence[str], left_out: LeftOut) -> Iterator[Stack]:
-    """One stack of slices in order, its phases in order too."""
+    """Yield the stack of sorted slices with sorted phases; nothing if no key sorts the phases."""
     flags = list(reasons)
     piles = list({id(pile): pile for _, pile, _ in slots}.values())
     flags += [flag for pile in piles for flag in pile.flags]
@@ -306,7 +306,7 @@ def _later(place: Sequence[Image]) -> tuple[int, float, int]:
 
 
 def _uneven(places: Sequence[float]) -> list[str]:
-    """A flag where the gaps between slices differ by more than a tenth: a slice is missing or foreign."""
+    """Flag gaps between slices that differ by more than a tenth: a slice is missing or foreign."""
     gaps = np.diff(places)
     if len(gaps) < 2 or float(np.max(np.abs(gaps - np.median(gaps)))) <= max(
         0.1 * float(np.median(gaps)), 0.3
@@ -328,7 +328,7 @@ _PASS_KEYS = ("temporal position", "clock", "trigger time", "instance number")
 def _ordered(
     places: Sequence[Sequence[Image]], sequence: str
 ) -> tuple[tuple[tuple[Image, ...], ...], str] | None:
-    """Each slice's frames in time, and what put them in order: the first key that tells all of them apart."""
+    """Sort each slice's frames by the first key that distinguishes them all; return the key's name too."""
     if all(len(place) == 1 for place in places):
         return tuple(tuple(place) for place in places), "nothing"
     for name in _PASS_KEYS if sequence == "perfusion" else _CINE_KEYS:
@@ -340,5 +340,5 @@ def _ordered(
 
 
 def reversed_stack(stack: Stack) -> Stack:
-    """The stack with its slices in the opposite order."""
+    """Return the stack with its slices in reverse order."""
     return replace(stack, grid=stack.grid[::-1])

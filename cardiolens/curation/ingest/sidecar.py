@@ -1,4 +1,4 @@
-"""Sidecars of NIfTI files: JSON of BIDS and Info.cfg of ACDC; only an allow-list of entries is looked at."""
+"""Sidecars of NIfTI files: BIDS JSON and ACDC's Info.cfg; only an allow-list of entries is read."""
 
 import math
 import re
@@ -31,20 +31,20 @@ class Sidecar:
     """Entries of a sidecar; times in ms."""
 
     entries: Mapping[str, Any] = field(default_factory=dict)
-    others: int = 0  # entries that are not looked at
+    others: int = 0  # number of ignored entries
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """Names of its entries, of which unknown ones may name people and are told as one."""
+        """Names of entries; ignored entries share one name, because their own may name people."""
         return (*sorted(self.entries), *(("other entries of sidecars",) if self.others else ()))
 
     def text(self, name: str) -> str:
-        """An entry of text."""
+        """Return a text entry, or an empty string."""
         value = self.entries.get(name)
         return value.strip() if isinstance(value, str) else ""
 
     def words(self, name: str) -> tuple[str, ...]:
-        """An entry that is a list of words, or words between backslashes or underscores."""
+        """Return a list entry, or a text entry split at backslashes and underscores, in upper case."""
         value = self.entries.get(name)
         listed = (
             re.split(r"[\\_]", value) if isinstance(value, str) else value if isinstance(value, list) else []
@@ -52,7 +52,7 @@ class Sidecar:
         return tuple(str(entry).strip().upper() for entry in listed if isinstance(entry, str))
 
     def number(self, name: str, scale: float = 1.0) -> float | None:
-        """An entry that is a finite number, times a scale; its first where there are several."""
+        """Return a finite number times `scale`; of a list the first number."""
         value = self.entries.get(name)
         value = value[0] if isinstance(value, list) and value else value
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
@@ -60,7 +60,7 @@ class Sidecar:
         return float(value) * scale
 
     def person(self) -> Person:
-        """Facts that a study may keep."""
+        """Return the facts that a study may keep."""
         return Person(
             sex=self.text("PatientSex"),
             age=self.text("PatientAge"),
@@ -70,7 +70,7 @@ class Sidecar:
 
 
 def read_sidecar(content: bytes) -> Sidecar:
-    """A JSON sidecar; RejectedError where it is none."""
+    """Parse a JSON sidecar; RejectedError if it is not a JSON object."""
     if len(content) > MOST_BYTES:
         raise RejectedError(Reason.BAD_SIDECAR, "too large")
     try:
@@ -84,7 +84,7 @@ def read_sidecar(content: bytes) -> Sidecar:
 
 
 def read_moments(content: bytes) -> dict[str, int]:
-    """Numbers of the phases ED and ES, from 1, of an Info.cfg; RejectedError where it names none."""
+    """Parse the phase numbers (from 1) of ED and ES in an Info.cfg; RejectedError if it has neither."""
     if len(content) > MOST_BYTES:
         raise RejectedError(Reason.BAD_SIDECAR, "too large")
     text = content.decode("utf-8", "replace")

@@ -1,9 +1,9 @@
-"""Views by geometry: planes against the heart's long axis, in patient coordinates.
+"""Classify views by the angle between their planes and the heart's long axis, in patient coordinates.
 
 The heart's frame has three directions: `base` along the long axis, `up` (anterior in a displayed short axis)
-and `right` (lateral). Angles of long-axis planes are those of protocol 1.3 turned into this frame, in which
-four-, two- and three-chamber planes lie near 8, 67 and 128 degrees: the shipped phantom's at 3, 63 and 123,
-one real study's at 12, 70 and 133.
+and `right` (lateral). The angles of long-axis planes are those of protocol 1.3 rotated into this frame:
+four-, two- and three-chamber planes lie near 8, 67 and 128 degrees. The shipped phantom has 3, 63 and 123,
+one real study has 12, 70 and 133.
 """
 
 from collections.abc import Sequence
@@ -16,15 +16,18 @@ from cardiolens.curation.ingest.stack import Point, Stack
 from cardiolens.study.heart_frame import PROTOTYPES, TYPICAL_BASE, HeartFrame, frame_along
 
 _SPREAD_DEG, _SPREAD_MM = 13.0, 8.0
-_SHORT_AXIS_DEG = 35.0  # of a stack's normal from the typical axis
-_PARALLEL_DEG = 15.0  # of a stack's normal from the axis that is known
+_SHORT_AXIS_DEG = 35.0  # between a stack's normal and the typical axis
+_PARALLEL_DEG = 15.0  # between a stack's normal and the known axis
 _LONG_AXIS_DEG = 25.0  # between a plane and the axis
 _FEWEST_SLICES = 3  # of a stack that defines the axis
 _CONCURRENT_MM = 12.0
 
 
 def heart_frame(stacks: Sequence[Stack], centre: Point | None) -> HeartFrame:
-    """The frame by the largest short-axis stack, else a typical one; `centre` of the ventricle, if seen."""
+    """Return the heart's frame from the largest short-axis stack, else a typical frame.
+
+    `centre` is the centre of the ventricle, if known.
+    """
     short = [
         stack
         for stack in stacks
@@ -38,13 +41,13 @@ def heart_frame(stacks: Sequence[Stack], centre: Point | None) -> HeartFrame:
 
 
 def _tilt(stack: Stack, axis: Point) -> float:
-    """Degrees between a stack's normal and an axis, 0 to 90."""
+    """Return the angle between a stack's normal and an axis, 0 to 90 degrees."""
     cosine = abs(float(stack.normal @ axis)) / float(np.linalg.norm(axis))
     return float(np.degrees(np.arccos(min(cosine, 1.0))))
 
 
 def _crossing(stacks: Sequence[Stack], frame: HeartFrame) -> Point | None:
-    """A point of the line in which most long-axis planes meet; None where fewer than three do."""
+    """Return a point on the line where most long-axis planes meet; None if fewer than three meet."""
     planes = [stack for stack in stacks if 90 - _tilt(stack, frame.base) < _LONG_AXIS_DEG]
     crossing: tuple[int, float, Point] | None = None
     for first, second in combinations(planes, 2):
@@ -72,22 +75,22 @@ def _middle(stack: Stack) -> Point:
 
 
 def plane_distance(stack: Stack, point: Point) -> float:
-    """Distance of a point from the middle plane of a stack, mm."""
+    """Return the distance of a point from the middle plane of a stack, mm."""
     return abs(float(stack.normal @ (point - _middle(stack))))
 
 
 @dataclass(frozen=True, slots=True)
 class SeenView:
-    """What geometry makes of a stack: probabilities of the views, and the evidence in words."""
+    """View of a stack by geometry: probability of each view, and the evidence in words."""
 
     likely: dict[str, float]
     evidence: str
 
 
 def view_by_geometry(stack: Stack, frame: HeartFrame) -> SeenView | None:
-    """Probabilities of the four views and of `other`; None where geometry says nothing.
+    """Return the probabilities of the four views and of `other`.
 
-    A single slice or layer counts as short axis only where another stack defines the axis.
+    If no stack defines the axis, stacks of fewer than three slices are less certain to be short axis.
     """
     tilt = _tilt(stack, frame.base)
     if frame.known and tilt < _PARALLEL_DEG:
@@ -127,5 +130,5 @@ def _long_axis(stack: Stack, frame: HeartFrame, leaning: float) -> SeenView:
 
 
 def _apart(first: float, second: float) -> float:
-    """Degrees between two lines."""
+    """Return the angle between two lines, degrees."""
     return abs((first - second + 90) % 180 - 90)

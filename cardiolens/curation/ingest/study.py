@@ -1,4 +1,4 @@
-"""One study of an export: its frames become decided proposals with pixels, order, display and times."""
+"""Import one study: turn frames into decided proposals with pixels, slice order, display and times."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from cardiolens.curation.ingest.burnt_text import shows_text
 from cardiolens.curation.ingest.decide import Identify, decided_by, with_ids
 from cardiolens.curation.ingest.decisions import Choice, Choices
-from cardiolens.curation.ingest.heart_seed import blood_areas, seed_by_motion
 from cardiolens.curation.ingest.image import Image, RejectedError
 from cardiolens.curation.ingest.orient import base_first, display
 from cardiolens.curation.ingest.pixels import Frame, PixelReader, one_scale, stacked
@@ -19,20 +18,20 @@ from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.series_grouping import LeftOut, reversed_stack, stacks_of
 from cardiolens.curation.ingest.stack import Point, Stack
 from cardiolens.curation.ingest.stack_geometry import heart_frame
-from cardiolens.study.blood_pool import BloodAreas
+from cardiolens.study.blood_pool import BloodAreas, Cine, moving_pixel, slice_areas
 from cardiolens.study.heart_frame import PROTOTYPE_RIGHT, Display, HeartFrame
 from cardiolens.study.manifest import DisplayTransform
 from cardiolens.study.sequences import SHORT_AXIS
 from cardiolens.study.times import first_pass
 
-_CONTRADICTED = 0.5  # of the confidence is left where the blood shows the base at the other end
-_CAVITY_MM = 12.0  # around the axis, in which the first pass is looked for: the left ventricle's blood
+_CONTRADICTED = 0.5  # factor on the confidence if the blood areas put the base at the other end
+_CAVITY_MM = 12.0  # radius around the axis, within the left ventricle's blood, for the first pass
 _FEWEST_CINE_SLICES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """A proposal with everything that its volume is written from."""
+    """A proposal with all data of its volume."""
 
     proposal: Proposal
     values: NDArray[Any]  # (slice, phase, row, column), base first for a short axis
@@ -51,10 +50,10 @@ class Volume:
 
 @dataclass
 class Imported:
-    """Outcome of one study: volumes that are taken or wait, all proposals, and frames that were left out."""
+    """Outcome of one study: volumes (taken, waiting or left out), all proposals, frames left out."""
 
     volumes: list[Volume] = field(default_factory=list)
-    seen: list[Volume] = field(default_factory=list)  # of proposals that were left out, for a person
+    seen: list[Volume] = field(default_factory=list)  # volumes of left-out proposals, for a person
     proposals: list[Proposal] = field(default_factory=list)
     left_out: LeftOut = field(default_factory=list)
     details: dict[tuple[str, int], str] = field(default_factory=dict)
@@ -65,7 +64,7 @@ def import_study(
 ) -> Imported:
     """Import one study with a person's `choices` by stack.
 
-    What cannot be used is left out with its reason, whatever else is wrong with it.
+    Unusable frames and stacks are left out with a reason and never stop the import.
     """
     imported = Imported()
     pixels: dict[Image, Frame] = {}
@@ -86,7 +85,7 @@ def import_study(
     frame, areas = _heart([stack for stack in stacks if stack.placed and stack.sure], pixels)
     proposals = _oriented(propose(stacks, frame), frame, areas)
     proposals += [each.left_out(each.reason or Reason.REPEAT) for each in propose(repeats, frame)]
-    proposals = [_searched(each, pixels) for each in with_ids(proposals, pixels, identify)]
+    proposals = [_with_text_flag(each, pixels) for each in with_ids(proposals, pixels, identify)]
     decided = choose(decided_by(proposals, choices), lge, threshold)
     imported.proposals = decided
     for proposal in decided:
@@ -94,14 +93,14 @@ def import_study(
             imported.left_out += [(image, proposal.reason) for image in proposal.stack.images()]
         if proposal.status != "left_out":
             choice = choices[proposal.stack_id] if proposal.confirmed else None
-            imported.volumes.append(_chosen(_volume(proposal, pixels, frame, areas), choice))
+            imported.volumes.append(_with_choice(_volume(proposal, pixels, frame, areas), choice))
         else:
-            imported.seen.append(_seen(proposal, pixels, frame))
+            imported.seen.append(_left_out_volume(proposal, pixels, frame))
     return imported
 
 
-def _searched(proposal: Proposal, pixels: dict[Image, Frame]) -> Proposal:
-    """The proposal, flagged where text stands in its pictures."""
+def _with_text_flag(proposal: Proposal, pixels: dict[Image, Frame]) -> Proposal:
+    """Flag the proposal if its frames show text."""
     if proposal.status == "left_out":
         return proposal
     slices = [np.array([pixels[image] for image in line]) for line in proposal.stack.grid]
@@ -109,7 +108,7 @@ def _searched(proposal: Proposal, pixels: dict[Image, Frame]) -> Proposal:
 
 
 def _repeats(left_out: LeftOut) -> tuple[list[Stack], LeftOut]:
-    """Stacks of what was acquired again, of which a person may take one; and what else was left out."""
+    """Return stacks of repeated acquisitions, which a person may take, and the other left-out frames."""
     again = [image for image, reason in left_out if reason is Reason.REPEAT]
     others = [(image, reason) for image, reason in left_out if reason is not Reason.REPEAT]
     stacks, rest = stacks_of(again)
@@ -141,7 +140,7 @@ def _constant(stack: Stack, pixels: dict[Image, Frame], imported: Imported) -> b
 
 
 def _heart(stacks: Sequence[Stack], pixels: dict[Image, Frame]) -> tuple[HeartFrame, BloodAreas | None]:
-    """The heart's frame, its axis where planes cross or the cine moves; and the areas of its blood."""
+    """Return the heart's frame, with the axis where planes cross or the cine moves, and its blood areas."""
     frame = heart_frame(stacks, None)
     candidates = [
         proposal.stack
@@ -153,16 +152,43 @@ def _heart(stacks: Sequence[Stack], pixels: dict[Image, Frame]) -> tuple[HeartFr
     cine = max(candidates, key=lambda stack: (stack.n_slices, stack.n_phases, stack.later))
     cine = cine if base_first(cine, frame) else reversed_stack(cine)
     values, _, _ = stacked(cine, pixels)
-    seeds = [seed for seed in (frame.axis, seed_by_motion(values, cine)) if seed is not None]
+    seeds = [seed for seed in (frame.axis, _seed_by_motion(values, cine)) if seed is not None]
     for seed in seeds:
-        areas = blood_areas(values, cine, seed, frame)
+        areas = _blood_areas(values, cine, seed, frame)
         if areas.found():
             return (frame if frame.axis is not None else replace(frame, axis=seed)), areas
     return frame, None
 
 
+def _seed_by_motion(cine: Cine, stack: Stack) -> Point | None:
+    """Locate the largest motion of the middle slices, in patient coordinates; None without motion."""
+    place = moving_pixel(cine)
+    return None if place is None else stack.point(stack.n_slices // 2, place[1], place[0])
+
+
+def _blood_areas(cine: Cine, stack: Stack, axis: Point, frame: HeartFrame) -> BloodAreas:
+    """Measure the blood area by slice and phase around the heart's long axis."""
+    areas = np.zeros(cine.shape[:2])
+    row_mm, column_mm = stack.first.spacing
+    for index in range(len(cine)):
+        image, offset = stack.grid[index][0], _axis_offset(stack, index, axis, frame)
+        row = float(offset @ np.array(image.column_direction)) / image.spacing[0]
+        column = float(offset @ np.array(image.row_direction)) / image.spacing[1]
+        rows, columns = np.indices(cine.shape[2:])
+        away = np.hypot((rows - row) * row_mm, (columns - column) * column_mm)
+        areas[index] = slice_areas(cine[index].astype(np.float64), away) * row_mm * column_mm
+    return BloodAreas(areas)
+
+
+def _axis_offset(stack: Stack, index: int, axis: Point, frame: HeartFrame) -> Point:
+    """Vector from the first pixel of a slice to the point where the long axis meets the slice."""
+    reach = float(stack.normal @ (stack.corner(index) - axis)) / float(stack.normal @ frame.base)
+    offset: Point = axis + reach * frame.base - stack.corner(index)
+    return offset
+
+
 def _oriented(proposals: Sequence[Proposal], frame: HeartFrame, areas: BloodAreas | None) -> list[Proposal]:
-    """Proposals whose stacks run from base to apex; a contradiction of the blood is a flag that weighs."""
+    """Order slices from base to apex; flag and downweigh short axes that the blood areas contradict."""
     contradicted = areas is not None and areas.larger_end() > 0
     oriented = []
     for proposal in proposals:
@@ -180,7 +206,7 @@ def _oriented(proposals: Sequence[Proposal], frame: HeartFrame, areas: BloodArea
 
 
 def _in_order(stack: Stack, view: str, frame: HeartFrame) -> Stack:
-    """Short axis from the base; layers of a long axis along the normal of its angle, as the phantom's."""
+    """Order a short axis from the base, and long-axis layers along the view's normal, as the phantom does."""
     if view == SHORT_AXIS:
         return stack if base_first(stack, frame) else reversed_stack(stack)
     across = frame.toward(PROTOTYPE_RIGHT[view] + 90)
@@ -203,8 +229,8 @@ def _volume(
     return _TIMED.get(proposal.sequence, _untimed)(volume, frame, areas)
 
 
-def _chosen(volume: Volume, choice: Choice | None) -> Volume:
-    """The volume with the display and the phases of a person's choice."""
+def _with_choice(volume: Volume, choice: Choice | None) -> Volume:
+    """Apply the display and the phases of a person's choice."""
     if choice is None or choice.display is None:
         return volume
     return replace(
@@ -215,8 +241,8 @@ def _chosen(volume: Volume, choice: Choice | None) -> Volume:
     )
 
 
-def _seen(proposal: Proposal, pixels: dict[Image, Frame], frame: HeartFrame) -> Volume:
-    """The volume of a proposal that was left out, displayed as its view, or as it is stored."""
+def _left_out_volume(proposal: Proposal, pixels: dict[Image, Frame], frame: HeartFrame) -> Volume:
+    """Return the volume of a left-out proposal, displayed by its view if known, else as stored."""
     values, slope, intercept = stacked(proposal.stack, pixels)
     transform = DisplayTransform(transpose=True)
     if proposal.volume_id:
@@ -228,8 +254,8 @@ def _untimed(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Vol
     return volume
 
 
-def _cycle(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Volume:
-    """End-diastole and end-systole from the blood of the short-axis cine, at the same share of the cycle."""
+def _cycle_phases(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Volume:
+    """Set end-diastole and end-systole from the short-axis cine's blood, at the same share of the cycle."""
     if (declared := _declared(volume)) is not None:
         return declared
     if areas is None or not areas.found() or not volume.stack.placed:
@@ -242,15 +268,18 @@ def _cycle(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Volum
 
 
 def _declared(volume: Volume) -> Volume | None:
-    """The volume with the phases that files beside it declare; None where they do not declare both."""
+    """Set the ED and ES phases that sidecars or names declare; None unless both are declared."""
     moments = {image.moment: phase for line in volume.stack.grid for phase, image in enumerate(line)}
     if not {"ED", "ES"} <= moments.keys():
         return None
     return replace(volume, ed_phase=moments["ED"], es_phase=moments["ES"])
 
 
-def _pass(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Volume:
-    """The first pass on the heart, where its place is known; else preparation looks at the middle."""
+def _first_pass_times(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Volume:
+    """Set the times of the first pass if the heart's position is known; else flag the volume.
+
+    Without these times `prepare` looks at the middle of the frame.
+    """
     if frame.axis is None or not volume.stack.placed:
         return replace(volume, proposal=volume.proposal.flagged("first_pass_not_located"))
     curve = _curve(volume, frame.axis, frame)
@@ -263,12 +292,11 @@ def _pass(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Volume
 
 
 def _curve(volume: Volume, axis: Point, frame: HeartFrame) -> list[float] | None:
-    """Mean intensity around the long axis at each time; None where the axis misses the pictures."""
+    """Return the mean intensity around the long axis by phase; None if the axis misses the frames."""
     stack, curves = volume.stack, []
     for index in range(stack.n_slices):
         image = stack.grid[index][0]
-        reach = float(stack.normal @ (stack.corner(index) - axis)) / float(stack.normal @ frame.base)
-        offset = axis + reach * frame.base - stack.corner(index)
+        offset = _axis_offset(stack, index, axis, frame)
         rows, columns = np.indices((image.rows, image.columns))
         away = np.hypot(
             columns * image.spacing[1] - offset @ np.array(image.row_direction),
@@ -281,6 +309,6 @@ def _curve(volume: Volume, axis: Point, frame: HeartFrame) -> list[float] | None
 
 
 _TIMED: dict[str, Callable[[Volume, HeartFrame, BloodAreas | None], Volume]] = {
-    "cine": _cycle,
-    "perfusion": _pass,
+    "cine": _cycle_phases,
+    "perfusion": _first_pass_times,
 }

@@ -1,4 +1,4 @@
-"""Words of descriptions that `words.yaml` knows, and nothing of the text itself, which may name people."""
+"""Match descriptions against `words.yaml`; the text itself is never kept, because it may name people."""
 
 import re
 from collections.abc import Iterable
@@ -14,14 +14,14 @@ from cardiolens.config.base import Spec
 
 
 class Pattern(Spec):
-    """A regular expression and where it is from."""
+    """A regular expression and its source."""
 
     pattern: str
     source: str
 
 
 class Vocabulary(Spec):
-    """Patterns by what they say."""
+    """Patterns by the meaning that they stand for."""
 
     kinds: dict[str, tuple[Pattern, ...]]
     sequences: dict[str, tuple[Pattern, ...]]
@@ -32,7 +32,7 @@ class Vocabulary(Spec):
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What the words of a description say; `kind` is a reason to leave it out by name."""
+    """Meaning of a description; `kind` is a reason to leave out the series by its name."""
 
     kind: str | None = None
     sequences: tuple[str, ...] = ()
@@ -42,18 +42,18 @@ class Words:
 
     @property
     def sequence(self) -> str | None:
-        """The sequence that the words name; None where they name none or several that differ."""
+        """The first sequence that the words name, or None."""
         return self.sequences[0] if self.sequences else None
 
     @property
     def view(self) -> str | None:
-        """The one view that the words name."""
+        """The view that the words name, or None unless they name exactly one."""
         return self.views[0] if len(self.views) == 1 else None
 
 
 @cache
 def vocabulary() -> Vocabulary:
-    """The patterns of words.yaml."""
+    """Load the patterns of words.yaml."""
     text = files("cardiolens.curation.ingest").joinpath("words.yaml").read_text(encoding="utf-8")
     tree: dict[str, Any] = yaml.safe_load(text)
     tree["views"] = {str(name): value for name, value in tree["views"].items()}
@@ -61,7 +61,7 @@ def vocabulary() -> Vocabulary:
 
 
 def words_of(*texts: str) -> Words:
-    """What the first of the texts that says anything says, each question by itself."""
+    """Match several texts; each field comes from the first text that sets it."""
     read = [_words(_normal(text)) for text in dict.fromkeys(texts) if text.strip()]
     return Words(
         next((words.kind for words in read if words.kind), None),
@@ -101,7 +101,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _normal(text: str) -> str:
-    """Lower case, words apart: `tfl_loc-4Chamber`, `LV2CH` and `SAXcine` each as words."""
+    """Convert to lower case and split words, as in `tfl_loc-4Chamber`, `LV2CH` and `SAXcine`."""
     text = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", text)
     text = re.sub(
         r"[^a-z0-9]+", " ", text.lower().replace("*", " star ") if "*" in text[1:] else text.lower()
@@ -115,7 +115,7 @@ def _normal(text: str) -> str:
 
 
 def names(words: Iterable[Words]) -> list[str]:
-    """What many descriptions say, sorted, for a proposal: vocabulary only, never their text."""
+    """Return the sorted vocabulary terms of many descriptions for a proposal, never their text."""
     matches = set()
     for each in words:
         matches |= {*each.sequences, *each.views, *filter(None, (each.kind, each.component, each.state))}

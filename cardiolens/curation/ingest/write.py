@@ -1,7 +1,7 @@
-"""Files of an imported study: volumes, `study.json`, `proposals.json`, a contact sheet, `build.json`.
+"""Write an imported study: volumes, `study.json`, `proposals.json`, a contact sheet, `build.json`.
 
-`out/studies/<id>` holds what `prepare` reads and nothing else; `out/proposals/<id>` holds what a person
-reads, and the volumes that wait for one. A study appears whole or not at all.
+`out/studies/<id>` holds only the input of `prepare`; `out/proposals/<id>` holds files for a person, and
+volumes that wait for a decision. A study appears whole or not at all.
 """
 
 import json
@@ -63,7 +63,7 @@ def write_study(
     rejects: Sequence[dict[str, Any]],
     choices: Choices,
 ) -> dict[str, Any]:
-    """Write everything of one study, and return its `build.json`, where `about` stands beside counts."""
+    """Write all files of one study, and return the content of its `build.json`."""
     places = Places.of(out, study_id)
     shutil.rmtree(places.drafts, ignore_errors=True)
     study, notes = places.drafts / "study", places.drafts / "proposals"
@@ -123,7 +123,7 @@ def write_study(
 
 
 def _decisions(imported: Imported, choices: Choices) -> dict[str, Any]:
-    """How many choices fit a stack and were applied, and which were refused by which flag."""
+    """Count the choices that fit a stack and those applied; list refused choices with their flags."""
     fit = [proposal for proposal in imported.proposals if proposal.stack_id in choices]
     refused = {
         proposal.stack_id: flag
@@ -135,7 +135,7 @@ def _decisions(imported: Imported, choices: Choices) -> dict[str, Any]:
 
 
 def is_whole(folder: Path, build: dict[str, Any]) -> bool:
-    """Whether what a `build.json` tells of is all there."""
+    """Return whether all files that a `build.json` lists exist."""
     study = folder.parents[1] / "studies" / folder.name
     needed = [folder / REJECTS_NAME, folder / PROPOSALS_NAME]
     needed += (
@@ -157,7 +157,7 @@ def _publish(places: Places, *, has_study: bool) -> None:
 
 
 def _write_volume(folder: Path, volume: Volume, name: str) -> dict[str, Any]:
-    """Write a volume as (column, row, slice, phase), and return its entry in study.json."""
+    """Write a volume as (column, row, slice, phase), and return its entry for study.json."""
     stack, proposal = volume.stack, volume.proposal
     voxels = volume.values.transpose(3, 2, 0, 1)
     voxels = voxels[..., 0] if stack.n_phases == 1 else voxels
@@ -198,7 +198,7 @@ def _write_volume(folder: Path, volume: Volume, name: str) -> dict[str, Any]:
 
 
 def _nifti_bytes(image: nib.Nifti1Image, voxels: Any) -> bytes:
-    """Header and voxels as stored: nibabel would scale them anew."""
+    """Serialise header and voxels as stored; nibabel's writer would rescale them."""
     header = image.header.copy()
     header["vox_offset"] = 352
     header["magic"] = b"n+1"
@@ -269,7 +269,7 @@ def _proposals(study_id: str, imported: Imported, entries: dict[int, dict[str, A
 def reject(
     file: str, reason: Reason, *, frame: int = 0, detail: str = "", study_id: str | None = None
 ) -> dict[str, Any]:
-    """A line of rejects.jsonl; `file` is the id of a file, never its name."""
+    """Return a line of rejects.jsonl; `file` is a file's id, never its name."""
     meaning = MEANINGS[reason] + (f" ({detail})" if detail else "")
     return {
         "schema": "reject-1",

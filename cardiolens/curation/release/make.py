@@ -1,8 +1,10 @@
 """Make a release: questions and studies under new ids, cohorts by patient, an index and a card."""
 
+import gzip
 import json
 import secrets
 import shutil
+import struct
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
@@ -14,19 +16,24 @@ import yaml
 from cardiolens.base.console import say
 from cardiolens.base.digest import sha256_of
 from cardiolens.base.errors import InputError, RunError
+from cardiolens.base.untrusted import read_json
 from cardiolens.config.command_words import read_words
 from cardiolens.curation.questions.stage_files import write_lines
 from cardiolens.curation.release.card import card
 from cardiolens.curation.release.facts import counted, described
 from cardiolens.curation.release.release_words import Release
-from cardiolens.curation.release.released_study import write_study
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.questions import GivenQuestion, given_questions
 from cardiolens.storage import tables
 from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
+from cardiolens.study.nifti import GZIP_MAGIC, NOT_NIFTI, parse_header, read_file, voxels
 
 INDEX = "release.json"
 _KEPT = ("status", "stage", "verdict", "readers", "adjudicated", "kappa_batch", "kappa", "agreement")
+_HEADER = 348  # bytes of a NIfTI-1 header
+_MAGIC = b"n+1\0"
+_TEXTS = ((4, 32), (148, 252), (328, 344))  # data_type and db_name; descrip and aux_file; intent_name
+_OFFSET, _FIRST = 108, 352  # byte of the field vox_offset; its value without extensions
 Record = dict[str, Any]
 
 
@@ -65,7 +72,7 @@ def _write(
     for study_id, study in studies.items():
         patient = study.manifest.patient_id
         folder = spec.out / "studies" / renamed[study_id]
-        write_study(study, folder, patients[patient], cohort_of[patient])
+        _write_study(study, folder, patients[patient], cohort_of[patient])
     lines = [_line(row, renamed, studies, patients) for row in questions]
     lines.sort(key=lambda line: (line.get("study") or line["study_id"], line["subtask"]))
     write_lines(spec.out / "questions.jsonl", lines)
@@ -78,6 +85,54 @@ def _write(
     index = {name: {"bytes": size, "sha256": digest} for name, size, digest in digests(spec.out)}
     tables.write_text(spec.out / INDEX, json.dumps({**facts, "files": index}, indent=1) + "\n")
     return facts
+
+
+def _write_study(study: Study, folder: Path, patient: str, cohort: str) -> None:
+    """Write a study under new ids: its manifest without report id, and files without free text."""
+    manifest: dict[str, Any] = read_json(study.folder / MANIFEST_NAME)
+    manifest = {name: value for name, value in manifest.items() if name != "report_id"}
+    manifest |= {"study_id": folder.name, "patient_id": patient, "cohort": [cohort]}
+    for entry, volume in zip(manifest["volumes"], study.manifest.volumes, strict=True):
+        entry["path"], entry["sha256"] = _copy(study.folder / volume.path, folder, volume.volume_id)
+        if volume.mask is not None:
+            path, digest = _copy(study.folder / volume.mask.path, folder, f"{volume.volume_id}_mask")
+            entry["mask"] = {"path": path, "sha256": digest}
+    tables.write_text(folder / MANIFEST_NAME, json.dumps(manifest, indent=1) + "\n")
+
+
+def _copy(source: Path, folder: Path, name: str) -> tuple[str, str]:
+    """Write a file without free text; return its new name and digest."""
+    path = folder / f"{name}{'.nii.gz' if source.name.endswith('.gz') else '.nii'}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(without_text(source))
+    return path.name, sha256_of(path)
+
+
+def without_text(path: Path) -> bytes:
+    """Return a NIfTI-1 file with blank text fields, no extensions and no bytes after its last voxel.
+
+    Voxels and geometry are unchanged. A gzipped file stays gzipped, without name and time in its header.
+    InputError for anything but NIfTI-1, and for a truncated file.
+    """
+    stored = read_file(path)
+    zipped = stored.startswith(GZIP_MAGIC)
+    try:
+        plain = gzip.decompress(stored) if zipped else stored
+    except (OSError, EOFError, ValueError) as error:
+        raise InputError(f"{path.name}: is no whole gzip file ({error}); convert it again") from None
+    order = next((code for code in "<>" if plain[:4] == struct.pack(f"{code}i", _HEADER)), None)
+    if order is None or plain[344:348] != _MAGIC:
+        raise InputError(f"{path.name}: is no NIfTI-1 in a single file; {NOT_NIFTI}")
+    try:
+        stored_voxels = voxels(plain, parse_header(plain)).tobytes()
+    except InputError as error:
+        raise InputError(f"{path.name}: {error}") from None
+    header = bytearray(plain[:_HEADER])
+    for start, end in _TEXTS:
+        header[start:end] = bytes(end - start)
+    struct.pack_into(f"{order}f", header, _OFFSET, _FIRST)
+    content = bytes(header) + bytes(_FIRST - _HEADER) + stored_voxels
+    return gzip.compress(content, mtime=0) if zipped else content
 
 
 def digests(folder: Path) -> Iterable[tuple[str, int, str]]:

@@ -1,1 +1,1 @@
-"""People verify draft questions, and read questions as models do, on a page of this machine."""
+"""Review by people on a local page: verify draft questions, and read questions as models do."""

@@ -1,4 +1,4 @@
-"""Accounts of the people who log in: pseudonyms with salted hashes of passphrases that were made for them."""
+"""Accounts of reviewers: pseudonyms with salted hashes of generated passphrases; log-in sessions."""
 
 import hashlib
 import json
@@ -23,13 +23,13 @@ Role = Literal["reader", "adjudicator"]
 Pseudonym = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,31}$")]
 Hex = Annotated[str, Field(pattern="^[0-9a-f]{32,128}$")]
 
-_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # without those that look alike
-_GROUPS, _GROUP = 4, 5  # of letters: 99 bits
+_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # without characters that look alike
+_GROUPS, _GROUP = 4, 5  # groups, and letters per group: 99 bits
 _COST = {"n": 1 << 15, "r": 8, "p": 1, "maxmem": 64 << 20}  # 32 MiB and about 0.1 s a try
 
 
 class Account(Spec):
-    """One person: what they do, and how their passphrase is known."""
+    """One person: role, salt and hash of the passphrase."""
 
     role: Role
     salt: Hex
@@ -44,11 +44,11 @@ class Accounts(Spec):
 
 
 def read_accounts(path: Path) -> Accounts:
-    """Read the accounts; InputError where nobody has one, or where others may read or change the file."""
+    """Read the accounts; InputError if the file is missing, damaged or open to other users."""
     try:
         mode = path.stat().st_mode
         if mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise InputError(f"readers={path}: others than you can read it; close it: chmod 600 {path}")
+            raise InputError(f"readers={path}: other users have access; close it: chmod 600 {path}")
         accounts = Accounts.model_validate(parse_json(read_bytes(path, MOST_JSON)))
     except FileNotFoundError:
         raise InputError(
@@ -64,7 +64,7 @@ def read_accounts(path: Path) -> Accounts:
 
 
 def add_account(path: Path, pseudonym: str, role: Role) -> str:
-    """Write an account with a new passphrase, which is returned and stands nowhere. An old one ends."""
+    """Write an account and return its new passphrase, which is not stored; replaces an earlier account."""
     passphrase = "-".join("".join(secrets.choice(_LETTERS) for _ in range(_GROUP)) for _ in range(_GROUPS))
     salt = secrets.token_bytes(16)
     account_fields = {"role": role, "salt": salt.hex(), "scrypt": _hash(passphrase, salt)}
@@ -74,8 +74,8 @@ def add_account(path: Path, pseudonym: str, role: Role) -> str:
         accounts = Accounts.model_validate({"schema": "accounts-1", "people": tree})
     except ValidationError:
         raise InputError(
-            f"reader={pseudonym}: expected a pseudonym of at most 32 small letters, digits and '-'; no name "
-            "of a person: it stands in every file that is made"
+            f"reader={pseudonym}: expected a pseudonym of at most 32 small letters, digits and '-'; not a "
+            "person's name, because every output file contains it"
         ) from None
     path.parent.mkdir(parents=True, exist_ok=True)
     tables.write_text(path, json.dumps(accounts.model_dump(by_alias=True), indent=1) + "\n")
@@ -84,19 +84,19 @@ def add_account(path: Path, pseudonym: str, role: Role) -> str:
 
 
 def _hash(passphrase: str, salt: bytes) -> str:
-    with _ONE_AT_A_TIME:  # many tries at once would take the memory
+    with _ONE_AT_A_TIME:  # concurrent tries would exhaust the memory
         return hashlib.scrypt(passphrase.encode(), salt=salt, **_COST).hex()
 
 
 _ONE_AT_A_TIME = threading.Lock()
 _FREE_TRIES = 5
 _LONGEST_WAIT = 300.0  # s
-_IDLE = 12 * 3600.0  # s, after which a session ends
+_IDLE = 12 * 3600.0  # s from log-in until a session ends
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Who is logged in, and the word that the page sends beside the cookie."""
+    """A logged-in person, with the word that the page must send besides the cookie."""
 
     reader: str
     role: Role
@@ -106,18 +106,18 @@ class Session:
 
 @dataclass
 class Door:
-    """Lets people in: who gives a wrong passphrase too often waits, twice as long each time."""
+    """Log-in and sessions; repeated wrong passphrases lock a name, twice as long each time."""
 
     path: Path
     clock: Callable[[], float] = time.monotonic
     sessions: dict[str, Session] = field(default_factory=dict)
-    wrong: dict[str, tuple[int, float]] = field(default_factory=dict)  # tries, and when one may try again
+    wrong: dict[str, tuple[int, float]] = field(default_factory=dict)  # by name: tries, end of the wait
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def log_in(self, pseudonym: str, passphrase: str) -> tuple[str, Session] | float:
-        """A cookie with its session; else the seconds to wait, 0.0 where one may try again at once.
+        """Return a cookie and its session, or the seconds to wait before the next try (0.0: none).
 
-        An unknown name costs as much time as a known one. All unknown names wait as one.
+        Unknown names take as much time as known names, and all unknown names share one wait.
         """
         people = read_accounts(self.path).people
         account = people.get(pseudonym)
@@ -130,7 +130,7 @@ class Door:
             self.wrong[name] = (
                 tries + 1,
                 self.clock() + wait,
-            )  # before the hash, so that tries at once count
+            )  # before the hash, so that concurrent tries count
         digest = _hash(passphrase, bytes.fromhex(account.salt) if account else bytes(16))
         if account is None or not secrets.compare_digest(digest, account.scrypt):
             return wait
@@ -142,7 +142,7 @@ class Door:
         return cookie, session
 
     def session(self, cookie: str, word: str) -> Session | None:
-        """The session of a request that has both its cookie and its word."""
+        """Return the session that matches both cookie and word, or None."""
         with self.lock:
             session = self.sessions.get(cookie)
             if session is None or not secrets.compare_digest(session.word.encode(), word.encode()):

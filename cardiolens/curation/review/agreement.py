@@ -1,7 +1,7 @@
-"""How far two people agree who were blind to each other, by subtask and batch, and which batches pass.
+"""Agreement of two readers blind to each other, by subtask and batch, and the batches that pass.
 
-Kappa of several subtasks together is pooled over their tables: 1 - sum of observed over sum of expected
-disagreement, each expected within its own subtask. One table of all answers would make chance look small.
+Kappa over several subtasks is pooled over their tables: 1 - sum of observed / sum of expected disagreement,
+with expectations within each subtask. A single table of all answers would underestimate chance agreement.
 """
 
 from collections import defaultdict
@@ -30,17 +30,17 @@ Labels = tuple[Hashable, Hashable]
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """What the two first readers of one item said."""
+    """Decisions of the first two readers of one item."""
 
     patient: str
     subtask: str
     verdicts: Labels
-    answers: Labels  # () where somebody gave none
+    answers: Labels  # () for a reader without an answer
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Agreement on some items: kappa and AC1 of answers and of verdicts, and how many were accepted."""
+    """Agreement on a group of items: kappa and AC1 of answers and of verdicts, and the share accepted."""
 
     name: str
     n_items: int
@@ -60,7 +60,7 @@ class Agreement:
 def agreements(
     items: Collection[Item], outcome_of: Callable[[Item], Outcome]
 ) -> tuple[list[Agreement], list[Agreement]]:
-    """Agreement by batch, which decides, and by subtask, which tells where to look."""
+    """Return agreement by batch, which decides, and by subtask, which shows where readers differ."""
     batches: dict[str, list[Item]] = defaultdict(list)
     subtasks: dict[str, list[Item]] = defaultdict(list)
     outcomes = {item.digest: outcome_of(item) for item in items}
@@ -102,7 +102,7 @@ def _agreement(name: str, items: Sequence[Item], outcomes: Mapping[str, Outcome]
 
 
 def _failures(kappa: Interval, accepted: Interval, pairs: Sequence[Pair]) -> tuple[str, ...]:
-    """The parts of the batch rule that do not hold. Without chance disagreement kappa asks for nothing."""
+    """Return the failed criteria of a batch. If kappa is undefined, only a difference in answers fails it."""
     differ = any(pair.answers[0] != pair.answers[1] for pair in pairs)
     rules = (
         (not kappa.value >= KAPPA if not np.isnan(kappa.value) else differ, f"kappa below {KAPPA:.2f}"),
@@ -113,7 +113,7 @@ def _failures(kappa: Interval, accepted: Interval, pairs: Sequence[Pair]) -> tup
 
 
 def pair_of(item: Item, firsts: Sequence[Line]) -> Pair | None:
-    """The pair of an item; None before two people decided on it."""
+    """Return the pair of an item, or None before two readers decided."""
     if len(firsts) < 2:
         return None
     first, second = firsts
@@ -130,7 +130,7 @@ def _answer(item: Item, line: Line) -> tuple[str, ...]:
 
 
 def intervals(pairs: Sequence[Pair], labels: Callable[[Pair], Labels]) -> tuple[Interval, Interval]:
-    """Kappa and Gwet's AC1, pooled over subtasks, with bootstrap intervals by patient."""
+    """Return kappa and Gwet's AC1, pooled over subtasks, with bootstrap intervals by patient."""
     patients = {name: place for place, name in enumerate(sorted({pair.patient for pair in pairs}))}
     weights = resampling_weights(len(patients), RESAMPLES if len(patients) > 1 else 0, SEED)
     observed, by_margins, by_shares = (np.zeros(len(weights)) for _ in range(3))
@@ -164,7 +164,7 @@ def _tables(pairs: Sequence[Pair], labels: Callable[[Pair], Labels], patients: M
 
 
 def _disagreement(counts: Floats) -> tuple[Floats, Floats, Floats]:
-    """Disagreements observed, and expected by margins (Cohen 1960) and by mean shares (Gwet 2008)."""
+    """Return disagreements: observed, expected by margins (Cohen 1960) and by mean shares (Gwet 2008)."""
     total = counts.sum(axis=(-2, -1))
     rows, columns = counts.sum(axis=-1), counts.sum(axis=-2)
     observed = total - np.trace(counts, axis1=-2, axis2=-1)

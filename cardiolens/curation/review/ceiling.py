@@ -1,7 +1,7 @@
-"""How far people agree who read the same questions: what a model can be expected to reach, with intervals.
+"""Human ceiling: agreement of people who read the same questions, as models do, with intervals.
 
-Agreement alone: no answer of the file enters, so questions that nobody verified will do. "Cannot
-tell" is an answer of its own. What somebody did not read is missing and enters no pair.
+Only agreement is measured, never reference answers, so unverified questions are sufficient. "Cannot tell"
+is an answer of its own. A question that a person did not read is missing and forms no pair.
 """
 
 from collections import defaultdict
@@ -23,20 +23,20 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """What one person read, and what is missing."""
+    """Counts of questions that one person read or missed."""
 
     reader: str
     n_items: int
     n_read: int
     n_cannot_tell: int
-    n_barred: int  # not read, because its answer was shown in verification
+    n_barred: int  # not read because verification showed this person the answer
     n_missing: int
     seconds_median: float
 
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """Agreement of pairs of people on the questions that both read."""
+    """Agreement between pairs of people on questions that both read."""
 
     subtask: str
     readers: tuple[str, ...]
@@ -48,7 +48,7 @@ class Between:
 
 
 def people_of(items: Mapping[tuple[str, str], Item], reviews: Reviews) -> list[Person]:
-    """Counts of everyone who read anything, by name."""
+    """Return the counts of everyone who read a question, sorted by name."""
     lines: dict[str, list[Line]] = defaultdict(list)
     barred: dict[str, int] = defaultdict(int)
     decided = {key: reviews.of("read", key) for key in items}
@@ -72,7 +72,7 @@ def people_of(items: Mapping[tuple[str, str], Item], reviews: Reviews) -> list[P
 
 
 def ceiling(items: Mapping[tuple[str, str], Item], reviews: Reviews) -> list[Between]:
-    """Agreement of all pairs on everything, of each pair on everything, and of all pairs by subtask."""
+    """Return agreement of all pairs, of each pair, and of all pairs by subtask."""
     pairs = list(_pairs(items, reviews))
     everyone = tuple(sorted({reader for readers, _, _ in pairs for reader in readers}))
     by_pair: dict[tuple[str, str], list[Pair]] = defaultdict(list)
@@ -95,7 +95,7 @@ def _pairs(
         lines = reviews.of("read", key)
         for first, second in combinations(sorted(lines), 2):
             answers = tuple(sorted(lines[first].answer)), tuple(sorted(lines[second].answer))
-            table = f"{item.subtask.id} {first} {second}"  # chance is that of these two, in this subtask
+            table = f"{item.subtask.id} {first} {second}"  # chance agreement is per pair and subtask
             yield (first, second), item.subtask.id, Pair(item.patient, table, answers, answers)
 
 
@@ -113,7 +113,7 @@ def _between(subtask: str, readers: tuple[str, ...], pairs: Sequence[Pair]) -> B
 
 
 def _same(pairs: Sequence[Pair]) -> Interval:
-    """The share of pairs with the same answer, resampled by patient."""
+    """Return the share of pairs with the same answer, resampled by patient."""
     patients = {name: place for place, name in enumerate(sorted({pair.patient for pair in pairs}))}
     counts = np.zeros((len(patients), 2))
     for pair in pairs:
@@ -125,13 +125,13 @@ def _same(pairs: Sequence[Pair]) -> Interval:
 
 
 def lines_of(persons: Sequence[Person], rows: Sequence[Between]) -> list[Record]:
-    """The lines of the file: people, then pairs; null where a number is not defined."""
+    """Return the lines of the file: people, then agreement; null for undefined numbers."""
     lines = [{"schema": "human-reader-1", **asdict(person)} for person in persons]
     return lines + [{"schema": "human-agreement-1", **_plain(asdict(row))} for row in rows]
 
 
 def told_person(row: Person) -> str:
-    """One person in a line of the terminal."""
+    """Format one person as a line for the terminal."""
     barred = f", {row.n_barred} whose answer they had been shown" if row.n_barred else ""
     counts = (
         f"{row.n_read}/{row.n_items} read, {row.n_missing} missing{barred}, {row.n_cannot_tell} cannot tell"
@@ -140,13 +140,13 @@ def told_person(row: Person) -> str:
 
 
 def told_between(row: Between) -> str:
-    """One row of agreement in a line of the terminal."""
+    """Format one row of agreement as a line for the terminal."""
     numbers = f"{row.n_pairs} pairs, {row.n_patients} patients"
-    agreed = f"same answer {_told(row.same)}, kappa {_told(row.kappa)}, AC1 {_told(row.ac1)}"
+    agreed = f"same answer {_text(row.same)}, kappa {_text(row.kappa)}, AC1 {_text(row.ac1)}"
     return f"{row.subtask} ({', '.join(row.readers)}): {numbers}; {agreed}"
 
 
-def _told(interval: Interval) -> str:
+def _text(interval: Interval) -> str:
     return f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
 
 

@@ -1,4 +1,4 @@
-"""What the page is told: the next item without what its reader may not know, and how far the review is."""
+"""State for the page of review: the next item without what blinds its reader, and the progress."""
 
 import threading
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ DeskState = dict[str, Any]
 
 @dataclass
 class Desk:
-    """A review that is served: one queue, whose every change is made under one lock."""
+    """A review in progress: one queue, changed only under one lock."""
 
     items: Items
     queue: Queue
@@ -32,12 +32,12 @@ class Desk:
         return {item.digest: item for item in self.queue.items.values()}
 
     def state(self, session: Session) -> DeskState:
-        """What somebody sees now."""
+        """Return the current state of one person's page."""
         with self.lock:
             return self._state(session)
 
     def decide(self, request: DecisionRequest, session: Session) -> DeskState:
-        """Keep what somebody pressed, and what they see then; `error` says why it was not kept."""
+        """Store a decision and return the next state; `error` says why the decision was refused."""
         with self.lock:
             try:
                 refused = self.queue.decide(request, session.reader, session.role)
@@ -51,13 +51,13 @@ class Desk:
         except OSError as error:
             return {"error": _unwritten(error), "again": True}
         identity = session.reader, session.role
-        told: DeskState = {
+        state: DeskState = {
             "mode": self.queue.mode,
             "done": self.queue.done(session.reader),
             "left": self.queue.left(*identity),
         }
-        told |= {"reader": session.reader, "role": session.role}
-        return told | {"item": None if item is None else self._item(item, session)}
+        state |= {"reader": session.reader, "role": session.role}
+        return state | {"item": None if item is None else self._item(item, session)}
 
     def _item(self, item: Item, session: Session) -> DeskState:
         question = item.question
@@ -81,7 +81,7 @@ class Desk:
         }
         if session.role == "adjudicator":
             firsts = outcome(self.queue.reviews.of("verify", (item.qa_id, item.digest))).firsts
-            item_state["firsts"] = sorted(  # without names, and in an order that does not tell who was first
+            item_state["firsts"] = sorted(  # without names, in an order that hides who was first
                 [
                     {"verdict": line.verdict, "answer": list(line.answer), "reason": line.reason}
                     for line in firsts
@@ -91,7 +91,7 @@ class Desk:
         return item_state
 
     def loops(self, digest: str) -> DeskState | None:
-        """The volumes of an item; None for no item. Masks are truth, which who reads does not see."""
+        """Return the loops of an item, or None if it is unknown; masks are truth and hidden in `read`."""
         item = self.by_digest.get(digest)
         if item is None:
             return None
@@ -103,7 +103,7 @@ class Desk:
         }
 
     def sheet(self, digest: str, volume: str, name: str) -> bytes | None:
-        """One slice of a volume as a PNG, `<rank>.png`, or `<rank>-mask.png` with its mask."""
+        """Return all phases of a slice as PNG: `<rank>.png`, or `<rank>-mask.png` with the mask."""
         item = self.by_digest.get(digest)
         loops = None if item is None else self.pictures.loops(item.question.study_id)
         digits = name.removesuffix(".png").removesuffix("-mask")
@@ -116,7 +116,7 @@ class Desk:
         return loop.sheet(rank, masked=masked)
 
     def agreement(self) -> DeskState:
-        """Agreement by batch and by subtask, for who is blind to nobody."""
+        """Return agreement by batch and by subtask, for adjudicators only."""
         with self.lock:
             outcomes = {
                 item.digest: outcome(self.queue.reviews.of("verify", key))
@@ -127,7 +127,7 @@ class Desk:
 
 
 def plain(agreement: Agreement) -> Mapping[str, Any]:
-    """Agreement as JSON has it: null where a number is not defined."""
+    """Convert agreement to JSON values, with null for undefined numbers."""
     return {name: _plain(value) for name, value in asdict(agreement).items()}
 
 
@@ -138,4 +138,4 @@ def _plain(value: Any) -> Any:
 
 
 def _unwritten(error: OSError) -> str:
-    return f"not kept: the file of reviews cannot be written ({error.strerror or error})"
+    return f"not saved: the file of reviews cannot be written ({error.strerror or error})"

@@ -1,4 +1,4 @@
-"""What people were shown and decided: one JSON object a line, on the disk before the page hears of it."""
+"""Ledger of a review: what people saw and decided, as JSON Lines, written before the page confirms."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,20 +23,20 @@ Key = tuple[str, str]  # qa_id, and the digest of what was judged
 
 
 class Line(Spec):
-    """One event: an item was shown with its truth, decided on, or a decision was taken back."""
+    """One event: an item was shown with its truth, was decided on, or a decision was undone."""
 
-    id: Annotated[str, Field(min_length=8, max_length=64)]  # made by the page; a key sent twice counts once
+    id: Annotated[str, Field(min_length=8, max_length=64)]  # made by the page; a repeated id counts once
     at: str
     event: Literal["shown", "decided", "undone"]
     mode: Mode
     reader: Pseudonym
     qa_id: str
-    item: str  # digest
+    item: str  # digest of the item
     verdict: Verdict | None = None
     answer: tuple[str, ...] = ()
     reason: Reason = ""
     seconds: Annotated[float, Field(ge=0)] = 0.0
-    third: bool = False  # of the person who decides where two disagree
+    third: bool = False  # by the adjudicator of a disagreement
 
     @property
     def key(self) -> Key:
@@ -44,32 +44,32 @@ class Line(Spec):
 
     @property
     def said(self) -> tuple[str | None, tuple[str, ...]]:
-        """What two people must have in common to agree; reasons of rejection may differ."""
+        """Verdict and answer, which two readers must share to agree; rejection reasons may differ."""
         return self.verdict, self.answer
 
 
 @dataclass
 class Reviews:
-    """All decisions that hold, by item and reader, and who was shown the truth of which question."""
+    """Current decisions by item and reader, and the questions whose truth each reader saw."""
 
     ids: set[str] = field(default_factory=set)
-    seen: set[tuple[str, str]] = field(default_factory=set)  # reader, qa_id; whatever the draft said then
+    seen: set[tuple[str, str]] = field(default_factory=set)  # (reader, qa_id) of any version of the draft
     decided: dict[Mode, dict[Key, dict[str, Line]]] = field(
         default_factory=lambda: {"verify": {}, "read": {}}
     )
     history: dict[tuple[str, Mode], list[Line]] = field(default_factory=dict)
 
     def of(self, mode: Mode, key: Key) -> Mapping[str, Line]:
-        """Decisions on an item by reader, in the order of time."""
+        """Return the decisions on an item by reader, oldest first."""
         return self.decided[mode].get(key, {})
 
     def last(self, reader: str, mode: Mode) -> Line | None:
-        """The decision that an undo of a reader would take back."""
+        """Return the decision that a reader's undo would take back, or None."""
         own = self.history.get((reader, mode))
         return own[-1] if own else None
 
     def add(self, line: Line) -> None:
-        """Take in a line; one whose id is known already says nothing new."""
+        """Apply a line; ignore a line whose id is known."""
         if line.id in self.ids:
             return
         self.ids.add(line.id)
@@ -85,7 +85,7 @@ class Reviews:
 
 
 class Ledger:
-    """The file of a review, which one server at a time appends to."""
+    """Append-only file of a review with one writer at a time."""
 
     def __init__(self, path: Path) -> None:
         self._log = DecisionLog[Line](path, SCHEMA, name=str(path), writer="review")
@@ -97,7 +97,7 @@ class Ledger:
             raise
 
     def append(self, line: Line) -> None:
-        """Keep a line: first on the disk, then in memory; OSError where the disk does not take it."""
+        """Store a line on disk, then in memory; OSError if writing fails."""
         self._log.append(line)
         self.reviews.add(line)
 
@@ -106,7 +106,7 @@ class Ledger:
 
 
 def read_ledger(path: Path) -> Reviews:
-    """Read what was decided; a last line that was cut off is left out. InputError for any other fault."""
+    """Read a ledger without a truncated last line; InputError for any other fault."""
     reviews = Reviews()
     try:
         for _, line in read_decision_lines(path, Line, SCHEMA, name=str(path)):

@@ -1,4 +1,7 @@
-"""Who gets which item: two readers blind to each other, a third where they disagree; all of them to read."""
+"""Queue of a review: `verify` needs two blind readers per item and an adjudicator if they disagree.
+
+In `read` everybody gets every item.
+"""
 
 import secrets
 import time
@@ -14,12 +17,12 @@ from cardiolens.curation.review.ledger import Key, Ledger, Line, Reason, Reviews
 from cardiolens.curation.review.review_items import Item, Mode
 
 READERS = 2
-_HELD = 600.0  # s for which an item that somebody looks at is kept from others
+_RESERVED = 600.0  # s for which an item on one person's page is reserved
 _REASONED = ("reject",)
 
 
 class DecisionRequest(Spec):
-    """A key that somebody pressed: a decision on the item that was shown, or an undo."""
+    """Request of the page: a decision on the item shown, or an undo."""
 
     id: Annotated[str, Field(pattern="^[A-Za-z0-9-]{16,64}$")]
     qa_id: str = ""
@@ -36,7 +39,7 @@ State = Literal["open", "disputed", "settled"]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How far an item is, the two first decisions, and the one that holds where it is settled."""
+    """State of an item, its first two decisions, and the final decision of a settled item."""
 
     state: State
     firsts: tuple[Line, ...]
@@ -45,7 +48,7 @@ class Outcome:
 
 
 def outcome(decisions: Mapping[str, Line]) -> Outcome:
-    """The outcome of one item from the decisions on it."""
+    """Return the outcome of an item from its decisions by reader."""
     firsts = tuple(line for line in decisions.values() if not line.third)[:READERS]
     third = next((line for line in decisions.values() if line.third), None)
     if len(firsts) < READERS:
@@ -57,13 +60,13 @@ def outcome(decisions: Mapping[str, Line]) -> Outcome:
 
 @dataclass
 class Queue:
-    """The items of one kind of review, and what is decided about them. The caller holds a lock."""
+    """Items of one mode of review and their decisions. Not thread-safe: the caller holds a lock."""
 
-    items: Mapping[Key, Item]  # in their order
+    items: Mapping[Key, Item]  # in order of review
     ledger: Ledger
     mode: Mode
     clock: Callable[[], float] = time.monotonic
-    held: dict[Key, dict[str, float]] = field(default_factory=dict)  # since when somebody looks at it
+    held: dict[Key, dict[str, float]] = field(default_factory=dict)  # by item and reader: shown since
 
     @staticmethod
     def of(items: Iterable[Item], ledger: Ledger, mode: Mode) -> "Queue":
@@ -74,9 +77,9 @@ class Queue:
         return self.ledger.reviews
 
     def next(self, reader: str, role: Role) -> Item | None:
-        """The item that somebody is shown now; in `verify`, that they saw it is on the disk before."""
+        """Return the next item of a reader; in `verify`, first record on disk that the reader saw it."""
         for key in [key for key, by in self.held.items() if reader in by]:
-            self._let_go(key, reader)
+            self._end_reservation(key, reader)
         key = next((candidate for candidate in self.items if self._is_for(candidate, reader, role)), ("", ""))
         if key not in self.items:
             return None
@@ -98,27 +101,27 @@ class Queue:
         return len(decisions) < READERS and (not others_here or len(others_here.union(decisions)) < READERS)
 
     def _others_at(self, key: Key, reader: str) -> frozenset[str]:
-        """Who besides a reader has looked at an item since not long ago."""
-        since = self.clock() - _HELD
+        """Return the other readers who hold a reservation of an item."""
+        since = self.clock() - _RESERVED
         return frozenset(by for by, began in self.held[key].items() if by != reader and began > since)
 
     def left(self, reader: str, role: Role) -> int:
-        """How many items wait for somebody."""
+        """Return how many items wait for a reader."""
         return sum(self._is_for(key, reader, role) for key in self.items)
 
     def done(self, reader: str) -> int:
-        """How many decisions of somebody hold."""
+        """Return how many decisions of a reader count."""
         return len(self.reviews.history.get((reader, self.mode), ()))
 
     def decide(self, request: DecisionRequest, reader: str, role: Role) -> str | None:
-        """Keep a decision or an undo; why not, in words, where it cannot be. The same id again is no news."""
+        """Store a decision or an undo; return why it is refused, or None. A repeated id is ignored."""
         if request.id in self.reviews.ids:
             return None
         if request.undo:
             return self._undo(request, reader)
         key = request.qa_id, request.item
         if key not in self.items:
-            return "that is no item of this review any longer; this is the next one"
+            return "that item is no longer part of this review; this is the next one"
         if why := self._refused(key, reader, role) or self._illegal(self.items[key], request):
             return why
         line = self._line(reader, key, "decided", request.id).model_copy(
@@ -131,11 +134,11 @@ class Queue:
             }
         )
         self.ledger.append(line)
-        self._let_go(key, reader)
+        self._end_reservation(key, reader)
         return None
 
-    def _let_go(self, key: Key, reader: str) -> None:
-        """Keep an item from nobody any longer on account of somebody."""
+    def _end_reservation(self, key: Key, reader: str) -> None:
+        """End a reader's reservation of an item."""
         by = self.held.get(key, {})
         by.pop(reader, None)
         if not by:
@@ -152,7 +155,7 @@ class Queue:
             return "it was not shown to you; this is the next one"
         if role == "adjudicator":
             is_open = outcome(decisions).state != "disputed"
-            return "its readers do not disagree any longer; this is the next one" if is_open else None
+            return "its readers no longer disagree; this is the next one" if is_open else None
         is_full = len(decisions) >= READERS
         return "two others decided on it meanwhile; this is the next one" if is_full else None
 
@@ -166,10 +169,10 @@ class Queue:
         rules = [
             (request.verdict not in legal, f"expected one of {', '.join(legal)}"),
             (answers and not item.is_legal(request.answer), "the question does not allow this answer"),
-            (not answers and bool(request.answer), "an answer belongs to a correction alone"),
+            (not answers and bool(request.answer), "only a correction has an answer"),
             (
                 bool(request.reason) != (request.verdict in _REASONED),
-                "a rejection needs a reason, and nothing else",
+                "a rejection needs a reason; other verdicts have none",
             ),
             (
                 request.verdict == "correct" and tuple(sorted(request.answer)) == item.proposal,
@@ -181,7 +184,7 @@ class Queue:
     def _undo(self, request: DecisionRequest, reader: str) -> str | None:
         last = self.reviews.last(reader, self.mode)
         if last is None or last.key not in self.items:
-            return "nothing is decided that could be taken back"
+            return "no decision is left that could be taken back"
         if not last.third and any(line.third for line in self.reviews.of(self.mode, last.key).values()):
             return "a third person decided on it since; it cannot be taken back"
         self.ledger.append(self._line(reader, last.key, "undone", request.id))

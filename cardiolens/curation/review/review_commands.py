@@ -1,4 +1,4 @@
-"""The three actions of the verb: an account, the page, and what the review comes to."""
+"""Actions of the `review` command: `add` an account, `serve` the page, `export` the results."""
 
 import json
 from collections.abc import Sequence
@@ -28,13 +28,13 @@ from cardiolens.storage import tables
 
 ACCOUNTS = "readers.json"
 CEILING = "ceiling.jsonl"
-SOURCES = "review-{}.json"  # of a mode
+SOURCES = "review-{}.json"  # by mode
 PORT = 8431
-FEWEST = 35  # items of a batch: with fewer, even if all are accepted, the lower bound stays below 90 %
+FEWEST = 35  # items of a batch: with fewer, the lower bound stays below 90 % even if all are accepted
 
 
 class Serve(Spec):
-    """Words of the page."""
+    """Options of `serve`."""
 
     questions: GivenPath
     studies: GivenPath
@@ -46,7 +46,7 @@ class Serve(Spec):
 
 
 class Add(Spec):
-    """Words of an account."""
+    """Options of `add`."""
 
     reader: str
     out: GivenPath
@@ -55,13 +55,13 @@ class Add(Spec):
 
 
 class Export(Spec):
-    """Words of the export."""
+    """Options of `export`."""
 
     out: GivenPath
 
 
 class Sources(Spec):
-    """What a review is of; beside its ledger, for the export."""
+    """Inputs of a review, stored beside the ledger for `export`."""
 
     schema_: Literal["review-sources-1"] = Field("review-sources-1", alias="schema")
     questions: GivenPath
@@ -70,12 +70,12 @@ class Sources(Spec):
 
 
 def add(words: Sequence[str]) -> int:
-    """Make an account and show its passphrase, this once."""
+    """Make an account and print its passphrase, once."""
     given = read_words(Add, words)
     path = given.readers or given.out / ACCOUNTS
     passphrase = add_account(path, given.reader, given.role)
     say(f"{given.reader} ({given.role}): {passphrase}")
-    say(f"hand it over now, it is kept nowhere; another add gives a new one. Accounts: {path}")
+    say(f"pass it on now: it is not stored; run add again for a new one. Accounts: {path}")
     return 0
 
 
@@ -92,7 +92,7 @@ def serve(words: Sequence[str]) -> int:
     try:
         desk = Desk(items, Queue.of(items.items, ledger, given.mode), Pictures(items.studies))
         with review_server(desk, Door(accounts), given.port) as server:
-            _tell(items, given, len(people))
+            _report(items, given, len(people))
             say(f"page: {server.address} (this machine only; Ctrl-C ends it)")
             try:
                 server.serve_forever()
@@ -103,17 +103,17 @@ def serve(words: Sequence[str]) -> int:
     return 0
 
 
-def _tell(items: Items, given: Serve, people: int) -> None:
+def _report(items: Items, given: Serve, people: int) -> None:
     say(f"mode={given.mode}: {len(items.items)} questions, {len(items.batches)} batches, {people} accounts")
     for reason, count in items.left_out.items():
         say(f"left out: {count} ({reason})")
     if given.mode == "verify" and len(items.items) < FEWEST:
-        say(f"fewer than {FEWEST} questions: no batch of them can pass, however well people agree")
+        say(f"fewer than {FEWEST} questions: no batch can pass, however well people agree")
     say(f"decisions: {given.out / NAME}")
 
 
 def _keep_sources(given: Serve) -> None:
-    """Write what the review is of; the same `out` for other questions would mix two reviews."""
+    """Write the inputs of the review; InputError if `out` holds a review of other inputs."""
     if given.mode == "verify" and given.questions.resolve().parent == given.out.resolve():
         raise InputError(f"out={given.out}: its export would replace {given.questions}; name another out")
     path = given.out / SOURCES.format(given.mode)
@@ -140,7 +140,7 @@ def _sources(out: Path, mode: Mode) -> Sources:
 
 
 def export(words: Sequence[str]) -> int:
-    """Write what the review comes to; 0 if there is a verified question or a reading, else 1."""
+    """Write the results of the review; return 0 if a question is verified or was read, else 1."""
     out = read_words(Export, words).out
     if not (out / NAME).is_file():
         raise InputError(f"out={out}: holds no review; name the out that a page of review had")
@@ -171,16 +171,16 @@ def export(words: Sequence[str]) -> int:
 
 def _items(out: Path, mode: Mode) -> dict[tuple[str, str], Item]:
     sources = _sources(out, mode)
-    found = read_items(sources.questions, sources.studies, load_catalogue(sources.protocol), mode)
-    return {(item.qa_id, item.digest): item for item in found.items}
+    listed = read_items(sources.questions, sources.studies, load_catalogue(sources.protocol), mode)
+    return {(item.qa_id, item.digest): item for item in listed.items}
 
 
 def _line(row: Agreement) -> str:
     numbers = f"{row.n_settled}/{row.n_items} settled, {row.n_pairs} pairs, {row.n_patients} patients"
-    kappa = f"kappa {_told(row.kappa)}, AC1 {_told(row.ac1)}, of verdicts {_told(row.verdict_kappa)}"
+    kappa = f"kappa {_text(row.kappa)}, AC1 {_text(row.ac1)}, of verdicts {_text(row.verdict_kappa)}"
     why = f" ({'; '.join(row.why)})" if row.why else ""
-    return f"{row.name}: {numbers}; {kappa}, accepted {_told(row.accepted)}: {row.decision}{why}"
+    return f"{row.name}: {numbers}; {kappa}, accepted {_text(row.accepted)}: {row.decision}{why}"
 
 
-def _told(interval: Any) -> str:
+def _text(interval: Any) -> str:
     return f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]"

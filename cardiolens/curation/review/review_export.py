@@ -1,4 +1,4 @@
-"""What a review comes to: verified questions, rejects with reasons, what is open, batches, and readings."""
+"""Results of a review: verified, rejected and open questions, agreement by batch, and readings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ STAGE = 8
 Record = dict[str, Any]
 
 CANNOT_TELL = "cannot_tell"
-PARENT_SAYS_OTHERWISE = "parent_says_otherwise"  # corrected, the parent's answer no longer opens the question
+PARENT_SAYS_OTHERWISE = "parent_says_otherwise"  # the parent's corrected answer does not open the question
 PARENT_REJECTED = "parent_rejected"
 
 
 @dataclass(frozen=True)
 class Exported:
-    """Lines of the three files, and the agreement that they rest on."""
+    """Lines of the three question files, and agreement by batch and by subtask."""
 
     verified: list[Record]
     rejects: list[Record]
@@ -34,7 +34,7 @@ class Exported:
 
 
 def exported(items: Mapping[tuple[str, str], Item], reviews: Reviews) -> Exported:
-    """Sort all items of a verification; each is verified, rejected or open, and stands in one file."""
+    """Sort the items of a verification into exactly one of verified, rejected and open."""
     outcomes = {item.digest: outcome(reviews.of("verify", key)) for key, item in items.items()}
     batches, subtasks = agreements(items.values(), lambda item: outcomes[item.digest])
     by_name = {batch.name: batch for batch in batches}
@@ -65,7 +65,7 @@ def _reason(final: Line) -> str:
 
 
 def _parent_reason(subtask: Subtask, item: Item, finals: Finals) -> str:
-    """Why a question is not asked any longer, by what people say of the one that opens it."""
+    """Return why the final decision on the parent question closes a question, or an empty string."""
     parent = finals.get((item.question.study_id, subtask.parent or ""))
     if parent is None or parent[1].final is None:
         return ""
@@ -84,7 +84,7 @@ def _parent_open(item: Item, finals: Finals) -> bool:
 
 
 def answer_of(item: Item, final: Line) -> tuple[str, ...]:
-    """The answer that holds."""
+    """Return the answer of the final decision."""
     return item.proposal if final.verdict == "accept" else final.answer
 
 
@@ -122,7 +122,7 @@ def _reject(item: Item, outcome: Outcome, reason: str) -> Record:
 
 
 def readings(items: Mapping[tuple[str, str], Item], reviews: Reviews) -> dict[str, list[Record]]:
-    """What each person read: answers and seconds by question, in the order of the items."""
+    """Return each person's answers and seconds by question, in the order of the items."""
     readings_of: dict[str, list[Record]] = {}
     for key, item in items.items():
         for reader, line in reviews.of("read", key).items():
@@ -137,7 +137,7 @@ def readings(items: Mapping[tuple[str, str], Item], reviews: Reviews) -> dict[st
 
 
 def keep_quotes(drafts: Path, out: Path) -> None:
-    """Copy the findings beside the drafts, whose ids verified questions name, to the folder of these."""
+    """Copy the findings from the folder of the drafts to `out`: verified questions cite their ids."""
     for path in sorted(drafts.glob(FINDINGS)):
         write_lines(out / path.name, read_lines(path))
 

@@ -1,4 +1,4 @@
-"""Items of a review: questions in the order in which people get them, with batch, patient and evidence."""
+"""Items of a review: questions in order of presentation, with batch, patient and evidence."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,20 +17,20 @@ Mode = Literal["verify", "read"]
 
 _UNJUDGED = {"verification", "patient_id"}
 _TRUTH = {"answer", "evidence", "origin", "reference"}
-BATCH = 200  # items, at least; a batch ends with a study
+BATCH = 200  # least items of a batch; a batch ends with a study
 SECTIONS = "1-sections.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One question to be looked at by people."""
+    """One question for review."""
 
     question: Question
-    record: Mapping[str, Any]  # as it stands in the file
+    record: Mapping[str, Any]  # line of the question file
     subtask: Subtask
     patient: str
     batch: str
-    digest: str  # of all that a person judges
+    digest: str  # of all fields that a person judges
 
     @property
     def qa_id(self) -> str:
@@ -41,7 +41,7 @@ class Item:
         return tuple(sorted(self.question.answer))
 
     def is_legal(self, answer: Collection[str]) -> bool:
-        """Whether an answer is one that the question allows."""
+        """Return whether the question allows an answer."""
         keys = {option.key for option in self.question.options}
         alone = set(answer) & set(self.subtask.exclusive)
         fits = self.question.answer_type == "multi" or len(answer) == 1
@@ -51,7 +51,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A stretch of a report on which an answer rests."""
+    """A report passage that supports an answer."""
 
     name: str
     text: str
@@ -62,29 +62,29 @@ class Quote:
 
 @dataclass(frozen=True)
 class Items:
-    """All items in their order, with the studies and reports that they are about."""
+    """All items in order, with their studies and reports."""
 
     items: tuple[Item, ...]
     studies: Mapping[str, Study]
     quotes: Mapping[tuple[str, str], Quote]  # by study and id
     reports: Mapping[str, str]  # text by study
-    left_out: Mapping[str, int]  # questions that nobody is asked, by reason
+    left_out: Mapping[str, int]  # number of questions left out, by reason
 
     @property
     def batches(self) -> list[str]:
         return list(dict.fromkeys(item.batch for item in self.items))
 
     def evidence(self, item: Item) -> list[Quote]:
-        """What an answer rests on; an id that no stage file names stands as it is."""
+        """Return the quotes that support an answer; an id without a quote becomes the text itself."""
         study = item.question.study_id
         return [self.quotes.get((study, name), Quote("", name)) for name in item.question.evidence]
 
 
 def read_items(path: Path, studies: Path, catalogue: Catalogue, mode: Mode) -> Items:
-    """Read the questions of a file for one kind of review.
+    """Read the questions of a file for one mode of review.
 
-    Study by study, so that pictures stay: in the order of ids, and within one in the order of the catalogue.
-    Reports are no questions of options and are left out, and so is in `verify` what is verified already.
+    Sort by study id, so that pictures stay in memory, then by the catalogue's order. Leave out report
+    questions, which have no options, and in `verify` questions that are verified already.
     """
     study_rows = _studies(studies)
     rows = list(given_questions(path, catalogue))
@@ -117,13 +117,13 @@ def _item(given: GivenQuestion, catalogue: Catalogue, patient: str, batch: str, 
     question = given.question
     unjudged = (
         _UNJUDGED if mode == "verify" else _UNJUDGED | _TRUTH
-    )  # whose digest would tell it to who reads
+    )  # hidden from readers: a digest over the truth could reveal it
     judged = question.model_dump(mode="json", by_alias=True, exclude=unjudged)
     return Item(question, given.record, catalogue[question.subtask], patient, batch, digest_of(judged))
 
 
 def _batches(studies: Sequence[str]) -> Iterator[str]:
-    """Batch of each item: whole studies until there are enough; a small rest belongs to the one before."""
+    """Yield each item's batch: whole studies up to BATCH items; a small rest joins the last batch."""
     starts = [0]
     for place, study in enumerate(studies):
         is_new = place > 0 and study != studies[place - 1]
@@ -144,7 +144,7 @@ def _studies(folder: Path) -> dict[str, Study]:
 
 
 def _evidence(folder: Path) -> tuple[dict[tuple[str, str], Quote], dict[str, str]]:
-    """Quotes and texts of the stage files beside the drafts; nothing where there are none."""
+    """Read quotes and report texts from the stage files beside the drafts; empty without such files."""
     quotes: dict[tuple[str, str], Quote] = {}
     for path in sorted(folder.glob(FINDINGS)):
         for record in read_lines(path):

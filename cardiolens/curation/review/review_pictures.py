@@ -1,4 +1,4 @@
-"""Loops of a study as people see them: the frames that models are shown, all of them, with masks if asked."""
+"""Image loops of a study for reviewers: all frames that models may see, optionally with masks."""
 
 import io
 import threading
@@ -25,14 +25,14 @@ _KEPT = 6  # studies in memory
 
 @dataclass(frozen=True)
 class Loop:
-    """One volume: its structure, its frames in canonical order, and its mask."""
+    """One volume: structure, frames in canonical order, and mask."""
 
     structure: VolumeStructure
     frames_FHW: NDArray[np.uint8]
     overlay: Overlay | None
 
     def told(self) -> dict[str, Any]:
-        """What the page needs to draw it."""
+        """Return the facts with which the page draws the loop."""
         one = self.structure
         _, height, width = self.frames_FHW.shape
         return {
@@ -49,7 +49,7 @@ class Loop:
         }
 
     def sheet(self, rank: int, *, masked: bool) -> bytes:
-        """All phases of a slice as one PNG, row by row."""
+        """Draw all phases of a slice into one PNG, row by row."""
         from PIL import Image
 
         first = self.structure.idx(rank, 0)
@@ -67,7 +67,7 @@ class Loop:
 
 @dataclass
 class Pictures:
-    """Loops of all studies; the last few stay in memory."""
+    """Loops of all studies, with a cache of the last few."""
 
     studies: Mapping[str, Study]
     windows: Windows = field(default_factory=Windows)
@@ -75,7 +75,7 @@ class Pictures:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def loops(self, study_id: str) -> Mapping[str, Loop] | str:
-        """Loops of a study by volume; in words why not, where it cannot be read."""
+        """Return a study's loops by volume, or a message if the images cannot be read."""
         with self.lock:
             cached = self.kept.pop(study_id, None)
             if cached is None:
@@ -89,7 +89,7 @@ class Pictures:
             return cached
 
     def routed(self, item: Item) -> tuple[Sequence[Loop], str]:
-        """The volumes on which a question is read, and a remark where there are none of them."""
+        """Return the loops for a question, and a remark if its views are missing or substituted."""
         study_loops = self.loops(item.question.study_id)
         if isinstance(study_loops, str):
             return (), study_loops
@@ -97,9 +97,9 @@ class Pictures:
         routed = resolve(volumes, Route.of(item.subtask))
         if routed.skipped is None:
             substitutions = [flag for flag in routed.flags if flag.startswith("substituted")]
-            remark = "the views of this question are missing; others stand for them" if substitutions else ""
+            remark = "the views of this question are missing; others replace them" if substitutions else ""
             return [study_loops[volume.volume_id] for volume in routed.volumes], remark
-        remark = "no view of this question is in the study; these are all that it has"
+        remark = "the study has no view of this question; all its views are shown"
         return list(study_loops.values()), remark
 
 

@@ -1,4 +1,4 @@
-"""Routes of the page of review: its page for everybody, all else for people who logged in."""
+"""Routes of the review page: the page itself is public, everything else needs a log-in."""
 
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -24,7 +24,7 @@ from cardiolens.show.local_server import (
 )
 from cardiolens.show.page.page_rendering import asset, templates
 
-WORD = "X-Review-Word"  # a page of another server on this machine gets the cookie, but not this
+WORD = "X-Review-Word"  # pages of other servers on this machine receive the cookie, but not this word
 
 
 class _LogIn(Spec):
@@ -33,7 +33,7 @@ class _LogIn(Spec):
 
 
 def review_server(desk: Desk, door: Door, port: int = 0) -> LocalServer:
-    """Make a server that is not yet running; port 0 takes a free port."""
+    """Make a server without starting it; port 0 takes a free port."""
     routes = _Routes(desk, door)
     return LocalServer(Site(routes.read, routes.change, token=""), port)
 
@@ -55,7 +55,7 @@ class _Routes:
         return self._content(session, request)
 
     def _content(self, session: Session, request: Request) -> Reply | None:
-        """What stands at an address for somebody who logged in; None where nothing does."""
+        """Return the content at an address for a logged-in person, or None."""
         match request.parts:
             case ["state.json"]:
                 return json_reply(self.desk.state(session))
@@ -115,7 +115,7 @@ class _Routes:
 
 
 def _cookie_name(request: Request) -> str:
-    return f"review-{request.port}"  # cookies know no ports: two reviews would share one
+    return f"review-{request.port}"  # browsers share cookies across ports: two reviews would collide
 
 
 def _cookie(request: Request) -> str:

@@ -83,7 +83,7 @@ def test_nothing_is_overwritten_and_nothing_half_written(out, there, capsys):
     (out / there).write_text("mine")
     before = sorted(out.rglob("*"))
     assert init(out) == 2
-    assert f"{there}: is there already, and init overwrites nothing" in capsys.readouterr().err
+    assert f"{there}: exists already, and init overwrites nothing" in capsys.readouterr().err
     assert sorted(out.rglob("*")) == before
     assert (out / there).read_text() == "mine"
 

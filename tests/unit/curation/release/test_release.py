@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
-from cardiolens.curation.release.clean import without_text
-from cardiolens.curation.release.make import _cohorts, _line, release
+from cardiolens.curation.release.make import _cohorts, _line, release, without_text
 from cardiolens.curation.release.verify import differences
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.questions import GivenQuestion, Question, read_questions

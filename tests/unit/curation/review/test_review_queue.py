@@ -111,7 +111,7 @@ def test_undo_brings_items_back_one_by_one(table: Table) -> None:
     for name in reversed(shown):
         assert table.press("anna", undo=True) is None
         assert table.shown("anna") == name
-    assert table.press("anna", undo=True) == "nothing is decided that could be taken back"
+    assert table.press("anna", undo=True) == "no decision is left that could be taken back"
     assert table.queue.done("anna") == 0
 
 
