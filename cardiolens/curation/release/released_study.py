@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.base.digest import sha256_of
-from cardiolens.base.untrusted import read_json
+from cardiolens.base.untrusted.files import read_json
 from cardiolens.curation.release.clean import without_text
 from cardiolens.storage import tables
 from cardiolens.study.manifest import MANIFEST_NAME, Study
