@@ -12,7 +12,10 @@ _MOST_ENTRIES = 100_000  # with aliases written out; some lines of YAML can stan
 
 def read_yaml(path: Path, most: int) -> Any:
     """Value of a YAML file of at most `most` bytes; OSError or ValueError where it cannot be read."""
-    return parse_yaml(read_text(path, most))
+    try:
+        return parse_yaml(read_text(path, most))
+    except UnicodeError as error:
+        raise ValueError(f"not YAML ({error})") from None
 
 
 def parse_yaml(text: str) -> Any:
