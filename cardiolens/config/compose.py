@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
 from hydra import compose, initialize_config_dir
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -21,7 +20,8 @@ from yaml import YAMLError
 from cardiolens.base.errors import InputError
 from cardiolens.base.paths import shipped
 from cardiolens.base.suggest import nearest_first
-from cardiolens.base.untrusted import BYTE_ORDER_MARK, decode, is_housekeeping, read_bytes
+from cardiolens.base.untrusted.files import BYTE_ORDER_MARK, decode, is_housekeeping, read_bytes
+from cardiolens.base.untrusted.yaml_file import check_aliases
 from cardiolens.config.base import Spec, describe, options_at
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.config.questions import QuestionsSpec
@@ -32,7 +32,6 @@ GROUPS = ("model", "selector", "prompt", "control", "dataset", "cluster", "track
 ONE_OF = ("dataset", "cluster", "tracker")  # groups of which a sweep selects exactly one entry
 CONFIG_NAME = "sweep"
 _MOST_BYTES = 1 << 20  # size limit of a configuration file
-_MOST_NODES = 100_000  # YAML nodes of a configuration file, aliases expanded
 
 
 def packaged_conf() -> Path:
@@ -167,20 +166,8 @@ def _check_yaml(stored: bytes) -> None:
     text = decode(stored)
     if stored.startswith(BYTE_ORDER_MARK) and text.lstrip().startswith("# @"):
         raise ValueError("a byte order mark hides its first line from Hydra; save it as UTF-8 without one")
-    root = yaml.compose(text, Loader=yaml.CSafeLoader)
-    if root is not None and _nodes(root, {}) > _MOST_NODES:
-        raise ValueError(f"its aliases stand for more than {_MOST_NODES:,} entries")
+    check_aliases(text)
     OmegaConf.create(text)
-
-
-def _nodes(node: yaml.Node, weights: dict[int, float]) -> float:
-    """Count the entries of a node with aliases expanded; infinity if an alias contains itself."""
-    if id(node) not in weights:
-        weights[id(node)] = float("inf")  # replaced once its entries are counted
-        entries = node.value if isinstance(node.value, list) else []
-        inner = [part for entry in entries for part in (entry if isinstance(entry, tuple) else [entry])]
-        weights[id(node)] = 1 + sum(_nodes(part, weights) for part in inner)
-    return weights[id(node)]
 
 
 def legal_names(group: str) -> list[str]:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.sanitize import PlainFormatter
-from cardiolens.base.untrusted import read_json
+from cardiolens.base.untrusted.files import read_json
 from cardiolens.config.base import describe
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.storage import tables

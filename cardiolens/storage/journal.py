@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from cardiolens.base.untrusted import parse_json, read_bytes
+from cardiolens.base.untrusted.files import parse_json, read_bytes
 
 MOST_BYTES = 256 << 20
 

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.provenance import code_of
-from cardiolens.base.untrusted import read_bytes
+from cardiolens.base.untrusted.files import read_bytes
 from cardiolens.config.base import Spec, describe
 from cardiolens.config.dataset import WindowPct, Windows
 from cardiolens.storage import tables

@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted import decode, parse_json, read_bytes
+from cardiolens.base.untrusted.files import decode, parse_json, read_bytes
 from cardiolens.config.base import Spec, describe
 from cardiolens.study.layout import Layout, Order, even, resolve
 from cardiolens.study.manifest_defaults import completed

@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted import read_bytes, read_start
+from cardiolens.base.untrusted import gzip_stream
+from cardiolens.base.untrusted.files import read_bytes, read_start
 
-GZIP_MAGIC = b"\x1f\x8b"
+GZIP_MAGIC = gzip_stream.MAGIC
 HEADER_BYTES = 540  # header size of NIfTI-2, which exceeds that of NIfTI-1
 MOST_EXTENSION = 64 << 20  # bytes between header and voxels, or after the voxels
-CHUNK_BYTES = 1 << 20
 START_BYTES = 64 << 10  # the start of a file that contains the header, also if gzipped
 _UNITS_MM = {0: 1.0, 1: 1000.0, 2: 1.0, 3: 0.001}  # NIfTI's codes of metre, mm, micron; 0: not declared
 NOT_NIFTI = "expected a single-file NIfTI (.nii or .nii.gz); convert the file"
@@ -96,12 +95,11 @@ def parse_header(stored: bytes) -> Header:
 def _head(stored: bytes) -> bytes:
     if not stored.startswith(GZIP_MAGIC):
         return stored[:HEADER_BYTES]
-    inflater = zlib.decompressobj(wbits=31)
     try:
-        block = inflater.decompress(stored, HEADER_BYTES)
-    except zlib.error as error:
+        block, ended = gzip_stream.start_of(stored, HEADER_BYTES)
+    except gzip_stream.DamagedError as error:
         raise InputError(f"is not readable gzip ({error}); {NOT_NIFTI}") from None
-    if len(block) < HEADER_BYTES and not inflater.eof:
+    if len(block) < HEADER_BYTES and not ended:
         raise InputError(_truncated(len(block), HEADER_BYTES))
     return block
 
@@ -168,35 +166,22 @@ def voxels(stored: bytes, header: Header) -> NDArray[Any]:
     return np.frombuffer(content, header.dtype, math.prod(header.shape), header.offset)
 
 
-def _inflate(stored: bytes, n_bytes: int) -> bytes | bytearray:
+def _inflate(stored: bytes, n_bytes: int) -> bytes:
     """Return the first `n_bytes` of a gzip file of one or more members.
 
     Each member is read to its end, where the CRC reveals damage, but at most MOST_EXTENSION bytes beyond the
     size that the header declares.
     """
-    content, excess, at, view = bytearray(), 0, 0, memoryview(stored)
     try:
-        while len(content) < n_bytes and stored.startswith(GZIP_MAGIC, at):
-            inflater = zlib.decompressobj(wbits=31)
-            while not inflater.eof:
-                missing = n_bytes - len(content)
-                piece = inflater.decompress(
-                    view[at : at + CHUNK_BYTES], min(missing, CHUNK_BYTES) or CHUNK_BYTES
-                )
-                left = len(inflater.unconsumed_tail) + len(inflater.unused_data)
-                fed = min(CHUNK_BYTES, len(stored) - at) - left
-                if not fed and not piece and not inflater.eof:
-                    raise InputError(_truncated(len(content), n_bytes))
-                at += fed
-                content += piece[:missing]
-                excess += max(len(piece) - missing, 0)
-                if excess > MOST_EXTENSION:
-                    raise InputError(
-                        f"holds over {MOST_EXTENSION >> 20} MiB more than the {n_bytes} bytes that its "
-                        "header declares; expected voxels of one volume; re-export it"
-                    )
-    except zlib.error as error:
+        return gzip_stream.unpacked(stored, n_bytes, MOST_EXTENSION)
+    except gzip_stream.TruncatedError as error:
+        raise InputError(_truncated(error.length, n_bytes)) from None
+    except gzip_stream.TooLargeError:
+        raise InputError(
+            f"holds over {MOST_EXTENSION >> 20} MiB more than the {n_bytes} bytes that its "
+            "header declares; expected voxels of one volume; re-export it"
+        ) from None
+    except gzip_stream.DamagedError as error:
         raise InputError(
             f"its gzip stream is damaged ({error}); expected a whole file; copy it again"
         ) from None
-    return content

@@ -2,49 +2,20 @@
 
 import os
 import stat
-import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted import is_housekeeping
+from cardiolens.base.untrusted import dicom_file, files, zip_archive
+from cardiolens.base.untrusted.files import is_housekeeping
+from cardiolens.base.untrusted.place import MOST_MEMBER, Place
 from cardiolens.curation.ingest.reasons import Reason
 
-MAX_BYTES = 4 << 30  # of one file or archive member
+MOST_BYTES = 4 << 30  # of one file
 OF_DISCS = {"dicomdir", "autorun.inf"}  # the index and the autostart file of a disc
 ARCHIVES = (".7z", ".rar", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
 SOURCE_EXPECTED = "expected a folder, a file or a zip file of an export; correct source"
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Place:
-    """Location of a file: a path, and the name of a member if the path is a zip file."""
-
-    path: str
-    member: str = ""
-
-    @property
-    def name(self) -> str:
-        """Path and member in one string, which may name a patient."""
-        return f"{self.path}!{self.member}" if self.member else self.path
-
-    @property
-    def folder(self) -> str:
-        """Folder of the file, including a folder within an archive."""
-        return str(
-            Place(self.path, str(PurePosixPath(self.member).parent)).name
-            if self.member
-            else Path(self.path).parent
-        )
-
-    def read(self) -> bytes:
-        """Read all bytes of the file."""
-        if not self.member:
-            return Path(self.path).read_bytes()
-        with _archive(self.path) as archive:
-            return archive.read(self.member)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +56,7 @@ def _file(path: str) -> Iterator[Candidate]:
         yield Candidate(place, 0, 0, Reason.UNREADABLE)
         return
     reason = _reason(place, stat)
-    if reason is None and zipfile.is_zipfile(path) and not _is_dicom(path):
+    if reason is None and zip_archive.is_zip(path) and not _is_dicom(path):
         yield from _members(path, stat.st_mtime_ns)
         return
     if reason is None and path.lower().endswith((".zip", *ARCHIVES)) and not _is_dicom(path):
@@ -100,8 +71,8 @@ def _reason(place: Place, about: os.stat_result) -> Reason | None:
         return Reason.HOUSEKEEPING
     if about.st_size == 0:
         return Reason.EMPTY_FILE
-    if about.st_size > MAX_BYTES:
-        return None if zipfile.is_zipfile(place.path) else Reason.TOO_LARGE
+    if about.st_size > MOST_BYTES:
+        return None if zip_archive.is_zip(place.path) else Reason.TOO_LARGE
     return None if os.access(place.path, os.R_OK) else Reason.UNREADABLE
 
 
@@ -112,15 +83,13 @@ def _is_housekeeping(path: str) -> bool:
 
 def _is_dicom(path: str) -> bool:
     """Return whether a file has the DICOM prefix; an image may end in the bytes of a zip file."""
-    with open(path, "rb") as handle:
-        return handle.read(132)[128:] == b"DICM"
+    return dicom_file.has_mark(files.read_start(Path(path), 132))
 
 
 def _members(path: str, stamp: int) -> Iterator[Candidate]:
     try:
-        with _archive(path) as archive:
-            entries = sorted(archive.infolist(), key=lambda entry: entry.filename)
-    except (OSError, zipfile.BadZipFile, NotImplementedError):
+        entries = zip_archive.members(path)
+    except zip_archive.BrokenArchiveError:
         yield Candidate(Place(path), 0, stamp, Reason.BROKEN_ARCHIVE)
         return
     names_in_zip: set[str] = set()
@@ -132,7 +101,7 @@ def _members(path: str, stamp: int) -> Iterator[Candidate]:
             yield Candidate(Place(path, entry.filename), entry.file_size, stamp, reason)
 
 
-def _member_reason(entry: zipfile.ZipInfo) -> Reason | None:
+def _member_reason(entry: zip_archive.Member) -> Reason | None:
     name = PurePosixPath(entry.filename.replace("\\", "/"))
     is_link = stat.S_ISLNK(entry.external_attr >> 16)
     if is_link or name.is_absolute() or ".." in name.parts or ":" in (name.parts or ("",))[0]:
@@ -143,12 +112,6 @@ def _member_reason(entry: zipfile.ZipInfo) -> Reason | None:
         return Reason.ENCRYPTED_ARCHIVE
     if entry.file_size == 0:
         return Reason.EMPTY_FILE
-    if entry.file_size > MAX_BYTES:
+    if entry.file_size > MOST_MEMBER:
         return Reason.TOO_LARGE
     return Reason.NESTED_ARCHIVE if str(name).lower().endswith((".zip", *ARCHIVES)) else None
-
-
-@contextmanager
-def _archive(path: str) -> Iterator[zipfile.ZipFile]:
-    with zipfile.ZipFile(path) as archive:
-        yield archive

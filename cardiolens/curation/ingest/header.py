@@ -9,16 +9,16 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from io import BytesIO
 from typing import Any
 
 import numpy as np
-from pydicom import dcmread
 from pydicom.datadict import keyword_for_tag
 from pydicom.dataset import Dataset
-from pydicom.errors import InvalidDicomError
 
-from cardiolens.curation.ingest.find import Place
+from cardiolens.base.untrusted import dicom_file
+from cardiolens.base.untrusted.gzip_stream import TooLargeError
+from cardiolens.base.untrusted.place import Place
+from cardiolens.base.untrusted.zip_archive import BrokenArchiveError
 from cardiolens.curation.ingest.image import Identity, Image, Person, RejectedError, Vector
 from cardiolens.curation.ingest.reasons import Reason
 
@@ -38,7 +38,6 @@ _NOT_IMAGES = (
 )
 _PHILIPS = 0x2005, "Philips MR Imaging DD 001", 0x0D, 0x0E  # group, creator, scale intercept and slope
 _SECONDARY = "1.2.840.10008.5.1.4.1.1.7"
-_CHEAP = 1 << 16  # bytes from which pydicom reads an element only on access
 
 
 def read_images(place: Place) -> list[Image]:
@@ -56,35 +55,15 @@ def read_images(place: Place) -> list[Image]:
 
 def read_dataset(place: Place, *, pixels: bool) -> Dataset:
     """Parse the DICOM file at a place; RejectedError if it is damaged or not DICOM."""
-    try:
-        file: Any = BytesIO(place.read()) if place.member else place.path
-    except (OSError, RuntimeError, NotImplementedError, ValueError) as error:
-        raise RejectedError(Reason.UNREADABLE, type(error).__name__) from None
-    except Exception as error:  # noqa: BLE001 - zlib, lzma and zipfile raise errors of their own for damage
-        raise RejectedError(Reason.BROKEN_ARCHIVE, type(error).__name__) from None
     with _broken(Reason.BROKEN_HEADER):
         try:
-            return dcmread(
-                file, stop_before_pixels=not pixels, force=False, defer_size=None if place.member else _CHEAP
-            )
-        except InvalidDicomError:
-            return _without_preamble(place, pixels=pixels)
-
-
-def _without_preamble(place: Place, *, pixels: bool) -> Dataset:
-    """Parse a DICOM file without preamble, as some archives write; it must begin with a known element."""
-    content = place.read()
-    if content[:4] not in (
-        b"\x08\x00\x05\x00",
-        b"\x08\x00\x08\x00",
-        b"\x08\x00\x00\x00",
-        b"\x02\x00\x00\x00",
-    ):
-        raise RejectedError(Reason.NOT_DICOM)
-    dataset = dcmread(BytesIO(content), stop_before_pixels=not pixels, force=True)
-    if "SOPClassUID" not in dataset:
-        raise RejectedError(Reason.NOT_DICOM)
-    return dataset
+            return dicom_file.read(place, pixels=pixels)
+        except dicom_file.NotDicomError:
+            raise RejectedError(Reason.NOT_DICOM) from None
+        except TooLargeError:
+            raise RejectedError(Reason.TOO_LARGE) from None
+        except BrokenArchiveError as error:
+            raise RejectedError(Reason.BROKEN_ARCHIVE, str(error)) from None
 
 
 @contextmanager

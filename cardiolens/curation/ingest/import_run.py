@@ -12,11 +12,12 @@ from typing import Any
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.provenance import code_of
+from cardiolens.base.untrusted.place import Place
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest import write
 from cardiolens.curation.ingest.decisions import Choices, Decisions, read_decisions
 from cardiolens.curation.ingest.deidentify import Pseudonyms, read_key
-from cardiolens.curation.ingest.find import Candidate, Place, find
+from cardiolens.curation.ingest.find import Candidate, find
 from cardiolens.curation.ingest.header import read_images
 from cardiolens.curation.ingest.image import Image, RejectedError
 from cardiolens.curation.ingest.nifti_file import is_nifti

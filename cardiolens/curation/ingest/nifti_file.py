@@ -9,14 +9,14 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cardiolens.base.untrusted import gzip_stream
+from cardiolens.base.untrusted.place import Place
 from cardiolens.curation.ingest.axis_order import Axes, axes_of, frames_of, squeezed
-from cardiolens.curation.ingest.find import Place
 from cardiolens.curation.ingest.image import RejectedError
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.study import nifti
@@ -141,7 +141,7 @@ def _read(place: Place) -> tuple[nifti.Header, Any, Array]:
             raise RejectedError(Reason.BROKEN_NIFTI, "its shape does not fit into the file")
         if size > facts.n_bytes + nifti.MOST_EXTENSION:
             raise RejectedError(Reason.TOO_LARGE)
-        stored = nifti.read_file(Path(place.path)) if not place.member else place.read()
+        stored = place.read()
         flat = nifti.voxels(stored, facts)
         if flat.dtype.kind == "f" and not np.isfinite(flat).all():
             raise RejectedError(Reason.NOT_FINITE)
@@ -166,24 +166,17 @@ def _damaged() -> Iterator[None]:
 
 def _head(place: Place) -> tuple[int, bytes]:
     """Return the size of a file and its first bytes."""
-    if place.member:
-        content = place.read()
-        return len(content), content[:_HEAD]
-    path = Path(place.path)
-    with open(path, "rb") as file:
-        return path.stat().st_size, file.read(_HEAD)
+    return place.size(), place.read_start(_HEAD)
 
 
 def _raw(head: bytes) -> Any:
     """Parse nibabel's header, unchecked, for the texts and codes that `nifti.Header` omits."""
-    import zlib
-
     from nibabel.nifti1 import Nifti1Header
     from nibabel.nifti2 import Nifti2Header
 
     block = head
     if head.startswith(nifti.GZIP_MAGIC):
-        block = zlib.decompressobj(wbits=31).decompress(head, nifti.HEADER_BYTES)
+        block, _ = gzip_stream.start_of(head, nifti.HEADER_BYTES)
     if block[344:348] == b"ni1\0" or block[4:8] == b"ni2\0":
         raise RejectedError(Reason.NIFTI_PAIR)
     if block[344:348] == b"n+1\0":

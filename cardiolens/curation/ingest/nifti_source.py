@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cardiolens.base.untrusted.place import Place
 from cardiolens.curation.ingest.axis_order import cycles
-from cardiolens.curation.ingest.find import Place
 from cardiolens.curation.ingest.image import Identity, Image, Reading, RejectedError, Vector
 from cardiolens.curation.ingest.names import Name, name_of, natural, stem, subjects
 from cardiolens.curation.ingest.nifti_file import PAIR_SUFFIXES, Scan, scan

@@ -1,6 +1,5 @@
 """Decode the stored values of frames, without any bits outside the image."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydicom.dataset import Dataset
 
-from cardiolens.curation.ingest.find import Place
+from cardiolens.base.untrusted import dicom_file
+from cardiolens.base.untrusted.place import Place
 from cardiolens.curation.ingest.header import read_dataset
 from cardiolens.curation.ingest.image import Image, RejectedError
 from cardiolens.curation.ingest.nifti_file import frames_at
@@ -48,10 +48,8 @@ def _decoded(place: Place) -> Frame:
     if "PixelData" not in dataset:
         raise RejectedError(Reason.NO_PIXELS)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            _check_length(dataset)
-            values = np.asarray(dataset.pixel_array)
+        _check_length(dataset)
+        values = dicom_file.frames_of(dataset)
     except RejectedError:
         raise
     except (RuntimeError, NotImplementedError, ImportError) as error:

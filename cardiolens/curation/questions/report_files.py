@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted import parse_json, read_bytes, read_text
+from cardiolens.base.untrusted.files import parse_json, read_bytes, read_text
 from cardiolens.curation.questions.draft_reasons import Reason, meaning_of
 from cardiolens.storage.tables import FRAME
 from cardiolens.study.manifest import StudyManifest, read_study

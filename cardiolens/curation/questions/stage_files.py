@@ -9,7 +9,7 @@ from typing import Any
 import cardiolens
 from cardiolens.base.digest import digest_of
 from cardiolens.base.provenance import code_of
-from cardiolens.base.untrusted import parse_json
+from cardiolens.base.untrusted.files import parse_json
 from cardiolens.storage import tables
 
 Record = dict[str, Any]

@@ -16,7 +16,7 @@ import yaml
 from cardiolens.base.console import say
 from cardiolens.base.digest import sha256_of
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.base.untrusted import read_json
+from cardiolens.base.untrusted.files import read_json
 from cardiolens.config.command_words import read_words
 from cardiolens.curation.questions.stage_files import write_lines
 from cardiolens.curation.release.card import card

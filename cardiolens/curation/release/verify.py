@@ -8,7 +8,7 @@ from typing import Any
 
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted import read_json
+from cardiolens.base.untrusted.files import read_json
 from cardiolens.curation.release.facts import SCHEMA
 from cardiolens.curation.release.make import INDEX, digests
 from cardiolens.study.manifest import MANIFEST_NAME

@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted import MOST_JSON, parse_json, read_bytes
+from cardiolens.base.untrusted.files import MOST_JSON, parse_json, read_bytes
 from cardiolens.config.base import Spec, describe
 from cardiolens.storage import tables
 

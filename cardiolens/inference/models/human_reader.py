@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted import parse_json
+from cardiolens.base.untrusted.files import parse_json
 from cardiolens.config.model import ModelSpec
 
 _FIELDS = ("qa_id", "answer", "seconds")

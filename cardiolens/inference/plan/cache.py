@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cardiolens.base.digest import digest_of
-from cardiolens.base.untrusted import read_json
+from cardiolens.base.untrusted.files import read_json
 from cardiolens.storage import tables
 
 _NOTE = "plan.json"

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted import parse_json
+from cardiolens.base.untrusted.files import parse_json
 from cardiolens.storage.tables import FRAME
 
 LETTERS = ("A", "B", "C", "D", "E")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted import parse_json, read_text
+from cardiolens.base.untrusted.files import parse_json, read_text
 from cardiolens.protocol.medthinkvqa.case import LETTERS, Case
 from cardiolens.protocol.medthinkvqa.files import Source
 from cardiolens.protocol.tasks.questions import write_questions

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationError
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted import parse_json, read_text
+from cardiolens.base.untrusted.files import parse_json, read_text
 from cardiolens.config.base import Spec, describe
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.storage import tables

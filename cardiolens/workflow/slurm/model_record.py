@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted import read_bytes
+from cardiolens.base.untrusted.files import read_bytes
 from cardiolens.storage import tables
 
 ModelState = Literal["running", "waiting", "done", "failed"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.base.untrusted import read_bytes
+from cardiolens.base.untrusted.files import read_bytes
 from cardiolens.storage import tables
 from cardiolens.storage.places import Run
 from cardiolens.workflow.slurm import commands

@@ -12,7 +12,7 @@ import numpy as np
 from nibabel.filebasedimages import ImageFileError
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted import read_json
+from cardiolens.base.untrusted.files import read_json
 from cardiolens.curation.ingest.write import PROPOSALS_NAME
 
 _LARGEST = 160  # pixels of a frame of a sheet

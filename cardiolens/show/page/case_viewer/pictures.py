@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted import read_json
+from cardiolens.base.untrusted.files import read_json
 from cardiolens.show.local_server import number_of
 from cardiolens.storage import tables
 from cardiolens.study.manifest import MANIFEST_NAME, read_study

@@ -8,8 +8,8 @@ import nibabel as nib
 import numpy as np
 import pytest
 
+from cardiolens.base.untrusted.place import Place
 from cardiolens.config.ingest import IngestSpec
-from cardiolens.curation.ingest.find import Place
 from cardiolens.curation.ingest.import_run import ingest
 from cardiolens.curation.ingest.names import name_of, subjects
 from cardiolens.curation.ingest.nifti_file import scan

@@ -4,9 +4,9 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 MOST_JSON = 256 << 20  # bytes of a JSON file; a cohort.json of a hundred thousand studies has 60 MiB
 
@@ -42,6 +42,11 @@ def read_start(path: Path, most: int) -> bytes:
         return file.read(most)
 
 
+def open_binary(path: Path) -> BinaryIO:
+    """An ordinary file opened for reading; OSError as for `read_bytes`."""
+    return open(_open(path), "rb")
+
+
 def read_text(path: Path, most: int | None = None) -> str:
     """Text of an ordinary file; OSError or UnicodeError where it cannot be read."""
     return decode(read_bytes(path, most))
@@ -74,6 +79,16 @@ def parse_json(text: str | bytes) -> Any:
         return json.loads(text if isinstance(text, str) else decode(text), object_pairs_hook=_once)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def parse_lines(text: str) -> Iterator[tuple[int, Any]]:
+    """Number and value of each line of JSON Lines that is not blank; ValueError names the line."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            try:
+                yield number, parse_json(line)
+            except ValueError as error:
+                raise ValueError(f"line {number}: {error}") from None
 
 
 def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:

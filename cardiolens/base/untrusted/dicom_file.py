@@ -1,0 +1,104 @@
+"""DICOM files of strangers: parsed only if they begin as DICOM does, unpacked and decoded within bounds."""
+
+import warnings
+from io import BytesIO
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from pydicom import dcmread
+from pydicom.dataset import Dataset
+from pydicom.filereader import read_dataset
+from pydicom.uid import DeflatedExplicitVRLittleEndian
+
+from cardiolens.base.untrusted.gzip_stream import raw_unpacked
+from cardiolens.base.untrusted.place import MOST_MEMBER, Place
+
+MOST_PIXELS: Final = 1 << 30  # bytes of the decoded frames of one file
+_MARK_AT: Final = 128  # bytes of the preamble, before the mark
+_FIRST_AT: Final = _MARK_AT + 4
+_START: Final = 64 << 10  # bytes of a file within which its meta information ends
+_CHEAP: Final = 1 << 16  # bytes of which an element is not read before it is asked for
+_LONG_LENGTHS: Final = (b"OB", b"OW", b"OF", b"SQ", b"UT", b"UN", b"OD", b"OL", b"UC", b"UR")
+# First elements of files without preamble: (0008,0005), (0008,0008), (0008,0000), (0002,0000).
+_FIRST_ELEMENTS: Final = (b"\x08\0\x05\0", b"\x08\0\x08\0", b"\x08\0\0\0", b"\x02\0\0\0")
+
+
+class NotDicomError(ValueError):
+    """A file that does not begin as DICOM does."""
+
+
+def has_mark(start: bytes) -> bool:
+    """Whether the first bytes of a file bear DICOM's mark."""
+    return start[_MARK_AT:_FIRST_AT] == b"DICM"
+
+
+def read(place: Place, *, pixels: bool) -> Dataset:
+    """Parse a DICOM file, without its pixels unless they are asked for.
+
+    NotDicomError after the first bytes of anything else; what pydicom raises for a damaged file; ValueError
+    for one that unpacks to more than a file may have.
+    """
+    start = place.read_start(_START)
+    marked = has_mark(start)
+    if not marked and start[:4] not in _FIRST_ELEMENTS:
+        raise NotDicomError("it does not begin as DICOM does")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        syntax, end = _transfer_syntax(start, _FIRST_AT if marked else 0)
+        if syntax == str(DeflatedExplicitVRLittleEndian):
+            return _inflated(place, start, end, pixels=pixels)
+        if place.member:
+            with place.open() as stream:
+                return _parsed(stream, pixels=pixels, marked=marked, defer=None)
+        return _parsed(place.path, pixels=pixels, marked=marked, defer=_CHEAP)
+
+
+def _parsed(file: BinaryIO | str, *, pixels: bool, marked: bool, defer: int | None) -> Dataset:
+    dataset = dcmread(file, stop_before_pixels=not pixels, force=not marked, defer_size=defer)
+    if not marked and "SOPClassUID" not in dataset:
+        raise NotDicomError("it has no SOP class")
+    return dataset
+
+
+def _inflated(place: Place, start: bytes, end: int, *, pixels: bool) -> Dataset:
+    """A deflated file; pydicom alone would unpack it whatever it unpacks to."""
+    meta = dcmread(BytesIO(start[:end]), force=not has_mark(start)).file_meta
+    body = raw_unpacked(place.read(MOST_MEMBER)[end:], MOST_MEMBER)
+    stop = None if pixels else _is_pixels
+    dataset = read_dataset(BytesIO(body), is_implicit_VR=False, is_little_endian=True, stop_when=stop)
+    dataset.file_meta = meta
+    dataset.set_original_encoding(is_implicit_vr=False, is_little_endian=True)
+    return dataset
+
+
+def _is_pixels(tag: Any, _vr: str | None, _length: int) -> bool:
+    return int(tag) == 0x7FE00010
+
+
+def _transfer_syntax(start: bytes, at: int) -> tuple[str, int]:
+    """The transfer syntax that the meta information names, and the byte at which that information ends.
+
+    Group 2 is always of explicit little-endian elements (PS3.10, 7.1).
+    """
+    syntax = ""
+    while start[at : at + 2] == b"\x02\0":
+        long = start[at + 4 : at + 6] in _LONG_LENGTHS
+        first = at + (12 if long else 8)
+        length = int.from_bytes(start[first - (4 if long else 2) : first], "little")
+        if start[at : at + 4] == b"\x02\0\x10\0":
+            syntax = start[first : first + length].rstrip(b"\0 ").decode("ascii", "replace")
+        at = first + length
+    return syntax, at
+
+
+def frames_of(dataset: Dataset) -> NDArray[Any]:
+    """Decoded stored values of all frames; ValueError for more than MOST_PIXELS bytes, else as pydicom."""
+    frames = int(dataset.get("NumberOfFrames") or 1)
+    n_bytes = frames * int(dataset.Rows) * int(dataset.Columns) * int(dataset.BitsAllocated) // 8
+    n_bytes *= int(dataset.get("SamplesPerPixel") or 1)
+    if n_bytes > MOST_PIXELS:
+        raise ValueError(f"its frames have {n_bytes:,} bytes; expected at most {MOST_PIXELS:,}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return np.asarray(dataset.pixel_array)

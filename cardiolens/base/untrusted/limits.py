@@ -1,0 +1,31 @@
+"""Bounds on what one block of code may take from the machine, for parsers that have none of their own."""
+
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def memory_limit(more: int) -> Iterator[None]:
+    """Let the address space of this process grow by at most `more` bytes within the block.
+
+    An allocation beyond it raises MemoryError (in C code that does not check, the process ends). The limit
+    that held before holds again afterwards; where the system's own hard limit is lower, that one holds.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    wanted = _address_space() + more
+    for bound in (soft, hard):
+        if bound != resource.RLIM_INFINITY:
+            wanted = min(wanted, bound)
+    resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def _address_space() -> int:
+    """Bytes of address space that this process has mapped."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    return pages * resource.getpagesize()
