@@ -11,10 +11,11 @@ import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
+from cardiolens.config.command_words import read_words
 from cardiolens.show.tracker.mirror import check_tracker, summary_name
 from cardiolens.storage import documents, tables
 from cardiolens.storage.places import Run
-from cardiolens.storage.run_word import read_run
+from cardiolens.storage.run_word import RunWord
 
 _WAYS = (  # properties of models
     "requests/done",
@@ -86,13 +87,18 @@ def make(run: Run, entity: str | None) -> str:
         raise RunError(f"the workspace was not saved ({error})") from error
 
 
+class Words(RunWord):
+    """Words of the script."""
+
+    entity: str | None = None  # a user or team of W&B; None: the run's
+
+
 def main(argv: Sequence[str]) -> int:
     """Make the workspace of the named run; return 2 if the input is wrong, 1 if W&B refuses, else 0."""
     begin()
-    entity = next((word.removeprefix("entity=") for word in argv if word.startswith("entity=")), None)
     try:
-        run = read_run([word for word in argv if not word.startswith("entity=")])
-        print(f"workspace: {make(run, entity)}")
+        words = read_words(Words, argv)
+        print(f"workspace: {make(words.open(), words.entity)}")
     except (InputError, RunError) as error:
         return tell(error)
     return 0

@@ -17,27 +17,44 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
+from cardiolens.base.errors import InputError
+from cardiolens.commands.command import begin, tell
+from cardiolens.config.base import GivenPath, Positive, Seed, Spec
+from cardiolens.config.command_words import read_words
+from cardiolens.phantom.dicom.spec import Vendor
+
 MAKE = Path(__file__).resolve().parent / "make_phantom.py"
-NAMES = ("out", "studies", "seed", "vendor")
-ONE_IN = (
-    20  # drafts, of which the second person corrects one: with one in seven, kappa is too low for the batch
-)
+# The second person corrects one draft in so many; with one in seven, kappa is too low for the batch.
+ONE_IN = 20
 
 
-def main(words: list[str]) -> int:
-    """Go the whole way in an empty folder; 0 if the last sweep is complete."""
-    given = {"studies": "6", "seed": "4711", "vendor": "siemens"}
-    given |= dict(word.partition("=")[::2] for word in words)
-    if "out" not in given or set(given) - set(NAMES):
-        print(f"error: give {' '.join(f'{name}=...' for name in NAMES)}; out is needed", file=sys.stderr)
-        return 2
-    out = Path(given["out"]).absolute()
-    if out.exists() and any(out.iterdir()):
-        print(f"error: out={out}: is not empty; give a new folder", file=sys.stderr)
-        return 2
+class Words(Spec):
+    """Words of the script."""
+
+    out: GivenPath  # an empty or new folder
+    studies: Positive = 6
+    seed: Seed = 4711
+    vendor: Vendor = "siemens"
+
+
+def main(argv: list[str]) -> int:
+    """Go the whole way in an empty folder; return 0 if the last sweep is complete, 2 if a word is wrong."""
+    begin()
+    try:
+        words = read_words(Words, argv)
+        out = words.out.absolute()
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise InputError(f"out={out}: is not an empty folder; give a new one")
+    except InputError as error:
+        return tell(error)
+    return whole_way(words, out)
+
+
+def whole_way(words: Words, out: Path) -> int:
+    """Run every step, and return the exit code of the sweep; SystemExit if a step fails."""
     cohort = ["dataset=phantom_ci", "dataset.phantom.canonical=[]"]
-    cohort += [f"dataset.phantom.n_sampled={given['studies']}", f"dataset.phantom.seed={given['seed']}"]
-    export = ["format=dicom", f"vendor={given['vendor']}", f"out={out}/dicom"]
+    cohort += [f"dataset.phantom.n_sampled={words.studies}", f"dataset.phantom.seed={words.seed}"]
+    export = ["format=dicom", f"vendor={words.vendor}", f"out={out}/dicom"]
     run("a scanner's export", [str(MAKE), *cohort, *export])
     run("reports as radiologists write them", [str(MAKE), *cohort, "format=text", f"out={out}/text"])
     run("ingest", [*verb("ingest"), f"source={out}/dicom/export", f"out={out}/data", *secrets(out)])

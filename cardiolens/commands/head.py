@@ -23,6 +23,7 @@ def start(words: Sequence[str]) -> int:
     os.environ |= {"RAY_AUTH_MODE": "token", "RAY_TMPDIR": str(private_folder(os.environ))}
     alone = not any(word.startswith("--node-ip-address") for word in words)
 
+    from click import ClickException
     from ray._private import services
     from ray.scripts.scripts import start as ray_start
 
@@ -33,6 +34,8 @@ def start(words: Sequence[str]) -> int:
             ray_start.main(["--head", *options, *words], prog_name="ray start", standalone_mode=False)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
+    except ClickException as error:
+        raise InputError(f"{error.format_message()}; give options of `ray start`") from None
     return 0
 
 

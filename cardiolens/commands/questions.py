@@ -38,9 +38,9 @@ def _second(spec: "QuestionsSpec", words: Sequence[str]) -> "Reader | None":
 
 def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """The words on reports, and those on the model that reads them, which are a sweep's."""
-    about_model = [
-        word for word in words if word.partition("=")[0].split(".")[0] in ("model", "cluster", "stream")
-    ]
+    from cardiolens.config.command_words import MODEL_OPTIONS
+
+    about_model = [word for word in words if word.partition("=")[0].split(".")[0] in MODEL_OPTIONS]
     return [word for word in words if word not in about_model], about_model
 
 

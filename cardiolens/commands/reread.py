@@ -11,23 +11,24 @@ from collections.abc import Sequence
 
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
-from cardiolens.storage.run_word import read_run
+from cardiolens.storage.places import Run
+from cardiolens.storage.run_word import RunWord
 
 
 def main() -> int:
-    from cardiolens.commands.questions import split
+    from cardiolens.config.command_words import MODEL_OPTIONS, split_words
     from cardiolens.runtime.stopping import StoppedError
 
     begin()
-    own, about_model = split(sys.argv[1:])
     try:
-        return reread(own, about_model)
+        words, about_model = split_words(RunWord, sys.argv[1:], MODEL_OPTIONS)
+        return reread(words.open(), about_model)
     except (InputError, RunError, StoppedError) as error:
         return tell(error)
 
 
-def reread(words: Sequence[str], about_model: Sequence[str]) -> int:
-    """Read the texts, write and print both scores; 0 if the model read at least one, else 1."""
+def reread(run: Run, about_model: Sequence[str]) -> int:
+    """Read the texts, write and print both scores; return 0 if the model read at least one text, else 1."""
     from cardiolens.base.console import say
     from cardiolens.config.arms import arms
     from cardiolens.curation.questions.model_extraction import ask, asking_spec
@@ -36,10 +37,9 @@ def reread(words: Sequence[str], about_model: Sequence[str]) -> int:
     from cardiolens.show.terminal.second_reading_table import show_readings
     from cardiolens.storage import documents, tables
 
-    run = read_run(words)
     if not about_model:
         raise InputError(
-            "model: has no value; name the entry of conf/model that reads, e.g. model=qwen3_vl_8b"
+            "model= is not given; give the entry of conf/model that reads, e.g. model=qwen3_vl_8b"
         )
     spec = documents.read_configuration(run)
     catalogue = load_catalogue(spec.dataset.protocol)

@@ -4,14 +4,13 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator
 from rich.table import Table
 
 from cardiolens.base.console import console, say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
 from cardiolens.config.base import GivenPath, Spec
-from cardiolens.config.command_words import read_words
+from cardiolens.config.command_words import Listed, read_words
 from cardiolens.storage.permissions import follow
 from cardiolens.storage.places import Store
 from cardiolens.study.cohort import read_cohort
@@ -19,13 +18,6 @@ from cardiolens.workflow.upkeep.compact import compact
 from cardiolens.workflow.upkeep.contents import contents
 from cardiolens.workflow.upkeep.prune import delete, removable
 from cardiolens.workflow.upkeep.store_checks import problems
-
-
-def _names(value: object) -> object:
-    """`[a,b]` as a list."""
-    if not isinstance(value, str):
-        return value
-    return [name.strip() for name in value.strip("[]").split(",") if name.strip()]
 
 
 class Words(Spec):
@@ -37,7 +29,7 @@ class Words(Spec):
 class PruneWords(Words):
     """Words of `prune`."""
 
-    models: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()  # whose completions go too
+    models: Annotated[tuple[str, ...], Listed] = ()  # whose completions go too
     apply: bool = False
 
 
