@@ -4,6 +4,7 @@ import ast
 import inspect
 import io
 import re
+import sys
 import tokenize
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,7 +16,10 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from cardiolens.base.errors import InputError
+from cardiolens.commands.command import begin, tell
 from cardiolens.config.base import Spec
+from cardiolens.config.command_words import read_words
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.config.questions import QuestionsSpec
 from cardiolens.config.reader import ReaderSpec
@@ -257,7 +261,18 @@ def _row(*cells: str) -> str:
     return "| " + " | ".join(re.sub(r"\s+", " ", cell).replace("|", r"\|") for cell in cells) + " |"
 
 
-if __name__ == "__main__":
+def main(argv: list[str]) -> int:
+    """Write every file; return 2 if words are given, else 0."""
+    begin()
+    try:
+        read_words(Spec, argv)
+    except InputError as error:
+        return tell(error)
     for path, text in pages().items():
         path.write_text(text, encoding="utf-8")
         print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

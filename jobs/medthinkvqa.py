@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
 from cardiolens.config.base import GivenPath, Spec
-from cardiolens.config.command_words import MODEL_OPTIONS, read_words, split_words
+from cardiolens.config.command_words import MODEL_OPTIONS, check_once, read_words, split_words
 from cardiolens.curation.questions.model_extraction import asking_spec, execute_plan, plan_texts, replies_of
 from cardiolens.curation.questions.reasoning import judged_line, read_reasoning, read_verdicts, requests
 from cardiolens.curation.questions.reasoning_agreement import agreement
@@ -70,7 +70,9 @@ def main(argv: list[str]) -> int:
     name, *words = argv or [""]
     try:
         if name == "judge":
-            return _judge(*split_words(Judge, words, MODEL_OPTIONS))
+            own, about_model = split_words(Judge, words, MODEL_OPTIONS)
+            check_once(about_model)
+            return _judge(own, about_model)
         if name not in _ACTIONS:
             raise InputError(f"{name or 'no action'}: give one of {', '.join([*_ACTIONS, 'judge'])}")
         kind, action = _ACTIONS[name]

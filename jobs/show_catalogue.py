@@ -8,6 +8,10 @@ The hours are those of the landscape experiment on a cohort of the paper's size,
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
+from cardiolens.base.errors import InputError
+from cardiolens.commands.command import begin, tell
+from cardiolens.config.base import Spec
+from cardiolens.config.command_words import read_words
 from cardiolens.config.compose import legal_names, read_spec
 from cardiolens.config.model import ModelCard, ModelSpec
 from cardiolens.inference.models.identity import ships
@@ -38,7 +42,13 @@ FIELDS = (
 )
 
 
-def main() -> int:
+def main(argv: list[str]) -> int:
+    """Print the tables; return 2 if words are given, else 0."""
+    begin()
+    try:
+        read_words(Spec, argv)
+    except InputError as error:
+        return tell(error)
     models = catalogue()
     for line in catalogue_table(models):
         print(line)
@@ -125,4 +135,4 @@ def _table(names: Sequence[str], rows: Iterable[tuple[str, ...]]) -> Iterator[st
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""`python -m cardiolens.bundle +experiment=... out=FOLDER [lock=requirements/gpu.txt]`: a sweep, to go offline.
+"""`python -m cardiolens.bundle +experiment=... out=FOLDER [lock=requirements/gpu.txt]`: a sweep for offline.
 
 The folder holds what the sweep needs on a machine without internet. `verify=FOLDER` compares the files of a
 bundle with its index, e.g. after copying it.

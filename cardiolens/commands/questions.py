@@ -14,6 +14,7 @@ def main() -> int:
     """Make questions of the reports and masks that the command line names."""
     from cardiolens.base.errors import InputError, RunError
     from cardiolens.commands.command import begin, tell
+    from cardiolens.config.command_words import check_once
     from cardiolens.config.compose import read_questions_spec
     from cardiolens.curation.questions.draft_questions import questions
     from cardiolens.runtime.stopping import StoppedError
@@ -21,6 +22,7 @@ def main() -> int:
     begin()
     own, about_model = split(sys.argv[1:])
     try:
+        check_once(about_model)
         spec = read_questions_spec(own)
         return questions(spec, _second(spec, about_model))
     except (InputError, RunError, StoppedError) as error:

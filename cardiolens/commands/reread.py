@@ -16,12 +16,13 @@ from cardiolens.storage.run_word import RunWord
 
 
 def main() -> int:
-    from cardiolens.config.command_words import MODEL_OPTIONS, split_words
+    from cardiolens.config.command_words import MODEL_OPTIONS, check_once, split_words
     from cardiolens.runtime.stopping import StoppedError
 
     begin()
     try:
         words, about_model = split_words(RunWord, sys.argv[1:], MODEL_OPTIONS)
+        check_once(about_model)
         return reread(words.open(), about_model)
     except (InputError, RunError, StoppedError) as error:
         return tell(error)

@@ -85,6 +85,22 @@ def split_words(
     return read_words(kind, own), configuring
 
 
+def check_once(words: Iterable[str]) -> None:
+    """Raise InputError for a word for Hydra that is given twice: Hydra would take the last one silently.
+
+    Words of a sweep are not checked: scripts add their own after a list of common ones.
+    """
+    values: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or word.startswith(("-", "~")):
+            continue
+        name = name.lstrip("+")
+        if name in values:
+            raise InputError(f"{name}=: stands twice, as {values[name]!r} and {value!r}; give it once")
+        values[name] = value
+
+
 def verify_word(words: Sequence[str]) -> VerifyWord | None:
     """Read `verify=FOLDER`, which excludes all other words; None if it is not given."""
     others = [word for word in words if not word.startswith("verify=")]
