@@ -124,7 +124,7 @@ def _fields(kind: type[Spec]) -> dict[str, bool]:
 
 
 def _usage(kind: type[Spec]) -> str:
-    """All words of a command; optional ones in brackets."""
-    return " ".join(
-        f"{name}=..." if required else f"[{name}=...]" for name, required in _fields(kind).items()
-    )
+    """All words of a command, the required ones first, the others in brackets."""
+    fields = _fields(kind).items()
+    required = [f"{name}=..." for name, is_required in fields if is_required]
+    return " ".join([*required, *(f"[{name}=...]" for name, is_required in fields if not is_required)])

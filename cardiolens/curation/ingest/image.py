@@ -86,10 +86,8 @@ class Image:
     clock: float | None = None  # time of day of the acquisition, s
     inversion: float | None = None
     echo: float | None = None
-    repetition: float | None = None
     flip: float | None = None
     phases_declared: int | None = None
-    contrast_agent: bool = False
     reading: Reading | None = None  # of a frame of a NIfTI file
     moment: str = ""  # ED or ES, where a file or its name declares the frame to be that
     tags: tuple[str, ...] = field(default=(), repr=False)  # keywords of all elements of its header
