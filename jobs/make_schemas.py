@@ -14,7 +14,7 @@ from cardiolens.study import schema as study
 
 
 def schemas() -> dict[Path, str]:
-    """Text of every schema, by the file that holds it."""
+    """Return the text of every schema by its file."""
     made = {
         f"cardiolens.study/{study.SCHEMA_NAME}": study.study_schema(),
         f"cardiolens.protocol.tasks/{question.SCHEMA_NAME}": question.question_schema(),

@@ -1,6 +1,6 @@
 """Make a saved W&B workspace of a run: `python jobs/make_workspace.py run=outputs/... [entity=team]`.
 
-It needs the run in W&B (`tracker.mode=online`, or `wandb sync`), a login, and the extra `workspace`.
+The script needs the run in W&B (`tracker.mode=online`, or `wandb sync`), a login, and the extra `workspace`.
 """
 
 import sys
@@ -17,7 +17,7 @@ from cardiolens.storage import documents, tables
 from cardiolens.storage.places import Run
 from cardiolens.storage.run_word import RunWord
 
-_WAYS = (  # properties of models
+_WAYS = (  # series over time, of the runs of models
     "requests/done",
     "requests/failed",
     "requests_per_second",
@@ -25,11 +25,11 @@ _WAYS = (  # properties of models
     "machine/cpu_percent",
     "machine/gpu0_percent",
 )
-_OPTIONS = ("model", "selector", "budget", "prompt", "control")  # as the configuration of an arm has them
+_OPTIONS = ("model", "selector", "budget", "prompt", "control")  # keys in the configuration of an arm
 
 
 def workspace_of(run: Run, entity: str) -> Any:
-    """Workspace on the arms of a run: bars per tier, all options against scores, the sweep's tables."""
+    """Make a workspace on a run's arms: bars per tier, all options against scores, the sweep's tables."""
     import wandb_workspaces.reports.v2 as wr
     import wandb_workspaces.workspaces as ws
     from wandb_workspaces.expr import And
@@ -60,14 +60,14 @@ def workspace_of(run: Run, entity: str) -> Any:
 
 
 def headlines(run: Run) -> list[str]:
-    """Names of the tiers' scores in W&B."""
+    """Return the names of the tiers' scores in W&B."""
     scores = tables.read(run.scores, tables.SCORES, ("metric", "scope"))
     scopes = pc.unique(scores.filter(pc.equal(scores["metric"], "primary"))["scope"]).to_pylist()
     return [summary_name(scope, "primary") for scope in sorted(scopes) if scope.startswith("tier:")]
 
 
 def make(run: Run, entity: str | None) -> str:
-    """Save the workspace, and return its address."""
+    """Save the workspace, and return its URL."""
     try:
         import wandb_workspaces  # noqa: F401
     except ImportError:

@@ -30,7 +30,7 @@ from cardiolens.storage.places import Store
 from cardiolens.storage.run_word import RunWord
 from cardiolens.study.cohort import read_cohort
 
-_MOST_SHOWN = 20  # mistakes
+_MOST_SHOWN = 20  # mistakes of a submission that are printed
 
 
 class Submit(RunWord):
@@ -173,7 +173,7 @@ def _judge(words: Judge, about_model: list[str]) -> int:
 
 
 def _interval(of: Interval) -> str:
-    """A value with its 95 % interval; nothing where it is undefined."""
+    """Format a value with its 95 % interval; an undefined value is empty."""
     if np.isnan(of.value):
         return ""
     return f"{of.value:.2f}" + ("" if np.isnan(of.low) else f" ({of.low:.2f} to {of.high:.2f})")

@@ -1,8 +1,8 @@
-"""The whole way in, on phantoms: `python jobs/whole_way.py out=FOLDER [studies=6] [seed=4711] [vendor=...]`.
+"""All steps on phantoms: `python jobs/whole_way.py out=FOLDER [studies=6] [seed=4711] [vendor=...]`.
 
 A scanner's export and a folder of free-text reports become studies, draft questions, questions that two
-simulated people verified at the page of review, a release, and a sweep with its page. Every part is done by
-the program's own verbs, each in a process of its own.
+simulated people verified on the review page, a release, and a sweep with its page. Every step runs a verb of
+the package in a process of its own.
 """
 
 import json
@@ -78,12 +78,12 @@ def verb(name: str) -> list[str]:
 
 
 def secrets(out: Path) -> list[str]:
-    """Places of what leads back to patients."""
+    """Return the words that place the files which lead back to patients."""
     return [f"key={out}/ids.key", f"links={out}/links.jsonl"]
 
 
 def run(what: str, words: list[str], cwd: Path | None = None) -> int:
-    """Run a command, with its name and time before the end of what it prints."""
+    """Run a command, and print its name, its time and its last 40 lines; SystemExit if it fails."""
     began = time.monotonic()
     root = str(MAKE.parents[1])
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
@@ -99,14 +99,14 @@ def run(what: str, words: list[str], cwd: Path | None = None) -> int:
 
 
 def rejects(path: Path) -> None:
-    """What a stage left out, by reason."""
+    """Print how many entries a stage left out, by reason."""
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     counted = Counter(str(line.get("reason")) for line in lines)
     print(f"{len(lines)} left out: {', '.join(f'{why} {count}' for why, count in counted.most_common())}")
 
 
 def review(out: Path) -> None:
-    """Two people verify every draft at the page, blind to each other; a third decides where they differ."""
+    """Have two people verify every draft, blind to each other, and a third decide where they differ."""
     began = time.monotonic()
     place = f"out={out}/review"
     passphrases = {}
@@ -129,7 +129,7 @@ def review(out: Path) -> None:
 
 @contextmanager
 def served(words: list[str]) -> Iterator[int]:
-    """The port of a page of review that is served meanwhile."""
+    """Serve a review page meanwhile, and yield its port."""
     environment = os.environ | {"PYTHONUNBUFFERED": "1"}
     command = [sys.executable, *verb("review"), *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
@@ -142,7 +142,7 @@ def served(words: list[str]) -> Iterator[int]:
 
 
 class Person:
-    """Somebody at the page, by the requests that their browser would send."""
+    """A simulated person who sends the requests of a browser to the review page."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -157,7 +157,7 @@ class Person:
         return person
 
     def ask(self, method: str, path: str, said: Mapping[str, Any] | None = None) -> tuple[Any, str]:
-        """The page's answer, and the cookie that it sets."""
+        """Send a request; return the page's answer and the cookie that it sets."""
         own = f"127.0.0.1:{self.port}"
         headers = {**self.headers, "Origin": f"http://{own}", "Content-Type": "application/json"}
         connection = HTTPConnection(own, timeout=60)
@@ -170,10 +170,10 @@ class Person:
 
 
 def decide(person: Person) -> int:
-    """Decide on all that one is shown; the number of keys.
+    """Decide on every item that a person is shown; return the number of decisions.
 
-    Nobody here can read a report: they accept, save that the second reader corrects one draft of twenty, and
-    who decides accepts the draft.
+    The simulated people cannot read reports: they accept every draft, except that the second reader corrects
+    one draft in twenty. The adjudicator accepts the draft.
     """
     state, _ = person.ask("GET", "/state.json")
     pressed = 0

@@ -1,7 +1,8 @@
-"""`python -m cardiolens.head`: a Ray cluster of this machine for several sweeps, closed to everybody else.
+"""`python -m cardiolens.head`: a Ray cluster on this machine for several sweeps, closed to other users.
 
-`ray start --head` alone lets whoever reaches its ports run programs as its user. Further words are options
-of `ray start`, e.g. `--num-gpus=4`; with `--node-ip-address=` other nodes can join. `ray stop` ends it.
+Plain `ray start --head` lets anybody who reaches its ports run programs as its user. Further words are
+options of `ray start`, e.g. `--num-gpus=4`; with `--node-ip-address=` other nodes can join. `ray stop` ends the
+cluster.
 """
 
 import os
@@ -17,7 +18,10 @@ _LOOPBACK = "--node-ip-address=127.0.0.1"
 
 
 def start(words: Sequence[str]) -> int:
-    """Start the head, with the token of the environment or of the user's file, and return Ray's exit code."""
+    """Start the head with the token of the environment or of the user's file; return Ray's exit code.
+
+    InputError for an option that `ray start` does not know.
+    """
     if not os.environ.get("RAY_AUTH_TOKEN"):
         make_token_file(token_file(os.environ))
     os.environ |= {"RAY_AUTH_MODE": "token", "RAY_TMPDIR": str(private_folder(os.environ))}

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def main() -> int:
-    """Make questions of the reports and masks that the command line names."""
+    """Draft questions from the reports and masks that the command line names."""
     from cardiolens.base.errors import InputError, RunError
     from cardiolens.commands.command import begin, tell
     from cardiolens.config.command_words import check_once
@@ -30,7 +30,7 @@ def main() -> int:
 
 
 def _second(spec: "QuestionsSpec", words: Sequence[str]) -> "Reader | None":
-    """The second extractor that the words name; None without any."""
+    """Return the second extractor that the words name; None if there are no words."""
     if not words:
         return None
     from cardiolens.curation.questions.model_extraction import ask, model_spec
@@ -39,7 +39,7 @@ def _second(spec: "QuestionsSpec", words: Sequence[str]) -> "Reader | None":
 
 
 def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The words on reports, and those on the model that reads them, which are a sweep's."""
+    """Separate the words on reports from the words on the model that reads them, which are a sweep's."""
     from cardiolens.config.command_words import MODEL_OPTIONS
 
     about_model = [word for word in words if word.partition("=")[0].split(".")[0] in MODEL_OPTIONS]

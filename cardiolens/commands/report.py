@@ -1,4 +1,4 @@
-"""`python -m cardiolens.report run=outputs/...`: the page of a run; `runs=[...]` shows several runs as one.
+"""`python -m cardiolens.report run=outputs/...`: the page of a run, or with `runs=[...]` of several as one.
 
 `page.include_images=true` stores frames beside the page, for the case viewer.
 """

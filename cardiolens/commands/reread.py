@@ -1,7 +1,7 @@
-"""`python -m cardiolens.reread run=outputs/... model=...`: read the text of a run's reports a second time.
+"""`python -m cardiolens.reread run=outputs/... model=...`: a second reading of the text of a run's reports.
 
-A language model reads what the rules read; both scores and their agreement go into the run's folder, into
-`second_reading-<model>.json`. Nothing that the rules decided is changed.
+A language model reads the text that the rules read. Both scores and their agreement go to
+`second_reading-<model>.json` in the run's folder. The verdicts of the rules do not change.
 """
 
 import json
@@ -75,7 +75,7 @@ def reread(run: Run, about_model: Sequence[str]) -> int:
 
 
 def _without_nan(value: object) -> object:
-    """The value as JSON may hold it: null where a number is undefined."""
+    """Replace NaN by None, which JSON writes as null."""
     match value:
         case dict():
             return {name: _without_nan(entry) for name, entry in value.items()}
