@@ -1,8 +1,7 @@
 """`python -m cardiolens.head`: a Ray cluster on this machine for several sweeps, closed to other users.
 
-Plain `ray start --head` lets anybody who reaches its ports run programs as its user. Further words are
-options of `ray start`, e.g. `--num-gpus=4`; with `--node-ip-address=` other nodes can join. `ray stop` ends the
-cluster.
+Plain `ray start --head` lets whoever reaches its ports run programs as its user. Further words are options
+of `ray start`, e.g. `--num-gpus=4`; with `--node-ip-address=` other nodes can join. `ray stop` ends it.
 """
 
 import os
