@@ -4,6 +4,7 @@ import ast
 import inspect
 import io
 import re
+import sys
 import tokenize
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,7 +16,10 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from cardiolens.base.errors import InputError
+from cardiolens.commands.command import begin, tell
 from cardiolens.config.base import Spec
+from cardiolens.config.command_words import read_words
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.config.questions import QuestionsSpec
 from cardiolens.config.reader import ReaderSpec
@@ -57,7 +61,7 @@ Every step reads and writes these twelve tables and nothing else. A table is a f
 `cardiolens.read_run` gives those of a run as Arrow ([Python](python.md)); any reader of Parquet opens them.
 """
 
-# Of columns whose name says nearly all; a comment beside the column is taken first.
+# Meanings of columns with a telling name; a comment beside the column takes precedence.
 _MEANINGS = {
     "study_id": "of the study",
     "patient_id": "of the patient; resampling is by it",
@@ -122,7 +126,7 @@ _MEANINGS = {
 
 
 def pages() -> dict[Path, str]:
-    """Text of every generated page, by its file."""
+    """Return the text of every generated page by its file."""
     return {
         _REFERENCE / "configuration.md": "\n".join([_MADE + _CONFIGURATION, *_options()]),
         _REFERENCE / "tables.md": "\n".join([_MADE + _OF_TABLES, *_columns()]),
@@ -130,7 +134,7 @@ def pages() -> dict[Path, str]:
 
 
 def classes() -> dict[type[Spec], str]:
-    """Every configuration class below the roots, with the path at which it is set, each once."""
+    """Return every configuration class below the roots once, with the path at which it is set."""
     found: dict[type[Spec], str] = {}
     for verb, root in _ROOTS.items():
         _collect(root, verb, "", found)
@@ -166,7 +170,7 @@ def _options() -> Iterator[str]:
 
 
 def remarks(spec: type[Spec]) -> dict[str, str]:
-    """The comment that stands behind, or before, each field of a class and of its bases."""
+    """Return the comment after, or before, each field of a class and of its bases."""
     found: dict[str, str] = {}
     for base in reversed(spec.__mro__):
         if issubclass(base, BaseModel) and base.__module__.startswith("cardiolens."):
@@ -191,7 +195,7 @@ def _remarks_of(source: str) -> dict[str, str]:
 
 
 def _comments(source: str) -> dict[int, str]:
-    """Comments by line."""
+    """Return comments by line number."""
     return {
         token.start[0]: token.string.removeprefix("#").strip()
         for token in tokenize.generate_tokens(io.StringIO(source).readline)
@@ -200,7 +204,7 @@ def _comments(source: str) -> dict[int, str]:
 
 
 def _type(spec: type[Spec], name: str) -> str:
-    """The annotation as it is written, on one line."""
+    """Return the annotation as the source has it, on one line."""
     for base in spec.__mro__:
         if name in getattr(base, "__annotations__", {}):
             (tree,) = ast.parse(inspect.getsource(base)).body
@@ -233,7 +237,7 @@ def _columns() -> Iterator[str]:
 
 
 def columns_of(module: ModuleType) -> dict[str, dict[str, str]]:
-    """The comment behind every column of every table, by the name of its schema."""
+    """Return the comment after every column of every table, by the name of its schema."""
     source = inspect.getsource(module)
     comments = _comments(source)
     found: dict[str, dict[str, str]] = {}
@@ -257,7 +261,18 @@ def _row(*cells: str) -> str:
     return "| " + " | ".join(re.sub(r"\s+", " ", cell).replace("|", r"\|") for cell in cells) + " |"
 
 
-if __name__ == "__main__":
+def main(argv: list[str]) -> int:
+    """Write every file; return 2 if words are given, else 0."""
+    begin()
+    try:
+        read_words(Spec, argv)
+    except InputError as error:
+        return tell(error)
     for path, text in pages().items():
         path.write_text(text, encoding="utf-8")
         print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

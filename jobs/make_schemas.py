@@ -1,15 +1,20 @@
 """Write the JSON Schemas of studies and questions into the package: `python jobs/make_schemas.py`."""
 
 import json
+import sys
 from importlib.resources import files
 from pathlib import Path
 
+from cardiolens.base.errors import InputError
+from cardiolens.commands.command import begin, tell
+from cardiolens.config.base import Spec
+from cardiolens.config.command_words import read_words
 from cardiolens.protocol.tasks import question_schema as question
 from cardiolens.study import schema as study
 
 
 def schemas() -> dict[Path, str]:
-    """Text of every schema, by the file that holds it."""
+    """Return the text of every schema by its file."""
     made = {
         f"cardiolens.study/{study.SCHEMA_NAME}": study.study_schema(),
         f"cardiolens.protocol.tasks/{question.SCHEMA_NAME}": question.question_schema(),
@@ -22,7 +27,18 @@ def _path(place: str) -> Path:
     return Path(str(files(package))) / name
 
 
-if __name__ == "__main__":
+def main(argv: list[str]) -> int:
+    """Write every file; return 2 if words are given, else 0."""
+    begin()
+    try:
+        read_words(Spec, argv)
+    except InputError as error:
+        return tell(error)
     for path, text in schemas().items():
         path.write_text(text, encoding="utf-8")
         print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,6 +1,6 @@
 """Make a saved W&B workspace of a run: `python jobs/make_workspace.py run=outputs/... [entity=team]`.
 
-It needs the run in W&B (`tracker.mode=online`, or `wandb sync`), a login, and the extra `workspace`.
+The script needs the run in W&B (`tracker.mode=online`, or `wandb sync`), a login, and the extra `workspace`.
 """
 
 import sys
@@ -11,12 +11,13 @@ import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
+from cardiolens.config.command_words import read_words
 from cardiolens.show.tracker.mirror import check_tracker, summary_name
 from cardiolens.storage import documents, tables
 from cardiolens.storage.places import Run
-from cardiolens.storage.run_word import read_run
+from cardiolens.storage.run_word import RunWord
 
-_WAYS = (  # properties of models
+_WAYS = (  # series over time, of the runs of models
     "requests/done",
     "requests/failed",
     "requests_per_second",
@@ -24,11 +25,11 @@ _WAYS = (  # properties of models
     "machine/cpu_percent",
     "machine/gpu0_percent",
 )
-_OPTIONS = ("model", "selector", "budget", "prompt", "control")  # as the configuration of an arm has them
+_OPTIONS = ("model", "selector", "budget", "prompt", "control")  # keys in the configuration of an arm
 
 
 def workspace_of(run: Run, entity: str) -> Any:
-    """Workspace on the arms of a run: bars per tier, all options against scores, the sweep's tables."""
+    """Make a workspace on a run's arms: bars per tier, all options against scores, the sweep's tables."""
     import wandb_workspaces.reports.v2 as wr
     import wandb_workspaces.workspaces as ws
     from wandb_workspaces.expr import And
@@ -59,14 +60,14 @@ def workspace_of(run: Run, entity: str) -> Any:
 
 
 def headlines(run: Run) -> list[str]:
-    """Names of the tiers' scores in W&B."""
+    """Return the names of the tiers' scores in W&B."""
     scores = tables.read(run.scores, tables.SCORES, ("metric", "scope"))
     scopes = pc.unique(scores.filter(pc.equal(scores["metric"], "primary"))["scope"]).to_pylist()
     return [summary_name(scope, "primary") for scope in sorted(scopes) if scope.startswith("tier:")]
 
 
 def make(run: Run, entity: str | None) -> str:
-    """Save the workspace, and return its address."""
+    """Save the workspace, and return its URL."""
     try:
         import wandb_workspaces  # noqa: F401
     except ImportError:
@@ -86,13 +87,18 @@ def make(run: Run, entity: str | None) -> str:
         raise RunError(f"the workspace was not saved ({error})") from error
 
 
+class Words(RunWord):
+    """Words of the script."""
+
+    entity: str | None = None  # a user or team of W&B; None: the run's
+
+
 def main(argv: Sequence[str]) -> int:
     """Make the workspace of the named run; return 2 if the input is wrong, 1 if W&B refuses, else 0."""
     begin()
-    entity = next((word.removeprefix("entity=") for word in argv if word.startswith("entity=")), None)
     try:
-        run = read_run([word for word in argv if not word.startswith("entity=")])
-        print(f"workspace: {make(run, entity)}")
+        words = read_words(Words, argv)
+        print(f"workspace: {make(words.open(), words.entity)}")
     except (InputError, RunError) as error:
         return tell(error)
     return 0

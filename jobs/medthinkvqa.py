@@ -6,13 +6,16 @@ of cases, `... submit run=outputs/... arm=<arm_id> out=<file>` writes the submis
 
 import json
 import sys
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.commands.questions import split
+from cardiolens.commands.command import begin, tell
+from cardiolens.config.base import GivenPath, Spec
+from cardiolens.config.command_words import MODEL_OPTIONS, check_once, read_words, split_words
 from cardiolens.curation.questions.model_extraction import asking_spec, execute_plan, plan_texts, replies_of
 from cardiolens.curation.questions.reasoning import judged_line, read_reasoning, read_verdicts, requests
 from cardiolens.curation.questions.reasoning_agreement import agreement
@@ -23,46 +26,67 @@ from cardiolens.score.run_results.case_scores import case_scores, step_overlap
 from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.storage import tables
 from cardiolens.storage.documents import read_configuration, read_manifest
-from cardiolens.storage.permissions import be_private
-from cardiolens.storage.places import Run, Store
+from cardiolens.storage.places import Store
+from cardiolens.storage.run_word import RunWord
 from cardiolens.study.cohort import read_cohort
 
-_WORDS = {
-    "scores": ("run",),
-    "submit": ("run", "arm", "out"),
-    "check": ("file", "root", "split"),
-    "judge": ("steps", "root", "out", "split"),
-}
-_MOST_SHOWN = 20  # mistakes
+_MOST_SHOWN = 20  # mistakes of a submission that are printed
+
+
+class Submit(RunWord):
+    """Words of `submit`."""
+
+    arm: str  # the arm_id
+    out: GivenPath  # the submission
+
+
+class FromData(Spec):
+    """Words that name the cases of MedThinkVQA."""
+
+    root: GivenPath  # the folder of the data
+    split: Literal["train", "test"] = "test"
+
+    @property
+    def source(self) -> Source:
+        return Source.of(self.root, self.split)
+
+
+class Check(FromData):
+    """Words of `check`."""
+
+    file: GivenPath  # a submission
+
+
+class Judge(FromData):
+    """Words of `judge`, beside those of a model."""
+
+    steps: GivenPath  # a file of reasoning steps
+    out: GivenPath  # the folder of the verdicts
 
 
 def main(argv: list[str]) -> int:
     """Do one of the four; return 2 if the input is wrong, 1 if a submission has mistakes, else 0."""
-    be_private()
+    begin()
+    name, *words = argv or [""]
     try:
-        if not argv or argv[0] not in _WORDS:
-            raise InputError(f"{' '.join(argv[:1]) or 'no word'}: choose one of {', '.join(_WORDS)}")
-        own, about_model = split(argv[1:])
-        words = {"split": "test"} | dict(word.partition("=")[::2] for word in own)
-        legal = _WORDS[argv[0]]
-        for name in [*(words.keys() - {*legal, "split"}), *(name for name in legal if name not in words)]:
-            raise InputError(f"{name}: {argv[0]} takes exactly {', '.join(legal)}; give each as name=value")
-        if argv[0] == "judge":
-            return _judge(words, about_model)
-        if about_model:
-            raise InputError(f"{about_model[0]}: {argv[0]} asks no model; leave it out")
-        return {"scores": _scores, "submit": _submit, "check": _check}[argv[0]](words)
+        if name == "judge":
+            own, about_model = split_words(Judge, words, MODEL_OPTIONS)
+            check_once(about_model)
+            return _judge(own, about_model)
+        if name not in _ACTIONS:
+            raise InputError(f"{name or 'no action'}: give one of {', '.join([*_ACTIONS, 'judge'])}")
+        kind, action = _ACTIONS[name]
+        return action(read_words(kind, words))
     except (InputError, RunError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2 if isinstance(error, InputError) else 1
+        return tell(error)
 
 
-def _scores(words: dict[str, str]) -> int:
-    run = Run(Path(words["run"]))
+def _scores(words: RunWord) -> int:
+    run = words.open()
     spec = read_configuration(run)
     cohort = read_cohort(spec.store)
     if cohort is None or spec.dataset.root is None:
-        raise InputError(f"run={words['run']}: is no run on MedThinkVQA; give one of dataset=medthinkvqa")
+        raise InputError(f"run={words.run}: is no run on MedThinkVQA; give one of dataset=medthinkvqa")
     verdicts, options = tables.read(run.verdicts, tables.VERDICTS), spec.statistics
     print("arm\tattribute\tgroup\taccuracy\tlow\thigh\tcases\tright\tunread")
     for one in case_scores(verdicts, cohort, resamples=options.resamples, seed=options.seed):
@@ -74,40 +98,33 @@ def _scores(words: dict[str, str]) -> int:
     return 0
 
 
-def _submit(words: dict[str, str]) -> int:
-    run = Run(Path(words["run"]))
+def _submit(words: Submit) -> int:
+    run = words.open()
     spec = read_configuration(run)
     if spec.dataset.root is None:
-        raise InputError(f"run={words['run']}: is no run on MedThinkVQA; give one of dataset=medthinkvqa")
+        raise InputError(f"run={words.run}: is no run on MedThinkVQA; give one of dataset=medthinkvqa")
     verdicts = tables.read(run.verdicts, tables.VERDICTS, ("arm_id", "study_id", "parsed"))
     arms = pc.unique(verdicts["arm_id"]).to_pylist()
-    if words["arm"] not in arms:
-        raise InputError(f"arm={words['arm']}: is not in the run; choose from {', '.join(sorted(arms))}")
-    rows = verdicts.filter(pc.equal(verdicts["arm_id"], words["arm"])).to_pylist()
+    if words.arm not in arms:
+        raise InputError(f"arm={words.arm}: is not in the run; choose from {', '.join(sorted(arms))}")
+    rows = verdicts.filter(pc.equal(verdicts["arm_id"], words.arm)).to_pylist()
     read = {row["study_id"]: row["parsed"][0] for row in rows if row["parsed"]}
     manifest = read_manifest(run)
-    (model,) = [one["model"] for one in manifest["arms"] if one["arm_id"] == words["arm"]]
+    (model,) = [one["model"] for one in manifest["arms"] if one["arm_id"] == words.arm]
     completions = Store(spec.store).completions(manifest["models"][model]["model_key"])
-    said = responses_by_case(run.requests(model), completions, words["arm"])
-    write_submission(Path(words["out"]), Source.of(spec.dataset.root, spec.dataset.split), read, said)
+    said = responses_by_case(run.requests(model), completions, words.arm)
+    write_submission(words.out, Source.of(spec.dataset.root, spec.dataset.split), read, said)
     in_steps = [one for one in said.values() if one.summary is not None]
     unsplit = sum(one.images is None for one in in_steps)
     if unsplit:
         print(f"step 1 left out of {unsplit} of {len(in_steps)} cases: not one description per image shown")
-    print(f"submission: {words['out']}")
+    print(f"submission: {words.out}")
     return 0
 
 
-def _source(words: dict[str, str]) -> Source:
-    if words["split"] not in ("train", "test"):
-        raise InputError(f"split={words['split']}: choose train or test")
-    return Source.of(Path(words["root"]), "train" if words["split"] == "train" else "test")
-
-
-def _check(words: dict[str, str]) -> int:
-    source = _source(words)
-    path = Path(words["file"])
-    problems = list(submission_problems(path, source))
+def _check(words: Check) -> int:
+    path = words.file
+    problems = list(submission_problems(path, words.source))
     for problem in problems[:_MOST_SHOWN]:
         print(problem)
     if problems:
@@ -128,11 +145,11 @@ def _check(words: dict[str, str]) -> int:
     return 0
 
 
-def _judge(words: dict[str, str], about_model: list[str]) -> int:
+def _judge(words: Judge, about_model: list[str]) -> int:
     if not about_model:
-        raise InputError("model: has no value; name the entry of conf/model that judges")
-    source, out = _source(words), Path(words["out"])
-    told = read_reasoning(Path(words["steps"]), sum(1 for _ in records(source)))
+        raise InputError("model= is not given; give the entry of conf/model that judges")
+    source, out = words.source, words.out
+    told = read_reasoning(words.steps, sum(1 for _ in records(source)))
     sweep = asking_spec(out / "store", out / "judge", "openprotocol-1", about_model)
     asked = requests(source, told)
     planned = plan_texts(sweep, [[one] for one in asked])
@@ -156,11 +173,17 @@ def _judge(words: dict[str, str], about_model: list[str]) -> int:
 
 
 def _interval(of: Interval) -> str:
-    """A value with its 95 % interval; nothing where it is undefined."""
+    """Format a value with its 95 % interval; an undefined value is empty."""
     if np.isnan(of.value):
         return ""
     return f"{of.value:.2f}" + ("" if np.isnan(of.low) else f" ({of.low:.2f} to {of.high:.2f})")
 
+
+_ACTIONS: Mapping[str, tuple[type[Spec], Callable[[Any], int]]] = {
+    "scores": (RunWord, _scores),
+    "submit": (Submit, _submit),
+    "check": (Check, _check),
+}
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

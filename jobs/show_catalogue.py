@@ -2,12 +2,16 @@
 
     python jobs/show_catalogue.py
 
-The hours are those of the landscape experiment on a cohort of the paper's size, whose numbers stand below.
+The hours are those of the landscape experiment on a cohort of the paper's size (constants below).
 """
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
+from cardiolens.base.errors import InputError
+from cardiolens.commands.command import begin, tell
+from cardiolens.config.base import Spec
+from cardiolens.config.command_words import read_words
 from cardiolens.config.compose import legal_names, read_spec
 from cardiolens.config.model import ModelCard, ModelSpec
 from cardiolens.inference.models.identity import ships
@@ -38,7 +42,13 @@ FIELDS = (
 )
 
 
-def main() -> int:
+def main(argv: list[str]) -> int:
+    """Print the tables; return 2 if words are given, else 0."""
+    begin()
+    try:
+        read_words(Spec, argv)
+    except InputError as error:
+        return tell(error)
     models = catalogue()
     for line in catalogue_table(models):
         print(line)
@@ -50,19 +60,19 @@ def main() -> int:
 
 
 def catalogue() -> list[ModelSpec]:
-    """All packaged models with a card: closed ones first, then by field and name."""
+    """Return all packaged models with a card: closed models first, then by field and name."""
     names = [name for name in legal_names("model") if name != "served"]
     models = [model for model in read_spec([f"model=[{','.join(names)}]"]).model if model.card is not None]
     return sorted(models, key=lambda model: (model.engine, _card(model).field, model.name))
 
 
 def catalogue_table(models: Sequence[ModelSpec]) -> Iterator[str]:
-    """Markdown table with one line per model."""
+    """Yield a Markdown table with one line per model."""
     yield from _table(("model", "id", *FIELDS), map(_row, models))
 
 
 def placement_table(models: Sequence[ModelSpec], cluster: Sequence[Node]) -> Iterator[str]:
-    """Markdown table with one line per published open model, and the hours of all of them together."""
+    """Yield a Markdown table with one line per published open model, then the total hours."""
     asked = (model for model in models if _published(model) and not _card(model).precision_of)
     placement = place(cluster, (_candidate(model) for model in asked))
     yield f"### {cluster_of(placement)}"
@@ -125,4 +135,4 @@ def _table(names: Sequence[str], rows: Iterable[tuple[str, ...]]) -> Iterator[st
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

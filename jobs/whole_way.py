@@ -1,8 +1,8 @@
-"""The whole way in, on phantoms: `python jobs/whole_way.py out=FOLDER [studies=6] [seed=4711] [vendor=...]`.
+"""All steps on phantoms: `python jobs/whole_way.py out=FOLDER [studies=6] [seed=4711] [vendor=...]`.
 
 A scanner's export and a folder of free-text reports become studies, draft questions, questions that two
-simulated people verified at the page of review, a release, and a sweep with its page. Every part is done by
-the program's own verbs, each in a process of its own.
+simulated people verified on the review page, a release, and a sweep with its page. Every step runs a verb of
+the package in a process of its own.
 """
 
 import json
@@ -17,27 +17,44 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
+from cardiolens.base.errors import InputError
+from cardiolens.commands.command import begin, tell
+from cardiolens.config.base import GivenPath, Positive, Seed, Spec
+from cardiolens.config.command_words import read_words
+from cardiolens.phantom.dicom.spec import Vendor
+
 MAKE = Path(__file__).resolve().parent / "make_phantom.py"
-NAMES = ("out", "studies", "seed", "vendor")
-ONE_IN = (
-    20  # drafts, of which the second person corrects one: with one in seven, kappa is too low for the batch
-)
+# The second person corrects one draft in so many; with one in seven, kappa is too low for the batch.
+ONE_IN = 20
 
 
-def main(words: list[str]) -> int:
-    """Go the whole way in an empty folder; 0 if the last sweep is complete."""
-    given = {"studies": "6", "seed": "4711", "vendor": "siemens"}
-    given |= dict(word.partition("=")[::2] for word in words)
-    if "out" not in given or set(given) - set(NAMES):
-        print(f"error: give {' '.join(f'{name}=...' for name in NAMES)}; out is needed", file=sys.stderr)
-        return 2
-    out = Path(given["out"]).absolute()
-    if out.exists() and any(out.iterdir()):
-        print(f"error: out={out}: is not empty; give a new folder", file=sys.stderr)
-        return 2
+class Words(Spec):
+    """Words of the script."""
+
+    out: GivenPath  # an empty or new folder
+    studies: Positive = 6
+    seed: Seed = 4711
+    vendor: Vendor = "siemens"
+
+
+def main(argv: list[str]) -> int:
+    """Go the whole way in an empty folder; return 0 if the last sweep is complete, 2 if a word is wrong."""
+    begin()
+    try:
+        words = read_words(Words, argv)
+        out = words.out.absolute()
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise InputError(f"out={out}: is not an empty folder; give a new one")
+    except InputError as error:
+        return tell(error)
+    return whole_way(words, out)
+
+
+def whole_way(words: Words, out: Path) -> int:
+    """Run every step, and return the exit code of the sweep; SystemExit if a step fails."""
     cohort = ["dataset=phantom_ci", "dataset.phantom.canonical=[]"]
-    cohort += [f"dataset.phantom.n_sampled={given['studies']}", f"dataset.phantom.seed={given['seed']}"]
-    export = ["format=dicom", f"vendor={given['vendor']}", f"out={out}/dicom"]
+    cohort += [f"dataset.phantom.n_sampled={words.studies}", f"dataset.phantom.seed={words.seed}"]
+    export = ["format=dicom", f"vendor={words.vendor}", f"out={out}/dicom"]
     run("a scanner's export", [str(MAKE), *cohort, *export])
     run("reports as radiologists write them", [str(MAKE), *cohort, "format=text", f"out={out}/text"])
     run("ingest", [*verb("ingest"), f"source={out}/dicom/export", f"out={out}/data", *secrets(out)])
@@ -61,12 +78,12 @@ def verb(name: str) -> list[str]:
 
 
 def secrets(out: Path) -> list[str]:
-    """Places of what leads back to patients."""
+    """Return the words that place the files which lead back to patients."""
     return [f"key={out}/ids.key", f"links={out}/links.jsonl"]
 
 
 def run(what: str, words: list[str], cwd: Path | None = None) -> int:
-    """Run a command, with its name and time before the end of what it prints."""
+    """Run a command, and print its name, its time and its last 40 lines; SystemExit if it fails."""
     began = time.monotonic()
     root = str(MAKE.parents[1])
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
@@ -82,14 +99,14 @@ def run(what: str, words: list[str], cwd: Path | None = None) -> int:
 
 
 def rejects(path: Path) -> None:
-    """What a stage left out, by reason."""
+    """Print how many entries a stage left out, by reason."""
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     counted = Counter(str(line.get("reason")) for line in lines)
     print(f"{len(lines)} left out: {', '.join(f'{why} {count}' for why, count in counted.most_common())}")
 
 
 def review(out: Path) -> None:
-    """Two people verify every draft at the page, blind to each other; a third decides where they differ."""
+    """Have two people verify every draft, blind to each other, and a third decide where they differ."""
     began = time.monotonic()
     place = f"out={out}/review"
     passphrases = {}
@@ -112,7 +129,7 @@ def review(out: Path) -> None:
 
 @contextmanager
 def served(words: list[str]) -> Iterator[int]:
-    """The port of a page of review that is served meanwhile."""
+    """Serve a review page meanwhile, and yield its port."""
     environment = os.environ | {"PYTHONUNBUFFERED": "1"}
     command = [sys.executable, *verb("review"), *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
@@ -125,7 +142,7 @@ def served(words: list[str]) -> Iterator[int]:
 
 
 class Person:
-    """Somebody at the page, by the requests that their browser would send."""
+    """A simulated person who sends the requests of a browser to the review page."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -140,7 +157,7 @@ class Person:
         return person
 
     def ask(self, method: str, path: str, said: Mapping[str, Any] | None = None) -> tuple[Any, str]:
-        """The page's answer, and the cookie that it sets."""
+        """Send a request; return the page's answer and the cookie that it sets."""
         own = f"127.0.0.1:{self.port}"
         headers = {**self.headers, "Origin": f"http://{own}", "Content-Type": "application/json"}
         connection = HTTPConnection(own, timeout=60)
@@ -153,10 +170,10 @@ class Person:
 
 
 def decide(person: Person) -> int:
-    """Decide on all that one is shown; the number of keys.
+    """Decide on every item that a person is shown; return the number of decisions.
 
-    Nobody here can read a report: they accept, save that the second reader corrects one draft of twenty, and
-    who decides accepts the draft.
+    The simulated people cannot read reports: they accept every draft, except that the second reader corrects
+    one draft in twenty. The adjudicator accepts the draft.
     """
     state, _ = person.ask("GET", "/state.json")
     pressed = 0

@@ -1,6 +1,7 @@
-"""`python -m cardiolens.bundle +experiment=... out=FOLDER [lock=requirements/gpu.txt]`: for offline machines.
+"""`python -m cardiolens.bundle +experiment=... out=FOLDER [lock=requirements/gpu.txt]`: a sweep for offline.
 
-`verify=FOLDER` compares the files of a bundle with its index, e.g. after copying it.
+The folder holds what the sweep needs on a machine without internet. `verify=FOLDER` compares the files of a
+bundle with its index, e.g. after copying it.
 """
 
 import sys
@@ -9,28 +10,32 @@ from pathlib import Path
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
+from cardiolens.config.base import GivenPath, Spec
+from cardiolens.config.command_words import split_words, verify_word
 from cardiolens.config.compose import read_spec
 from cardiolens.workflow.steps.prepare_studies import is_prepared
 from cardiolens.workflow.upkeep.offline_bundle import bundle, differences, gather_wheels
 
-_OPTIONS = ("out", "lock")
-_REPLACED = ("dataset", "store", "model")
+_REPLACED = ("dataset", "store", "model")  # options that the bundle sets for the offline machine
 
 
-def gather(words: list[str]) -> int:
+class Words(Spec):
+    """Words of the command, beside those of a sweep."""
+
+    out: GivenPath  # the folder of the bundle
+    lock: GivenPath | None = None  # a lock file whose wheels are bundled
+
+
+def gather(words: Words, sweep_words: list[str]) -> int:
     """Make the bundle of the sweep that the words describe, and print the command that uses it."""
-    options = dict(word.split("=", 1) for word in words if word.partition("=")[0] in _OPTIONS)
-    sweep_words = [word for word in words if word.partition("=")[0] not in _OPTIONS]
-    if "out" not in options:
-        raise InputError("out has no value; give the folder that the bundle is to be: out=...")
     spec = read_spec(sweep_words)
     if not is_prepared(spec):
         raise InputError(
             "studies are not all prepared; run python -m cardiolens.prepare with the same words first"
         )
-    folder, conf = Path(options["out"]), Path("conf")
-    if "lock" in options:
-        gather_wheels(Path(options["lock"]), folder)
+    folder, conf = words.out, Path("conf")
+    if words.lock is not None:
+        gather_wheels(words.lock, folder)
     bundled = bundle(spec, folder, conf if conf.is_dir() else None)
     unchanged = [word for word in sweep_words if word.partition("=")[0].partition(".")[0] not in _REPLACED]
     say(f"bundle: {folder}, {bundled.n_files} files, {bundled.n_bytes / 2**30:.2f} GiB")
@@ -53,9 +58,9 @@ def main() -> int:
     begin()
     words = sys.argv[1:]
     try:
-        if len(words) == 1 and words[0].startswith("verify="):
-            return verify(Path(words[0].removeprefix("verify=")))
-        return gather(words)
+        if (word := verify_word(words)) is not None:
+            return verify(word.verify)
+        return gather(*split_words(Words, words))
     except (InputError, RunError) as error:
         return tell(error)
 

@@ -1,4 +1,4 @@
-"""The common frame of the verbs: words to a SweepSpec or runs, errors to exit codes."""
+"""The common frame of the verbs: set up the process, words to a SweepSpec, errors to exit codes."""
 
 import os
 import sys
@@ -34,9 +34,9 @@ Verb = Callable[[SweepSpec], int]
 
 
 def begin() -> None:
-    """Set up the process of a verb: its files are the user's own, and its libraries call nobody.
+    """Set up the process of a verb: files are private to the user, libraries make no calls home.
 
-    Where `--help` or `-h` is among the words, print the verb's help and end the process.
+    If `--help` or `-h` is among the words, print the verb's help and end the process.
     """
     be_private()
     be_quiet()
@@ -49,8 +49,8 @@ def begin() -> None:
 def run_verb(verb: Verb, argv: Sequence[str] | None = None) -> int:
     """Run a verb on the sweep that the command line describes, and return the exit code.
 
-    0: complete; 1: the run could not be completed; 2: an input cannot be used; 75: stopped on request. Words
-    that begin with a dash go to Hydra (`-m`, `--cfg=job`, `--hydra-help`).
+    0: complete; 1: the run could not be completed; 2: an input cannot be used; 75: stopped on request. Hydra
+    handles words that begin with a dash (`-m`, `--cfg=job`, `--hydra-help`).
     """
     begin()
     words = list(sys.argv[1:] if argv is None else argv)
@@ -95,7 +95,7 @@ def _through_hydra(verb: Verb, words: list[str]) -> int:
             codes.append(_privately(verb, spec_of_tree(tree)))
         except (InputError, RunError, StoppedError) as error:
             codes.append(tell(error))
-        if codes[-1] and os.getpid() != home:  # the exception is all that a launcher's process passes back
+        if codes[-1] and os.getpid() != home:  # a launcher's process passes back nothing but the exception
             raise RunError(f"a job ended with code {codes[-1]}; its output says why")
 
     sys.argv = [sys.argv[0], *words]

@@ -1,8 +1,8 @@
-"""`python -m cardiolens.compare a=outputs/... b=outputs/...`: the changes from one run to another.
+"""`python -m cardiolens.compare a=outputs/... b=outputs/...`: the changes from run a to run b.
 
-Arms are matched by model, selection, budget, prompt and control. The exit code is a gate: 1 if a tier of some
-arm is shown to be lower in b by more than `margin` points (default 2), 0 if none is, 2 if the runs cannot be
-compared.
+Arms are matched by model, selection, budget, prompt and control. The exit code is a gate: 1 if some arm is
+shown to score lower in b by more than `margin` points (default 2) on some tier, 0 if no arm is, 2 if the runs
+cannot be compared.
 """
 
 import math
@@ -23,7 +23,7 @@ from cardiolens.storage.run_word import open_run
 
 
 def compare(first: Run, second: Run, margin: float) -> int:
-    """Print the changes from the first run to the second; 1 if some tier is shown to be worse, else 0."""
+    """Print the changes from the first run to the second; return 1 if a tier is shown to be worse, else 0."""
     for line in configuration_changes(first, second):
         say(f"configuration: {line}")
     comparisons = compare_runs(first, second)

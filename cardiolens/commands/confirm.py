@@ -1,4 +1,4 @@
-"""`python -m cardiolens.confirm out=/data`: what the import proposes, confirmed on a page."""
+"""`python -m cardiolens.confirm out=/data`: a page on which a person confirms what an import proposes."""
 
 import sys
 

@@ -1,33 +1,43 @@
 """`python -m cardiolens.export run=outputs/...`: every item as CSV and JSONL, tables as Markdown and LaTeX.
 
-The files go to `export/` in the run's folder. They hold patient ids only with `patient_ids=true`. With
-`format=arrow` they are one partitioned dataset of Parquet files instead, with prompts and replies, and with
-`format=inspect` logs for Inspect's viewer, one per arm.
+The files go to `export/` in the run's folder. They hold patient ids only with `patient_ids=true`.
+`format=arrow` writes one partitioned dataset of Parquet files instead, with prompts and replies;
+`format=inspect` writes logs for Inspect's viewer, one per arm.
 """
 
 import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Literal
 
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
+from cardiolens.config.command_words import read_words
 from cardiolens.show.export.dataset_export import write_dataset
 from cardiolens.show.export.inspect_logs import write_inspect_logs
-from cardiolens.show.export.table_export import PATIENT_IDS, export
-from cardiolens.storage.run_word import read_run
+from cardiolens.show.export.table_export import export
+from cardiolens.storage.run_word import RunWord
 
-_FORMATS = {"format=files": export, "format=arrow": write_dataset, "format=inspect": write_inspect_logs}
+_WRITERS: Mapping[str, Callable[..., Path]] = {
+    "files": export,
+    "arrow": write_dataset,
+    "inspect": write_inspect_logs,
+}
+
+
+class Words(RunWord):
+    """Words of the command."""
+
+    format: Literal["files", "arrow", "inspect"] = "files"
+    patient_ids: bool = False
 
 
 def main() -> int:
     begin()
-    words = sys.argv[1:]
     try:
-        formats = [word for word in words if word.startswith("format=")]
-        if strange := [word for word in formats if word not in _FORMATS] or formats[1:]:
-            raise InputError(f"{strange[0]}: expected one of {', '.join(_FORMATS)}, once")
-        run = read_run([word for word in words if word not in (PATIENT_IDS, *formats)])
-        write = _FORMATS[formats[0]] if formats else export
-        say(f"export: {write(run, patient_ids=PATIENT_IDS in words)}")
+        words = read_words(Words, sys.argv[1:])
+        say(f"export: {_WRITERS[words.format](words.open(), patient_ids=words.patient_ids)}")
         return 0
     except (InputError, RunError) as error:
         return tell(error)

@@ -1,4 +1,4 @@
-"""Help of the verbs: a line each, and for one verb its words with their defaults and three commands."""
+"""Help of the verbs: an overview with one line per verb; per verb its words, defaults and three examples."""
 
 import re
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _INDENT = "  "
 _FORM = {
     "experiment": "+{}=",
     **dict.fromkeys(ONE_OF, "{}="),
-}  # of a word that takes one name; others take lists
+}  # the form of a word that takes one name; other groups take lists
 
 
 class VerbHelp(BaseModel):
@@ -35,13 +35,13 @@ class VerbHelp(BaseModel):
 
 @cache
 def verbs() -> dict[str, VerbHelp]:
-    """Help of each verb, in the order in which one meets them."""
+    """Return the help of each verb, in the order in which a user meets the verbs."""
     text = files("cardiolens.commands").joinpath("verbs.yaml").read_text("utf-8")
     return {name: VerbHelp.model_validate(entry) for name, entry in yaml.safe_load(text).items()}
 
 
 def overview() -> str:
-    """All verbs with a line each."""
+    """Return one line per verb."""
     width = max(map(len, verbs()))
     lines = [f"{_INDENT}{name:<{width}}  {verb.does}" for name, verb in verbs().items()]
     return "\n".join(
@@ -57,7 +57,7 @@ def overview() -> str:
 
 
 def help_of(name: str) -> str:
-    """Help of one verb."""
+    """Return the help of one verb."""
     verb = verbs()[name]
     blocks = [f"python -m cardiolens.{name} {verb.does}."]
     if verb.words:
@@ -75,7 +75,7 @@ def help_of(name: str) -> str:
 
 
 def known_verb(name: str) -> str:
-    """The verb of this name, else InputError."""
+    """Return the name if a verb has it, else raise InputError."""
     if name not in verbs():
         listed = ", ".join(nearest_first(name, verbs()))
         raise InputError(f"{one_line(name, 60)}: no such verb; choose from {listed}")
@@ -92,14 +92,14 @@ def _table(words: dict[str, tuple[str, str]]) -> list[str]:
 
 
 def _groups() -> list[str]:
-    """A line for each group of names that a sweep chooses from."""
+    """Return one line per group of names that a sweep chooses from."""
     return [
         f"{_FORM.get(group, '{}=[...]').format(group)}  {', '.join(legal_names(group))}" for group in GROUPS
     ]
 
 
 def _options(name: str) -> list[str]:
-    """The entries of a configuration file with their comments, without what is Hydra's own."""
+    """Return the entries of a configuration file with their comments, without Hydra's own entries."""
     text = (packaged_conf() / f"{name}.yaml").read_text("utf-8")
     text = re.sub(r"^(?:hydra|defaults):\n(?:[ \t]+.*\n?|\n)*", "", text, flags=re.MULTILINE)
     return [line for line in text.strip().splitlines() if not line.startswith("#")]

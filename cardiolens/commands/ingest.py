@@ -1,4 +1,4 @@
-"""`python -m cardiolens.ingest source=... out=...`: an export of DICOM or NIfTI → studies, with proposals.
+"""`python -m cardiolens.ingest source=... out=...`: an export of DICOM or NIfTI → studies with proposals.
 
 `init out=...` writes skeletons of study.json and questions.jsonl for NIfTI files instead.
 """
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Import the export that the command line names, or write the skeletons that it asks for."""
+    """Import the export that the command line names, or with `init` write skeletons."""
     from cardiolens.base.errors import InputError, RunError
     from cardiolens.commands.command import begin, tell
     from cardiolens.config.command_words import read_words

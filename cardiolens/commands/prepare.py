@@ -1,4 +1,4 @@
-"""`python -m cardiolens.prepare`: study folders → shards, in parallel, unchanged ones left out."""
+"""`python -m cardiolens.prepare`: study folders → shards, in parallel; unchanged studies are skipped."""
 
 import sys
 

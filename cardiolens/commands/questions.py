@@ -11,9 +11,10 @@ if TYPE_CHECKING:
 
 
 def main() -> int:
-    """Make questions of the reports and masks that the command line names."""
+    """Draft questions from the reports and masks that the command line names."""
     from cardiolens.base.errors import InputError, RunError
     from cardiolens.commands.command import begin, tell
+    from cardiolens.config.command_words import check_once
     from cardiolens.config.compose import read_questions_spec
     from cardiolens.curation.questions.draft_questions import questions
     from cardiolens.runtime.stopping import StoppedError
@@ -21,6 +22,7 @@ def main() -> int:
     begin()
     own, about_model = split(sys.argv[1:])
     try:
+        check_once(about_model)
         spec = read_questions_spec(own)
         return questions(spec, _second(spec, about_model))
     except (InputError, RunError, StoppedError) as error:
@@ -28,7 +30,7 @@ def main() -> int:
 
 
 def _second(spec: "QuestionsSpec", words: Sequence[str]) -> "Reader | None":
-    """The second extractor that the words name; None without any."""
+    """Return the second extractor that the words name; None if there are no words."""
     if not words:
         return None
     from cardiolens.curation.questions.model_extraction import ask, model_spec
@@ -37,10 +39,10 @@ def _second(spec: "QuestionsSpec", words: Sequence[str]) -> "Reader | None":
 
 
 def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The words on reports, and those on the model that reads them, which are a sweep's."""
-    about_model = [
-        word for word in words if word.partition("=")[0].split(".")[0] in ("model", "cluster", "stream")
-    ]
+    """Separate the words on reports from the words on the model that reads them, which are a sweep's."""
+    from cardiolens.config.command_words import MODEL_OPTIONS
+
+    about_model = [word for word in words if word.partition("=")[0].split(".")[0] in MODEL_OPTIONS]
     return [word for word in words if word not in about_model], about_model
 
 

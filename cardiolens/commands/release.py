@@ -1,6 +1,6 @@
 """`python -m cardiolens.release questions=... studies=... name=... licence=... out=...`: make a release.
 
-`verify=FOLDER` compares a release with what it says of itself.
+`verify=FOLDER` compares a release with its index.
 """
 
 import sys
@@ -11,14 +11,15 @@ from cardiolens.commands.command import begin, tell
 
 def main() -> int:
     """Make a release, or verify one."""
+    from cardiolens.config.command_words import verify_word
     from cardiolens.curation.release.make import release
     from cardiolens.curation.release.verify import verify
 
     begin()
     words = sys.argv[1:]
     try:
-        if len(words) == 1 and words[0].startswith("verify="):
-            return verify(words[0].removeprefix("verify="))
+        if (word := verify_word(words)) is not None:
+            return verify(word.verify)
         return release(words)
     except (InputError, RunError) as error:
         return tell(error)

@@ -1,4 +1,4 @@
-"""`python -m cardiolens.report run=outputs/...`: the page of a run; `runs=[...]` shows several runs as one.
+"""`python -m cardiolens.report run=outputs/...`: the page of a run, or with `runs=[...]` of several as one.
 
 `page.include_images=true` stores frames beside the page, for the case viewer.
 """
@@ -6,15 +6,22 @@
 import sys
 from collections.abc import Sequence
 
+from pydantic import Field
+
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
+from cardiolens.config.command_words import read_words
 from cardiolens.show.page.write import write_page
 from cardiolens.storage.places import Run
-from cardiolens.storage.run_word import read_runs
+from cardiolens.storage.run_word import RunWords
 from cardiolens.workflow.steps.judge_run import joined
 
-_IMAGES = {"page.include_images=true": True, "page.include_images=false": False}
+
+class Words(RunWords):
+    """Words of the command."""
+
+    include_images: bool = Field(False, alias="page.include_images")
 
 
 def report(runs: Sequence[Run], *, include_images: bool) -> int:
@@ -25,10 +32,9 @@ def report(runs: Sequence[Run], *, include_images: bool) -> int:
 
 def main() -> int:
     begin()
-    words = sys.argv[1:]
     try:
-        runs = read_runs([word for word in words if word not in _IMAGES])
-        return report(runs, include_images=any(_IMAGES.get(word, False) for word in words))
+        words = read_words(Words, sys.argv[1:])
+        return report(words.open(), include_images=words.include_images)
     except (InputError, RunError) as error:
         return tell(error)
 

@@ -1,7 +1,7 @@
-"""`python -m cardiolens.reread run=outputs/... model=...`: read the text of a run's reports a second time.
+"""`python -m cardiolens.reread run=outputs/... model=...`: a second reading of the text of a run's reports.
 
-A language model reads what the rules read; both scores and their agreement go into the run's folder, into
-`second_reading-<model>.json`. Nothing that the rules decided is changed.
+A language model reads the text that the rules read. Both scores and their agreement go to
+`second_reading-<model>.json` in the run's folder. The verdicts of the rules do not change.
 """
 
 import json
@@ -11,23 +11,25 @@ from collections.abc import Sequence
 
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
-from cardiolens.storage.run_word import read_run
+from cardiolens.storage.places import Run
+from cardiolens.storage.run_word import RunWord
 
 
 def main() -> int:
-    from cardiolens.commands.questions import split
+    from cardiolens.config.command_words import MODEL_OPTIONS, check_once, split_words
     from cardiolens.runtime.stopping import StoppedError
 
     begin()
-    own, about_model = split(sys.argv[1:])
     try:
-        return reread(own, about_model)
+        words, about_model = split_words(RunWord, sys.argv[1:], MODEL_OPTIONS)
+        check_once(about_model)
+        return reread(words.open(), about_model)
     except (InputError, RunError, StoppedError) as error:
         return tell(error)
 
 
-def reread(words: Sequence[str], about_model: Sequence[str]) -> int:
-    """Read the texts, write and print both scores; 0 if the model read at least one, else 1."""
+def reread(run: Run, about_model: Sequence[str]) -> int:
+    """Read the texts, write and print both scores; return 0 if the model read at least one text, else 1."""
     from cardiolens.base.console import say
     from cardiolens.config.arms import arms
     from cardiolens.curation.questions.model_extraction import ask, asking_spec
@@ -36,10 +38,9 @@ def reread(words: Sequence[str], about_model: Sequence[str]) -> int:
     from cardiolens.show.terminal.second_reading_table import show_readings
     from cardiolens.storage import documents, tables
 
-    run = read_run(words)
     if not about_model:
         raise InputError(
-            "model: has no value; name the entry of conf/model that reads, e.g. model=qwen3_vl_8b"
+            "model= is not given; give the entry of conf/model that reads, e.g. model=qwen3_vl_8b"
         )
     spec = documents.read_configuration(run)
     catalogue = load_catalogue(spec.dataset.protocol)
@@ -74,7 +75,7 @@ def reread(words: Sequence[str], about_model: Sequence[str]) -> int:
 
 
 def _without_nan(value: object) -> object:
-    """The value as JSON may hold it: null where a number is undefined."""
+    """Replace NaN by None, which JSON writes as null."""
     match value:
         case dict():
             return {name: _without_nan(entry) for name, entry in value.items()}

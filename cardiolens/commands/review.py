@@ -1,6 +1,6 @@
 """`python -m cardiolens.review questions=... studies=... out=... mode=verify|read`: people check questions.
 
-`add reader=... out=...` makes an account first; `export out=...` writes what the review comes to.
+`add reader=... out=...` makes an account first; `export out=...` writes the result of the review.
 """
 
 import sys
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 
 def main() -> int:
-    """Do what the first word says; without one, serve the page."""
+    """Do the action that the first word names; without an action, serve the page."""
     from cardiolens.base.errors import InputError, RunError
     from cardiolens.commands.command import begin, tell
     from cardiolens.curation.review.review_commands import add, export, serve
@@ -23,7 +23,7 @@ def main() -> int:
 
 
 def split(words: Sequence[str]) -> tuple[str, list[str]]:
-    """The action that stands first, if one does, and the other words."""
+    """Separate the action, if the first word is one, from the other words."""
     if words and words[0] in ("add", "export"):
         return words[0], list(words[1:])
     return "", list(words)

@@ -4,14 +4,13 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator
 from rich.table import Table
 
 from cardiolens.base.console import console, say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
 from cardiolens.config.base import GivenPath, Spec
-from cardiolens.config.command_words import read_words
+from cardiolens.config.command_words import Listed, read_words
 from cardiolens.storage.permissions import follow
 from cardiolens.storage.places import Store
 from cardiolens.study.cohort import read_cohort
@@ -19,13 +18,6 @@ from cardiolens.workflow.upkeep.compact import compact
 from cardiolens.workflow.upkeep.contents import contents
 from cardiolens.workflow.upkeep.prune import delete, removable
 from cardiolens.workflow.upkeep.store_checks import problems
-
-
-def _names(value: object) -> object:
-    """`[a,b]` as a list."""
-    if not isinstance(value, str):
-        return value
-    return [name.strip() for name in value.strip("[]").split(",") if name.strip()]
 
 
 class Words(Spec):
@@ -37,12 +29,12 @@ class Words(Spec):
 class PruneWords(Words):
     """Words of `prune`."""
 
-    models: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()  # whose completions go too
+    models: Annotated[tuple[str, ...], Listed] = ()  # models whose completions are removed, too
     apply: bool = False
 
 
 def ls(store: Store, words: Words) -> int:
-    """Print the tables of a store with their parts, rows, bytes and schema versions."""
+    """Print the tables of a store with their parts, rows, megabytes and schema versions."""
     table = Table(title=f"store {store.root}", title_justify="left")
     for name in ("table", "parts", "rows", "MB", "schema", "broken parts"):
         table.add_column(name, justify="left" if name == "table" else "right")
@@ -58,7 +50,7 @@ def ls(store: Store, words: Words) -> int:
 
 
 def verify(store: Store, words: Words) -> int:
-    """Read every part and print what is wrong; 1 if anything is, else 0."""
+    """Read every part and print its problems; return 1 if there are any, else 0."""
     n_faults = 0
     for problem in problems(store):
         n_faults += 1
@@ -68,7 +60,7 @@ def verify(store: Store, words: Words) -> int:
 
 
 def prune(store: Store, words: PruneWords) -> int:
-    """Print the files that no command reads any more; with apply=true delete them."""
+    """Print the files that no command reads any more; delete them if apply=true."""
     files = removable(store, words.models)
     for file in files:
         say(f"{file.path}: {file.n_bytes / 1e6:.1f} MB, {file.reason}")
@@ -82,7 +74,7 @@ def prune(store: Store, words: PruneWords) -> int:
 
 
 def compacted(store: Store, words: Words) -> int:
-    """Merge small completion parts of every model."""
+    """Merge the small completion parts of every model."""
     for result in compact(store):
         say(
             f"{result.name}: {result.parts_before} parts became {result.parts_after}, {result.rows:,} rows"

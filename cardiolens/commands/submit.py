@@ -1,7 +1,7 @@
 """`python -m cardiolens.submit +experiment=... cluster=slurm`: a sweep as jobs of a SLURM cluster.
 
-One job prepares the studies, one job per model answers, and one scores what was completed and writes the
-page. `mode=plan` prints jobs and scripts and submits nothing. Repeating the command submits what is missing.
+One job prepares the studies, one job per model answers, and one job scores what was completed and writes the
+page. `mode=plan` prints jobs and scripts without submitting. Repeating the command submits what is missing.
 """
 
 import sys

@@ -1,8 +1,8 @@
 """`python -m cardiolens.track run=outputs/...`: mirror a run to Weights & Biases.
 
-W&B gets one group with a run for the sweep, a run per arm and a run per model (its progress over time). Their
-ids are fixed, so mirroring again replaces them. The mirror is offline unless configured or `mode=online`. It
-gets no frame, report text, study id, patient id or question id.
+W&B gets one group with a run for the sweep, a run per arm and a run per model (its progress over time). The
+ids of these runs are fixed, so mirroring again replaces them. The mirror is offline unless configured
+otherwise or `mode=online`. W&B gets no frame, report text, study id, patient id or question id.
 """
 
 import sys

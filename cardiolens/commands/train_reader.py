@@ -1,4 +1,4 @@
-"""`python -m cardiolens.train_reader out=...`: the small reader, trained on phantom cohorts."""
+"""`python -m cardiolens.train_reader out=...`: train the small reader on phantom cohorts."""
 
 import sys
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Make the cohorts, train on them, and write the model; a run that was stopped goes on."""
+    """Make the cohorts, train on them, and write the model; continue a training that was stopped."""
     from cardiolens.base.errors import InputError, RunError
     from cardiolens.commands.command import begin, tell
     from cardiolens.config.compose import read_reader_spec

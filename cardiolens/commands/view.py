@@ -20,7 +20,7 @@ from cardiolens.workflow.steps.judge_run import joined
 
 
 def served_of(runs: Sequence[Run]) -> Viewer:
-    """The content of the viewer for one run, or for several as one; nothing is written to disk."""
+    """Return the viewer of one run, or of several as one; nothing is written to disk."""
     sources = open_sources(joined(runs), runs)
     words = "All answers of the run, read from its tables as you open them."
     return Viewer(

@@ -1,7 +1,7 @@
 """`python -m cardiolens.work run=outputs/... step=prepare|model|score`: one job of a submitted run.
 
-The batch scripts of `cardiolens.submit` call it; it can also be called by hand. `step=model` needs `model=`,
-and takes the `address=` of a Ray cluster and the number of `nodes=` that this cluster must have.
+The batch scripts of `cardiolens.submit` call this verb; so can a person. `step=model` needs `model=`, and
+takes the `address=` of a Ray cluster and the number of `nodes=` that this cluster must have.
 """
 
 import logging

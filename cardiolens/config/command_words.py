@@ -1,48 +1,130 @@
 """The words of a command, `name=value`, read into the fields of a Spec."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from pydantic import ValidationError
+from pydantic import BeforeValidator, ValidationError
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.suggest import nearest_first
-from cardiolens.config.base import Spec, describe
+from cardiolens.config.base import GivenPath, Spec, describe
+from cardiolens.config.sweep import SweepSpec
+
+SWEEP_OPTIONS = ("experiment", *SweepSpec.model_fields)  # first names of the words that describe a sweep
+MODEL_OPTIONS = ("model", "cluster", "stream")  # of those that describe a model that reads or judges text
 
 _Words = TypeVar("_Words", bound=Spec)
 
 
-def read_words(kind: type[_Words], words: Sequence[str]) -> _Words:
-    """The words of a command as its Spec, each given once.
+def _listed(value: object) -> object:
+    """Split `[a,b]` into its entries."""
+    if not isinstance(value, str):
+        return value
+    inner = value[1:-1] if value.startswith("[") and value.endswith("]") else value
+    return [entry.strip() for entry in inner.split(",") if entry.strip()]
 
-    Raises InputError for a word that is no `name=value`, stands twice, is unknown or missing, has no value,
-    or has one that its field does not take.
+
+Listed = BeforeValidator(_listed)  # marks a tuple that a word gives as [a,b]
+
+
+class VerifyWord(Spec):
+    """The word of the commands that compare a folder with its index."""
+
+    verify: GivenPath
+
+
+def read_words(kind: type[_Words], words: Sequence[str]) -> _Words:
+    """Read the words of a command, each given at most once, into a Spec.
+
+    InputError for a word that is not `name=value`, is given twice, is unknown or missing, has no value, or
+    has a value that its field does not take.
     """
+    legal = _fields(kind)
     values: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
+        if not legal:
+            raise InputError(f"{word!r}: this command takes no words; leave it out")
         if not equals:
             raise InputError(f"{word!r}: expected name=value; give {_usage(kind)}")
-        if name not in kind.model_fields:
-            nearest = nearest_first(name, list(kind.model_fields))
-            raise InputError(f"{name}=: no word of this command; choose from {', '.join(nearest)}")
+        if name not in legal:
+            raise unknown_word(name, legal)
         if name in values:
             raise InputError(f"{name}=: stands twice, as {values[name]!r} and {value!r}; give it once")
         if not value:
             raise InputError(f"{name}=: has no value; give {_usage(kind)}")
         values[name] = value
-    lacking = [
-        name for name, field in kind.model_fields.items() if field.is_required() and name not in values
-    ]
-    if lacking:
-        raise InputError(f"{lacking[0]}= is not given; give {_usage(kind)}")
+    missing = [name for name, required in legal.items() if required and name not in values]
+    if missing:
+        raise InputError(f"{missing[0]}= is not given; give {_usage(kind)}")
     try:
         return kind.model_validate(values)
     except ValidationError as error:
         raise InputError(describe(error)) from None
 
 
+def split_words(
+    kind: type[_Words], words: Sequence[str], options: Sequence[str] = SWEEP_OPTIONS
+) -> tuple[_Words, list[str]]:
+    """Read the own words of a command, and return them with the words for Hydra, which it also takes.
+
+    `options` are the first names of words for Hydra, e.g. `dataset` of `++dataset.studies=...`. InputError
+    as for `read_words`; values of words for Hydra are not checked here.
+    """
+    own: list[str] = []
+    configuring: list[str] = []
+    for word in words:
+        name, equals, _ = word.partition("=")
+        first = name.lstrip("+~").partition(".")[0].partition("@")[0]
+        if name in _fields(kind) or not (equals or name.startswith("~")):
+            own.append(word)
+        elif first in options:
+            configuring.append(word)
+        else:
+            raise unknown_word(name, [*_fields(kind), *options])
+    return read_words(kind, own), configuring
+
+
+def check_once(words: Iterable[str]) -> None:
+    """Raise InputError for a word for Hydra that is given twice: Hydra would take the last one silently.
+
+    Words of a sweep are not checked: scripts add their own after a list of common ones.
+    """
+    values: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or word.startswith(("-", "~")):
+            continue
+        name = name.lstrip("+")
+        if name in values:
+            raise InputError(f"{name}=: stands twice, as {values[name]!r} and {value!r}; give it once")
+        values[name] = value
+
+
+def verify_word(words: Sequence[str]) -> VerifyWord | None:
+    """Read `verify=FOLDER`, which excludes all other words; None if it is not given."""
+    others = [word for word in words if not word.startswith("verify=")]
+    if len(others) == len(words):
+        return None
+    if others:
+        raise InputError(f"{others[0]}: stands beside verify=; give verify=... alone")
+    return read_words(VerifyWord, words)
+
+
+def unknown_word(name: str, legal: Iterable[str]) -> InputError:
+    """The error for an unknown word; it lists the legal ones, the most similar first."""
+    return InputError(
+        f"{name}=: no word of this command; choose from {', '.join(nearest_first(name, legal))}"
+    )
+
+
+def _fields(kind: type[Spec]) -> dict[str, bool]:
+    """The words of a Spec, and whether each is required."""
+    return {field.alias or name: field.is_required() for name, field in kind.model_fields.items()}
+
+
 def _usage(kind: type[Spec]) -> str:
-    """All words of a command, those that may be left out in brackets."""
-    fields = kind.model_fields.items()
-    return " ".join(f"{name}=..." if field.is_required() else f"[{name}=...]" for name, field in fields)
+    """All words of a command, the required ones first, the others in brackets."""
+    fields = _fields(kind).items()
+    required = [f"{name}=..." for name, is_required in fields if is_required]
+    return " ".join([*required, *(f"[{name}=...]" for name, is_required in fields if not is_required)])

@@ -23,6 +23,7 @@ from cardiolens.base.suggest import nearest_first
 from cardiolens.base.untrusted.files import BYTE_ORDER_MARK, decode, is_housekeeping, read_bytes
 from cardiolens.base.untrusted.yaml_file import check_aliases
 from cardiolens.config.base import Spec, describe, options_at
+from cardiolens.config.command_words import check_once
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.config.questions import QuestionsSpec
 from cardiolens.config.reader import ReaderSpec
@@ -95,6 +96,7 @@ _Own = TypeVar("_Own", bound=Spec)
 def _read_own(name: str, kind: type[_Own], argv: Sequence[str]) -> _Own:
     """Compose and validate a configuration other than a sweep."""
     _parsed(argv)
+    check_once(argv)
     check_own_files()
     Plugins.instance().register(UserConfFirst)
     try:

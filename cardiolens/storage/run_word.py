@@ -2,35 +2,65 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import model_validator
 
 from cardiolens.base.errors import InputError
+from cardiolens.config.base import GivenPath, Spec
+from cardiolens.config.command_words import Listed, read_words
 from cardiolens.storage.permissions import follow
 from cardiolens.storage.places import Run
 
 
+class RunWord(Spec):
+    """The word of a command on one run."""
+
+    run: GivenPath  # the folder of the run
+
+    def open(self) -> Run:
+        """Open the run; InputError if its folder does not exist."""
+        return open_run("run", self.run)
+
+
+class RunWords(Spec):
+    """The words of a command on one run, or on several as one; exactly one of both is given."""
+
+    run: GivenPath | None = None
+    runs: Annotated[tuple[GivenPath, ...], Listed] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if self.run is None and self.runs is None:
+            raise ValueError("run= is not given; give run=... or runs=[...,...]")
+        if self.run is not None and self.runs is not None:
+            raise ValueError("runs=: stands beside run=; give one of them")
+        if self.runs is not None and len(set(self.runs)) < max(2, len(self.runs)):
+            raise ValueError(f"runs=[{','.join(map(str, self.runs))}]: give two runs or more, each once")
+        return self
+
+    def open(self) -> list[Run]:
+        """Open the runs; InputError if a folder does not exist."""
+        if self.run is not None:
+            return [open_run("run", self.run)]
+        return [open_run("runs", folder) for folder in self.runs or ()]
+
+
 def read_runs(argv: Sequence[str]) -> list[Run]:
-    """The runs that `run=outputs/...` or `runs=[outputs/...,outputs/...]` names, else InputError."""
-    match [word.partition("=") for word in argv]:
-        case [("runs", "=", listed)] if listed.startswith("[") and listed.endswith("]"):
-            folders = [folder.strip() for folder in listed[1:-1].split(",") if folder.strip()]
-            if len(set(folders)) < max(2, len(folders)):
-                raise InputError(f"runs={listed}: give two runs or more, each once")
-            return [open_run("runs", Path(folder)) for folder in folders]
-        case _:
-            return [read_run(argv)]
+    """Open the runs that `run=outputs/...` or `runs=[outputs/...,outputs/...]` names."""
+    return read_words(RunWords, argv).open()
 
 
 def read_run(argv: Sequence[str]) -> Run:
-    """The existing run that `run=outputs/...` names; InputError for other words."""
-    match [word.partition("=") for word in argv]:
-        case [("run", "=", folder)]:
-            return open_run("run", Path(folder))
-        case _:
-            raise InputError(f"{' '.join(argv) or 'no words'}: give exactly run=outputs/<name of the run>")
+    """Open the run that `run=outputs/...` names."""
+    return read_words(RunWord, argv).open()
 
 
 def open_run(word: str, folder: Path) -> Run:
-    """The existing run in a folder that a word named; files are written as private as the run's own."""
+    """Open the run in a folder that a word named; files are written with permissions as private as its own.
+
+    InputError if the folder does not exist.
+    """
     if not folder.is_dir():
         raise InputError(f"{word}={folder}: no such folder; give the path that a sweep's last line named")
     follow(folder)

@@ -16,13 +16,14 @@ from study_folders import study, voxels, write_nifti
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
-from cardiolens.protocol.tasks import question_schema, questions
+from cardiolens.protocol.tasks import question_schema
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.instantiate import records
 from cardiolens.study import schema as study_schema
 from cardiolens.study.group import prepare_group
 from cardiolens.study.manifest import read_study
 from jobs.make_schemas import schemas
+from tests.unit.questions_file import read_questions
 
 ROOT = Path(__file__).resolve().parents[2]
 CATALOGUE = load_catalogue("openprotocol-1")
@@ -247,7 +248,7 @@ def test_the_schema_of_questions_and_their_reader_agree(place: Path, data: st.Da
     document = changed(data, data.draw(st.sampled_from(asked())))
     path = place / "questions.jsonl"
     path.write_text(json.dumps(document) + "\n")
-    check(document, QUESTION, lambda: questions.read_questions(path, CATALOGUE), OF_QUESTIONS)
+    check(document, QUESTION, lambda: read_questions(path, CATALOGUE), OF_QUESTIONS)
 
 
 @pytest.mark.parametrize(
@@ -303,4 +304,4 @@ def test_the_examples_of_questions_are_read(example: str, tmp_path: Path):
     path = tmp_path / "questions.jsonl"
     path.write_text(example)
     assert all(QUESTION.is_valid(json.loads(line)) for line in example.splitlines())
-    assert questions.read_questions(path, CATALOGUE).num_rows == len(example.splitlines())
+    assert read_questions(path, CATALOGUE).num_rows == len(example.splitlines())

@@ -180,10 +180,8 @@ def _image(place: Place, frame: int, parts: tuple[Dataset, ...]) -> Image:
         clock=_clock(parts),
         inversion=_inversion(parts),
         echo=_number(parts, "EchoTime") or _number(parts, "EffectiveEchoTime"),
-        repetition=_number(parts, "RepetitionTime"),
         flip=_number(parts, "FlipAngle"),
         phases_declared=_whole(parts, "CardiacNumberOfImages"),
-        contrast_agent=any(bool(_text(part, "ContrastBolusAgent")) for part in parts),
         tags=tuple(sorted({_keyword(tag) for tag in tags})) if frame == 0 else (),
     )
 

@@ -86,10 +86,8 @@ class Image:
     clock: float | None = None  # time of day of the acquisition, s
     inversion: float | None = None
     echo: float | None = None
-    repetition: float | None = None
     flip: float | None = None
     phases_declared: int | None = None
-    contrast_agent: bool = False
     reading: Reading | None = None  # of a frame of a NIfTI file
     moment: str = ""  # ED or ES, if a sidecar or a file name declares it
     tags: tuple[str, ...] = field(default=(), repr=False)  # keywords of all header elements

@@ -292,7 +292,6 @@ def _image(
         clock=clock,
         inversion=sidecar.number("InversionTime", 1000.0),
         echo=sidecar.number("EchoTime", 1000.0),
-        repetition=sidecar.number("RepetitionTime", 1000.0),
         flip=sidecar.number("FlipAngle"),
         reading=Reading(
             evidence=scanned.axes.evidence,

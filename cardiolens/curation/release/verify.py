@@ -16,9 +16,8 @@ from cardiolens.study.manifest import MANIFEST_NAME
 MADE_BY_SWEEPS = ("outputs", "stores")  # in the folder that a sweep is started in
 
 
-def verify(folder_name: str) -> int:
+def verify(folder: Path) -> int:
     """Print the differences between a folder and its index; return 0 if there are none, else 1."""
-    folder = Path(folder_name)
     lines = list(differences(folder))
     for line in lines:
         say(line)

@@ -100,20 +100,14 @@ class GivenQuestion:
     question: Question
 
 
-def read_questions(path: Path, catalogue: Catalogue, *, allow_unverified: bool = False) -> pa.Table:
-    """Read a file of questions as table `questions`, one row per line.
-
-    `parent` and `exclusive` come from the catalogue, all else from the record; patient_id is null for a
-    compact record. InputError names the line, the field, the value and the legal values.
-    """
-    rows = list(given_questions(path, catalogue))
-    return questions_table(path, rows, catalogue, allow_unverified=allow_unverified)
-
-
 def questions_table(
     path: Path, given: Iterable[GivenQuestion], catalogue: Catalogue, *, allow_unverified: bool = False
 ) -> pa.Table:
-    """Convert questions to table `questions`; InputError for unverified ones unless they are allowed."""
+    """Return the questions of a file as table `questions`, one row per line; a compact line has no patient.
+
+    `parent` and `exclusive` come from the catalogue, all else from the record. InputError if some questions
+    are not verified.
+    """
     rows: list[dict[str, object]] = []
     unverified: list[str] = []
     for row in given:
@@ -130,7 +124,10 @@ def questions_table(
 
 
 def given_questions(path: Path, catalogue: Catalogue) -> Iterator[GivenQuestion]:
-    """Yield the questions of a file, checked against the catalogue; InputError as for `read_questions`."""
+    """Yield the questions of a file, checked against the catalogue.
+
+    InputError names the line, the field, the value and the legal values.
+    """
     lines: dict[str, int] = {}
     for number, line in _lines(path):
         where = f"{path}:{number}"

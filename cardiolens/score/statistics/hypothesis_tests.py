@@ -68,13 +68,18 @@ def _one_sided(distance: float, reach: float, patients: int, tail: float = 0.05)
 
 
 def detectable_difference(
-    standard_error: float, comparisons: int = 1, power: float = 0.8, level: float = 0.05
+    error: float, comparisons: int = 1, power: float = 0.8, level: float = 0.05
 ) -> float:
-    """The smallest true difference that Holm's first step over so many comparisons finds with this power.
+    """Return the smallest true difference that a two-sided test finds with this power (normal approximation).
 
-    `standard_error` is that of the difference, in any unit; `planned_error` estimates it before a run.
+    The test is Holm's first step over `comparisons` comparisons, so its level is `level / comparisons`.
+    `error` is the standard error of the difference; the result has its unit. `planned_error` estimates the
+    error before a run.
     """
-    return minimum_detectable(standard_error, power, level / max(comparisons, 1))
+    from scipy import stats
+
+    tail = level / max(comparisons, 1) / 2
+    return error * float(stats.norm.isf(tail) + stats.norm.ppf(power))
 
 
 def planned_error(
@@ -109,13 +114,6 @@ def gwet_ac1(table: Floats) -> Floats:
     chance = (shares * (1 - shares)).sum(axis=-1) / max(table.shape[-1] - 1, 1)
     observed = ratio(np.trace(table, axis1=-2, axis2=-1), total)
     return ratio(observed - chance, 1 - chance)
-
-
-def minimum_detectable(standard_error: float, power: float = 0.8, level: float = 0.05) -> float:
-    """The smallest true difference that a two-sided test finds with this power (normal approximation)."""
-    from scipy import stats
-
-    return standard_error * float(stats.norm.isf(level / 2) + stats.norm.ppf(power))
 
 
 def standard_error(values: Floats) -> float:

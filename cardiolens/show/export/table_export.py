@@ -16,7 +16,6 @@ from cardiolens.show.page.page_rendering import SECTIONS
 from cardiolens.storage import tables
 from cardiolens.storage.places import Run
 
-PATIENT_IDS = "patient_ids=true"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 _BATCH = 65_536  # verdicts in memory at once

@@ -1,75 +1,228 @@
-"""The words of every command that takes name=value are read by one function, and refused alike."""
+"""Words of every verb and script: the same mistake gets the same kind of sentence, and exit code 2."""
 
 import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 
 import pytest
 
-# A command, the words before its own, and words that it takes.
-COMMANDS = {
-    "compare": ([], ["a=x", "b=y"]),
-    "confirm": ([], ["out=x"]),
-    "ingest": (["init"], ["out=x"]),
-    "release": ([], ["questions=q", "studies=s", "out=o", "name=n", "licence=l"]),
-    "review": (["add"], ["reader=r", "out=x"]),
-    "store": (["ls"], ["store=x"]),
-    "track": ([], ["run=x"]),
-    "work": ([], ["run=x", "step=score"]),
+from cardiolens.commands.help import verbs
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command with words that it takes, and how each mistake is made."""
+
+    module: str
+    words: tuple[str, ...] = ()  # a legal set; the first is required
+    first: tuple[str, ...] = ()  # an action
+    wrong: str = ""  # a word with a value of a wrong type
+    hydra: bool = False  # all words describe a configuration
+    sweep: tuple[str, ...] = ()  # words that describe a sweep, of which the last one counts
+    listed: tuple[str, ...] = ()  # legal words that are named beside those above
+
+
+SWEEP = {"hydra": True, "sweep": ("name=a",), "wrong": "limit=two", "listed": ("dataset", "model", "budget")}
+COMMANDS: Mapping[str, Command] = {
+    "bundle": Command(
+        "cardiolens.commands.bundle",
+        ("out=x",),
+        sweep=("dataset=phantom_ci",),
+        wrong="limit=two",
+        listed=("lock", "budget"),
+    ),
+    "bundle verify": Command("cardiolens.commands.bundle", ("verify=x",)),
+    "compare": Command("cardiolens.commands.compare", ("a=x", "b=y"), wrong="margin=much"),
+    "confirm": Command("cardiolens.commands.confirm", ("out=x",), listed=("decisions",)),
+    "export": Command(
+        "cardiolens.commands.export", ("run=x",), wrong="patient_ids=maybe", listed=("format", "patient_ids")
+    ),
+    "ingest": Command("cardiolens.commands.ingest", ("out=x", "source=y"), wrong="threshold=two", hydra=True),
+    "ingest init": Command("cardiolens.commands.ingest", ("out=x",), ("init",)),
+    "judge": Command("cardiolens.commands.judge", ("run=x",), listed=("runs",)),
+    "prepare": Command("cardiolens.commands.prepare", **SWEEP),
+    "questions": Command("cardiolens.commands.questions", ("out=x", "masks=y", "labels=acdc"), hydra=True),
+    "release": Command(
+        "cardiolens.commands.release",
+        ("questions=q", "studies=s", "out=o", "name=n", "licence=l"),
+        wrong="references=maybe",
+    ),
+    "release verify": Command("cardiolens.commands.release", ("verify=x",)),
+    "report": Command(
+        "cardiolens.commands.report",
+        ("run=x",),
+        wrong="page.include_images=maybe",
+        listed=("runs", "page.include_images"),
+    ),
+    "reread": Command("cardiolens.commands.reread", ("run=x", "model=tiny"), listed=("cluster",)),
+    "review": Command(
+        "cardiolens.commands.review",
+        ("questions=q", "studies=s", "out=o", "mode=verify"),
+        wrong="port=two",
+    ),
+    "review add": Command("cardiolens.commands.review", ("reader=r", "out=x"), ("add",), "role=king"),
+    "review export": Command("cardiolens.commands.review", ("out=x",), ("export",)),
+    "status": Command("cardiolens.commands.status", ("run=x",)),
+    "store ls": Command("cardiolens.commands.store", ("store=x",), ("ls",)),
+    "store prune": Command("cardiolens.commands.store", ("store=x",), ("prune",), "apply=maybe"),
+    "submit": Command("cardiolens.commands.submit", **SWEEP),
+    "sweep": Command("cardiolens.commands.sweep", **SWEEP),
+    "track": Command("cardiolens.commands.track", ("run=x",), wrong="mode=cloud"),
+    "train_reader": Command("cardiolens.commands.train_reader", ("out=x",), wrong="workers=two", hydra=True),
+    "view": Command("cardiolens.commands.view", ("run=x",), listed=("runs",)),
+    "work": Command("cardiolens.commands.work", ("run=x", "step=score"), wrong="nodes=two"),
+    "make_medthinkvqa": Command(
+        "jobs.make_medthinkvqa", ("out=x",), wrong="test=many", listed=("test", "train", "seed")
+    ),
+    "make_phantom": Command(
+        "jobs.make_phantom",
+        ("vendor=ge", "format=dicom"),
+        sweep=("dataset=phantom_ci",),
+        wrong="repeats=often",
+    ),
+    "make_workspace": Command("jobs.make_workspace", ("run=x",), listed=("entity",)),
+    "medthinkvqa scores": Command("jobs.medthinkvqa", ("run=x",), ("scores",)),
+    "medthinkvqa submit": Command("jobs.medthinkvqa", ("run=x", "arm=a", "out=o"), ("submit",)),
+    "medthinkvqa check": Command("jobs.medthinkvqa", ("file=x", "root=y"), ("check",), "split=all"),
+    "medthinkvqa judge": Command(
+        "jobs.medthinkvqa", ("steps=x", "root=y", "out=o", "model=tiny"), ("judge",), "split=all"
+    ),
+    "show_selection": Command(
+        "jobs.show_selection",
+        ("study=x",),
+        sweep=("budget=[8]",),
+        wrong="format=xml",
+        listed=("format", "subtask"),
+    ),
+    "show_study": Command("jobs.show_study", ("study=x", "out=y"), wrong="phases=two", listed=("segments",)),
+    "whole_way": Command("jobs.whole_way", ("out=x",), wrong="studies=two", listed=("vendor",)),
 }
 
 
-def refused(command, words, monkeypatch, capsys):
-    first, _ = COMMANDS[command]
-    monkeypatch.setattr(sys, "argv", [command, *first, *words])
-    assert import_module(f"cardiolens.commands.{command}").main() == 2
+def name_of(word: str) -> str:
+    return word.partition("=")[0]
+
+
+WITHOUT_WORDS = ("make_reference", "make_schemas", "show_catalogue")
+
+
+def each(wanted: Callable[[Command], object]) -> pytest.MarkDecorator:
+    """Go through the commands that are wanted."""
+    chosen = {name: command for name, command in COMMANDS.items() if wanted(command)}
+    return pytest.mark.parametrize("command", chosen.values(), ids=chosen)
+
+
+every_command = each(lambda command: True)
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def refused(module: str, words: Sequence[str], monkeypatch, capsys) -> str:
+    """The sentence with which a command refuses words."""
+    monkeypatch.setattr(sys, "argv", [module.rpartition(".")[2], *words])
+    main = import_module(module).main
+    assert (main(list(words)) if module.startswith("jobs.") else main()) == 2
     message = capsys.readouterr().err
     assert message.startswith("error: ")
+    assert message.count("\n") == 1
     assert "Traceback" not in message
     return message
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+def test_no_verb_is_left_out() -> None:
+    modules = {command.module.rpartition(".")[2] for command in COMMANDS.values()}
+    assert modules >= verbs().keys() - {"head"}, "head takes the options of `ray start`"
+
+
+@every_command
 def test_a_word_that_stands_twice_is_refused(command, monkeypatch, capsys):
-    _, words = COMMANDS[command]
-    name = words[0].partition("=")[0]
-    message = refused(command, [*words, f"{name}=other"], monkeypatch, capsys)
-    assert f"{name}=: stands twice" in message
+    for word in command.words:
+        words = [*command.first, *command.words, *command.sweep, f"{name_of(word)}=other"]
+        message = refused(command.module, words, monkeypatch, capsys)
+        value = word.partition("=")[2]
+        assert f"{name_of(word)}=: stands twice, as {value!r} and 'other'; give it once" in message
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@every_command
 def test_an_unknown_word_is_refused_with_the_legal_ones(command, monkeypatch, capsys):
-    _, words = COMMANDS[command]
-    message = refused(command, [*words, "outt=x"], monkeypatch, capsys)
-    assert "outt=: no word of this command; choose from " in message
-    assert all(word.partition("=")[0] in message for word in words)
+    words = [*command.first, *command.words, *command.sweep, "ouut=x"]
+    message = refused(command.module, words, monkeypatch, capsys)
+    if "verify=x" in command.words:
+        assert "ouut=x: stands beside verify=; give verify=... alone" in message
+        return
+    assert ("ouut: unknown option" if command.hydra else "ouut=: no word of this command") in message
+    legal = {*map(name_of, command.words), *command.listed, *filter(None, [name_of(command.wrong)])}
+    assert legal <= set(message.strip().partition("; choose from ")[2].split(", "))
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("bare", ["x", "--fast", ""])
-def test_a_word_without_a_value_is_refused(command, bare, monkeypatch, capsys):
-    _, words = COMMANDS[command]
-    assert "expected name=value" in refused(command, [*words[1:], bare], monkeypatch, capsys)
-    name = words[0].partition("=")[0]
-    message = refused(command, [*words[1:], f"{name}="], monkeypatch, capsys)
-    assert f"{name}=: has no value" in message
+@every_command
+def test_a_word_without_an_equals_sign_is_refused(command, monkeypatch, capsys):
+    for bare in ("x", "") if command.hydra else ("x", "--fast", ""):  # options of a sweep go to Hydra
+        message = refused(
+            command.module, [*command.first, *command.words, *command.sweep, bare], monkeypatch, capsys
+        )
+        if "verify=x" in command.words:
+            assert f"{bare}: stands beside verify=" in message
+        else:
+            assert repr(bare) in message
+            assert "name=value" in message
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@every_command
+def test_a_word_without_a_value_is_refused(command, monkeypatch, capsys):
+    word, *others = (*command.words, *command.sweep)
+    name = name_of(word)
+    words = [*command.first, *others, f"{name}="]
+    message = refused(command.module, words, monkeypatch, capsys)
+    assert message.startswith(f"error: {name}: " if command.hydra else f"error: {name}=: has no value; give ")
+
+
+@each(lambda command: command.words and "verify=x" not in command.words)
 def test_a_word_that_is_missing_is_named(command, monkeypatch, capsys):
-    _, words = COMMANDS[command]
-    name = words[0].partition("=")[0]
-    assert f"{name}= is not given; give " in refused(command, words[1:], monkeypatch, capsys)
+    name = name_of(command.words[0])
+    message = refused(command.module, [*command.first, *command.words[1:]], monkeypatch, capsys)
+    expected = f"{name} has no value; give one: " if command.hydra else f"{name}= is not given; give "
+    assert expected in message
+    assert f"{name}=..." in message
 
 
+@each(lambda command: command.wrong)
+def test_a_value_of_another_type_is_named(command, monkeypatch, capsys):
+    name, _, value = command.wrong.partition("=")
+    words = [*command.first, *command.words, *command.sweep, command.wrong]
+    message = refused(command.module, words, monkeypatch, capsys)
+    assert message.startswith(f"error: {name}: Input should be ")
+    assert message.endswith(f", got {value!r}\n")
+
+
+@pytest.mark.parametrize("script", WITHOUT_WORDS)
+def test_a_script_without_words_takes_none(script, monkeypatch, capsys):
+    assert "this command takes no words" in refused(f"jobs.{script}", ["out=x"], monkeypatch, capsys)
+
+
+@pytest.mark.parametrize("verb", ["judge", "report", "view"])
 @pytest.mark.parametrize(
-    ("command", "word", "message"),
+    ("words", "message"),
     [
-        ("work", "nodes=two", "nodes: "),
-        ("work", "nodes=0", "nodes: "),
-        ("compare", "margin=much", "margin: "),
-        ("track", "mode=cloud", "mode: Input should be 'online' or 'offline', got 'cloud'"),
+        (["run=a", "runs=[a,b]"], "runs=: stands beside run=; give one of them"),
+        (["runs=[a]"], "runs=[a]: give two runs or more, each once"),
+        (["runs=[a,a]"], "runs=[a,a]: give two runs or more, each once"),
+        (["runs=[]"], "runs=[]: give two runs or more, each once"),
+        (["runs=[a,b]"], "runs=a: no such folder"),
     ],
 )
-def test_a_value_of_another_type_is_named(command, word, message, monkeypatch, capsys):
-    _, words = COMMANDS[command]
-    assert message in refused(command, [*words, word], monkeypatch, capsys)
+def test_runs_are_several_and_each_is_there(verb, words, message, monkeypatch, capsys):
+    assert message in refused(f"cardiolens.commands.{verb}", words, monkeypatch, capsys)
+
+
+def test_options_that_ray_does_not_know_are_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "x" * 32)
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    for word in ("--num-gpuss=4", "out=x", "--num-gpus=two"):
+        message = refused("cardiolens.commands.head", [word], monkeypatch, capsys)
+        assert "give options of `ray start`" in message

@@ -16,9 +16,10 @@ from cardiolens.config.dataset import DatasetSpec
 from cardiolens.protocol.prompts.template import check_folder
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.instantiate import records
-from cardiolens.protocol.tasks.questions import read_questions, write_questions
+from cardiolens.protocol.tasks.questions import write_questions
 from cardiolens.study.manifest import read_study
 from cardiolens.workflow.steps.prepare_studies import _read_studies
+from tests.unit.questions_file import read_questions
 
 MINIATURE = Path(__file__).parents[1] / "miniature"
 LEFT = ("__MACOSX", ".ipynb_checkpoints", "._S1", ".DS_Store", "Thumbs.db", "desktop.ini", ".git", "@eaDir")

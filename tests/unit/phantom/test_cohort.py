@@ -17,7 +17,7 @@ from cardiolens.phantom.nifti_writer import gzipped
 from cardiolens.phantom.phantom_cohort import make_cohort, write_study
 from cardiolens.phantom.planes import views
 from cardiolens.phantom.roster import catalogue
-from cardiolens.protocol.tasks.questions import read_questions
+from tests.unit.questions_file import read_questions
 
 PINNED = {
     "cine_4ch.nii.gz": "2730596547a0f402",

@@ -8,7 +8,7 @@ from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom.phantom_cohort import make_cohort
 from cardiolens.phantom.planes import views
 from cardiolens.phantom.roster import catalogue
-from cardiolens.protocol.tasks.questions import read_questions
+from tests.unit.questions_file import read_questions
 
 pytestmark = pytest.mark.slow
 

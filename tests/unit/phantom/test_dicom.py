@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from collections import Counter
 from functools import lru_cache
 
@@ -9,15 +10,16 @@ import nibabel as nib
 import numpy as np
 import pydicom
 import pytest
+from pydantic import ValidationError
 from pydicom.datadict import dictionary_VR
 
-from cardiolens.base.errors import InputError
+from cardiolens.config.base import describe
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom import phantom_cohort as cohort
 from cardiolens.phantom.dicom import dicom_export as exporting
 from cardiolens.phantom.dicom.dialect import dialect
 from cardiolens.phantom.dicom.series_names import series_name
-from cardiolens.phantom.dicom.spec import ExportSpec, export_spec
+from cardiolens.phantom.dicom.spec import ExportSpec
 from cardiolens.phantom.planes import Size, views
 
 VENDORS = ("siemens", "ge", "philips", "enhanced")
@@ -338,5 +340,6 @@ def test_wrong_names_are_a_share_of_the_acquisitions_and_the_truth_tells_them(tm
     ],
 )
 def test_an_option_that_is_wrong_is_named_with_the_legal_ones(words, message):
-    with pytest.raises(InputError, match=message):
-        export_spec(words)
+    with pytest.raises(ValidationError) as raised:
+        ExportSpec.model_validate(words)
+    assert re.search(message, describe(raised.value))

@@ -182,9 +182,9 @@ def test_the_job_writes_an_export_and_its_truth_beside_it(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["format=dicom"], "format=dicom: vendor: Field required"),
-        (["format=tiff"], "format=tiff: is not known; choose nifti, dicom or text"),
-        (["vendor=ge"], "vendor: only for DICOM; add format=dicom, or leave them out"),
+        (["format=dicom"], "vendor= is not given; give vendor=... "),
+        (["format=tiff"], "format: Input should be 'nifti', 'dicom' or 'text', got 'tiff'"),
+        (["vendor=ge"], "vendor=: only for DICOM; add format=dicom, or leave it out"),
         (["format=dicom", "vendor=ge", "masks=true"], "masks=true: scanners write no masks"),
         (["format=dicom", "vendor=ge", "repeats=often"], "repeats: .* got 'often'"),
     ],

@@ -160,10 +160,10 @@ def test_the_job_makes_reports_alone_or_beside_the_studies(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["reports=some"], "reports=some: is not known; choose free"),
+        (["reports=some"], "reports: Input should be 'free', got 'some'"),
         (["reports=free", "format=dicom", "vendor=ge"], "make them with format=text"),
-        (["format=text", "masks=true"], "masks: only of images"),
-        (["format=text", "vendor=ge"], "vendor: only for DICOM"),
+        (["format=text", "masks=true"], "masks=: only of images"),
+        (["format=text", "vendor=ge"], "vendor=: only for DICOM"),
     ],
 )
 def test_the_job_names_options_that_do_not_fit(words, message, tmp_path, capsys):

@@ -113,12 +113,11 @@ def test_labels_that_are_none_are_named(tmp_path, text):
 
 def test_the_job_draws_segments_on_request(tmp_path, capsys):
     folder, out = masked(tmp_path / "S1"), tmp_path / "out.png"
-    assert main([str(folder), str(out), "2", "segments=true"]) == 0
+    assert main([f"study={folder}", f"out={out}", "phases=2", "segments=true"]) == 0
     with Image.open(out) as picture:
         assert picture.mode == "RGB"
-    assert main([str(study(tmp_path / "S2")), str(out), "segments=true"]) == 2
+    assert main([f"study={study(tmp_path / 'S2')}", f"out={out}", "segments=true"]) == 2
     assert "S2 has no masks" in capsys.readouterr().err
-    assert main([str(folder), str(out), "0"]) == 2
-    assert main([str(folder), str(out), "segments=maybe"]) == 2
-    assert "expected: python jobs/show_study.py" in capsys.readouterr().err
-    assert main([str(tmp_path / "none"), str(out)]) == 2
+    assert main([f"study={folder}", f"out={out}", "phases=0"]) == 2
+    assert "phases: Input should be greater than 0" in capsys.readouterr().err
+    assert main([f"study={tmp_path}/none", f"out={out}"]) == 2

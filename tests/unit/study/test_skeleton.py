@@ -10,9 +10,9 @@ from cardiolens.base.errors import InputError
 from cardiolens.commands.ingest import main
 from cardiolens.config.dataset import Windows
 from cardiolens.protocol.tasks.catalogue import load_catalogue
-from cardiolens.protocol.tasks.questions import read_questions
 from cardiolens.study.group import prepare_group
 from cardiolens.study.manifest import read_study
+from tests.unit.questions_file import read_questions
 
 CATALOGUE = load_catalogue("openprotocol-1")
 

@@ -15,8 +15,8 @@ from cardiolens.curation.questions.from_masks import joined
 from cardiolens.curation.questions.model_extraction import model_spec
 from cardiolens.phantom import phantom_cohort as cohort
 from cardiolens.phantom.roster import catalogue
-from cardiolens.protocol.tasks.questions import read_questions
 from tests.unit.curation.masks.hearts import folder_of, heart
+from tests.unit.questions_file import read_questions
 
 
 @pytest.fixture(scope="module")

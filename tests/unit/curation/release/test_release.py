@@ -19,8 +19,9 @@ from cardiolens.config.compose import read_spec
 from cardiolens.curation.release.make import _cohorts, _line, release, without_text
 from cardiolens.curation.release.verify import differences
 from cardiolens.protocol.tasks.catalogue import load_catalogue
-from cardiolens.protocol.tasks.questions import GivenQuestion, Question, read_questions
+from cardiolens.protocol.tasks.questions import GivenQuestion, Question
 from cardiolens.study.manifest import read_study
+from tests.unit.questions_file import read_questions
 
 SECRET = "MUSTERMANN"
 

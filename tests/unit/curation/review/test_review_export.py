@@ -9,7 +9,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.curation.questions.stage_files import write_lines
 from cardiolens.curation.review.review_export import exported, readings, write
 from cardiolens.curation.review.review_items import BATCH, _batches
-from cardiolens.protocol.tasks.questions import read_questions
+from tests.unit.questions_file import read_questions
 
 
 def test_what_is_verified_enters_a_sweep_and_drafts_do_not(tmp_path: Path) -> None:

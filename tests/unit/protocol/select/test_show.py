@@ -113,7 +113,7 @@ def test_a_picture_a_subtask(tmp_path, capsys):
     ("words", "message"),
     [
         (["study=nowhere"], "study 'nowhere': no study.json in nowhere nor in"),
-        (["study=nowhere", "format=xml"], "format 'xml' is neither 'picture' nor 'json'"),
+        (["study=nowhere", "format=xml"], "format: Input should be 'picture' or 'json', got 'xml'"),
         (["study=nowhere", "selector=[best]"], "clinical"),
         (["study=nowhere", "budget=[0]"], "budget"),
     ],

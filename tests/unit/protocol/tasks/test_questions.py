@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from cardiolens.base.errors import InputError
 from cardiolens.protocol.tasks.catalogue import load_catalogue
-from cardiolens.protocol.tasks.questions import read_questions, write_questions
+from cardiolens.protocol.tasks.questions import write_questions
 from cardiolens.storage import tables
+from tests.unit.questions_file import read_questions
 
 REAL = Path(__file__).parents[5] / "shared" / "cmr" / "questions.jsonl"
 QUESTION = {
