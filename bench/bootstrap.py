@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from cardiolens.score.statistics.factors import ArmFactors, families
 from cardiolens.score.statistics.scores import score
-from cardiolens.storage.tables import VERDICTS
+from cardiolens.storage.schemas import VERDICTS
 
 TYPES = ("multi",) * 17 + ("ordinal",) * 7 + ("single",) * 8
 LETTERS = np.array(list("ABCDE"))

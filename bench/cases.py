@@ -87,14 +87,14 @@ def alive(pid: int) -> bool:
 
 def keys(root: Path) -> list[tuple[str, str]]:
     """The model and the request of every completion on disk."""
-    from cardiolens.storage import tables
+    from cardiolens.storage import schemas, tables
 
     folder = root / "store" / "completions"
     found = [] if not folder.is_dir() else [path for path in folder.iterdir() if path.is_dir()]
     return [
         (path.name, row["request_key"])
         for path in found
-        for row in tables.read(path, tables.COMPLETIONS, ("request_key",)).to_pylist()
+        for row in tables.read(path, schemas.COMPLETIONS, ("request_key",)).to_pylist()
     ]
 
 

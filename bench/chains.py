@@ -122,7 +122,7 @@ def _asked(planned: Any, left: Any) -> Pace:
 def _write_flat(planned: Any, completions: Path, flat: Path) -> None:
     """Plan the requests of finished chains as requests that stand alone."""
     from cardiolens.inference.plan.request_columns import RequestColumns
-    from cardiolens.storage import tables
+    from cardiolens.storage import schemas, tables
 
     shutil.rmtree(flat, ignore_errors=True)
     (model,) = planned.spec.model
@@ -130,21 +130,21 @@ def _write_flat(planned: Any, completions: Path, flat: Path) -> None:
         columns = RequestColumns()
         for request in _flat(part, completions):
             columns.add(request)
-        tables.write_part(flat, columns.table(), tables.REQUESTS, part.name)
+        tables.write_part(flat, columns.table(), schemas.REQUESTS, part.name)
 
 
 def _flat(part: Path, completions: Path) -> Iterator[Any]:
     """The requests of the chains of one part, those of a case together."""
     from cardiolens.inference.plan.request import read_requests
     from cardiolens.protocol.dialogue.chain import read_part_chains, walk
-    from cardiolens.storage import tables
+    from cardiolens.storage import schemas, tables
 
     chains = read_part_chains(part)
     steps: dict[str, list[Any]] = {chain: [] for chain in chains}
     for step in walk(chains, completions):
         assert step.completion is not None, "a chain has no end"
         steps[step.chain].append(step)
-    for request in read_requests(part, range(tables.read_part(part, tables.REQUESTS).num_rows)):
+    for request in read_requests(part, range(tables.read_part(part, schemas.REQUESTS).num_rows)):
         for step in steps[request.request_key]:
             last = step.stage == chains[request.request_key].most_stages - 1
             yield replace(

@@ -21,7 +21,8 @@ from cardiolens.score.claims.sentences import Finding
 from cardiolens.score.statistics.factors import ArmFactors, families
 from cardiolens.score.statistics.headlines import headlines
 from cardiolens.score.statistics.scores import score
-from cardiolens.storage.tables import VERDICTS, from_rows
+from cardiolens.storage.schemas import VERDICTS
+from cardiolens.storage.tables import from_rows
 
 # answer type, options, tier, share of patients asked
 SUBTASKS = {

@@ -11,7 +11,8 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 
 from cardiolens.score.verdicts.verdicts import judge
-from cardiolens.storage.tables import COMPLETIONS, QUESTIONS, REQUESTS, from_rows
+from cardiolens.storage.schemas import COMPLETIONS, QUESTIONS, REQUESTS
+from cardiolens.storage.tables import from_rows
 
 TEXTS = ("Basal segment", "Mid segment", "Apical segment", "Apex", "Papillary muscle")
 OPTIONS = [{"key": key, "text": text} for key, text in zip("ABCDE", TEXTS, strict=True)]

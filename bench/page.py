@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from bench.bootstrap import arms, verdicts
+from cardiolens.base import disk
 from cardiolens.config.steps import StatisticsSpec
 from cardiolens.score.run_results.groups import Groups
 from cardiolens.score.run_results.run_analyses import analyses_of, write_analyses
@@ -25,7 +26,7 @@ from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.factors import families
 from cardiolens.score.statistics.scores import compute_scores
 from cardiolens.show.page.write import write_page
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run, Store
 
 PATIENTS = 670
@@ -60,18 +61,18 @@ def make_run(folder: Path, items: int) -> Run:
     """Write a finished run and its store."""
     run, store = Run(folder / "outputs" / "bench-00000000"), Store(folder / "store")
     asked = arms()
-    judged = verdicts(PATIENTS, [arm.arm_id for arm in asked], items).cast(tables.VERDICTS)
+    judged = verdicts(PATIENTS, [arm.arm_id for arm in asked], items).cast(schemas.VERDICTS)
     answers = ArmAnswers.of(judged)
     scores = compute_scores(answers, 5, 50, 1, families(asked))
-    tables.replace(run.verdicts, judged, tables.VERDICTS)
-    tables.replace_by(run.scores, scores.parts(), tables.SCORES)
+    tables.replace(run.verdicts, judged, schemas.VERDICTS)
+    tables.replace_by(run.scores, scores.parts(), schemas.SCORES)
     statistics = StatisticsSpec(resamples=50)
     write_analyses(run.analyses, analyses_of(answers, scores.parts(), asked, Groups(), statistics, forms={}))
     for start in range(0, judged.num_rows, PART_ROWS):
         rows = requests(judged.slice(start, PART_ROWS))
-        tables.write_part(run.requests("model"), rows, tables.REQUESTS)
-    tables.replace(store.completions(KEY), completions(judged), tables.COMPLETIONS)
-    tables.replace(store.questions, questions(judged.slice(0, items)), tables.QUESTIONS)
+        tables.write_part(run.requests("model"), rows, schemas.REQUESTS)
+    tables.replace(store.completions(KEY), completions(judged), schemas.COMPLETIONS)
+    tables.replace(store.questions, questions(judged.slice(0, items)), schemas.QUESTIONS)
     write_record(run, store, folder)
     return run
 
@@ -100,7 +101,7 @@ def requests(judged: pa.Table) -> pa.Table:
                 "request_key": key,
             }
         )
-    return tables.from_rows(rows, tables.REQUESTS)
+    return tables.from_rows(rows, schemas.REQUESTS)
 
 
 def prompt(frames: int) -> str:
@@ -124,8 +125,8 @@ def completions(judged: pa.Table) -> pa.Table:
         "status": pa.repeat("ok", n),
         "written_at": pa.repeat(pa.scalar(datetime.now(UTC), pa.timestamp("us", "UTC")), n),
     }
-    columns |= {name: pa.nulls(n) for name in tables.COMPLETIONS.names if name not in columns}
-    return pa.table({name: columns[name] for name in tables.COMPLETIONS.names}).cast(tables.COMPLETIONS)
+    columns |= {name: pa.nulls(n) for name in schemas.COMPLETIONS.names if name not in columns}
+    return pa.table({name: columns[name] for name in schemas.COMPLETIONS.names}).cast(schemas.COMPLETIONS)
 
 
 def questions(judged: pa.Table) -> pa.Table:
@@ -144,7 +145,7 @@ def questions(judged: pa.Table) -> pa.Table:
         }
         for row in judged.to_pylist()
     ]
-    return tables.from_rows(rows, tables.QUESTIONS)
+    return tables.from_rows(rows, schemas.QUESTIONS)
 
 
 def write_record(run: Run, store: Store, folder: Path) -> None:
@@ -183,8 +184,8 @@ def write_record(run: Run, store: Store, folder: Path) -> None:
         "frames": {},
         "tokens": {},
     }
-    tables.write_text(run.configuration, json.dumps(configuration))
-    tables.write_text(run.manifest, json.dumps(manifest))
+    disk.write_text(run.configuration, json.dumps(configuration))
+    disk.write_text(run.manifest, json.dumps(manifest))
 
 
 if __name__ == "__main__":

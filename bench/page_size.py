@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from bench.bootstrap import verdicts
 from bench.page import prompt, write_record
+from cardiolens.base import disk
 from cardiolens.commands.view import served_of
 from cardiolens.config.steps import StatisticsSpec
 from cardiolens.score.run_results.groups import Groups
@@ -33,7 +34,7 @@ from cardiolens.score.statistics.scores import score
 from cardiolens.show.page.case_viewer.viewer_files import write_viewer
 from cardiolens.show.page.page_data import read_facts, read_header
 from cardiolens.show.page.page_rendering import render
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run, Store
 
 PATIENTS = 670
@@ -99,13 +100,13 @@ def page_of(run: Run, models: int) -> None:
     """Render the page of simulated scores, and print its size."""
     asked, simulated = arms(models), scores(models)
     few = pa.compute.field("study_id").isin([f"p{number:04d}" for number in range(PATIENTS_OF_PAGE)])
-    judged = tables.query(run.verdicts, tables.VERDICTS, tables.VERDICTS.names, few)
+    judged = tables.query(run.verdicts, schemas.VERDICTS, schemas.VERDICTS.names, few)
     statistics = StatisticsSpec(resamples=20)
     made = timed(
         "analyses of few patients",
         lambda: analyses_of(ArmAnswers.of(judged), [simulated], asked, Groups(), statistics, forms={}),
     )
-    tables.replace(run.scores, simulated, tables.SCORES)
+    tables.replace(run.scores, simulated, schemas.SCORES)
     write_analyses(run.analyses, made)
     print(f"{run.analyses.name} {run.analyses.stat().st_size / 1e6:.1f} MB, {simulated.num_rows:,} scores")
     facts = timed("page: read", lambda: read_facts(run, [run]))
@@ -124,11 +125,11 @@ def make_run(folder: Path, models: int, items: int) -> Run:
     record["models"] = {f"model{number:02d}": {"model_key": f"key{number:02d}"} for number in range(models)}
     factors = ("arm_id", "model", "selector", "budget", "prompt", "control")
     record["arms"] = [{name: getattr(arm, name) for name in factors} for arm in asked]
-    tables.write_text(run.manifest, json.dumps(record))
+    disk.write_text(run.manifest, json.dumps(record))
     own = json.loads(run.configuration.read_text())
     own["model"] = [{"name": name, "source": "embedded"} for name in record["models"]]
-    tables.write_text(run.configuration, json.dumps(own))
-    tables.replace(store.questions, questions(items), tables.QUESTIONS)
+    disk.write_text(run.configuration, json.dumps(own))
+    tables.replace(store.questions, questions(items), schemas.QUESTIONS)
     for model in record["models"]:
         write_model(run, store, model, [arm for arm in asked if arm.model == model], items)
     return run
@@ -141,7 +142,7 @@ def write_model(run: Run, store: Store, model: str, asked: list[ArmFactors], ite
     prompts = pa.array([prompt(int(arm.budget)) for arm in asked])
     frames = pa.array(
         [[{"volume_id": "cine_sax", "idx": idx} for idx in range(int(arm.budget))] for arm in asked],
-        tables.REQUESTS.field("frames").type,
+        schemas.REQUESTS.field("frames").type,
     )
     for start in range(0, items * n, PART_ROWS):
         at = np.arange(start, min(start + PART_ROWS, items * n))
@@ -159,7 +160,7 @@ def write_model(run: Run, store: Store, model: str, asked: list[ArmFactors], ite
             "request_key": keys(model, at % n, at // n),
         }
         tables.write_part(
-            run.requests(model), whole(columns, tables.REQUESTS, len(question)), tables.REQUESTS
+            run.requests(model), whole(columns, schemas.REQUESTS, len(question)), schemas.REQUESTS
         )
     question, arm = np.tile(np.arange(items), n), np.repeat(np.arange(n), items)
     key, known = keys(model, arm, question), named(question)
@@ -179,7 +180,7 @@ def write_model(run: Run, store: Store, model: str, asked: list[ArmFactors], ite
         "gold": letters.take(pa.array(right)),
         "correct": pa.array(dice.random(len(arm)) < 0.5),
     }
-    tables.write_part(run.verdicts, whole(columns, tables.VERDICTS, len(arm)), tables.VERDICTS)
+    tables.write_part(run.verdicts, whole(columns, schemas.VERDICTS, len(arm)), schemas.VERDICTS)
     order = dice.permutation(len(arm))
     for start in range(0, len(order), 65_536):
         some = order[start : start + 65_536]
@@ -190,8 +191,8 @@ def write_model(run: Run, store: Store, model: str, asked: list[ArmFactors], ite
             "status": pa.repeat("ok", len(some)),
             "written_at": pa.repeat(pa.scalar(start, pa.timestamp("us", "UTC")), len(some)),
         }
-        rows = whole(columns, tables.COMPLETIONS, len(some))
-        tables.write_part(store.completions(f"key{model[-2:]}"), rows, tables.COMPLETIONS)
+        rows = whole(columns, schemas.COMPLETIONS, len(some))
+        tables.write_part(store.completions(f"key{model[-2:]}"), rows, schemas.COMPLETIONS)
 
 
 def whole(columns: dict[str, pa.Array], schema: pa.Schema, rows: int) -> pa.Table:
@@ -226,9 +227,9 @@ def questions(items: int) -> pa.Table:
         **known,
         "patient_id": known["study_id"],
         "question": pa.repeat("Which of these is shown?", items),
-        "options": pa.array(options, tables.QUESTIONS.field("options").type),
+        "options": pa.array(options, schemas.QUESTIONS.field("options").type),
     }
-    return whole(columns, tables.QUESTIONS, items)
+    return whole(columns, schemas.QUESTIONS, items)
 
 
 def scores(models: int) -> pa.Table:
@@ -262,7 +263,7 @@ def scores(models: int) -> pa.Table:
         "n_patients": pa.repeat(pa.scalar(PATIENTS, pa.int32()), len(side)),
         "method": pa.repeat("bootstrap", len(side)),
     }
-    return whole(columns, tables.SCORES, len(side))
+    return whole(columns, schemas.SCORES, len(side))
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.score.run_results import model_replies, scoring
 from cardiolens.score.run_results.groups import Groups
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run, Store
 
 QUESTIONS_A_PATIENT = 20
@@ -68,13 +68,13 @@ def write(folder: Path, models: int, patients: int, resamples: int) -> None:
     spec = specification(folder, models, resamples)
     run, store = Run(folder / "run"), Store(spec.store)
     questions = cohort(spec, patients)
-    tables.write_part(store.questions, questions, tables.QUESTIONS)
+    tables.write_part(store.questions, questions, schemas.QUESTIONS)
     for model in spec.model:
         of_model = [arm for arm in arms(spec) if arm.model.name == model.name]
         for arm in of_model:
             asked, said = asked_and_said(arm, questions)
-            tables.write_part(run.requests(model.name), asked, tables.REQUESTS)
-            tables.write_part(store.completions(model.name), said, tables.COMPLETIONS)
+            tables.write_part(run.requests(model.name), asked, schemas.REQUESTS)
+            tables.write_part(store.completions(model.name), said, schemas.COMPLETIONS)
 
 
 def cohort(spec: SweepSpec, patients: int) -> pa.Table:
@@ -102,7 +102,7 @@ def cohort(spec: SweepSpec, patients: int) -> pa.Table:
                 "answer": sorted(dice.sample(others, dice.randint(1, most))),
             }
         )
-    return tables.from_rows(rows, tables.QUESTIONS)
+    return tables.from_rows(rows, schemas.QUESTIONS)
 
 
 def asked_and_said(arm: Arm, questions: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -118,12 +118,12 @@ def asked_and_said(arm: Arm, questions: pa.Table) -> tuple[pa.Table, pa.Table]:
     key = pa.array([dice.bytes(16).hex() for _ in range(number)])
     asked = {name: questions[name] for name in ("qa_id", "study_id", "subtask")}
     asked |= {"arm_id": pa.repeat(arm.arm_id, number), "option_keys": keys, "request_key": key}
-    asked |= {"status": pa.repeat(tables.PLANNED, number)}
+    asked |= {"status": pa.repeat(schemas.PLANNED, number)}
     replied = {"request_key": key, "text": said, "status": pa.repeat("ok", number)}
     replied |= {"finish_reason": pa.repeat("stop", number)}
-    instant = tables.COMPLETIONS.field("written_at").type
+    instant = schemas.COMPLETIONS.field("written_at").type
     replied |= {"written_at": pa.repeat(pa.scalar(datetime(2026, 1, 1, tzinfo=UTC), instant), number)}
-    return _whole(asked, tables.REQUESTS), _whole(replied, tables.COMPLETIONS)
+    return _whole(asked, schemas.REQUESTS), _whole(replied, schemas.COMPLETIONS)
 
 
 def _whole(columns: dict[str, Any], schema: pa.Schema) -> pa.Table:

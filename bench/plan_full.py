@@ -21,7 +21,7 @@ from selection import study
 from cardiolens.config.compose import read_spec
 from cardiolens.inference.plan.missing import missing
 from cardiolens.inference.plan.plan import plan
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.study.cohort import Cohort, StudyRecord, write_cohort
 from cardiolens.study.shards import part_writer, pixel_digest
 from cardiolens.study.structure import VolumeStructure
@@ -121,7 +121,7 @@ def _frames(study_id: str, volume: VolumeStructure) -> pa.Table:
                 "digest": pixel_digest(name, 256, 256, 1),
             }
         )
-    return tables.from_rows(rows, tables.FRAMES)
+    return tables.from_rows(rows, schemas.FRAMES)
 
 
 def _write_questions(path: Path) -> None:

@@ -129,18 +129,18 @@ def _kill(pid: int) -> None:
 
 def _counted(root: Path) -> tuple[int, int, int]:
     """Numbers of requests planned, completions written, and requests without a final completion."""
-    from cardiolens.storage import tables
+    from cardiolens.storage import schemas, tables
 
     (run,) = (root / "outputs").iterdir()
     planned: set[tuple[str, str]] = set()
     for model in (run / "requests").iterdir():
-        rows = tables.read(model, tables.REQUESTS, ("request_key", "status"))
+        rows = tables.read(model, schemas.REQUESTS, ("request_key", "status"))
         planned |= {
             (model.name, row["request_key"]) for row in rows.to_pylist() if row["status"] == "planned"
         }
     ok: list[tuple[str, str]] = []
     for folder in (root / "store" / "completions").iterdir():
-        rows = tables.read(folder, tables.COMPLETIONS, ("request_key", "status"))
+        rows = tables.read(folder, schemas.COMPLETIONS, ("request_key", "status"))
         model_name = folder.name.rpartition("-")[0]
         ok += [(model_name, row["request_key"]) for row in rows.to_pylist() if row["status"] == "ok"]
     return len(planned), len(ok), len(planned - set(ok))

@@ -52,12 +52,12 @@ def _rate(finished_s: list[float]) -> float:
 
 
 def _streamed(overrides: list[str], folder: Path) -> list[float]:
-    from cardiolens.storage import tables
+    from cardiolens.storage import schemas, tables
 
     command = [sys.executable, "-m", "cardiolens.sweep", *overrides]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     (completions,) = (folder / "store" / "completions").iterdir()
-    written = tables.read(completions, tables.COMPLETIONS, ("written_at",))["written_at"]
+    written = tables.read(completions, schemas.COMPLETIONS, ("written_at",))["written_at"]
     return [moment.timestamp() for moment in written.to_pylist()]
 
 

@@ -13,7 +13,7 @@ from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
 from cardiolens.config.command_words import read_words
 from cardiolens.show.tracker.mirror import check_tracker, summary_name
-from cardiolens.storage import documents, tables
+from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run
 from cardiolens.storage.run_word import RunWord
 
@@ -61,7 +61,7 @@ def workspace_of(run: Run, entity: str) -> Any:
 
 def headlines(run: Run) -> list[str]:
     """Return the names of the tiers' scores in W&B."""
-    scores = tables.read(run.scores, tables.SCORES, ("metric", "scope"))
+    scores = tables.read(run.scores, schemas.SCORES, ("metric", "scope"))
     scopes = pc.unique(scores.filter(pc.equal(scores["metric"], "primary"))["scope"]).to_pylist()
     return [summary_name(scope, "primary") for scope in sorted(scopes) if scope.startswith("tier:")]
 

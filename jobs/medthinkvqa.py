@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow.compute as pc
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
 from cardiolens.config.base import GivenPath, Spec
@@ -24,7 +25,7 @@ from cardiolens.protocol.medthinkvqa.files import Source, records
 from cardiolens.score.run_results.case_rationales import responses_by_case
 from cardiolens.score.run_results.case_scores import case_scores, step_overlap
 from cardiolens.score.statistics.bootstrap import Interval
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.documents import read_configuration, read_manifest
 from cardiolens.storage.places import Store
 from cardiolens.storage.run_word import RunWord
@@ -87,7 +88,7 @@ def _scores(words: RunWord) -> int:
     cohort = read_cohort(spec.store)
     if cohort is None or spec.dataset.root is None:
         raise InputError(f"run={words.run}: is no run on MedThinkVQA; give one of dataset=medthinkvqa")
-    verdicts, options = tables.read(run.verdicts, tables.VERDICTS), spec.statistics
+    verdicts, options = tables.read(run.verdicts, schemas.VERDICTS), spec.statistics
     print("arm\tattribute\tgroup\taccuracy\tlow\thigh\tcases\tright\tunread")
     for one in case_scores(verdicts, cohort, resamples=options.resamples, seed=options.seed):
         numbers = (one.accuracy, one.low, one.high)
@@ -103,7 +104,7 @@ def _submit(words: Submit) -> int:
     spec = read_configuration(run)
     if spec.dataset.root is None:
         raise InputError(f"run={words.run}: is no run on MedThinkVQA; give one of dataset=medthinkvqa")
-    verdicts = tables.read(run.verdicts, tables.VERDICTS, ("arm_id", "study_id", "parsed"))
+    verdicts = tables.read(run.verdicts, schemas.VERDICTS, ("arm_id", "study_id", "parsed"))
     arms = pc.unique(verdicts["arm_id"]).to_pylist()
     if words.arm not in arms:
         raise InputError(f"arm={words.arm}: is not in the run; choose from {', '.join(sorted(arms))}")
@@ -157,7 +158,7 @@ def _judge(words: Judge, about_model: list[str]) -> int:
     replies = zip(told, replies_of(planned, asked), strict=True)
     judged = [read_verdicts(reply, len(one.steps)) for one, reply in replies]
     path = out / f"steps-{sweep.model[0].name}.jsonl"
-    tables.write_text(path, "".join(map(judged_line, told, judged)))
+    disk.write_text(path, "".join(map(judged_line, told, judged)))
     print(f"judged: {len(judged) - judged.count(None)} of {len(told)} lines; others have no legal reply")
     labels = list(agreement(told, judged))
     if not labels[0].n_steps:

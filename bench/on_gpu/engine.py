@@ -18,7 +18,7 @@ from cardiolens.inference.engine.vllm_engine import VllmEngine
 from cardiolens.inference.models.identity import Identity
 from cardiolens.inference.placement.placement import Deployment
 from cardiolens.protocol.tasks.legal import Constraint
-from cardiolens.storage.tables import FRAME
+from cardiolens.storage.schemas import FRAME
 
 _STREAMS = tuple(Path(f"/proc/self/fd/{fd}") for fd in (1, 2))
 _NUMBER = r"([\d.]+)"

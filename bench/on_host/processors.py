@@ -69,7 +69,7 @@ def measure(family: str, more: Mapping[str, Any]) -> dict[str, float]:
     from vllm.v1.serial_utils import MsgpackEncoder
 
     from cardiolens.inference.models.chat import Chat
-    from cardiolens.storage.tables import FRAME
+    from cardiolens.storage.schemas import FRAME
     from tests.families.build import build
     from tests.families.families import FAMILIES
 

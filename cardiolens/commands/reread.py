@@ -30,13 +30,14 @@ def main() -> int:
 
 def reread(run: Run, about_model: Sequence[str]) -> int:
     """Read the texts, write and print both scores; return 0 if the model read at least one text, else 1."""
+    from cardiolens.base import disk
     from cardiolens.base.console import say
     from cardiolens.config.arms import arms
     from cardiolens.curation.questions.model_extraction import ask, asking_spec
     from cardiolens.curation.questions.second_reading import readings, texts_of
     from cardiolens.protocol.tasks.catalogue import load_catalogue
     from cardiolens.show.terminal.second_reading_table import show_readings
-    from cardiolens.storage import documents, tables
+    from cardiolens.storage import documents
 
     if not about_model:
         raise InputError(
@@ -68,7 +69,7 @@ def reread(run: Run, about_model: Sequence[str]) -> int:
         "scores": scores,
     }
     path = run.root / f"second_reading-{model.name}.json"
-    tables.write_text(path, json.dumps(_without_nan(document), indent=1) + "\n")
+    disk.write_text(path, json.dumps(_without_nan(document), indent=1) + "\n")
     show_readings(document, arms(spec))
     say(f"second reading: {path}")
     return 0 if len(second_readings.model) else 1

@@ -33,7 +33,7 @@ from cardiolens.inference.plan.planner import ModelPlanner, StudyFrames
 from cardiolens.inference.plan.request import Request
 from cardiolens.phantom.signal import MUSCLE_ARRIVAL
 from cardiolens.reader.tissues import healed, pixel_kinds
-from cardiolens.storage.tables import PLANNED
+from cardiolens.storage.schemas import PLANNED
 from cardiolens.study.manifest import read_study
 from cardiolens.study.overlay import read_overlay
 from cardiolens.study.shards import FrameDigest, read_frames, shaped

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import yaml
 
+from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.config.reader import ReaderSpec
 from cardiolens.inference.models.embedded import IMAGE_SIDE
 from cardiolens.reader.examples import cohort_spec
 from cardiolens.reader.learn import check, learn
 from cardiolens.reader.record import write_record
-from cardiolens.storage import tables
 from cardiolens.workflow.steps.prepare_studies import prepare_sweep
 
 NAME = "reader_small"
@@ -40,4 +40,4 @@ def _write_entry(path: Path, source: Path) -> None:
         "max_tokens": {"standard": 16, "reasoning": 64, "report": 64},
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    tables.write_text(path, yaml.safe_dump({NAME: entry}, sort_keys=False))
+    disk.write_text(path, yaml.safe_dump({NAME: entry}, sort_keys=False))

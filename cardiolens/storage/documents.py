@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from cardiolens.base import disk
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.sanitize import PlainFormatter
 from cardiolens.base.untrusted.files import read_json
 from cardiolens.config.base import describe
 from cardiolens.config.sweep import SweepSpec, parse
-from cardiolens.storage import tables
 from cardiolens.storage.places import Run
 
 _REMEDY = "another version of CardioLens wrote it, or it was changed: run the sweep again"
@@ -24,7 +24,7 @@ _REMEDY = "another version of CardioLens wrote it, or it was changed: run the sw
 
 def write_configuration(run: Run, spec: SweepSpec) -> None:
     """Write the resolved configuration, with every value that applied."""
-    tables.write_text(run.configuration, spec.model_dump_json(indent=1) + "\n")
+    disk.write_text(run.configuration, spec.model_dump_json(indent=1) + "\n")
 
 
 def declare(run: Run, spec: SweepSpec, n_answered: int | None = None) -> None:
@@ -40,7 +40,7 @@ def declare(run: Run, spec: SweepSpec, n_answered: int | None = None) -> None:
     record = {**comparison, "sha256": _declared_hash(comparison, run), "declared_at": now}
     record["answered_before"] = n_answered
     run.root.mkdir(parents=True, exist_ok=True)
-    tables.write_text(run.declaration, json.dumps(record, indent=1) + "\n")
+    disk.write_text(run.declaration, json.dumps(record, indent=1) + "\n")
 
 
 def read_declaration(run: Run, spec: SweepSpec) -> dict[str, Any] | None:

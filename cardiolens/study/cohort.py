@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.base.provenance import code_of
 from cardiolens.base.untrusted.files import read_bytes
 from cardiolens.config.base import Spec, describe
 from cardiolens.config.dataset import WindowPct, Windows
-from cardiolens.storage import tables
 from cardiolens.study.manifest import Study
 
 COHORT_NAME = "cohort.json"
@@ -93,7 +93,7 @@ def read_cohort(store: Path) -> Cohort | None:
 
 def write_cohort(store: Path, cohort: Cohort) -> None:
     """Publish a cohort; readers then use only its studies and parts."""
-    tables.write_text(store / COHORT_NAME, cohort.model_dump_json(indent=1, by_alias=True) + "\n")
+    disk.write_text(store / COHORT_NAME, cohort.model_dump_json(indent=1, by_alias=True) + "\n")
 
 
 def stamp(path: Path) -> Stamp | None:

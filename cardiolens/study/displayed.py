@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
-from cardiolens.storage import tables
+from cardiolens.storage import schemas
 from cardiolens.study.cycle import Cycle, cycle_of, with_cycle
 from cardiolens.study.layout import small
 from cardiolens.study.manifest import Study, VolumeManifest
@@ -150,7 +150,7 @@ def _frames(study_id: str, volume: Volume, scale: GreyScale) -> pa.Table:
         "pixels": _binary(pixels_FHW),
         "digest": [pixel_digest(frame.data, height, width, 1) for frame in pixels_FHW],
     }
-    return pa.table(columns, schema=tables.FRAMES)
+    return pa.table(columns, schema=schemas.FRAMES)
 
 
 def _binary(pixels_FHW: np.ndarray[tuple[int, int, int], np.dtype[np.uint8]]) -> pa.Array:

@@ -19,8 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.study.cohort import StudyRecord, read_cohort
 from cardiolens.study.shard_checks import REMEDY, check_group, check_volumes
 
@@ -98,10 +99,10 @@ def part_writer(store: Path, part: str) -> Iterator[PartWriter]:
     """Write one part of both tables; no file appears if no study was kept or an error was raised."""
     try:
         with (
-            tables.atomic(store / FRAMES_FOLDER / part) as temporary,
+            disk.atomic(store / FRAMES_FOLDER / part) as temporary,
             pq.ParquetWriter(
                 temporary,
-                tables.FRAMES,
+                schemas.FRAMES,
                 compression="zstd",
                 use_dictionary=["study_id", "volume_id"],
                 write_statistics=_SMALL_COLUMNS,
@@ -114,8 +115,8 @@ def part_writer(store: Path, part: str) -> Iterator[PartWriter]:
                 raise _NothingKeptError
     except _NothingKeptError:
         return
-    volumes = tables.from_rows(writer.rows, tables.VOLUMES)
-    tables.write_part(store / VOLUMES_FOLDER, volumes, tables.VOLUMES, name=part)
+    volumes = tables.from_rows(writer.rows, schemas.VOLUMES)
+    tables.write_part(store / VOLUMES_FOLDER, volumes, schemas.VOLUMES, name=part)
 
 
 def holds_part(store: Path, record: StudyRecord) -> bool:
@@ -134,11 +135,11 @@ def read_volumes(store: Path) -> pa.Table:
     current = []
     for part in sorted(set(parts_of.values())):
         path = store / VOLUMES_FOLDER / part
-        rows = tables.read_part(path, tables.VOLUMES)
+        rows = tables.read_part(path, schemas.VOLUMES)
         check_volumes(path, rows, {name for name, part_name in parts_of.items() if part_name == part})
         mask = [parts_of.get(study_id) == part for study_id in rows["study_id"].to_pylist()]
         current.append(rows.filter(pa.array(mask, pa.bool_())))
-    volumes = tables.concat(current, tables.VOLUMES)
+    volumes = tables.concat(current, schemas.VOLUMES)
     return volumes.sort_by([("study_id", "ascending"), ("volume_id", "ascending")])
 
 
@@ -168,7 +169,7 @@ def read_frames(store: Path, volumes: pa.Table, frames_of: Mapping[str, Collecti
         _check_pixels(store / FRAMES_FOLDER / rows["part"][0].as_py(), frames)
     if len(chosen) != len(indices_of):
         raise InputError(f"no volume {sorted(indices_of)} in the prepared study; prepare and plan again")
-    return tables.concat(chosen, tables.FRAMES)
+    return tables.concat(chosen, schemas.FRAMES)
 
 
 def _check_pixels(path: Path, frames: pa.Table) -> None:
@@ -197,7 +198,7 @@ def _row_groups(
         path = store / FRAMES_FOLDER / name
         try:
             with tables.open_part(path) as part:
-                tables.check_columns(path, part.schema_arrow, tables.FRAMES)
+                tables.check_columns(path, part.schema_arrow, schemas.FRAMES)
                 for place in in_part:
                     check_group(path, part.metadata, place)
                     frames = part.read_row_group(place["row_group"], columns=names, use_threads=False)

@@ -20,7 +20,7 @@ from small_cohort import make_cohort, reader, swept
 
 from cardiolens.show.page import embed
 from cardiolens.show.page.write import write_page
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 
 MARKUP = "noisy<b>bold"  # a model's name
@@ -62,7 +62,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture(scope="package")
 def scores(run: Run) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = tables.read(run.scores, tables.SCORES).to_pylist()
+    rows: list[dict[str, Any]] = tables.read(run.scores, schemas.SCORES).to_pylist()
     return rows
 
 

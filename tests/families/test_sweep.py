@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from tests.families.build import BUILDERS, build
 from tests.families.families import FAMILIES
 from tests.families.processing import PROCESSED
@@ -39,7 +39,7 @@ def test_a_tiny_model_answers_every_request(family: str, place: Place, tmp_path:
         words.append("model.tiny.max_model_len=8192")
     place.sweep(*words, PYTHONPATH=os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")]))
     answered = place.completions()
-    requests = tables.read(place.run / "requests" / "tiny", tables.REQUESTS)
+    requests = tables.read(place.run / "requests" / "tiny", schemas.REQUESTS)
     assert answered.num_rows == pc.count_distinct(requests["request_key"]).as_py() > 0
     assert set(answered["status"].to_pylist()) == {"ok"}
     predicted = dict(

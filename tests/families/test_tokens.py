@@ -13,7 +13,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.model import ModelSpec
 from cardiolens.inference.models import placeholders
 from cardiolens.inference.models.chat import Chat
-from cardiolens.storage.tables import FRAME
+from cardiolens.storage.schemas import FRAME
 from tests.families.build import build
 from tests.families.families import FAMILIES
 from tests.families.processing import PROCESSED, processed

@@ -17,7 +17,7 @@ from cardiolens.inference.engine.vllm_engine import VllmEngine
 from cardiolens.inference.models.identity import identify, installed_engine
 from cardiolens.inference.placement.placement import Deployment
 from cardiolens.protocol.tasks.legal import Constraint
-from cardiolens.storage.tables import FRAME
+from cardiolens.storage.schemas import FRAME
 
 ASK = Ask(
     request_key="one",

@@ -13,7 +13,7 @@ import pytest
 
 from cardiolens.inference.models.identity import installed_engine
 from cardiolens.protocol.tasks.legal import constraint_of
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from tests.families.build import build
 from tests.ray.conftest import Place
 
@@ -44,7 +44,7 @@ LITTLE = "+model.tiny.gpu_memory_utilization=0.002"  # 0.3 GiB of 141
 
 def check(place: Place) -> None:
     """Every request has a legal reply to as many tokens as were planned; no frame is encoded twice."""
-    asked = tables.read(place.run / "requests" / "tiny", tables.REQUESTS).to_pylist()
+    asked = tables.read(place.run / "requests" / "tiny", schemas.REQUESTS).to_pylist()
     planned = {row["request_key"]: row for row in asked if row["status"] == "planned"}
     answered = place.completions().to_pylist()
     assert {row["request_key"] for row in answered} == planned.keys() != set()

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 
 COHORT = ["dataset.phantom.canonical=[PH-NORMAL,PH-ICM-LAD]", "dataset.phantom.n_sampled=2"]
 # Unconstrained replies of 48 tokens: long enough to be killed in the middle.
@@ -77,10 +77,12 @@ class Place:
 
     def completions(self) -> pa.Table:
         folder = self.completion_folder
-        return tables.empty(tables.COMPLETIONS) if folder is None else tables.read(folder, tables.COMPLETIONS)
+        return (
+            tables.empty(schemas.COMPLETIONS) if folder is None else tables.read(folder, schemas.COMPLETIONS)
+        )
 
     def scores(self) -> pa.Table:
-        return tables.read(self.run / "scores", tables.SCORES).sort_by(
+        return tables.read(self.run / "scores", schemas.SCORES).sort_by(
             [(name, "ascending") for name in ("arm_id", "scope", "metric")]
         )
 

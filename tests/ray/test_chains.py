@@ -14,7 +14,7 @@ import pytest
 
 from cardiolens.protocol.dialogue.chain import read_chains, walk
 from cardiolens.protocol.medthinkvqa.example_cases import make_cases
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from tests.ray.conftest import Place
 from tests.ray.processes import WORKING, command_line, descendants, wait_for_end
 
@@ -100,4 +100,4 @@ def test_a_killed_sweep_of_chains_goes_on_with_the_stages_that_it_has_not(cases:
 
 
 def asked(place: Place) -> tables.pa.ChunkedArray:
-    return tables.read(place.run / "requests" / "tiny", tables.REQUESTS, ("request_key",))["request_key"]
+    return tables.read(place.run / "requests" / "tiny", schemas.REQUESTS, ("request_key",))["request_key"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cardiolens.show.page.frame_request_table import ChoiceCounts, choices_of
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 from tests.ray.conftest import Place
 
@@ -74,13 +74,13 @@ def counts(place: Place) -> dict[tuple[str, str], ChoiceCounts]:
 
 
 def requests(place: Place, reader: str) -> list[dict[str, Any]]:
-    return tables.read(place.run / "requests" / reader, tables.REQUESTS).to_pylist()
+    return tables.read(place.run / "requests" / reader, schemas.REQUESTS).to_pylist()
 
 
 def seen(place: Place) -> dict[str, list[dict[str, Any]]]:
     """Rows of each chain, in the order of the table."""
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in tables.read(place.run / "seen", tables.SEEN).to_pylist():
+    for row in tables.read(place.run / "seen", schemas.SEEN).to_pylist():
         found[row["request_key"]].append(row)
     return found
 
@@ -99,7 +99,7 @@ def test_each_reader_is_shown_what_it_asks_for_and_no_more(chosen: Place) -> Non
 
 def test_without_a_legal_frame_the_question_ends_as_illegal_selection_and_is_wrong(chosen: Place) -> None:
     named = arms(chosen)
-    rows = tables.read(chosen.run / "verdicts", tables.VERDICTS).to_pylist()
+    rows = tables.read(chosen.run / "verdicts", schemas.VERDICTS).to_pylist()
     ended = [row for row in rows if row["parse_status"] == "illegal_selection"]
     assert {named[row["arm_id"]] for row in ended} == {("illegal", "once")}
     assert len(ended) == counts(chosen)["illegal", "once"].asked
@@ -111,7 +111,7 @@ def test_without_a_legal_frame_the_question_ends_as_illegal_selection_and_is_wro
 
 def completions(place: Place) -> list[dict[str, Any]]:
     folders = (place.root / "store" / "completions").iterdir()
-    return [row for folder in folders for row in tables.read(folder, tables.COMPLETIONS).to_pylist()]
+    return [row for folder in folders for row in tables.read(folder, schemas.COMPLETIONS).to_pylist()]
 
 
 def test_what_a_reader_saw_stands_in_order_and_grows(chosen: Place) -> None:
@@ -131,7 +131,7 @@ def test_what_a_reader_saw_stands_in_order_and_grows(chosen: Place) -> None:
             assert all(set(before) <= set(after) for before, after in pairwise(places))
             assert len(places[-1]) == (SHOWN[arm] or 0)
             assert [row["not_shown"] is not None for row in rows] == [at < asking for at in range(len(rows))]
-            assert all(row["prompt"].count(tables.FRAME) == len(row["frames"]) for row in rows)
+            assert all(row["prompt"].count(schemas.FRAME) == len(row["frames"]) for row in rows)
             assert [row["reply"] for row in rows] == [said[row["step_key"]]["text"] for row in rows]
 
 
@@ -150,10 +150,10 @@ def test_the_run_counts_what_each_stage_was_asked(chosen: Place) -> None:
 
 def test_a_run_repeated_asks_nothing_again(chosen: Place) -> None:
     before = sorted(row["request_key"] for row in completions(chosen))
-    table = tables.read(chosen.run / "seen", tables.SEEN)
+    table = tables.read(chosen.run / "seen", schemas.SEEN)
     chosen.sweep(*ASKED)
     assert chosen.manifest()["requests"]["executed"] == 0
     assert all(row["executed"] == 0 for row in chosen.manifest()["stages"])
     assert sorted(row["request_key"] for row in completions(chosen)) == before
     assert len(before) == len(set(before))
-    assert tables.read(chosen.run / "seen", tables.SEEN).equals(table)
+    assert tables.read(chosen.run / "seen", schemas.SEEN).equals(table)

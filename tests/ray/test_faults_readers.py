@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pandas.testing import assert_frame_equal
 
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from tests.ray.conftest import Place
 from tests.ray.processes import WORKING, command_line, descendants, process, wait_for_end
 
@@ -41,7 +41,7 @@ def completions(place: Place) -> Path:
 
 
 def said(place: Place) -> pa.Table:
-    rows = tables.read(completions(place), tables.COMPLETIONS, ("request_key", "text"))
+    rows = tables.read(completions(place), schemas.COMPLETIONS, ("request_key", "text"))
     return rows.sort_by("request_key")
 
 
@@ -77,7 +77,7 @@ def test_a_cut_part_is_named_and_only_its_rows_are_asked_again(place: Place, rea
     place.sweep(*READ)
     parts = tables.parts(completions(place))
     cut = parts[len(parts) // 2]
-    lost = len(tables.read_part(cut, tables.COMPLETIONS))
+    lost = len(tables.read_part(cut, schemas.COMPLETIONS))
     cut.write_bytes(cut.read_bytes()[:-20])
     printed = place.sweep(*READ, expect=2)
     assert f"{cut}: not a whole Parquet file" in printed
@@ -262,7 +262,7 @@ def test_a_driver_killed_in_each_phase_gets_there_by_the_same_command(
     assert set(said(place)["request_key"].to_pylist()) == set(said(read)["request_key"].to_pylist())
     assert_frame_equal(place.scores().to_pandas(), read.scores().to_pandas())
     order = [(name, "ascending") for name in ("arm_id", "qa_id", "channel")]
-    ended = [tables.read(one.run / "verdicts", tables.VERDICTS).sort_by(order) for one in (place, read)]
+    ended = [tables.read(one.run / "verdicts", schemas.VERDICTS).sort_by(order) for one in (place, read)]
     assert ended[0].equals(ended[1])
     assert (place.run / "index.html").exists()
 

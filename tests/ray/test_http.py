@@ -21,8 +21,8 @@ from cardiolens.config.model import ModelSpec
 from cardiolens.inference.engine.ask import Ask
 from cardiolens.inference.engine.http.engine import HttpEngine
 from cardiolens.protocol.tasks.legal import Constraint
-from cardiolens.storage import tables
-from cardiolens.storage.tables import FRAME
+from cardiolens.storage import schemas, tables
+from cardiolens.storage.schemas import FRAME
 from tests.ray.conftest import ASKED, Place
 from tests.unit import http_server
 from tests.unit.http_server import MODEL, Fault, Server, answers, says, serving, writes
@@ -78,10 +78,10 @@ def replies(place: Place, model: str) -> dict[tuple[str, ...], tuple[str, int]]:
     """Text and prompt tokens by question and arm, whatever the model is called."""
     arms = {arm["arm_id"]: arm for arm in place.manifest()["arms"] if arm["model"] == model}
     key = place.manifest()["models"][model]["model_key"]
-    rows = tables.read(place.root / "store" / "completions" / key, tables.COMPLETIONS).to_pylist()
+    rows = tables.read(place.root / "store" / "completions" / key, schemas.COMPLETIONS).to_pylist()
     said = {row["request_key"]: (row["text"], row["prompt_tokens"]) for row in rows if row["status"] == "ok"}
     assert len(said) == len(rows), "each request is completed once"
-    requests = tables.read(place.run / "requests" / model, tables.REQUESTS).to_pylist()
+    requests = tables.read(place.run / "requests" / model, schemas.REQUESTS).to_pylist()
     named = ("selector", "budget", "prompt")
     return {
         (row["qa_id"], *(str(arms[row["arm_id"]][name]) for name in named)): said[row["request_key"]]
@@ -114,11 +114,11 @@ def test_a_storm_changes_nothing_and_a_cap_stops_one_model_alone(place: Place) -
     assert replies(place, "stormy") == replies(place, "calm")
     assert len(stormy.seen) > 1.1 * len(calm.seen)
     kept = place.manifest()["models"]["capped"]["model_key"]
-    assert tables.read(place.root / "store" / "completions" / kept, tables.COMPLETIONS).num_rows == len(
+    assert tables.read(place.root / "store" / "completions" / kept, schemas.COMPLETIONS).num_rows == len(
         capped.seen
     )
     assert 20 <= len(capped.seen) < 20 + 16, "what was in flight, and nothing more"
-    verdicts = tables.read(place.run / "verdicts", tables.VERDICTS, ("arm_id", "status")).to_pylist()
+    verdicts = tables.read(place.run / "verdicts", schemas.VERDICTS, ("arm_id", "status")).to_pylist()
     missing = {row["arm_id"].split("-")[0] for row in verdicts if row["status"] == "missing"}
     assert missing == {"capped"}
 

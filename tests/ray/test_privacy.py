@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from tests.ray.test_http import SERVED, in_the_background
 from tests.unit.http_server import MODEL, Server
 from tests.unit.study_folders import sha256, study, volume, voxels, write_nifti
@@ -164,15 +164,15 @@ def _holds(content: bytes, secret: str) -> bool:
 
 
 def test_the_plants_were_read(left: Left) -> None:
-    questions = tables.read(left.store / "questions", tables.QUESTIONS).to_pylist()
+    questions = tables.read(left.store / "questions", schemas.QUESTIONS).to_pylist()
     assert any(FINDINGS in (row["reference"] or "") for row in questions)
-    volumes = tables.read(left.store / "volumes", tables.VOLUMES)
+    volumes = tables.read(left.store / "volumes", schemas.VOLUMES)
     assert len(set(volumes["patient_id"].to_pylist())) == PATIENTS
     assert left.printed.count(b"not prepared: ") == 2
     assert len(left.asked) >= 2 * PATIENTS
     assert list(left.ray.rglob("*.log"))
     (oracle,) = (left.store / "completions").glob("oracle-*")
-    said = tables.read(oracle, tables.COMPLETIONS, ["text"])["text"].to_pylist()
+    said = tables.read(oracle, schemas.COMPLETIONS, ["text"])["text"].to_pylist()
     assert any(FINDINGS in text for text in said), "a reader of the truth repeats reports"
 
 
@@ -221,12 +221,12 @@ def test_nothing_of_it_is_open_to_others(left: Left) -> None:
 
 def test_patients_stand_in_tables_of_questions_volumes_and_verdicts_alone(left: Left) -> None:
     for model in (left.run / "requests").iterdir():
-        rows = json.dumps(tables.read(model, tables.REQUESTS).to_pylist()).encode()
+        rows = json.dumps(tables.read(model, schemas.REQUESTS).to_pylist()).encode()
         assert [secret for secret in SECRETS if _holds(rows, secret)] == []
-    scores = json.dumps(tables.read(left.run / "scores", tables.SCORES).to_pylist()).encode()
+    scores = json.dumps(tables.read(left.run / "scores", schemas.SCORES).to_pylist()).encode()
     assert [secret for secret in (STUDY, *SECRETS) if _holds(scores, secret)] == []
-    verdicts = json.dumps(tables.read(left.run / "verdicts", tables.VERDICTS).to_pylist()).encode()
+    verdicts = json.dumps(tables.read(left.run / "verdicts", schemas.VERDICTS).to_pylist()).encode()
     assert [secret for secret in SECRETS if _holds(verdicts, secret)] == [PATIENT]
-    names = tables.FRAMES.names
-    frames = tables.read(left.store / "frames", tables.FRAMES, [name for name in names if name != "pixels"])
+    names = schemas.FRAMES.names
+    frames = tables.read(left.store / "frames", schemas.FRAMES, [name for name in names if name != "pixels"])
     assert [secret for secret in SECRETS if _holds(json.dumps(frames.to_pylist()).encode(), secret)] == []

@@ -7,7 +7,7 @@ import pytest
 
 from cardiolens.protocol.dialogue.chain import Samples, read_chains
 from cardiolens.protocol.dialogue.samples import SAMPLED, samples_of
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from tests.ray.conftest import Place
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
@@ -48,7 +48,7 @@ def test_samples_differ_are_repeatable_and_more_of_them_cost_only_the_new(place:
     assert differing[3] == len(chains), (
         "random weights at temperature 1 say the same twice only if a seed is shared"
     )
-    n_alone = tables.read(requests, tables.REQUESTS).num_rows - len(chains)
+    n_alone = tables.read(requests, schemas.REQUESTS).num_rows - len(chains)
     assert len(three) == n_alone + 4 * len(chains)
 
     printed = place.sweep(*WORDS, "prompt.majority.samples=5", "name=more")

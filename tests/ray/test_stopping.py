@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from tests.ray.conftest import Place
 from tests.ray.processes import command_line, descendants
 
@@ -28,7 +28,7 @@ def asked(place: Place) -> list[str]:
     return [
         key
         for folder in folders
-        for key in tables.read(folder, tables.COMPLETIONS, ("request_key",))["request_key"].to_pylist()
+        for key in tables.read(folder, schemas.COMPLETIONS, ("request_key",))["request_key"].to_pylist()
     ]
 
 

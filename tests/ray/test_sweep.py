@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 from pandas.testing import assert_frame_equal
 
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from tests.ray.conftest import Place
 from tests.wandb_files import logged
 
@@ -56,7 +56,7 @@ def test_the_oracle_scores_100_on_every_tier(demo: Place) -> None:
 
 
 def test_the_embedded_model_gives_legal_answers_at_chance_level(demo: Place) -> None:
-    verdicts = tables.read(demo.run / "verdicts", tables.VERDICTS)
+    verdicts = tables.read(demo.run / "verdicts", schemas.VERDICTS)
     arms = [arm["arm_id"] for arm in demo.manifest()["arms"] if arm["model"] == "tiny"]
     choices = verdicts.filter(pc.is_in(verdicts["arm_id"], pa.array(arms)))
     choices = choices.filter(pc.equal(choices["channel"], "answer"))
@@ -66,7 +66,7 @@ def test_the_embedded_model_gives_legal_answers_at_chance_level(demo: Place) -> 
 
 def test_the_probabilities_of_options_are_kept(demo: Place) -> None:
     columns = ("request_key", "answer_type", "option_keys")
-    asked = tables.read(demo.run / "requests" / "tiny", tables.REQUESTS, columns).to_pylist()
+    asked = tables.read(demo.run / "requests" / "tiny", schemas.REQUESTS, columns).to_pylist()
     request = {row["request_key"]: row for row in asked}
     rows = [row for row in demo.completions().to_pylist() if row["option_logprobs"]]
     assert {request[row["request_key"]]["answer_type"] for row in rows} == {"single", "ordinal", "multi"}
@@ -81,7 +81,7 @@ def test_the_probabilities_of_options_are_kept(demo: Place) -> None:
 
 def test_every_multi_select_reply_of_the_model_has_probabilities(demo: Place) -> None:
     asked = tables.read(
-        demo.run / "requests" / "tiny", tables.REQUESTS, ("request_key", "answer_type")
+        demo.run / "requests" / "tiny", schemas.REQUESTS, ("request_key", "answer_type")
     ).to_pylist()
     multi = {row["request_key"] for row in asked if row["answer_type"] == "multi"}
     assert all(
@@ -107,7 +107,7 @@ def test_each_model_starts_one_engine_whatever_the_number_of_its_arms(demo: Plac
 
 def test_tokens_were_predicted_exactly(demo: Place) -> None:
     requests = tables.read(
-        demo.run / "requests" / "tiny", tables.REQUESTS, ("request_key", "predicted_tokens")
+        demo.run / "requests" / "tiny", schemas.REQUESTS, ("request_key", "predicted_tokens")
     )
     predicted = dict(zip(*requests.to_pydict().values(), strict=True))
     counted = demo.completions().select(["request_key", "prompt_tokens"]).to_pydict()
@@ -134,7 +134,7 @@ def test_a_second_sweep_executes_only_what_is_new(demo: Place) -> None:
     requests = json.loads((second / "manifest.json").read_text())["requests"]
     assert requests["reused"] > 0
     (new,) = [second / name for name in ["scores"]]
-    assert tables.read(new, tables.SCORES).num_rows
+    assert tables.read(new, schemas.SCORES).num_rows
     shutil.rmtree(second)
 
 
@@ -175,7 +175,7 @@ def test_what_wandb_was_given_is_in_its_files_and_names_nobody(demo: Place) -> N
         if row["metric"] == "primary" and row["versus_arm_id"] is None:
             value = latest[row["arm_id"]][f"{row['scope'].replace(':', '_')}/primary"]
             assert float(value) == pytest.approx(row["value"], nan_ok=True)  # NaN is written as a word
-    questions = tables.read(demo.root / "store" / "questions", tables.QUESTIONS, ("study_id", "patient_id"))
+    questions = tables.read(demo.root / "store" / "questions", schemas.QUESTIONS, ("study_id", "patient_id"))
     for path in demo.run.glob("wandb/**/*"):
         content = path.read_bytes() if path.is_file() else b""
         for name in {name for column in questions.to_pydict().values() for name in column}:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cardiolens.inference.models.chat import Chat
-from cardiolens.storage.tables import FRAME
+from cardiolens.storage.schemas import FRAME
 from tests.ray.processor_families import FAMILIES
 
 SIZES = ((448, 400), (112, 224), (96, 80))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 JOB = Path(__file__).resolve().parents[2] / "jobs" / "whole_way.py"
@@ -22,7 +22,7 @@ def test_the_whole_way_in(tmp_path: Path) -> None:
     assert len(lines) > 60
     assert {line["verification"]["status"] for line in lines} == {"verified"}
     (run,) = (out / "release" / "outputs").iterdir()
-    verdicts = tables.read(run / "verdicts", tables.VERDICTS, ("arm_id", "correct")).to_pylist()
+    verdicts = tables.read(run / "verdicts", schemas.VERDICTS, ("arm_id", "correct")).to_pylist()
     oracle = [row["correct"] for row in verdicts if row["arm_id"].startswith("oracle")]
     assert all(oracle)
     assert len(oracle) == 2 * len(lines)

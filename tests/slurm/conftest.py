@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "shared" / "slurm"
 READERS = {  # name: lines of its configuration
@@ -189,7 +189,7 @@ class Site:
     def completions(self, model: str) -> pa.Table:
         folders = list((self.root / "store" / "completions").glob(f"{model}-*"))
         return tables.concat(
-            [tables.read(folder, tables.COMPLETIONS) for folder in folders], tables.COMPLETIONS
+            [tables.read(folder, schemas.COMPLETIONS) for folder in folders], schemas.COMPLETIONS
         )
 
     def rows(self, model: str) -> int:
@@ -211,7 +211,7 @@ class Site:
         return sum(times - 1 for times in asked.values())
 
     def scores(self) -> pa.Table:
-        return tables.read(self.run / "scores", tables.SCORES).sort_by(
+        return tables.read(self.run / "scores", schemas.SCORES).sort_by(
             [(name, "ascending") for name in ("arm_id", "versus_arm_id", "scope", "metric")]
         )
 

@@ -6,12 +6,12 @@ import shutil
 import pytest
 from pandas.testing import assert_frame_equal
 
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from tests.slurm.conftest import SUBMITTED, Site
 
 pytestmark = pytest.mark.slurm
 MODELS = ("right", "guess", "both")
-JUDGED = ("verdicts", tables.VERDICTS), ("scores", tables.SCORES)
+JUDGED = ("verdicts", schemas.VERDICTS), ("scores", schemas.SCORES)
 
 
 def test_jobs_end_in_the_page_of_a_local_sweep(submitted: Site) -> None:

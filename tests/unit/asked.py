@@ -13,7 +13,7 @@ from cardiolens.inference.plan.missing import missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.replica import Replica
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from tests.unit.http_server import MODEL, Server, serving
 
 STREAM = StreamSpec(flush_rows=8, flush_seconds=0.5)
@@ -70,7 +70,7 @@ class Asked:
         return ""
 
     def rows(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = tables.read(self.folder, tables.COMPLETIONS).to_pylist()
+        found: list[dict[str, Any]] = tables.read(self.folder, schemas.COMPLETIONS).to_pylist()
         return found
 
     def answered(self) -> dict[str, str]:

@@ -19,8 +19,8 @@ from pathlib import Path
 from chain_cohort import Scribe, spec_of
 from small_cohort import swept
 
+from cardiolens.base import disk
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
-from cardiolens.storage import tables
 
 SECONDS = (0.05, 0.0)  # of the writes in turn
 
@@ -54,7 +54,7 @@ class Noting(Scribe):
 
 def kill_writes(killed: Killed) -> None:
     """Let every part of completions be a moment at which the process may end."""
-    atomic, turns = tables.atomic, count()
+    atomic, turns = disk.atomic, count()
 
     @contextmanager
     def deadly(path: Path) -> Iterator[Path]:
@@ -68,7 +68,7 @@ def kill_writes(killed: Killed) -> None:
             killed.happened("writing")
         killed.happened("written")
 
-    tables.atomic = deadly
+    disk.atomic = deadly
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from small_cohort import reader, sweep_spec, swept
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.score.run_results.scoring import RunResults, judge_and_write
-from cardiolens.storage import documents, tables
+from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run
 from cardiolens.workflow.steps.run_manifest import counters, write_manifest
 
@@ -63,7 +63,7 @@ def write_record(planned: Plan, judged: RunResults) -> None:
 def reply_instead(planned: Plan, model: str, said: str | None) -> RunResults:
     """Judge again after a model's completions say something else, or are gone."""
     folder = _completions(planned, model)
-    old = tables.read(folder, tables.COMPLETIONS)
+    old = tables.read(folder, schemas.COMPLETIONS)
     texts = None if said is None else pa.array([said] * old.num_rows, pa.string())
     _replace(folder, old, "text", texts)
     return _judged(planned)
@@ -72,7 +72,7 @@ def reply_instead(planned: Plan, model: str, said: str | None) -> RunResults:
 def with_probabilities(planned: Plan, model: str) -> RunResults:
     """Judge again after a model gave its letters with confidences between 50 and 99 percent."""
     folder = _completions(planned, model)
-    old = tables.read(folder, tables.COMPLETIONS).sort_by("request_key")
+    old = tables.read(folder, schemas.COMPLETIONS).sort_by("request_key")
     given = []
     for number, text in enumerate(old["text"].to_pylist()):
         letter = text.removeprefix("ANSWER: ")[:1]
@@ -80,7 +80,7 @@ def with_probabilities(planned: Plan, model: str) -> RunResults:
         other = "B" if letter == "A" else "A"
         given.append([(letter, math.log(sure)), (other, math.log(1 - sure))])
     column = "option_logprobs"
-    _replace(folder, old, column, pa.array(given, tables.COMPLETIONS.field(column).type))
+    _replace(folder, old, column, pa.array(given, schemas.COMPLETIONS.field(column).type))
     return _judged(planned)
 
 
@@ -93,7 +93,7 @@ def _replace(folder: Path, old: pa.Table, name: str, column: pa.Array | None) ->
         part.unlink()
     if column is not None:
         place = old.schema.get_field_index(name)
-        tables.write_part(folder, old.set_column(place, name, column), tables.COMPLETIONS)
+        tables.write_part(folder, old.set_column(place, name, column), schemas.COMPLETIONS)
 
 
 def _judged(planned: Plan) -> RunResults:

@@ -29,7 +29,7 @@ from cardiolens.protocol.tasks.instantiate import records
 from cardiolens.protocol.tasks.questions import write_questions
 from cardiolens.protocol.tasks.truth import findings
 from cardiolens.score.run_results.scoring import RunResults, judge_and_write
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.study.cohort import Cohort, StudyRecord, write_cohort
 from cardiolens.study.shards import part_writer, pixel_digest
 
@@ -107,7 +107,7 @@ def frame_rows(name: str, view: str, slices: int, phases: int) -> pa.Table:
         place = {"slice": idx // phases, "phase": idx % phases, "height": 2, "width": 2, "channels": 1}
         shown = {"pixels": pixels, "digest": pixel_digest(pixels, 2, 2, 1)}
         rows.append({"study_id": name, "volume_id": view, "idx": idx, **place, **shown})
-    return tables.from_rows(rows, tables.FRAMES)
+    return tables.from_rows(rows, schemas.FRAMES)
 
 
 def reader(engine: str, name: str = "", **options: Any) -> dict[str, Any]:

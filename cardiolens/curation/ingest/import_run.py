@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.provenance import code_of
@@ -25,7 +26,6 @@ from cardiolens.curation.ingest.nifti_source import NiftiSource, nifti_frames
 from cardiolens.curation.ingest.reasons import MEANINGS, Reason
 from cardiolens.curation.ingest.study import Imported, import_study
 from cardiolens.runtime.processes import spread
-from cardiolens.storage import tables
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ def ingest(spec: IngestSpec) -> int:
         _report_study(outcome.build)
     rejects.sort(key=lambda line: (line["file"], line["frame"]))
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in rejects)
-    tables.write_text(spec.out / write.REJECTS_NAME, text)
+    disk.write_text(spec.out / write.REJECTS_NAME, text)
     if spec.links is not None:
         _write_links(spec.links, export, names)
     if spec.decisions is not None:

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.config.questions import QuestionsSpec
 from cardiolens.curation.questions import counts
@@ -18,7 +19,6 @@ from cardiolens.curation.questions.rule_extraction import extract
 from cardiolens.curation.questions.stage_files import Record, Stages, body, write_lines
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.report_text.sections import sentences
-from cardiolens.storage import tables
 
 Reader = Callable[[Sequence[Record], Catalogue], list[tuple[list[Record], Rejects]]]
 """A second extractor: records of `sections-1` in, findings and rejects of each out, in the same order."""
@@ -31,7 +31,7 @@ def questions(spec: QuestionsSpec, second: Reader | None = None) -> int:
     stages = Stages(spec.out, catalogue.sha256)
     lines, rejects = _of_reports(spec, stages, catalogue, second)
     if spec.masks is not None:
-        tables.make_folder(spec.out)
+        disk.make_folder(spec.out)
         lines, more = _with_masks(spec, spec.masks, stages, catalogue, lines)
         rejects += more
     rejects.sort(
@@ -41,7 +41,7 @@ def questions(spec: QuestionsSpec, second: Reader | None = None) -> int:
     write_lines(spec.out / "rejects.jsonl", rejects)
     reason_rows = counts.reasons(rejects)
     page = counts.page(stages.counts, stages.made, reason_rows, counts.by_subtask(lines, rejects, catalogue))
-    tables.write_text(spec.out / "counts.html", page)
+    disk.write_text(spec.out / "counts.html", page)
     for name, number in stages.counts.items():
         of_what = "studies" if name.endswith(".mask") else "reports"
         say(f"{name}: {number} {of_what}, {stages.made[name]} made now")
@@ -63,7 +63,7 @@ def _of_reports(
     if spec.reports is None or spec.studies is None:
         return [], []
     reports, rejects = read_reports(spec.reports, spec.studies, spec.links)
-    tables.make_folder(spec.out)
+    disk.make_folder(spec.out)
     sections = stages.run("1-sections", "sections-1", [_given(report) for report in reports], _sections)
     findings = {"rules": _rules(stages, sections, catalogue)}
     if second is not None:

@@ -39,9 +39,9 @@ from cardiolens.protocol.tasks.legal import constraint_of
 from cardiolens.runtime import stopping
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.show.terminal import bars
-from cardiolens.storage import documents, tables
+from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Store, run_of
-from cardiolens.storage.tables import PLANNED
+from cardiolens.storage.schemas import PLANNED
 
 _MAX_TOKENS = 3072  # of a reply, where the model declares none for reports
 
@@ -138,7 +138,7 @@ def plan_texts(
             columns.add(_request(model, identity, text_requests))
         if len(columns) >= PART_ROWS or number == len(texts) - 1:
             name = f"part-{number:08d}.parquet"
-            tables.write_part(run.requests(model.name), columns.table(), tables.REQUESTS, name)
+            tables.write_part(run.requests(model.name), columns.table(), schemas.REQUESTS, name)
             columns = RequestColumns()
     return Plan(
         spec=sweep,
@@ -147,7 +147,7 @@ def plan_texts(
         arms=(),
         identities={model.name: identity},
         study_ids=tuple(text_requests.text_id for of_text in texts for text_requests in of_text[:1]),
-        volumes=tables.empty(tables.VOLUMES),
+        volumes=tables.empty(schemas.VOLUMES),
         questions_sha256="",
         protocol=protocol,
         catalogue_sha256=catalogue_sha256,
@@ -231,7 +231,7 @@ def _request(model: ModelSpec, identity: Identity, text_request: TextRequest) ->
 def _replies(completions: Path) -> dict[str, str]:
     """Return the replies by request key, without truncated ones."""
     columns = ("request_key", "text", "finish_reason", "status")
-    rows = tables.read(completions, tables.COMPLETIONS, columns)
+    rows = tables.read(completions, schemas.COMPLETIONS, columns)
     rows = rows.filter(pc.equal(rows["status"], "ok"))
     return {
         row["request_key"]: row["text"]

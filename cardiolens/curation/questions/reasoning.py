@@ -15,7 +15,7 @@ from cardiolens.base.untrusted.files import parse_json, read_text
 from cardiolens.curation.questions.model_extraction import TextRequest
 from cardiolens.protocol.medthinkvqa.case import LETTERS, read_case
 from cardiolens.protocol.medthinkvqa.files import Source, embeds, records
-from cardiolens.storage.tables import FRAME
+from cardiolens.storage.schemas import FRAME
 
 ERRORS = ("Reasoning", "Image Understanding", "Clinical Scenario", "Medical Knowledge")
 MOST_STEPS = 15  # of a case (protocol 12)

@@ -16,7 +16,7 @@ from typing import Any
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.files import parse_json, read_bytes, read_text
 from cardiolens.curation.questions.draft_reasons import Reason, meaning_of
-from cardiolens.storage.tables import FRAME
+from cardiolens.storage.schemas import FRAME
 from cardiolens.study.manifest import StudyManifest, read_study
 
 MOST_CHARACTERS = 100_000  # of a report

@@ -28,9 +28,9 @@ from cardiolens.score.statistics.rows import as_row
 from cardiolens.score.verdicts.case_verdict import CaseReply, case_of
 from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.score.verdicts.report_verdict import texts
-from cardiolens.storage import documents, tables
+from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, Store
-from cardiolens.storage.tables import VERDICTS
+from cardiolens.storage.schemas import VERDICTS
 
 METRIC, SCOPE = "text_entity_f1", "tier:2"
 _REPLIES = ("request_key", "text", "status", "finish_reason", "written_at")
@@ -56,12 +56,12 @@ def written_reports(run: Run, store: Store, model_keys: Sequence[str], catalogue
     verdicts = tables.read(run.verdicts, VERDICTS)
     of_text = pc.and_(pc.equal(verdicts["channel"], "text"), pc.equal(verdicts["status"], "judged"))
     rows = verdicts.filter(of_text)
-    questions = tables.read(store.questions, tables.QUESTIONS)
+    questions = tables.read(store.questions, schemas.QUESTIONS)
     questions = questions.filter(pc.is_in(questions["qa_id"], pc.unique(rows["qa_id"])))
     cases = {row["qa_id"]: case_of(row, catalogue.protocol) for row in questions.to_pylist()}
     replies: dict[str, Mapping[str, Any]] = {}
     for key in model_keys:
-        final = finals(tables.read(store.completions(key), tables.COMPLETIONS, _REPLIES))
+        final = finals(tables.read(store.completions(key), schemas.COMPLETIONS, _REPLIES))
         final = final.filter(pc.is_in(final["request_key"], pc.unique(rows["request_key"])))
         replies |= {row["request_key"]: row for row in final.to_pylist()}
     kept, sections, records = [], [], {}

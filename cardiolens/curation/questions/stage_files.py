@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import cardiolens
+from cardiolens.base import disk
 from cardiolens.base.digest import digest_of
 from cardiolens.base.provenance import code_of
 from cardiolens.base.untrusted.files import parse_json
-from cardiolens.storage import tables
 
 Record = dict[str, Any]
 _HEAD = ("schema", "stage", "study_id", "report_id", "tool_version", "input_sha256")
@@ -78,4 +78,4 @@ def read_lines(path: Path) -> list[Record]:
 
 def write_lines(path: Path, records: Any) -> None:
     """Write records as JSON Lines, atomically."""
-    tables.write_text(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
+    disk.write_text(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))

@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.digest import sha256_of
 from cardiolens.base.errors import InputError, RunError
@@ -24,7 +25,6 @@ from cardiolens.curation.release.facts import counted, described
 from cardiolens.curation.release.release_words import Release
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.questions import GivenQuestion, given_questions
-from cardiolens.storage import tables
 from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
 from cardiolens.study.nifti import GZIP_MAGIC, NOT_NIFTI, parse_header, read_file, voxels
 
@@ -79,11 +79,11 @@ def _write(
     _write_dataset(spec)
     facts = described(spec, catalogue, str(uuid.uuid4()))
     facts |= counted(questions, studies, cohort_of, spec.cohorts)
-    tables.write_text(spec.out / "README.md", card(facts, catalogue))
+    disk.write_text(spec.out / "README.md", card(facts, catalogue))
     if spec.links is not None:
         write_lines(spec.links, [_link(studies[one], renamed[one], patients) for one in ordered])
     index = {name: {"bytes": size, "sha256": digest} for name, size, digest in digests(spec.out)}
-    tables.write_text(spec.out / INDEX, json.dumps({**facts, "files": index}, indent=1) + "\n")
+    disk.write_text(spec.out / INDEX, json.dumps({**facts, "files": index}, indent=1) + "\n")
     return facts
 
 
@@ -97,7 +97,7 @@ def _write_study(study: Study, folder: Path, patient: str, cohort: str) -> None:
         if volume.mask is not None:
             path, digest = _copy(study.folder / volume.mask.path, folder, f"{volume.volume_id}_mask")
             entry["mask"] = {"path": path, "sha256": digest}
-    tables.write_text(folder / MANIFEST_NAME, json.dumps(manifest, indent=1) + "\n")
+    disk.write_text(folder / MANIFEST_NAME, json.dumps(manifest, indent=1) + "\n")
 
 
 def _copy(source: Path, folder: Path, name: str) -> tuple[str, str]:
@@ -236,6 +236,6 @@ def _write_dataset(spec: Release) -> None:
         entry["protocol"] = "protocol"
     if spec.allow_unverified:
         entry["allow_unverified"] = True
-    tables.write_text(
+    disk.write_text(
         spec.out / "conf" / "dataset" / f"{spec.name}.yaml", yaml.safe_dump(entry, sort_keys=False)
     )

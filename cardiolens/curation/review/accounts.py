@@ -14,10 +14,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.files import MOST_JSON, parse_json, read_bytes
 from cardiolens.config.base import Spec, describe
-from cardiolens.storage import tables
 
 Role = Literal["reader", "adjudicator"]
 Pseudonym = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,31}$")]
@@ -78,7 +78,7 @@ def add_account(path: Path, pseudonym: str, role: Role) -> str:
             "person's name, because every output file contains it"
         ) from None
     path.parent.mkdir(parents=True, exist_ok=True)
-    tables.write_text(path, json.dumps(accounts.model_dump(by_alias=True), indent=1) + "\n")
+    disk.write_text(path, json.dumps(accounts.model_dump(by_alias=True), indent=1) + "\n")
     os.chmod(path, 0o600)
     return passphrase
 

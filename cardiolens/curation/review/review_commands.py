@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
+from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.files import read_json
@@ -24,7 +25,6 @@ from cardiolens.curation.review.review_items import Item, Items, Mode, read_item
 from cardiolens.curation.review.review_pictures import Pictures
 from cardiolens.curation.review.review_server import review_server
 from cardiolens.protocol.tasks.catalogue import load_catalogue
-from cardiolens.storage import tables
 
 ACCOUNTS = "readers.json"
 CEILING = "ceiling.jsonl"
@@ -125,7 +125,7 @@ def _keep_sources(given: Serve) -> None:
     }
     if path.exists() and _sources(given.out, given.mode).model_dump(mode="json", by_alias=True) != tree:
         raise InputError(f"out={given.out}: holds a review of other questions or studies; name another out")
-    tables.write_text(path, json.dumps(tree, indent=1) + "\n")
+    disk.write_text(path, json.dumps(tree, indent=1) + "\n")
 
 
 def _sources(out: Path, mode: Mode) -> Sources:

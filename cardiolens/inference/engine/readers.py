@@ -18,7 +18,7 @@ from cardiolens.inference.engine.frame_choice import MANNERS, Manner, ask_for_fr
 from cardiolens.inference.models.human_reader import Reading, readings_of
 from cardiolens.protocol.tasks.catalogue import GATES
 from cardiolens.protocol.tasks.legal import LETTERS, legal_replies
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 
 TrueAnswer = tuple[str, ...]  # original option keys; for a report, its reference as one JSON text
 
@@ -123,7 +123,7 @@ class AnswerKey:
     def of(questions: Path, arms: Mapping[str, Arm]) -> "AnswerKey":
         """Read the answers from the store's table of questions."""
         columns = ("qa_id", "subtask", "answer", "reference", "exclusive")
-        rows = tables.read(questions, tables.QUESTIONS, columns).sort_by("qa_id").to_pylist()
+        rows = tables.read(questions, schemas.QUESTIONS, columns).sort_by("qa_id").to_pylist()
         answers = {
             row["qa_id"]: (row["reference"],) if row["reference"] else tuple(row["answer"]) for row in rows
         }

@@ -13,7 +13,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.model import ModelSpec
 from cardiolens.inference.models.chat_template import IMAGE, ChatTemplate, Piece
 from cardiolens.inference.models.placeholders import adds_special_tokens
-from cardiolens.storage.tables import FRAME
+from cardiolens.storage.schemas import FRAME
 
 _HERE = "\ue000"  # private-use characters that mark positions of text
 _THERE = "\ue001"

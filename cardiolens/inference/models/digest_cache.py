@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from cardiolens.base import disk
 from cardiolens.base.digest import sha256_of
-from cardiolens.storage import tables
 
 _SETTLED_NS = 2 * 10**9  # a file changed more recently may change again within one clock tick
 
@@ -31,7 +31,7 @@ def known_digests(cache: Path) -> Iterator[Callable[[Path], str]]:
     if digests != cached:
         with suppress(OSError):
             cache.parent.mkdir(parents=True, exist_ok=True)
-            tables.write_text(cache, _DIGESTS.dump_json(digests, indent=1).decode() + "\n")
+            disk.write_text(cache, _DIGESTS.dump_json(digests, indent=1).decode() + "\n")
 
 
 def _read(cache: Path) -> Digests:

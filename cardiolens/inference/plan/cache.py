@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from cardiolens.base import disk
 from cardiolens.base.digest import digest_of
 from cardiolens.base.untrusted.files import read_json
 from cardiolens.storage import tables
@@ -70,7 +71,7 @@ def keep(folder: Path, fingerprint: Fingerprint, totals: PlanTotals) -> None:
         "most_frames": totals.most_frames,
         "parts": _sizes(folder),
     }
-    tables.write_text(folder / _NOTE, json.dumps(note, indent=1) + "\n")
+    disk.write_text(folder / _NOTE, json.dumps(note, indent=1) + "\n")
 
 
 def _sizes(folder: Path) -> dict[str, int]:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.storage import tables
 from cardiolens.storage.partitions import AT_ONCE, HashPartitions, number_keys
-from cardiolens.storage.tables import COMPLETIONS, FINAL, PLANNED, REQUESTS
+from cardiolens.storage.schemas import COMPLETIONS, FINAL, PLANNED, REQUESTS
 
 WORK = pa.schema(
     [

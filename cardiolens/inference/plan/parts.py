@@ -28,7 +28,7 @@ from cardiolens.protocol.dialogue.chain import offer_row, write_chains
 from cardiolens.protocol.select.feature_source import Sight
 from cardiolens.protocol.select.feature_store import read_features
 from cardiolens.runtime.processes import spread
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 from cardiolens.study.shards import read_digests
 from cardiolens.study.structure import structures
@@ -158,7 +158,7 @@ class _Maker:
         folder, name = self._run.requests(part.model), f"part-{part.number:05d}.parquet"
         offers = [*map(offer_row, columns.offers.values())]
         write_chains(folder / name, columns.stages, columns.choices, offers)
-        tables.write_part(folder, columns.table(), tables.REQUESTS, name)
+        tables.write_part(folder, columns.table(), schemas.REQUESTS, name)
         return PartTotals(columns.status_counts(), columns.most_frames)
 
     def _make_planner(self, name: str) -> ModelPlanner | ModelError:

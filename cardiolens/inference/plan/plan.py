@@ -23,9 +23,9 @@ from cardiolens.inference.models.identity import Identity, identify
 from cardiolens.inference.plan.cache import PlanTotals, cached, keep
 from cardiolens.inference.plan.inputs import Inputs, read_inputs
 from cardiolens.inference.plan.parts import write_parts
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run, Store, run_of
-from cardiolens.storage.tables import OVERFLOW, PLANNED
+from cardiolens.storage.schemas import OVERFLOW, PLANNED
 
 log = logging.getLogger(__name__)
 
@@ -151,9 +151,9 @@ def _left_out(spec: SweepSpec, model: str, failed: dict[str, str]) -> Iterator[N
 
 def _write_questions(inputs: Inputs) -> None:
     """Replace the store's questions and evidence if they changed; the judge and people read them."""
-    _replace_changed(inputs.store.questions, inputs.question_table, tables.QUESTIONS)
+    _replace_changed(inputs.store.questions, inputs.question_table, schemas.QUESTIONS)
     if inputs.evidence.num_rows or inputs.store.evidence.exists():
-        _replace_changed(inputs.store.evidence, inputs.evidence, tables.EVIDENCE)
+        _replace_changed(inputs.store.evidence, inputs.evidence, schemas.EVIDENCE)
 
 
 def _replace_changed(folder: Path, table: pa.Table, schema: pa.Schema) -> None:

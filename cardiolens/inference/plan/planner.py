@@ -33,7 +33,7 @@ from cardiolens.protocol.select.feature_store import Features
 from cardiolens.protocol.select.selection import Frame, Selection
 from cardiolens.protocol.select.token_budget import fitting
 from cardiolens.protocol.tasks.legal import FREE, constraint_of
-from cardiolens.storage.tables import FRAME, OVERFLOW, PLANNED
+from cardiolens.storage.schemas import FRAME, OVERFLOW, PLANNED
 from cardiolens.study.shards import FrameDigest
 from cardiolens.study.structure import StudyStructure
 

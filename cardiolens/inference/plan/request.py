@@ -10,7 +10,7 @@ import pyarrow as pa
 from cardiolens.protocol.select.selection import Frame
 from cardiolens.protocol.tasks.legal import Constraint, constraint_of
 from cardiolens.storage import tables
-from cardiolens.storage.tables import REQUESTS
+from cardiolens.storage.schemas import REQUESTS
 
 
 class FrameRef(NamedTuple):

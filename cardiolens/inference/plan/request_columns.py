@@ -9,7 +9,7 @@ from cardiolens.inference.plan.request import FrameRef, Request
 from cardiolens.protocol.dialogue.chain import Chain, Samples, Steps, row_of, rows_of
 from cardiolens.protocol.dialogue.frame_requests import Offer
 from cardiolens.protocol.select.selection import Frame
-from cardiolens.storage.tables import REQUESTS
+from cardiolens.storage.schemas import REQUESTS
 
 _SCALARS = tuple(name for name in REQUESTS.names if name != "frames")
 _scalars_of = attrgetter(*_SCALARS)

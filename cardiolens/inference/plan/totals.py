@@ -6,8 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.storage import tables
-from cardiolens.storage.tables import OVERFLOW, PLANNED
+from cardiolens.storage import schemas, tables
+from cardiolens.storage.schemas import OVERFLOW, PLANNED
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def totals_of(requests: Path) -> Totals:
             "predicted_tokens",
             "request_key",
         )
-        table = tables.read_part(part, tables.REQUESTS, columns)
+        table = tables.read_part(part, schemas.REQUESTS, columns)
         planned = table.filter(pc.equal(table["status"], PLANNED))
         overflow = pc.sum(pc.equal(table["status"], OVERFLOW)).as_py() or 0
         sums["asked"] += table.num_rows

@@ -14,7 +14,7 @@ from cardiolens.protocol.dialogue.chain import Chain, Samples
 from cardiolens.protocol.dialogue.frame_requests import Choice
 from cardiolens.protocol.dialogue.pending import PendingRequest, Place
 from cardiolens.protocol.dialogue.samples import SAMPLED, Sample, samples_to_lines
-from cardiolens.storage.tables import ILLEGAL_SELECTION
+from cardiolens.storage.schemas import ILLEGAL_SELECTION
 
 Settled = tuple[CompletionRow, ErrorKind | None]
 """A completion, and the kind of its error if it failed."""

@@ -12,7 +12,7 @@ from cardiolens.inference.engine.ask import Ask, ErrorKind, Pictures
 from cardiolens.protocol.dialogue.chain import Chain, Stage, chain_from_stages, choice_of
 from cardiolens.protocol.dialogue.frame_requests import Offer
 from cardiolens.protocol.tasks.legal import read_constraint
-from cardiolens.storage.tables import CHOICES, OFFERS
+from cardiolens.storage.schemas import CHOICES, OFFERS
 from cardiolens.study.shards import shaped
 
 PICTURE = pa.struct(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cardiolens.base import disk
 from cardiolens.base.errors import RunError
 from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
@@ -57,7 +58,7 @@ def stream(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, n_m
     """
     model = next(model for model in plan.spec.model if model.name == deployment.model)
     completions = _completions(plan, model)
-    tables.make_folder(completions)
+    disk.make_folder(completions)
     total: Counter[str] = Counter()
     seats: set[str] = set()
     studies = _studies_in_flight(missing.work, _width(model), plan.spec.stream.studies_in_flight)

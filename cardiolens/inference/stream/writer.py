@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from cardiolens.base.sanitize import one_line
 from cardiolens.inference.stream.messages import CompletionRow
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 
 _LONGEST = 300  # characters of an error message in a completion
 _SOON = 0.25  # seconds; without this delay an instant reader would write thousands of small parts
@@ -69,7 +69,7 @@ class CompletionWriter:
 
 def write_completions(folder: Path, rows: list[CompletionRow]) -> None:
     """Write one part file; `written_at` is the current time."""
-    tables.write_part(folder, _table(rows, datetime.now(UTC)), tables.COMPLETIONS)
+    tables.write_part(folder, _table(rows, datetime.now(UTC)), schemas.COMPLETIONS)
 
 
 _UNFIT = (ValueError, TypeError, OverflowError)  # text is not UTF-8, or a count exceeds int32
@@ -80,7 +80,7 @@ def _table(rows: list[CompletionRow], now: datetime) -> pa.Table:
     try:
         return _as_table(rows, now)
     except _UNFIT:
-        return tables.concat([_table_of_one(row, now) for row in rows], tables.COMPLETIONS)
+        return tables.concat([_table_of_one(row, now) for row in rows], schemas.COMPLETIONS)
 
 
 def _table_of_one(row: CompletionRow, now: datetime) -> pa.Table:
@@ -98,4 +98,4 @@ def _table_of_one(row: CompletionRow, now: datetime) -> pa.Table:
 
 
 def _as_table(rows: list[CompletionRow], now: datetime) -> pa.Table:
-    return tables.from_rows([{**row, "written_at": now} for row in rows], tables.COMPLETIONS)
+    return tables.from_rows([{**row, "written_at": now} for row in rows], schemas.COMPLETIONS)

@@ -19,7 +19,7 @@ from cardiolens.protocol.dialogue.frame_requests import Choice, Offer, OfferedFr
 from cardiolens.protocol.dialogue.pending import PendingRequest, fill, without_marks
 from cardiolens.protocol.tasks.legal import FREE
 from cardiolens.storage import tables
-from cardiolens.storage.tables import CHOICES, COMPLETIONS, FINAL, OFFERS, STAGES
+from cardiolens.storage.schemas import CHOICES, COMPLETIONS, FINAL, OFFERS, STAGES
 
 _COMPLETION = (
     "request_key",

@@ -15,7 +15,7 @@ from cardiolens.base.digest import digest_of
 from cardiolens.base.sanitize import one_line
 from cardiolens.protocol.dialogue.pending import PendingRequest, Place, fill, without_marks
 from cardiolens.protocol.tasks.legal import FREE, Constraint, Naming
-from cardiolens.storage.tables import FRAME
+from cardiolens.storage.schemas import FRAME
 
 # Numbers of the marks in the prompts of a Choice, in the order of the values that replace them.
 REQUEST_NUMBER, N_SEEN, N_LEFT, REFUSALS, N_SHOWN = range(5)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cardiolens.protocol.tasks.legal import Constraint
-from cardiolens.storage.tables import FRAME
+from cardiolens.storage.schemas import FRAME
 
 _OPEN, _CLOSE = "\ufdd0", "\ufdd1"  # Unicode noncharacters, which occur in no ordinary text
 _MARK = re.compile(f"{_OPEN}(\\d+){_CLOSE}")

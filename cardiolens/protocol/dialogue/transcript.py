@@ -10,7 +10,7 @@ import pyarrow as pa
 from cardiolens.protocol.dialogue.chain import Chain, Samples, Step
 from cardiolens.protocol.dialogue.frame_requests import Choice
 from cardiolens.storage import tables
-from cardiolens.storage.tables import SEEN
+from cardiolens.storage.schemas import SEEN
 
 
 def seen_table(chains: Mapping[str, Chain], steps: Sequence[Step]) -> pa.Table:

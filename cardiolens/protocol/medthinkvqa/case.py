@@ -8,7 +8,7 @@ from typing import Any
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.files import parse_json
-from cardiolens.storage.tables import FRAME
+from cardiolens.storage.schemas import FRAME
 
 LETTERS = ("A", "B", "C", "D", "E")
 MOST_IMAGES = 49

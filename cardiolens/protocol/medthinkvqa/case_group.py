@@ -12,7 +12,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.protocol.medthinkvqa.case import Case, CaseImage, field_of
 from cardiolens.protocol.medthinkvqa.case_picture import pixels_of
 from cardiolens.protocol.medthinkvqa.files import Source, image_bytes, sha256_of_bytes
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.study.cohort import FileRecord, Stamp, StudyRecord, stamp
 from cardiolens.study.group import Outcome
 from cardiolens.study.sequences import CASE_IMAGES
@@ -147,4 +147,4 @@ def _frame_rows(name: str, frames: Iterable[NDArray[np.uint8]]) -> pa.Table:
         )
     if sum(len(row["pixels"]) for row in rows if isinstance(row["pixels"], bytes)) > np.iinfo(np.int32).max:
         raise InputError("its images take 2 GiB or more; expected less per case; make them smaller")
-    return tables.from_rows(rows, tables.FRAMES)
+    return tables.from_rows(rows, schemas.FRAMES)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.protocol.medthinkvqa.case import LETTERS, PREDICTION
 from cardiolens.protocol.medthinkvqa.files import Source, records
-from cardiolens.storage import tables
 
 NAME = "medthinkvqa_test_submission.jsonl"
 _STEPS = {
@@ -64,7 +64,7 @@ def write_submission(
         if steps := words.steps(record["image_count"]):
             added["prediction_twi"] = steps
         lines.append(json.dumps(record | added, ensure_ascii=False) + "\n")
-    tables.write_text(path, "".join(lines))
+    disk.write_text(path, "".join(lines))
 
 
 def submission_problems(path: Path, source: Source) -> Iterator[str]:

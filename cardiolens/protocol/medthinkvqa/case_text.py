@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.files import parse_json, read_text
 from cardiolens.protocol.medthinkvqa.case import LETTERS, Case
 from cardiolens.protocol.medthinkvqa.files import Source
 from cardiolens.protocol.tasks.questions import write_questions
-from cardiolens.storage import tables
 
 PROTOCOL = "medthinkvqa-1"
 SUBTASK = "M01"
@@ -51,7 +51,7 @@ def write_cases(questions: Path, source: Source, cases: Iterable[Case]) -> None:
         for case in cases
     )
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    tables.write_text(told_path(questions), text)
+    disk.write_text(told_path(questions), text)
 
 
 def _question(name: str, case: Case) -> dict[str, Any]:

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image, ImageDraw
 
+from cardiolens.base import disk
 from cardiolens.base.errors import RunError
 from cardiolens.protocol.medthinkvqa.case import LETTERS, MOST_IMAGES, field_of
-from cardiolens.storage import tables
 
 SEED = 2026
 TEST, TRAIN = 720, 12  # cases
@@ -53,10 +53,10 @@ def make_cases(folder: Path, n_test: int = TEST, n_train: int = TRAIN, seed: int
         draw = random.Random(f"{seed} {split}")
         records = [_case(folder, split, at, draw) for at in range(1, number + 1)]
         lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-        tables.write_text(folder / f"{split}.jsonl", lines)
+        disk.write_text(folder / f"{split}.jsonl", lines)
         every = {name: None for record in records for name in record}
         rows = [{**every, **record, "options": json.dumps(record["options"])} for record in records]
-        with tables.atomic(folder / f"{split}.parquet") as temporary:
+        with disk.atomic(folder / f"{split}.parquet") as temporary:
             pq.write_table(pa.Table.from_pylist(rows), temporary, compression="zstd")
 
 

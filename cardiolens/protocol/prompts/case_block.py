@@ -10,7 +10,7 @@ from typing import Literal
 from cardiolens.protocol.medthinkvqa.case_text import CaseText, Gold
 from cardiolens.protocol.prompts.frames import CaptionLevel
 from cardiolens.protocol.select.selection import Frame
-from cardiolens.storage.tables import FRAME
+from cardiolens.storage.schemas import FRAME
 
 Lacking = Literal["captions_missing", "findings_missing"]
 

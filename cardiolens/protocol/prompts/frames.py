@@ -7,7 +7,7 @@ from typing import Literal
 from cardiolens.protocol.prompts.prompt_words import words
 from cardiolens.protocol.select.cine import key_layers
 from cardiolens.protocol.select.selection import Frame
-from cardiolens.storage.tables import FRAME
+from cardiolens.storage.schemas import FRAME
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
 CaptionLevel = Literal["none", "view", "full"]

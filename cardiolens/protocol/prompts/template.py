@@ -18,7 +18,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.files import is_housekeeping, read_text
 from cardiolens.protocol.prompts.language import check_language
 from cardiolens.protocol.prompts.question import AskedQuestion, QuestionKind
-from cardiolens.storage.tables import FRAME
+from cardiolens.storage.schemas import FRAME
 
 Style = Literal["standard", "reasoning"]
 Display = Literal["frames", "captions", "nothing"]

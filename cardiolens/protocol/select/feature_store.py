@@ -13,13 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.protocol.select.diversity import ALGORITHMS, Floats, distances, relevant
 from cardiolens.protocol.select.feature_source import PIXELS, Sight
 from cardiolens.protocol.select.route import Volumes
 from cardiolens.protocol.select.routing_rules import rules
 from cardiolens.protocol.select.selection import Frame, pick_all, pick_idx
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.study.shards import FRAMES_FOLDER, VOLUMES_FOLDER
 
 FEATURES = pa.schema(
@@ -89,10 +90,10 @@ def missing_parts(store: Path, volumes: pa.Table, sight: Sight = PIXELS) -> list
 def write_features(store: Path, part: str, sight: Sight = PIXELS) -> None:
     """Compute the features of every frame of one part, volume by volume."""
     rows = tables.read_part(
-        store / VOLUMES_FOLDER / part, tables.VOLUMES, ["row_group", "sequence", "n_phases"]
+        store / VOLUMES_FOLDER / part, schemas.VOLUMES, ["row_group", "sequence", "n_phases"]
     )
     with (
-        tables.atomic(_folder(store, sight) / part) as temporary,
+        disk.atomic(_folder(store, sight) / part) as temporary,
         tables.open_part(store / FRAMES_FOLDER / part) as frames,
         pq.ParquetWriter(
             temporary, FEATURES, compression="zstd", use_dictionary=False, write_page_checksum=True

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from cardiolens.base.untrusted.files import parse_json, read_text
 from cardiolens.protocol.tasks.questions import Question
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 
 FINDINGS = "2-findings.*.jsonl"  # stage files of drafting; `evidence` refers to their ids
 Quote = dict[str, str]
@@ -35,7 +35,7 @@ def evidence_of(questions: Sequence[Question], folder: Path) -> pa.Table:
         }
         for question in supported
     ]
-    return tables.from_rows(rows, tables.EVIDENCE)
+    return tables.from_rows(rows, schemas.EVIDENCE)
 
 
 def _quotes(folder: Path) -> dict[tuple[str, str], Quote]:

@@ -9,11 +9,12 @@ from typing import Annotated, Any, Literal, TypeVar
 import pyarrow as pa
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationError
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.files import parse_json, read_text
 from cardiolens.config.base import Spec, describe
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 
 FRAME_PLACE = "\ufffc"  # marks the place of a frame in a prompt; no text may contain it
 
@@ -120,7 +121,7 @@ def questions_table(
             f"expected verification.status 'verified', or origin {' or '.join(sorted(STATED))}; have them "
             "reviewed, or allow them with dataset.allow_unverified=true, which the page will note"
         )
-    return tables.from_rows(rows, tables.QUESTIONS)
+    return tables.from_rows(rows, schemas.QUESTIONS)
 
 
 def given_questions(path: Path, catalogue: Catalogue) -> Iterator[GivenQuestion]:
@@ -145,7 +146,7 @@ def given_questions(path: Path, catalogue: Catalogue) -> Iterator[GivenQuestion]
 
 def write_questions(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     """Write `qa-1` records as JSON Lines, atomically and in their order."""
-    tables.write_text(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
+    disk.write_text(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -11,7 +11,7 @@ from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.rows import Row
 from cardiolens.score.statistics.verdict_rows import Verdicts, blocks
-from cardiolens.storage.tables import VERDICTS
+from cardiolens.storage.schemas import VERDICTS
 
 BY_SUBTASK, NEVER_RIGHT = "item difficulty", "items that no reader got right"
 # With two readers discrimination is always 1 or -1, and an item that few readers get wrong is hard for

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from cardiolens.base import disk
 from cardiolens.base.digest import digest_of, digest_of_rows, sha256_of
 from cardiolens.base.provenance import code_of
 from cardiolens.base.untrusted.files import read_json
@@ -20,7 +21,7 @@ from cardiolens.score.run_results.stages import StageCounts
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage import tables
 from cardiolens.storage.places import deciding
-from cardiolens.storage.tables import SCORES, SEEN, VERDICTS
+from cardiolens.storage.schemas import SCORES, SEEN, VERDICTS
 
 _NOTE = "judged.json"
 _PLAN = "plan.json"  # names everything that decided the requests
@@ -65,7 +66,7 @@ def write_cached(folder: Path, replies: ModelReplies, fingerprint: Fingerprint) 
         "stages": [asdict(stage) for stage in replies.stages],
         "parts": _sizes(folder),
     }
-    tables.write_text(folder / _NOTE, json.dumps(note, indent=1) + "\n")
+    disk.write_text(folder / _NOTE, json.dumps(note, indent=1) + "\n")
 
 
 def read_cached(folder: Path, fingerprint: Fingerprint | None) -> ModelReplies | None:

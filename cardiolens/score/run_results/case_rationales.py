@@ -12,7 +12,7 @@ from cardiolens.protocol.dialogue.chain import Steps, read_chains, walk
 from cardiolens.protocol.dialogue.samples import SAMPLED
 from cardiolens.protocol.medthinkvqa.case_submission import CaseResponse
 from cardiolens.storage import tables
-from cardiolens.storage.tables import COMPLETIONS, REQUESTS
+from cardiolens.storage.schemas import COMPLETIONS, REQUESTS
 
 _HEADING = re.compile(r"^[ \t>*#-]*image[ \t]+#?(\d+)[ \t*]*[:.)–-][ \t*]*", re.IGNORECASE | re.MULTILINE)
 _BARE_LETTER = re.compile(r"\W*(?:(?:final )?answer(?: is)?\b)?\W*[A-E]\W*", re.IGNORECASE)

@@ -13,7 +13,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.score.run_results.scoring import Replies
 from cardiolens.score.statistics.verdict_rows import Verdicts
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 
 # Entries of the manifest (first) and of the configuration (second) that all merged runs must share.
@@ -69,8 +69,8 @@ def merge_replies(parts: Sequence[Replies]) -> Replies:
         counts += Counter(part.counts)
     for status, keys in unjudged.items():  # recounted: a reply missing in one run may be in another
         counts[status] = len(keys)
-    reply_scores = _first_of(tables.concat([part.reply_scores for part in parts], tables.SCORES))
-    seen = tables.concat([part.seen for part in parts], tables.SEEN)
+    reply_scores = _first_of(tables.concat([part.reply_scores for part in parts], schemas.SCORES))
+    seen = tables.concat([part.seen for part in parts], schemas.SEEN)
     return Replies(verdicts, reply_scores, parts[0].questions_digest, seen, counts)
 
 
@@ -86,7 +86,7 @@ def _first_verdicts(of_runs: Sequence[pa.Table]) -> pa.Table:
     unique_rows = ordered.take(
         np.sort(first.aggregate([("row", "min")])["row_min"])
     )  # groups come in any order
-    return unique_rows.select(tables.VERDICTS.names)
+    return unique_rows.select(schemas.VERDICTS.names)
 
 
 def _first_of(scores: pa.Table) -> pa.Table:

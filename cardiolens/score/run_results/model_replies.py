@@ -21,7 +21,7 @@ from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.score.verdicts.text_metrics import TextMetric
 from cardiolens.score.verdicts.verdicts import judge
 from cardiolens.storage import tables
-from cardiolens.storage.tables import REQUESTS
+from cardiolens.storage.schemas import REQUESTS
 
 
 @dataclass(frozen=True, slots=True)

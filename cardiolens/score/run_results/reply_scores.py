@@ -13,7 +13,7 @@ from cardiolens.score.statistics.factors import control_pairs
 from cardiolens.score.statistics.position_bias import order_scores, position_scores
 from cardiolens.score.statistics.verdict_rows import Verdicts, cohort
 from cardiolens.storage import tables
-from cardiolens.storage.tables import COMPLETIONS, REQUESTS, SCORES, VERDICTS
+from cardiolens.storage.schemas import COMPLETIONS, REQUESTS, SCORES, VERDICTS
 
 # Verdicts, the options as displayed, and the log-probabilities that the engine returned.
 WITH_REPLIES = pa.schema(

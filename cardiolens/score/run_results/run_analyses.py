@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import pyarrow as pa
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
+from cardiolens.base import disk
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.files import read_json
@@ -33,7 +34,6 @@ from cardiolens.score.statistics.outcomes import status_counts
 from cardiolens.score.statistics.report_references import Forms
 from cardiolens.score.statistics.variance_components import components
 from cardiolens.score.verdicts.parse import RULES_VERSION
-from cardiolens.storage import tables
 from cardiolens.storage.places import Run
 
 SCHEMA = "analyses-1"
@@ -110,7 +110,7 @@ def write_analyses(path: Path, analyses: Sequence[Analysis]) -> None:
         ],
     }
     tree[_SEAL] = digest_of(tree)
-    tables.write_text(path, json.dumps(tree, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    disk.write_text(path, json.dumps(tree, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def _defined(row: Mapping[str, object]) -> dict[str, object]:

@@ -11,7 +11,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.steps import StatisticsSpec
 from cardiolens.score.claims.evidence_analysis import FEWEST_PATIENTS
 from cardiolens.score.statistics.scores import score
-from cardiolens.storage import documents, tables
+from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, deciding
 
 _FACTORS = ("model", "selector", "budget", "prompt", "control")
@@ -95,10 +95,10 @@ def _setting(arm: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _verdicts(run: Run, arm: str, side: str) -> pa.Table:
     """Verdicts of one arm, with the arm_id replaced by the side ("a" or "b")."""
-    every = tables.read(run.verdicts, tables.VERDICTS)
+    every = tables.read(run.verdicts, schemas.VERDICTS)
     of_arm = every.filter(pc.equal(every["arm_id"], arm))
     names = pa.array([side] * of_arm.num_rows, pa.string())
-    return of_arm.set_column(0, tables.VERDICTS.field("arm_id"), names)
+    return of_arm.set_column(0, schemas.VERDICTS.field("arm_id"), names)
 
 
 def _differences(arm: str, verdicts: pa.Table, settings: StatisticsSpec) -> list[ArmDifference]:

@@ -33,7 +33,7 @@ from cardiolens.score.statistics.headlines import headlines
 from cardiolens.score.statistics.scores import compute_scores
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.score.verdicts.text_metrics import open_text_metrics
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run, Store
 from cardiolens.storage.spool import Spool
 
@@ -86,7 +86,7 @@ class RunResults:
     @property
     def of_tiers(self) -> pa.Table:
         """The primary scores of single arms on tiers."""
-        return tables.concat(map(of_tiers, self.spool.parts()), tables.SCORES)
+        return tables.concat(map(of_tiers, self.spool.parts()), schemas.SCORES)
 
 
 def judge_and_write(run: Run, store: Store, model_keys: Mapping[str, str], spec: SweepSpec) -> RunResults:
@@ -149,8 +149,8 @@ def judge_replies(
         transcripts.append(replies.seen)
         counts.update(replies.counts)
         stages[model] = replies.stages
-    transcript = tables.concat(transcripts, tables.SEEN)
-    all_scores = tables.concat(reply_scores, tables.SCORES)
+    transcript = tables.concat(transcripts, schemas.SEEN)
+    all_scores = tables.concat(reply_scores, schemas.SCORES)
     return Replies(verdicts, all_scores, digest, transcript, counts, stages, tuple(in_jobs))
 
 
@@ -167,7 +167,7 @@ def judge_ahead(run: Run, store: Store, model: str, model_key: str, spec: SweepS
 
 def _questions(store: Store, qa_ids: pa.Array, spec: SweepSpec) -> pa.Table:
     """Read questions by id; InputError if the protocol lacks the subtask of one."""
-    questions = tables.read(store.questions, tables.QUESTIONS)
+    questions = tables.read(store.questions, schemas.QUESTIONS)
     questions = questions.filter(pc.is_in(questions["qa_id"], qa_ids))
     _check_subtasks(questions, spec.dataset.protocol)
     return questions
@@ -202,8 +202,8 @@ def write_results(
     inputs = answers, scores.parts(), factors, groups, spec.statistics
     analyses = analyses_of(*inputs, forms=forms, comparison=comparison)
     if replies.seen.num_rows or run.seen.exists():
-        tables.replace(run.seen, replies.seen, tables.SEEN)
-    tables.replace_by(run.verdicts, replies.verdict_store.blocks(), tables.VERDICTS)
-    tables.replace_by(run.scores, scores.parts(), tables.SCORES)
+        tables.replace(run.seen, replies.seen, schemas.SEEN)
+    tables.replace_by(run.verdicts, replies.verdict_store.blocks(), schemas.VERDICTS)
+    tables.replace_by(run.scores, scores.parts(), schemas.SCORES)
     write_analyses(run.analyses, analyses)
     return RunResults(replies, scores, analyses)

@@ -11,7 +11,7 @@ from cardiolens.score.statistics.name_codes import Vocabulary
 from cardiolens.score.statistics.outcomes import judged_shares
 from cardiolens.score.statistics.spilled_mapping import SpilledMapping
 from cardiolens.score.statistics.verdict_rows import Verdicts, by_arm, cohort
-from cardiolens.storage.tables import VERDICTS
+from cardiolens.storage.schemas import VERDICTS
 
 
 @dataclass(frozen=True, slots=True)

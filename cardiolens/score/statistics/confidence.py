@@ -16,7 +16,8 @@ from cardiolens.score.statistics.outcomes import flag_incomplete, judged_shares
 from cardiolens.score.statistics.rows import as_row
 from cardiolens.score.statistics.statistic import Basis, Key, Statistic
 from cardiolens.score.statistics.verdict_rows import cohort
-from cardiolens.storage.tables import SCORES, from_rows
+from cardiolens.storage.schemas import SCORES
+from cardiolens.storage.tables import from_rows
 
 AUROC = "auroc"
 AVERAGE_PRECISION = "average_precision"

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from cardiolens.score.statistics.cells import EXTRA_METRICS
 from cardiolens.score.statistics.hypothesis_tests import holm
+from cardiolens.storage.schemas import SCORES
 from cardiolens.storage.spool import Spool
-from cardiolens.storage.tables import SCORES, from_rows
+from cardiolens.storage.tables import from_rows
 
 _AT_ONCE = 4096  # rows of a family that are buffered in memory
 

@@ -13,7 +13,8 @@ from cardiolens.score.statistics.outcomes import flag_incomplete, judged_shares
 from cardiolens.score.statistics.rows import as_row
 from cardiolens.score.statistics.statistic import Basis, Statistic
 from cardiolens.score.statistics.verdict_rows import cohort
-from cardiolens.storage.tables import SCORES, from_rows
+from cardiolens.storage.schemas import SCORES
+from cardiolens.storage.tables import from_rows
 
 POSITION_BIAS = "position_bias"
 ORDER_BIAS = "order_bias"

@@ -29,8 +29,9 @@ from cardiolens.score.statistics.spilled_mapping import SpilledMapping
 from cardiolens.score.statistics.statistic import Key, Statistic
 from cardiolens.score.statistics.swap_test import SWAPS
 from cardiolens.score.statistics.verdict_rows import Verdicts
+from cardiolens.storage.schemas import SCORES
 from cardiolens.storage.spool import Spool
-from cardiolens.storage.tables import SCORES, from_rows
+from cardiolens.storage.tables import from_rows
 
 _AT_ONCE = 16_384  # rows per part of the table
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cardiolens.score.statistics import metrics
 from cardiolens.score.statistics.bootstrap import Interval, effective_patients, percentile
 from cardiolens.score.statistics.items import Floats, Ints, Items
-from cardiolens.storage.tables import ILLEGAL_SELECTION
+from cardiolens.storage.schemas import ILLEGAL_SELECTION
 
 Key = tuple[str, str]  # metric, scope
 

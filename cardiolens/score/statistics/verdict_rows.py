@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.storage import tables
+from cardiolens.storage.schemas import VERDICTS
 from cardiolens.storage.spool import Spool
-from cardiolens.storage.tables import VERDICTS
 
 _ORDER = ("qa_id", "channel")  # of the verdicts of an arm
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.storage.tables import FINAL
+from cardiolens.storage.schemas import FINAL
 
 _FINAL = pa.array(FINAL)
 

@@ -14,7 +14,7 @@ from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.score.verdicts.report_verdict import judge_fields, judge_text, texts
 from cardiolens.score.verdicts.text_metrics import TextMetric
 from cardiolens.score.verdicts.vote import elect_reply
-from cardiolens.storage.tables import ILLEGAL_SELECTION, VERDICTS
+from cardiolens.storage.schemas import ILLEGAL_SELECTION, VERDICTS
 
 Judge = Callable[[Case, CaseReply], Judgement]
 

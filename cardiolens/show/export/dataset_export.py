@@ -11,15 +11,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import yaml
 
+from cardiolens.base import disk
 from cardiolens.score.statistics.factors import FACTORS, ArmFactors
 from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.show.page.case_viewer.withheld import public_reply
 from cardiolens.show.page.page_data import Header, read_header
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run, Store
 
 _COUNTS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.float64())]))
-_VERDICT = [name for name in tables.VERDICTS.names if name != "counts"]
+_VERDICT = [name for name in schemas.VERDICTS.names if name != "counts"]
 _REQUEST = (
     "frames_study_id",
     "frames",
@@ -44,7 +45,7 @@ _OWN = {
     "model": (pa.string(), "name of the model; the partition"),
     **{name: (pa.string(), "of the arm") for name in FACTORS if name != "model"},
     "question": (pa.string(), "as the questions table has it"),
-    "options": (pa.list_(tables.OPTION), "as the questions table has them"),
+    "options": (pa.list_(schemas.OPTION), "as the questions table has them"),
     "prompt_text": (pa.string(), "user message; U+FFFC marks the place of each frame"),
     "reply": (pa.string(), "text of the completion that counts; withheld where it repeats a report"),
     "counts": (_COUNTS, "what the scores add up"),
@@ -54,10 +55,10 @@ _OWN = {
 def answers_schema(*, patient_ids: bool) -> pa.Schema:
     """Columns of the dataset's files; `model` is the partition key in their folder names."""
     verdict_columns = [name for name in _VERDICT if patient_ids or name != "patient_id"]
-    fields = [tables.VERDICTS.field(name) for name in verdict_columns]
+    fields = [schemas.VERDICTS.field(name) for name in verdict_columns]
     fields += [pa.field(name, kind) for name, (kind, _) in _OWN.items() if name != "model"]
-    fields += [tables.REQUESTS.field(name) for name in _REQUEST]
-    fields += [tables.COMPLETIONS.field(name) for name in _COMPLETION if name != "text"]
+    fields += [schemas.REQUESTS.field(name) for name in _REQUEST]
+    fields += [schemas.COMPLETIONS.field(name) for name in _COMPLETION if name != "text"]
     return pa.schema(fields)
 
 
@@ -71,15 +72,15 @@ def write_dataset(run: Run, *, patient_ids: bool) -> Path:
         for number, part in enumerate(_answers(run, header, model, schema)):
             rows += part.num_rows
             place = folder / "answers" / f"model={model}" / f"part-{number:05d}.parquet"
-            with tables.atomic(place) as temporary:
+            with disk.atomic(place) as temporary:
                 pq.write_table(part, temporary, compression="zstd")
-    extra_tables = {"scores": tables.read(run.scores, tables.SCORES)}
+    extra_tables = {"scores": tables.read(run.scores, schemas.SCORES)}
     if run.seen.exists():
-        extra_tables["seen"] = tables.read(run.seen, tables.SEEN, _STAGES)
+        extra_tables["seen"] = tables.read(run.seen, schemas.SEEN, _STAGES)
     for name, table in extra_tables.items():
-        with tables.atomic(folder / name / f"{name}.parquet") as temporary:
+        with disk.atomic(folder / name / f"{name}.parquet") as temporary:
             pq.write_table(table, temporary, compression="zstd")
-    tables.write_text(folder / "README.md", card_of(header, schema, rows, sorted(extra_tables)))
+    disk.write_text(folder / "README.md", card_of(header, schema, rows, sorted(extra_tables)))
     return folder
 
 
@@ -107,14 +108,14 @@ def _answers(run: Run, header: Header, model: str, schema: pa.Schema) -> Iterato
     """Yield the answers of a model, one part of its requests at a time."""
     source = _read_model(run, header, [arm for arm in header.arms if arm.model == model])
     for path in tables.parts(run.requests(model)):
-        requests = tables.read_part(path, tables.REQUESTS, _REQUEST_COLUMNS)
+        requests = tables.read_part(path, schemas.REQUESTS, _REQUEST_COLUMNS)
         yield source.answers(requests).select(schema.names).cast(schema)
 
 
 def answers_of_arm(run: Run, header: Header, arm: ArmFactors, *, patient_ids: bool) -> pa.Table:
     """The answers of one arm, as the dataset has them."""
     own = pc.field("arm_id") == arm.arm_id
-    requests = tables.query(run.requests(arm.model), tables.REQUESTS, _REQUEST_COLUMNS, own)
+    requests = tables.query(run.requests(arm.model), schemas.REQUESTS, _REQUEST_COLUMNS, own)
     schema = answers_schema(patient_ids=patient_ids)
     return _read_model(run, header, [arm]).answers(requests).select(schema.names).cast(schema)
 
@@ -124,12 +125,12 @@ def _read_model(run: Run, header: Header, arms: Sequence[ArmFactors]) -> _Model:
     store = Store(header.specs[0].store)
     by_id = {arm.arm_id: arm for arm in arms}
     own = pc.field("arm_id").isin(pa.array(list(by_id), pa.string()))
-    verdicts = tables.query(run.verdicts, tables.VERDICTS, tables.VERDICTS.names, own)
+    verdicts = tables.query(run.verdicts, schemas.VERDICTS, schemas.VERDICTS.names, own)
     key = str(header.manifests[0]["models"][arms[0].model]["model_key"])
     by_key = pc.field("request_key").isin(pc.unique(verdicts["request_key"]))
     columns = ("request_key", "status", "written_at", *_COMPLETION)
-    completions = tables.query(store.completions(key), tables.COMPLETIONS, columns, by_key)
-    return _Model(verdicts, finals(completions), tables.read(store.questions, tables.QUESTIONS), by_id)
+    completions = tables.query(store.completions(key), schemas.COMPLETIONS, columns, by_key)
+    return _Model(verdicts, finals(completions), tables.read(store.questions, schemas.QUESTIONS), by_id)
 
 
 def _row_keys(rows: pa.Table) -> pa.ChunkedArray:
@@ -228,7 +229,7 @@ pyarrow.dataset.dataset("answers", partitioning="hive")
 def _meaning(name: str) -> str:
     if name in _OWN:
         return _OWN[name][1]
-    for table in (tables.VERDICTS, tables.REQUESTS, tables.COMPLETIONS):
+    for table in (schemas.VERDICTS, schemas.REQUESTS, schemas.COMPLETIONS):
         if name in table.names:
             return f"as in table {table.metadata[b'table'].decode()}"
     raise AssertionError(name)

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from cardiolens.base import disk
 from cardiolens.score.statistics.factors import FACTORS, ArmFactors
 from cardiolens.show.export.dataset_export import answers_of_arm
 from cardiolens.show.page.page_data import Header, read_header
-from cardiolens.storage import tables
 from cardiolens.storage.places import Run
 
 _VERSION = 2  # of Inspect's log format
@@ -28,9 +28,7 @@ def write_inspect_logs(run: Run, *, patient_ids: bool) -> Path:
     for arm in header.arms:
         rows = answers_of_arm(run, header, arm, patient_ids=patient_ids).to_pylist()
         name = f"{written_at:%Y-%m-%dT%H-%M-%S}_{header.name}_{arm.arm_id}.json"
-        tables.write_text(
-            folder / name, json.dumps(log_of(header, arm, rows, written_at), ensure_ascii=False)
-        )
+        disk.write_text(folder / name, json.dumps(log_of(header, arm, rows, written_at), ensure_ascii=False))
     return folder
 
 

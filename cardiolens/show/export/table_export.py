@@ -9,11 +9,12 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from cardiolens.base import disk
 from cardiolens.show.export.paper import latex, markdown
 from cardiolens.show.page.embed import tables_of
 from cardiolens.show.page.page_data import read_facts
 from cardiolens.show.page.page_rendering import SECTIONS
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
@@ -38,16 +39,16 @@ def export(run: Run, *, patient_ids: bool) -> Path:
     facts = read_facts(run, [run])
     by_name = tables_of([make(facts) for make in SECTIONS])
     paper_tables = [by_name[name] for name in _PAPER if name in by_name]
-    tables.write_text(folder / "tables.md", "\n".join(markdown(table) for table in paper_tables))
-    tables.write_text(folder / "tables.tex", "\n".join(latex(table) for table in paper_tables))
+    disk.write_text(folder / "tables.md", "\n".join(markdown(table) for table in paper_tables))
+    disk.write_text(folder / "tables.tex", "\n".join(latex(table) for table in paper_tables))
     return folder
 
 
 def _write_items(run: Run, folder: Path, without: list[str]) -> None:
-    columns = [name for name in tables.VERDICTS.names if name not in without]
+    columns = [name for name in schemas.VERDICTS.names if name not in without]
     with (
-        tables.atomic(folder / "items.csv") as as_csv,
-        tables.atomic(folder / "items.jsonl") as as_lines,
+        disk.atomic(folder / "items.csv") as as_csv,
+        disk.atomic(folder / "items.jsonl") as as_lines,
         as_csv.open("w", newline="") as csv_file,
         as_lines.open("w") as line_file,
     ):
@@ -59,7 +60,7 @@ def _write_items(run: Run, folder: Path, without: list[str]) -> None:
 
 
 def _items(run: Run, columns: list[str]) -> Iterator[dict[str, Any]]:
-    verdicts = tables.read(run.verdicts, tables.VERDICTS, columns)
+    verdicts = tables.read(run.verdicts, schemas.VERDICTS, columns)
     order = [(name, "ascending") for name in ("arm_id", "qa_id", "channel")]
     verdicts = verdicts.take(pc.sort_indices(verdicts, sort_keys=order))
     for batch in verdicts.to_batches(max_chunksize=_BATCH):

@@ -14,7 +14,7 @@ from cardiolens.base.suggest import nearest_first
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.show.notebook.case_display import Answer, Case
-from cardiolens.storage import documents, tables
+from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, Store
 
 if TYPE_CHECKING:
@@ -42,23 +42,23 @@ class FinishedRun:
     @cached_property
     def scores(self) -> pa.Table:
         """Scores and differences of arms, with their intervals."""
-        return tables.read(self._places.scores, tables.SCORES)
+        return tables.read(self._places.scores, schemas.SCORES)
 
     @cached_property
     def verdicts(self) -> pa.Table:
         """One row per judged answer."""
-        return tables.read(self._places.verdicts, tables.VERDICTS)
+        return tables.read(self._places.verdicts, schemas.VERDICTS)
 
     @cached_property
     def requests(self) -> pa.Table:
         """One row per question and arm, with the prompt and the names of its frames."""
-        parts = (tables.read(self._places.requests(name), tables.REQUESTS) for name in self.models)
+        parts = (tables.read(self._places.requests(name), schemas.REQUESTS) for name in self.models)
         return pa.concat_tables(parts)
 
     @cached_property
     def questions(self) -> pa.Table:
         """The questions of the dataset, with their answers."""
-        return tables.read(self._store.questions, tables.QUESTIONS)
+        return tables.read(self._store.questions, schemas.QUESTIONS)
 
     @cached_property
     def completions(self) -> pa.Table:
@@ -66,7 +66,7 @@ class FinishedRun:
         keys = pc.unique(self.requests["request_key"])
         parts = []
         for model in self.manifest["models"].values():
-            stored = tables.read(self._store.completions(model["model_key"]), tables.COMPLETIONS)
+            stored = tables.read(self._store.completions(model["model_key"]), schemas.COMPLETIONS)
             parts.append(finals(stored.filter(pc.is_in(stored["request_key"], value_set=keys))))
         return pa.concat_tables(parts)
 

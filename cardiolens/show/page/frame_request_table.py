@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 
 
@@ -30,7 +30,7 @@ def choices_of(parts: Sequence[Run], manifests: Sequence[Mapping[str, Any]]) -> 
     for run, manifest in zip(parts, manifests, strict=True):
         questions = _questions(run)
         for model in manifest["models"] if questions else ():
-            requests = tables.read(run.requests(model), tables.REQUESTS, ["arm_id", "request_key"])
+            requests = tables.read(run.requests(model), schemas.REQUESTS, ["arm_id", "request_key"])
             chains = requests.filter(pc.is_in(requests["request_key"], value_set=pa.array(list(questions))))
             for row in chains.to_pylist():
                 by_arm.setdefault(row["arm_id"], []).append(questions[row["request_key"]])
@@ -48,7 +48,7 @@ class _Question:
 
 def _questions(run: Run) -> dict[str, _Question]:
     """The chains of a run that request frames, by request_key."""
-    stages = tables.read(run.seen, tables.SEEN, ["request_key", "frames", "not_shown", "status"])
+    stages = tables.read(run.seen, schemas.SEEN, ["request_key", "frames", "not_shown", "status"])
     questions: dict[str, _Question] = {}
     for row in stages.to_pylist():
         if row["frames"] is None:  # a chain whose frames the plan knew

@@ -15,7 +15,7 @@ from cardiolens.score.run_results.run_analyses import AnalysisRow, AnalysisTable
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.show.page.frame_request_table import ChoiceCounts, choices_of
 from cardiolens.show.page.usage import ArmUsage, Usage, usage_of, usage_of_arms
-from cardiolens.storage import documents, tables
+from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run
 
 _TIERS = "tier:"
@@ -120,7 +120,7 @@ def read_facts(run: Run, parts: Sequence[Run]) -> Facts:
         specs=header.specs,
         manifests=header.manifests,
         arms=header.arms,
-        scores=tables.query(run.scores, tables.SCORES, tables.SCORES.names, _PAGE_SCORES),
+        scores=tables.query(run.scores, schemas.SCORES, schemas.SCORES.names, _PAGE_SCORES),
         analyses=analyses,
         usage=usage_of(parts, header.specs, header.manifests),
         arm_usage=usage_of_arms(parts, header.specs, header.manifests),
@@ -140,7 +140,7 @@ def read_header(run: Run, parts: Sequence[Run]) -> Header:
 
 def _n_patients(run: Run) -> int:
     column = "patient_id"
-    batches = tables.scan(run.verdicts, tables.VERDICTS, [column], encoded=[column])
+    batches = tables.scan(run.verdicts, schemas.VERDICTS, [column], encoded=[column])
     return len({patient for batch in batches for patient in pc.unique(batch[column]).to_pylist()})
 
 

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.score.verdicts.final_completions import finals
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run, Store
 
 _COLUMNS = (
@@ -55,10 +55,10 @@ def usage_of_arms(
         stages = _stage_counts(run)
         for model, facts in manifest["models"].items():
             columns = ("arm_id", "qa_id", "stage", "status", "request_key")
-            rows = tables.read(run.requests(model), tables.REQUESTS, columns)
+            rows = tables.read(run.requests(model), schemas.REQUESTS, columns)
             planned = rows.filter(pc.equal(rows["status"], "planned"))
             completions = tables.read(
-                Store(spec.store).completions(facts["model_key"]), tables.COMPLETIONS, _COLUMNS
+                Store(spec.store).completions(facts["model_key"]), schemas.COMPLETIONS, _COLUMNS
             )
             final = finals(
                 completions.filter(
@@ -80,7 +80,7 @@ def usage_of_arms(
 
 def _stage_counts(run: Run) -> dict[str, int]:
     """Number of completed stages of each chain whose stages depend on replies, by request_key."""
-    stages = tables.read(run.seen, tables.SEEN, ("request_key", "status"))
+    stages = tables.read(run.seen, schemas.SEEN, ("request_key", "status"))
     completed = stages.filter(pc.is_valid(stages["status"]))
     return {row["values"]: row["counts"] for row in pc.value_counts(completed["request_key"]).to_pylist()}
 
@@ -99,11 +99,11 @@ def usage_of(
 
 def _usage(model: str, runs: Sequence[Run], store: Store, model_key: str) -> Usage:
     requests = pa.concat_tables(
-        tables.read(run.requests(model), tables.REQUESTS, ["request_key", "status"]) for run in runs
+        tables.read(run.requests(model), schemas.REQUESTS, ["request_key", "status"]) for run in runs
     )
     planned = requests.filter(pc.equal(requests["status"], "planned"))
     keys = pc.unique(planned["request_key"])
-    completions = tables.read(store.completions(model_key), tables.COMPLETIONS, _COLUMNS)
+    completions = tables.read(store.completions(model_key), schemas.COMPLETIONS, _COLUMNS)
     final = finals(completions.filter(pc.is_in(completions["request_key"], value_set=keys)))
 
     def total(column: str) -> float:

@@ -4,11 +4,11 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from cardiolens.base import disk
 from cardiolens.show.page.case_viewer.viewer_files import write_viewer
 from cardiolens.show.page.embed import CHUNKS
 from cardiolens.show.page.page_data import read_facts
 from cardiolens.show.page.page_rendering import render
-from cardiolens.storage import tables
 from cardiolens.storage.places import Run
 
 
@@ -21,7 +21,7 @@ def write_page(run: Run, parts: Sequence[Run], *, include_images: bool = False) 
     page = render(facts)
     shutil.rmtree(run.root / CHUNKS, ignore_errors=True)
     for place, script in page.chunks.items():
-        tables.write_text(run.root / place, script)
+        disk.write_text(run.root / place, script)
     write_viewer(run, parts, facts.header, include_images=include_images)
-    tables.write_text(run.page, page.index)
+    disk.write_text(run.page, page.index)
     return run.page

@@ -21,7 +21,7 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.show.tracker.live import mirror_progress
 from cardiolens.show.tracker.session import WandbGroup
 from cardiolens.show.tracker.tracked_progress import read_rows
-from cardiolens.storage import documents, tables
+from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ def track(run: Run, tracker: TrackerSpec, *, progress: bool = False) -> bool:
     spec, manifest = documents.read_configuration(run), documents.read_manifest(run)
     group = WandbGroup.of(run, spec, tracker, manifest["protocol"], manifest["studies"])
     of_arms = pc.is_null(pc.field("versus_arm_id"))  # differences, which are most rows, are not mirrored
-    scores = tables.query(run.scores, tables.SCORES, _SCORE_COLUMNS, of_arms)
+    scores = tables.query(run.scores, schemas.SCORES, _SCORE_COLUMNS, of_arms)
     judged_run = _JudgedRun(run, spec, manifest, scores, group)
     try:
         with _staging(tracker):
@@ -162,7 +162,7 @@ def _confusion(run: Run) -> list[list[object]]:
     condition = one_right & (pc.field("status") == "judged")
     counts: Counter[tuple[str, str, str, str]] = Counter()
     for batch in tables.scan(
-        run.verdicts, tables.VERDICTS, ("arm_id", "subtask", "gold", "parsed"), condition
+        run.verdicts, schemas.VERDICTS, ("arm_id", "subtask", "gold", "parsed"), condition
     ):
         answers = {
             name: pc.fill_null(pc.binary_join(batch[name], _SEPARATOR), "") for name in ("gold", "parsed")

@@ -9,9 +9,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.files import read_bytes
-from cardiolens.storage import tables
 
 ModelState = Literal["running", "waiting", "done", "failed"]
 _FAULTS = ("failed", "lost")  # outcomes that a faulty node may cause
@@ -115,4 +115,4 @@ def read_model_record(folder: Path, model: str) -> ModelRecord:
 
 def write_model_record(folder: Path, record: ModelRecord) -> None:
     """Write the record of a model, replacing the previous one."""
-    tables.write_text(folder / f"{record.model}.json", json.dumps(record.model_dump(mode="json"), indent=1))
+    disk.write_text(folder / f"{record.model}.json", json.dumps(record.model_dump(mode="json"), indent=1))

@@ -12,7 +12,7 @@ from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import identify
 from cardiolens.inference.plan.missing import missing
-from cardiolens.storage import documents, tables
+from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, Store
 from cardiolens.workflow.slurm import commands
 from cardiolens.workflow.slurm.commands import Alive
@@ -50,7 +50,7 @@ def _progress(
         failed = group.model_copy(update={"state": "failed", "reason": str(error)})
         return without_requests(model.name, failed, own_jobs)
     remaining = missing(run.requests(model.name), completions, spec.stream.max_attempts)
-    times = tables.read(completions, tables.COMPLETIONS, ("written_at",))["written_at"].to_pylist()
+    times = tables.read(completions, schemas.COMPLETIONS, ("written_at",))["written_at"].to_pylist()
     started = group.attempts[-1].started if group.attempts else None
     return progress_of(model.name, remaining, group, own_jobs, rate_of(times, datetime.now(UTC), started))
 

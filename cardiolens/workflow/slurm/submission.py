@@ -7,9 +7,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.untrusted.files import read_bytes
-from cardiolens.storage import tables
 from cardiolens.storage.places import Run
 from cardiolens.workflow.slurm import commands
 from cardiolens.workflow.slurm.jobs import Job, Step
@@ -84,7 +84,7 @@ def queue(run: Run, scripts: Mapping[Job, str], behind: Sequence[str]) -> tuple[
         raise
     before = read_submission(run).jobs
     record = Submission(jobs=(*before, *queued)).model_dump(mode="json")
-    tables.write_text(run.jobs / "jobs.json", json.dumps(record, indent=1) + "\n")
+    disk.write_text(run.jobs / "jobs.json", json.dumps(record, indent=1) + "\n")
     return tuple(queued)
 
 
@@ -100,5 +100,5 @@ def _queue(job: Job, path: Path, queued: Sequence[Queued], behind: Sequence[str]
 
 def _write(run: Run, job: Job, script: str) -> Path:
     path = run.jobs / f"{job.name}.sbatch"
-    tables.write_text(path, script)
+    disk.write_text(path, script)
     return path

@@ -16,7 +16,7 @@ from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.show.page.case_viewer.pictures import FRAMES
 from cardiolens.show.page.write import write_page
 from cardiolens.show.terminal import show
-from cardiolens.storage import documents, tables
+from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, Store
 
 
@@ -72,14 +72,14 @@ def _replies(run: Run, spec: SweepSpec) -> Replies:
 def _before(run: Run) -> Verdicts:
     """Read the stored verdicts of a run."""
     verdicts = Verdicts()
-    for rows in tables.read_blocks(run.verdicts, tables.VERDICTS):
+    for rows in tables.read_blocks(run.verdicts, schemas.VERDICTS):
         verdicts.add(rows)
     return verdicts
 
 
 def _scored(run: Run) -> pa.Table:
     """Read the stored primary scores of single arms on tiers."""
-    return tables.concat(map(of_tiers, tables.read_blocks(run.scores, tables.SCORES)), tables.SCORES)
+    return tables.concat(map(of_tiers, tables.read_blocks(run.scores, schemas.SCORES)), schemas.SCORES)
 
 
 def _write_and_show(run: Run, replies: Replies, spec: SweepSpec, planned_arms: Sequence[Arm]) -> RunResults:

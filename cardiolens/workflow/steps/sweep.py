@@ -25,7 +25,7 @@ from cardiolens.score.verdicts.text_metrics import open_text_metrics
 from cardiolens.show.terminal import show
 from cardiolens.show.terminal.placement_table import show_placement
 from cardiolens.show.tracker.mirror import check_tracker
-from cardiolens.storage import documents, tables
+from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import run_of
 from cardiolens.workflow.steps.answer import answer
 from cardiolens.workflow.steps.conclude import conclude
@@ -74,9 +74,9 @@ def sweep(spec: SweepSpec) -> int:
 def _asked(planned: Plan) -> pa.Table:
     """Return the questions of the first arm; all arms of a plan ask the same."""
     first = planned.arms[0]
-    requests = tables.read(planned.run.requests(first.model.name), tables.REQUESTS, ["arm_id", "qa_id"])
+    requests = tables.read(planned.run.requests(first.model.name), schemas.REQUESTS, ["arm_id", "qa_id"])
     mine = requests.filter(pc.equal(requests["arm_id"], first.arm_id))["qa_id"]
-    questions = tables.read(planned.store.questions, tables.QUESTIONS, ["qa_id", "patient_id", "tier"])
+    questions = tables.read(planned.store.questions, schemas.QUESTIONS, ["qa_id", "patient_id", "tier"])
     return questions.filter(pc.is_in(questions["qa_id"], pc.unique(mine)))
 
 

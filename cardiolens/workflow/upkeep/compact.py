@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Store
 from cardiolens.workflow.upkeep.contents import stored_tables
 
@@ -32,7 +32,7 @@ class Compaction:
 def compact(store: Store) -> Iterator[Compaction]:
     """Merge the completion parts of every model into parts of at most 65,536 rows."""
     for table in stored_tables(store):
-        if table.schema is tables.COMPLETIONS:
+        if table.schema is schemas.COMPLETIONS:
             yield compact_folder(table.name, table.folder)
 
 
@@ -41,13 +41,13 @@ def compact_folder(name: str, folder: Path) -> Compaction:
     before, rows, repeated = tables.parts(folder), 0, 0
     for group in _groups(before):
         table = tables.concat(
-            (tables.read_part(path, tables.COMPLETIONS) for path in group), tables.COMPLETIONS
+            (tables.read_part(path, schemas.COMPLETIONS) for path in group), schemas.COMPLETIONS
         )
         merged = _distinct(table)
         rows += merged.num_rows
         repeated += table.num_rows - merged.num_rows
         if len(group) > 1 or merged.num_rows < table.num_rows:
-            tables.write_part(folder, merged, tables.COMPLETIONS)
+            tables.write_part(folder, merged, schemas.COMPLETIONS)
             for path in group:
                 path.unlink(missing_ok=True)
     return Compaction(name, len(before), len(tables.parts(folder)), rows, repeated)

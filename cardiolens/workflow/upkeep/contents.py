@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from cardiolens.base.errors import InputError
 from cardiolens.protocol.select.feature_store import FEATURES
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Store
 from cardiolens.study.cohort import COHORT_NAME
 from cardiolens.study.shards import FRAMES_FOLDER, VOLUMES_FOLDER
@@ -39,10 +39,10 @@ class Content:
 def stored_tables(store: Store) -> list[StoredTable]:
     """Return every table of a store; InputError if the folder is not a store."""
     candidates = [
-        StoredTable(FRAMES_FOLDER, store.root / FRAMES_FOLDER, tables.FRAMES),
-        StoredTable(VOLUMES_FOLDER, store.root / VOLUMES_FOLDER, tables.VOLUMES),
-        StoredTable("questions", store.questions, tables.QUESTIONS),
-        StoredTable("evidence", store.evidence, tables.EVIDENCE),
+        StoredTable(FRAMES_FOLDER, store.root / FRAMES_FOLDER, schemas.FRAMES),
+        StoredTable(VOLUMES_FOLDER, store.root / VOLUMES_FOLDER, schemas.VOLUMES),
+        StoredTable("questions", store.questions, schemas.QUESTIONS),
+        StoredTable("evidence", store.evidence, schemas.EVIDENCE),
     ]
     existing = [table for table in candidates if table.folder.is_dir()]
     if not existing and not (store.root / COHORT_NAME).exists():
@@ -50,7 +50,7 @@ def stored_tables(store: Store) -> list[StoredTable]:
             f"store={store.root}: is not a store (no {COHORT_NAME}, frames, volumes or questions); "
             "give the folder that a sweep's `store` names, e.g. stores/phantom_ci"
         )
-    for group, schema in (("features", FEATURES), ("completions", tables.COMPLETIONS)):
+    for group, schema in (("features", FEATURES), ("completions", schemas.COMPLETIONS)):
         existing += [
             StoredTable(f"{group}/{folder.name}", folder, schema) for folder in _folders(store.root / group)
         ]

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import yaml
 
+from cardiolens.base import disk
 from cardiolens.base.digest import sha256_of
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.untrusted.files import read_json
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import Identity, identify, ships
-from cardiolens.storage import tables
 from cardiolens.storage.places import Store
 
 INDEX = "bundle.json"
@@ -60,7 +60,7 @@ def bundle(spec: SweepSpec, folder: Path, conf: Path | None) -> BundleSummary:
             if selector.encoder is not None:
                 shutil.copytree(selector.encoder, folder / "encoders" / selector.name)
         index = {name: {"bytes": size, "sha256": digest} for name, size, digest in _digests(folder)}
-        tables.write_text(folder / INDEX, json.dumps(index, indent=1) + "\n")
+        disk.write_text(folder / INDEX, json.dumps(index, indent=1) + "\n")
         _make_private(folder)
     except OSError as error:
         raise RunError(f"out={folder}: cannot be written ({error.strerror or error})") from error
@@ -128,7 +128,7 @@ def _make_private(folder: Path) -> None:
 
 
 def _write_option(path: Path, content: Mapping[str, object]) -> None:
-    tables.write_text(path, yaml.safe_dump(dict(content), sort_keys=False))
+    disk.write_text(path, yaml.safe_dump(dict(content), sort_keys=False))
 
 
 def _words(spec: SweepSpec) -> tuple[str, ...]:

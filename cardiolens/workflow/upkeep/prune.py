@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cardiolens.base.errors import InputError
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Store
 from cardiolens.study.cohort import read_cohort
 from cardiolens.workflow.upkeep.contents import stored_tables
@@ -59,7 +59,7 @@ def _superseded(store: Store) -> Iterator[tuple[Path, str]]:
 
 
 def _completions(store: Store, models: Sequence[str]) -> Iterator[tuple[Path, str]]:
-    model_keys = [table.folder.name for table in stored_tables(store) if table.schema is tables.COMPLETIONS]
+    model_keys = [table.folder.name for table in stored_tables(store) if table.schema is schemas.COMPLETIONS]
     if unknown := sorted(set(models) - set(model_keys)):
         raise InputError(
             f"models: {unknown[0]!r} has no completions in {store.root}; choose from "

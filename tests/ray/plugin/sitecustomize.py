@@ -55,8 +55,8 @@ def _slow(readers: Any) -> None:
     readers.Reader.answer = slowly
 
 
-def _deadly(tables: Any) -> None:
-    atomic = tables.atomic
+def _deadly(disk: Any) -> None:
+    atomic = disk.atomic
 
     @contextmanager
     def deadly(path: Path) -> Iterator[Path]:
@@ -65,10 +65,10 @@ def _deadly(tables: Any) -> None:
             if KILLED_AT in str(path):
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    tables.atomic = deadly
+    disk.atomic = deadly
 
 
 if SECONDS:
     sys.meta_path.insert(0, _Changed("cardiolens.inference.engine.readers", _slow))
 if KILLED_AT:
-    sys.meta_path.insert(0, _Changed("cardiolens.storage.tables", _deadly))
+    sys.meta_path.insert(0, _Changed("cardiolens.base.disk", _deadly))

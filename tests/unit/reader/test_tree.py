@@ -7,7 +7,7 @@ import torch
 from cardiolens.reader.batches import IGNORED, Tokens, normalised, pack_tensors
 from cardiolens.reader.examples import Pack, PackQuestion
 from cardiolens.reader.network import make_network, make_processor
-from cardiolens.storage.tables import FRAME
+from cardiolens.storage.schemas import FRAME
 
 PROTOCOL = "openprotocol-1"
 WORDS = "\nQuestion: {}\nA. Absent\nB. Present\nFinish with one line: ANSWER: <letter>\nAssistant:"

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.base.paths import PACKAGE
 from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.storage import tables
 from cardiolens.storage.permissions import be_private, follow, is_shared, set_privacy
 from cardiolens.storage.places import run_of
 
@@ -33,7 +33,7 @@ def write(spec: SweepSpec) -> list[Path]:
     """What a sweep does: folders and files, at once and whole."""
     paths = [spec.store / "questions" / "a.json", run_of(spec).root / "groups" / "b.json"]
     for path in paths:
-        tables.write_text(path, "{}")
+        disk.write_text(path, "{}")
     return [spec.store, run_of(spec).root, *(path.parent for path in paths), *paths]
 
 

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 
 ROWS = st.lists(
     st.fixed_dictionaries(
@@ -32,38 +33,39 @@ ROWS = st.lists(
 def test_parts_read_back_as_they_were_written(parts: list[list[dict[str, object]]]) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "completions"
-        written = [tables.from_rows(rows, tables.COMPLETIONS) for rows in parts]
+        written = [tables.from_rows(rows, schemas.COMPLETIONS) for rows in parts]
         for table in written:
-            tables.write_part(folder, table, tables.COMPLETIONS)
-        assert tables.read(folder, tables.COMPLETIONS).equals(tables.concat(written, tables.COMPLETIONS))
+            tables.write_part(folder, table, schemas.COMPLETIONS)
+        assert tables.read(folder, schemas.COMPLETIONS).equals(tables.concat(written, schemas.COMPLETIONS))
 
 
 def test_every_table_keeps_its_schema_when_all_is_null(tmp_path: Path) -> None:
-    schemas = [tables.VOLUMES, tables.FRAMES, tables.QUESTIONS, tables.REQUESTS, tables.COMPLETIONS]
-    for schema in [*schemas, tables.VERDICTS, tables.SCORES]:
+    some = [schemas.VOLUMES, schemas.FRAMES, schemas.QUESTIONS, schemas.REQUESTS, schemas.COMPLETIONS]
+    for schema in [*some, schemas.VERDICTS, schemas.SCORES]:
         path = tables.write_part(tmp_path, tables.from_rows([{}], schema), schema)
         assert pq.read_schema(path).equals(schema)
 
 
 def test_a_truncated_part_is_named(tmp_path: Path) -> None:
-    path = tables.write_part(tmp_path, tables.from_rows([{}], tables.SCORES), tables.SCORES)
+    path = tables.write_part(tmp_path, tables.from_rows([{}], schemas.SCORES), schemas.SCORES)
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(InputError, match=f"{path.name}: not a whole Parquet file"):
-        tables.read(tmp_path, tables.SCORES)
+        tables.read(tmp_path, schemas.SCORES)
 
 
 def test_a_part_of_another_table_is_refused(tmp_path: Path) -> None:
-    tables.write_part(tmp_path, tables.from_rows([{}], tables.SCORES), tables.SCORES)
+    tables.write_part(tmp_path, tables.from_rows([{}], schemas.SCORES), schemas.SCORES)
     with pytest.raises(InputError, match="not those of table 'verdicts'"):
-        tables.read(tmp_path, tables.VERDICTS)
+        tables.read(tmp_path, schemas.VERDICTS)
 
 
 def test_what_was_not_renamed_does_not_exist(tmp_path: Path) -> None:
     """A process killed while writing leaves a hidden file that nothing reads."""
     script = f"""
 import os, pathlib
-from cardiolens.storage import tables
-with tables.atomic(pathlib.Path({str(tmp_path)!r}) / "part-0.parquet") as beside:
+from cardiolens.base import disk
+from cardiolens.storage import schemas, tables
+with disk.atomic(pathlib.Path({str(tmp_path)!r}) / "part-0.parquet") as beside:
     beside.write_bytes(b"half")
     os.kill(os.getpid(), 9)
 """
@@ -75,7 +77,7 @@ with tables.atomic(pathlib.Path({str(tmp_path)!r}) / "part-0.parquet") as beside
 
 def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
     def fail_half_way() -> None:
-        with tables.atomic(tmp_path / "a") as beside:
+        with disk.atomic(tmp_path / "a") as beside:
             beside.write_text("half")
             raise ZeroDivisionError
 
@@ -92,16 +94,16 @@ def test_a_folder_that_cannot_be_made_is_one_clear_error(tmp_path: Path) -> None
 
 def test_replacing_leaves_one_part(tmp_path: Path) -> None:
     for value in ("a", "b"):
-        tables.replace(tmp_path, tables.from_rows([{"metric": value}], tables.SCORES), tables.SCORES)
-    assert tables.read(tmp_path, tables.SCORES)["metric"].to_pylist() == ["b"]
+        tables.replace(tmp_path, tables.from_rows([{"metric": value}], schemas.SCORES), schemas.SCORES)
+    assert tables.read(tmp_path, schemas.SCORES)["metric"].to_pylist() == ["b"]
 
 
 def test_blocks_become_one_part_in_their_order(tmp_path: Path) -> None:
-    blocks = [tables.from_rows([{"metric": str(number)}] * 30_000, tables.SCORES) for number in range(5)]
+    blocks = [tables.from_rows([{"metric": str(number)}] * 30_000, schemas.SCORES) for number in range(5)]
     for replaced in (blocks[:1], blocks, []):
-        tables.replace_by(tmp_path, iter(replaced), tables.SCORES)
+        tables.replace_by(tmp_path, iter(replaced), schemas.SCORES)
         (part,) = tables.parts(tmp_path)
         expected = [row for block in replaced for row in block["metric"].to_pylist()]
-        assert tables.read(tmp_path, tables.SCORES)["metric"].to_pylist() == expected
+        assert tables.read(tmp_path, schemas.SCORES)["metric"].to_pylist() == expected
         groups = tables.open_part(part).metadata
         assert groups.num_row_groups == (2 if replaced is blocks else 1)

@@ -8,7 +8,7 @@ from study_folders import sha256, study, volume, voxels, write_nifti
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import DatasetSpec, Windows
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.study import cohort
 from cardiolens.study.cohort import Cohort, failed_attempt, read_cohort, untouched, write_cohort
 from cardiolens.study.group import by_pixels, prepare_group
@@ -163,7 +163,7 @@ def test_a_study_whose_second_volume_is_bad_leaves_no_rows(tmp_path):
         tmp_path / "store", "part-1.parquet", [study(tmp_path / "in" / "A"), folder], WINDOWS, strict=False
     )
     assert outcomes[1].error.startswith("cine_4ch.nii.gz: is constant (1)")
-    assert tables.read(tmp_path / "store" / "volumes", tables.VOLUMES)["study_id"].to_pylist() == ["A"]
+    assert tables.read(tmp_path / "store" / "volumes", schemas.VOLUMES)["study_id"].to_pylist() == ["A"]
 
 
 def test_strict_ends_a_group_at_the_first_bad_study(tmp_path):

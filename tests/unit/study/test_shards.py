@@ -14,7 +14,7 @@ from study_folders import study, volume, voxels
 
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.dataset import Windows
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.study.cohort import Cohort, write_cohort
 from cardiolens.study.group import prepare_group
 from cardiolens.study.shards import pixel_digest, read_digests, read_frames, read_volumes
@@ -58,7 +58,7 @@ def test_the_digest_of_a_frame_is_over_its_shape_and_pixels():
 
 def test_volumes_are_read_in_order_with_their_structure(store):
     volumes = read_volumes(store)
-    assert volumes.schema.equals(tables.VOLUMES)
+    assert volumes.schema.equals(schemas.VOLUMES)
     assert volumes["study_id"].to_pylist() == ["S1", "S1", "S2"]
     assert volumes["volume_id"].to_pylist() == ["cine_4ch", "cine_sax", "cine_sax"]
     assert volumes["patient_id"].to_pylist() == ["patient-S1", "patient-S1", "patient-S2"]
@@ -72,7 +72,7 @@ def test_digests_are_those_of_the_pixels(store):
     digests = read_digests(store, volumes)
     assert len(digests) == 24
     frames = read_frames(store, volumes, {"cine_sax": range(12), "cine_4ch": range(12)})
-    assert frames.schema.equals(tables.FRAMES)
+    assert frames.schema.equals(schemas.FRAMES)
     for row in frames.to_pylist():
         assert digests[row["volume_id"], row["idx"]] == (row["digest"], 6, 5)
         assert pixel_digest(row["pixels"], row["height"], row["width"], row["channels"]) == row["digest"]

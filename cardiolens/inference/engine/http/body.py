@@ -18,7 +18,7 @@ from cardiolens.config.model import ModelSpec
 from cardiolens.inference.engine.ask import Ask
 from cardiolens.inference.engine.decoding import one_letter, sampling_of, structured_output_args
 from cardiolens.protocol.tasks.legal import FREE
-from cardiolens.storage.tables import FRAME
+from cardiolens.storage.schemas import FRAME
 
 
 class _Message(TypedDict):

@@ -30,7 +30,7 @@ from cardiolens.inference.engine.http.http_fault import (
 )
 from cardiolens.inference.engine.http.http_reply import read_reply, read_usage
 from cardiolens.inference.engine.http.transport import Transport
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 
 _LONGEST_WAIT = 600.0  # seconds; if a server asks for a longer wait, the run ends
 _HOPELESS = 5  # after this many failed requests in a row, the fault is the server's and the run ends
@@ -182,5 +182,5 @@ def _account(http: HttpSpec, completions: Path) -> Account:
 
 def _spent(completions: Path) -> Tokens:
     """Return the prompt and output tokens of a model's completions in a store."""
-    rows = tables.read(completions, tables.COMPLETIONS, ("prompt_tokens", "output_tokens"))
+    rows = tables.read(completions, schemas.COMPLETIONS, ("prompt_tokens", "output_tokens"))
     return pc.sum(rows["prompt_tokens"]).as_py() or 0, pc.sum(rows["output_tokens"]).as_py() or 0

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from cardiolens.base.errors import InputError
 from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.show.page.page_data import Header, read_header
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run, Store
 
 NOT_ASKED = " "
@@ -78,11 +78,11 @@ class Sources:
         requests, verdicts, replies, stages = [], [], {}, {}
         for model, pairs in by_model.items():
             for part, store, key in self._runs_of(model):
-                own = self._own(part.requests(model), tables.REQUESTS, _REQUEST, pairs)
+                own = self._own(part.requests(model), schemas.REQUESTS, _REQUEST, pairs)
                 requests += own.to_pylist()
                 stages.update(_stages(part, pc.unique(own["request_key"])))
                 replies.update(_replies(store.completions(key), pc.unique(own["request_key"])))
-            verdicts += self._own(self.run.verdicts, tables.VERDICTS, _VERDICT, pairs).to_pylist()
+            verdicts += self._own(self.run.verdicts, schemas.VERDICTS, _VERDICT, pairs).to_pylist()
         return Rows(requests, verdicts, replies, stages)
 
     def endings(self, arm: int) -> str:
@@ -108,11 +108,11 @@ class Sources:
                 pc.match_substring(pc.fill_null(batch["text"], ""), words, ignore_case=True)
             )
             for _, store, key in self._runs_of(model)
-            for batch in tables.scan(store.completions(key), tables.COMPLETIONS, ("request_key", "text"))
+            for batch in tables.scan(store.completions(key), schemas.COMPLETIONS, ("request_key", "text"))
         ]
         matches = pa.chunked_array(keys, pa.string()).combine_chunks()
         condition = (pc.field("arm_id") == self.arms[arm]) & pc.field("request_key").isin(matches)
-        rows = tables.query(self.run.verdicts, tables.VERDICTS, ("qa_id",), condition)
+        rows = tables.query(self.run.verdicts, schemas.VERDICTS, ("qa_id",), condition)
         return sorted(set(self._places(pc.unique(rows["qa_id"])).tolist()))
 
     def _letters_by_place(
@@ -122,7 +122,7 @@ class Sources:
         arms = pa.array(self.arms, pa.string())
         dictionary_columns = ("qa_id",) if condition is not None else ("qa_id", "arm_id")
         for batch in tables.scan(
-            self.run.verdicts, tables.VERDICTS, _ENDING, condition, encoded=dictionary_columns
+            self.run.verdicts, schemas.VERDICTS, _ENDING, condition, encoded=dictionary_columns
         ):
             answers = batch.filter(pc.not_equal(batch["channel"], "text"))
             arm = _index(answers["arm_id"], arms)
@@ -171,9 +171,9 @@ def open_sources(run: Run, parts: Sequence[Run], header: Header | None = None) -
     header = header or read_header(run, parts)
     column = "qa_id"
     store = Store(header.specs[0].store)
-    questions = tables.read(store.questions, tables.QUESTIONS)
+    questions = tables.read(store.questions, schemas.QUESTIONS)
     qa_ids, is_used = questions[column].combine_chunks(), np.zeros(questions.num_rows, bool)
-    for batch in tables.scan(run.verdicts, tables.VERDICTS, [column], encoded=[column]):
+    for batch in tables.scan(run.verdicts, schemas.VERDICTS, [column], encoded=[column]):
         places = _index(batch[column], qa_ids)
         if places.min(initial=0) < 0:
             raise InputError(
@@ -183,7 +183,7 @@ def open_sources(run: Run, parts: Sequence[Run], header: Header | None = None) -
         is_used[places] = True
     questions = questions.filter(pa.array(is_used))
     order = [(name, "ascending") for name in ("study_id", "subtask", column)]
-    evidence = {row["qa_id"]: row for row in tables.read(store.evidence, tables.EVIDENCE).to_pylist()}
+    evidence = {row["qa_id"]: row for row in tables.read(store.evidence, schemas.EVIDENCE).to_pylist()}
     return Sources(run, tuple(parts), header, questions.sort_by(order), evidence)
 
 
@@ -207,7 +207,7 @@ def _stages(run: Run, keys: pa.Array) -> dict[str, list[dict[str, Any]]]:
     """Stages by request key, in order; keys that are no chain are absent."""
     condition = pc.field("request_key").isin(keys)
     stages: dict[str, list[dict[str, Any]]] = {}
-    for row in tables.query(run.seen, tables.SEEN, _STAGE, condition).sort_by("stage").to_pylist():
+    for row in tables.query(run.seen, schemas.SEEN, _STAGE, condition).sort_by("stage").to_pylist():
         stages.setdefault(row["request_key"], []).append(row)
     return stages
 
@@ -235,7 +235,7 @@ def _replies(folder: Path, keys: pa.Array) -> dict[str, str | None]:
 def _matching_rows(folder: Path, keys: pa.Array) -> Iterator[pa.Table]:
     for path in tables.parts(folder):
         with tables.open_part(path) as part:
-            tables.check_columns(path, part.schema_arrow, tables.COMPLETIONS)
+            tables.check_columns(path, part.schema_arrow, schemas.COMPLETIONS)
             for group in range(part.num_row_groups):
                 stored_keys = part.read_row_group(group, columns=["request_key"])["request_key"]
                 rows = np.flatnonzero(np.asarray(pc.is_in(stored_keys, value_set=keys)))
@@ -244,4 +244,4 @@ def _matching_rows(folder: Path, keys: pa.Array) -> Iterator[pa.Table]:
 
 
 def _schema(columns: Sequence[str]) -> pa.Schema:
-    return pa.schema([tables.COMPLETIONS.field(name) for name in columns])
+    return pa.schema([schemas.COMPLETIONS.field(name) for name in columns])

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.files import read_json
 from cardiolens.show.local_server import number_of
-from cardiolens.storage import tables
 from cardiolens.study.manifest import MANIFEST_NAME, read_study
 from cardiolens.study.overlay import Overlay, read_overlay
 from cardiolens.study.shards import read_frames, read_volumes, shaped
@@ -104,7 +104,7 @@ def write_pictures(folder: Path, store: Path, studies: Sequence[str], frames: Fr
 
 def _write_study(folder: Path, number: int, pictures: Mapping[Place, bytes]) -> int:
     for (volume_id, idx), picture in pictures.items():
-        with tables.atomic(folder / name_of(number, volume_id, idx)) as temporary:
+        with disk.atomic(folder / name_of(number, volume_id, idx)) as temporary:
             temporary.write_bytes(picture)
     return len(pictures)
 

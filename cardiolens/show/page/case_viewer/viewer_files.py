@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cardiolens.base import disk
 from cardiolens.show.page.case_viewer.cases import index_of, study_cases
 from cardiolens.show.page.case_viewer.item_sources import CaseKey, Sources, open_sources
 from cardiolens.show.page.case_viewer.pictures import FramesByStudy, collect_frames, write_pictures
@@ -13,7 +14,6 @@ from cardiolens.show.page.case_viewer.sample import sample_of
 from cardiolens.show.page.embed import to_json
 from cardiolens.show.page.page_data import Header
 from cardiolens.show.page.page_rendering import asset, templates
-from cardiolens.storage import tables
 from cardiolens.storage.places import Run
 
 _SCRIPTS = ("format.js", "filters.js", "stage.js", "case.js", "viewer.js")
@@ -33,12 +33,12 @@ def write_viewer(run: Run, parts: Sequence[Run], header: Header, *, include_imag
     for number, cases in study_cases(sources, sample.keys, private=include_images):
         collect_frames(cases, frames)
         path = f"cases/{number}.js"
-        tables.write_text(folder / path, script_of(path, cases))
+        disk.write_text(folder / path, script_of(path, cases))
     if include_images:
         write_pictures(folder, header.specs[0].store, sources.studies, frames)
     index = portable_index(sources, sample.keys, letters)
     page = render_viewer(header, index, sample.words, images=include_images, sampled=not sample.complete)
-    tables.write_text(folder / "index.html", page)
+    disk.write_text(folder / "index.html", page)
     return folder / "index.html"
 
 

@@ -17,7 +17,8 @@ from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.phantom.roster import catalogue
 from cardiolens.storage import documents
 from cardiolens.storage.places import Run
-from cardiolens.storage.tables import VERDICTS, read
+from cardiolens.storage.schemas import VERDICTS
+from cardiolens.storage.tables import read
 
 CATALOGUE = catalogue()
 STATISTICS = StatisticsSpec(min_n=1, resamples=40, seed=7)

@@ -12,7 +12,7 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 from cardiolens.base.errors import InputError
 from cardiolens.inference.plan.plan import plan
 from cardiolens.show.page.write import write_page
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 
 SOME = ["C01", "C10", "L01"]
@@ -38,7 +38,7 @@ def person(path: Path, readings: dict[str, list[str]], name: str = "r1") -> dict
 
 
 def verdicts(run: Run) -> list[dict[str, Any]]:
-    return tables.read(run.verdicts, tables.VERDICTS).to_pylist()
+    return tables.read(run.verdicts, schemas.VERDICTS).to_pylist()
 
 
 def test_readings_are_answers_with_their_seconds(root: Path, tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_readings_are_answers_with_their_seconds(root: Path, tmp_path: Path) -> 
     rows = verdicts(planned.run)
     assert {row["correct"] for row in rows} == {True}
     assert len(rows) == 2 * len(right)
-    said = tables.read(planned.store.completions(planned.identities["r1"].model_key), tables.COMPLETIONS)
+    said = tables.read(planned.store.completions(planned.identities["r1"].model_key), schemas.COMPLETIONS)
     assert set(said["seconds"].to_pylist()) == {7.0}
     write_record(planned, judged)
     interval = {"value": 0.875, "low": 0.5, "high": None}
@@ -80,7 +80,7 @@ def test_what_was_not_read_is_skipped_and_cannot_tell_is_a_refusal(root: Path, t
 def test_under_a_control_nobody_read(root: Path, tmp_path: Path) -> None:
     entry = person(tmp_path / "r1.jsonl", truth(root))
     planned = plan(sweep_spec(root, entry, name="blind", subtask=SOME, control=["none", "blind"]))
-    rows = tables.read(planned.run.requests("r1"), tables.REQUESTS, ("arm_id", "status")).to_pylist()
+    rows = tables.read(planned.run.requests("r1"), schemas.REQUESTS, ("arm_id", "status")).to_pylist()
     assert {row["status"] for row in rows if "blind" in row["arm_id"]} == {"skipped: not read in this form"}
     assert {row["status"] for row in rows if "blind" not in row["arm_id"]} == {"planned"}
 

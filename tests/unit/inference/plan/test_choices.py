@@ -9,7 +9,7 @@ from cardiolens.inference.models import embedded
 from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.plan.plan import plan
 from cardiolens.protocol.dialogue.chain import read_chains
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 
 K = 4
 
@@ -36,8 +36,8 @@ def spec_of(root, max_model_len):
 def test_no_prompt_of_a_chain_is_longer_than_planned(root):
     spec = spec_of(root, 8192)
     planned = plan(spec)
-    (request,) = tables.read(planned.run.requests("tiny"), tables.REQUESTS).to_pylist()
-    assert request["status"] == tables.PLANNED
+    (request,) = tables.read(planned.run.requests("tiny"), schemas.REQUESTS).to_pylist()
+    assert request["status"] == schemas.PLANNED
     (chain,) = read_chains(planned.run.requests("tiny")).values()
     names = [frame.name for frame in chain.offer.frames]
     chat = Chat.of(spec.model[0], root / "model")

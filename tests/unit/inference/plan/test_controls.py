@@ -18,7 +18,7 @@ from cardiolens.inference.plan.missing import missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.score.run_results.scoring import RunResults
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
 ALL = [
@@ -50,7 +50,7 @@ def requests_of(done: tuple[Plan, RunResults], model: str) -> dict[str, list[dic
     planned, _ = done
     control = {arm.arm_id: arm.control for arm in planned.arms}
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in ALL}
-    rows = tables.read(planned.run.requests(model), tables.REQUESTS).sort_by("qa_id")
+    rows = tables.read(planned.run.requests(model), schemas.REQUESTS).sort_by("qa_id")
     for row in rows.to_pylist():
         found[control[row["arm_id"]]].append(row)
     return found
@@ -79,7 +79,7 @@ def test_a_blind_request_shows_nothing_and_is_asked_once(done: tuple[Plan, RunRe
     assert len({row["request_key"] for row in of_truth}) == len(of_truth)
     planned, _ = done
     completions = planned.store.completions(planned.identities["constant"].model_key)
-    keys = tables.read(completions, tables.COMPLETIONS)["request_key"].to_pylist()
+    keys = tables.read(completions, schemas.COMPLETIONS)["request_key"].to_pylist()
     assert len(keys) == len(set(keys))
 
 
@@ -258,7 +258,7 @@ def test_what_two_parts_of_a_plan_ask_alike_is_executed_once(tmp_path: Path, sho
     """A blind request, or a control that shows the frames of a study that stands in another part."""
     for number in range(2):
         row = {"study_id": f"s{number}", "frames_study_id": shown, "status": "planned", "request_key": "k"}
-        tables.write_part(tmp_path / "requests", tables.from_rows([row], tables.REQUESTS), tables.REQUESTS)
+        tables.write_part(tmp_path / "requests", tables.from_rows([row], schemas.REQUESTS), schemas.REQUESTS)
     left = missing(tmp_path / "requests", tmp_path / "completions", 1)
     assert (left.unique, left.left, left.work.num_rows) == (1, 1, 1)
 

@@ -10,7 +10,7 @@ import pytest
 from cardiolens.inference.plan import missing as looking
 from cardiolens.inference.plan.missing import missing
 from cardiolens.storage import tables
-from cardiolens.storage.tables import COMPLETIONS, FINAL, PLANNED, REQUESTS
+from cardiolens.storage.schemas import COMPLETIONS, FINAL, PLANNED, REQUESTS
 
 TRIES = 2
 

@@ -16,7 +16,7 @@ from cardiolens.protocol.select.feature_store import missing_parts, read_feature
 from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.legal import constraint_of
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.study.shards import read_volumes
 from cardiolens.study.structure import structures
 
@@ -27,7 +27,7 @@ EVERY = "selector=[clinical,random@7,uniform,all,kcenter,kmedoids]"
 def frames_by_arm(spec: SweepSpec) -> dict[str, list[tuple[str, int]]]:
     planned = plan(spec)
     names = {arm.arm_id: f"{arm.selector_name}/{arm.budget}" for arm in planned.arms}
-    rows = tables.read(planned.run.requests("uniform"), tables.REQUESTS).to_pylist()
+    rows = tables.read(planned.run.requests("uniform"), schemas.REQUESTS).to_pylist()
     return {
         names[row["arm_id"]]: [(frame["volume_id"], frame["idx"]) for frame in row["frames"]] for row in rows
     }
@@ -74,7 +74,7 @@ def test_a_budget_in_tokens_needs_a_model_that_has_them():
 
 def test_a_budget_in_tokens_shows_what_fits_the_model_s_own_processor(sweep_of: Sweep):
     planned = plan(sweep_of("model=[tiny]", "subtask=[C10]", "budget=[tokens:100]"))
-    (row,) = tables.read(planned.run.requests("tiny"), tables.REQUESTS).to_pylist()
+    (row,) = tables.read(planned.run.requests("tiny"), schemas.REQUESTS).to_pylist()
     folder = planned.identities["tiny"].folder
     assert folder is not None
     height, width = planned.volumes["height"][0].as_py(), planned.volumes["width"][0].as_py()
@@ -94,7 +94,7 @@ def test_how_a_reply_is_bound_follows_the_answer_format_and_the_prompt(sweep_of:
     words = ["model=[uniform]", "subtask=[C10,R-CINE]", "budget=[2]", "prompt=[standard,reasoning]"]
     planned = plan(sweep_of(*words, f"answer_format={given}"))
     prompts = {arm.arm_id: arm.prompt.name for arm in planned.arms}
-    rows = tables.read(planned.run.requests("uniform"), tables.REQUESTS).to_pylist()
+    rows = tables.read(planned.run.requests("uniform"), schemas.REQUESTS).to_pylist()
     asked = {(row["subtask"], prompts[row["arm_id"]]): row for row in rows}
     assert {name: asked["C10", name]["answer_format"] for name in formats} == formats
     assert {asked["R-CINE", name]["answer_format"] for name in formats} == {"json"}
@@ -105,7 +105,9 @@ def test_how_a_reply_is_bound_follows_the_answer_format_and_the_prompt(sweep_of:
 def test_formats_that_bind_differently_are_asked_apart(sweep_of: Sweep):
     words = ["model=[uniform]", "subtask=[C10]", "budget=[2]", "prompt=[reasoning]"]
     keys = [
-        tables.read(plan(sweep_of(*words, f"answer_format={given}")).run.requests("uniform"), tables.REQUESTS)
+        tables.read(
+            plan(sweep_of(*words, f"answer_format={given}")).run.requests("uniform"), schemas.REQUESTS
+        )
         for given in ("letters", "json", "choice")
     ]
     assert len({table["request_key"][0].as_py() for table in keys}) == 3

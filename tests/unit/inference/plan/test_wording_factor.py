@@ -13,7 +13,7 @@ from cardiolens.inference.plan.plan import plan
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.score.statistics.factors import ArmFactors, families
 from cardiolens.show.page.columns import prompt_words, setting
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import deciding, run_of
 
 SUBTASKS = ["C02", "C10", "D01", "R-T2"]
@@ -30,7 +30,7 @@ def rows_of(root: Path, **changes: Any) -> dict[int, list[dict[str, Any]]]:
     planned = plan(sweep_spec(root, reader("oracle"), subtask=SUBTASKS, **changes))
     wording = {arm.arm_id: arm.wording for arm in planned.arms}
     found: dict[int, list[dict[str, Any]]] = {}
-    for row in tables.read(planned.run.requests("oracle"), tables.REQUESTS).sort_by("qa_id").to_pylist():
+    for row in tables.read(planned.run.requests("oracle"), schemas.REQUESTS).sort_by("qa_id").to_pylist():
         found.setdefault(wording[row["arm_id"]], []).append(row)
     return found
 

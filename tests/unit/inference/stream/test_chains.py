@@ -20,7 +20,7 @@ from cardiolens.inference.stream.chain_walk import Walk
 from cardiolens.protocol.dialogue.chain import Stage, Steps, key_of, prompt_of, read_chains, walk
 from cardiolens.protocol.dialogue.pending import mark
 from cardiolens.protocol.tasks.legal import FREE
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 
 N = 3
 
@@ -42,12 +42,12 @@ def stored(planned):
 
 
 def texts_of(completions):
-    rows = tables.read(completions, tables.COMPLETIONS).to_pylist()
+    rows = tables.read(completions, schemas.COMPLETIONS).to_pylist()
     return {row["request_key"]: row["text"] for row in rows}
 
 
 def requests_of(planned):
-    return tables.read(planned.run.requests("uniform"), tables.REQUESTS).to_pylist()
+    return tables.read(planned.run.requests("uniform"), schemas.REQUESTS).to_pylist()
 
 
 def test_each_stage_holds_the_replies_before_it(fresh):
@@ -66,17 +66,17 @@ def test_each_stage_holds_the_replies_before_it(fresh):
         assert f"said 1 to {first.request_key}" in second.text
         assert f"said 1 to {first.request_key}" in last.text
         assert f"said 2 to {second.request_key}" in last.text
-        shared = first.text[: first.text.rindex(tables.FRAME)]
+        shared = first.text[: first.text.rindex(schemas.FRAME)]
         assert second.text.startswith(shared)
         assert last.text.startswith(shared)
         for ask in (first, second, last):
-            assert ask.text.count(tables.FRAME) == len(request["frames"])
+            assert ask.text.count(schemas.FRAME) == len(request["frames"])
 
 
 def test_the_row_of_a_chain_is_its_last_reply_and_what_all_stages_cost(fresh):
     planned, _ = swept(spec_of(fresh), Scribe())
     wanted = {request["request_key"] for request in requests_of(planned)}
-    rows = tables.read(stored(planned), tables.COMPLETIONS).to_pylist()
+    rows = tables.read(stored(planned), schemas.COMPLETIONS).to_pylist()
     of_chains = [row for row in rows if row["request_key"] in wanted]
     assert len(of_chains) == N
     assert {(row["text"], row["prompt_tokens"], row["output_tokens"]) for row in of_chains} == {
@@ -93,7 +93,7 @@ def test_a_stage_that_ends_a_chain_is_seen_in_its_verdict(fresh, ends, how):
     )
     assert len(status) == N
     wanted = {request["request_key"] for request in requests_of(planned)}
-    rows = tables.read(stored(planned), tables.COMPLETIONS).to_pylist()
+    rows = tables.read(stored(planned), schemas.COMPLETIONS).to_pylist()
     ended = {(row["status"], row["error"]) for row in rows if row["request_key"] in wanted}
     if how == "refused":
         assert ended == {("refused", f"stage {ends} of 3: refused")}
@@ -112,9 +112,9 @@ def test_a_stage_that_ends_a_chain_is_seen_in_its_verdict(fresh, ends, how):
 def test_whatever_rows_are_lost_the_same_tables_come_and_nothing_else_is_asked(root, lost):
     shutil.rmtree(root / "store" / "completions", ignore_errors=True)
     planned, whole = swept(spec_of(root), Scribe())
-    table = tables.read(stored(planned), tables.COMPLETIONS)
+    table = tables.read(stored(planned), schemas.COMPLETIONS)
     keep = lost.draw(st.lists(st.booleans(), min_size=table.num_rows, max_size=table.num_rows))
-    tables.replace(stored(planned), table.filter(pa.array(keep)), tables.COMPLETIONS)
+    tables.replace(stored(planned), table.filter(pa.array(keep)), schemas.COMPLETIONS)
     chains = read_chains(planned.run.requests("uniform"))
     kept = {step.request_key for step in walk(chains, stored(planned)) if step.completion}
     again = Scribe()
@@ -147,10 +147,10 @@ def test_chains_change_no_request_that_stands_alone(fresh):
 @settings(max_examples=30)
 @given(st.lists(st.text(max_size=9), min_size=2, max_size=2))
 def test_no_reply_is_taken_for_a_frame_or_a_mark(replies):
-    stage = Stage(f"{tables.FRAME} a {mark(0)} b {mark(1)} c", 8, "key")
-    spoilt = [f"{mark(1)}{tables.FRAME}{reply}" for reply in replies]
+    stage = Stage(f"{schemas.FRAME} a {mark(0)} b {mark(1)} c", 8, "key")
+    spoilt = [f"{mark(1)}{schemas.FRAME}{reply}" for reply in replies]
     said = prompt_of(stage, spoilt)
-    assert said.count(tables.FRAME) == 1
+    assert said.count(schemas.FRAME) == 1
     assert said == prompt_of(stage, ["1" + reply for reply in replies])
     assert key_of(stage, spoilt) == key_of(stage, ["1" + reply for reply in replies])
 

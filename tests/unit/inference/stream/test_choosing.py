@@ -29,7 +29,7 @@ from cardiolens.protocol.dialogue.frame_requests import (
     OfferedFrame,
 )
 from cardiolens.protocol.dialogue.pending import mark
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 
 SELF = {"name": "self", "kind": "self"}
 CLINICAL = {"name": "clinical", "kind": "clinical"}
@@ -60,12 +60,12 @@ def stored(planned):
 
 def requests_of(planned):
     (name,) = planned.identities
-    return tables.read(planned.run.requests(name), tables.REQUESTS).to_pylist()
+    return tables.read(planned.run.requests(name), schemas.REQUESTS).to_pylist()
 
 
 def seen_of(planned):
     found = {}
-    for row in tables.read(planned.run.seen, tables.SEEN).to_pylist():
+    for row in tables.read(planned.run.seen, schemas.SEEN).to_pylist():
         found.setdefault(row["request_key"], []).append(row)
     return found
 
@@ -105,7 +105,7 @@ def test_whatever_is_replied_the_chain_ends_and_shows_no_more_than_its_budget(bu
     for coming in asked:
         assert len(coming.frames) <= min(budget, N)
         assert len(set(coming.frames)) == len(coming.frames)
-        assert coming.prompt.count(tables.FRAME) == len(coming.frames)
+        assert coming.prompt.count(schemas.FRAME) == len(coming.frames)
         assert all(place.idx in range(N) for place in coming.frames)
         assert list(coming.frames) == sorted(coming.frames)
     for before, after in pairwise(asked):
@@ -139,12 +139,12 @@ def test_names_are_shown_or_counted_and_told(reply, not_shown, shown, said):
 
 
 def test_of_a_hundred_names_that_there_are_not_a_few_are_repeated():
-    wrong = json.dumps({"frames": [f"{mark(3)}{tables.FRAME}{'x' * 500} {n}" for n in range(100)]})
+    wrong = json.dumps({"frames": [f"{mark(3)}{schemas.FRAME}{'x' * 500} {n}" for n in range(100)]})
     asked = choice().after([wrong])
     assert asked.not_shown == (100,)
     assert len(asked.refusals) < 700
     prompt = choice().next_request([wrong]).prompt
-    assert tables.FRAME not in prompt
+    assert schemas.FRAME not in prompt
     assert "and 95 more" in prompt
 
 
@@ -218,7 +218,7 @@ def test_a_selection_that_stays_illegal_ends_with_its_status_and_is_not_asked_ag
         ("judged", "illegal_selection", "illegal_selection", False)
     }
     wanted = {request["request_key"] for request in requests_of(planned)}
-    said = [row for row in tables.read(stored(planned), tables.COMPLETIONS).to_pylist()]
+    said = [row for row in tables.read(stored(planned), schemas.COMPLETIONS).to_pylist()]
     errors = {row["error"] for row in said if row["request_key"] in wanted}
     assert errors == {
         f"asked for no frame that there is in {rounds} requests; the reply was no list of names"
@@ -260,7 +260,7 @@ def test_the_frames_that_were_chosen_are_those_that_the_engine_gets(fresh):
     }
     assert {len(frames) for frames in wanted.values()} == {0, 2, K}
     for ask, shown in zip(chooser.asked, chooser.shown, strict=True):
-        assert ask.text.count(tables.FRAME) == len(shown)
+        assert ask.text.count(schemas.FRAME) == len(shown)
         for picture, place in zip(shown, wanted[ask.request_key], strict=True):
             assert np.array_equal(picture, rendered(*place))
 
@@ -287,9 +287,9 @@ def test_a_stage_that_fails_ends_its_chain(fresh, fails, status):
 def test_whatever_rows_are_lost_the_same_tables_come_and_nothing_else_is_asked(root, lost):
     shutil.rmtree(root / "store" / "completions", ignore_errors=True)
     planned, whole = swept(spec_of(root), Chooser())
-    table = tables.read(stored(planned), tables.COMPLETIONS)
+    table = tables.read(stored(planned), schemas.COMPLETIONS)
     keep = lost.draw(st.lists(st.booleans(), min_size=table.num_rows, max_size=table.num_rows))
-    tables.replace(stored(planned), table.filter(pa.array(keep)), tables.COMPLETIONS)
+    tables.replace(stored(planned), table.filter(pa.array(keep)), schemas.COMPLETIONS)
     chains = read_chains(planned.run.requests("uniform"))
     kept = {step.request_key for step in walk(chains, stored(planned)) if step.completion}
     again = Chooser()

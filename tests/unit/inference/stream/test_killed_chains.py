@@ -12,8 +12,8 @@ import pytest
 from chain_cohort import Scribe, make_cohort, spec_of
 from small_cohort import swept
 
-from cardiolens.storage import tables
-from cardiolens.storage.tables import FINAL
+from cardiolens.storage import schemas, tables
+from cardiolens.storage.schemas import FINAL
 
 N = 3
 STEPS = 3 * N
@@ -37,7 +37,7 @@ def fresh(undisturbed):
 
 def rows_of(root):
     folders = (root / "store" / "completions").glob("*")
-    return [row for folder in folders for row in tables.read(folder, tables.COMPLETIONS).to_pylist()]
+    return [row for folder in folders for row in tables.read(folder, schemas.COMPLETIONS).to_pylist()]
 
 
 def said(root):

@@ -15,7 +15,7 @@ from cardiolens.inference.stream.messages import STUDY_ASKS
 from cardiolens.inference.stream.replica import Replica
 from cardiolens.inference.stream.writer import write_completions
 from cardiolens.protocol.tasks.legal import FREE
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 
 POISON = [
     {"text": "half \ud83d of a pair"},
@@ -43,7 +43,7 @@ def row(number: int, **changes: Any) -> Any:
 @pytest.mark.parametrize("poison", POISON, ids=[next(iter(one)) for one in POISON])
 def test_a_reply_that_cannot_be_stored_loses_no_neighbour(poison: dict[str, Any], tmp_path: Path) -> None:
     write_completions(tmp_path, [row(0), row(1, **poison), row(2)])
-    kept = tables.read(tmp_path, tables.COMPLETIONS).to_pylist()
+    kept = tables.read(tmp_path, schemas.COMPLETIONS).to_pylist()
     assert [one["status"] for one in kept] == ["ok", "engine_error", "ok"]
     assert kept[1]["request_key"] == "key 1"
     assert kept[1]["error"].startswith("its reply cannot be stored: ")
@@ -56,7 +56,7 @@ def test_every_reply_of_a_part_is_stored_or_named(
 ) -> None:
     folder = tmp_path_factory.mktemp("part")
     write_completions(folder, [row(number, text=text) for number, text in enumerate(texts)])
-    kept = tables.read(folder, tables.COMPLETIONS).to_pylist()
+    kept = tables.read(folder, schemas.COMPLETIONS).to_pylist()
     assert [one["request_key"] for one in kept] == [f"key {number}" for number in range(len(texts))]
     assert all(
         one["text"] == text or one["status"] == "engine_error" for one, text in zip(kept, texts, strict=True)
@@ -104,4 +104,4 @@ def test_what_was_in_flight_is_on_disk_before_an_unknown_error_ends_the_run(tmp_
     with pytest.raises(RecursionError):
         asyncio.run(run())
     assert engine.asked == 8, "what was in flight, and nothing after it"
-    assert tables.read(tmp_path, tables.COMPLETIONS).num_rows == 7
+    assert tables.read(tmp_path, schemas.COMPLETIONS).num_rows == 7

@@ -21,7 +21,7 @@ from cardiolens.inference.stream.messages import stage_counter
 from cardiolens.protocol.dialogue.chain import read_chains, walk
 from cardiolens.protocol.dialogue.samples import SAMPLED, Sample, samples_of, samples_to_lines
 from cardiolens.score.run_results.scoring import judge_and_write
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 
 ONE = {"name": "standard", "style": "standard", "max_tokens": 64}
 TEMPERATURE = 0.7
@@ -72,11 +72,11 @@ def stored(planned):
 
 def requests_of(planned):
     (name,) = planned.identities
-    return tables.read(planned.run.requests(name), tables.REQUESTS).to_pylist()
+    return tables.read(planned.run.requests(name), schemas.REQUESTS).to_pylist()
 
 
 def completions_of(planned):
-    return {row["request_key"]: row for row in tables.read(stored(planned), tables.COMPLETIONS).to_pylist()}
+    return {row["request_key"]: row for row in tables.read(stored(planned), schemas.COMPLETIONS).to_pylist()}
 
 
 def test_samples_are_the_same_question_with_seeds_and_a_temperature(fresh):
@@ -152,7 +152,7 @@ def test_a_sample_that_failed_is_asked_again_and_no_other(fresh, fails):
     n = len(requests_of(planned))
     assert {row["status"] for row in judged.replies.verdicts.to_pylist()} == {"engine_error"}
     wanted = {request["request_key"] for request in requests_of(planned)}
-    rows = tables.read(stored(planned), tables.COMPLETIONS).to_pylist()
+    rows = tables.read(stored(planned), schemas.COMPLETIONS).to_pylist()
     errors = {row["error"] for row in rows if row["request_key"] in wanted}
     assert errors == {f"sample {fails + 1} of 3: no luck"}
     again = Drawing()
@@ -167,9 +167,9 @@ def test_whatever_rows_are_lost_the_same_tables_come_and_nothing_else_is_asked(r
     shutil.rmtree(root / "store" / "completions", ignore_errors=True)
     says = ["ANSWER: A", "ANSWER: B", "ANSWER: B"]
     planned, whole = swept(spec_of(root), Drawing(says))
-    table = tables.read(stored(planned), tables.COMPLETIONS)
+    table = tables.read(stored(planned), schemas.COMPLETIONS)
     keep = lost.draw(st.lists(st.booleans(), min_size=table.num_rows, max_size=table.num_rows))
-    tables.replace(stored(planned), table.filter(pa.array(keep)), tables.COMPLETIONS)
+    tables.replace(stored(planned), table.filter(pa.array(keep)), schemas.COMPLETIONS)
     chains = read_chains(planned.run.requests("uniform"))
     kept = {step.request_key for step in walk(chains, stored(planned)) if step.completion}
     again = Drawing(says)

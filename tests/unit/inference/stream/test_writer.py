@@ -8,7 +8,7 @@ from cardiolens.config.steps import StreamSpec
 from cardiolens.inference.engine.readers import Constant
 from cardiolens.inference.stream.messages import STUDY_ASKS, AskRow
 from cardiolens.inference.stream.replica import Replica
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 
 
 def ask(number: int) -> AskRow:
@@ -48,7 +48,7 @@ def test_an_instant_reader_fills_its_parts(tmp_path, flush_rows, n_parts):
     counters = asyncio.run(answered(replica))
     assert [row["ok"] for row in counters] == [100] * 6
     assert len(tables.parts(tmp_path)) == n_parts
-    keys = tables.read(tmp_path, tables.COMPLETIONS)["request_key"].to_pylist()
+    keys = tables.read(tmp_path, schemas.COMPLETIONS)["request_key"].to_pylist()
     assert sorted(keys) == [f"{100 * study + number:032x}" for study in range(6) for number in range(100)]
 
 
@@ -84,4 +84,4 @@ def test_a_study_that_waits_for_the_disk_does_not_keep_the_next_from_an_idle_eng
         await asyncio.wait_for(asyncio.gather(*map(one, studies)), timeout=30)
 
     asyncio.run(together())
-    assert sorted(tables.read(tmp_path, tables.COMPLETIONS)["request_key"].to_pylist()) == keys
+    assert sorted(tables.read(tmp_path, schemas.COMPLETIONS)["request_key"].to_pylist()) == keys

@@ -20,7 +20,7 @@ from cardiolens.protocol.medthinkvqa.case_text import write_cases
 from cardiolens.protocol.medthinkvqa.example_cases import make_cases
 from cardiolens.protocol.medthinkvqa.files import Source, cases
 from cardiolens.show.page.case_viewer.pictures import png_of
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.study.cohort import Cohort, write_cohort
 from cardiolens.study.shards import read_volumes
 
@@ -96,7 +96,7 @@ def spec_of(root: Path, *models: dict, **changed: object) -> SweepSpec:
 
 def requests_of(spec: SweepSpec) -> list[dict]:
     planned = plan(spec)
-    return tables.read(planned.run.requests(spec.model[0].name), tables.REQUESTS).to_pylist()
+    return tables.read(planned.run.requests(spec.model[0].name), schemas.REQUESTS).to_pylist()
 
 
 @pytest.mark.parametrize("caption", ["view", "full"])
@@ -124,7 +124,7 @@ def test_budget_and_slots(root):
         slots = [frame["idx"] for frame in row["frames"]]
         assert slots == sorted(set(slots))
         assert len(slots) <= 6
-        assert row["prompt"].count(tables.FRAME) == len(slots)
+        assert row["prompt"].count(schemas.FRAME) == len(slots)
 
 
 def test_oracle_knows_every_case_and_images_are_those_of_the_files(root):
@@ -145,7 +145,7 @@ def test_frames_of_any_channels_from_file_to_engine_and_viewer(root):
     volumes = read_volumes(root / "store")
     planned = plan(spec_of(root))
     part = tables.parts(planned.run.requests("oracle"))[0]
-    rows = tables.read_part(part, tables.REQUESTS, ["study_id"])["study_id"].to_pylist()
+    rows = tables.read_part(part, schemas.REQUESTS, ["study_id"])["study_id"].to_pylist()
     modes = set()
     for _, case in cases(source):
         name = source.name_of(case.number)

@@ -15,7 +15,7 @@ from cardiolens.protocol.dialogue.chain import read_chains
 from cardiolens.protocol.medthinkvqa.case_submission import submission_problems
 from cardiolens.protocol.medthinkvqa.files import Source, records
 from cardiolens.score.run_results.case_rationales import by_image, explanation_of
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 from jobs import medthinkvqa
 
@@ -63,7 +63,7 @@ def submitted(root: Path, reader: Reader, prompt: dict) -> tuple[list[dict], Run
 def test_steps_stand_by_the_slots_of_the_images_that_were_shown(root, heading):
     lines, run = submitted(root, Describes(heading), SELF)
     assert read_chains(run.requests("uniform"))
-    requests = tables.read(run.requests("uniform"), tables.REQUESTS).sort_by("study_id").to_pylist()
+    requests = tables.read(run.requests("uniform"), schemas.REQUESTS).sort_by("study_id").to_pylist()
     some_hidden = False
     for line, request in zip(lines, requests, strict=True):
         steps = line["prediction_twi"]

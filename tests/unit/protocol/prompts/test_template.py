@@ -12,7 +12,7 @@ from cardiolens.protocol.prompts.prompt_rendering import question_block, render
 from cardiolens.protocol.prompts.question import AskedQuestion
 from cardiolens.protocol.prompts.template import check_folder, template_for
 from cardiolens.protocol.select.selection import pick
-from cardiolens.storage.tables import FRAME
+from cardiolens.storage.schemas import FRAME
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
 SAX = VolumeStructure("cine_sax", "cine", "sax", 10, 25, 0, 9, (1, 5, 8))

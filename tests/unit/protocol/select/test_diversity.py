@@ -18,7 +18,7 @@ from cardiolens.protocol.select.feature_store import (
 )
 from cardiolens.protocol.select.features import N_FEATURES, small_pictures, volume_features
 from cardiolens.protocol.select.route import Route
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.study.shards import part_writer
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
@@ -205,9 +205,9 @@ def test_features_beside_the_shards_are_those_of_the_frames(tmp_path):
                 for idx, frame in enumerate(pixels[volume.volume_id])
             ]  # fmt: skip
             about = {"study_id": "PH-0001", "volume_id": volume.volume_id, "sequence": "cine", "n_phases": 8}
-            writer.add(about, pa.Table.from_pylist(rows, tables.FRAMES))
+            writer.add(about, pa.Table.from_pylist(rows, schemas.FRAMES))
         writer.end_study(keep=True)
-    volumes = tables.read(tmp_path / "volumes", tables.VOLUMES)
+    volumes = tables.read(tmp_path / "volumes", schemas.VOLUMES)
     assert missing_parts(tmp_path, volumes) == [part]
     with pytest.raises(InputError, match=r"features of the frames are missing"):
         read_features(tmp_path, volumes)

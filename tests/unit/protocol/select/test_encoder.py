@@ -14,7 +14,7 @@ from cardiolens.protocol.select.diversity import relevant
 from cardiolens.protocol.select.encoder import Encoder
 from cardiolens.protocol.select.feature_source import PIXELS, check_encoders, sights_of
 from cardiolens.protocol.select.feature_store import missing_parts, read_features, write_features
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.study.shards import read_volumes
 
 Sweep = Callable[..., SweepSpec]
@@ -130,7 +130,7 @@ def test_a_sweep_selects_by_an_encoder_and_by_the_question(sweep_of: Sweep, clip
     planned = plan(spec)
     names = {arm.arm_id: arm.selector.name for arm in planned.arms}
     chosen: dict[tuple[str, str], list[tuple[str, int]]] = {}
-    for row in tables.read(planned.run.requests("uniform"), tables.REQUESTS).to_pylist():
+    for row in tables.read(planned.run.requests("uniform"), schemas.REQUESTS).to_pylist():
         if row["status"] == "planned":
             places = [(frame["volume_id"], frame["idx"]) for frame in row["frames"]]
             chosen[names[row["arm_id"]], row["subtask"]] = places

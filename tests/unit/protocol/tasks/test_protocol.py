@@ -16,7 +16,7 @@ from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.replica import Replica
 from cardiolens.phantom.phantom_cohort import make_cohort
 from cardiolens.score.run_results.scoring import judge_and_write
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.study.cohort import Cohort, write_cohort
 from cardiolens.study.group import prepare_group
 
@@ -89,7 +89,7 @@ def test_questions_are_those_of_the_data_files(spec, planned):
 
 
 def test_requests_ask_them_in_their_words_on_their_views(planned):
-    requests = tables.read(planned.run.requests("oracle"), tables.REQUESTS).to_pylist()
+    requests = tables.read(planned.run.requests("oracle"), schemas.REQUESTS).to_pylist()
     assert {request["qa_id"] for request in requests} == {*ANSWERS, "PH-NORMAL:NOTE", "PH-ICM-LAD:NOTE"}
     side = next(request for request in requests if request["qa_id"] == "PH-ICM-LAD:SCAR-SIDE")
     assert "On which side is it bright?" in side["prompt"]

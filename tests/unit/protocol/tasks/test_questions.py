@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from cardiolens.base.errors import InputError
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.questions import write_questions
-from cardiolens.storage import tables
+from cardiolens.storage import schemas
 from tests.unit.questions_file import read_questions
 
 REAL = Path(__file__).parents[5] / "shared" / "cmr" / "questions.jsonl"
@@ -71,7 +71,7 @@ def read(tmp_path, catalogue):
 
 def test_records_become_rows_of_the_questions_table(read):
     table = read(QUESTION, REPORT)
-    assert table.schema.equals(tables.QUESTIONS)
+    assert table.schema.equals(schemas.QUESTIONS)
     first, second = table.to_pylist()
     assert first["answer"] == ["B", "C"]
     assert first["options"][1] == {"key": "B", "text": "Thinned"}

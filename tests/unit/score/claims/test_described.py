@@ -16,7 +16,8 @@ from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.hypothesis_tests import detectable_difference, planned_error
 from cardiolens.score.statistics.scores import score
-from cardiolens.storage.tables import QUESTIONS, VERDICTS, from_rows
+from cardiolens.storage.schemas import QUESTIONS, VERDICTS
+from cardiolens.storage.tables import from_rows
 
 SINGLE = {"C10": 4, "L01": 2, "P01": 2}
 

@@ -11,7 +11,8 @@ from cardiolens.base.errors import InputError
 from cardiolens.score.claims.subcohort import Part, full_versus_part, gold_shift, separate_weights
 from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.scores import score
-from cardiolens.storage.tables import VERDICTS, from_rows
+from cardiolens.storage.schemas import VERDICTS
+from cardiolens.storage.tables import from_rows
 
 
 def cohort(patients: int = 60) -> pa.Table:

@@ -16,7 +16,7 @@ from cardiolens.score.run_results.run_comparison import compare_runs, configurat
 from cardiolens.show.export.paper import latex, markdown
 from cardiolens.show.export.table_export import export
 from cardiolens.show.page.elements import Column, Table
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 
 READER = reader("noisy", "model", error=0.0)
@@ -39,7 +39,7 @@ def test_every_item_is_exported_without_patients(runs: tuple[Run, Run]) -> None:
     folder = export(run, patient_ids=False)
     items = list(csv.DictReader((folder / "items.csv").read_text().splitlines()))
     lines = [json.loads(line) for line in (folder / "items.jsonl").read_text().splitlines()]
-    verdicts = tables.read(run.verdicts, tables.VERDICTS)
+    verdicts = tables.read(run.verdicts, schemas.VERDICTS)
     assert len(items) == len(lines) == verdicts.num_rows
     assert "patient_id" not in items[0] | lines[0]
     right = sum(bool(value) for value in verdicts["correct"].to_pylist())
@@ -77,7 +77,7 @@ def test_a_worse_run_is_told_with_its_flips_and_gates(
     runs: tuple[Run, Run], capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = {one.scope: one for one in compare_runs(*runs)}
-    verdicts = [tables.read(run.verdicts, tables.VERDICTS) for run in runs]
+    verdicts = [tables.read(run.verdicts, schemas.VERDICTS) for run in runs]
     right = [_right(one, tier=1) for one in verdicts]
     assert found["tier:1"].lost == len(right[0] - right[1]) > 0
     assert found["tier:1"].gained == len(right[1] - right[0])

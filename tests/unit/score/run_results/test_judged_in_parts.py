@@ -11,8 +11,8 @@ from cardiolens.inference.plan.plan import Plan
 from cardiolens.score.run_results import aligned_replies as aligned
 from cardiolens.score.run_results import model_replies
 from cardiolens.score.run_results.scoring import RunResults, judge_ahead, judge_and_write
-from cardiolens.storage import tables
-from cardiolens.storage.tables import COMPLETIONS, REQUESTS
+from cardiolens.storage import schemas, tables
+from cardiolens.storage.schemas import COMPLETIONS, REQUESTS
 
 CONTROLS = ["none", "blind", "shuffled_options", "reversed_options"]
 SOME = ["C02", "L01", "D02", "R-CINE"]
@@ -57,7 +57,7 @@ def judge_in_jobs(planned: Plan) -> None:
 def said(results: RunResults, planned: Plan) -> tuple[str, ...]:
     """All that judging gives, to the last digit."""
     replies, run = results.replies, planned.run
-    written = tables.read(run.verdicts, tables.VERDICTS), tables.read(run.scores, tables.SCORES)
+    written = tables.read(run.verdicts, schemas.VERDICTS), tables.read(run.scores, schemas.SCORES)
     counts = sorted((name, number) for name, number in replies.counts.items() if number)
     tables_of_run = (repr(table.to_pylist()) for table in written)
     return *tables_of_run, run.analyses.read_text(), repr(counts), repr(replies.stages)

@@ -10,7 +10,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 from small_cohort import make_cohort
 
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -52,8 +52,8 @@ def test_a_sweep_killed_at_each_of_its_files_gets_there(tmp_path: Path) -> None:
         assert sweep(tried, file) == -signal.SIGKILL, file
     assert sweep(tried) == sweep(whole) == 0
     runs = [Run(next((place / "outputs").iterdir())) for place in (tried, whole)]
-    verdicts = [tables.read(run.verdicts, tables.VERDICTS) for run in runs]
+    verdicts = [tables.read(run.verdicts, schemas.VERDICTS) for run in runs]
     assert verdicts[0].num_rows
     assert verdicts[0].equals(verdicts[1])
-    assert_frame_equal(*(tables.read(run.scores, tables.SCORES).to_pandas() for run in runs))
+    assert_frame_equal(*(tables.read(run.scores, schemas.SCORES).to_pandas() for run in runs))
     assert all(run.page.exists() for run in runs)

@@ -11,7 +11,7 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 from cardiolens.base.errors import InputError
 from cardiolens.commands.view import served_of
 from cardiolens.score.run_results.merging import merged_run
-from cardiolens.storage import documents, tables
+from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run
 from cardiolens.storage.run_word import read_runs
 from cardiolens.workflow.steps.judge_run import judge_together
@@ -41,9 +41,9 @@ def test_runs_of_two_models_are_compared_as_one(root: Path, capsys: pytest.Captu
     assert capsys.readouterr().out.splitlines()[-1] == f"run: {merged_run(runs).root}"
     assert merged_run(runs) == merged_run(runs[::-1])
     view = merged_run(runs)
-    verdicts, both = (tables.read(one.verdicts, tables.VERDICTS) for one in (view, runs[1]))
+    verdicts, both = (tables.read(one.verdicts, schemas.VERDICTS) for one in (view, runs[1]))
     assert verdicts.equals(both)  # the oracle stands in both runs, and once in the view
-    scores = tables.read(view.scores, tables.SCORES).to_pylist()
+    scores = tables.read(view.scores, schemas.SCORES).to_pylist()
     assert any(row["versus_arm_id"] for row in scores)
     assert view.analyses.exists()
 
@@ -67,8 +67,8 @@ def test_what_one_run_lacks_another_gives(root: Path) -> None:
     whole = run(root, ORACLE, name="whole")
     lacking = run(root, ORACLE, name="lacking", budget=[8, 4])
     assert judge_together([lacking, whole]) == 0
-    view = tables.read(merged_run([lacking, whole]).verdicts, tables.VERDICTS)
-    assert view.num_rows == tables.read(lacking.verdicts, tables.VERDICTS).num_rows
+    view = tables.read(merged_run([lacking, whole]).verdicts, schemas.VERDICTS)
+    assert view.num_rows == tables.read(lacking.verdicts, schemas.VERDICTS).num_rows
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from cardiolens.score.run_results.judged_arms import arm_factors
 from cardiolens.score.run_results.scoring import Replies, judge_and_write, judge_replies
 from cardiolens.score.run_results.verdict_changes import changes
 from cardiolens.score.statistics.verdict_rows import Verdicts
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.spool import Spool
 
 
@@ -35,7 +35,7 @@ def test_scores_of_a_run_hold_paired_differences_of_its_arms(root: Path) -> None
     spec = sweep_spec(root, reader("oracle"), reader("uniform", seed=1), budget=[4, 8], subtask=SOME)
     planned, judged = swept(spec)
     arm = {(arm.model.name, arm.budget): arm.arm_id for arm in planned.arms}
-    stored = tables.read(planned.run.scores, tables.SCORES)
+    stored = tables.read(planned.run.scores, schemas.SCORES)
     assert repr(stored.to_pylist()) == repr(judged.scores.to_pylist())
     rows = [row for row in stored.to_pylist() if row["scope"] == "tier:1" and row["versus_arm_id"]]
     pairs = {(row["arm_id"], row["versus_arm_id"]) for row in rows}
@@ -123,7 +123,7 @@ def test_no_step_holds_the_verdicts_or_the_scores_of_all_arms(root: Path, monkey
     assert same
     assert planned.run.analyses.read_text() == before[2]
     assert again.replies.verdicts.equals(before[0])
-    assert tables.read(planned.run.verdicts, tables.VERDICTS).equals(before[0])
+    assert tables.read(planned.run.verdicts, schemas.VERDICTS).equals(before[0])
 
 
 class Stored:
@@ -139,10 +139,10 @@ class Stored:
         return judge_replies(self.planned.run, self.planned.store, self.keys, self.spec, questions_digest)
 
     def add(self, *rows: dict[str, Any]) -> None:
-        tables.write_part(self.folder, tables.from_rows(rows, tables.COMPLETIONS), tables.COMPLETIONS)
+        tables.write_part(self.folder, tables.from_rows(rows, schemas.COMPLETIONS), schemas.COMPLETIONS)
 
     def said(self) -> list[dict[str, Any]]:
-        return tables.read(self.folder, tables.COMPLETIONS).to_pylist()  # type: ignore[no-any-return]
+        return tables.read(self.folder, schemas.COMPLETIONS).to_pylist()  # type: ignore[no-any-return]
 
 
 @pytest.fixture
@@ -219,9 +219,11 @@ def test_a_truncated_part_file_is_named_and_nothing_is_replaced(stored: Stored) 
 
 
 def change_questions(stored: Stored, **changes: Any) -> None:
-    table = tables.read(stored.planned.store.questions, tables.QUESTIONS)
+    table = tables.read(stored.planned.store.questions, schemas.QUESTIONS)
     rows = [row | (changes if row["subtask"] == "L01" else {}) for row in table.to_pylist()]
-    tables.replace(stored.planned.store.questions, tables.from_rows(rows, tables.QUESTIONS), tables.QUESTIONS)
+    tables.replace(
+        stored.planned.store.questions, tables.from_rows(rows, schemas.QUESTIONS), schemas.QUESTIONS
+    )
 
 
 @pytest.mark.parametrize("changes", [{"answer": ["A"]}, {"question": "Is there a scar?"}])
@@ -252,7 +254,7 @@ def test_what_judging_again_changed_is_said_by_kind(stored: Stored) -> None:
     right |= {"correct": False, "parsed": [], "parse_status": "parse_error"}
     gone = rows.pop()
     after = Verdicts()
-    after.add(pa.Table.from_pylist([*rows, gone | {"arm_id": "another"}], schema=tables.VERDICTS))
+    after.add(pa.Table.from_pylist([*rows, gone | {"arm_id": "another"}], schema=schemas.VERDICTS))
     found = changes(before, after)
     assert (found.total, found.changed, found.new, found.gone) == (len(rows) + 1, 1, 1, 1)
     assert found.kinds == {("right", "wrong (parse_error)"): 1}

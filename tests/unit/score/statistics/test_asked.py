@@ -14,7 +14,8 @@ from cardiolens.score.statistics.items import Items
 from cardiolens.score.statistics.report_scores import Reports
 from cardiolens.score.statistics.spilled_mapping import AT_HAND, SpilledMapping
 from cardiolens.score.statistics.verdict_rows import cohort
-from cardiolens.storage.tables import VERDICTS, from_rows
+from cardiolens.storage.schemas import VERDICTS
+from cardiolens.storage.tables import from_rows
 
 NUMBERED = {"question", "request"}  # these columns may hold other numbers, alike where the names are alike
 

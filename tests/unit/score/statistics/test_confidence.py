@@ -15,7 +15,8 @@ from cardiolens.score.statistics.confidence import confidence_scores, of_options
 from cardiolens.score.statistics.confidence_curves import ConfidentAnswers, confidence_curves
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.position_bias import position_scores
-from cardiolens.storage.tables import COMPLETIONS, REQUESTS, VERDICTS, from_rows
+from cardiolens.storage.schemas import COMPLETIONS, REQUESTS, VERDICTS
+from cardiolens.storage.tables import from_rows
 
 ONCE = np.ones((1, 8))
 

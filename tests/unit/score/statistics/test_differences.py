@@ -8,7 +8,8 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.score.statistics.scores import score
-from cardiolens.storage.tables import VERDICTS, from_rows
+from cardiolens.storage.schemas import VERDICTS
+from cardiolens.storage.tables import from_rows
 
 TYPES = {"C10": ("ordinal", 4), "L01": ("single", 2), "L02": ("multi", 5)}
 

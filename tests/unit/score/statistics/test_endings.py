@@ -9,7 +9,8 @@ from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.outcomes import judged_shares, status_counts
 from cardiolens.score.statistics.scores import score
 from cardiolens.show.terminal import show
-from cardiolens.storage.tables import VERDICTS, from_rows
+from cardiolens.storage.schemas import VERDICTS
+from cardiolens.storage.tables import from_rows
 
 
 def verdict(number: int, status: str, parse_status: str | None = None, **changes: Any) -> dict[str, Any]:

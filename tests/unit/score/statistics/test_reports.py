@@ -6,7 +6,8 @@ import pytest
 from cardiolens.score.statistics.report_metrics import bleu_4, of_entities, rouge_l
 from cardiolens.score.statistics.scores import score
 from cardiolens.score.verdicts.overlap import overlap_counts
-from cardiolens.storage.tables import VERDICTS, from_rows
+from cardiolens.storage.schemas import VERDICTS
+from cardiolens.storage.tables import from_rows
 
 
 def sums(**counts: float) -> dict[str, np.ndarray]:

@@ -15,7 +15,8 @@ from cardiolens.score.statistics import scores as of_scores
 from cardiolens.score.statistics.bootstrap import effective_patients, percentile, resampling_weights
 from cardiolens.score.statistics.scores import score
 from cardiolens.score.statistics.verdict_rows import Verdicts
-from cardiolens.storage.tables import SCORES, VERDICTS, from_rows
+from cardiolens.storage.schemas import SCORES, VERDICTS
+from cardiolens.storage.tables import from_rows
 
 TYPES = {"C10": "ordinal", "L01": "single", "L02": "multi", "D01": "single", "D02": "single"}
 SIZES = {"C10": 4, "L01": 2, "L02": 5, "D01": 3, "D02": 5}

@@ -10,7 +10,8 @@ import pytest
 from cardiolens.base.errors import InputError
 from cardiolens.score.verdicts.final_completions import Duplicates, duplicates
 from cardiolens.score.verdicts.verdicts import judge
-from cardiolens.storage.tables import COMPLETIONS, QUESTIONS, REQUESTS, VERDICTS, from_rows
+from cardiolens.storage.schemas import COMPLETIONS, QUESTIONS, REQUESTS, VERDICTS
+from cardiolens.storage.tables import from_rows
 
 OPTIONS = {
     "C10": ["Normal", "Mildly reduced", "Moderately reduced", "Severely reduced"],

@@ -11,7 +11,7 @@ from small_cohort import make_cohort, swept
 import cardiolens as cl
 from cardiolens.base.errors import InputError
 from cardiolens.show.notebook.run import FinishedRun
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 
 MARKUP = "<img src=x onerror=alert(1)>"
 
@@ -25,9 +25,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
 
 
 def test_tables_are_those_on_disk(run: FinishedRun) -> None:
-    scores = tables.read(run.folder / "scores", tables.SCORES)
+    scores = tables.read(run.folder / "scores", schemas.SCORES)
     assert repr(run.scores.to_pylist()) == repr(scores.to_pylist())  # NaN equals no NaN
-    assert run.verdicts.equals(tables.read(run.folder / "verdicts", tables.VERDICTS))
+    assert run.verdicts.equals(tables.read(run.folder / "verdicts", schemas.VERDICTS))
     assert set(run.completions["request_key"].to_pylist()) == set(run.requests["request_key"].to_pylist())
     assert set(run.verdicts["qa_id"].to_pylist()) <= set(run.questions["qa_id"].to_pylist())
     assert run.models == ("noisy", "collapse")

@@ -11,7 +11,7 @@ from page_run import write_record
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens.show.export.table_export import as_text, export
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
@@ -40,10 +40,10 @@ def test_other_text_stays_as_it_is(text: str) -> None:
 def test_an_exported_item_holds_no_formula(evil: str, tmp_path: Path) -> None:
     planned, judged = swept(sweep_spec(make_cohort(tmp_path, 1), reader("uniform"), subtask=["C01"]))
     write_record(planned, judged)
-    verdicts = tables.read(planned.run.verdicts, tables.VERDICTS)
+    verdicts = tables.read(planned.run.verdicts, schemas.VERDICTS)
     at = verdicts.schema.get_field_index("qa_id")
     named = verdicts.set_column(at, verdicts.schema.field(at), pa.array([evil] * verdicts.num_rows))
-    tables.replace(planned.run.verdicts, named, tables.VERDICTS)
+    tables.replace(planned.run.verdicts, named, schemas.VERDICTS)
     with (export(planned.run, patient_ids=False) / "items.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert rows

@@ -16,7 +16,7 @@ from cardiolens.curation.review.review_export import keep_quotes
 from cardiolens.show.page.case_viewer.cases import study_cases
 from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
 from cardiolens.show.page.case_viewer.pictures import overlay_of
-from cardiolens.storage import documents, tables
+from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, Store
 from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.manifest import read_study
@@ -82,10 +82,10 @@ def test_evidence_changes_no_digest_and_no_verdict(plain: Run, told: Run) -> Non
     digests = [documents.read_manifest(run)["questions_digest"] for run in (plain, told)]
     assert digests[0] == digests[1]
     kept = [Store(documents.read_configuration(run).store) for run in (plain, told)]
-    quotes = [tables.read(store.evidence, tables.EVIDENCE)["quotes"].combine_chunks() for store in kept]
+    quotes = [tables.read(store.evidence, schemas.EVIDENCE)["quotes"].combine_chunks() for store in kept]
     assert [len(one.flatten()) for one in quotes] == [0, 4]
     without = ("arm_id", "qa_id", "correct", "parsed")
-    first, second = (tables.read(run.verdicts, tables.VERDICTS, without) for run in (plain, told))
+    first, second = (tables.read(run.verdicts, schemas.VERDICTS, without) for run in (plain, told))
     assert first.equals(second)
 
 

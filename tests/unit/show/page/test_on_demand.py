@@ -13,7 +13,7 @@ from small_cohort import make_cohort
 from cardiolens.base.errors import InputError
 from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
 from cardiolens.show.page.case_viewer.on_demand import MOST_WORDS, Scripts
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 
 
@@ -33,7 +33,7 @@ def qa_ids(sources: Sources) -> list[str]:
 
 
 def test_endings_of_arms_are_those_of_the_verdicts(run: Run, sources: Sources) -> None:
-    verdicts = tables.read(run.verdicts, tables.VERDICTS).to_pylist()
+    verdicts = tables.read(run.verdicts, schemas.VERDICTS).to_pylist()
     told = {
         (row["arm_id"], row["qa_id"]): "r" if row["correct"] else "w"
         for row in verdicts
@@ -88,11 +88,11 @@ def test_words_find_the_replies_that_hold_them(run: Run, sources: Sources) -> No
 
 def _replies(run: Run, sources: Sources, arm: int) -> list[dict[str, Any]]:
     model = sources.header.arms[arm].model
-    requests = tables.read(run.requests(model), tables.REQUESTS, ("arm_id", "qa_id", "request_key"))
+    requests = tables.read(run.requests(model), schemas.REQUESTS, ("arm_id", "qa_id", "request_key"))
     requests = requests.filter(pc.equal(requests["arm_id"], sources.arms[arm]))
     key = sources.header.manifests[0]["models"][model]["model_key"]
     folder = sources.header.specs[0].store / "completions" / key
-    said = tables.read(folder, tables.COMPLETIONS, ("request_key", "text"))
+    said = tables.read(folder, schemas.COMPLETIONS, ("request_key", "text"))
     joined: list[dict[str, Any]] = requests.join(said, "request_key").to_pylist()
     return joined
 
@@ -115,9 +115,9 @@ def test_a_part_that_is_not_whole_is_told_on_the_page(run: Run, tmp_path: Path) 
         broken.verdicts.mkdir(parents=True)
         (broken.verdicts / part.name).write_bytes(part.read_bytes()[:-20])
     with pytest.raises(InputError, match="not whole"):
-        tables.query(broken.verdicts, tables.VERDICTS, ("qa_id",), pc.field("arm_id") == "x")
+        tables.query(broken.verdicts, schemas.VERDICTS, ("qa_id",), pc.field("arm_id") == "x")
     with pytest.raises(InputError, match="its columns are not those"):
-        list(tables.scan(run.verdicts, tables.SCORES, ("metric",)))
+        list(tables.scan(run.verdicts, schemas.SCORES, ("metric",)))
     told = Scripts(replace(open_sources(run, [run]), run=broken))("endings/0.js")
     assert told is not None
     assert told.startswith('cardiolens.refuse("endings/0.js",')

@@ -27,7 +27,7 @@ from cardiolens.show.page.interval_drawings import strip
 from cardiolens.show.page.page_data import Facts, read_facts
 from cardiolens.show.page.page_rendering import SECTIONS, render
 from cardiolens.show.page.write import write_page
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 
 
@@ -58,7 +58,7 @@ def test_the_page_names_the_version_of_the_rules_that_judged_it(run: Run, page: 
 
 
 def test_numbers_of_the_page_are_those_of_the_scores(run: Run, page: Markup) -> None:
-    scores = tables.read(run.scores, tables.SCORES).to_pylist()
+    scores = tables.read(run.scores, schemas.SCORES).to_pylist()
     alone = {
         (row["arm_id"], row["scope"]): row
         for row in scores
@@ -72,7 +72,7 @@ def test_numbers_of_the_page_are_those_of_the_scores(run: Run, page: Markup) -> 
 
 
 def test_differences_of_a_factor_are_all_shown(run: Run, page: Markup) -> None:
-    scores = tables.read(run.scores, tables.SCORES).to_pylist()
+    scores = tables.read(run.scores, schemas.SCORES).to_pylist()
     shown = records(page.tables["budget-differences"])
     differing = [
         row["value"]
@@ -96,7 +96,7 @@ def test_curves_of_confidence_are_those_of_the_scores(root: Path) -> None:
     planned, _ = swept(small_spec(root, "sure"))
     write_record(planned, with_probabilities(planned, "noisy"))
     found = Markup(render(read_facts(planned.run, [planned.run])).index)
-    scores = tables.read(planned.run.scores, tables.SCORES).to_pylist()
+    scores = tables.read(planned.run.scores, schemas.SCORES).to_pylist()
     for table, column, metric in (
         ("calibration", "accuracy", r"calibration\.\d+\.accuracy"),
         ("calibration", "confidence", r"calibration\.\d+\.confidence"),
@@ -273,7 +273,7 @@ def test_the_viewer_has_the_frames_of_every_request_in_their_order(root: Path) -
         (row["arm_id"], row["qa_id"]): [[frame["volume_id"], frame["idx"]] for frame in row["frames"] or []]
         for model in ("noisy", "collapse")
         for row in tables.read(
-            run.requests(model), tables.REQUESTS, ("arm_id", "qa_id", "frames")
+            run.requests(model), schemas.REQUESTS, ("arm_id", "qa_id", "frames")
         ).to_pylist()
     }
     sources = open_sources(run, [run])

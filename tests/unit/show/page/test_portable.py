@@ -11,7 +11,7 @@ from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
 from cardiolens.show.page.case_viewer.sample import sample_of
 from cardiolens.show.page.case_viewer.withheld import WITHHELD
 from cardiolens.show.page.embed import to_json
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 
 
 def read(root: Path, model: str) -> Sources:
@@ -22,7 +22,7 @@ def read(root: Path, model: str) -> Sources:
 
 def words(root: Path) -> list[str]:
     """Findings and impressions of the cohort, as a script writes them."""
-    rows = tables.read(root / "store" / "questions", tables.QUESTIONS).to_pylist()
+    rows = tables.read(root / "store" / "questions", schemas.QUESTIONS).to_pylist()
     reports = [json.loads(row["reference"]) for row in rows if row["subtask"] == "R-CINE"]
     return [to_json(report[name])[1:-1] for report in reports for name in ("findings", "impression")]
 

@@ -15,7 +15,7 @@ from cardiolens.commands.export import main
 from cardiolens.show.export.dataset_export import answers_schema, write_dataset
 from cardiolens.show.export.inspect_logs import write_inspect_logs
 from cardiolens.show.notebook.run import read_run
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 
 
@@ -32,7 +32,7 @@ def folder(run: Run) -> Path:
 
 def test_every_verdict_stands_there_once_with_what_was_asked_and_said(run: Run, folder: Path) -> None:
     rows = ds.dataset(folder / "answers", partitioning="hive").to_table().to_pylist()
-    verdicts = tables.read(run.verdicts, tables.VERDICTS).to_pylist()
+    verdicts = tables.read(run.verdicts, schemas.VERDICTS).to_pylist()
     key = ("arm_id", "qa_id", "channel")
     kept = {tuple(row[name] for name in key): row for row in rows}
     assert len(kept) == len(rows) == len(verdicts)
@@ -74,7 +74,7 @@ def test_pandas_opens_it_in_one_line_and_the_card_names_every_column(folder: Pat
 
 
 def test_every_question_of_every_arm_is_a_sample_with_its_verdict(run: Run) -> None:
-    verdicts = tables.read(run.verdicts, tables.VERDICTS).to_pylist()
+    verdicts = tables.read(run.verdicts, schemas.VERDICTS).to_pylist()
     told = {}
     for path in write_inspect_logs(run, patient_ids=False).iterdir():
         log = json.loads(path.read_text())

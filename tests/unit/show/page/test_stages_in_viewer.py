@@ -8,7 +8,7 @@ from small_cohort import make_cohort, reader
 
 from cardiolens.show.page.case_viewer.cases import case_reader
 from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
-from cardiolens.storage import tables
+from cardiolens.storage import schemas
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def test_frames_prompts_and_replies_stand_in_order(sources: Sources, private: bo
     for arms in shown["cases"].values():
         for at, case in arms.items():
             prompt, frames = shown["texts"][case["prompt"]], shown["frames"][case["frames"]]
-            assert prompt.count(tables.FRAME) == len(frames)
+            assert prompt.count(schemas.FRAME) == len(frames)
             if sources.header.arms[at].selector != "self":
                 assert "[reply to request" not in prompt
                 continue

@@ -12,7 +12,7 @@ from page_run import finished, small_spec
 from small_cohort import make_cohort
 
 from cardiolens.show.tracker.mirror import track
-from cardiolens.storage import documents, tables
+from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run
 from tests.wandb_files import content
 
@@ -41,7 +41,7 @@ def test_a_mirror_made_again_says_what_the_first_said(run: Run) -> None:
     assert by_id == {one["run_id"]: one for one in first.values()}
     (sweep,) = [one for one in again if one["job_type"] == "sweep"]
     rows = {tuple(table["columns"][:2]): len(table["data"]) for table in sweep["tables"].values()}
-    scores = tables.read(run.scores, tables.SCORES)
+    scores = tables.read(run.scores, schemas.SCORES)
     assert rows[("arm_id", "metric")] == scores.filter(pc.is_null(scores["versus_arm_id"])).num_rows
     assert rows[("arm_id", "subtask")] > 0
     arms = [one for one in again if one["job_type"] == "arm"]

@@ -7,7 +7,7 @@ import pytest
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
 from cardiolens.inference.plan.plan import plan
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.workflow.steps.prepare_studies import is_prepared, prepare_sweep
 from cardiolens.workflow.upkeep.offline_bundle import INDEX, bundle, differences
 from tests.unit.small_cohort import make_cohort, reader, sweep_spec
@@ -37,7 +37,7 @@ def test_the_same_is_asked_where_a_bundle_is_opened(
         one.model_key for one in here.identities.values()
     }
     digests = [
-        sorted(tables.read(found.run.requests("guess"), tables.REQUESTS, ("qa_id",))["qa_id"].to_pylist())
+        sorted(tables.read(found.run.requests("guess"), schemas.REQUESTS, ("qa_id",))["qa_id"].to_pylist())
         for found in (here, there)
     ]
     assert digests[0] == digests[1]

@@ -13,7 +13,7 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.commands.store import main
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Store
 from cardiolens.study.shards import FRAMES_FOLDER, read_volumes
 from cardiolens.workflow.upkeep.compact import PART_ROWS, compact
@@ -43,7 +43,7 @@ def completion(number: int, **changed: object) -> dict[str, object]:
 def write(store: Store, *parts: list[dict[str, object]]) -> None:
     for rows in parts:
         tables.write_part(
-            store.completions(KEY), tables.from_rows(rows, tables.COMPLETIONS), tables.COMPLETIONS
+            store.completions(KEY), tables.from_rows(rows, schemas.COMPLETIONS), schemas.COMPLETIONS
         )
 
 
@@ -74,10 +74,10 @@ def test_a_whole_store_is_said_to_be_whole(store: Store, capsys: pytest.CaptureF
 
 def test_verify_names_a_changed_pixel_a_cut_part_and_a_missing_one(store: Store):
     (part,) = tables.parts(store.root / FRAMES_FOLDER)
-    frames = tables.read_part(part, tables.FRAMES)
+    frames = tables.read_part(part, schemas.FRAMES)
     rows = frames.to_pylist()
     rows[5]["pixels"] = bytes([rows[5]["pixels"][0] ^ 1]) + rows[5]["pixels"][1:]
-    tables.write_part(part.parent, tables.from_rows(rows, tables.FRAMES), tables.FRAMES, part.name)
+    tables.write_part(part.parent, tables.from_rows(rows, schemas.FRAMES), schemas.FRAMES, part.name)
     write(store, [completion(1)])
     (cut,) = tables.parts(store.completions(KEY))
     cut.write_bytes(cut.read_bytes()[:-9])
@@ -123,9 +123,9 @@ def test_prune_takes_completions_only_by_name(store: Store):
 
 def state_of(store: Store) -> tuple[set[str], Counter[str]]:
     """Keys of final completions, and the attempts of failed requests."""
-    rows = tables.read(store.completions(KEY), tables.COMPLETIONS, ("request_key", "status")).to_pylist()
-    failed = Counter(row["request_key"] for row in rows if row["status"] not in tables.FINAL)
-    return {row["request_key"] for row in rows if row["status"] in tables.FINAL}, failed
+    rows = tables.read(store.completions(KEY), schemas.COMPLETIONS, ("request_key", "status")).to_pylist()
+    failed = Counter(row["request_key"] for row in rows if row["status"] not in schemas.FINAL)
+    return {row["request_key"] for row in rows if row["status"] in schemas.FINAL}, failed
 
 
 def test_compacting_keeps_every_row_and_drops_exact_repetitions(store: Store):
@@ -135,8 +135,8 @@ def test_compacting_keeps_every_row_and_drops_exact_repetitions(store: Store):
     before = state_of(store)
     (done,) = compact(store)
     assert (done.parts_before, done.parts_after, done.rows, done.repeated) == (42, 1, 42, 1)
-    after = tables.read(store.completions(KEY), tables.COMPLETIONS).to_pylist()
-    assert after[:40] == tables.from_rows(rows, tables.COMPLETIONS).to_pylist()
+    after = tables.read(store.completions(KEY), schemas.COMPLETIONS).to_pylist()
+    assert after[:40] == tables.from_rows(rows, schemas.COMPLETIONS).to_pylist()
     assert state_of(store) == before
     (again,) = compact(store)
     assert (again.parts_before, again.parts_after, again.repeated) == (1, 1, 0)

@@ -25,7 +25,7 @@ from cardiolens.inference.engine.http.header_lines import Words
 from cardiolens.inference.engine.http.http_fault import Backoff, FaultError, FaultKind, read_retry_after
 from cardiolens.inference.engine.http.http_reply import read_reply
 from cardiolens.protocol.tasks.legal import Constraint
-from cardiolens.storage.tables import FRAME
+from cardiolens.storage.schemas import FRAME
 from tests.unit.config.test_http_spec import model, sweep
 from tests.unit.http_server import MODEL, completion
 

@@ -11,7 +11,7 @@ import pytest
 
 from cardiolens.base.errors import RunError
 from cardiolens.inference.plan.plan import Plan, plan
-from cardiolens.storage import tables
+from cardiolens.storage import schemas, tables
 from tests.unit import http_server
 from tests.unit.asked import Asked, served
 from tests.unit.http_server import Fault, Server, answers, says, writes
@@ -216,7 +216,7 @@ def test_nothing_that_is_sent_names_a_patient_a_study_or_a_question(
     asked = Asked(planned, tmp_path)
     server = Server()
     asked.against(server)
-    questions = tables.read(cohort / "store" / "questions", tables.QUESTIONS)
+    questions = tables.read(cohort / "store" / "questions", schemas.QUESTIONS)
     names = {*questions["patient_id"].to_pylist(), *questions["study_id"].to_pylist()}
     names |= {*questions["qa_id"].to_pylist(), *asked.answered(), str(tmp_path), str(cohort)}
     for headers, body in server.seen:

@@ -7,8 +7,8 @@ import pytest
 
 from cardiolens.inference.models.token_counts import EstimatedTokens
 from cardiolens.inference.plan.plan import plan
-from cardiolens.storage import tables
-from cardiolens.storage.tables import FRAME
+from cardiolens.storage import schemas, tables
+from cardiolens.storage.schemas import FRAME
 from tests.unit.small_cohort import make_cohort, sweep_spec
 
 
@@ -21,7 +21,7 @@ def requests(cohort: Path, budget: int | str = 8, **told: Any) -> list[dict[str,
     http = {"base_url": "http://127.0.0.1/v1", "api_model": "some-model"}
     model = {"name": "m", "engine": "http", "revision": "r", "long_side": 8, "http": http} | told
     planned = plan(sweep_spec(cohort, model, subtask=["C10"], budget=[budget]))
-    rows: list[dict[str, Any]] = tables.read(planned.run.requests("m"), tables.REQUESTS).to_pylist()
+    rows: list[dict[str, Any]] = tables.read(planned.run.requests("m"), schemas.REQUESTS).to_pylist()
     return rows
 
 

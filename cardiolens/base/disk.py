@@ -1,0 +1,213 @@
+"""The one seam through which CardioLens changes the disk.
+
+Every file, rename, removal, fsync and lock of ours passes here, so that `bench/faults.py` can count these
+events and kill the process, fill the disk, or fail once at each. `tests/unit/test_architecture.py` forbids
+other ways.
+"""
+
+import fcntl
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cardiolens.base.errors import RunError
+
+Hook = Callable[[str, Path], None]
+"""Called with the kind of an event and its path just before it happens; what it raises, the event raises."""
+
+hooks: list[Hook] = []  # of fault injection; empty in use
+
+
+def _event(kind: str, path: Path) -> None:
+    for hook in hooks:
+        hook(kind, path)
+
+
+@contextmanager
+def atomic(path: Path) -> Iterator[Path]:
+    """Yield a temporary path to write to; on success it is fsynced and renamed to `path`.
+
+    RunError if the file cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        _event("folder", path.parent)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _event("write", path)
+        yield temporary
+        _event("sync", path)
+        with temporary.open("rb") as handle:
+            os.fsync(handle.fileno())
+        rename(temporary, path)
+    except OSError as error:
+        raise _not_written(path, error) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def draft_folder(path: Path) -> Iterator[Path]:
+    """Yield a new folder beside `path` that takes its name on success and is removed on failure.
+
+    After a kill the draft stays, under a hidden name that ends in `.draft`, and the next draft of the same
+    folder removes it. An empty folder at `path` is replaced. RunError if the disk fails.
+    """
+    draft = path.with_name(f".{path.name}.draft")
+    try:
+        remove_tree(draft)
+        _event("folder", draft)
+        draft.mkdir(parents=True)
+        yield draft
+        for folder, _, names in os.walk(draft):
+            for name in names:
+                _sync_file(Path(folder, name))
+            sync_folder(Path(folder))
+        if path.is_dir() and not any(path.iterdir()):
+            path.rmdir()
+        rename(draft, path)
+    except OSError as error:
+        remove_tree(draft)
+        raise _not_written(path, error) from error
+    except BaseException:
+        remove_tree(draft)
+        raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file atomically, in UTF-8."""
+    write_bytes(path, text.encode("utf-8", "surrogatepass"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file atomically."""
+    with atomic(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def create(path: Path, content: bytes) -> None:
+    """Write a new file that only its owner can read; FileExistsError if it exists, OSError if it fails.
+
+    A reader never sees a part of it: the file gets its name when it is whole.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    _event("write", path)
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with open(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(handle)
+        _event("link", path)
+        os.link(temporary, path)  # fails where the file exists, unlike a rename
+        sync_folder(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def make_folder(path: Path) -> None:
+    """Create a folder and its parents; RunError if that fails."""
+    _event("folder", path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _not_written(path, error) from error
+
+
+def rename(source: Path, target: Path) -> None:
+    """Rename a file or folder, replacing a file, and make the new name durable."""
+    _event("rename", target)
+    os.replace(source, target)
+    sync_folder(target.parent)
+
+
+def remove(path: Path) -> None:
+    """Remove a file; nothing happens if it is gone."""
+    _event("remove", path)
+    path.unlink(missing_ok=True)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a folder with everything in it, as far as that is possible."""
+    if path.exists():
+        _event("remove", path)
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy the bytes of a file."""
+    _event("write", target)
+    shutil.copyfile(source, target)
+
+
+def copy_tree(source: Path, target: Path, ignore: Callable[[str, list[str]], set[str]] | None = None) -> None:
+    """Copy a folder with its files, into an existing folder too; links are followed."""
+    _event("folder", target)
+    shutil.copytree(source, target, ignore=ignore, dirs_exist_ok=True)
+
+
+def open_log(path: Path) -> int:
+    """Open a file for appending and reading, of mode 600 if it is new; returns its descriptor."""
+    _event("write", path)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+
+def append(handle: int, content: bytes, path: Path) -> None:
+    """Append bytes and fsync them; on OSError the file is truncated to its former length."""
+    start = os.fstat(handle).st_size
+    try:
+        _event("append", path)
+        if os.write(handle, content) != len(content):
+            raise OSError("the disk is full")
+        _event("sync", path)
+        os.fsync(handle)
+    except OSError:
+        os.ftruncate(handle, start)
+        raise
+
+
+def overwrite(handle: int, content: bytes, path: Path) -> None:
+    """Write bytes at the start of an open file and cut off what stood behind them."""
+    _event("append", path)
+    os.pwrite(handle, content, 0)
+    os.ftruncate(handle, len(content))
+
+
+def truncate(handle: int, length: int, path: Path) -> None:
+    """Cut an open file to a length."""
+    _event("truncate", path)
+    os.ftruncate(handle, length)
+
+
+def lock(handle: int, path: Path, *, shared: bool = False, wait: bool = True) -> None:
+    """Lock an open file; BlockingIOError if another process holds it and this one does not wait."""
+    _event("lock", path)
+    fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
+
+
+def unlock(handle: int) -> None:
+    """Release the lock of an open file."""
+    fcntl.flock(handle, fcntl.LOCK_UN)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable; a power failure could lose those of new files."""
+    _event("sync", folder)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _sync_file(path: Path) -> None:
+    _event("sync", path)
+    with path.open("rb") as handle:
+        os.fsync(handle.fileno())
+
+
+def _not_written(path: Path, error: OSError) -> RunError:
+    reason = error.strerror or error
+    return RunError(f"{path}: cannot be written ({reason}); free space or check permissions, then run again")
