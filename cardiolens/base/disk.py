@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from cardiolens.base.errors import RunError
 
@@ -87,6 +88,27 @@ def write_bytes(path: Path, content: bytes) -> None:
         temporary.write_bytes(content)
 
 
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file atomically that only its owner can read, whatever the umask and the file before it."""
+    with atomic(path) as temporary:
+        temporary.touch(0o600)
+        temporary.chmod(0o600)
+        temporary.write_bytes(content)
+
+
+def write_draft(path: Path, content: bytes) -> None:
+    """Write a file of a draft folder, whose other folders are made; the draft's rename makes it durable."""
+    _event("write", path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+def open_text(path: Path) -> TextIO:
+    """Open a text file of a draft for writing line by line, in UTF-8 with the line ends that are written."""
+    _event("write", path)
+    return path.open("w", encoding="utf-8", newline="")
+
+
 def create(path: Path, content: bytes) -> None:
     """Write a new file that only its owner can read; FileExistsError if it exists, OSError if it fails.
 
@@ -154,6 +176,12 @@ def open_log(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
 
+def open_shared(path: Path) -> int:
+    """Open a file for reading and writing in place, new if it is absent; returns its descriptor."""
+    _event("write", path)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+
 def append(handle: int, content: bytes, path: Path) -> None:
     """Append bytes and fsync them; on OSError the file is truncated to its former length."""
     start = os.fstat(handle).st_size
@@ -169,10 +197,9 @@ def append(handle: int, content: bytes, path: Path) -> None:
 
 
 def overwrite(handle: int, content: bytes, path: Path) -> None:
-    """Write bytes at the start of an open file and cut off what stood behind them."""
+    """Overwrite the start of an open file with as many bytes, in one write."""
     _event("append", path)
     os.pwrite(handle, content, 0)
-    os.ftruncate(handle, len(content))
 
 
 def truncate(handle: int, length: int, path: Path) -> None:

@@ -1,13 +1,13 @@
 """Write a cohort of phantom studies in the folder layout of any dataset: studies and a questions file."""
 
 import json
-import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from cardiolens.base.errors import InputError, RunError
+from cardiolens.base import disk
+from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom.appearance import appearance
 from cardiolens.phantom.fixed_reports import reports
@@ -36,26 +36,15 @@ def make_cohort(
     cohort.
     """
     ids, tasks = planned(spec, folder), load_catalogue(protocol)
-    temporary = folder.with_name(f".{folder.name}.making")
-    try:
-        shutil.rmtree(temporary, ignore_errors=True)
-        (temporary / "studies").mkdir(parents=True)
+    with disk.draft_folder(folder) as draft:
         records = [
             record
-            for study_records in _written(ids, spec, temporary / "studies", tasks)
+            for study_records in _written(ids, spec, draft / "studies", tasks)
             for record in study_records
         ]
-        write_questions(temporary / "questions.jsonl", records)
+        write_questions(draft / "questions.jsonl", records)
         if free_reports:
-            write_reports(spec, ids, temporary, protocol)
-        if folder.exists():
-            folder.rmdir()
-        temporary.replace(folder)
-    except OSError as error:
-        reason = error.strerror or error
-        raise RunError(f"{folder}: cannot be written ({reason}); free space or check permissions") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+            write_reports(spec, ids, draft, protocol)
 
 
 def planned(spec: PhantomSpec, folder: Path) -> list[str]:

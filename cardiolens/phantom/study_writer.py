@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cardiolens.base import disk
 from cardiolens.phantom import codes, signal
 from cardiolens.phantom.nifti_writer import nifti_bytes, stored
 from cardiolens.phantom.planes import Size, Vector, affine
@@ -122,11 +123,9 @@ def _step(rendered: Rendered) -> tuple[Vector, float]:
 
 
 def _write(path: Path, content: bytes) -> str:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
+    disk.write_draft(path, content)
     return hashlib.sha256(content).hexdigest()
 
 
 def _write_json(path: Path, tree: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(tree, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    disk.write_draft(path, (json.dumps(tree, indent=1, ensure_ascii=False) + "\n").encode())

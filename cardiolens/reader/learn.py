@@ -23,6 +23,7 @@ import torch.distributed as dist
 import torch.multiprocessing as processes
 from torch import Tensor, nn
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.config.reader import ReaderSpec, StageSpec
 from cardiolens.inference.models.chat import Chat
@@ -217,11 +218,13 @@ class Training:
             "heads": self._heads.state_dict(),
             "optimizer": self._optimizer.state_dict(),
         }
-        partial_state = self._folder / f".{STATE}"
-        torch.save(state, partial_state)
-        partial_state.replace(self._folder / STATE)
-        with (self._folder / CURVE).open("a") as curve:
-            curve.write(json.dumps(line) + "\n")
+        with disk.atomic(self._folder / STATE) as temporary:
+            torch.save(state, temporary)
+        curve = disk.open_log(self._folder / CURVE)
+        try:
+            disk.append(curve, json.dumps(line).encode() + b"\n", self._folder / CURVE)
+        finally:
+            os.close(curve)
         print(json.dumps(line), flush=True)
 
     def _restore(self) -> None:

@@ -5,6 +5,7 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
+from cardiolens.base import disk
 from cardiolens.base.provenance import code_of
 from cardiolens.config.reader import ReaderSpec
 from cardiolens.reader.learn import CURVE
@@ -24,4 +25,4 @@ def write_record(spec: ReaderSpec, folder: Path) -> None:
         "versions": {name: version(name) for name in ("torch", "transformers", "tokenizers")},
         "curve": curve,
     }
-    (folder / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    disk.write_text(folder / RECORD, json.dumps(record, indent=1) + "\n")

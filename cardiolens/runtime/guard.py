@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -115,12 +116,9 @@ def make_token_file(path: Path) -> None:
     """Write a new random token to a file of mode 600; an existing file is checked and kept."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        disk.create(path, secrets.token_hex(32).encode())
     except FileExistsError:
         check_token_file(path)
-        return
-    with open(handle, "w") as file:
-        file.write(secrets.token_hex(32))
 
 
 def private_folder(environment: Mapping[str, str]) -> Path:

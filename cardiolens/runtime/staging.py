@@ -9,6 +9,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from cardiolens.base import disk
 from cardiolens.base.digest import digest_of, digest_of_files, sha256_of
 
 VARIABLE = "CARDIOLENS_STAGED"  # folder of the copies, same path on every node; set by job scripts
@@ -54,9 +55,9 @@ def stage(needed: Needed, root: Path) -> str:
         if size + _SPARE > free:
             return _not_copied(needed, f"{_gib(size)} do not fit into {root}, which has {_gib(free)} free")
         _copy(needed, temporary)
-        temporary.rename(copy)
+        disk.rename(temporary, copy)
     except (OSError, _DamagedError) as error:
-        shutil.rmtree(temporary, ignore_errors=True)
+        disk.remove_tree(temporary)
         return _not_copied(needed, getattr(error, "strerror", None) or str(error))
     return f"{needed.folder}: {len(needed.names)} files, {_gib(size)}, copied to {root}"
 
@@ -65,7 +66,7 @@ def _copy(needed: Needed, temporary: Path) -> None:
     for name in needed.names:
         source, target = (needed.folder / name).resolve(), temporary / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, target)
+        disk.copy_file(source, target)
         if target.stat().st_size != source.stat().st_size or not _is_intact(source, target):
             raise _DamagedError(f"{name} arrived damaged")
     if needed.digest is not None:

@@ -1,10 +1,10 @@
 """Append-only JSON Lines; every line is fsynced before `append` returns."""
 
-import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from cardiolens.base import disk
 from cardiolens.base.untrusted.files import parse_json, read_bytes
 
 MOST_BYTES = 256 << 20
@@ -15,10 +15,10 @@ class AppendedFile:
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._file = disk.open_log(path)
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _sync_folder(path.parent)  # a power failure could lose the name of a new file
+            disk.lock(self._file, path, wait=False)
+            disk.sync_folder(path.parent)  # a power failure could lose the name of a new file
         except OSError:
             self.close()
             raise
@@ -29,20 +29,13 @@ class AppendedFile:
         content = read_bytes(self.path, MOST_BYTES)
         tail = content.rpartition(b"\n")[2]
         if tail and is_cut(tail):
-            os.ftruncate(self._file, len(content) - len(tail))
+            disk.truncate(self._file, len(content) - len(tail), self.path)
         elif tail:
-            os.write(self._file, b"\n")
+            disk.append(self._file, b"\n", self.path)
 
     def append(self, line: bytes) -> None:
         """Append and fsync a line; on OSError the file is truncated to its former length."""
-        start = os.fstat(self._file).st_size
-        try:
-            if os.write(self._file, line + b"\n") != len(line) + 1:
-                raise OSError("the disk is full")
-            os.fsync(self._file)
-        except OSError:
-            os.ftruncate(self._file, start)
-            raise
+        disk.append(self._file, line + b"\n", self.path)
 
     def close(self) -> None:
         os.close(self._file)
@@ -63,11 +56,3 @@ def is_cut(text: bytes) -> bool:
     except ValueError:
         return True
     return False
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

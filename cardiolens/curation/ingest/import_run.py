@@ -302,8 +302,7 @@ def _write_links(path: Path, export: _Export, names: Pseudonyms) -> None:
         )
     lines += [{"file": file, "name": name} for file, name in sorted(export.names.items())]
     text = "".join(json.dumps(line, ensure_ascii=True) + "\n" for line in lines)
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as handle:
-        handle.write(text)
+    disk.write_private(path, text.encode())
 
 
 def _report_study(build: dict[str, Any]) -> None:

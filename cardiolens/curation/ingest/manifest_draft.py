@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.untrusted.files import is_housekeeping
@@ -48,8 +49,7 @@ def write_skeletons(out: Path) -> int:
     try:
         for path, text in texts.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("x", encoding="utf-8") as file:
-                file.write(text)
+            disk.create(path, text.encode())
     except OSError as error:
         raise RunError(
             f"out={out}: cannot be written ({error.strerror}); existing files are unchanged"

@@ -5,7 +5,6 @@ volumes that wait for a decision. A study appears whole or not at all.
 """
 
 import json
-import shutil
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import nibabel as nib
 import numpy as np
 
 from cardiolens import __version__
+from cardiolens.base import disk
 from cardiolens.base.digest import sha256_of
 from cardiolens.config.dataset import Windows
 from cardiolens.curation.ingest.decide import runs_along_normal
@@ -65,7 +65,7 @@ def write_study(
 ) -> dict[str, Any]:
     """Write all files of one study, and return the content of its `build.json`."""
     places = Places.of(out, study_id)
-    shutil.rmtree(places.drafts, ignore_errors=True)
+    disk.remove_tree(places.drafts)
     study, notes = places.drafts / "study", places.drafts / "proposals"
     study.mkdir(parents=True)
     notes.mkdir()
@@ -88,9 +88,9 @@ def write_study(
             study_id, images[0], [entries[id(volume.stack)] for volume in accepted], names, provenance
         )
         StudyManifest.model_validate_json(manifest)
-        (study / MANIFEST_NAME).write_text(manifest)
+        disk.write_draft(study / MANIFEST_NAME, manifest.encode())
         study_sheet(study, _SHEET_PHASES, Windows()).save(notes / SHEET_NAME)
-    (notes / PROPOSALS_NAME).write_text(_json(_proposals(study_id, imported, entries)))
+    disk.write_draft(notes / PROPOSALS_NAME, _json(_proposals(study_id, imported, entries)).encode())
     build = {
         "schema": "build-1",
         "stage": "intake",
@@ -114,10 +114,9 @@ def write_study(
         "passes": sorted({tag for image in images for tag in image.tags} & PASSES.keys()),
         "removed": removed(images),
     }
-    (notes / REJECTS_NAME).write_text(
-        "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in rejects)
-    )
-    (notes / BUILD_NAME).write_text(_json(build))
+    lines = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in rejects)
+    disk.write_draft(notes / REJECTS_NAME, lines.encode("utf-8", "surrogatepass"))
+    disk.write_draft(notes / BUILD_NAME, _json(build).encode())
     _publish(places, has_study=bool(accepted))
     return build
 
@@ -148,12 +147,12 @@ def is_whole(folder: Path, build: dict[str, Any]) -> bool:
 
 def _publish(places: Places, *, has_study: bool) -> None:
     for target in (places.proposals, places.studies):
-        shutil.rmtree(target, ignore_errors=True)
+        disk.remove_tree(target)
         target.parent.mkdir(parents=True, exist_ok=True)
     if has_study:
-        (places.drafts / "study").rename(places.studies)
-    (places.drafts / "proposals").rename(places.proposals)
-    shutil.rmtree(places.drafts, ignore_errors=True)
+        disk.rename(places.drafts / "study", places.studies)
+    disk.rename(places.drafts / "proposals", places.proposals)
+    disk.remove_tree(places.drafts)
 
 
 def _write_volume(folder: Path, volume: Volume, name: str) -> dict[str, Any]:
@@ -168,7 +167,7 @@ def _write_volume(folder: Path, volume: Volume, name: str) -> dict[str, Any]:
     image.set_sform(affine(stack), code=code)
     image.header.set_slope_inter(volume.slope, volume.intercept)
     path = folder / f"{name}.nii"
-    path.write_bytes(_nifti_bytes(image, voxels))
+    disk.write_draft(path, _nifti_bytes(image, voxels))
     gap, spacing = stack.step, stack.first.spacing
     entry: dict[str, Any] = {
         "volume_id": proposal.volume_id,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
 from cardiolens.config.model import ModelSpec
@@ -254,4 +255,4 @@ def _quoted(value: Path | str) -> str:
 
 def _clear(folder: Path) -> None:
     for part in tables.parts(folder):
-        part.unlink()
+        disk.remove(part)

@@ -1,6 +1,5 @@
 """GPU memory at the start of an engine, when another engine has just left the GPUs or shares them."""
 
-import fcntl
 import logging
 import os
 import subprocess
@@ -9,6 +8,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from cardiolens.base import disk
 
 log = logging.getLogger(__name__)
 
@@ -26,9 +27,13 @@ def turn_on(share: float) -> Iterator[None]:
     if share in (0.0, 1.0):
         yield
         return
-    with lock_of(os.environ.get("CUDA_VISIBLE_DEVICES", "")).open("w") as turn:
-        fcntl.flock(turn, fcntl.LOCK_EX)
+    path = lock_of(os.environ.get("CUDA_VISIBLE_DEVICES", ""))
+    turn = disk.open_log(path)
+    try:
+        disk.lock(turn, path)
         yield
+    finally:
+        os.close(turn)
 
 
 def lock_of(gpus: str) -> Path:

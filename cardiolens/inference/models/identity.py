@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from cardiolens.base import disk
 from cardiolens.base.digest import digest_of, digest_of_files
 from cardiolens.base.errors import InputError
 from cardiolens.config.engine_options import changing_answers
@@ -165,7 +166,7 @@ def _embedded(cache: Path) -> Path:
         temporary = cache / f".{folder.name}.{digest_of(str(folder))[:8]}.tmp"
         embedded.build(temporary)
         try:
-            temporary.rename(folder)
+            disk.rename(temporary, folder)
         except OSError:  # another process may have renamed its copy first
             if not folder.exists():
                 raise

@@ -5,7 +5,6 @@ must be made (`cache`), make these requests (`planner`) and write them part by p
 """
 
 import logging
-import shutil
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.config.arms import Arm, arms
 from cardiolens.config.sweep import SweepSpec
@@ -120,7 +120,7 @@ def _requests(
     }
     new = {name: identity for name, identity in identities.items() if name not in cached_totals}
     for name in new:
-        shutil.rmtree(run.requests(name), ignore_errors=True)
+        disk.remove_tree(run.requests(name))
     try:
         with closing(write_parts(spec, inputs, run, sweep_arms, new)) as models:
             for name, totals in models:
@@ -131,7 +131,7 @@ def _requests(
                     keep(run.requests(name), marks[name], cached_totals[name])
     finally:
         for name in new.keys() - cached_totals.keys():  # half a plan would be taken for a whole one
-            shutil.rmtree(run.requests(name), ignore_errors=True)
+            disk.remove_tree(run.requests(name))
     return cached_totals
 
 

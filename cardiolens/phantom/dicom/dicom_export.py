@@ -2,11 +2,10 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
-from cardiolens.base.errors import RunError
+from cardiolens.base import disk
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom.appearance import appearance
 from cardiolens.phantom.dicom.classic import classic_images
@@ -32,22 +31,11 @@ def make_export(spec: PhantomSpec, export_spec: ExportSpec, folder: Path) -> Non
     """
     ids = planned(spec, folder)
     check_encoder(export_spec.transfer_syntax)
-    temporary = folder.with_name(f".{folder.name}.making")
-    try:
-        shutil.rmtree(temporary, ignore_errors=True)
-        (temporary / "export").mkdir(parents=True)
-        with (temporary / "truth.jsonl").open("w", encoding="utf-8") as lines:
-            for study_id in ids:
-                record = write_exam(study_id, spec, export_spec, temporary / "export")
-                lines.write(json.dumps(record, ensure_ascii=False) + "\n")
-        if folder.exists():
-            folder.rmdir()
-        temporary.replace(folder)
-    except OSError as error:
-        reason = error.strerror or error
-        raise RunError(f"{folder}: cannot be written ({reason}); free space or check permissions") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with disk.draft_folder(folder) as draft, disk.open_text(draft / "truth.jsonl") as lines:
+        (draft / "export").mkdir()
+        for study_id in ids:
+            record = write_exam(study_id, spec, export_spec, draft / "export")
+            lines.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
 def write_exam(study_id: str, spec: PhantomSpec, export_spec: ExportSpec, export: Path) -> dict[str, Any]:

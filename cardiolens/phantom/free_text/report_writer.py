@@ -3,11 +3,11 @@
 import csv
 import io
 import json
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from cardiolens.base.errors import InputError, RunError
+from cardiolens.base import disk
+from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom.free_text.free_report import free_report
 from cardiolens.phantom.roster import PROTOCOL, roster, study
@@ -24,31 +24,20 @@ def make_reports(spec: PhantomSpec, folder: Path, protocol: str = PROTOCOL) -> N
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder}: is not empty; give a folder that is absent or empty, or delete it first")
     ids = roster(spec)
-    temporary = folder.with_name(f".{folder.name}.making")
-    try:
-        shutil.rmtree(temporary, ignore_errors=True)
-        write_reports(spec, ids, temporary, protocol)
-        if folder.exists():
-            folder.rmdir()
-        temporary.replace(folder)
-    except OSError as error:
-        reason = error.strerror or error
-        raise RunError(f"{folder}: cannot be written ({reason}); free space or check permissions") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with disk.draft_folder(folder) as draft:
+        write_reports(spec, ids, draft, protocol)
 
 
 def write_reports(spec: PhantomSpec, ids: Iterable[str], folder: Path, protocol: str = PROTOCOL) -> None:
     """Write `reports/<accession>.txt`, `reports.csv` and `report_truth.jsonl`."""
     tasks = load_catalogue(protocol)
     documents = [free_report(study(spec.seed, study_id), tasks) for study_id in ids]
-    (folder / REPORTS).mkdir(parents=True)
     for document in documents:
-        (folder / REPORTS / f"{document.accession}.txt").write_text(document.text, encoding="utf-8")
+        disk.write_draft(folder / REPORTS / f"{document.accession}.txt", document.text.encode())
     table = io.StringIO()
     rows = csv.writer(table, lineterminator="\n")
     rows.writerow(["accession", "study_id", "sex"])
     rows.writerows([document.accession, document.study_id, document.sex] for document in documents)
-    (folder / LINKS).write_text(table.getvalue(), encoding="utf-8")
+    disk.write_draft(folder / LINKS, table.getvalue().encode())
     lines = [json.dumps(document.truth, ensure_ascii=False) for document in documents]
-    (folder / TRUTH).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    disk.write_draft(folder / TRUTH, "".join(f"{line}\n" for line in lines).encode())

@@ -54,7 +54,7 @@ def fingerprint_of(files: OnDisk, questions: pa.Table, spec: SweepSpec) -> Finge
 
 def write_cached(folder: Path, replies: ModelReplies, fingerprint: Fingerprint) -> None:
     """Write verdicts, scores and transcripts; the note is written last and marks the cache as complete."""
-    (folder / _NOTE).unlink(missing_ok=True)
+    disk.remove(folder / _NOTE)
     of_arms = (replies.verdicts.of_arm(arm, VERDICTS.names) for arm in sorted(replies.verdicts.arms))
     tables.replace_by(folder / "verdicts", of_arms, VERDICTS)
     tables.replace(folder / "beside", replies.reply_scores, SCORES)

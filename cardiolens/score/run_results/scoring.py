@@ -1,6 +1,5 @@
 """Judge and score a run: completions → verdicts → scores → analyses."""
 
-import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.config.arms import Arm, arms
 from cardiolens.config.sweep import SweepSpec
@@ -95,7 +95,7 @@ def judge_and_write(run: Run, store: Store, model_keys: Mapping[str, str], spec:
     groups = groups_of(store.root, replies.verdict_store)
     results = write_results(run, replies, groups, arms(spec), spec)
     for model in model_keys:
-        shutil.rmtree(run.judged(model), ignore_errors=True)
+        disk.remove_tree(run.judged(model))
     return results
 
 

@@ -1,6 +1,5 @@
 """A run as one partitioned Arrow dataset, with a data card that describes its columns."""
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +65,7 @@ def write_dataset(run: Run, *, patient_ids: bool) -> Path:
     """Rewrite `export/dataset` of a judged run and return its path; memory holds the replies of one model."""
     header = read_header(run, [run])
     folder = run.root / "export" / "dataset"
-    shutil.rmtree(folder, ignore_errors=True)
+    disk.remove_tree(folder)
     schema, rows = answers_schema(patient_ids=patient_ids), 0
     for model in header.manifests[0]["models"]:
         for number, part in enumerate(_answers(run, header, model, schema)):

@@ -1,7 +1,6 @@
 """Logs of a run for the viewer of Inspect: one JSON file per arm, a sample per question."""
 
 import json
-import shutil
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +22,7 @@ def write_inspect_logs(run: Run, *, patient_ids: bool) -> Path:
     """Rewrite `export/inspect` of a judged run and return its path; memory holds the answers of one arm."""
     header = read_header(run, [run])
     folder = run.root / "export" / "inspect"
-    shutil.rmtree(folder, ignore_errors=True)
+    disk.remove_tree(folder)
     written_at = datetime.fromtimestamp(run.manifest.stat().st_mtime, UTC).replace(microsecond=0)
     for arm in header.arms:
         rows = answers_of_arm(run, header, arm, patient_ids=patient_ids).to_pylist()

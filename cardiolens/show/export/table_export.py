@@ -49,8 +49,8 @@ def _write_items(run: Run, folder: Path, without: list[str]) -> None:
     with (
         disk.atomic(folder / "items.csv") as as_csv,
         disk.atomic(folder / "items.jsonl") as as_lines,
-        as_csv.open("w", newline="") as csv_file,
-        as_lines.open("w") as line_file,
+        disk.open_text(as_csv) as csv_file,
+        disk.open_text(as_lines) as line_file,
     ):
         writer = csv.DictWriter(csv_file, columns)
         writer.writeheader()

@@ -1,6 +1,5 @@
 """Writing of a page next to the tables of its run; each file is written atomically."""
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,7 +18,7 @@ def write_page(run: Run, parts: Sequence[Run], *, include_images: bool = False) 
     """
     facts = read_facts(run, parts)
     page = render(facts)
-    shutil.rmtree(run.root / CHUNKS, ignore_errors=True)
+    disk.remove_tree(run.root / CHUNKS)
     for place, script in page.chunks.items():
         disk.write_text(run.root / place, script)
     write_viewer(run, parts, facts.header, include_images=include_images)

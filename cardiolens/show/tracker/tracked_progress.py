@@ -2,12 +2,14 @@
 
 import json
 import logging
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from cardiolens.base import disk
 from cardiolens.inference.engine.ask import ErrorKind
 from cardiolens.inference.stream.progress import Standing
 
@@ -55,10 +57,12 @@ def appender(path: Path) -> Callable[[ProgressRow], None]:
             return
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("a+b") as file:
-                if file.tell() and not _ends_a_line(path):  # of a process that was killed while it wrote
-                    file.write(b"\n")
-                file.write(json.dumps(row).encode() + b"\n")
+            handle = disk.open_log(path)
+            try:
+                cut = path.stat().st_size and not _ends_a_line(path)  # by a kill while a row was written
+                disk.append(handle, b"\n" * bool(cut) + json.dumps(row).encode() + b"\n", path)
+            finally:
+                os.close(handle)
         except OSError as error:
             failed = True
             log.warning("the progress of the model was not written (%s); its completions are", error)

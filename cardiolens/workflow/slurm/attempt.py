@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.paths import PACKAGE
 from cardiolens.inference.stream.pipeline import Streamed
@@ -148,4 +149,4 @@ def _write(
         "reason": decision.reason,
     }
     write_model_record(run.model_records, record.model_copy(update=changed))
-    run.node_exclusions(record.model).write_text(",".join(decision.exclude))
+    disk.write_text(run.node_exclusions(record.model), ",".join(decision.exclude))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cardiolens.base import disk
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Store
 from cardiolens.workflow.upkeep.contents import stored_tables
@@ -49,7 +50,7 @@ def compact_folder(name: str, folder: Path) -> Compaction:
         if len(group) > 1 or merged.num_rows < table.num_rows:
             tables.write_part(folder, merged, schemas.COMPLETIONS)
             for path in group:
-                path.unlink(missing_ok=True)
+                disk.remove(path)
     return Compaction(name, len(before), len(tables.parts(folder)), rows, repeated)
 
 

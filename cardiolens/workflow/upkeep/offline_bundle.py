@@ -52,13 +52,13 @@ def bundle(spec: SweepSpec, folder: Path, conf: Path | None) -> BundleSummary:
     identities = {model.name: identify(model, Store(spec.store).models) for model in spec.model}
     try:
         if conf is not None:
-            shutil.copytree(conf, folder / "conf")
+            disk.copy_tree(conf, folder / "conf")
         _gather_data(spec, folder)
         for model in spec.model:
             _gather_model(model, identities[model.name], folder)
         for selector in spec.selector:
             if selector.encoder is not None:
-                shutil.copytree(selector.encoder, folder / "encoders" / selector.name)
+                disk.copy_tree(selector.encoder, folder / "encoders" / selector.name)
         index = {name: {"bytes": size, "sha256": digest} for name, size, digest in _digests(folder)}
         disk.write_text(folder / INDEX, json.dumps(index, indent=1) + "\n")
         _make_private(folder)
@@ -99,8 +99,8 @@ def differences(folder: Path) -> Iterator[str]:
 
 def _gather_data(spec: SweepSpec, folder: Path) -> None:
     elsewhere = shutil.ignore_patterns(*_EXCLUDED_FOLDERS, "*.tmp")
-    shutil.copytree(spec.store, folder / "store", ignore=elsewhere)
-    shutil.copyfile(spec.dataset.questions, folder / "questions.jsonl")
+    disk.copy_tree(spec.store, folder / "store", ignore=elsewhere)
+    disk.copy_file(spec.dataset.questions, folder / "questions.jsonl")
     fields = {"name", "protocol", "window_pct", "windows", "allow_unverified"}
     dataset = spec.dataset.model_dump(mode="json", include=fields)
     dataset |= {"studies": "store", "questions": "questions.jsonl", "prepared_only": True}
@@ -113,11 +113,11 @@ def _gather_model(model: ModelSpec, identity: Identity, folder: Path) -> None:
     if identity.folder is not None and not ships(model.source):
         if Path(model.source).expanduser().is_dir():
             options["source"] = f"./models/{model.name}"
-            shutil.copytree(identity.folder, folder / options["source"])
+            disk.copy_tree(identity.folder, folder / options["source"])
         else:
             options["revision"] = identity.folder.name
             snapshots = folder / "hf" / "hub" / f"models--{model.source.replace('/', '--')}" / "snapshots"
-            shutil.copytree(identity.folder, snapshots / identity.folder.name, dirs_exist_ok=True)
+            disk.copy_tree(identity.folder, snapshots / identity.folder.name)
     _write_option(folder / "conf" / "model" / f"{model.name}.yaml", {model.name: options})
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Store
@@ -35,7 +36,7 @@ def removable(store: Store, models: Sequence[str] = ()) -> list[Removable]:
 def delete(files: Sequence[Removable]) -> None:
     """Delete files; a missing file is no error."""
     for file in files:
-        file.path.unlink(missing_ok=True)
+        disk.remove(file.path)
 
 
 def _leftovers(store: Store) -> Iterator[tuple[Path, str]]:

@@ -4,13 +4,13 @@ Completions reach the disk late, and do not include unusable replies, which are 
 counts every reply at once, so that concurrent sweeps on a store share one cap.
 """
 
-import fcntl
 import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 
 NAME = "spent"
@@ -29,20 +29,20 @@ class Ledger:
     def __init__(self, completions: Path, at_least: Tokens) -> None:
         completions.mkdir(parents=True, exist_ok=True)
         self._path = completions / NAME
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        with self._locked(fcntl.LOCK_EX):
+        self._file = disk.open_shared(self._path)
+        with self._locked():
             totals = self._read() if os.fstat(self._file).st_size else (0, 0)
             self._write((max(totals[0], at_least[0]), max(totals[1], at_least[1])))
 
     def add(self, spent: Tokens) -> None:
         """Add the tokens of one reply."""
-        with self._locked(fcntl.LOCK_EX):
+        with self._locked():
             prompt, output = self._read()
             self._write((prompt + spent[0], output + spent[1]))
 
     def total(self) -> Tokens:
         """Return the tokens spent by all sweeps so far."""
-        with self._locked(fcntl.LOCK_SH):
+        with self._locked(shared=True):
             return self._read()
 
     def close(self) -> None:
@@ -50,12 +50,12 @@ class Ledger:
         os.close(self._file)
 
     @contextmanager
-    def _locked(self, how: int) -> Iterator[None]:
-        fcntl.flock(self._file, how)
+    def _locked(self, *, shared: bool = False) -> Iterator[None]:
+        disk.lock(self._file, self._path, shared=shared)
         try:
             yield
         finally:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
+            disk.unlock(self._file)
 
     def _read(self) -> Tokens:
         line = _LINE.fullmatch(os.pread(self._file, 256, 0))
@@ -68,4 +68,4 @@ class Ledger:
 
     def _write(self, tokens: Tokens) -> None:
         """Overwrite the line; its fixed length prevents half-written lines and needs no new disk space."""
-        os.pwrite(self._file, b"%020d prompt and %020d output tokens\n" % tokens, 0)
+        disk.overwrite(self._file, b"%020d prompt and %020d output tokens\n" % tokens, self._path)

@@ -104,8 +104,7 @@ def write_pictures(folder: Path, store: Path, studies: Sequence[str], frames: Fr
 
 def _write_study(folder: Path, number: int, pictures: Mapping[Place, bytes]) -> int:
     for (volume_id, idx), picture in pictures.items():
-        with disk.atomic(folder / name_of(number, volume_id, idx)) as temporary:
-            temporary.write_bytes(picture)
+        disk.write_bytes(folder / name_of(number, volume_id, idx), picture)
     return len(pictures)
 
 

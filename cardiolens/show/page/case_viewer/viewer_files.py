@@ -1,6 +1,5 @@
 """Writing of the portable case viewer: a page, and a script per study that the page loads on demand."""
 
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -28,7 +27,7 @@ def write_viewer(run: Run, parts: Sequence[Run], header: Header, *, include_imag
     sources = open_sources(run, parts, header)
     letters = sources.every_ending()
     sample = sample_of(letters, sources.questions["subtask"].to_pylist(), header.arms)
-    shutil.rmtree(folder, ignore_errors=True)
+    disk.remove_tree(folder)
     frames = FramesByStudy()
     for number, cases in study_cases(sources, sample.keys, private=include_images):
         collect_frames(cases, frames)
