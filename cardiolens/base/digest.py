@@ -5,6 +5,8 @@ import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from cardiolens.base.untrusted.files import read_bytes
+
 DIGEST_BYTES = 16
 
 
@@ -44,6 +46,6 @@ def digest_of_tree(root: Path) -> str:
     """32 hex digits over the paths and contents of all files below a folder, `.pyc` files excepted."""
     total = hashlib.blake2b(digest_size=DIGEST_BYTES)
     for path in sorted(path for path in root.rglob("*") if path.is_file() and path.suffix != ".pyc"):
-        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        content = hashlib.sha256(read_bytes(path)).hexdigest()
         total.update(f"{path.relative_to(root).as_posix()}\0{content}\n".encode())
     return total.hexdigest()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from cardiolens.base import disk
 from cardiolens.base.provenance import code_of
+from cardiolens.base.untrusted.files import parse_json, read_text
 from cardiolens.config.reader import ReaderSpec
 from cardiolens.reader.learn import CURVE
 
@@ -15,7 +16,7 @@ RECORD = "training.json"
 
 def write_record(spec: ReaderSpec, folder: Path) -> None:
     """Write `training.json` beside the weights."""
-    curve = [json.loads(line) for line in (spec.out / CURVE).read_text().splitlines()]
+    curve = [parse_json(line) for line in read_text(spec.out / CURVE).splitlines()]
     record = {
         "schema": "training-1",
         "recipe": spec.model_dump(mode="json", exclude={"out", "device"}),

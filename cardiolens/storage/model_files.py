@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted.files import read_json
 
 INDEX = "model.safetensors.index.json"
 _OBJECTS = (
@@ -56,8 +57,8 @@ def missing_weights(folder: Path) -> str | None:
 def read_object(path: Path) -> dict[str, Any]:
     """The object in a JSON file; InputError if the file holds none."""
     try:
-        tree = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        tree = read_json(path)
+    except (OSError, ValueError) as error:
         raise InputError(f"{path}: is not a whole JSON file ({error}); {_REMEDY}") from None
     if not isinstance(tree, dict):
         raise InputError(f"{path}: holds a {type(tree).__name__}, expected a JSON object; {_REMEDY}")

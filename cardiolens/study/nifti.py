@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted import gzip_stream
-from cardiolens.base.untrusted.files import read_bytes, read_start
+from cardiolens.base.untrusted.files import MOST_BYTES, read_bytes, read_start
 
 GZIP_MAGIC = gzip_stream.MAGIC
 HEADER_BYTES = 540  # header size of NIfTI-2, which exceeds that of NIfTI-1
@@ -38,7 +38,7 @@ class Header:
         return self.offset + math.prod(self.shape) * self.dtype.itemsize
 
 
-def read_file(path: Path, most: int | None = None) -> bytes:
+def read_file(path: Path, most: int = MOST_BYTES) -> bytes:
     """Read the bytes of a file as stored, at most `most`; InputError if the file cannot be read."""
     try:
         return read_bytes(path, most)

@@ -157,6 +157,13 @@ READS = {
 # The unlinked file of a process has no name that an event could tell.
 MAY_WRITE = {"base/disk.py", "storage/unnamed_file.py"}
 DOOR = "base/untrusted/"
+# What they read is this package's, an installed library's, or their own process's.
+READ_OUR_OWN = {
+    "base/provenance.py",
+    "inference/engine/arguments.py",
+    "score/statistics/spilled_mapping.py",
+    "show/page/page_rendering.py",
+}
 
 
 def calls(path: Path) -> Iterator[tuple[int, str, str]]:
@@ -206,7 +213,7 @@ def test_what_strangers_made_is_read_through_one_package():
     found = []
     for path in PACKAGE.rglob("*.py"):
         name = str(path.relative_to(PACKAGE))
-        if name.startswith(DOOR):
+        if name.startswith(DOOR) or name in READ_OUR_OWN:
             continue
         found += [
             f"{name}:{line}: {owner}.{call}"

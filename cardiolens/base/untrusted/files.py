@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+MOST_BYTES = 4 << 30  # bytes of a file that is held in memory
 MOST_JSON = 256 << 20  # bytes of a JSON file; a cohort.json of a hundred thousand studies has 60 MiB
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # of UTF-8; some editors set it
@@ -24,14 +25,14 @@ _KINDS = (
 )
 
 
-def read_bytes(path: Path, most: int | None = None) -> bytes:
+def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
     """Bytes of an ordinary file; OSError for a pipe, a device, a socket, or more than `most` bytes.
 
     Opened without waiting: a pipe that nobody writes to would hold its reader for ever.
     """
     with open(_open(path), "rb") as file:
         size = os.fstat(file.fileno()).st_size
-        if most is not None and size > most:
+        if size > most:
             raise OSError(errno.EFBIG, f"it has {size:,} bytes; expected at most {most:,}", str(path))
         return file.read()
 
@@ -47,7 +48,7 @@ def open_binary(path: Path) -> BinaryIO:
     return open(_open(path), "rb")
 
 
-def read_text(path: Path, most: int | None = None) -> str:
+def read_text(path: Path, most: int = MOST_BYTES) -> str:
     """Text of an ordinary file; OSError or UnicodeError where it cannot be read."""
     return decode(read_bytes(path, most))
 

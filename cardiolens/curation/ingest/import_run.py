@@ -13,6 +13,7 @@ from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.provenance import code_of
+from cardiolens.base.untrusted.files import parse_json, read_json, read_text
 from cardiolens.base.untrusted.place import Place
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest import write
@@ -226,8 +227,8 @@ def _study(task: _Task) -> _Outcome:
     folder = write.Places.of(spec.out, study_id).proposals
     cached_build = _reusable_build(folder, provenance)
     if cached_build is not None:
-        lines = (folder / write.REJECTS_NAME).read_text().splitlines()
-        rejects = [json.loads(line) for line in lines]
+        lines = read_text(folder / write.REJECTS_NAME).splitlines()
+        rejects = [parse_json(line) for line in lines]
         by_id = {names.file(name): name for name in task.files}
         name_of = {line["file"]: by_id.get(line["file"], "") for line in rejects}
         return _Outcome(cached_build | {"unchanged": True}, rejects, name_of)
@@ -268,7 +269,7 @@ def _write_outcome(task: _Task, provenance: dict[str, Any], imported: Imported) 
 
 def _reusable_build(folder: Path, provenance: dict[str, Any]) -> dict[str, Any] | None:
     try:
-        build: dict[str, Any] = json.loads((folder / write.BUILD_NAME).read_text())
+        build: dict[str, Any] = read_json(folder / write.BUILD_NAME)
     except (OSError, ValueError):
         return None
     is_current = all(build.get(name) == value for name, value in provenance.items())

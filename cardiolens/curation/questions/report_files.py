@@ -4,9 +4,7 @@ File names and texts may contain names, numbers or dates of patients, so no mess
 refer to a report by its position in the source or by a digest of its text.
 """
 
-import csv
 import hashlib
-import io
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -14,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted.csv_file import parse_rows, read_rows
 from cardiolens.base.untrusted.files import parse_json, read_bytes, read_text
 from cardiolens.curation.questions.draft_reasons import Reason, meaning_of
 from cardiolens.storage.schemas import FRAME
@@ -86,8 +85,8 @@ def read_links(path: Path) -> dict[str, str]:
             records = [parse_json(line) for line in text.splitlines() if line.strip()]
             rows: list[Mapping[str, Any]] = [row for row in records if isinstance(row, dict)]
         else:
-            rows = list(csv.DictReader(io.StringIO(text)))
-    except (OSError, ValueError, csv.Error) as error:
+            rows = list(parse_rows(text))
+    except (OSError, ValueError) as error:
         raise InputError(
             f"links={path}: cannot be read ({type(error).__name__}); expected CSV or JSON Lines"
         ) from None
@@ -133,10 +132,8 @@ def _folder(folder: Path) -> Iterator[_Raw]:
 
 def _table(path: Path) -> Iterator[_Raw]:
     try:
-        rows = list(
-            csv.DictReader(io.StringIO(read_bytes(path, _MOST_TABLE).decode("utf-8-sig"), newline=""))
-        )
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        rows = read_rows(path, _MOST_TABLE)
+    except (OSError, ValueError) as error:
         raise InputError(
             f"reports={path}: cannot be read ({type(error).__name__}); expected a CSV file in UTF-8"
         ) from None
@@ -147,7 +144,7 @@ def _table(path: Path) -> Iterator[_Raw]:
             f"legal are {', '.join(_COLUMNS)}"
         )
     for number, row in enumerate(rows, start=1):
-        names = tuple(row[name].strip() for name in ("study_id", "report_id", "accession") if row.get(name))
+        names = tuple((row[name] or "").strip() for name in ("study_id", "report_id", "accession") if row.get(name))
         yield _Raw(number, row["text"], names, _SEXES.get((row.get("sex") or "").strip().lower()))
 
 

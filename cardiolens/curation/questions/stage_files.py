@@ -10,7 +10,7 @@ import cardiolens
 from cardiolens.base import disk
 from cardiolens.base.digest import digest_of
 from cardiolens.base.provenance import code_of
-from cardiolens.base.untrusted.files import parse_json
+from cardiolens.base.untrusted.files import parse_json, read_text
 
 Record = dict[str, Any]
 _HEAD = ("schema", "stage", "study_id", "report_id", "tool_version", "input_sha256")
@@ -70,7 +70,7 @@ def body(record: Mapping[str, Any]) -> Record:
 def read_lines(path: Path) -> list[Record]:
     """Read the records of a file; empty if it is missing or malformed."""
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        lines = read_text(path).split("\n")
         return [dict(parse_json(line)) for line in lines if line]
     except (OSError, ValueError, TypeError):
         return []

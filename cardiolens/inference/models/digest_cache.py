@@ -9,6 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from cardiolens.base import disk
 from cardiolens.base.digest import sha256_of
+from cardiolens.base.untrusted.files import read_bytes
 
 _SETTLED_NS = 2 * 10**9  # a file changed more recently may change again within one clock tick
 
@@ -36,7 +37,7 @@ def known_digests(cache: Path) -> Iterator[Callable[[Path], str]]:
 
 def _read(cache: Path) -> Digests:
     try:
-        return _DIGESTS.validate_json(cache.read_bytes())
+        return _DIGESTS.validate_json(read_bytes(cache))
     except (OSError, ValidationError):
         return {}
 

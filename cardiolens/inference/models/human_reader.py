@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.files import parse_json
+from cardiolens.base.untrusted.files import parse_json, read_text
 from cardiolens.config.model import ModelSpec
 
 _FIELDS = ("qa_id", "answer", "seconds")
@@ -30,8 +30,8 @@ def readings_of(model: ModelSpec) -> Mapping[str, Reading]:
         )
     readings: dict[str, Reading] = {}
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = read_text(path).splitlines()
+    except (OSError, UnicodeError) as error:
         raise InputError(f"model {model.name}: {path} cannot be read ({error}); export it again") from error
     for number, line in enumerate(lines, start=1):
         where = f"model {model.name}: {path} line {number}"

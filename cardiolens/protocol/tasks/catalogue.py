@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.files import is_housekeeping
+from cardiolens.base.untrusted.files import is_housekeeping, read_bytes
 from cardiolens.config.base import describe
 from cardiolens.protocol.tasks.lexicon import Lexicon, load_lexicon
 from cardiolens.protocol.tasks.protocol import DATA, protocol_folder, read_yaml, shipped
@@ -136,7 +136,7 @@ def load_catalogue(protocol: str) -> Catalogue:
     lexicons = {
         sequence: load_lexicon(words, sequence, _fields(subtask_of, sequence)) for sequence in reported
     }
-    digest = hashlib.sha256(b"\0".join(path.read_bytes() for path in read))
+    digest = hashlib.sha256(b"\0".join(read_bytes(path) for path in read))
     return Catalogue(name, subtask_of, lexicons, digest.hexdigest())
 
 

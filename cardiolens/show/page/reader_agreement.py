@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cardiolens.base.untrusted.files import parse_json
+from cardiolens.base.untrusted.files import parse_json, read_text
 from cardiolens.show.page.elements import Column, Table
 from cardiolens.show.page.page_data import Facts
 
@@ -38,7 +38,7 @@ def ceiling(facts: Facts) -> tuple[Table, ...]:
 def _lines(file: Path) -> Iterator[Mapping[str, Any]]:
     """Agreement rows of a file; none if it is missing or no export of a review."""
     try:
-        rows = [parse_json(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        rows = [parse_json(line) for line in read_text(file).splitlines()]
     except (OSError, ValueError):
         return
     yield from (line for line in rows if isinstance(line, dict) and line.get("schema") == _ROW)

@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from cardiolens.base import disk
+from cardiolens.base.untrusted.files import read_bytes
 from cardiolens.inference.engine.ask import ErrorKind
 from cardiolens.inference.stream.progress import Standing
 
@@ -75,7 +76,7 @@ def read_rows(path: Path) -> list[ProgressRow]:
     if not path.exists():
         return []
     rows = []
-    for line in path.read_bytes().splitlines():
+    for line in read_bytes(path).splitlines():
         try:
             rows.append(_ROW.validate_json(line))
         except ValidationError:

@@ -7,13 +7,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import nibabel as nib
 import numpy as np
-from nibabel.filebasedimages import ImageFileError
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.files import read_json
 from cardiolens.curation.ingest.write import PROPOSALS_NAME
+from cardiolens.study import nifti
 
 _LARGEST = 160  # pixels of a frame of a sheet
 _PCT = (1.0, 99.0)
@@ -70,8 +69,11 @@ def sheet_of(path: Path) -> tuple[bytes, int, int] | None:
     from PIL import Image
 
     try:
-        voxels = np.asarray(nib.load(path).dataobj, np.float32)
-    except (OSError, ValueError, ImageFileError):
+        stored = nifti.read_file(path)
+        header = nifti.parse_header(stored)
+        flat = nifti.voxels(stored, header).astype(np.float32)
+        voxels = flat.reshape(header.shape, order="F") * header.slope + header.inter
+    except InputError:
         return None
     frames = (voxels[..., None] if voxels.ndim == 3 else voxels).transpose(2, 3, 1, 0)
     step = max(-(-max(frames.shape[2:]) // _LARGEST), 1)
