@@ -1,9 +1,27 @@
 """Bounds on what one block of code may take from the machine, for parsers that have none of their own."""
 
 import resource
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+
+@contextmanager
+def limited(memory: int, seconds: int) -> Iterator[None]:
+    """Let the block take so much more memory and so much time; for a worker process that may be lost.
+
+    Beyond the memory MemoryError is raised; beyond the time the process ends by SIGALRM, because a parser in
+    C hears no exception. Only the main thread of a process may enter the block.
+    """
+    before = signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(seconds)
+    try:
+        with memory_limit(memory):
+            yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @contextmanager

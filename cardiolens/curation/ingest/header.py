@@ -73,7 +73,7 @@ def _broken(reason: Reason) -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
-    except RejectedError:
+    except (RejectedError, MemoryError):
         raise
     except OSError as error:
         raise RejectedError(Reason.BROKEN_HEADER if error.errno is None else Reason.UNREADABLE) from None

@@ -5,7 +5,8 @@ import logging
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.provenance import code_of
 from cardiolens.base.untrusted.files import parse_json, read_json, read_text
-from cardiolens.base.untrusted.place import Place
+from cardiolens.base.untrusted.limits import limited
+from cardiolens.base.untrusted.place import MOST_MEMBER, Place
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest import write
 from cardiolens.curation.ingest.decisions import Choices, Decisions, read_decisions
@@ -24,6 +26,7 @@ from cardiolens.curation.ingest.header import read_images
 from cardiolens.curation.ingest.image import Image, RejectedError
 from cardiolens.curation.ingest.nifti_file import is_nifti
 from cardiolens.curation.ingest.nifti_source import NiftiSource, nifti_frames
+from cardiolens.curation.ingest.pixels import MEMORY, SECONDS, decoded
 from cardiolens.curation.ingest.reasons import MEANINGS, Reason
 from cardiolens.curation.ingest.study import Imported, import_study
 from cardiolens.runtime.processes import spread
@@ -62,6 +65,7 @@ class _Task:
     files: dict[str, tuple[int, int]]  # name → size, stamp
     names: Pseudonyms
     choices: Choices
+    unreadable: frozenset[Place] = frozenset()  # files that ended the process that read them
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,7 @@ def ingest(spec: IngestSpec) -> int:
         _Task(spec, study_id, images, export.files[study_id], names, decisions.of(study_id))
         for study_id, images in sorted(export.studies.items())
     ]
-    for outcome in spread(_study, tasks, worth=export.n_files >= _WORTH):
+    for outcome in spread(_study, tasks, worth=export.n_files >= _WORTH, lost=_without_deadly_files):
         builds.append(outcome.build)
         rejects += outcome.rejects
         export.names |= outcome.names
@@ -123,7 +127,9 @@ def _read(spec: IngestSpec, names: Pseudonyms) -> _Export:
         else:
             dicom.append((name, candidate))
     places = [candidate.place for _, candidate in dicom]
-    headers = spread(_headers, places, chunk=_CHUNK, worth=len(places) >= _WORTH)
+    headers = spread(
+        _headers, places, chunk=_CHUNK, worth=len(places) >= _WORTH, lost=lambda _: (Reason.READER_ENDED, "")
+    )
     for (name, candidate), images in zip(dicom, headers, strict=True):
         if isinstance(images, tuple):
             _reject(export, names.file(name), name, *images)
@@ -136,9 +142,12 @@ def _read(spec: IngestSpec, names: Pseudonyms) -> _Export:
 def _headers(place: Place) -> list[Image] | tuple[Reason, str]:
     """Return the frames of a file, or the reason and detail of its rejection."""
     try:
-        return read_images(place)
+        with limited(MEMORY + MOST_MEMBER, SECONDS):
+            return read_images(place)
     except RejectedError as error:
         return error.reason, error.detail
+    except MemoryError:
+        return Reason.TOO_LARGE, ""
 
 
 def _read_nifti(
@@ -245,6 +254,30 @@ def _study(task: _Task) -> _Outcome:
         return _write_outcome(task, provenance, imported)
 
 
+def _without_deadly_files(task: _Task) -> _Outcome:
+    """Import a study again whose process ended: the files that end a process are found, and left out."""
+    readings = {image.place: image.reading for image in task.images}
+    ways = [(place, None if read is None else read.one_phase) for place, read in sorted(readings.items())]
+    lives = spread(_is_decoded, ways, worth=False, lost=lambda _: False)
+    deadly = frozenset(place for (place, _), alive in zip(ways, lives, strict=True) if not alive)
+    [outcome] = spread(_study, [replace(task, unreadable=deadly)], worth=False, lost=_failed)
+    return outcome
+
+
+def _is_decoded(way: tuple[Place, bool | None]) -> bool:
+    """Decode a file as the import would, and return True; a file that kills the process returns nothing."""
+    place, one_phase = way
+    with suppress(RejectedError, OSError):
+        decoded(place, one_phase=one_phase)
+    return True
+
+
+def _failed(task: _Task) -> _Outcome:
+    raise RunError(
+        f"{task.study_id}: its import was killed, perhaps for lack of memory; free some, and run it again"
+    )
+
+
 def _import_task(task: _Task, provenance: dict[str, Any]) -> _Outcome:
     images = task.images
     imported = import_study(
@@ -253,6 +286,7 @@ def _import_task(task: _Task, provenance: dict[str, Any]) -> _Outcome:
         task.spec.threshold,
         identify=lambda parts: task.names.stack(images[0].identity, parts),
         choices=task.choices,
+        unreadable=task.unreadable,
     )
     return _write_outcome(task, provenance, imported)
 

@@ -9,19 +9,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cardiolens.base.untrusted.limits import limited
 from cardiolens.base.untrusted.place import Place
 from cardiolens.curation.ingest.axis_order import cycles
 from cardiolens.curation.ingest.image import Identity, Image, Reading, RejectedError, Vector
 from cardiolens.curation.ingest.names import Name, name_of, natural, stem, subjects
 from cardiolens.curation.ingest.nifti_file import PAIR_SUFFIXES, Scan, scan
+from cardiolens.curation.ingest.pixels import MEMORY, SECONDS
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.sidecar import Sidecar, read_moments, read_sidecar
+from cardiolens.runtime.processes import spread
 
 _HEARTBEAT_MS = 800.0  # assumed cycle if no times are known: only ranks count, so any length does
 _FEWEST_PHASES = 8  # for pixels to tell whether phases form a cycle
 _LONGEST_CYCLE_MS = 2500.0
 _SHORTEST_BEAT_MS = 350.0
 _INFO = "info.cfg"
+_WORTH = 16  # files from which further processes gain more than their start takes
+
+Rejection = tuple[Reason, str]
+"""Why a file is left out, and a detail that quotes nothing of it."""
+
 _DESCRIPTIONS = ("dataset_description.json", "participants.json", "samples.json")
 
 
@@ -68,13 +76,16 @@ def nifti_frames(source: NiftiSource) -> Frames:
     frames = Frames()
     keys = subjects(sorted(source.files, key=natural))
     sidecars = _sidecars(source, frames)
+    scans = _scans(source)
     files: list[_File] = []
     for number, path in enumerate(sorted(source.files, key=natural), start=1):
         name = name_of(path)
         try:
             if path.lower().endswith(PAIR_SUFFIXES):
                 raise RejectedError(Reason.NIFTI_PAIR)
-            scanned = scan(source.files[path], one_phase=_is_one_phase(name))
+            scanned = scans[path]
+            if isinstance(scanned, tuple):
+                raise RejectedError(*scanned)
             sidecar = _json_of(path, sidecars, frames)
             _check(name, scanned, sidecar)
         except RejectedError as error:
@@ -95,6 +106,27 @@ def nifti_frames(source: NiftiSource) -> Frames:
         if path not in frames.used and not any(path == reject[0] for reject in frames.rejects)
     ]
     return frames
+
+
+def _scans(source: NiftiSource) -> dict[str, Scan | Rejection]:
+    """What each file holds, or why it holds nothing that can be used; read in worker processes."""
+    paths = [path for path in source.files if not path.lower().endswith(PAIR_SUFFIXES)]
+    ways = [(source.files[path], _is_one_phase(name_of(path))) for path in paths]
+    scans = spread(_scan, ways, worth=len(ways) >= _WORTH, lost=lambda _: (Reason.READER_ENDED, ""))
+    return dict(zip(paths, scans, strict=True))
+
+
+def _scan(way: tuple[Place, bool]) -> Scan | Rejection:
+    place, one_phase = way
+    try:
+        with limited(MEMORY + 4 * place.size(), SECONDS):
+            return scan(place, one_phase=one_phase)
+    except RejectedError as error:
+        return error.reason, error.detail
+    except MemoryError:
+        return Reason.TOO_LARGE, ""
+    except (OSError, ValueError) as error:
+        return Reason.UNREADABLE, type(error).__name__
 
 
 def _is_one_phase(name: Name) -> bool:

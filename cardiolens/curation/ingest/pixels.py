@@ -1,6 +1,6 @@
 """Decode the stored values of frames, without any bits outside the image."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from pydicom.dataset import Dataset
 
 from cardiolens.base.untrusted import dicom_file
+from cardiolens.base.untrusted.limits import limited
 from cardiolens.base.untrusted.place import Place
 from cardiolens.curation.ingest.header import read_dataset
 from cardiolens.curation.ingest.image import Image, RejectedError
@@ -17,11 +18,15 @@ from cardiolens.curation.ingest.stack import Stack
 
 Frame = NDArray[Any]
 
+MEMORY = 512 << 20  # bytes that reading one file may take beyond four times its size
+SECONDS = 60  # for one file
+
 
 class PixelReader:
     """Frame reader that caches the last file, because a multi-frame file has hundreds of frames."""
 
-    def __init__(self) -> None:
+    def __init__(self, unreadable: Collection[Place] = ()) -> None:
+        self._unreadable = unreadable  # files that ended the process that read them
         self._place: Place | None = None
         self._frames: Frame = np.empty((0, 0, 0))
 
@@ -29,11 +34,10 @@ class PixelReader:
         """Read a frame's stored values (row, column); RejectedError if they cannot be read."""
         if image.place != self._place:
             reading = image.reading
-            self._frames = (
-                _decoded(image.place)
-                if reading is None
-                else frames_at(image.place, one_phase=reading.one_phase)
-            )
+            self._frames = np.empty((0, 0, 0))  # free the last file before the next is decoded
+            if image.place in self._unreadable:
+                raise RejectedError(Reason.READER_ENDED)
+            self._frames = decoded(image.place, one_phase=None if reading is None else reading.one_phase)
             self._place = image.place
         if image.frame >= len(self._frames):
             raise RejectedError(Reason.BROKEN_PIXELS, "fewer frames than the header says")
@@ -43,6 +47,18 @@ class PixelReader:
         return frame
 
 
+def decoded(place: Place, *, one_phase: bool | None) -> Frame:
+    """Decode all frames of a DICOM file, or of NIfTI if `one_phase` is told, within bounds.
+
+    RejectedError if the file cannot be decoded; a process that takes longer than a minute for it ends.
+    """
+    try:
+        with limited(MEMORY + 4 * place.size(), SECONDS):
+            return _decoded(place) if one_phase is None else frames_at(place, one_phase=one_phase)
+    except MemoryError:
+        raise RejectedError(Reason.TOO_LARGE) from None
+
+
 def _decoded(place: Place) -> Frame:
     dataset = read_dataset(place, pixels=True)
     if "PixelData" not in dataset:
@@ -50,7 +66,7 @@ def _decoded(place: Place) -> Frame:
     try:
         _check_length(dataset)
         values = dicom_file.frames_of(dataset)
-    except RejectedError:
+    except (RejectedError, MemoryError):
         raise
     except (RuntimeError, NotImplementedError, ImportError) as error:
         compressed = (

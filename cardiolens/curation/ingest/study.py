@@ -1,12 +1,13 @@
 """Import one study: turn frames into decided proposals with pixels, slice order, display and times."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cardiolens.base.untrusted.place import Place
 from cardiolens.curation.ingest.burnt_text import shows_text
 from cardiolens.curation.ingest.decide import Identify, decided_by, with_ids
 from cardiolens.curation.ingest.decisions import Choice, Choices
@@ -60,15 +61,21 @@ class Imported:
 
 
 def import_study(
-    images: Sequence[Image], lge: str, threshold: float, identify: Identify, choices: Choices
+    images: Sequence[Image],
+    lge: str,
+    threshold: float,
+    identify: Identify,
+    choices: Choices,
+    *,
+    unreadable: Collection[Place] = (),
 ) -> Imported:
-    """Import one study with a person's `choices` by stack.
+    """Import one study with a person's `choices` by stack; files in `unreadable` are not opened.
 
     Unusable frames and stacks are left out with a reason and never stop the import.
     """
     imported = Imported()
     pixels: dict[Image, Frame] = {}
-    reader = PixelReader()
+    reader = PixelReader(unreadable)
     usable = list(images)
     while True:
         stacks, left_out = stacks_of(usable)

@@ -144,7 +144,9 @@ def _table(path: Path) -> Iterator[_Raw]:
             f"legal are {', '.join(_COLUMNS)}"
         )
     for number, row in enumerate(rows, start=1):
-        names = tuple((row[name] or "").strip() for name in ("study_id", "report_id", "accession") if row.get(name))
+        names = tuple(
+            (row[name] or "").strip() for name in ("study_id", "report_id", "accession") if row.get(name)
+        )
         yield _Raw(number, row["text"], names, _SEXES.get((row.get("sex") or "").strip().lower()))
 
 

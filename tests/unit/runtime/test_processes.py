@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cardiolens.base.errors import RunError
+from cardiolens.base.untrusted.limits import limited
 from cardiolens.runtime.processes import spread
 
 
@@ -78,3 +79,35 @@ def test_a_killed_process_is_told_by_name(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     with pytest.raises(RunError, match="a process of this run was killed"):
         list(spread(killed, range(8)))
+
+
+def dies_at_three(number: int) -> int:
+    """Squares numbers; 3 ends the process, and 5 makes it run out of its time."""
+    if number == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if number == 5:
+        with limited(memory=1 << 30, seconds=1):
+            time.sleep(60)
+    return number * number
+
+
+@pytest.mark.parametrize("chunk", [1, 4, 100])
+@pytest.mark.parametrize("worth", [True, False])
+def test_an_item_that_ends_its_worker_costs_itself_alone(worth: bool, chunk: int) -> None:
+    numbers = [0, 3, 1, 2, 5, 4, 3, *range(6, 20)]
+    results = list(spread(dies_at_three, numbers, chunk=chunk, worth=worth, lost=lambda number: -number))
+    assert results == [-n if n in (3, 5) else n * n for n in numbers]
+
+
+def needs(n_bytes: int) -> str:
+    try:
+        with limited(memory=256 << 20, seconds=30):
+            return f"{len(bytearray(n_bytes))}"
+    except MemoryError:
+        return "too large"
+
+
+def test_memory_beyond_a_limit_is_an_error_and_the_worker_goes_on() -> None:
+    sizes = [1 << 20, 1 << 30, 64 << 20, 1 << 33]
+    found = list(spread(needs, sizes, worth=False, lost=lambda _: "lost"))
+    assert found == [str(1 << 20), "too large", str(64 << 20), "too large"]

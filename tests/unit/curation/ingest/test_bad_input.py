@@ -17,7 +17,7 @@ from pydicom.uid import JPEG2000Lossless, JPEGLosslessSV1, RLELossless, generate
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.ingest import IngestSpec
-from cardiolens.curation.ingest import write
+from cardiolens.curation.ingest import import_run, write
 from cardiolens.curation.ingest.import_run import ingest
 from tests.unit.curation.ingest.exports import CINE, CURRENT, LGE, NORMAL, SHORT_AXIS, header, healthy, save
 
@@ -393,6 +393,7 @@ def test_a_study_that_cannot_be_written_costs_the_others_nothing(
         return sound(*given)
 
     monkeypatch.setattr(write, "_write_volume", fail_once)
+    monkeypatch.setattr(import_run, "spread", lambda function, items, **_: map(function, items))
     assert ingest(IngestSpec(source=tmp_path / "export", out=tmp_path / "out")) == 1
     builds = [json.loads(path.read_text()) for path in (tmp_path / "out").glob("proposals/*/build.json")]
     assert sorted(len(build["volumes"]) for build in builds) == [0, 1]
