@@ -24,7 +24,7 @@ from cardiolens.config.ingest import IngestSpec
 from cardiolens.config.questions import QuestionsSpec
 from cardiolens.config.reader import ReaderSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.storage import tables
+from cardiolens.storage import schemas
 
 _REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 _ROOTS: Mapping[str, type[Spec]] = {
@@ -225,9 +225,9 @@ def _default(field: FieldInfo) -> str:
 
 
 def _columns() -> Iterator[str]:
-    meanings = columns_of(tables)
+    meanings = columns_of(schemas)
     for name in _TABLES:
-        schema: pa.Schema = getattr(tables, name)
+        schema: pa.Schema = getattr(schemas, name)
         yield f"## {schema.metadata[b'table'].decode()}\n\n| column | type | meaning |\n|---|---|---|"
         for field in schema:
             yield _row(
