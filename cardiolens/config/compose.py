@@ -27,6 +27,7 @@ from cardiolens.config.command_words import check_once
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.config.questions import QuestionsSpec
 from cardiolens.config.reader import ReaderSpec
+from cardiolens.config.released import expand_release, is_release
 from cardiolens.config.sweep import SweepSpec, parse
 
 GROUPS = ("model", "selector", "prompt", "control", "dataset", "cluster", "tracker", "experiment")
@@ -41,9 +42,14 @@ def packaged_conf() -> Path:
 
 
 def conf_folders() -> list[Path]:
-    """Return the folders searched for names: `conf/` in the working directory, then the packaged one."""
+    """Return the folders searched for names: `conf/` in the working directory, then the packaged one.
+
+    The `conf/` of a release is not the user's.
+    """
     own_conf = Path.cwd() / "conf"
     packaged = packaged_conf()
+    if is_release(Path.cwd()):  # its makers are strangers
+        return [packaged]
     return [packaged] if not own_conf.is_dir() or own_conf.samefile(packaged) else [own_conf, packaged]
 
 
@@ -57,7 +63,7 @@ class UserConfFirst(SearchPathPlugin):
 
 def read_spec(argv: Sequence[str]) -> SweepSpec:
     """Compose and validate a sweep from command-line words, e.g. ['+experiment=demo', 'budget=[8,16]']."""
-    words = split_seeds(argv)
+    words = expand_release(split_seeds(argv))
     check_names(words)
     check_own_files()
     Plugins.instance().register(UserConfFirst)

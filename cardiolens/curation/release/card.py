@@ -58,9 +58,12 @@ Answers come from: {origins}. {verified} Evidence and the names of who verified 
 ## Use
 
 ```
-python -m cardiolens.release verify=.
-python -m cardiolens.sweep dataset={facts["name"]} 'model=[...]'
+cardiolens release verify=/path/to/{facts["name"]}
+cardiolens sweep dataset=/path/to/{facts["name"]} 'model=[...]'
 ```
+
+Use the installed command `cardiolens`, from any folder but this one: `python -m` looks for modules in the
+folder that it is started in, before anything is verified.
 
 `studies/<id>/study.json` names the NIfTI files of a study; `questions.jsonl` has one line a question. Ids are
 new: they lead to no patient without a file that is not here. `release.json` has the digest of every file.

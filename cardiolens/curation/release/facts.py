@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
+from cardiolens.config.released import SCHEMA
 from cardiolens.curation.release.release_words import Release
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.protocol.tasks.questions import GivenQuestion
 from cardiolens.study.manifest import Study
 
-SCHEMA = "release-1"
 Record = dict[str, Any]
 
 

@@ -1,39 +1,30 @@
 """Make a release: questions and studies under new ids, cohorts by patient, an index and a card."""
 
-import gzip
 import json
 import secrets
-import shutil
-import struct
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.digest import sha256_of
-from cardiolens.base.errors import InputError, RunError
+from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.files import read_json
 from cardiolens.config.command_words import read_words
+from cardiolens.config.released import INDEX
 from cardiolens.curation.questions.stage_files import write_lines
 from cardiolens.curation.release.card import card
 from cardiolens.curation.release.facts import counted, described
+from cardiolens.curation.release.nifti_copy import copy_of
 from cardiolens.curation.release.release_words import Release
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.questions import GivenQuestion, given_questions
 from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
-from cardiolens.study.nifti import GZIP_MAGIC, NOT_NIFTI, parse_header, read_file, voxels
 
-INDEX = "release.json"
 _KEPT = ("status", "stage", "verdict", "readers", "adjudicated", "kappa_batch", "kappa", "agreement")
-_HEADER = 348  # bytes of a NIfTI-1 header
-_MAGIC = b"n+1\0"
-_TEXTS = ((4, 32), (148, 252), (328, 344))  # data_type and db_name; descrip and aux_file; intent_name
-_OFFSET, _FIRST = 108, 352  # byte of the field vox_offset; its value without extensions
 Record = dict[str, Any]
 
 
@@ -45,21 +36,23 @@ def release(words: Sequence[str]) -> int:
     catalogue = load_catalogue(spec.protocol)
     questions = _asked(spec, catalogue)
     studies = _studies(spec, {row.question.study_id for row in questions})
-    try:
-        facts = _write(spec, catalogue, questions, studies)
-    except OSError as error:
-        raise RunError(f"out={spec.out}: cannot be written ({error.strerror or error})") from error
+    with disk.draft_folder(spec.out) as draft:
+        facts = _write(spec, draft, catalogue, questions, studies)
     for cohort, told in facts["cohorts"].items():
         say(f"{cohort}: {', '.join(f'{count} {what}' for what, count in told.items())}")
-    say(f"release: {spec.out}; where it arrives: python -m cardiolens.release verify={spec.out.name}")
-    say(f"sweep it: cd {spec.out} && python -m cardiolens.sweep dataset={spec.name} ...")
+    say(f"release: {spec.out}; where it arrives: cardiolens release verify=<path to {spec.out.name}>")
+    say(f"sweep it: cardiolens sweep dataset={spec.out} 'model=[...]'")
     return 0
 
 
 def _write(
-    spec: Release, catalogue: Catalogue, questions: Sequence[GivenQuestion], studies: Mapping[str, Study]
+    spec: Release,
+    out: Path,
+    catalogue: Catalogue,
+    questions: Sequence[GivenQuestion],
+    studies: Mapping[str, Study],
 ) -> Record:
-    """Write all files of a release, the index last, and return its facts."""
+    """Write all files of a release to a folder, the index last, and return its facts."""
     secret = secrets.token_hex(16)  # kept nowhere: the order of new ids tells nothing of the old ones
     patient_ids = {one.manifest.patient_id for one in studies.values()}
     cohort_of, patients = _cohorts(spec.cohorts, patient_ids, secret)
@@ -71,19 +64,20 @@ def _write(
     renamed = {study_id: f"{spec.name}-{number:04d}" for number, study_id in enumerate(ordered, start=1)}
     for study_id, study in studies.items():
         patient = study.manifest.patient_id
-        folder = spec.out / "studies" / renamed[study_id]
+        folder = out / "studies" / renamed[study_id]
         _write_study(study, folder, patients[patient], cohort_of[patient])
     lines = [_line(row, renamed, studies, patients) for row in questions]
     lines.sort(key=lambda line: (line.get("study") or line["study_id"], line["subtask"]))
-    write_lines(spec.out / "questions.jsonl", lines)
-    _write_dataset(spec)
+    write_lines(out / "questions.jsonl", lines)
+    if Path(spec.protocol).is_dir():
+        disk.copy_tree(Path(spec.protocol), out / "protocol")
     facts = described(spec, catalogue, str(uuid.uuid4()))
     facts |= counted(questions, studies, cohort_of, spec.cohorts)
-    disk.write_text(spec.out / "README.md", card(facts, catalogue))
+    disk.write_text(out / "README.md", card(facts, catalogue))
     if spec.links is not None:
         write_lines(spec.links, [_link(studies[one], renamed[one], patients) for one in ordered])
-    index = {name: {"bytes": size, "sha256": digest} for name, size, digest in digests(spec.out)}
-    disk.write_text(spec.out / INDEX, json.dumps({**facts, "files": index}, indent=1) + "\n")
+    index = {name: {"bytes": size, "sha256": digest} for name, size, digest in digests(out)}
+    disk.write_text(out / INDEX, json.dumps({**facts, "files": index}, indent=1) + "\n")
     return facts
 
 
@@ -103,36 +97,8 @@ def _write_study(study: Study, folder: Path, patient: str, cohort: str) -> None:
 def _copy(source: Path, folder: Path, name: str) -> tuple[str, str]:
     """Write a file without free text; return its new name and digest."""
     path = folder / f"{name}{'.nii.gz' if source.name.endswith('.gz') else '.nii'}"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(without_text(source))
+    disk.write_draft(path, copy_of(source))
     return path.name, sha256_of(path)
-
-
-def without_text(path: Path) -> bytes:
-    """Return a NIfTI-1 file with blank text fields, no extensions and no bytes after its last voxel.
-
-    Voxels and geometry are unchanged. A gzipped file stays gzipped, without name and time in its header.
-    InputError for anything but NIfTI-1, and for a truncated file.
-    """
-    stored = read_file(path)
-    zipped = stored.startswith(GZIP_MAGIC)
-    try:
-        plain = gzip.decompress(stored) if zipped else stored
-    except (OSError, EOFError, ValueError) as error:
-        raise InputError(f"{path.name}: is no whole gzip file ({error}); convert it again") from None
-    order = next((code for code in "<>" if plain[:4] == struct.pack(f"{code}i", _HEADER)), None)
-    if order is None or plain[344:348] != _MAGIC:
-        raise InputError(f"{path.name}: is no NIfTI-1 in a single file; {NOT_NIFTI}")
-    try:
-        stored_voxels = voxels(plain, parse_header(plain)).tobytes()
-    except InputError as error:
-        raise InputError(f"{path.name}: {error}") from None
-    header = bytearray(plain[:_HEADER])
-    for start, end in _TEXTS:
-        header[start:end] = bytes(end - start)
-    struct.pack_into(f"{order}f", header, _OFFSET, _FIRST)
-    content = bytes(header) + bytes(_FIRST - _HEADER) + stored_voxels
-    return gzip.compress(content, mtime=0) if zipped else content
 
 
 def digests(folder: Path) -> Iterable[tuple[str, int, str]]:
@@ -225,17 +191,3 @@ def _line(
     record.pop("parent", None)  # of free form, so it may hold an old id; readers take the catalogue's
     qa_id = f"{renamed[study]}:{question.question.subtask}"
     return record | {"qa_id": qa_id, "study_id": renamed[study], "patient_id": patient}
-
-
-def _write_dataset(spec: Release) -> None:
-    """Write the dataset configuration for sweeps that run in the folder of the release."""
-    entry: Record = {"name": spec.name, "studies": "studies", "questions": "questions.jsonl"}
-    entry["protocol"] = spec.protocol
-    if Path(spec.protocol).is_dir():
-        shutil.copytree(spec.protocol, spec.out / "protocol")
-        entry["protocol"] = "protocol"
-    if spec.allow_unverified:
-        entry["allow_unverified"] = True
-    disk.write_text(
-        spec.out / "conf" / "dataset" / f"{spec.name}.yaml", yaml.safe_dump(entry, sort_keys=False)
-    )

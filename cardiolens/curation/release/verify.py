@@ -1,16 +1,21 @@
-"""Verify a release: every file against the index, and patients against cohorts."""
+"""Verify a release: every file against the index, and patients against cohorts.
 
-import json
+Nothing is believed of the folder: links, pipes and devices are named and not opened, values of any type are
+taken as they come.
+"""
+
+import os
+import stat
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from cardiolens.base.console import say
+from cardiolens.base.digest import sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.files import read_json
-from cardiolens.curation.release.facts import SCHEMA
-from cardiolens.curation.release.make import INDEX, digests
+from cardiolens.config.released import INDEX, SCHEMA
 from cardiolens.study.manifest import MANIFEST_NAME
 
 MADE_BY_SWEEPS = ("outputs", "stores")  # in the folder that a sweep is started in
@@ -28,40 +33,65 @@ def verify(folder: Path) -> int:
 def differences(folder: Path) -> Iterator[str]:
     """Yield a line per missing, changed or unknown file, and per patient in two cohorts."""
     index = _index(folder)
-    digests_here = {name: digest for name, _, digest in digests(folder)}
-    for name, file in index.items():
-        if name not in digests_here:
-            yield f"{name}: is missing"
-        elif digests_here[name] != file["sha256"]:
-            yield f"{name}: is not what was released"
-    for name in sorted(digests_here.keys() - index.keys()):
-        if name.partition("/")[0] in MADE_BY_SWEEPS:
-            continue
-        yield f"{name}: is not of this release"
+    seen: set[str] = set()
     cohorts: dict[str, set[str]] = defaultdict(set)
-    for path in sorted(folder.glob(f"studies/*/{MANIFEST_NAME}")):
-        manifest = _manifest(path)
-        cohorts[str(manifest.get("patient_id"))] |= set(map(str, manifest.get("cohort", ())))
+    for name, mode in sorted(_entries(folder)):
+        if name == INDEX or name.partition("/")[0] in MADE_BY_SWEEPS:
+            continue
+        seen.add(name)
+        if not stat.S_ISREG(mode):
+            yield f"{name}: is a link, a pipe or a device; a release holds files alone"
+        elif name not in index:
+            yield f"{name}: is not of this release"
+        else:
+            yield from _file_differences(folder / name, name, index[name])
+            if Path(name).name == MANIFEST_NAME:
+                _add_cohorts(folder / name, cohorts)
+    for name in sorted(index.keys() - seen):
+        yield f"{name}: is missing"
     for patient, names in sorted(cohorts.items()):
         if len(names) > 1:
             yield f"patient {patient}: is in cohorts {', '.join(sorted(names))}"
 
 
-def _index(folder: Path) -> Mapping[str, Mapping[str, object]]:
+def _entries(folder: Path) -> Iterator[tuple[str, int]]:
+    """Yield name and mode of everything below a folder but folders; links are not followed."""
+    for root, folders, names in os.walk(folder):
+        for name in (*names, *(one for one in folders if Path(root, one).is_symlink())):
+            path = Path(root, name)
+            yield path.relative_to(folder).as_posix(), path.lstat().st_mode
+
+
+def _file_differences(path: Path, name: str, entry: Mapping[str, Any]) -> Iterator[str]:
     try:
-        index_record: Any = read_json(folder / INDEX)
-        index = index_record["files"]
-        is_complete = index_record["schema"] == SCHEMA and all("sha256" in file for file in index.values())
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InputError(f"verify={folder}: is no release ({type(error).__name__}: {error})") from None
-    if not is_complete:
+        same = path.stat().st_size == entry.get("bytes") and sha256_of(path) == entry.get("sha256")
+    except OSError as error:
+        yield f"{name}: cannot be read ({error.strerror})"
+        return
+    if not same:
+        yield f"{name}: is not what was released"
+
+
+def _index(folder: Path) -> Mapping[str, Mapping[str, Any]]:
+    """Return the entries of the index by file name; InputError if the folder has no index of this schema."""
+    try:
+        record: Any = read_json(folder / INDEX)
+    except (OSError, ValueError) as error:
+        raise InputError(f"verify={folder}: is no release ({INDEX}: {error})") from None
+    files = record.get("files") if isinstance(record, dict) else None
+    if not isinstance(files, dict) or not all(isinstance(entry, dict) for entry in files.values()):
+        raise InputError(f"verify={folder}: is no release ({INDEX} lists no files)")
+    if record.get("schema") != SCHEMA:
         raise InputError(f"verify={folder}: {INDEX} is not of schema {SCHEMA}; another version made it")
-    return dict(index)
+    return files
 
 
-def _manifest(path: Path) -> Mapping[str, Any]:
+def _add_cohorts(path: Path, cohorts: dict[str, set[str]]) -> None:
+    """Add the cohorts that a study's manifest names to those of its patient."""
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record: Any = read_json(path)
     except (OSError, ValueError):
-        return {}  # its digest has been named
-    return record if isinstance(record, dict) else {}
+        return  # it is not what was released, which is told
+    if isinstance(record, dict):
+        names = record.get("cohort")
+        cohorts[str(record.get("patient_id"))] |= set(map(str, names if isinstance(names, list) else [names]))

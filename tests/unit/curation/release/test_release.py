@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
-from cardiolens.curation.release.make import _cohorts, _line, release, without_text
+from cardiolens.curation.release.make import _cohorts, _line, release
+from cardiolens.curation.release.nifti_copy import copy_of
 from cardiolens.curation.release.verify import differences
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.questions import GivenQuestion, Question
@@ -109,9 +110,44 @@ def test_nothing_of_who_it_was_is_left_and_all_else_is(words: list[str], tmp_pat
 
 def test_a_sweep_names_it(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     release(words)
-    monkeypatch.chdir(tmp_path / "out")
-    spec = read_spec(["dataset=ours", "model=[oracle]"])
-    assert (spec.dataset.name, spec.dataset.studies) == ("ours", Path("studies"))
+    monkeypatch.chdir(tmp_path)
+    spec = read_spec(["dataset=./out", "model=[oracle]"])
+    assert (spec.dataset.name, spec.dataset.studies) == ("ours", tmp_path / "out" / "studies")
+    assert spec.dataset.questions.is_file()
+
+
+@pytest.mark.parametrize(
+    "name", ["a b", "it's", "x=y", "ä,{z}", "t\\", 'q"', "$HOME", "${oc.env:HOME}", "[1]"]
+)
+def test_a_release_lies_in_a_folder_of_any_name(words: list[str], tmp_path: Path, name: str) -> None:
+    release(words)
+    (tmp_path / "out").rename(tmp_path / name)
+    spec = read_spec([f"dataset={tmp_path / name}", "model=[oracle]"])
+    assert spec.dataset.studies == tmp_path / name / "studies"
+
+
+def test_the_conf_of_a_release_is_not_read(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its makers could make `oracle` an engine that runs their code."""
+    release(words)
+    folder = tmp_path / "out"
+    (folder / "conf" / "model").mkdir(parents=True)
+    theirs = "oracle:\n  name: oracle\n  engine: vllm\n  source: theirs/model\n  trust_remote_code: true\n"
+    (folder / "conf" / "model" / "oracle.yaml").write_text(f"# @package model\n{theirs}")
+    (folder / "conf" / "sweep.yaml").write_text("budget: [1]\n")
+    monkeypatch.chdir(folder)
+    [model] = read_spec(["dataset=./", "model=[oracle]"]).model
+    assert model.engine == "oracle"
+
+
+@pytest.mark.parametrize(
+    "index", ["[]", "{}", '{"schema": "release-1", "name": "../x"}', "[" * 100_000, '{"schema": 5}', ""]
+)
+def test_a_folder_that_is_no_release_is_refused_as_data(tmp_path: Path, index: str) -> None:
+    (tmp_path / "release.json").write_text(index)
+    with pytest.raises(InputError, match="dataset="):
+        read_spec([f"dataset={tmp_path}", "model=[oracle]"])
 
 
 def _append(path: Path) -> None:
@@ -201,7 +237,7 @@ def test_every_patient_is_in_one_cohort_and_shares_hold(patients: int, weights: 
 def test_what_is_no_nifti_of_the_first_kind_is_refused(stored: bytes, tmp_path: Path) -> None:
     (tmp_path / "x.nii").write_bytes(stored)
     with pytest.raises(InputError, match=r"x\.nii"):
-        without_text(tmp_path / "x.nii")
+        copy_of(tmp_path / "x.nii")
 
 
 @pytest.mark.parametrize("name", ["x.nii", "x.nii.gz"])
@@ -211,7 +247,7 @@ def test_what_stands_behind_the_last_voxel_is_left_out(name: str, tmp_path: Path
     plain = gzip.decompress(source.read_bytes()) + SECRET.encode()
     path = tmp_path / name
     path.write_bytes(gzip.compress(plain) if name.endswith(".gz") else plain)
-    clean = without_text(path)
+    clean = copy_of(path)
     whole = gzip.decompress(clean) if name.endswith(".gz") else clean
     assert len(whole) == 352 + 4 * 5 * 3 * 2
     assert SECRET.encode() not in whole
@@ -222,7 +258,7 @@ def test_a_file_that_lacks_voxels_is_refused(tmp_path: Path) -> None:
     (source,) = (tmp_path / "studies").rglob("*.nii.gz")
     (tmp_path / "x.nii").write_bytes(gzip.decompress(source.read_bytes())[:-1])
     with pytest.raises(InputError, match=r"x\.nii"):
-        without_text(tmp_path / "x.nii")
+        copy_of(tmp_path / "x.nii")
 
 
 def test_a_whole_record_keeps_no_old_id(tmp_path: Path) -> None:

@@ -1,0 +1,80 @@
+"""A benchmark that somebody released, as a data set of a sweep: `dataset=/path/to/release`.
+
+Only the release's index is read for it, and of that only names. A release is made by strangers, so it cannot
+name models, prompts, engines or options: whatever lies in a `conf/` of its own is not looked at.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted.files import read_json
+
+INDEX = "release.json"
+SCHEMA = "release-1"
+_WORD = "dataset="
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+def is_release(folder: Path) -> bool:
+    """Whether a folder has the index of a release."""
+    return (folder / INDEX).is_file()
+
+
+def expand_release(words: Sequence[str]) -> list[str]:
+    """Write `dataset=<folder>` as the words that name the folder's studies, questions and protocol.
+
+    A folder is told from a name by its slash or dot. InputError if it holds no release.
+    """
+    expanded: list[str] = []
+    for word in words:
+        value = word.removeprefix(_WORD)
+        if not word.startswith(_WORD) or not ("/" in value or value.startswith(".")):
+            expanded.append(word)
+            continue
+        quote = value[:1] if value[:1] in {"'", '"'} and value[:1] == value[-1:] else ""
+        expanded += _words(Path(value.removeprefix(quote).removesuffix(quote)).expanduser())
+    return expanded
+
+
+def _words(folder: Path) -> list[str]:
+    facts = _facts(folder)
+    name, protocol = str(facts.get("name")), str(facts.get("protocol"))
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            f"dataset={folder}: the name in its {INDEX} is not of small letters, digits, _ and -; it is no "
+            "release of cardiolens"
+        )
+    own_protocol = folder / "protocol"
+    options = {
+        "name": name,
+        "studies": folder.absolute() / "studies",
+        "questions": folder.absolute() / "questions.jsonl",
+        "protocol": own_protocol.absolute() if own_protocol.is_dir() else protocol,
+        "allow_unverified": "true" if facts.get("unverified_allowed") is True else "false",
+    }
+    return [f"{_WORD}real", *(f"dataset.{option}={_quoted(str(value))}" for option, value in options.items())]
+
+
+def _facts(folder: Path) -> dict[str, Any]:
+    """Content of the index; InputError if there is none of this schema."""
+    try:
+        facts: Any = read_json(folder / INDEX)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(
+            f"dataset={folder}: holds no release ({INDEX}: {reason}); give the folder of one, or a name of "
+            "conf/dataset"
+        ) from None
+    if not isinstance(facts, dict) or facts.get("schema") != SCHEMA:
+        raise InputError(f"dataset={folder}: its {INDEX} is not of schema {SCHEMA}; another version made it")
+    return facts
+
+
+def _quoted(text: str) -> str:
+    """A value as Hydra reads it back, whatever characters a path has."""
+    escaped = re.sub(r"(\\*)'", lambda found: found[1] * 2 + r"\'", text).replace("${", r"\${")
+    trailing = len(escaped) - len(escaped.rstrip("\\"))
+    return f"'{escaped}{chr(92) * trailing}'"

@@ -1,0 +1,110 @@
+"""The seam of writes: whole files or none, drafts that take their name when they are whole."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cardiolens.base import disk
+from cardiolens.base.errors import RunError
+
+EVENTS = list[tuple[str, str]]
+
+
+@pytest.fixture
+def events() -> EVENTS:
+    told: EVENTS = []
+    disk.hooks.append(lambda kind, path: told.append((kind, path.name)))
+    yield told
+    disk.hooks.clear()
+
+
+def fail_at(number: int) -> None:
+    """Fail once, at the event of a number, as a full disk does."""
+    count = 0
+
+    def hook(kind: str, path: Path) -> None:
+        nonlocal count
+        count += 1
+        if count == number:
+            raise OSError(28, "No space left on device", str(path))
+
+    disk.hooks.append(hook)
+
+
+def write_two(folder: Path) -> None:
+    with disk.draft_folder(folder) as draft:
+        disk.write_draft(draft / "a" / "one", b"1")
+        disk.write_text(draft / "two", "2")
+
+
+def content(folder: Path) -> dict[str, str]:
+    return {str(p.relative_to(folder)): p.read_text() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_a_draft_has_its_name_when_it_is_whole(tmp_path: Path, events: EVENTS) -> None:
+    write_two(tmp_path / "out")
+    assert content(tmp_path / "out") == {"a/one": "1", "two": "2"}
+    assert events.index(("rename", "out")) > max(at for at, event in enumerate(events) if event[0] == "write")
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_a_failure_at_any_event_leaves_nothing_or_all(tmp_path: Path, events: EVENTS) -> None:
+    write_two(tmp_path / "count")
+    for number in range(1, len(events) + 1):
+        disk.hooks.clear()
+        fail_at(number)
+        folder = tmp_path / str(number)
+        with pytest.raises(RunError, match="cannot be written"):
+            write_two(folder)
+        disk.hooks.clear()
+        assert not folder.exists() or content(folder) == {"a/one": "1", "two": "2"}
+        if folder.exists():
+            continue  # only the last fsync failed, after the rename
+        write_two(folder)
+        assert content(folder) == {"a/one": "1", "two": "2"}
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from cardiolens.base import disk
+from test_disk import write_two
+count = 0
+def hook(kind, path):
+    global count
+    count += 1
+    if count == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+disk.hooks.append(hook)
+write_two(Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("number", range(1, 16, 2))
+def test_a_kill_at_any_event_costs_one_more_try(tmp_path: Path, number: int) -> None:
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "out"), str(number)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    done = subprocess.run(command, env=environment, check=False, capture_output=True)
+    assert done.returncode in (-signal.SIGKILL, 0), done.stderr
+    if not (tmp_path / "out").exists():
+        write_two(tmp_path / "out")
+    assert content(tmp_path / "out") == {"a/one": "1", "two": "2"}
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_a_private_file_is_private_whatever_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "links"
+    path.write_text("old")
+    path.chmod(0o644)
+    disk.write_private(path, b"new")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    disk.create(tmp_path / "key", b"k")
+    assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o600
+    with pytest.raises(FileExistsError):
+        disk.create(tmp_path / "key", b"other")
+    assert (tmp_path / "key").read_bytes() == b"k"

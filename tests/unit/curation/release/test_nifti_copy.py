@@ -1,0 +1,128 @@
+"""Copies for a release: voxels and geometry come through, nothing else does, and no bomb is unpacked."""
+
+import gzip
+import struct
+import zlib
+from pathlib import Path
+
+import nibabel
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cardiolens.base.errors import InputError
+from cardiolens.curation.release.nifti_copy import copy_of
+
+# Every field of a NIfTI-1 header that says nothing of where voxels lie or what they mean: from and to.
+FREE = {
+    "data_type, db_name": (4, 32),
+    "extents": (32, 36),
+    "session_error": (36, 38),
+    "regular": (38, 39),
+    "intent_p1..3, intent_code": (56, 70),
+    "slice_start": (74, 76),
+    "slice_end": (120, 122),
+    "slice_code": (122, 123),
+    "cal_max, cal_min, slice_duration, toffset, glmax, glmin": (124, 148),
+    "descrip, aux_file": (148, 252),
+    "intent_name": (328, 344),
+    "extension flag": (348, 352),
+}
+UNDECLARED = {"qform": (252, (256, 280)), "sform": (254, (280, 328))}
+
+
+def stored(shape: tuple[int, ...] = (4, 5, 3), order: str = "<") -> bytearray:
+    voxels = np.arange(np.prod(shape), dtype=np.int16).reshape(shape)
+    header = nibabel.Nifti1Header(endianness=order)
+    header.set_data_dtype(np.int16)
+    image = nibabel.Nifti1Image(voxels, np.diag([1.5, 1.25, 8.0, 1.0]), header)
+    image.set_qform(np.diag([1.5, 1.25, 8.0, 1.0]), code=1)
+    return bytearray(image.to_bytes())
+
+
+def planted(number: int, length: int) -> bytes:
+    return bytes(1 + (31 * number + at) % 255 for at in range(length))
+
+
+@pytest.mark.parametrize("name", FREE)
+@pytest.mark.parametrize("zipped", [False, True])
+def test_no_byte_of_a_free_field_comes_through(tmp_path: Path, name: str, zipped: bool) -> None:
+    first, end = FREE[name]
+    content = stored()
+    content[first:end] = planted(first, end - first)
+    path = tmp_path / ("x.nii.gz" if zipped else "x.nii")
+    path.write_bytes(gzip.compress(bytes(content)) if zipped else bytes(content))
+    copy = copy_of(path)
+    plain = gzip.decompress(copy) if zipped else copy
+    assert plain[first:end] == bytes(end - first)
+    assert np.array_equal(voxels_of(plain), voxels_of(bytes(stored())))
+
+
+@pytest.mark.parametrize("name", UNDECLARED)
+def test_numbers_of_a_position_that_nobody_declares_are_zero(tmp_path: Path, name: str) -> None:
+    code, (first, end) = UNDECLARED[name]
+    content = stored()
+    content[code : code + 2] = bytes(2)
+    content[first:end] = planted(first, end - first)
+    (tmp_path / "x.nii").write_bytes(content)
+    assert copy_of(tmp_path / "x.nii")[first:end] == bytes(end - first)
+
+
+def test_axes_that_the_volume_does_not_have_hold_nothing(tmp_path: Path) -> None:
+    content = stored()
+    struct.pack_into("<3h", content, 50, 1966, 5, 23)  # dim[5..7]
+    struct.pack_into("<4f", content, 92, 1966.0, 5.0, 23.0, 7.0)  # pixdim[4..7]
+    (tmp_path / "x.nii").write_bytes(content)
+    copy = copy_of(tmp_path / "x.nii")
+    assert struct.unpack_from("<4h", copy, 48) == (1, 1, 1, 1)
+    assert struct.unpack_from("<4f", copy, 92) == (0, 0, 0, 0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    shape=st.lists(st.integers(1, 5), min_size=3, max_size=4).map(tuple),
+    slope=st.floats(0.125, 10, width=32),
+    steps=st.tuples(*[st.floats(0.5, 9, width=32)] * 3),
+    order=st.sampled_from("<>"),
+)
+def test_what_the_volume_means_is_unchanged(shape, slope, steps, order, tmp_path_factory) -> None:
+    folder = tmp_path_factory.mktemp("nifti")
+    header = nibabel.Nifti1Header(endianness=order)
+    voxels = np.arange(np.prod(shape), dtype=np.int16).reshape(shape)
+    image = nibabel.Nifti1Image(voxels, np.diag([*steps, 1.0]), header)
+    image.header.set_slope_inter(slope, 2.0)
+    image.header.set_xyzt_units("mm", "msec")
+    image.set_qform(image.affine, code=1)
+    (folder / "x.nii").write_bytes(image.to_bytes())
+    (folder / "y.nii").write_bytes(copy_of(folder / "x.nii"))
+    one, two = (nibabel.load(folder / name) for name in ("x.nii", "y.nii"))
+    assert np.array_equal(one.get_fdata(), two.get_fdata())
+    assert np.array_equal(one.affine, two.affine)
+    assert np.array_equal(one.header["pixdim"][: len(shape) + 1], two.header["pixdim"][: len(shape) + 1])
+    for name in ("dim", "qform_code", "sform_code", "xyzt_units", "dim_info", "datatype"):
+        assert np.array_equal(one.header[name], two.header[name]), name
+
+
+def voxels_of(plain: bytes) -> bytes:
+    return np.frombuffer(plain, np.int16, 60, 352).tobytes()
+
+
+def test_a_file_that_unpacks_to_a_hundred_times_its_size_is_refused(tmp_path: Path) -> None:
+    content = stored()
+    struct.pack_into("<4h", content, 40, 3, 1024, 1024, 256)  # 512 MiB
+    packer = zlib.compressobj(9, wbits=31)
+    zeros = bytes(1 << 20)
+    pieces = [packer.compress(bytes(content[:352])), *(packer.compress(zeros) for _ in range(512))]
+    (tmp_path / "x.nii.gz").write_bytes(b"".join([*pieces, packer.flush()]))
+    with pytest.raises(InputError, match=r"x\.nii\.gz: unpacks to 536,871,264 bytes, over 100 times"):
+        copy_of(tmp_path / "x.nii.gz")
+
+
+def test_bytes_behind_the_voxels_are_bounded_too(tmp_path: Path) -> None:
+    packer = zlib.compressobj(9, wbits=31)
+    zeros = bytes(1 << 20)
+    pieces = [packer.compress(bytes(stored())), *(packer.compress(zeros) for _ in range(80))]
+    (tmp_path / "x.nii.gz").write_bytes(b"".join([*pieces, packer.flush()]))
+    with pytest.raises(InputError, match="64 MiB more than the"):
+        copy_of(tmp_path / "x.nii.gz")
