@@ -69,8 +69,8 @@ def whole_way(words: Words, out: Path) -> int:
         [*verb("release"), *release, "name=phantom", "licence=synthetic", "cohorts=dev:0.3,test:0.7"],
     )
     run("verify", [*verb("release"), f"verify={out}/release"])
-    asked = ["dataset=phantom", "model=[oracle,uniform]", "selector=[clinical,random]", "budget=[8]"]
-    return run("sweep", [*verb("sweep"), *asked, "tracker=none", "name=released"], cwd=out / "release")
+    asked = [f"dataset={out}/release", "model=[oracle,uniform]", "selector=[clinical,random]", "budget=[8]"]
+    return run("sweep", [*verb("sweep"), *asked, "tracker=none", "name=released"], cwd=out)
 
 
 def verb(name: str) -> list[str]:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from cardiolens.base.untrusted.files import read_bytes
+from cardiolens.base.untrusted.bounded_files import read_bytes
 
 DIGEST_BYTES = 16
 

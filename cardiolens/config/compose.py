@@ -20,7 +20,7 @@ from yaml import YAMLError
 from cardiolens.base.errors import InputError
 from cardiolens.base.paths import shipped
 from cardiolens.base.suggest import nearest_first
-from cardiolens.base.untrusted.files import BYTE_ORDER_MARK, decode, is_housekeeping, read_bytes
+from cardiolens.base.untrusted.bounded_files import BYTE_ORDER_MARK, decode, is_housekeeping, read_bytes
 from cardiolens.base.untrusted.yaml_file import check_aliases
 from cardiolens.config.base import Spec, describe, options_at
 from cardiolens.config.command_words import check_once

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cardiolens.base import disk
 from cardiolens.base.provenance import code_of
-from cardiolens.base.untrusted.files import parse_json, read_text
+from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 from cardiolens.config.reader import ReaderSpec
 from cardiolens.reader.learn import CURVE
 

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from pydantic import ValidationError
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.files import parse_json, read_bytes
+from cardiolens.base.untrusted.bounded_files import parse_json, read_bytes
 from cardiolens.config.base import Spec, describe
 from cardiolens.storage.journal import MOST_BYTES, AppendedFile, whole_lines
 

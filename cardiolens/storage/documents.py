@@ -14,7 +14,7 @@ from cardiolens.base import disk
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.sanitize import PlainFormatter
-from cardiolens.base.untrusted.files import read_json
+from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.base import describe
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.storage.places import Run

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cardiolens.base import disk
-from cardiolens.base.untrusted.files import parse_json, read_bytes
+from cardiolens.base.untrusted.bounded_files import parse_json, read_bytes
 
 MOST_BYTES = 256 << 20
 

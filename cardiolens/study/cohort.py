@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.base.provenance import code_of
-from cardiolens.base.untrusted.files import read_bytes
+from cardiolens.base.untrusted.bounded_files import read_bytes
 from cardiolens.config.base import Spec, describe
 from cardiolens.config.dataset import WindowPct, Windows
 from cardiolens.study.manifest import Study

@@ -73,6 +73,11 @@ def resolve(
     """
     n_frames = int(np.prod(shape[2:], dtype=object))
     if len(shape) == 4:
+        if order == "explicit":
+            raise InputError(
+                f"layout_mismatch: layout.frames orders the third axis, but the shape {list(shape)} has a "
+                "fourth one for the phases; remove layout.frames, or join both axes in the file"
+            )
         order, frames, grid = "slice_major", (), (shape[2], shape[3])
     elif order == "explicit":
         grid = _explicit_grid(frames, n_frames)

@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.files import decode, parse_json, read_bytes
+from cardiolens.base.untrusted.bounded_files import decode, parse_json, read_bytes
 from cardiolens.config.base import Spec, describe
 from cardiolens.study.layout import Layout, Order, even, resolve
 from cardiolens.study.manifest_defaults import completed
@@ -148,7 +148,8 @@ class VolumeManifest(Spec):
         """Return the layout of all stored frames, including those that `take` leaves out."""
         declared = self.layout
         undeclared = declared.n_slices is None and declared.n_phases is None
-        order: Order = "static" if undeclared and self.over_time == "nothing" else declared.order
+        follows = undeclared and declared.order != "explicit" and self.over_time == "nothing"
+        order: Order = "static" if follows else declared.order
         return resolve(self.stored_shape, order, declared.n_slices, declared.n_phases, declared.frames or ())
 
     def timing(self, layout: Layout) -> Timing:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted import gzip_stream
-from cardiolens.base.untrusted.files import MOST_BYTES, read_bytes, read_start
+from cardiolens.base.untrusted.bounded_files import MOST_BYTES, read_bytes, read_start
 
 GZIP_MAGIC = gzip_stream.MAGIC
 HEADER_BYTES = 540  # header size of NIfTI-2, which exceeds that of NIfTI-1

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.files import read_json
+from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.study.manifest import LayoutDeclaration, Study, VolumeManifest
 from cardiolens.study.volume import Volume, read_volume
 

@@ -4,7 +4,7 @@ import csv
 import io
 from pathlib import Path
 
-from cardiolens.base.untrusted.files import decode, read_bytes
+from cardiolens.base.untrusted.bounded_files import decode, read_bytes
 
 
 def read_rows(path: Path, most: int) -> list[dict[str, str | None]]:

@@ -11,8 +11,8 @@ from pydicom.dataset import Dataset
 from pydicom.filereader import read_dataset
 from pydicom.uid import DeflatedExplicitVRLittleEndian
 
+from cardiolens.base.untrusted.file_place import MOST_MEMBER, Place
 from cardiolens.base.untrusted.gzip_stream import raw_unpacked
-from cardiolens.base.untrusted.place import MOST_MEMBER, Place
 
 MOST_PIXELS: Final = 1 << 30  # bytes of the decoded frames of one file
 _MARK_AT: Final = 128  # bytes of the preamble, before the mark

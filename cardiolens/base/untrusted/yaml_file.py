@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from cardiolens.base.untrusted.files import read_text
+from cardiolens.base.untrusted.bounded_files import read_text
 
 _MOST_ENTRIES = 100_000  # with aliases written out; some lines of YAML can stand for billions
 

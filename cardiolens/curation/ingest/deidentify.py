@@ -8,19 +8,22 @@ times, UIDs, private elements, overlays, file names and all free text are droppe
 
 import hashlib
 import hmac
-import os
 import re
 import secrets
+import stat
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted.bounded_files import read_text
 from cardiolens.curation.ingest.image import Identity, Image, Person
 
 KEY_BYTES = 32
+_MOST_KEY = 4096  # bytes of its file
 Sex = Literal["female", "male", "other"]
 
 # Elements that reach the output, and in which form.
@@ -58,7 +61,6 @@ LOOKED_AT = (
         "EffectiveEchoTime",
         "InversionTime",
         "InversionTimes",
-        "RepetitionTime",
         "FlipAngle",
         "CardiacNumberOfImages",
         "TriggerTime",
@@ -71,7 +73,6 @@ LOOKED_AT = (
     ),
     *("InstanceNumber", "AcquisitionTime", "ContentTime", "FrameAcquisitionDateTime", "AcquisitionDateTime"),
     *(
-        "ContrastBolusAgent",
         "BurnedInAnnotation",
         "SamplesPerPixel",
         "PhotometricInterpretation",
@@ -129,27 +130,34 @@ class Pseudonyms:
 
 
 def read_key(path: Path) -> bytes:
-    """Read the key; if the file is missing, write a new key that only its owner can read."""
+    """Read the key; if the file is missing, write a new key that only its owner can read.
+
+    InputError for a key that others can read: with it, ids lead back to patients whose numbers are guessed.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        key = secrets.token_bytes(KEY_BYTES)
+        disk.create(path, f"{key.hex()}\n".encode())
     except FileExistsError:
         return _existing(path)
     except OSError as error:
         raise InputError(
             f"key={path}: cannot be written ({error.strerror}); name a file in a folder of yours"
         ) from None
-    key = secrets.token_bytes(KEY_BYTES)
-    with os.fdopen(descriptor, "w") as handle:
-        handle.write(key.hex() + "\n")
     return key
 
 
 def _existing(path: Path) -> bytes:
     try:
-        key = bytes.fromhex(path.read_text(encoding="ascii").strip())
+        mode = path.stat().st_mode
+        key = bytes.fromhex(read_text(path, _MOST_KEY).strip())
     except (OSError, ValueError):
-        key = b""
+        mode, key = 0, b""
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise InputError(
+            f"key={path}: others may read it (mode {stat.S_IMODE(mode):o}), and with it find the patients "
+            f"behind the ids; run chmod 600 {path}, or name another file to get a new key and new ids"
+        )
     if len(key) < KEY_BYTES:
         raise InputError(
             f"key={path}: holds no key; expected {2 * KEY_BYTES} or more hex digits; "

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted import dicom_file, files, zip_archive
-from cardiolens.base.untrusted.files import is_housekeeping
-from cardiolens.base.untrusted.place import MOST_MEMBER, Place
+from cardiolens.base.untrusted import bounded_files, dicom_file, zip_archive
+from cardiolens.base.untrusted.bounded_files import is_housekeeping
+from cardiolens.base.untrusted.file_place import MOST_MEMBER, Place
 from cardiolens.curation.ingest.reasons import Reason
 
 MOST_BYTES = 4 << 30  # of one file
@@ -83,7 +83,7 @@ def _is_housekeeping(path: str) -> bool:
 
 def _is_dicom(path: str) -> bool:
     """Return whether a file has the DICOM prefix; an image may end in the bytes of a zip file."""
-    return dicom_file.has_mark(files.read_start(Path(path), 132))
+    return dicom_file.has_mark(bounded_files.read_start(Path(path), 132))
 
 
 def _members(path: str, stamp: int) -> Iterator[Candidate]:

@@ -16,8 +16,8 @@ from pydicom.datadict import keyword_for_tag
 from pydicom.dataset import Dataset
 
 from cardiolens.base.untrusted import dicom_file
+from cardiolens.base.untrusted.file_place import Place
 from cardiolens.base.untrusted.gzip_stream import TooLargeError
-from cardiolens.base.untrusted.place import Place
 from cardiolens.base.untrusted.zip_archive import BrokenArchiveError
 from cardiolens.curation.ingest.image import Identity, Image, Person, RejectedError, Vector
 from cardiolens.curation.ingest.reasons import Reason

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from cardiolens.base.untrusted.place import Place
+from cardiolens.base.untrusted.file_place import Place
 from cardiolens.curation.ingest.reasons import Reason
 
 Vector = tuple[float, float, float]

@@ -14,9 +14,9 @@ from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.provenance import code_of
-from cardiolens.base.untrusted.files import parse_json, read_json, read_text
-from cardiolens.base.untrusted.limits import limited
-from cardiolens.base.untrusted.place import MOST_MEMBER, Place
+from cardiolens.base.untrusted.bounded_files import parse_json, read_json, read_text
+from cardiolens.base.untrusted.file_place import MOST_MEMBER, Place
+from cardiolens.base.untrusted.resource_limits import limited
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest import write
 from cardiolens.curation.ingest.decisions import Choices, Decisions, read_decisions

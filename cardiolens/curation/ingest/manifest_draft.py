@@ -8,7 +8,7 @@ from typing import Any
 from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.base.untrusted.files import is_housekeeping
+from cardiolens.base.untrusted.bounded_files import is_housekeeping
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.dataset import DatasetSpec
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue

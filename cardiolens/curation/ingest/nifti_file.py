@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.base.untrusted import gzip_stream
-from cardiolens.base.untrusted.place import Place
+from cardiolens.base.untrusted.file_place import Place
 from cardiolens.curation.ingest.axis_order import Axes, axes_of, frames_of, squeezed
 from cardiolens.curation.ingest.image import RejectedError
 from cardiolens.curation.ingest.reasons import Reason

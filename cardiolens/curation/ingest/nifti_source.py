@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.base.untrusted.limits import limited
-from cardiolens.base.untrusted.place import Place
+from cardiolens.base.untrusted.file_place import Place
+from cardiolens.base.untrusted.resource_limits import limited
 from cardiolens.curation.ingest.axis_order import cycles
 from cardiolens.curation.ingest.image import Identity, Image, Reading, RejectedError, Vector
 from cardiolens.curation.ingest.names import Name, name_of, natural, stem, subjects

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from pydicom.dataset import Dataset
 
 from cardiolens.base.untrusted import dicom_file
-from cardiolens.base.untrusted.limits import limited
-from cardiolens.base.untrusted.place import Place
+from cardiolens.base.untrusted.file_place import Place
+from cardiolens.base.untrusted.resource_limits import limited
 from cardiolens.curation.ingest.header import read_dataset
 from cardiolens.curation.ingest.image import Image, RejectedError
 from cardiolens.curation.ingest.nifti_file import frames_at

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cardiolens.base.untrusted.files import parse_json
+from cardiolens.base.untrusted.bounded_files import parse_json
 from cardiolens.curation.ingest.image import Person, RejectedError
 from cardiolens.curation.ingest.reasons import Reason
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.base.untrusted.place import Place
+from cardiolens.base.untrusted.file_place import Place
 from cardiolens.curation.ingest.burnt_text import shows_text
 from cardiolens.curation.ingest.decide import Identify, decided_by, with_ids
 from cardiolens.curation.ingest.decisions import Choice, Choices

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cardiolens.base.untrusted.files import parse_json
+from cardiolens.base.untrusted.bounded_files import parse_json
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.statement import CERTAINTIES, ReportStatement
 from cardiolens.curation.questions.uncertainty import doubt_of

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.files import parse_json, read_text
+from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 from cardiolens.curation.questions.model_extraction import TextRequest
 from cardiolens.protocol.medthinkvqa.case import LETTERS, read_case
 from cardiolens.protocol.medthinkvqa.files import Source, embeds, records

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted.bounded_files import parse_json, read_bytes, read_text
 from cardiolens.base.untrusted.csv_file import parse_rows, read_rows
-from cardiolens.base.untrusted.files import parse_json, read_bytes, read_text
 from cardiolens.curation.questions.draft_reasons import Reason, meaning_of
 from cardiolens.storage.schemas import FRAME
 from cardiolens.study.manifest import StudyManifest, read_study

@@ -10,7 +10,7 @@ import cardiolens
 from cardiolens.base import disk
 from cardiolens.base.digest import digest_of
 from cardiolens.base.provenance import code_of
-from cardiolens.base.untrusted.files import parse_json, read_text
+from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 
 Record = dict[str, Any]
 _HEAD = ("schema", "stage", "study_id", "report_id", "tool_version", "input_sha256")

@@ -12,7 +12,7 @@ from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.digest import sha256_of
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.files import read_json
+from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.command_words import read_words
 from cardiolens.config.released import INDEX
 from cardiolens.curation.questions.stage_files import write_lines

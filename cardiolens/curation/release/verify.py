@@ -14,7 +14,7 @@ from typing import Any
 from cardiolens.base.console import say
 from cardiolens.base.digest import sha256_of
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.files import read_json
+from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.released import INDEX, SCHEMA
 from cardiolens.study.manifest import MANIFEST_NAME
 

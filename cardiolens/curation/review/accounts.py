@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import secrets
 import stat
 import threading
@@ -16,7 +15,7 @@ from pydantic import Field, ValidationError
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.files import MOST_JSON, parse_json, read_bytes
+from cardiolens.base.untrusted.bounded_files import MOST_JSON, parse_json, read_bytes
 from cardiolens.config.base import Spec, describe
 
 Role = Literal["reader", "adjudicator"]
@@ -77,9 +76,8 @@ def add_account(path: Path, pseudonym: str, role: Role) -> str:
             f"reader={pseudonym}: expected a pseudonym of at most 32 small letters, digits and '-'; not a "
             "person's name, because every output file contains it"
         ) from None
-    path.parent.mkdir(parents=True, exist_ok=True)
-    disk.write_text(path, json.dumps(accounts.model_dump(by_alias=True), indent=1) + "\n")
-    os.chmod(path, 0o600)
+    text = json.dumps(accounts.model_dump(by_alias=True), indent=1) + "\n"
+    disk.write_private(path, text.encode())
     return passphrase
 
 
@@ -91,6 +89,8 @@ def _hash(passphrase: str, salt: bytes) -> str:
 _ONE_AT_A_TIME = threading.Lock()
 _FREE_TRIES = 5
 _LONGEST_WAIT = 300.0  # s
+_MOST_DOUBLINGS = 9  # 2^9 s is longer than the longest wait
+_ROWS = 1 << 16  # of names that are counted, known or not
 _IDLE = 12 * 3600.0  # s from log-in until a session ends
 
 
@@ -104,6 +104,12 @@ class Session:
     began: float
 
 
+def _wait_after(tries: int) -> float:
+    """Seconds to wait after so many wrong tries in a row: none at first, then twice as long each time."""
+    doublings = min(tries - _FREE_TRIES, _MOST_DOUBLINGS)
+    return min(2.0**doublings, _LONGEST_WAIT) if doublings >= 0 else 0.0
+
+
 @dataclass
 class Door:
     """Log-in and sessions; repeated wrong passphrases lock a name, twice as long each time."""
@@ -111,22 +117,30 @@ class Door:
     path: Path
     clock: Callable[[], float] = time.monotonic
     sessions: dict[str, Session] = field(default_factory=dict)
-    wrong: dict[str, tuple[int, float]] = field(default_factory=dict)  # by name: tries, end of the wait
+    wrong: dict[int, tuple[int, float]] = field(default_factory=dict)  # by row: tries, end of the wait
+    secret: bytes = field(default_factory=lambda: secrets.token_bytes(16))
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def _row_of(self, pseudonym: str) -> int:
+        """Row of a name among a bounded number of them; nobody can find a name of the same row."""
+        digest = hashlib.blake2b(
+            pseudonym.encode("utf-8", "replace"), key=self.secret, digest_size=8
+        ).digest()
+        return int.from_bytes(digest, "big") % _ROWS
 
     def log_in(self, pseudonym: str, passphrase: str) -> tuple[str, Session] | float:
         """Return a cookie and its session, or the seconds to wait before the next try (0.0: none).
 
-        Unknown names take as much time as known names, and all unknown names share one wait.
+        Unknown names take as much time and wait as long as known names, so that neither tells who is there.
         """
         people = read_accounts(self.path).people
         account = people.get(pseudonym)
-        name = pseudonym if account else ""
+        name = self._row_of(pseudonym)
         with self.lock:
             tries, free_at = self.wrong.get(name, (0, 0.0))
             if self.clock() < free_at:
                 return free_at - self.clock()
-            wait = min(2.0 ** (tries + 1 - _FREE_TRIES), _LONGEST_WAIT) if tries + 1 >= _FREE_TRIES else 0.0
+            wait = _wait_after(tries + 1)
             self.wrong[name] = (
                 tries + 1,
                 self.clock() + wait,

@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError
 from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.files import read_json
+from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.base import GivenPath, Spec, describe
 from cardiolens.config.command_words import read_words
 from cardiolens.curation.questions.stage_files import write_lines

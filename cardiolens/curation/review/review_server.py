@@ -7,7 +7,7 @@ from http.cookies import CookieError, SimpleCookie
 from pydantic import Field, ValidationError
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.files import parse_json
+from cardiolens.base.untrusted.bounded_files import parse_json
 from cardiolens.config.base import Spec, describe
 from cardiolens.curation.review.accounts import Door, Session
 from cardiolens.curation.review.desk import Desk

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from cardiolens.base import disk
 from cardiolens.base.digest import sha256_of
-from cardiolens.base.untrusted.files import read_bytes
+from cardiolens.base.untrusted.bounded_files import read_bytes
 
 _SETTLED_NS = 2 * 10**9  # a file changed more recently may change again within one clock tick
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.files import parse_json, read_text
+from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 from cardiolens.config.model import ModelSpec
 
 _FIELDS = ("qa_id", "answer", "seconds")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cardiolens.base import disk
 from cardiolens.base.digest import digest_of
-from cardiolens.base.untrusted.files import read_json
+from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.storage import tables
 
 _NOTE = "plan.json"

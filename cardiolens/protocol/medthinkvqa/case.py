@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.files import parse_json
+from cardiolens.base.untrusted.bounded_files import parse_json
 from cardiolens.storage.schemas import FRAME
 
 LETTERS = ("A", "B", "C", "D", "E")

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.files import parse_json, read_text
+from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 from cardiolens.protocol.medthinkvqa.case import LETTERS, Case
 from cardiolens.protocol.medthinkvqa.files import Source
 from cardiolens.protocol.tasks.questions import write_questions

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pyarrow.parquet as pq
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.files import parse_json, read_bytes, read_text
+from cardiolens.base.untrusted.bounded_files import parse_json, read_bytes, read_text
 from cardiolens.protocol.medthinkvqa.case import MOST_IMAGES, Case, CaseImage, read_case
 from cardiolens.storage import tables
 

@@ -15,7 +15,7 @@ from jinja2 import meta
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.files import is_housekeeping, read_text
+from cardiolens.base.untrusted.bounded_files import is_housekeeping, read_text
 from cardiolens.protocol.prompts.language import check_language
 from cardiolens.protocol.prompts.question import AskedQuestion, QuestionKind
 from cardiolens.storage.schemas import FRAME

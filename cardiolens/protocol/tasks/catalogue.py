@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.files import is_housekeeping, read_bytes
+from cardiolens.base.untrusted.bounded_files import is_housekeeping, read_bytes
 from cardiolens.config.base import describe
 from cardiolens.protocol.tasks.lexicon import Lexicon, load_lexicon
 from cardiolens.protocol.tasks.protocol import DATA, protocol_folder, read_yaml, shipped

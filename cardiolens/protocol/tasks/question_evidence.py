@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cardiolens.base.untrusted.files import parse_json, read_text
+from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 from cardiolens.protocol.tasks.questions import Question
 from cardiolens.storage import schemas, tables
 

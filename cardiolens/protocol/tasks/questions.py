@@ -11,7 +11,7 @@ from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationErr
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.files import parse_json, read_text
+from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 from cardiolens.config.base import Spec, describe
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.storage import schemas, tables
@@ -130,6 +130,7 @@ def given_questions(path: Path, catalogue: Catalogue) -> Iterator[GivenQuestion]
     InputError names the line, the field, the value and the legal values.
     """
     lines: dict[str, int] = {}
+    folded: dict[str, str] = {}
     for number, line in _lines(path):
         where = f"{path}:{number}"
         record = _object(line, where)
@@ -138,7 +139,17 @@ def given_questions(path: Path, catalogue: Catalogue) -> Iterator[GivenQuestion]
         if question.qa_id in lines:
             raise InputError(f"{where}: qa_id {question.qa_id!r} is already on line {lines[question.qa_id]}")
         lines[question.qa_id] = number
+        twin = folded.setdefault(question.qa_id.casefold(), question.qa_id)
+        if twin != question.qa_id:
+            raise InputError(
+                f"{where}: qa_id {question.qa_id!r} differs from {twin!r} on line {lines[twin]} in case "
+                "alone; expected one id for each question; remove one, or rename it"
+            )
         subtask = _subtask_of(question, catalogue, where)
+        if not question.question.strip():
+            raise InputError(
+                f"{where}: {question.qa_id}: question is blank; expected the words of a question"
+            )
         for problem in _problems(question, subtask, catalogue):
             raise InputError(f"{where}: {question.qa_id}: {problem}")
         yield GivenQuestion(number, record, question)
@@ -149,6 +160,11 @@ def write_questions(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     disk.write_text(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
 
 
+def fold(text: str) -> str:
+    """A text as people compare it: without case, and with any white space as one blank."""
+    return " ".join(text.casefold().split())
+
+
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
         text = read_text(path)
@@ -156,6 +172,8 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
         raise InputError(f"{path}: no such file; give the path of a qa-1 questions file") from None
     except (OSError, UnicodeError) as error:
         raise InputError(f"{path}: cannot be read as UTF-8 text ({error})") from None
+    if not text.strip():
+        raise InputError(f"{path}: holds no question; expected one qa-1 record a line")
     # not splitlines(), because a JSON string may contain U+2028 and other line separators
     return ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
 
@@ -253,6 +271,7 @@ def _pick_problems(question: Question, subtask: Subtask) -> list[str]:
     keys = [option.key for option in question.options]
     picked = question.answer
     alone = [key for key in picked if key in subtask.exclusive]
+    texts = [fold(option.text) for option in question.options]
     rules = [
         (question.reference is not None, "reference belongs to report questions only"),
         (len(keys) < 2, f"options {keys} are too few; at least two are needed"),
@@ -268,6 +287,8 @@ def _pick_problems(question: Question, subtask: Subtask) -> list[str]:
             bool(alone) and len(picked) > 1,
             f"answer {picked} combines {alone[:1]}, which stands alone, with others",
         ),
+        (not all(texts), "an option has a blank text; expected words"),
+        (len(set(texts)) != len(texts), f"two options of {keys} have one text; a reader could not tell them"),
     ]
     return [text for wrong, text in rules if wrong] + _swapped(question, subtask)
 

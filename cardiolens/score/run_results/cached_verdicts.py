@@ -13,7 +13,7 @@ import pyarrow as pa
 from cardiolens.base import disk
 from cardiolens.base.digest import digest_of, digest_of_rows, sha256_of
 from cardiolens.base.provenance import code_of
-from cardiolens.base.untrusted.files import read_json
+from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.score.run_results.model_replies import ModelReplies, OnDisk

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, JsonValue, ValidationError
 from cardiolens.base import disk
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.files import read_json
+from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.base import describe
 from cardiolens.config.steps import StatisticsSpec
 from cardiolens.score.claims.analyses import analyse, rows_read

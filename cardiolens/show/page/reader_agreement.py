@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cardiolens.base.untrusted.files import parse_json, read_text
+from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 from cardiolens.show.page.elements import Column, Table
 from cardiolens.show.page.page_data import Facts
 

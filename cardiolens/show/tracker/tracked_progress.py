@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from cardiolens.base import disk
-from cardiolens.base.untrusted.files import read_bytes
+from cardiolens.base.untrusted.bounded_files import read_bytes
 from cardiolens.inference.engine.ask import ErrorKind
 from cardiolens.inference.stream.progress import Standing
 

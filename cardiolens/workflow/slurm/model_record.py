@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.files import read_bytes
+from cardiolens.base.untrusted.bounded_files import read_bytes
 
 ModelState = Literal["running", "waiting", "done", "failed"]
 _FAULTS = ("failed", "lost")  # outcomes that a faulty node may cause

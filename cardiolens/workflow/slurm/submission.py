@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.base.untrusted.files import read_bytes
+from cardiolens.base.untrusted.bounded_files import read_bytes
 from cardiolens.storage.places import Run
 from cardiolens.workflow.slurm import commands
 from cardiolens.workflow.slurm.jobs import Job, Step

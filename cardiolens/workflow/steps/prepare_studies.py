@@ -12,7 +12,7 @@ import pyarrow as pa
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.sanitize import PlainFormatter
-from cardiolens.base.untrusted.files import is_housekeeping
+from cardiolens.base.untrusted.bounded_files import is_housekeeping
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.dataset import DatasetSpec, Windows
 from cardiolens.config.sweep import SweepSpec

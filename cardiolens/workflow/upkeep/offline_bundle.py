@@ -14,7 +14,7 @@ import yaml
 from cardiolens.base import disk
 from cardiolens.base.digest import sha256_of
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.base.untrusted.files import read_json
+from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import Identity, identify, ships

@@ -20,7 +20,7 @@ from study_folders import sha256, study, volume, voxels, write_nifti
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.sanitize import one_line, several_lines
-from cardiolens.base.untrusted.files import parse_json, read_bytes
+from cardiolens.base.untrusted.bounded_files import parse_json, read_bytes
 from cardiolens.commands.command import run_verb
 from cardiolens.config.compose import check_own_files
 from cardiolens.config.dataset import Windows

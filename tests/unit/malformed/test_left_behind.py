@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from study_folders import study
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.files import BYTE_ORDER_MARK, decode, is_housekeeping, parse_json
+from cardiolens.base.untrusted.bounded_files import BYTE_ORDER_MARK, decode, is_housekeeping, parse_json
 from cardiolens.config.compose import legal_names, read_spec
 from cardiolens.config.dataset import DatasetSpec
 from cardiolens.protocol.prompts.template import check_folder

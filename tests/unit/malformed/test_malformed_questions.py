@@ -65,6 +65,12 @@ def line(kind: str = "ordinal", **changes: Any) -> Callable[[list[dict[str, Any]
     return written
 
 
+def two_cases(records: list[dict[str, Any]]) -> bytes:
+    """One question twice, under ids that differ in case."""
+    one = next(record for record in records if record["answer_type"] == "ordinal")
+    return lines([one, one | {"qa_id": one["qa_id"].swapcase()}])
+
+
 def reference(**changes: Any) -> Callable[[list[dict[str, Any]]], bytes]:
     def written(records: list[dict[str, Any]]) -> bytes:
         chosen = next(record for record in records if record["answer_type"] == "report")
@@ -113,6 +119,25 @@ QUESTIONS: list[tuple[str, Callable[[list[dict[str, Any]]], bytes], str]] = [
     ("two answers", line(answer=["A", "B"]), r"must be exactly one of \['A', 'B', 'C'\]"),
     ("no answer", line(answer=[]), r"answer is empty; pick from"),
     ("keys twice", line(options=TWICE), r"option keys \['A', 'A'\] are not unique"),
+    (
+        "one text twice",
+        line(
+            options=[{"key": "A", "text": "Mild  or less"}, {"key": "B", "text": "mild or LESS"}],
+            answer=["A"],
+        ),
+        r"two options of \['A', 'B'\] have one text",
+    ),
+    (
+        "a blank option",
+        line(options=[{"key": "A", "text": "x"}, {"key": "B", "text": " \u00a0"}], answer=["A"]),
+        r"an option has a blank text",
+    ),
+    ("a blank question", line(question=" \n"), r"question is blank"),
+    (
+        "ids that differ in case",
+        lambda records: two_cases(records),
+        r"differs from '.*' on line 1 in case alone",
+    ),
     ("no options", line(options=[]), r"options \[\] are too few; at least two are needed"),
     (
         "no words",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cardiolens.base.errors import RunError
-from cardiolens.base.untrusted.limits import limited
+from cardiolens.base.untrusted.resource_limits import limited
 from cardiolens.runtime.processes import spread
 
 

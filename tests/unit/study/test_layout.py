@@ -1,10 +1,13 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from study_folders import study, volume, voxels
 
 from cardiolens.base.errors import InputError
 from cardiolens.study.layout import Layout, even, infer_n_phases, resolve, small
+from cardiolens.study.manifest import read_study
+from cardiolens.study.volume import read_volume
 
 GRIDS = st.tuples(st.integers(1, 14), st.integers(1, 30))
 
@@ -84,6 +87,36 @@ def test_even_gives_the_key_layers_of_the_specification():
         2: (0, 1),
         1: (0,),
     }
+
+
+@settings(max_examples=50, deadline=None)
+@given(order=st.permutations(range(5)), counts=st.booleans(), sequence=st.sampled_from(["lge", "t2"]))
+def test_explicit_frames_order_a_volume_without_phases_too(order, counts, sequence, tmp_path_factory):
+    """Whether counts stand beside them or not; without them the frames were once taken as they lie."""
+    folder = tmp_path_factory.mktemp("study")
+    array = np.stack([np.full((6, 5), 100 * at, np.int16) for at in range(5)], axis=-1)
+    layout = {"order": "explicit", "frames": [[at, 0] for at in order]}
+    layout |= {"n_slices": 5, "n_phases": 1} if counts else {}
+    changes = {"sequence": sequence, "layout": layout, "spatial_order": "base_to_apex"}
+    entry = volume(folder, array, f"{sequence}_sax", **changes)
+    manifest = read_study(study(folder, entry)).manifest.volumes[0]
+    found = [int(read_volume(folder, manifest).stored(rank)[0, 0]) // 100 for rank in range(5)]
+    assert found == [order.index(rank) for rank in range(5)]
+
+
+@pytest.mark.parametrize(
+    "frames", [[[0, 0]], [[at, 0] for at in range(12)], [[0, 0]] * 5, [[at + 1, 0] for at in range(5)]]
+)
+def test_explicit_frames_that_do_not_fit_are_refused_without_phases_too(tmp_path, frames):
+    layout = {"order": "explicit", "frames": frames}
+    entry = volume(tmp_path, voxels(5, 1), "lge_sax", sequence="lge", layout=layout)
+    with pytest.raises(InputError, match=r"layout_mismatch: layout\.frames holds"):
+        read_study(study(tmp_path, entry))
+
+
+def test_explicit_frames_of_a_file_with_four_axes_are_refused():
+    with pytest.raises(InputError, match=r"the shape .* has a fourth one"):
+        resolve((8, 8, 2, 2), "explicit", None, None, ((0, 0), (0, 1), (1, 0), (1, 1)))
 
 
 EITHER = pytest.mark.parametrize("cyclic", [True, False])

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.files import parse_json
+from cardiolens.base.untrusted.bounded_files import parse_json
 from cardiolens.config.base import Spec, describe
 from cardiolens.curation.ingest.confirm.imported import ImportedStudy, sheet_of
 from cardiolens.curation.ingest.decisions import Choice, Ledger, contradicted

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.files import read_json
+from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.curation.ingest.write import PROPOSALS_NAME
 from cardiolens.study import nifti
 

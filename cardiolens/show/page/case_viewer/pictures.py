@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.files import read_json
+from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.show.local_server import number_of
 from cardiolens.study.manifest import MANIFEST_NAME, read_study
 from cardiolens.study.overlay import Overlay, read_overlay

@@ -8,7 +8,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from cardiolens.base.untrusted.place import Place
+from cardiolens.base.untrusted.file_place import Place
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest.import_run import ingest
 from cardiolens.curation.ingest.names import name_of, subjects

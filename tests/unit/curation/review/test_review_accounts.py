@@ -67,13 +67,34 @@ def test_who_is_wrong_too_often_waits_longer_each_time_and_then_not_at_all(path:
     assert door.log_in("anna", "wrong") == 0.0
 
 
-def test_unknown_names_wait_as_one_and_do_not_fill_the_memory(path: Path) -> None:
+def test_ten_thousand_wrong_tries_are_no_overflow(path: Path) -> None:
     passphrase = add_account(path, "anna", "reader")
-    door = Door(path, clock=lambda: 0.0)
-    waits = [door.log_in(f"nobody-{k}", "x") for k in range(8)]
-    assert all(wait > 0 for wait in waits[4:])
-    assert len(door.wrong) == 1
+    now = [0.0]
+    door = Door(path, clock=lambda: now[0])
+    door.wrong[door._row_of("anna")] = (10_000, 0.0)
+    assert door.log_in("anna", "wrong") == 300.0
+    now[0] += 300
     assert isinstance(door.log_in("anna", passphrase), tuple)
+
+
+def test_a_name_that_nobody_has_waits_as_one_that_somebody_has(path: Path) -> None:
+    add_account(path, "anna", "reader")
+    doors = [Door(path, clock=lambda: 0.0) for _ in range(2)]
+    known = [doors[0].log_in("anna", "x") for _ in range(9)]
+    unknown = [doors[1].log_in("bert", "x") for _ in range(9)]
+    assert known == unknown
+    # nor does what others were told: another unknown name begins where another known one would
+    assert doors[1].log_in("carl", "x") == 0.0
+
+
+def test_random_names_do_not_fill_the_memory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_account(path, "anna", "reader")
+    monkeypatch.setattr(accounts, "_ROWS", 8)
+    monkeypatch.setattr(accounts, "_hash", lambda *_: "")
+    door = Door(path, clock=lambda: 0.0)
+    for number in range(100):
+        door.log_in(f"nobody-{number}", "x")
+    assert len(door.wrong) <= 8
 
 
 def test_an_account_that_is_made_again_has_another_passphrase(path: Path) -> None:

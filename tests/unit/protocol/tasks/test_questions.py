@@ -90,8 +90,9 @@ def test_line_separators_inside_text_are_text(read):
     assert read(QUESTION | {"question": "one\u2028two"}).to_pylist()[0]["question"] == "one\u2028two"
 
 
-def test_a_file_without_questions_is_an_empty_table(read):
-    assert read().num_rows == 0
+def test_a_file_without_questions_is_refused(read):
+    with pytest.raises(InputError, match="holds no question"):
+        read()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from cardiolens.base.untrusted import files, zip_archive
+from cardiolens.base.untrusted import bounded_files, zip_archive
 
 MOST_BYTES = 2 << 30  # of a file that is held in memory
 MOST_MEMBER = 512 << 20  # of a member of a zip file, which a few bytes can unpack to
@@ -38,12 +38,12 @@ class Place:
         """All bytes of the file; OSError or ValueError for more than `most`."""
         if self.member:
             return zip_archive.read_member(self.path, self.member, min(most, MOST_MEMBER))
-        return files.read_bytes(Path(self.path), most)
+        return bounded_files.read_bytes(Path(self.path), most)
 
     def read_start(self, most: int) -> bytes:
         """The first bytes of the file, at most `most`."""
         if not self.member:
-            return files.read_start(Path(self.path), most)
+            return bounded_files.read_start(Path(self.path), most)
         with self.open() as stream:
             return stream.read(most)
 
@@ -51,7 +51,7 @@ class Place:
         """The file as a stream; a member is unpacked only as far as the stream is read."""
         if self.member:
             return zip_archive.open_member(self.path, self.member, MOST_MEMBER)
-        return files.open_binary(Path(self.path))
+        return bounded_files.open_binary(Path(self.path))
 
 
 def bytes_as_stream(content: bytes) -> BinaryIO:
