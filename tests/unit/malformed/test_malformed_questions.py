@@ -85,7 +85,7 @@ def whole(content: bytes) -> Callable[[list[dict[str, Any]]], bytes]:
 
 TWICE = [{"key": "A", "text": "x"}, {"key": "A", "text": "y"}]
 QUESTIONS: list[tuple[str, Callable[[list[dict[str, Any]]], bytes], str]] = [
-    ("empty", whole(b""), r"has no question on the 2 prepared studies; check dataset and subtask"),
+    ("empty", whole(b""), r"holds no question; expected one qa-1 record a line"),
     ("not JSON", whole(b"qa_id,study_id\n"), r":1: not JSON .*; each line holds one qa-1"),
     ("an array", lambda records: json.dumps(records).encode(), r"is a JSON object, found list"),
     ("a number", whole(b"3"), r"is a JSON object, found int"),
@@ -135,7 +135,7 @@ QUESTIONS: list[tuple[str, Callable[[list[dict[str, Any]]], bytes], str]] = [
     ("a blank question", line(question=" \n"), r"question is blank"),
     (
         "ids that differ in case",
-        lambda records: two_cases(records),
+        two_cases,
         r"differs from '.*' on line 1 in case alone",
     ),
     ("no options", line(options=[]), r"options \[\] are too few; at least two are needed"),
