@@ -1,6 +1,7 @@
 """HTTP server of pages for this machine alone: it owns the policy, a site gives the routes."""
 
 import json
+import logging
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +14,8 @@ from typing import Any, Literal
 from urllib.parse import unquote
 
 from cardiolens.base.errors import InputError
+
+log = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"
 MOST_BYTES = 64 << 10  # of the body of a request
@@ -130,7 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         request = self._request()
-        self._send(None if request is None else self.server.site.read(request))
+        self._answer(None if request is None else lambda: self.server.site.read(request))
 
     def do_POST(self) -> None:
         request, change = self._request(), self.server.site.change
@@ -144,7 +147,19 @@ class _Handler(BaseHTTPRequestHandler):
         body = self._body()
         if isinstance(body, Reply):
             return self._send(body)
-        return self._send(change(Request(request.parts, request.query, self.headers, request.port, body)))
+        whole = Request(request.parts, request.query, self.headers, request.port, body)
+        return self._answer(lambda: change(whole))
+
+    def _answer(self, make: Callable[[], Reply | None] | None) -> None:
+        """Send what a page makes of a request; a fault of the page costs one answer, and is logged."""
+        try:
+            reply = None if make is None else make()
+        except ConnectionError:
+            raise
+        except Exception:  # the server goes on for the others
+            log.exception("a request of the page failed")
+            reply = _plain(HTTPStatus.INTERNAL_SERVER_ERROR)
+        self._send(reply)
 
     def _request(self) -> Request | None:
         """The request without its body; None for a foreign host or token.

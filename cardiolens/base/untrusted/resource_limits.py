@@ -9,19 +9,20 @@ from pathlib import Path
 
 @contextmanager
 def limited(memory: int, seconds: int) -> Iterator[None]:
-    """Let the block take so much more memory and so much time; for a worker process that may be lost.
+    """Let the block take so much more memory and processor time; for a worker process that may be lost.
 
-    Beyond the memory MemoryError is raised; beyond the time the process ends by SIGALRM, because a parser in
-    C hears no exception. Only the main thread of a process may enter the block.
+    Beyond the memory MemoryError is raised; beyond the time the process ends by SIGPROF, because a parser in
+    C hears no exception. Time of the processor, so that a busy machine costs no file. Only the main thread of
+    a process may enter the block.
     """
-    before = signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(seconds)
+    before = signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         with memory_limit(memory):
             yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 @contextmanager

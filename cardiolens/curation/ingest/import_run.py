@@ -26,7 +26,7 @@ from cardiolens.curation.ingest.header import read_images
 from cardiolens.curation.ingest.image import Image, RejectedError
 from cardiolens.curation.ingest.nifti_file import is_nifti
 from cardiolens.curation.ingest.nifti_source import NiftiSource, nifti_frames
-from cardiolens.curation.ingest.pixels import MEMORY, SECONDS, decoded
+from cardiolens.curation.ingest.pixels import MEMORY, decoded
 from cardiolens.curation.ingest.reasons import MEANINGS, Reason
 from cardiolens.curation.ingest.study import Imported, import_study
 from cardiolens.runtime.processes import spread
@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 
 Rejects = list[dict[str, Any]]
 _WORTH = 400  # files from which further processes save more time than they take to start
+_HEADER_SECONDS = 10  # of a processor; a header takes some milliseconds
 _CHUNK = 32  # files per task of a process
 
 _REFUSED = {
@@ -142,7 +143,7 @@ def _read(spec: IngestSpec, names: Pseudonyms) -> _Export:
 def _headers(place: Place) -> list[Image] | tuple[Reason, str]:
     """Return the frames of a file, or the reason and detail of its rejection."""
     try:
-        with limited(MEMORY + MOST_MEMBER, SECONDS):
+        with limited(MEMORY + MOST_MEMBER, _HEADER_SECONDS):
             return read_images(place)
     except RejectedError as error:
         return error.reason, error.detail

@@ -19,7 +19,7 @@ from cardiolens.curation.ingest.stack import Stack
 Frame = NDArray[Any]
 
 MEMORY = 512 << 20  # bytes that reading one file may take beyond four times its size
-SECONDS = 60  # for one file
+SECONDS = 20  # of a processor, for one file; 500 frames of JPEG 2000 take some 5
 
 
 class PixelReader:
@@ -50,7 +50,7 @@ class PixelReader:
 def decoded(place: Place, *, one_phase: bool | None) -> Frame:
     """Decode all frames of a DICOM file, or of NIfTI if `one_phase` is told, within bounds.
 
-    RejectedError if the file cannot be decoded; a process that takes longer than a minute for it ends.
+    RejectedError if the file cannot be decoded; a process that takes longer for it ends.
     """
     try:
         with limited(MEMORY + 4 * place.size(), SECONDS):

@@ -105,7 +105,7 @@ MEANINGS: dict[Reason, str] = {
     Reason.AXES_UNCLEAR: "has axes of time and slices that cannot be told apart; confirm them",
     Reason.NO_DECODER: "is compressed; pip install 'cardiolens[dicom]' brings the decoders",
     Reason.BROKEN_PIXELS: "has pixels that cannot be decoded, or too few; export it again",
-    Reason.READER_ENDED: "ended the process that reads it, or took it longer than a minute; export it again",
+    Reason.READER_ENDED: "ended the process that reads it, or kept it busy for too long; export it again",
     Reason.CONSTANT: "has only one grey value",
     Reason.LOCALIZER: "is a localizer",
     Reason.SCOUT: "is a scout",

@@ -1,5 +1,7 @@
 """State for the page of review: the next item without what blinds its reader, and the progress."""
 
+import hashlib
+import secrets
 import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -27,9 +29,23 @@ class Desk:
     pictures: Pictures
     lock: threading.Lock = field(default_factory=threading.Lock)
 
+    secret: bytes = field(default_factory=lambda: secrets.token_bytes(32))
+
     @cached_property
-    def by_digest(self) -> Mapping[str, Item]:
-        return {item.digest: item for item in self.queue.items.values()}
+    def by_handle(self) -> Mapping[str, Item]:
+        return {self._handle(item): item for item in self.queue.items.values()}
+
+    def _handle(self, item: Item) -> str:
+        """Name of an item on the page.
+
+        In `read` it is a keyed digest: an id may tell the answer, and so may a digest of the question with
+        its answer, which a reader could compute for each option.
+        """
+        return item.digest if self.queue.mode == "verify" else self._hidden(f"{item.qa_id} {item.digest}")
+
+    def _hidden(self, text: str) -> str:
+        name = text.encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(name, key=self.secret, digest_size=16).hexdigest()
 
     def state(self, session: Session) -> DeskState:
         """Return the current state of one person's page."""
@@ -39,6 +55,9 @@ class Desk:
     def decide(self, request: DecisionRequest, session: Session) -> DeskState:
         """Store a decision and return the next state; `error` says why the decision was refused."""
         with self.lock:
+            item = self.by_handle.get(request.item)
+            if self.queue.mode == "read" and item is not None:
+                request = request.model_copy(update={"qa_id": item.qa_id, "item": item.digest})
             try:
                 refused = self.queue.decide(request, session.reader, session.role)
             except OSError as error:
@@ -61,17 +80,18 @@ class Desk:
 
     def _item(self, item: Item, session: Session) -> DeskState:
         question = item.question
+        hidden = self.queue.mode == "read"
         item_state: DeskState = {
-            "qa_id": item.qa_id,
-            "item": item.digest,
-            "study": question.study_id,
+            "qa_id": self._handle(item) if hidden else item.qa_id,
+            "item": self._handle(item),
+            "study": self._hidden(question.study_id)[:8] if hidden else question.study_id,
             "subtask": item.subtask.id,
             "question": question.question,
             "options": [option.model_dump() for option in question.options],
             "multi": question.answer_type == "multi",
             "exclusive": list(item.subtask.exclusive),
         }
-        if self.queue.mode == "read":
+        if hidden:
             return item_state
         item_state |= {
             "proposal": list(item.proposal),
@@ -90,9 +110,9 @@ class Desk:
             )
         return item_state
 
-    def loops(self, digest: str) -> DeskState | None:
+    def loops(self, handle: str) -> DeskState | None:
         """Return the loops of an item, or None if it is unknown; masks are truth and hidden in `read`."""
-        item = self.by_digest.get(digest)
+        item = self.by_handle.get(handle)
         if item is None:
             return None
         study_loops, remark = self.pictures.routed(item)
@@ -102,9 +122,9 @@ class Desk:
             "remark": remark,
         }
 
-    def sheet(self, digest: str, volume: str, name: str) -> bytes | None:
+    def sheet(self, handle: str, volume: str, name: str) -> bytes | None:
         """Return all phases of a slice as PNG: `<rank>.png`, or `<rank>-mask.png` with the mask."""
-        item = self.by_digest.get(digest)
+        item = self.by_handle.get(handle)
         loops = None if item is None else self.pictures.loops(item.question.study_id)
         digits = name.removesuffix(".png").removesuffix("-mask")
         if loops is None or isinstance(loops, str) or volume not in loops:

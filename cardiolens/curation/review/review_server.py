@@ -61,11 +61,11 @@ class _Routes:
                 return json_reply(self.desk.state(session))
             case ["agreement.json"] if session.role == "adjudicator" and self.desk.queue.mode == "verify":
                 return json_reply(self.desk.agreement())
-            case ["loops", digest]:
-                loops = self.desk.loops(digest)
+            case ["loops", handle]:
+                loops = self.desk.loops(handle)
                 return None if loops is None else json_reply(loops)
-            case ["sheets", digest, volume, name]:
-                return png_reply(self.desk.sheet(digest, volume, name))
+            case ["sheets", handle, volume, name]:
+                return png_reply(self.desk.sheet(handle, volume, name))
             case _:
                 return None
 

@@ -87,7 +87,8 @@ def dies_at_three(number: int) -> int:
         os.kill(os.getpid(), signal.SIGKILL)
     if number == 5:
         with limited(memory=1 << 30, seconds=1):
-            time.sleep(60)
+            while True:
+                pass
     return number * number
 
 

@@ -54,6 +54,8 @@ class Routes:
         match request.parts:
             case [""]:
                 return text_reply("html", f"<p>{request.query}")
+            case ["fault"]:
+                raise ZeroDivisionError("of the page, with words that are nobody's")
             case ["large"]:
                 return text_reply("js", "x" * LARGE)
             case _:
@@ -142,6 +144,15 @@ def test_the_page_itself_reads_and_changes(server: LocalServer, routes: Routes) 
     answer = send(server, request(server, "POST", root(server), body=b"{}"))
     assert (answer.status, json.loads(answer.content), routes.bodies) == (200, {"kept": 1}, [b"{}"])
     assert_policy(answer)
+
+
+def test_a_fault_of_a_page_costs_one_answer(server: LocalServer, caplog: pytest.LogCaptureFixture) -> None:
+    answer = send(server, request(server, "GET", f"{root(server)}fault"))
+    assert answer.status == 500
+    assert b"nobody" not in answer.content
+    assert_policy(answer)
+    assert "a request of the page failed" in caplog.text
+    assert_alive(server)
 
 
 def test_it_listens_on_loopback_alone_and_names_a_port_that_is_taken(server: LocalServer) -> None:

@@ -131,6 +131,26 @@ def press(client: Client, state: dict[str, Any], name: str, **said: Any) -> dict
     )
 
 
+def test_what_reads_as_a_model_is_sent_no_id_that_could_tell_the_answer(read: Served) -> None:
+    """Ids may hold the answer, and a digest of question and answer could be computed for each option."""
+    anna = read.client("anna")
+    hidden = {text for item in read.desk.queue.items.values() for text in (item.qa_id, item.digest)}
+    hidden |= {item.question.study_id for item in read.desk.queue.items.values()}
+    state, seen = anna.tree("GET", "/state.json"), set()
+    for number in range(5):
+        item = state["item"]
+        handle = item["item"]
+        loops = anna.tree("GET", f"/loops/{handle}")
+        sent = json.dumps(state) + json.dumps(loops)
+        assert [text for text in hidden if text in sent] == []
+        seen.add(handle)
+        state = press(anna, state, f"r{number}", verdict="answer", answer=[item["options"][0]["key"]])
+    assert len(seen) == 5
+    asked = {line["qa_id"] for line in map(json.loads, (read.root / NAME).read_text().splitlines())}
+    assert asked <= {item.qa_id for item in read.desk.queue.items.values()}, "decisions keep the real ids"
+    assert len(asked) == 5
+
+
 def test_a_reader_of_a_draft_sees_evidence_and_nobody_elses_decision(verify: Served) -> None:
     anna, berta, third = (verify.client(name) for name in ("anna", "berta", "third"))
     first = anna.tree("GET", "/state.json")
