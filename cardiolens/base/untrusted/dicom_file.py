@@ -1,24 +1,28 @@
 """DICOM files of strangers: parsed only if they begin as DICOM does, unpacked and decoded within bounds."""
 
 import warnings
+from contextlib import nullcontext
 from io import BytesIO
+from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from pydicom import dcmread
 from pydicom.dataset import Dataset
-from pydicom.filereader import read_dataset
+from pydicom.filereader import read_dataset, read_partial
 from pydicom.uid import DeflatedExplicitVRLittleEndian
 
+from cardiolens.base.untrusted.bounded_files import open_binary
 from cardiolens.base.untrusted.file_place import MOST_MEMBER, Place
 from cardiolens.base.untrusted.gzip_stream import raw_unpacked
 
 MOST_PIXELS: Final = 1 << 30  # bytes of the decoded frames of one file
+_PIXELS: Final = (0x7FE00008, 0x7FE00009, 0x7FE00010)  # as floats of 32 and 64 bits, and as integers
 _MARK_AT: Final = 128  # bytes of the preamble, before the mark
 _FIRST_AT: Final = _MARK_AT + 4
 _START: Final = 64 << 10  # bytes of a file within which its meta information ends
-_CHEAP: Final = 1 << 16  # bytes of which an element is not read before it is asked for
+_CHEAP: Final = 1 << 16  # bytes from which an element of a header is left unread
 _LONG_LENGTHS: Final = (b"OB", b"OW", b"OF", b"SQ", b"UT", b"UN", b"OD", b"OL", b"UC", b"UR")
 # First elements of files without preamble: (0008,0005), (0008,0008), (0008,0000), (0002,0000).
 _FIRST_ELEMENTS: Final = (b"\x08\0\x05\0", b"\x08\0\x08\0", b"\x08\0\0\0", b"\x02\0\0\0")
@@ -51,11 +55,14 @@ def read(place: Place, *, pixels: bool) -> Dataset:
         if place.member:
             with place.open() as stream:
                 return _parsed(stream, pixels=pixels, marked=marked, defer=None)
-        return _parsed(place.path, pixels=pixels, marked=marked, defer=_CHEAP)
+        return _parsed(place.path, pixels=pixels, marked=marked, defer=None if pixels else _CHEAP)
 
 
 def _parsed(file: BinaryIO | str, *, pixels: bool, marked: bool, defer: int | None) -> Dataset:
-    dataset = dcmread(file, stop_before_pixels=not pixels, force=not marked, defer_size=defer)
+    """Parse a file up to its pixels, or with them; what lies behind them is not looked at."""
+    with nullcontext(file) if not isinstance(file, str) else open_binary(Path(file)) as stream:
+        stop = _is_behind_pixels if pixels else _is_pixels
+        dataset = read_partial(stream, stop, defer_size=defer, force=not marked)
     if not marked and "SOPClassUID" not in dataset:
         raise NotDicomError("it has no SOP class")
     return dataset
@@ -65,7 +72,7 @@ def _inflated(place: Place, start: bytes, end: int, *, pixels: bool) -> Dataset:
     """A deflated file; pydicom alone would unpack it whatever it unpacks to."""
     meta = dcmread(BytesIO(start[:end]), force=not has_mark(start)).file_meta
     body = raw_unpacked(place.read(MOST_MEMBER)[end:], MOST_MEMBER)
-    stop = None if pixels else _is_pixels
+    stop = _is_behind_pixels if pixels else _is_pixels
     dataset = read_dataset(BytesIO(body), is_implicit_VR=False, is_little_endian=True, stop_when=stop)
     dataset.file_meta = meta
     dataset.set_original_encoding(is_implicit_vr=False, is_little_endian=True)
@@ -73,7 +80,11 @@ def _inflated(place: Place, start: bytes, end: int, *, pixels: bool) -> Dataset:
 
 
 def _is_pixels(tag: Any, _vr: str | None, _length: int) -> bool:
-    return int(tag) == 0x7FE00010
+    return int(tag) in _PIXELS
+
+
+def _is_behind_pixels(tag: Any, _vr: str | None, _length: int) -> bool:
+    return int(tag) > max(_PIXELS) or int(tag) == 0
 
 
 def _transfer_syntax(start: bytes, at: int) -> tuple[str, int]:

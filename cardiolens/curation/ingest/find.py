@@ -13,6 +13,8 @@ from cardiolens.base.untrusted.file_place import MOST_MEMBER, Place
 from cardiolens.curation.ingest.reasons import Reason
 
 MOST_BYTES = 4 << 30  # of one file
+_MOST_RATIO = 100  # of a member that unpacks to more than the next bound; images shrink 2 to 5 times
+_MOST_UNPACKED = 64 << 20
 OF_DISCS = {"dicomdir", "autorun.inf"}  # the index and the autostart file of a disc
 ARCHIVES = (".7z", ".rar", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
 SOURCE_EXPECTED = "expected a folder, a file or a zip file of an export; correct source"
@@ -112,6 +114,7 @@ def _member_reason(entry: zip_archive.Member) -> Reason | None:
         return Reason.ENCRYPTED_ARCHIVE
     if entry.file_size == 0:
         return Reason.EMPTY_FILE
-    if entry.file_size > MOST_MEMBER:
+    swells = entry.file_size > _MOST_UNPACKED and entry.file_size > _MOST_RATIO * entry.compress_size
+    if entry.file_size > MOST_MEMBER or swells:
         return Reason.TOO_LARGE
     return Reason.NESTED_ARCHIVE if str(name).lower().endswith((".zip", *ARCHIVES)) else None
