@@ -95,7 +95,9 @@ def _through_hydra(verb: Verb, words: list[str]) -> int:
 
     def job(tree: DictConfig) -> None:
         try:
-            codes.append(_privately(verb, spec_of_tree(tree, [*HydraConfig.get().overrides.task])))
+            composed = HydraConfig.get()
+            spec = spec_of_tree(tree, [*composed.overrides.task], composed.runtime.config_sources)
+            codes.append(_privately(verb, spec))
         except (InputError, RunError, StoppedError) as error:
             codes.append(tell(error))
         if codes[-1] and os.getpid() != home:  # a launcher's process passes back nothing but the exception

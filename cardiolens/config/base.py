@@ -48,7 +48,9 @@ class Spec(BaseModel):
 
     # By the path of a field below this part: its text with `${oc.env:NAME}` in place of the value.
     _shown_as: dict[tuple[str, ...], str] = PrivateAttr(default_factory=dict)
-    _hidden_values: dict[str, str] = PrivateAttr(default_factory=dict)  # those values, and what stands for each
+    _hidden_values: dict[str, str] = PrivateAttr(
+        default_factory=dict
+    )  # those values, and what stands for each
 
     def tell(self, path: tuple[str, ...], text: str, hidden: Mapping[str, str]) -> None:
         """Write `text` wherever this part is written, in place of a value of the environment at `path`."""

@@ -12,7 +12,7 @@ from hydra.core.override_parser.types import ChoiceSweep, Override, QuotedString
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from pydantic import ValidationError
 from yaml import YAMLError
@@ -38,6 +38,7 @@ from cardiolens.config.ingest import IngestSpec
 from cardiolens.config.questions import QuestionsSpec
 from cardiolens.config.reader import ReaderSpec
 from cardiolens.config.released import expand_release, is_release
+from cardiolens.config.rights import check_rights, made_by_others
 from cardiolens.config.sweep import SweepSpec, parse
 
 GROUPS = ("model", "selector", "prompt", "control", "dataset", "cluster", "tracker", "experiment")
@@ -80,8 +81,8 @@ def read_spec(argv: Sequence[str]) -> SweepSpec:
     try:
         with initialize_config_dir(str(packaged_conf()), version_base="1.3"):
             with guarded(allowed_of(words)):
-                tree = compose(CONFIG_NAME, overrides=words)
-            return spec_of_tree(tree, words)
+                tree = compose(CONFIG_NAME, overrides=words, return_hydra_config=True)
+            return spec_of_tree(tree, words, tree.hydra.runtime.config_sources)
     except MissingMandatoryValue as error:
         raise InputError(f"{error.full_key} has no value; give one: {error.full_key}=...") from None
     except RecursionError:
@@ -134,18 +135,24 @@ def _read_own(name: str, kind: type[_Own], argv: Sequence[str]) -> _Own:
         raise InputError(hydra_message(error)) from None
 
 
-def spec_of_tree(tree: DictConfig, words: Sequence[str]) -> SweepSpec:
-    """Validate what the words composed; InputError names each wrong option."""
+def spec_of_tree(tree: DictConfig, words: Sequence[str], sources: Iterable[Mapping[str, str]]) -> SweepSpec:
+    """Validate what the words composed from Hydra's folders `sources`; InputError names a wrong option."""
     allowed = allowed_of(words)
-    with guarded(allowed):
+    folders = [Path(source["path"]) for source in sources if source["schema"] == "file"]
+    with guarded(allowed), open_dict(tree):
+        tree.pop("hydra", None)
         content: Any = OmegaConf.to_container(tree, resolve=True, throw_on_missing=True)
-    content.pop("hydra", None)
     if tuple(content.get("allow_env") or ()) != allowed:
         raise InputError(
             "allow_env: stands in a file of the configuration; give it on the command line alone, "
             "e.g. allow_env=[MY_SERVER]"
         )
     spec = _parsed_spec(content)
+    searched = conf_folders()
+    elsewhere = [folder for folder in folders if folder not in searched]
+    own = searched[0] if len(searched) > 1 else None
+    named = [override.key_or_group for override in _parsed(word for word in words if word[:1] != "-")]
+    check_rights(spec, named, made_by_others(own, elsewhere))
     legal = sorted({*legal_names("prompt"), *(prompt.name for prompt in spec.prompt), "report"})
     for model in spec.model:
         for name in model.max_tokens.keys() - set(legal):
@@ -211,6 +218,31 @@ def check_own_files() -> None:
                 _check_yaml(read_bytes(path, _MOST_BYTES))
             except (YAMLError, OSError, ValueError) as error:
                 raise InputError(f"{path}: not YAML ({hydra_message(error)}); correct or remove it") from None
+        if (foreign := made_by_others(folder)) is not None:
+            _check_no_hydra(folder, foreign)
+
+
+def _check_no_hydra(folder: Path, foreign: str) -> None:
+    """Raise InputError for a file of others that configures Hydra itself, which starts what it names."""
+    shipped_part = yaml_mapping(packaged_conf() / f"{CONFIG_NAME}.yaml").get("hydra")
+    for path in sorted(folder.rglob("*.yaml")):
+        content, header = (
+            yaml_mapping(path),
+            decode(read_bytes(path, _MOST_BYTES)).lstrip().partition("\n")[0],
+        )
+        begins = "@package" in header and "hydra" in header
+        leads = "hydra" in str(content.get("defaults", "")) or "hydra" in path.relative_to(folder).parts[:-1]
+        if begins or leads or content.get("hydra", shipped_part) != shipped_part:
+            raise InputError(
+                f"{path}: configures Hydra, which starts what it is told to, and {foreign}; take that part "
+                "out, or copy what you have read into a conf/ of your own"
+            )
+
+
+def yaml_mapping(path: Path) -> dict[str, Any]:
+    """Content of a configuration file that was checked; empty if it is no mapping."""
+    content = OmegaConf.to_container(OmegaConf.create(decode(read_bytes(path, _MOST_BYTES))), resolve=False)
+    return {str(name): value for name, value in content.items()} if isinstance(content, dict) else {}
 
 
 def _check_yaml(stored: bytes) -> None:

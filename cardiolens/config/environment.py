@@ -2,14 +2,15 @@
 
 A file of `conf/` may come from somebody else, and what it says is sent to servers and written to runs. So no
 resolver of OmegaConf may read the environment, files or code, except `${oc.env:NAME}` in a field of a model
-with `allow_env=[NAME]` among the words. A value that comes from a variable is used, and never written: the text
-`${oc.env:NAME}` stands in its place in every document, as with `api_key_env`.
+with `allow_env=[NAME]` among the words. A value that comes from a variable is used, and never written: the
+text `${oc.env:NAME}` stands in its place in every document, as the name does with `api_key_env`.
 """
 
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -28,7 +29,9 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _TEXT = re.compile(r"\$\{oc\.env:([A-Za-z_][A-Za-z0-9_]{0,63})\}")
 _NO_DEFAULT: Final = object()
 # They read the configuration and the clock alone. `oc.create` and `oc.decode` parse what they are given.
-_HARMLESS = frozenset({"oc.select", "oc.deprecated", "oc.dict.keys", "oc.dict.values", "now", "python_version"})
+_HARMLESS = frozenset(
+    {"oc.select", "oc.deprecated", "oc.dict.keys", "oc.dict.values", "now", "python_version"}
+)
 _PARSING = frozenset({"oc.create", "oc.decode"})
 
 
@@ -59,7 +62,7 @@ def guarded(allowed: Collection[str], *, of_hydra: bool = False) -> Iterator[Non
 
 
 def refusal_within(error: BaseException | None) -> tuple[str, str] | None:
-    """Return the field of a refused resolver and the reason, from an error of Hydra; None if none was refused."""
+    """Return the field of a refused resolver and the reason from an error; None if there is no refusal in it."""
     where = ""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
@@ -101,8 +104,8 @@ def unmarked(content: Mapping[str, Any]) -> tuple[dict[str, Any], dict[tuple[str
         if path[0] != "model" or len(path) < 3:
             name = _MARKED.findall(tree)[0][0]
             raise InputError(
-                f"{'.'.join(path)}: reads the environment variable {name}, which fields of models may do alone; "
-                f'let the shell fill it in on the command line: {".".join(path)}="${name}"'
+                f"{'.'.join(path)}: reads the environment variable {name}, which only fields of models "
+                f'may do; let the shell fill it in on the command line: {".".join(path)}="${name}"'
             )
         hidden.update({value: f"${{{ENV}:{name}}}" for name, value in _MARKED.findall(tree)})
         told[path] = _MARKED.sub(rf"${{{ENV}:\1}}", tree)
@@ -125,6 +128,11 @@ def tell(spec: SweepSpec, told: Mapping[tuple[str, ...], str], hidden: Mapping[s
             raise InputError(
                 f"{'.'.join(path)}: takes no text, and {text} would be written as its value; give it on the "
                 "command line"
+            )
+        if below in (("source",), ("adapter",)) and (value[:1] in ("/", ".", "~") or Path(value).exists()):
+            raise InputError(
+                f"{'.'.join(path)}: is a path, which records of the store name; let the shell fill it in: "
+                f'{".".join(path)}="$NAME"'
             )
         own = {value: shown for value, shown in hidden.items() if shown in text}
         if below == ("base_url",):  # messages of others name the host alone
@@ -163,8 +171,8 @@ def _marking(allowed: Collection[str], of_hydra: bool) -> Callable[..., object]:
         if not isinstance(name, str) or name not in allowed:
             shown = name if isinstance(name, str) and _NAME.fullmatch(name) else "NAME"
             raise RefusedError(
-                f"reads the environment variable {shown}, which no file or word may; if you trust it with that "
-                f"variable, name it on the command line: allow_env=[{shown}]"
+                f"reads the environment variable {shown}, which no file or word may; if you trust it with "
+                f"that variable, name it on the command line: allow_env=[{shown}]"
             )
         if of_hydra:  # `--cfg=job --resolve` prints it
             return f"${{{ENV}:{name}}}"
@@ -179,8 +187,8 @@ def _value(name: str) -> str:
     value = os.environ.get(name)
     if not value or any(mark in value for mark in (_BEGIN, _IS, _END)):
         raise RefusedError(
-            f"reads the environment variable {name}, which is not set, empty or of unusual characters; set it "
-            "here and on every node of the cluster"
+            f"reads the environment variable {name}, which is not set, empty or of unusual characters; set "
+            "it here and on every node of the cluster"
         )
     return value
 
