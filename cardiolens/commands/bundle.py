@@ -4,6 +4,7 @@ The folder holds what the sweep needs on a machine without internet. `verify=FOL
 bundle with its index, e.g. after copying it.
 """
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -39,9 +40,14 @@ def gather(words: Words, sweep_words: list[str]) -> int:
     bundled = bundle(spec, folder, conf if conf.is_dir() else None)
     unchanged = [word for word in sweep_words if word.partition("=")[0].partition(".")[0] not in _REPLACED]
     say(f"bundle: {folder}, {bundled.n_files} files, {bundled.n_bytes / 2**30:.2f} GiB")
-    command = " ".join([*bundled.words, *unchanged])
+    given = [word for word in bundled.words if word.partition("=")[0] not in _names(unchanged)]
+    command = shlex.join([*given, *unchanged])
     say(f"there: cd {folder.name} && HF_HOME=$PWD/hf python -m cardiolens.submit {command}")
     return 0
+
+
+def _names(words: list[str]) -> set[str]:
+    return {word.partition("=")[0].lstrip("+") for word in words}
 
 
 def verify(folder: Path) -> int:

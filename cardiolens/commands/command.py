@@ -17,6 +17,7 @@ from cardiolens.commands.help import HELP_WORDS, help_of, verbs
 from cardiolens.config.compose import (
     CONFIG_NAME,
     UserConfFirst,
+    allowed_of,
     check_names,
     check_own_files,
     hydra_message,
@@ -25,6 +26,7 @@ from cardiolens.config.compose import (
     spec_of_tree,
     split_seeds,
 )
+from cardiolens.config.environment import guarded
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.runtime.connect import be_quiet
 from cardiolens.runtime.stopping import EXIT_CODE, StoppedError
@@ -83,6 +85,7 @@ def _plain(message: str) -> str:
 
 def _through_hydra(verb: Verb, words: list[str]) -> int:
     import hydra
+    from hydra.core.hydra_config import HydraConfig
 
     Plugins.instance().register(UserConfFirst)
     words = split_seeds(words)
@@ -92,7 +95,9 @@ def _through_hydra(verb: Verb, words: list[str]) -> int:
 
     def job(tree: DictConfig) -> None:
         try:
-            codes.append(_privately(verb, spec_of_tree(tree)))
+            composed = HydraConfig.get()
+            spec = spec_of_tree(tree, [*composed.overrides.task], composed.runtime.config_sources)
+            codes.append(_privately(verb, spec))
         except (InputError, RunError, StoppedError) as error:
             codes.append(tell(error))
         if codes[-1] and os.getpid() != home:  # a launcher's process passes back nothing but the exception
@@ -101,7 +106,8 @@ def _through_hydra(verb: Verb, words: list[str]) -> int:
     sys.argv = [sys.argv[0], *words]
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises errors instead of printing them
     try:
-        hydra.main(config_path=str(packaged_conf()), config_name=CONFIG_NAME, version_base="1.3")(job)()
+        with guarded(allowed_of(words), of_hydra=True):
+            hydra.main(config_path=str(packaged_conf()), config_name=CONFIG_NAME, version_base="1.3")(job)()
     except (HydraException, OmegaConfBaseException) as error:
         raise InputError(hydra_message(error)) from None
     return max(codes)

@@ -1,7 +1,7 @@
 """Compose specs from the command line with Hydra; errors name the legal values."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,22 +12,33 @@ from hydra.core.override_parser.types import ChoiceSweep, Override, QuotedString
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from pydantic import ValidationError
 from yaml import YAMLError
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.paths import shipped
+from cardiolens.base.sanitize import hide
 from cardiolens.base.suggest import nearest_first
 from cardiolens.base.untrusted.bounded_files import BYTE_ORDER_MARK, decode, is_housekeeping, read_bytes
 from cardiolens.base.untrusted.yaml_file import check_aliases
 from cardiolens.config.base import Spec, describe, options_at
 from cardiolens.config.command_words import check_once
+from cardiolens.config.environment import (
+    allowed_names,
+    guarded,
+    masked,
+    refusal_within,
+    restored,
+    tell,
+    unmarked,
+)
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.config.questions import QuestionsSpec
 from cardiolens.config.reader import ReaderSpec
 from cardiolens.config.released import expand_release, is_release
+from cardiolens.config.rights import check_rights, made_by_others
 from cardiolens.config.sweep import SweepSpec, parse
 
 GROUPS = ("model", "selector", "prompt", "control", "dataset", "cluster", "tracker", "experiment")
@@ -69,8 +80,9 @@ def read_spec(argv: Sequence[str]) -> SweepSpec:
     Plugins.instance().register(UserConfFirst)
     try:
         with initialize_config_dir(str(packaged_conf()), version_base="1.3"):
-            tree = compose(CONFIG_NAME, overrides=words)
-            return spec_of_tree(tree)
+            with guarded(allowed_of(words)):
+                tree = compose(CONFIG_NAME, overrides=words, return_hydra_config=True)
+            return spec_of_tree(tree, words, tree.hydra.runtime.config_sources)
     except MissingMandatoryValue as error:
         raise InputError(f"{error.full_key} has no value; give one: {error.full_key}=...") from None
     except RecursionError:
@@ -107,8 +119,10 @@ def _read_own(name: str, kind: type[_Own], argv: Sequence[str]) -> _Own:
     Plugins.instance().register(UserConfFirst)
     try:
         with initialize_config_dir(str(packaged_conf()), version_base="1.3"):
-            tree = compose(name, overrides=list(argv))
-            return kind.model_validate(OmegaConf.to_container(tree, resolve=True, throw_on_missing=True))
+            with guarded(()):
+                tree = compose(name, overrides=list(argv))
+                content = OmegaConf.to_container(tree, resolve=True, throw_on_missing=True)
+            return kind.model_validate(content)
     except MissingMandatoryValue as error:
         raise InputError(f"{error.full_key} has no value; give one: {error.full_key}=...") from None
     except ValidationError as error:
@@ -121,17 +135,54 @@ def _read_own(name: str, kind: type[_Own], argv: Sequence[str]) -> _Own:
         raise InputError(hydra_message(error)) from None
 
 
-def spec_of_tree(tree: DictConfig) -> SweepSpec:
-    """Validate a composed configuration; InputError names each wrong option."""
-    content: Any = OmegaConf.to_container(tree, resolve=True, throw_on_missing=True)
-    content.pop("hydra", None)
-    spec = parse(content)
+def spec_of_tree(tree: DictConfig, words: Sequence[str], sources: Iterable[Mapping[str, str]]) -> SweepSpec:
+    """Validate what the words composed from Hydra's folders `sources`; InputError names a wrong option."""
+    allowed = allowed_of(words)
+    folders = [Path(source["path"]) for source in sources if source["schema"] == "file"]
+    with guarded(allowed), open_dict(tree):
+        tree.pop("hydra", None)
+        content: Any = OmegaConf.to_container(tree, resolve=True, throw_on_missing=True)
+    if tuple(content.get("allow_env") or ()) != allowed:
+        raise InputError(
+            "allow_env: stands in a file of the configuration; give it on the command line alone, "
+            "e.g. allow_env=[MY_SERVER]"
+        )
+    spec = _parsed_spec(content)
+    searched = conf_folders()
+    elsewhere = [folder for folder in folders if folder not in searched]
+    own = searched[0] if len(searched) > 1 else None
+    named = [override.key_or_group for override in _parsed(word for word in words if word[:1] != "-")]
+    check_rights(spec, named, made_by_others(own, elsewhere))
     legal = sorted({*legal_names("prompt"), *(prompt.name for prompt in spec.prompt), "report"})
     for model in spec.model:
         for name in model.max_tokens.keys() - set(legal):
             raise InputError(
                 f"model.{model.name}.max_tokens.{name}: no such prompt; choose from {', '.join(legal)}"
             )
+    return spec
+
+
+def allowed_of(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the environment variables that the words allow; InputError for what is no name of one."""
+    allowed: tuple[str, ...] = ()
+    for override in _parsed(word for word in words if not word.startswith("-")):
+        if override.key_or_group == "allow_env" and not override.is_delete():
+            value: Any = override.value()
+            allowed = allowed_names(list(_names(value)) if value is not None else [])
+    return allowed
+
+
+def spec_of_document(content: Mapping[str, Any]) -> SweepSpec:
+    """Validate the configuration of a run of one's own, with the values of the variables that it names."""
+    return _parsed_spec(restored(content))
+
+
+def _parsed_spec(content: Mapping[str, Any]) -> SweepSpec:
+    plain, told, hidden = unmarked(content)
+    for value, shown in hidden.items():
+        hide(value, shown)  # before a message could name a value
+    spec = parse(plain)
+    tell(spec, told, hidden)
     return spec
 
 
@@ -167,6 +218,31 @@ def check_own_files() -> None:
                 _check_yaml(read_bytes(path, _MOST_BYTES))
             except (YAMLError, OSError, ValueError) as error:
                 raise InputError(f"{path}: not YAML ({hydra_message(error)}); correct or remove it") from None
+        if (foreign := made_by_others(folder)) is not None:
+            _check_no_hydra(folder, foreign)
+
+
+def _check_no_hydra(folder: Path, foreign: str) -> None:
+    """Raise InputError for a file of others that configures Hydra itself, which starts what it names."""
+    shipped_part = yaml_mapping(packaged_conf() / f"{CONFIG_NAME}.yaml").get("hydra")
+    for path in sorted(folder.rglob("*.yaml")):
+        content, header = (
+            yaml_mapping(path),
+            decode(read_bytes(path, _MOST_BYTES)).lstrip().partition("\n")[0],
+        )
+        begins = "@package" in header and "hydra" in header
+        leads = "hydra" in str(content.get("defaults", "")) or "hydra" in path.relative_to(folder).parts[:-1]
+        if begins or leads or content.get("hydra", shipped_part) != shipped_part:
+            raise InputError(
+                f"{path}: configures Hydra, which starts what it is told to, and {foreign}; take that part "
+                "out, or copy what you have read into a conf/ of your own"
+            )
+
+
+def yaml_mapping(path: Path) -> dict[str, Any]:
+    """Content of a configuration file that was checked; empty if it is no mapping."""
+    content = OmegaConf.to_container(OmegaConf.create(decode(read_bytes(path, _MOST_BYTES))), resolve=False)
+    return {str(name): value for name, value in content.items()} if isinstance(content, dict) else {}
 
 
 def _check_yaml(stored: bytes) -> None:
@@ -243,9 +319,13 @@ def split_seeds(words: Sequence[str]) -> list[str]:
 
 def hydra_message(error: Exception) -> str:
     """Return the message of a Hydra error on one line; for an unknown name, list the legal names."""
+    if (refusal := refusal_within(error)) is not None:
+        where, reason = refusal
+        return f"{where}: {reason}{_in_file(reason)}"
     message = " ".join(
         line.strip() for line in f"{error} {error.__cause__ or ''}".splitlines() if line.strip()
     )
+    message = masked(message)
     if unknown := re.match(r"Could not override '([^']+)'", message):
         legal = options_at(SweepSpec, unknown[1].split(".")[:-1])
         if legal and unknown[1].rpartition(".")[2] not in legal:
@@ -255,3 +335,14 @@ def hydra_message(error: Exception) -> str:
         choices = nearest_first(absent[2], legal_names(absent[1]))
         return f"{absent[1]}={absent[2]}: unknown {absent[1]}; choose from {', '.join(choices)}"
     return message
+
+
+def _in_file(refused: str) -> str:
+    """Name the file of the user's `conf/` that holds the resolver of a refusal, if there is one."""
+    marks = re.findall(r"environment variable (\w+)|resolver ([\w.]+)", refused)
+    sought = next((f"{{oc.env:{name}" if name else f"{{{resolver}:" for name, resolver in marks), None)
+    for folder in conf_folders()[:-1] if sought else ():
+        for path in sorted(folder.rglob("*.yaml")):
+            if sought in decode(read_bytes(path, _MOST_BYTES)).replace(" ", ""):
+                return f" (in {path})"
+    return ""

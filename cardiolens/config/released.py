@@ -55,7 +55,7 @@ def _words(folder: Path) -> list[str]:
         "protocol": own_protocol.absolute() if own_protocol.is_dir() else protocol,
         "allow_unverified": "true" if facts.get("unverified_allowed") is True else "false",
     }
-    return [f"{_WORD}real", *(f"dataset.{option}={_quoted(str(value))}" for option, value in options.items())]
+    return [f"{_WORD}real", *(f"dataset.{option}={quoted(str(value))}" for option, value in options.items())]
 
 
 def _facts(folder: Path) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def _facts(folder: Path) -> dict[str, Any]:
     return facts
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """A value as Hydra reads it back, whatever characters a path has."""
     escaped = re.sub(r"(\\*)'", lambda found: found[1] * 2 + r"\'", text).replace("${", r"\${")
     trailing = len(escaped) - len(escaped.rstrip("\\"))

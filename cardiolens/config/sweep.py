@@ -191,6 +191,8 @@ class SweepSpec(Spec):
     page: PageSpec = PageSpec()  # content of the page
     mode: Literal["run", "plan"] = "run"  # plan: print the planned requests, and send none
     primary: PrimarySpec | None = None  # the one preregistered comparison of the run
+    # environment variables that fields of models may name as ${oc.env:NAME}; on the command line only
+    allow_env: tuple[str, ...] = ()
     strict: bool = False  # true: stop at the first study that cannot be prepared
     keep_going: bool = False  # true: a model that cannot run is reported at the end; the others run
 

@@ -16,6 +16,7 @@ from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.sanitize import PlainFormatter
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.base import describe
+from cardiolens.config.compose import spec_of_document
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.storage.places import Run
 
@@ -64,10 +65,16 @@ def _declared_hash(comparison: dict[str, Any], run: Run) -> str:
     return sha256(f"{json.dumps(comparison, sort_keys=True)}|{run.root.name}".encode()).hexdigest()
 
 
-def read_configuration(run: Run) -> SweepSpec:
-    """Read the resolved configuration of a run."""
+def read_configuration(run: Run, *, with_environment: bool = False) -> SweepSpec:
+    """Read the resolved configuration of a run.
+
+    `with_environment` is for a job of a run of one's own: it fills in the environment variables that the
+    sweep allowed. Otherwise their texts stay, because a folder of somebody else grants itself nothing.
+    """
     tree = _read_json(run, run.configuration)
     try:
+        if with_environment and isinstance(tree, dict) and tree.get("allow_env"):
+            return spec_of_document(tree)
         return parse(tree)
     except InputError as error:
         raise InputError(f"{run.configuration}: {error}; {_REMEDY}") from None

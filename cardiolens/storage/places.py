@@ -118,6 +118,7 @@ _EXECUTION = (
     "stream",
     "page",
     "mode",
+    "allow_env",
     "strict",
     "keep_going",
 )

@@ -12,6 +12,7 @@ from typing import Any
 from cardiolens import __version__
 from cardiolens.base import disk
 from cardiolens.base.paths import checkout
+from cardiolens.base.sanitize import without_hidden
 from cardiolens.inference.placement.placement import Deployment, Placement
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.execution import Executed
@@ -61,7 +62,16 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
         "primary": documents.read_declaration(plan.run, plan.spec),
         **outcome,
     }
-    disk.write_text(plan.run.manifest, json.dumps(manifest, indent=1) + "\n")
+    disk.write_text(plan.run.manifest, json.dumps(_shown(manifest), indent=1) + "\n")
+
+
+def _shown(tree: Any) -> Any:
+    """The tree without values of environment variables: each is written as `${oc.env:NAME}`."""
+    if isinstance(tree, Mapping):
+        return {name: _shown(value) for name, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [_shown(value) for value in tree]
+    return without_hidden(tree) if isinstance(tree, str) else tree
 
 
 def counters(

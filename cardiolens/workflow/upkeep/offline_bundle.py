@@ -16,11 +16,12 @@ from cardiolens.base.digest import sha256_of
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.model import ModelSpec
+from cardiolens.config.rights import BUNDLE_INDEX as INDEX
+from cardiolens.config.rights import words_of
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import Identity, identify, ships
 from cardiolens.storage.places import Store
 
-INDEX = "bundle.json"
 _EXCLUDED_FOLDERS = (
     "completions",
     "models",
@@ -109,6 +110,11 @@ def _gather_data(spec: SweepSpec, folder: Path) -> None:
 
 def _gather_model(model: ModelSpec, identity: Identity, folder: Path) -> None:
     """Copy the files of a model: a local folder as it is, a hub model in cache layout to keep its key."""
+    if named := [path[0] for path in model.told if path[0] in ("source", "revision")]:
+        raise InputError(
+            f"model.{model.name}.{named[0]}: comes from an environment variable, and a bundle names its "
+            "files by it; give it on the command line"
+        )
     options = model.model_dump(mode="json", exclude_unset=True, exclude={"name"})
     if identity.folder is not None and not ships(model.source):
         if Path(model.source).expanduser().is_dir():
@@ -139,7 +145,8 @@ def _words(spec: SweepSpec) -> tuple[str, ...]:
         for selector in spec.selector
         if selector.encoder
     ]
-    return ("dataset=bundled", "store=store", f"model=[{models}]", *encoders)
+    given = words_of(spec)  # which the `conf/` of a bundle cannot give
+    return ("dataset=bundled", "store=store", f"model=[{models}]", *encoders, *given)
 
 
 def _digests(folder: Path) -> Iterator[tuple[str, int, str]]:
