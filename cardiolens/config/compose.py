@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hydra import compose, initialize_config_dir
+from hydra.conf import ConfigSourceInfo
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, Override, QuotedString
@@ -135,10 +136,10 @@ def _read_own(name: str, kind: type[_Own], argv: Sequence[str]) -> _Own:
         raise InputError(hydra_message(error)) from None
 
 
-def spec_of_tree(tree: DictConfig, words: Sequence[str], sources: Iterable[Mapping[str, str]]) -> SweepSpec:
+def spec_of_tree(tree: DictConfig, words: Sequence[str], sources: Iterable[ConfigSourceInfo]) -> SweepSpec:
     """Validate what the words composed from Hydra's folders `sources`; InputError names a wrong option."""
     allowed = allowed_of(words)
-    folders = [Path(source["path"]) for source in sources if source["schema"] == "file"]
+    folders = [Path(source.path) for source in sources if source.schema == "file"]
     with guarded(allowed), open_dict(tree):
         tree.pop("hydra", None)
         content: Any = OmegaConf.to_container(tree, resolve=True, throw_on_missing=True)
@@ -340,8 +341,11 @@ def hydra_message(error: Exception) -> str:
 def _in_file(refused: str) -> str:
     """Name the file of the user's `conf/` that holds the resolver of a refusal, if there is one."""
     marks = re.findall(r"environment variable (\w+)|resolver ([\w.]+)", refused)
-    sought = next((f"{{oc.env:{name}" if name else f"{{{resolver}:" for name, resolver in marks), None)
-    for folder in conf_folders()[:-1] if sought else ():
+    if not marks:
+        return ""
+    name, resolver = marks[0]
+    sought = f"{{oc.env:{name}" if name else f"{{{resolver}:"
+    for folder in conf_folders()[:-1]:
         for path in sorted(folder.rglob("*.yaml")):
             if sought in decode(read_bytes(path, _MOST_BYTES)).replace(" ", ""):
                 return f" (in {path})"
