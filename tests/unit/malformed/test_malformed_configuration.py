@@ -9,7 +9,7 @@ from refusals import refused
 from cardiolens.commands.command import run_verb
 from cardiolens.config.sweep import SweepSpec
 
-OPTIONS = "expected only budget, answer_format, caption"
+OPTIONS = "expected only budget, allow_env, answer_format, caption"
 OF_MODEL = ".*dtype, engine, "
 NO_BUDGET = r"is neither a number of frames \(16\) nor of visual tokens \(tokens:8192\), 1 or more"
 
@@ -33,7 +33,7 @@ WORDS = [
     ("a b", r"'a b' is not of the form name=value"),
     ("budget=8,16", r"budget=8,16.*To use it as a list, use key=\[value1,value2\]"),
     # options that do not exist
-    ("budgets=[8]", r"budgets: unknown option; choose from budget, answer_format, caption"),
+    ("budgets=[8]", r"budgets: unknown option; choose from budget, allow_env, answer_format"),
     ("+budgets=[8]", rf"unknown key 'budgets'; {OPTIONS}"),
     ("stream.flush_row=8", r"stream\.flush_row: unknown option; choose from flush_rows, flush_seconds"),
     ("model.tiny.nope=3", rf"model\.tiny\.nope: unknown option; choose from {OF_MODEL}"),
