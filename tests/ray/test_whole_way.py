@@ -21,7 +21,7 @@ def test_the_whole_way_in(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in (out / "release" / "questions.jsonl").read_text().splitlines()]
     assert len(lines) > 60
     assert {line["verification"]["status"] for line in lines} == {"verified"}
-    (run,) = (out / "release" / "outputs").iterdir()
+    (run,) = (out / "outputs").iterdir()
     verdicts = tables.read(run / "verdicts", schemas.VERDICTS, ("arm_id", "correct")).to_pylist()
     oracle = [row["correct"] for row in verdicts if row["arm_id"].startswith("oracle")]
     assert all(oracle)
