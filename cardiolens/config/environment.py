@@ -62,7 +62,7 @@ def guarded(allowed: Collection[str], *, of_hydra: bool = False) -> Iterator[Non
 
 
 def refusal_within(error: BaseException | None) -> tuple[str, str] | None:
-    """Return the field of a refused resolver and the reason from an error; None if there is no refusal in it."""
+    """Return the field of a refused resolver and the reason from an error; None without a refusal."""
     where = ""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:

@@ -60,7 +60,7 @@ def _as_word(value: object) -> str:
 
 
 def check_rights(spec: SweepSpec, named: Iterable[str], foreign: str | None) -> None:
-    """Raise InputError for a right that files alone give, if those are `foreign`; `named`: options of the words."""
+    """Raise InputError for a right that only files give, if they are `foreign`; `named`: options of words."""
     if foreign is None:
         return
     given = set(named)
@@ -68,8 +68,8 @@ def check_rights(spec: SweepSpec, named: Iterable[str], foreign: str | None) -> 
         above = {option.rsplit(".", cut)[0] for cut in range(1, option.count("."))}  # below a group's entry
         if option not in given and not above & given:
             raise InputError(
-                f"{option}: lets code in or data out, and {foreign}; if you trust it, give {option}=... on the "
-                "command line, or copy what you have read into a conf/ of your own"
+                f"{option}: lets code in or data out, and {foreign}; if you trust it, give {option}=... on "
+                "the command line, or copy what you have read into a conf/ of your own"
             )
 
 
