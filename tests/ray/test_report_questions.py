@@ -26,7 +26,7 @@ TEXTS = {
 async def extracts(server: Server, request: web.Request, asked: dict[str, Any]) -> web.StreamResponse:
     """A script in a model's place: right on enhancement, wrong on function, and it makes up an effusion."""
     text = asked["messages"][1]["content"][0]["text"]
-    report = text.partition("Report:\n")[2]
+    report = text.partition("Report:\nBEGIN ")[2]
     found = []
     if "- L01:" in text:
         found.append(("L01", "Absent", "No late gadolinium enhancement"))

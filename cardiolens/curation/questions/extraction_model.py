@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cardiolens.base.fence import fenced
 from cardiolens.base.untrusted.bounded_files import parse_json
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.statement import CERTAINTIES, ReportStatement
@@ -20,7 +21,9 @@ SYSTEM = (
     "You read reports of cardiac magnetic resonance imaging and list what they state, field by field. "
     "You add nothing, infer nothing, and reply with one JSON object and no other text."
 )
-_ASKED = """Fields and their values:
+_ASKED = """{notice}
+
+Fields and their values:
 {fields}
 
 Reply with {{"findings": [{{"field": ..., "value": ..., "quote": ..., "certainty": ...}}]}}.
@@ -49,11 +52,12 @@ class Part:
     def prompt(self, text: str) -> str:
         """Return the user message for one report."""
         lines = [
-            f"- {subtask.id}: {subtask.question} "
+            f"- {subtask.id}: {' '.join(subtask.question.split())} "
             f"Values: {'; '.join(json.dumps(option.text) for option in subtask.options)}"
             for subtask in self.subtasks
         ]
-        return _ASKED.format(fields="\n".join(lines), text=text)
+        shown = fenced({"fields": "\n".join(lines), "report": text})
+        return _ASKED.format(notice=shown.notice, fields=shown.blocks["fields"], text=shown.blocks["report"])
 
     @property
     def schema(self) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.base.errors import InputError
+from cardiolens.base.fence import fenced
 from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 from cardiolens.curation.questions.model_extraction import TextRequest
 from cardiolens.protocol.medthinkvqa.case import LETTERS, read_case
@@ -24,16 +25,22 @@ _SYSTEM = (
     "You judge the reasoning of somebody who was shown a case, its images and five options. You know the "
     "answer. You judge each step by itself, and reply with one JSON object and no other text."
 )
-_ASKED = """History: {history}
+_ASKED = """{notice}
+
+History:
+{history}
 
 Options:
 {options}
 
-Answer: {answer}
+Answer:
+{answer}
 
-Imaging findings: {findings}
+Imaging findings:
+{findings}
 
-Discussion: {discussion}
+Discussion:
+{discussion}
 
 Steps of the reasoning:
 {steps}
@@ -138,23 +145,27 @@ def requests(source: Source, reasonings: Sequence[Reasoning]) -> list[TextReques
             f"line-{reasoning.line:06d}",
             "step3",
             _SYSTEM,
-            _ASKED.format(
-                **prompts[reasoning.case],
-                steps="\n".join(f"{number}. {step}" for number, step in enumerate(reasoning.steps, start=1)),
-                count=len(reasoning.steps),
-                errors=", ".join(ERRORS),
-            ),
+            _prompt(prompts[reasoning.case], reasoning.steps),
             _schema(len(reasoning.steps)),
         )
         for reasoning in reasonings
     ]
 
 
+def _prompt(case: Mapping[str, str], steps: Sequence[str]) -> str:
+    """Return the user message; each step is on one line, so that none can pass for two."""
+    listed = "\n".join(f"{number}. {' '.join(step.split())}" for number, step in enumerate(steps, start=1))
+    shown = fenced({**case, "steps": listed})
+    return _ASKED.format(notice=shown.notice, **shown.blocks, count=len(steps), errors=", ".join(ERRORS))
+
+
 def _case(record: Mapping[str, Any], number: int, *, embedded: bool) -> dict[str, str]:
     case = read_case(record, number, embeds=embedded)
     case_fields = {
         "history": case.history,
-        "options": "\n".join(f"{key}. {text}" for key, text in zip(LETTERS, case.options, strict=True)),
+        "options": "\n".join(
+            f"{key}. {' '.join(text.split())}" for key, text in zip(LETTERS, case.options, strict=True)
+        ),
         "answer": case.answer,
         "findings": case.findings or "not given",
         "discussion": str(record.get("discussion") or "not given"),

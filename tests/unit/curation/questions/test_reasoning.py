@@ -77,7 +77,7 @@ def test_the_judge_is_told_answer_and_steps_and_never_what_people_said(tmp_path:
     (asked,) = requests(Source.of(tmp_path, "test"), told)
     (without,) = requests(Source.of(tmp_path, "test"), [replace(told[0], people=None)])
     assert asked == without
-    for text in ("1. There is a disc.\n2. So it is dyslumia.", "Answer: B", "is the sign of"):
+    for text in ("1. There is a disc.\n2. So it is dyslumia.", "\nB\nEND", "is the sign of"):
         assert text in asked.prompt
     assert constraint_of("schema", "report", (asked.schema,), ()).schema == asked.schema
     assert json.loads(asked.schema)["properties"]["steps"]["minItems"] == 2
