@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from cardiolens.base.fence import fenced, neutral
 
 _TOKENS = """<|im_start|> <|im_end|> <|endoftext|> <|eot_id|> <|start_header_id|> <|vision_start|>
-    <start_of_turn> <end_of_turn> <start_of_image> <bos> <eos> <s> </s> <pad> <unk> <image> <think> </think> <tool_call>
+    <start_of_turn> <end_of_turn> <start_of_image> <bos> <eos> <s> </s> <pad> <unk> <image> <think> </think>
+    <tool_call>
     <<SYS>> <</SYS>> [INST] [/INST] [IMG] [inst] [TOOL_CALLS] [gMASK] <|user|> <|system|>
     \uff1c|im_start|\uff1e <\uff5cim_start\uff5c> 
     <\uff5cbegin\u2581of\u2581sentence\uff5c> \uff3bINST\uff3d"""
