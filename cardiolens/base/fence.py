@@ -1,8 +1,8 @@
 """Text of strangers within a prompt to a model of ours: marked as data, and unable to leave its marks.
 
 A second reader, an extractor or a judge is shown reports, replies and cases that anybody may have written.
-Each such text stands between two lines with a marker. The marker is a digest of the texts, so no text can hold
-it, and equal texts give equal prompts, whose answers a store can reuse. Every change of a text keeps its length.
+Each such text stands between two lines with a marker. The marker is a digest of the texts, so no text can
+hold it, and equal texts give equal prompts, whose answers a store can reuse. Changes of a text keep its length.
 """
 
 import re
