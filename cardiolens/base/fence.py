@@ -2,7 +2,7 @@
 
 A second reader, an extractor or a judge is shown reports, replies and cases that anybody may have written.
 Each such text stands between two lines with a marker. The marker is a digest of the texts, so no text can
-hold it, and equal texts give equal prompts, whose answers a store can reuse. Changes of a text keep its length.
+hold it, and equal texts give equal prompts, so their answers are reused. Changes of a text keep its length.
 """
 
 import re
