@@ -82,7 +82,7 @@ class PlainFormatter(logging.Formatter):
         return super().formatMessage(record)
 
     def formatException(self, ei: object) -> str:  # noqa: N802 - logging's name
-        return several_lines(super().formatException(ei))  # type: ignore[arg-type]
+        return several_lines(without_hidden(super().formatException(ei)))  # type: ignore[arg-type]
 
 
 def _shown(character: str) -> str:

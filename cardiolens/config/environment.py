@@ -136,7 +136,8 @@ def tell(spec: SweepSpec, told: Mapping[tuple[str, ...], str], hidden: Mapping[s
             )
         own = {value: shown for value, shown in hidden.items() if shown in text}
         if below == ("base_url",):  # messages of others name the host alone
-            own |= {part: text for part in (value, urlsplit(value).hostname) if part}
+            host = urlsplit(value).hostname
+            own |= {part: text for part in (value, host) if part and part not in ("localhost", "127.0.0.1")}
         owner.tell(below, text, own)
 
 
