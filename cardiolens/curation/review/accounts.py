@@ -57,6 +57,8 @@ def read_accounts(path: Path) -> Accounts:
         raise InputError(f"readers={path}: cannot be read ({error.strerror}); correct it") from None
     except ValidationError as error:
         raise InputError(f"readers={path}: {describe(error)}; make the account again") from None
+    except InputError:
+        raise
     except ValueError as error:
         raise InputError(f"readers={path}: {error}; make the accounts again") from None
     return accounts

@@ -12,6 +12,7 @@ import pytest
 from reviewers import CATALOGUE
 
 from cardiolens.base.errors import InputError
+from cardiolens.commands.review import main as review_command
 from cardiolens.curation.review import accounts
 from cardiolens.curation.review.accounts import Door, add_account
 from cardiolens.curation.review.desk import Desk
@@ -360,3 +361,38 @@ def test_two_people_read_over_the_server_and_the_export_tells_how_far_they_agree
     assert (berta["n_read"], berta["n_missing"], berta["seconds_median"]) == (1, n_items - 1, 3)
     assert (everything["subtask"], everything["n_pairs"], everything["same"]["value"]) == ("all", 1, 1)
     assert f"berta: 1/{n_items} read, {n_items - 1} missing" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("below", ["", "/below"])
+@pytest.mark.parametrize("word", ["out", "readers"])
+def test_a_file_where_a_folder_is_expected_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, below: str, word: str
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("kept")
+    words = ["add", "reader=anna", f"out={tmp_path if word == 'readers' else file}{below}"]
+    words += [f"readers={file}{below}/readers.json"] if word == "readers" else []
+    monkeypatch.setattr("sys.argv", ["review", *words])
+    assert review_command() == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.count("\n") == 1
+    assert f"error: {word}={file}{below}: is no folder and cannot be made one" in told.err
+    assert file.read_text() == "kept"
+
+
+def test_a_folder_that_cannot_be_written_into_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != tmp_path)
+    monkeypatch.setattr("sys.argv", ["review", "add", "reader=anna", f"out={tmp_path}"])
+    assert review_command() == 2
+    assert "cannot be written into; name a folder of yours" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_accounts_in_a_folder_of_their_name_are_told_once(tmp_path: Path) -> None:
+    (tmp_path / "readers.json").mkdir(mode=0o755)
+    with pytest.raises(InputError) as refused:
+        add(["reader=anna", f"out={tmp_path}"])
+    assert str(refused.value).count("readers=") == 1
