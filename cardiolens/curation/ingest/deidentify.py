@@ -10,7 +10,6 @@ import hashlib
 import hmac
 import re
 import secrets
-import stat
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import Literal
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
+from cardiolens.base.private_file import check_private
 from cardiolens.base.untrusted.bounded_files import read_text
 from cardiolens.curation.ingest.image import Identity, Image, Person
 
@@ -149,20 +149,16 @@ def read_key(path: Path) -> bytes:
 
 def _existing(path: Path) -> bytes:
     try:
-        mode = path.stat().st_mode
         key = bytes.fromhex(read_text(path, _MOST_KEY).strip())
     except (OSError, ValueError):
-        mode, key = 0, b""
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise InputError(
-            f"key={path}: others may read it (mode {stat.S_IMODE(mode):o}), and with it find the patients "
-            f"behind the ids; run chmod 600 {path}, or name another file to get a new key and new ids"
-        )
+        key = b""
     if len(key) < KEY_BYTES:
         raise InputError(
             f"key={path}: holds no key; expected {2 * KEY_BYTES} or more hex digits; "
             "name another file, or remove this one to get a new key and new ids"
         )
+    otherwise = ", or name another file to get a new key and new ids"
+    check_private(path, f"key={path}", "find the patients behind the ids", otherwise)
     return key
 
 
