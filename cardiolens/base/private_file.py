@@ -1,10 +1,16 @@
 """Files whose content must stay with their owner: keys, tokens, accounts, the way back to patients."""
 
 import os
+import secrets
 import stat
 from pathlib import Path
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted.bounded_files import read_text
+
+KEY_BYTES = 32
+_MOST_KEY = 4096  # bytes of its file
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -26,6 +32,36 @@ def check_private(
             f"{name}: others may read {what} (mode {stat.S_IMODE(status.st_mode):o}{whose}), "
             f"and with it {harm}; run chmod 600 {path}{otherwise}"
         )
+
+
+def read_or_make_key(path: Path, name: str, harm: str, renewal: str) -> bytes:
+    """Read a key of at least 32 bytes in hex; if the file is missing, write a new key for its owner alone.
+
+    `harm` is what others could do with it, and `renewal` completes "or ..." and says how to get a new key.
+    InputError for a key that others can read, for a file without a key, and where none can be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        key = secrets.token_bytes(KEY_BYTES)
+        disk.create(path, f"{key.hex()}\n".encode())
+    except FileExistsError:
+        return _existing_key(path, name, harm, renewal)
+    except OSError as error:
+        raise InputError(
+            f"{name}: cannot be written ({error.strerror}); name a file in a folder of yours"
+        ) from None
+    return key
+
+
+def _existing_key(path: Path, name: str, harm: str, renewal: str) -> bytes:
+    try:
+        key = bytes.fromhex(read_text(path, _MOST_KEY).strip())
+    except (OSError, ValueError):
+        key = b""
+    if len(key) < KEY_BYTES:
+        raise InputError(f"{name}: holds no key; expected {2 * KEY_BYTES} or more hex digits; {renewal}")
+    check_private(path, name, harm, f", or {renewal}")
+    return key
 
 
 def is_private_folder(folder: Path) -> bool:

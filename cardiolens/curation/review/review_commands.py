@@ -17,6 +17,7 @@ from cardiolens.config.command_words import read_words
 from cardiolens.curation.questions.stage_files import write_lines
 from cardiolens.curation.review.accounts import Door, Role, add_account, read_accounts
 from cardiolens.curation.review.agreement import Agreement
+from cardiolens.curation.review.blinding import Blinding, read_blinding
 from cardiolens.curation.review.ceiling import ceiling, lines_of, people_of, told_between, told_person
 from cardiolens.curation.review.desk import Desk
 from cardiolens.curation.review.ledger import NAME, Ledger, read_ledger
@@ -108,7 +109,9 @@ def serve(words: Sequence[str]) -> int:
     _keep_sources(given)
     ledger = Ledger(given.out / NAME)
     try:
-        desk = Desk(items, Queue.of(items.items, ledger, given.mode), Pictures(items.studies))
+        blinding = read_blinding(given.out) if given.mode == "read" else Blinding()
+        ordered = blinding.in_order(items.items) if given.mode == "read" else items.items
+        desk = Desk(items, Queue.of(ordered, ledger, given.mode), Pictures(items.studies), blinding)
         with review_server(desk, Door(accounts), given.port) as server:
             _report(items, given, len(people))
             say(f"page: {server.address} (this machine only; Ctrl-C ends it)")
