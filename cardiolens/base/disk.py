@@ -10,7 +10,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -46,7 +46,8 @@ def atomic(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise _not_written(path, error) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # a file stands where the folder should; nothing was written there
+            temporary.unlink(missing_ok=True)
 
 
 @contextmanager

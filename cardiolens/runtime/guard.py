@@ -6,17 +6,16 @@ folder that only its user can enter.
 
 import os
 import secrets
-import stat
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
+from cardiolens.base.private_file import check_private, is_private_folder
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _NO_PROXY = ("no_proxy", "NO_PROXY")  # gRPC reads the first, other libraries the second as well
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 @contextmanager
@@ -103,13 +102,8 @@ def token_file(environment: Mapping[str, str]) -> Path:
 
 def check_token_file(path: Path) -> None:
     """Raise InputError unless the user owns a token file and nobody else has access."""
-    status = path.stat()
-    if status.st_mode & _OTHERS or status.st_uid != os.getuid():
-        raise InputError(
-            f"{path}: others may read this token (mode {stat.S_IMODE(status.st_mode):o}, owner "
-            f"{status.st_uid}), and with it run programs as you; run chmod 600 {path}, and if anybody else "
-            "uses this machine delete it and start the cluster again with a new one"
-        )
+    otherwise = ", and if anybody else uses this machine delete it and start the cluster again with a new one"
+    check_private(path, str(path), "run programs as you", otherwise, what="this token", owned=True)
 
 
 def make_token_file(path: Path) -> None:
@@ -128,25 +122,19 @@ def private_folder(environment: Mapping[str, str]) -> Path:
     because Ray opens its own folders to everybody. Its name is short: a socket path may have 107 characters.
     """
     system = Path(environment.get("RAY_TMPDIR") or environment.get("TMPDIR") or "/tmp")
-    if system.is_dir() and _is_private(system):
+    if system.is_dir() and is_private_folder(system):
         return system.absolute()
     folder = system.absolute() / f"ray-{os.getuid()}"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: cannot be made ({error.strerror}); {_OF_YOUR_OWN}") from None
-    if not _is_private(folder):
+    if not is_private_folder(folder):
         raise InputError(f"{folder}: belongs to or is open to somebody else; {_OF_YOUR_OWN}")
     return folder
 
 
 _OF_YOUR_OWN = "remove it, or set RAY_TMPDIR to a short path of a folder of your own with mode 700"
-
-
-def _is_private(folder: Path) -> bool:
-    """Return whether a path is a folder, not a link, owned by the user and closed to everybody else."""
-    status = folder.lstat()
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & _OTHERS
 
 
 def unproxied(environment: Mapping[str, str]) -> dict[str, str]:

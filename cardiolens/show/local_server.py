@@ -117,6 +117,10 @@ class LocalServer(ThreadingHTTPServer):
                 f"port={port}: {error.strerror}; end what listens there, or name another"
             ) from None
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log what failed outside a page's routes; the server goes on for the others."""
+        log.exception("a connection failed")
+
     @property
     def address(self) -> str:
         """Address of the page, with its token, for the person who started the server."""

@@ -1,5 +1,6 @@
 """Layout of a volume's third axis: stored frame index <-> (slice, phase) (protocol 1.2)."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -92,14 +93,24 @@ def resolve(
 
 
 def _explicit_grid(frames: tuple[Position, ...], n_frames: int) -> Position:
-    grid = (max((s for s, _ in frames), default=-1) + 1, max((p for _, p in frames), default=-1) + 1)
-    full = len(frames) == grid[0] * grid[1] == n_frames  # before the grid is built: one index can be huge
-    if not full or sorted(frames) != [(s, p) for s in range(grid[0]) for p in range(grid[1])]:
+    """Return the grid that explicit positions fill; built from counts alone, as one index can be huge."""
+    if len(frames) != n_frames:
         raise InputError(
-            f"layout_mismatch: layout.frames holds {len(frames)} positions for Z = {n_frames}; expected each "
-            "(slice, phase) of a full grid once; correct layout.frames"
+            f"layout_mismatch: layout.frames holds {len(frames)} positions for Z = {n_frames}; {_EACH_ONCE}"
+        )
+    position, count = Counter(frames).most_common(1)[0]
+    if count > 1:
+        raise InputError(f"layout_mismatch: layout.frames holds {list(position)} {count} times; {_EACH_ONCE}")
+    grid = max(s for s, _ in frames) + 1, max(p for _, p in frames) + 1
+    if grid[0] * grid[1] != n_frames:  # distinct positions that leave some of the grid out
+        raise InputError(
+            f"layout_mismatch: layout.frames holds slices up to {grid[0] - 1} and phases up to "
+            f"{grid[1] - 1}, which is more than Z = {n_frames}; {_EACH_ONCE}"
         )
     return grid
+
+
+_EACH_ONCE = "expected each (slice, phase) of a full grid once, counted from 0; correct layout.frames"
 
 
 def _check_grid(grid: Position, n_frames: int, declared: tuple[int | None, int | None]) -> None:

@@ -79,5 +79,8 @@ def _holds_slices_alone(shape: tuple[int, ...], entry: Mapping[str, Any]) -> boo
     layout = layout if isinstance(layout, Mapping) else {}
     if layout.get("n_phases") is not None:
         return bool(layout["n_phases"] == 1)
+    if layout.get("order") == "explicit":
+        frames = layout.get("frames")
+        return isinstance(frames, list) and not any(isinstance(at, list) and any(at[1:]) for at in frames)
     rule = sequences().get(sequence) if isinstance(sequence, str) else None
     return layout.get("order") == "static" or rule is None or rule.over_time == "nothing"

@@ -9,21 +9,16 @@ times, UIDs, private elements, overlays, file names and all free text are droppe
 import hashlib
 import hmac
 import re
-import secrets
-import stat
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from cardiolens.base import disk
-from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.bounded_files import read_text
+from cardiolens.base.private_file import read_or_make_key
 from cardiolens.curation.ingest.image import Identity, Image, Person
 
-KEY_BYTES = 32
-_MOST_KEY = 4096  # bytes of its file
+_RENEWAL = "name another file, or remove this one, to get a new key and new ids"
 Sex = Literal["female", "male", "other"]
 
 # Elements that reach the output, and in which form.
@@ -134,36 +129,7 @@ def read_key(path: Path) -> bytes:
 
     InputError for a key that others can read: with it, ids lead back to patients whose numbers are guessed.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        key = secrets.token_bytes(KEY_BYTES)
-        disk.create(path, f"{key.hex()}\n".encode())
-    except FileExistsError:
-        return _existing(path)
-    except OSError as error:
-        raise InputError(
-            f"key={path}: cannot be written ({error.strerror}); name a file in a folder of yours"
-        ) from None
-    return key
-
-
-def _existing(path: Path) -> bytes:
-    try:
-        mode = path.stat().st_mode
-        key = bytes.fromhex(read_text(path, _MOST_KEY).strip())
-    except (OSError, ValueError):
-        mode, key = 0, b""
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise InputError(
-            f"key={path}: others may read it (mode {stat.S_IMODE(mode):o}), and with it find the patients "
-            f"behind the ids; run chmod 600 {path}, or name another file to get a new key and new ids"
-        )
-    if len(key) < KEY_BYTES:
-        raise InputError(
-            f"key={path}: holds no key; expected {2 * KEY_BYTES} or more hex digits; "
-            "name another file, or remove this one to get a new key and new ids"
-        )
-    return key
+    return read_or_make_key(path, f"key={path}", "find the patients behind the ids", _RENEWAL)
 
 
 def sex(person: Person) -> Sex | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.base.errors import InputError
+from cardiolens.base.private_file import check_private
 from cardiolens.base.untrusted.bounded_files import parse_json, read_bytes, read_text
 from cardiolens.base.untrusted.csv_file import parse_rows, read_rows
 from cardiolens.curation.questions.draft_reasons import Reason, meaning_of
@@ -78,7 +79,10 @@ def read_reports(reports: Path, studies: Path, links: Path | None) -> tuple[list
 
 
 def read_links(path: Path) -> dict[str, str]:
-    """Read study ids by accession number, from CSV with these columns or JSON Lines of `links`."""
+    """Read study ids by accession number, from CSV with these columns or JSON Lines of `links`.
+
+    InputError if the latter names patients and is open to others.
+    """
     try:
         text = read_text(path, _MOST_TABLE)
         if text.lstrip()[:1] in ("{", "["):  # JSON Lines, whatever the file is called
@@ -90,6 +94,8 @@ def read_links(path: Path) -> dict[str, str]:
         raise InputError(
             f"links={path}: cannot be read ({type(error).__name__}); expected CSV or JSON Lines"
         ) from None
+    if any("patient" in row for row in rows):
+        check_private(path, f"links={path}", "find the patients behind the ids")
     pairs = [(row.get("accession"), row.get("study_id")) for row in rows if row.get("study_id")]
     if not pairs or not any(accession for accession, _ in pairs):
         raise InputError(f"links={path}: has no row with accession and study_id; give both columns")

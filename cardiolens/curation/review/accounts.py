@@ -3,7 +3,6 @@
 import hashlib
 import json
 import secrets
-import stat
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -15,6 +14,7 @@ from pydantic import Field, ValidationError
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
+from cardiolens.base.private_file import check_private
 from cardiolens.base.untrusted.bounded_files import MOST_JSON, parse_json, read_bytes
 from cardiolens.config.base import Spec, describe
 
@@ -45,9 +45,7 @@ class Accounts(Spec):
 def read_accounts(path: Path) -> Accounts:
     """Read the accounts; InputError if the file is missing, damaged or open to other users."""
     try:
-        mode = path.stat().st_mode
-        if mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise InputError(f"readers={path}: other users have access; close it: chmod 600 {path}")
+        check_private(path, f"readers={path}", "try passphrases without waiting")
         accounts = Accounts.model_validate(parse_json(read_bytes(path, MOST_JSON)))
     except FileNotFoundError:
         raise InputError(
@@ -57,6 +55,8 @@ def read_accounts(path: Path) -> Accounts:
         raise InputError(f"readers={path}: cannot be read ({error.strerror}); correct it") from None
     except ValidationError as error:
         raise InputError(f"readers={path}: {describe(error)}; make the account again") from None
+    except InputError:
+        raise
     except ValueError as error:
         raise InputError(f"readers={path}: {error}; make the accounts again") from None
     return accounts

@@ -1,7 +1,5 @@
 """State for the page of review: the next item without what blinds its reader, and the progress."""
 
-import hashlib
-import secrets
 import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -12,12 +10,14 @@ import numpy as np
 
 from cardiolens.curation.review.accounts import Session
 from cardiolens.curation.review.agreement import Agreement, agreements
+from cardiolens.curation.review.blinding import Blinding
 from cardiolens.curation.review.queue import DecisionRequest, Queue, outcome
 from cardiolens.curation.review.review_items import Item, Items
 from cardiolens.curation.review.review_pictures import Pictures
 from cardiolens.show.local_server import number_of
 
 DeskState = dict[str, Any]
+UNREADABLE = "the images of this study cannot be read; tell whoever runs this review"
 
 
 @dataclass
@@ -27,25 +27,21 @@ class Desk:
     items: Items
     queue: Queue
     pictures: Pictures
+    blinding: Blinding = field(default_factory=Blinding)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    secret: bytes = field(default_factory=lambda: secrets.token_bytes(32))
+    @property
+    def is_blind(self) -> bool:
+        """Whether people read as models do, and see nothing that could tell an answer."""
+        return self.queue.mode == "read"
 
     @cached_property
     def by_handle(self) -> Mapping[str, Item]:
         return {self._handle(item): item for item in self.queue.items.values()}
 
     def _handle(self, item: Item) -> str:
-        """Name of an item on the page.
-
-        In `read` it is a keyed digest: an id may tell the answer, and so may a digest of the question with
-        its answer, which a reader could compute for each option.
-        """
-        return item.digest if self.queue.mode == "verify" else self._hidden(f"{item.qa_id} {item.digest}")
-
-    def _hidden(self, text: str) -> str:
-        name = text.encode("utf-8", "surrogatepass")
-        return hashlib.blake2b(name, key=self.secret, digest_size=16).hexdigest()
+        """Return the name of an item on the page."""
+        return self.blinding.item(item) if self.is_blind else item.digest
 
     def state(self, session: Session) -> DeskState:
         """Return the current state of one person's page."""
@@ -55,14 +51,21 @@ class Desk:
     def decide(self, request: DecisionRequest, session: Session) -> DeskState:
         """Store a decision and return the next state; `error` says why the decision was refused."""
         with self.lock:
-            item = self.by_handle.get(request.item)
-            if self.queue.mode == "read" and item is not None:
-                request = request.model_copy(update={"qa_id": item.qa_id, "item": item.digest})
+            request = self._unblinded(request) if self.is_blind else request
             try:
                 refused = self.queue.decide(request, session.reader, session.role)
             except OSError as error:
                 return {"error": _unwritten(error), "again": True}
             return {"kept": request.id} | ({"error": refused} if refused else {}) | self._state(session)
+
+    def _unblinded(self, request: DecisionRequest) -> DecisionRequest:
+        """Return a request with the ids of the item it names; an unknown name, or a real id, is no item's.
+
+        If real ids were heard too, a reader could try ids with each answer and learn which of them exists.
+        """
+        item = self.by_handle.get(request.item)
+        ids = ("", "") if item is None else (item.qa_id, item.digest)
+        return request.model_copy(update={"qa_id": ids[0], "item": ids[1]})
 
     def _state(self, session: Session) -> DeskState:
         try:
@@ -80,18 +83,17 @@ class Desk:
 
     def _item(self, item: Item, session: Session) -> DeskState:
         question = item.question
-        hidden = self.queue.mode == "read"
         item_state: DeskState = {
-            "qa_id": self._handle(item) if hidden else item.qa_id,
+            "qa_id": self._handle(item) if self.is_blind else item.qa_id,
             "item": self._handle(item),
-            "study": self._hidden(question.study_id)[:8] if hidden else question.study_id,
+            "study": self.blinding.study(question.study_id) if self.is_blind else question.study_id,
             "subtask": item.subtask.id,
             "question": question.question,
             "options": [option.model_dump() for option in question.options],
             "multi": question.answer_type == "multi",
             "exclusive": list(item.subtask.exclusive),
         }
-        if hidden:
+        if self.is_blind:
             return item_state
         item_state |= {
             "proposal": list(item.proposal),
@@ -116,9 +118,12 @@ class Desk:
         if item is None:
             return None
         study_loops, remark = self.pictures.routed(item)
-        masked = self.queue.mode == "verify"
+        if self.is_blind and not study_loops:
+            remark = UNREADABLE  # the reason names files, and the name of a file may tell an answer
         return {
-            "loops": [loop.told() | {"mask": masked and loop.overlay is not None} for loop in study_loops],
+            "loops": [
+                loop.told() | {"mask": not self.is_blind and loop.overlay is not None} for loop in study_loops
+            ],
             "remark": remark,
         }
 
@@ -131,7 +136,7 @@ class Desk:
             return None
         masked, loop, rank = name == f"{digits}-mask.png", loops[volume], number_of(digits)
         legal = 0 <= rank < loop.structure.n_slices and (name == f"{digits}.png" or masked)
-        if not legal or (masked and self.queue.mode == "read"):
+        if not legal or (masked and self.is_blind):
             return None
         return loop.sheet(rank, masked=masked)
 

@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -71,6 +72,11 @@ class Queue:
     @staticmethod
     def of(items: Iterable[Item], ledger: Ledger, mode: Mode) -> "Queue":
         return Queue({(item.qa_id, item.digest): item for item in items}, ledger, mode)
+
+    @cached_property
+    def parents(self) -> frozenset[str | None]:
+        """Subtasks on whose true answer it depends whether another question is asked."""
+        return frozenset(item.subtask.parent for item in self.items.values())
 
     @property
     def reviews(self) -> Reviews:
@@ -185,6 +191,8 @@ class Queue:
         last = self.reviews.last(reader, self.mode)
         if last is None or last.key not in self.items:
             return "no decision is left that could be taken back"
+        if self.mode == "read" and self.items[last.key].subtask.id in self.parents:
+            return "what follows this question depends on its answer; it cannot be taken back"
         if not last.third and any(line.third for line in self.reviews.of(self.mode, last.key).values()):
             return "a third person decided on it since; it cannot be taken back"
         self.ledger.append(self._line(reader, last.key, "undone", request.id))

@@ -1,6 +1,7 @@
 """Actions of the `review` command: `add` an account, `serve` the page, `export` the results."""
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -9,13 +10,14 @@ from pydantic import Field, ValidationError
 
 from cardiolens.base import disk
 from cardiolens.base.console import say
-from cardiolens.base.errors import InputError
+from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.base import GivenPath, Spec, describe
 from cardiolens.config.command_words import read_words
 from cardiolens.curation.questions.stage_files import write_lines
 from cardiolens.curation.review.accounts import Door, Role, add_account, read_accounts
 from cardiolens.curation.review.agreement import Agreement
+from cardiolens.curation.review.blinding import Blinding, read_blinding
 from cardiolens.curation.review.ceiling import ceiling, lines_of, people_of, told_between, told_person
 from cardiolens.curation.review.desk import Desk
 from cardiolens.curation.review.ledger import NAME, Ledger, read_ledger
@@ -73,10 +75,26 @@ def add(words: Sequence[str]) -> int:
     """Make an account and print its passphrase, once."""
     given = read_words(Add, words)
     path = given.readers or given.out / ACCOUNTS
+    _make_writable("out" if given.readers is None else "readers", path.parent)
     passphrase = add_account(path, given.reader, given.role)
     say(f"{given.reader} ({given.role}): {passphrase}")
     say(f"pass it on now: it is not stored; run add again for a new one. Accounts: {path}")
     return 0
+
+
+def _make_writable(word: str, folder: Path) -> None:
+    """Make a folder that is to be written into; InputError if it cannot be one, or not for this user."""
+    try:
+        disk.make_folder(folder)
+    except RunError as error:
+        why = error.__cause__.strerror if isinstance(error.__cause__, OSError) else error
+        raise InputError(
+            f"{word}={folder}: is no folder and cannot be made one ({why}); name a folder of yours"
+        ) from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(
+            f"{word}={folder}: cannot be written into; name a folder of yours, or change its mode"
+        )
 
 
 def serve(words: Sequence[str]) -> int:
@@ -87,10 +105,13 @@ def serve(words: Sequence[str]) -> int:
     if not people:
         raise InputError(f"readers={accounts}: nobody has an account; make one with the action add")
     items = read_items(given.questions, given.studies, load_catalogue(given.protocol), given.mode)
+    _make_writable("out", given.out)
     _keep_sources(given)
     ledger = Ledger(given.out / NAME)
     try:
-        desk = Desk(items, Queue.of(items.items, ledger, given.mode), Pictures(items.studies))
+        blinding = read_blinding(given.out) if given.mode == "read" else Blinding()
+        ordered = blinding.in_order(items.items) if given.mode == "read" else items.items
+        desk = Desk(items, Queue.of(ordered, ledger, given.mode), Pictures(items.studies), blinding)
         with review_server(desk, Door(accounts), given.port) as server:
             _report(items, given, len(people))
             say(f"page: {server.address} (this machine only; Ctrl-C ends it)")

@@ -1,6 +1,7 @@
 """Image loops of a study for reviewers: all frames that models may see, optionally with masks."""
 
 import io
+import logging
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.manifest import Study
 from cardiolens.study.overlay import Overlay, read_overlay
 from cardiolens.study.structure import VolumeStructure, structures
+
+log = logging.getLogger(__name__)
 
 COLUMNS = 8  # phases of a slice in one row of its sheet
 _KEPT = 6  # studies in memory
@@ -82,6 +85,7 @@ class Pictures:
                 try:
                     cached = _loops(self.studies[study_id], self.windows)
                 except InputError as error:
+                    log.warning("%s: the images cannot be read: %s", study_id, error)
                     cached = f"the images cannot be read: {error}"
             self.kept[study_id] = cached
             while len(self.kept) > _KEPT:

@@ -1,6 +1,7 @@
 """Question files: reading and writing of `qa-1` JSON Lines."""
 
 import json
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -139,16 +140,16 @@ def given_questions(path: Path, catalogue: Catalogue) -> Iterator[GivenQuestion]
         if question.qa_id in lines:
             raise InputError(f"{where}: qa_id {question.qa_id!r} is already on line {lines[question.qa_id]}")
         lines[question.qa_id] = number
-        twin = folded.setdefault(question.qa_id.casefold(), question.qa_id)
+        twin = folded.setdefault(fold(question.qa_id), question.qa_id)
         if twin != question.qa_id:
             raise InputError(
                 f"{where}: qa_id {question.qa_id!r} differs from {twin!r} on line {lines[twin]} in case "
-                "alone; expected one id for each question; remove one, or rename it"
+                "or white space alone; expected one id for each question; remove one, or rename it"
             )
         subtask = _subtask_of(question, catalogue, where)
-        if not question.question.strip():
+        if not fold(question.question):
             raise InputError(
-                f"{where}: {question.qa_id}: question is blank; expected the words of a question"
+                f"{where}: {question.qa_id}: question is blank; expected the words of a question; write them"
             )
         for problem in _problems(question, subtask, catalogue):
             raise InputError(f"{where}: {question.qa_id}: {problem}")
@@ -161,8 +162,16 @@ def write_questions(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
 
 
 def fold(text: str) -> str:
-    """A text as people compare it: without case, and with any white space as one blank."""
+    """Return a text as people compare it: without case and invisible characters, white space as one blank."""
+    if not (text.isascii() and text.isprintable()):
+        text = "".join(
+            char for char in text if char.isspace() or unicodedata.category(char) not in _INVISIBLE
+        )
+        text = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
     return " ".join(text.casefold().split())
+
+
+_INVISIBLE = frozenset({"Cc", "Cf"})  # control characters, joiners, marks of direction
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -271,7 +280,12 @@ def _pick_problems(question: Question, subtask: Subtask) -> list[str]:
     keys = [option.key for option in question.options]
     picked = question.answer
     alone = [key for key in picked if key in subtask.exclusive]
-    texts = [fold(option.text) for option in question.options]
+    key_of: dict[str, str] = {}  # first option of a text
+    twins = [
+        (first, option.key)
+        for option in question.options
+        if (first := key_of.setdefault(fold(option.text), option.key)) != option.key
+    ]
     rules = [
         (question.reference is not None, "reference belongs to report questions only"),
         (len(keys) < 2, f"options {keys} are too few; at least two are needed"),
@@ -287,8 +301,12 @@ def _pick_problems(question: Question, subtask: Subtask) -> list[str]:
             bool(alone) and len(picked) > 1,
             f"answer {picked} combines {alone[:1]}, which stands alone, with others",
         ),
-        (not all(texts), "an option has a blank text; expected words"),
-        (len(set(texts)) != len(texts), f"two options of {keys} have one text; a reader could not tell them"),
+        ("" in key_of, f"option {key_of.get('')} has a blank text; expected words; write them"),
+        (
+            bool(twins),
+            f"options {' and '.join(twins[0]) if twins else ''} have one text but for case and white space; "
+            "expected texts that a reader can tell apart; reword or remove one",
+        ),
     ]
     return [text for wrong, text in rules if wrong] + _swapped(question, subtask)
 

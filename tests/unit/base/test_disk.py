@@ -108,3 +108,10 @@ def test_a_private_file_is_private_whatever_was_there(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
         disk.create(tmp_path / "key", b"other")
     assert (tmp_path / "key").read_bytes() == b"k"
+
+
+def test_a_file_where_a_folder_is_expected_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("kept")
+    with pytest.raises(RunError, match=r"file/one: cannot be written \("):
+        disk.write_text(tmp_path / "file" / "one", "1")
+    assert content(tmp_path) == {"file": "kept"}

@@ -65,10 +65,10 @@ def line(kind: str = "ordinal", **changes: Any) -> Callable[[list[dict[str, Any]
     return written
 
 
-def two_cases(records: list[dict[str, Any]]) -> bytes:
-    """One question twice, under ids that differ in case."""
+def twice(records: list[dict[str, Any]], renamed: Callable[[str], str]) -> bytes:
+    """One question twice, under an id and another made of it."""
     one = next(record for record in records if record["answer_type"] == "ordinal")
-    return lines([one, one | {"qa_id": one["qa_id"].swapcase()}])
+    return lines([one, one | {"qa_id": renamed(one["qa_id"])}])
 
 
 def reference(**changes: Any) -> Callable[[list[dict[str, Any]]], bytes]:
@@ -125,18 +125,36 @@ QUESTIONS: list[tuple[str, Callable[[list[dict[str, Any]]], bytes], str]] = [
             options=[{"key": "A", "text": "Mild  or less"}, {"key": "B", "text": "mild or LESS"}],
             answer=["A"],
         ),
-        r"two options of \['A', 'B'\] have one text",
+        r"options A and B have one text but for case and white space; .*; reword or remove one",
     ),
     (
         "a blank option",
         line(options=[{"key": "A", "text": "x"}, {"key": "B", "text": " \u00a0"}], answer=["A"]),
-        r"an option has a blank text",
+        r"option B has a blank text",
     ),
-    ("a blank question", line(question=" \n"), r"question is blank"),
+    ("a blank question", line(question=" \n"), r"question is blank; expected the words"),
     (
         "ids that differ in case",
-        two_cases,
-        r"differs from '.*' on line 1 in case alone",
+        lambda records: twice(records, str.swapcase),
+        r"differs from '.*' on line 1 in case or white space alone",
+    ),
+    ("a question of what nobody sees", line(question="\u200b\u2060\x00"), r"question is blank"),
+    (
+        "options that differ in what nobody sees",
+        line(
+            options=[
+                {"key": "A", "text": "x"},
+                {"key": "B", "text": "\u00c4ste"},
+                {"key": "C", "text": "a\u0308s\u200bte "},
+            ],
+            answer=["A"],
+        ),
+        r"options B and C have one text",
+    ),
+    (
+        "ids that differ in a blank",
+        lambda records: twice(records, lambda name: f"{name} "),
+        r"differs from '.*'",
     ),
     ("no options", line(options=[]), r"options \[\] are too few; at least two are needed"),
     (

@@ -155,6 +155,22 @@ def test_a_fault_of_a_page_costs_one_answer(server: LocalServer, caplog: pytest.
     assert_alive(server)
 
 
+def test_a_fault_outside_of_the_routes_is_logged_and_costs_one_connection(
+    server: LocalServer,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("cardiolens.show.local_server.unquote", lambda path: path / 0)
+        with connect(server) as client:
+            client.sendall(request(server, "GET", root(server)))
+            assert client.recv(1000) == b""
+    assert_alive(server)
+    assert "a connection failed" in caplog.text
+    assert "Exception occurred during processing" not in capfd.readouterr().err
+
+
 def test_it_listens_on_loopback_alone_and_names_a_port_that_is_taken(server: LocalServer) -> None:
     assert server.socket.getsockname()[0] == "127.0.0.1"
     with pytest.raises(InputError, match=f"port={server.server_port}"):

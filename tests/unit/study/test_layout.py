@@ -89,29 +89,91 @@ def test_even_gives_the_key_layers_of_the_specification():
     }
 
 
-@settings(max_examples=50, deadline=None)
-@given(order=st.permutations(range(5)), counts=st.booleans(), sequence=st.sampled_from(["lge", "t2"]))
-def test_explicit_frames_order_a_volume_without_phases_too(order, counts, sequence, tmp_path_factory):
-    """Whether counts stand beside them or not; without them the frames were once taken as they lie."""
+@settings(max_examples=80, deadline=None)
+@given(
+    grid=st.tuples(st.integers(1, 4), st.integers(1, 5)),
+    sequence=st.sampled_from(["cine", "lge", "perf", "t2"]),
+    counts=st.sets(st.sampled_from(["n_slices", "n_phases"])),
+    apex_first=st.booleans(),
+    data=st.data(),
+)
+def test_any_permutation_as_explicit_frames_gives_the_frames_in_that_order(tmp_path_factory, **drawn):
+    """With phases and without, whether counts stand beside the frames or not.
+
+    Frames of a volume without phases were once taken as they lie if no count stood beside them.
+    """
+    grid, sequence, counts, apex_first, data = (
+        drawn[name] for name in ("grid", "sequence", "counts", "apex_first", "data")
+    )
+    n_slices, n_phases = grid
+    cells = [(s, p) for s in range(n_slices) for p in range(n_phases)]
+    frames = data.draw(st.permutations(cells))
     folder = tmp_path_factory.mktemp("study")
-    array = np.stack([np.full((6, 5), 100 * at, np.int16) for at in range(5)], axis=-1)
-    layout = {"order": "explicit", "frames": [[at, 0] for at in order]}
-    layout |= {"n_slices": 5, "n_phases": 1} if counts else {}
-    changes = {"sequence": sequence, "layout": layout, "spatial_order": "base_to_apex"}
+    # the value of each stored frame tells its slice and phase
+    array = np.stack([np.full((6, 5), 100 * s + p, np.int16) for s, p in frames], axis=-1)
+    changes = {
+        "layout": {"order": "explicit", "frames": frames}
+        | {name: grid[name == "n_phases"] for name in counts},
+        "spatial_order": "apex_to_base" if apex_first else "base_to_apex",
+        "confirmed": ["layout"],  # frames of one value look like none of a heart
+    }
+    take = None
+    if sequence in ("lge", "t2") and n_phases > 1:  # several images of each slice
+        take = changes["take"] = data.draw(st.integers(0, n_phases - 1))
     entry = volume(folder, array, f"{sequence}_sax", **changes)
-    manifest = read_study(study(folder, entry)).manifest.volumes[0]
-    found = [int(read_volume(folder, manifest).stored(rank)[0, 0]) // 100 for rank in range(5)]
-    assert found == [order.index(rank) for rank in range(5)]
+    found = read_volume(folder, read_study(study(folder, entry)).manifest.volumes[0])
+    phases = range(n_phases) if take is None else [take]
+    slices = range(n_slices)[::-1] if apex_first else range(n_slices)
+    expected = [100 * s + p for s in slices for p in phases]
+    assert [int(found.stored(idx)[0, 0]) for idx in range(found.layout.n_frames)] == expected
+
+
+FAULTS = [
+    ([[0, 0]], r"holds 1 positions for Z = 5"),
+    ([[at, 0] for at in range(12)], "holds 12 positions for Z = 5"),
+    ([[0, 0], [1, 0], [2, 0], [3, 0], [1, 0]], r"holds \[1, 0\] 2 times"),
+    ([[at + 1, 0] for at in range(5)], "holds slices up to 5 and phases up to 0, which is more than Z = 5"),
+    ([[0, at + 1] for at in range(5)], "holds slices up to 0 and phases up to 5, which is more than Z = 5"),
+    ([], "holds 0 positions for Z = 5"),
+]
+
+
+@pytest.mark.parametrize("sequence", ["cine", "lge", "perf", "t2"])
+@pytest.mark.parametrize(("frames", "fault"), FAULTS)
+def test_explicit_frames_that_do_not_fit_are_refused(tmp_path, sequence, frames, fault):
+    layout = {"order": "explicit", "frames": frames}
+    entry = volume(tmp_path, voxels(5, 1), f"{sequence}_sax", layout=layout)
+    remedy = "expected each .* of a full grid once, counted from 0; correct layout.frames"
+    with pytest.raises(InputError, match=rf"layout_mismatch: layout\.frames {fault}; {remedy}"):
+        read_study(study(tmp_path, entry))
 
 
 @pytest.mark.parametrize(
-    "frames", [[[0, 0]], [[at, 0] for at in range(12)], [[0, 0]] * 5, [[at + 1, 0] for at in range(5)]]
+    "frames", [[[-1, 0]], [[0, -1]], [[0]], [[0, 0, 0]], [[0.5, 0]], [["0", 0]], [0], "00"]
 )
-def test_explicit_frames_that_do_not_fit_are_refused_without_phases_too(tmp_path, frames):
+def test_explicit_frames_that_are_no_positions_are_refused(tmp_path, frames):
     layout = {"order": "explicit", "frames": frames}
-    entry = volume(tmp_path, voxels(5, 1), "lge_sax", sequence="lge", layout=layout)
-    with pytest.raises(InputError, match=r"layout_mismatch: layout\.frames holds"):
+    entry = volume(tmp_path, voxels(1, 1), "lge_sax", layout=layout)
+    with pytest.raises(InputError, match=r"volumes\.0\.layout\.frames"):
         read_study(study(tmp_path, entry))
+
+
+@pytest.mark.parametrize(
+    ("sequence", "n_phases", "refused"), [("cine", 1, False), ("cine", 2, True), ("t2", 2, True)]
+)
+def test_a_spacing_is_taken_from_the_header_if_explicit_frames_are_slices_alone(
+    tmp_path, sequence, n_phases, refused
+):
+    frames = [[s, p] for s in range(4) for p in range(n_phases)]
+    layout = {"order": "explicit", "frames": frames}
+    more = {"take": 0} if (sequence, n_phases) == ("t2", 2) else {}
+    entry = volume(tmp_path, voxels(4, n_phases), f"{sequence}_sax", layout=layout, **more)
+    del entry["spacing_mm"]
+    if refused:
+        with pytest.raises(InputError, match=r"the third axis of .* holds phases too"):
+            read_study(study(tmp_path, entry))
+    else:
+        assert read_study(study(tmp_path, entry)).manifest.volumes[0].spacing_mm == (2.0, 2.0, 10.0)
 
 
 def test_explicit_frames_of_a_file_with_four_axes_are_refused():

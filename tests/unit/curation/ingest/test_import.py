@@ -243,6 +243,17 @@ def test_a_file_that_is_no_key_is_refused(small, tmp_path):
         ingest(IngestSpec(source=small / "export", out=tmp_path / "out", key=tmp_path / "key"))
 
 
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620, 0o601])
+def test_a_key_that_others_can_read_is_refused(small, tmp_path, mode):
+    key = tmp_path / "key"
+    key.write_text("0" * 64 + "\n")
+    key.chmod(mode)
+    spec = IngestSpec(source=small / "export", out=tmp_path / "out", key=key)
+    with pytest.raises(InputError, match=rf"key=\S+: others may read it \(mode {mode:o}\).*run chmod 600"):
+        ingest(spec)
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_key_is_readable_by_its_owner_alone(imported):
     assert (imported / "key").stat().st_mode & 0o077 == 0
     assert (imported / "links").stat().st_mode & 0o077 == 0

@@ -1,5 +1,6 @@
 """The whole way by rules: linked, resumed, counted, and silent about patients."""
 
+import json
 import logging
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_questions_spec
 from cardiolens.curation.questions.counts import page
 from cardiolens.curation.questions.draft_questions import questions
+from cardiolens.curation.questions.report_files import read_links
 from cardiolens.curation.questions.stage_files import Stages, read_lines
 from cardiolens.phantom.roster import catalogue
 
@@ -82,6 +84,20 @@ def test_nothing_of_a_patient_is_shown(
         assert secret not in shown
     reasons = [one["reason"] for one in lines(tmp_path / "out" / "rejects.jsonl") if one["stage"] == 1]
     assert sorted(reasons) == ["empty", "no_study", "unreadable"]
+
+
+def test_links_that_name_patients_are_read_only_if_they_are_closed(tmp_path: Path) -> None:
+    path = tmp_path / "links.jsonl"
+    path.write_text(json.dumps({"study_id": "S1", "patient": "Mustermann", "accession": "ACC-1"}) + "\n")
+    path.chmod(0o644)
+    with pytest.raises(InputError, match=r"links=\S+: others may read it \(mode 644\)") as refused:
+        read_links(path)
+    assert "Mustermann" not in str(refused.value)
+    path.chmod(0o600)
+    assert read_links(path) == {"ACC-1": "S1"}
+    path.write_text("accession,study_id\nACC-1,S1\n")
+    path.chmod(0o644)
+    assert read_links(path) == {"ACC-1": "S1"}, "a table that names no patient"
 
 
 def test_a_table_is_linked_by_accession_number_and_one_study_has_one_report(tmp_path: Path) -> None:

@@ -87,6 +87,17 @@ def test_a_name_that_nobody_has_waits_as_one_that_somebody_has(path: Path) -> No
     assert doors[1].log_in("carl", "x") == 0.0
 
 
+def test_a_name_that_nobody_has_costs_as_much_work(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_account(path, "anna", "reader")
+    hashed: list[int] = []
+    monkeypatch.setattr(accounts, "_hash", lambda passphrase, salt: hashed.append(len(salt)) or "")
+    for name in ("anna", "bert"):
+        door = Door(path, clock=lambda: 0.0)
+        for _ in range(9):
+            door.log_in(name, "x")
+    assert hashed == [16] * 10, "five tries each, and none while a name waits"
+
+
 def test_random_names_do_not_fill_the_memory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add_account(path, "anna", "reader")
     monkeypatch.setattr(accounts, "_ROWS", 8)

@@ -1,7 +1,9 @@
 """The server of review: who may ask for what, and what they are told."""
 
 import json
+import socket
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http.client import HTTPConnection
@@ -12,6 +14,7 @@ import pytest
 from reviewers import CATALOGUE
 
 from cardiolens.base.errors import InputError
+from cardiolens.commands.review import main as review_command
 from cardiolens.curation.review import accounts
 from cardiolens.curation.review.accounts import Door, add_account
 from cardiolens.curation.review.desk import Desk
@@ -283,6 +286,86 @@ def test_the_cookie_is_for_this_page_alone(verify: Served) -> None:
         assert verify.client().ask("POST", "/login", odd)[0] == 400
 
 
+def test_a_name_is_told_neither_by_words_nor_by_waiting(verify: Served) -> None:
+    door = Door(verify.root / "readers.json", clock=lambda: 0.0)
+
+    def told(reader: str) -> list[str]:
+        wrong = {"reader": reader, "passphrase": "wrong"}
+        return [Client(server.server_port).ask("POST", "/login", wrong)[1].decode() for _ in range(8)]
+
+    with review_server(verify.desk, door) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            known = told("anna")
+            assert (
+                known
+                == ['{"error": "no such name and passphrase"}'] * 4
+                + ['{"error": "no such name and passphrase; try again in 1 s"}'] * 4
+            )
+            for reader in ("nobody", "Anna", "", "\u00e4" * 64, "anna ", "third\0"):
+                assert told(reader) == known, reader
+            for reader in ("a" * 65, "\ud800"):
+                assert told(reader)[0] == '{"error": "give reader and passphrase"}'
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize("reset", [False, True])
+@pytest.mark.parametrize("share", [0.3, 0.9, 1.0])
+def test_a_client_that_hangs_up_leaves_no_trace(
+    verify: Served,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    share: float,
+    reset: bool,
+) -> None:
+    body = json.dumps({"reader": "anna", "passphrase": "x" * 200})
+    own = f"127.0.0.1:{verify.port}"
+    lines = [
+        "POST /login HTTP/1.1",
+        f"Host: {own}",
+        f"Origin: http://{own}",
+        "Content-Type: application/json",
+    ]
+    content = "\r\n".join([*lines, f"Content-Length: {len(body)}", "", body]).encode()
+    for _ in range(3):
+        with socket.create_connection(("127.0.0.1", verify.port), timeout=20) as client:
+            client.sendall(content[: int(len(content) * share)])
+            if reset:  # closed at once, which the server meets as an error of its connection
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    assert verify.client("berta").tree("GET", "/state.json")["item"]
+    assert_no_thread_is_left()
+    assert capfd.readouterr().err == caplog.text == ""
+
+
+def assert_no_thread_is_left() -> None:
+    end = time.monotonic() + 20
+    while any("process_request_thread" in thread.name for thread in threading.enumerate()):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_length_of_five_thousand_digits_and_a_fault_of_the_desk_cost_one_answer(
+    verify: Served, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna = verify.client("anna")
+    for length, status in (("9" * 5000, 413), ("0" * 5000, 413), ("-" + "1" * 5000, 400)):
+        assert anna.ask("POST", "/decide", {}, Content_Length=length)[0] == status
+    assert caplog.text == ""
+    state = anna.tree("GET", "/state.json")
+    with monkeypatch.context() as patch:
+        patch.setattr(verify.desk, "loops", lambda handle: 1 / 0)
+        patch.setattr(verify.desk, "decide", lambda request, session: 1 / 0)
+        for method, path, body in (("GET", "/loops/x", None), ("POST", "/decide", {"id": "x" * 20})):
+            status, content, headers = anna.ask(method, path, body)
+            assert (status, content) == (500, b"internal server error\n")
+            assert "default-src 'none'" in headers["Content-Security-Policy"]
+    assert caplog.text.count("ZeroDivisionError: division by zero") == 2
+    assert anna.tree("GET", "/state.json") == state
+
+
 def test_two_people_at_once_lose_nothing(verify: Served) -> None:
     def work(name: str) -> None:
         client = verify.client(name)
@@ -360,3 +443,38 @@ def test_two_people_read_over_the_server_and_the_export_tells_how_far_they_agree
     assert (berta["n_read"], berta["n_missing"], berta["seconds_median"]) == (1, n_items - 1, 3)
     assert (everything["subtask"], everything["n_pairs"], everything["same"]["value"]) == ("all", 1, 1)
     assert f"berta: 1/{n_items} read, {n_items - 1} missing" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("below", ["", "/below"])
+@pytest.mark.parametrize("word", ["out", "readers"])
+def test_a_file_where_a_folder_is_expected_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, below: str, word: str
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("kept")
+    words = ["add", "reader=anna", f"out={tmp_path if word == 'readers' else file}{below}"]
+    words += [f"readers={file}{below}/readers.json"] if word == "readers" else []
+    monkeypatch.setattr("sys.argv", ["review", *words])
+    assert review_command() == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.count("\n") == 1
+    assert f"error: {word}={file}{below}: is no folder and cannot be made one" in told.err
+    assert file.read_text() == "kept"
+
+
+def test_a_folder_that_cannot_be_written_into_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != tmp_path)
+    monkeypatch.setattr("sys.argv", ["review", "add", "reader=anna", f"out={tmp_path}"])
+    assert review_command() == 2
+    assert "cannot be written into; name a folder of yours" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_accounts_in_a_folder_of_their_name_are_told_once(tmp_path: Path) -> None:
+    (tmp_path / "readers.json").mkdir(mode=0o755)
+    with pytest.raises(InputError) as refused:
+        add(["reader=anna", f"out={tmp_path}"])
+    assert str(refused.value).count("readers=") == 1
