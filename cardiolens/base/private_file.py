@@ -25,6 +25,8 @@ def check_private(
     that another user made.
     """
     status = path.stat()
+    if stat.S_ISDIR(status.st_mode):  # no secret, and "chmod 600 /etc" is no remedy; its reader refuses it
+        return
     foreign = owned and status.st_uid != os.getuid()
     if status.st_mode & _OTHERS or foreign:
         whose = f", owner {status.st_uid}" if foreign else ""

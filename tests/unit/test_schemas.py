@@ -53,6 +53,7 @@ OF_QUESTIONS = (
     r"a report has no compact form",
     r"questions are not verified",
     r"which is option \w of",
+    r"have one text but for|has a blank text|question is blank|in case or white space alone",
 )
 
 
@@ -95,7 +96,7 @@ def studies() -> dict[str, Any]:
     timed = {"sequence": "perfusion", "view": "sax", "path": "perf.nii.gz", "t_on": 1, "t_peak": 2}
     timed |= {"layout": {"n_slices": 4, "n_phases": 5}, "spacing_mm": [2, 2, 10]}
     still = {"sequence": "lge", "view": "4ch", "path": "lge.nii.gz"}
-    frames = [[s, p] for s in range(4) for p in range(5)]
+    frames = [[s, 0] for s in reversed(range(20))]
     listed = {"sequence": "t2", "view": "sax", "path": "t2.nii.gz", "spacing_mm": [2, 2, 10]}
     listed |= {"layout": {"order": "explicit", "frames": frames}}
     return {

@@ -42,6 +42,11 @@ def test_a_file_that_is_missing_is_no_private_file(tmp_path: Path) -> None:
         check_private(tmp_path / "none", "key", "do harm")
 
 
+def test_nobody_is_told_to_close_a_folder(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    check_private(tmp_path, "key", "do harm")
+
+
 def test_a_link_to_a_private_folder_is_none(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir(mode=0o700)
     (tmp_path / "link").symlink_to("own")

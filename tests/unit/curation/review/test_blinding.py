@@ -21,9 +21,11 @@ from cardiolens.curation.review.desk import UNREADABLE, Desk
 from cardiolens.curation.review.ledger import NAME as REVIEWS
 from cardiolens.curation.review.ledger import Ledger
 from cardiolens.curation.review.queue import Queue
+from cardiolens.curation.review.review_commands import serve
 from cardiolens.curation.review.review_items import Item, read_items
 from cardiolens.curation.review.review_pictures import Pictures
 from cardiolens.curation.review.review_server import review_server
+from cardiolens.show.local_server import LocalServer
 
 PLANT = "answer-is-B"  # in every field of the inputs that holds free text
 
@@ -204,3 +206,32 @@ def test_a_key_that_is_none_or_open_is_refused(tmp_path: Path, content: str, mod
     (tmp_path / NAME).chmod(mode)
     with pytest.raises(InputError, match=rf"{message}.*remove it to get a new one"):
         read_blinding(tmp_path)
+
+
+def test_the_command_blinds_those_who_read_and_nobody_else(
+    prepared_phantom: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    questions, studies = planted(prepared_phantom / "data", tmp_path)
+    desks: list[Desk] = []
+
+    def noted(desk: Desk, *rest: Any) -> LocalServer:
+        desks.append(desk)
+        return review_server(desk, *rest)
+
+    def interrupted(server: LocalServer) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cardiolens.curation.review.review_commands.review_server", noted)
+    monkeypatch.setattr(LocalServer, "serve_forever", interrupted)
+    out = tmp_path / "out"
+    add_account(out / "readers.json", "anna", "reader")
+    words = [f"questions={questions}", f"studies={studies}", f"out={out}", "port=0"]
+    assert serve([*words, "mode=verify"]) == 0
+    assert not (out / NAME).exists()
+    assert serve([*words, "mode=read"]) == serve([*words, "mode=read"]) == 0
+    assert desks[1].blinding == desks[2].blinding == read_blinding(out)
+    read = list(desks[1].queue.items.values())
+    assert read == desks[1].blinding.in_order(desks[1].items.items)
+    (out / NAME).chmod(0o640)
+    with pytest.raises(InputError, match=r"blinding\.key: others may read it \(mode 640\)"):
+        serve([*words, "mode=read"])
