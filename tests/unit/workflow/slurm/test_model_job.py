@@ -1,9 +1,11 @@
 """A model job that ends with an error records its failure and the reason."""
 
+import errno
 from pathlib import Path
 
 import pytest
 
+from cardiolens.base import disk
 from cardiolens.base.errors import RunError
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.storage.places import run_of
@@ -15,8 +17,17 @@ def record_of(spec: SweepSpec) -> ModelRecord:
     return read_model_record(run_of(spec).model_records, "uniform")
 
 
-def test_an_error_that_nobody_foresaw_fails_the_start_that_was_under_way(small_sweep: SweepSpec) -> None:
-    run_of(small_sweep).node_exclusions("uniform").mkdir(parents=True)  # where a file should be written
+def test_an_error_that_nobody_foresaw_fails_the_start_that_was_under_way(
+    small_sweep: SweepSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    excluded, written = run_of(small_sweep).node_exclusions("uniform"), disk.write_text
+
+    def write_text(path: Path, text: str) -> None:
+        if path == excluded:
+            raise IsADirectoryError(errno.EISDIR, "Is a directory", str(path))
+        written(path, text)
+
+    monkeypatch.setattr(disk, "write_text", write_text)
     with pytest.raises(IsADirectoryError):
         run_model(run_of(small_sweep), small_sweep, "uniform", 1)
     found = record_of(small_sweep)
