@@ -1,5 +1,6 @@
 """Environment variables in a configuration: only those that the words name, and no value written."""
 
+import gc
 import json
 import logging
 import pickle
@@ -100,6 +101,7 @@ def test_no_file_reads_the_environment(
     assert "allow_env=[" in said.err
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Hydra leaves its log open
 def test_hydra_prints_the_text_of_an_allowed_variable(capsys: pytest.CaptureFixture[str]) -> None:
     write_model(revision="${oc.env:AWS_SECRET_ACCESS_KEY}")
     words = ["model=[theirs]", "allow_env=[AWS_SECRET_ACCESS_KEY]"]
@@ -111,6 +113,7 @@ def test_hydra_prints_the_text_of_an_allowed_variable(capsys: pytest.CaptureFixt
     assert run_verb(lambda spec: seen.append(spec) or 0, [*words, "--config-name=sweep"]) == 0
     assert seen[0].model[0].revision == SECRET
     close_logs()
+    gc.collect()
 
 
 def test_no_word_reads_the_environment_either() -> None:
