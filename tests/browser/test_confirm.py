@@ -178,7 +178,7 @@ def test_every_key_is_on_the_disk_at_once_and_is_taken_back(page: Page, served: 
     press(page, "u")
     assert now() == {}
     page.keyboard.press("u")
-    expect(page.locator("#message")).to_contain_text("nothing is decided")
+    expect(page.locator("#message")).to_contain_text("no decision is left")
 
 
 def test_of_two_rivals_one_is_chosen_and_the_refusal_says_how(page: Page, served: Served) -> None:
