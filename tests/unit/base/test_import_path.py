@@ -104,7 +104,7 @@ def test_workers_of_ray_import_nothing_from_the_working_folder(hostile: Path) ->
         "import sys; sys.argv[0] = 'cardiolens'; import cardiolens, ray; "
         "from cardiolens.config.cluster import ClusterSpec; "
         "from cardiolens.runtime.connect import ray_cluster\n"
-        "with ray_cluster(ClusterSpec()):\n    print(len(ray.data.range(4).map(dict).take_all()))"
+        "with ray_cluster(ClusterSpec()):\n    print(len(ray.data.range(4).map(lambda row: row).take_all()))"
     )
     done = run("-P", "-c", code, folder=hostile)
     assert done.stdout.split() == ["4"], done.stderr
