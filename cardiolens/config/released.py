@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.bounded_files import read_json
+from cardiolens.base.untrusted.bounded_files import parse_json, read_bytes
 
 INDEX = "release.json"
 SCHEMA = "release-1"
+_MOST_INDEX = 24 << 20  # bytes: the files of twenty thousand studies; more could take a GiB when parsed
 _WORD = "dataset="
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
@@ -21,6 +22,11 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 def is_release(folder: Path) -> bool:
     """Whether a folder has the index of a release."""
     return (folder / INDEX).is_file()
+
+
+def read_index(folder: Path) -> Any:
+    """Value of a release's index, whatever its type; OSError or ValueError where it cannot be read."""
+    return parse_json(read_bytes(folder / INDEX, _MOST_INDEX))
 
 
 def expand_release(words: Sequence[str]) -> list[str]:
@@ -61,7 +67,7 @@ def _words(folder: Path) -> list[str]:
 def _facts(folder: Path) -> dict[str, Any]:
     """Content of the index; InputError if there is none of this schema."""
     try:
-        facts: Any = read_json(folder / INDEX)
+        facts = read_index(folder)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(
