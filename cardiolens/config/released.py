@@ -16,6 +16,7 @@ INDEX = "release.json"
 SCHEMA = "release-1"
 _MOST_INDEX = 24 << 20  # bytes: the files of twenty thousand studies; more could take a GiB when parsed
 _WORD = "dataset="
+_PROTOCOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
@@ -54,6 +55,17 @@ def _words(folder: Path) -> list[str]:
             "release of cardiolens"
         )
     own_protocol = folder / "protocol"
+    if not own_protocol.is_dir() and not _PROTOCOL.fullmatch(protocol):
+        raise InputError(
+            f"dataset={folder}: its {INDEX} names a protocol that is no name of letters, digits, ., - and _; "
+            "it is no release of cardiolens"
+        )
+    for path in (folder / "studies", folder / "questions.jsonl", own_protocol, *own_protocol.glob("*")):
+        if path.is_symlink():
+            raise InputError(
+                f"dataset={folder}: {path.relative_to(folder)} is a link, and a release has files "
+                "alone; ask for it anew"
+            )
     options = {
         "name": name,
         "studies": folder.absolute() / "studies",

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cardiolens.base.errors import InputError
+from cardiolens.commands.command import run_verb
 from cardiolens.config.compose import read_spec
 from cardiolens.curation.release.make import _cohorts, _line, release
 from cardiolens.curation.release.nifti_copy import copy_of
@@ -124,6 +125,50 @@ def test_a_release_lies_in_a_folder_of_any_name(words: list[str], tmp_path: Path
     (tmp_path / "out").rename(tmp_path / name)
     spec = read_spec([f"dataset={tmp_path / name}", "model=[oracle]"])
     assert spec.dataset.studies == tmp_path / name / "studies"
+
+
+def test_words_that_hydra_handles_name_it_too(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    release(words)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["sweep"])
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
+    assert run_verb(lambda spec: 1, ["--cfg=job", f"dataset={tmp_path}/out", "model=[oracle]"]) == 0
+    assert f"studies: {tmp_path}/out/studies" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["studies", "questions.jsonl", "protocol", "protocol/lexicon.yaml"])
+def test_a_link_in_a_release_is_not_followed(words: list[str], tmp_path: Path, name: str) -> None:
+    release(words)
+    path = tmp_path / "out" / name
+    path.parent.mkdir(exist_ok=True)
+    if path.exists():
+        path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere" if (tmp_path / "elsewhere").exists() else "/etc")
+    with pytest.raises(InputError, match=f"{name} is a link"):
+        read_spec([f"dataset={tmp_path}/out", "model=[oracle]"])
+
+
+@pytest.mark.parametrize("protocol", ["/etc", "../elsewhere", "a/b", ["x"], "${oc.env:HOME}", ".."])
+def test_the_index_leads_to_no_protocol_elsewhere(words: list[str], tmp_path: Path, protocol: object) -> None:
+    release(words)
+    index = tmp_path / "out" / "release.json"
+    index.write_text(json.dumps(json.loads(index.read_text()) | {"protocol": protocol}))
+    with pytest.raises(InputError, match="names a protocol"):
+        read_spec([f"dataset={tmp_path}/out", "model=[oracle]"])
+
+
+def test_a_release_named_without_a_slash_is_told_how_to_be_named(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release(words)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"write dataset=\./out"):
+        read_spec(["dataset=out", "model=[oracle]"])
+    monkeypatch.chdir(tmp_path / "out")
+    with pytest.raises(InputError, match=r"write dataset=\./$"):
+        read_spec(["dataset=ours", "model=[oracle]"])
 
 
 def test_the_conf_of_a_release_is_not_read(
