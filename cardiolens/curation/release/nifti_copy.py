@@ -16,10 +16,13 @@ _HEADER = 348  # bytes of a NIfTI-1 header
 _MAGIC = b"n+1\0"
 _OFFSET, _FIRST = 108, 352  # byte of the field vox_offset; its value without extensions
 _SIZE_AT = 0, 4  # sizeof_hdr
-# Bytes that are kept, from and to: dim_info and dim; datatype and bitpix; pixdim; scl_slope and scl_inter;
-# xyzt_units; qform_code and sform_code with their numbers; magic.
-_KEPT = (_SIZE_AT, (39, 56), (70, 74), (76, 108), (112, 120), (123, 124), (252, 328), (344, 348))
+# Bytes that are kept, from and to: dim_info and dim; datatype; pixdim; scl_slope and scl_inter; xyzt_units;
+# qform_code and sform_code with their numbers; magic.
+_KEPT = (_SIZE_AT, (39, 56), (70, 72), (76, 108), (112, 120), (123, 124), (252, 328), (344, 348))
 _QFORM_CODE, _SFORM_CODE = 252, 254  # bytes of these fields
+_BITPIX, _SLOPE, _INTER = 72, 112, 116
+_FLAGS = (39, 123)  # dim_info and xyzt_units, each of six bits
+_CODES = range(1, 6)  # of legal positions; a greater one is as good as 1, but could be a number of somebody
 _DIM, _PIXDIM, _AXES = 40, 76, 7  # bytes of the arrays; axes of NIfTI beside the number of axes
 
 
@@ -54,9 +57,20 @@ def _header(start: bytes, facts: Header, order: str) -> bytes:
     for axis in range(len(facts.shape) + 1, _AXES + 1):
         struct.pack_into(f"{order}h", header, _DIM + 2 * axis, 1)
         struct.pack_into(f"{order}f", header, _PIXDIM + 4 * axis, 0.0)
+    for at in _FLAGS:
+        header[at] &= 0x3F
+    struct.pack_into(f"{order}h", header, _BITPIX, 8 * facts.dtype.itemsize)
+    slope = struct.unpack_from(f"{order}f", header, _SLOPE)[0]
+    if not slope:  # zero means that nothing is scaled
+        struct.pack_into(f"{order}2f", header, _SLOPE, 0.0, 0.0)
     for code_at, first, end in ((_QFORM_CODE, 256, 280), (_SFORM_CODE, 280, 328)):
-        declared = struct.unpack_from(f"{order}h", header, code_at)[0] > 0
-        if not declared:  # nobody reads these numbers
+        code = struct.unpack_from(f"{order}h", header, code_at)[0]
+        if code <= 0:  # nobody reads these numbers
             header[first:end] = bytes(end - first)
+        struct.pack_into(f"{order}h", header, code_at, code if code in _CODES else int(code > 0))
+    flipped = (
+        struct.unpack_from(f"{order}f", header, _PIXDIM)[0] < 0
+    )  # of the quaternion; its sign counts alone
+    struct.pack_into(f"{order}f", header, _PIXDIM, -1.0 if flipped else 1.0)
     struct.pack_into(f"{order}f", header, _OFFSET, _FIRST)
     return bytes(header)

@@ -79,6 +79,38 @@ def test_axes_that_the_volume_does_not_have_hold_nothing(tmp_path: Path) -> None
     assert struct.unpack_from("<4f", copy, 92) == (0, 0, 0, 0)
 
 
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize(
+    ("form", "at", "numbers"),
+    [
+        ("h", 72, (1966, 16)),  # bitpix, which the datatype tells
+        ("f", 76, (1966.0, 1.0)),  # pixdim[0], of which the sign counts
+        ("f", 76, (-1966.0, -1.0)),
+        ("h", 252, (1966, 1)),  # qform_code
+        ("h", 254, (1966, 1)),
+        ("h", 254, (-1966, 0)),
+        ("h", 254, (4, 4)),
+        ("B", 39, (0xFF, 0x3F)),  # dim_info
+        ("B", 123, (0xC2, 0x02)),  # xyzt_units
+    ],
+)
+def test_a_kept_field_has_no_room_beside_its_meaning(
+    tmp_path: Path, order: str, form: str, at: int, numbers: tuple[float, float]
+) -> None:
+    number, kept = numbers
+    content = stored(order=order)
+    struct.pack_into(order + form, content, at, number)
+    (tmp_path / "x.nii").write_bytes(content)
+    assert struct.unpack_from(order + form, copy_of(tmp_path / "x.nii"), at)[0] == kept
+
+
+def test_an_intercept_without_a_slope_means_nothing_and_is_zero(tmp_path: Path) -> None:
+    content = stored()
+    struct.pack_into("<2f", content, 112, 0.0, 1966.0)
+    (tmp_path / "x.nii").write_bytes(content)
+    assert copy_of(tmp_path / "x.nii")[112:120] == bytes(8)
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     shape=st.lists(st.integers(1, 5), min_size=3, max_size=4).map(tuple),
