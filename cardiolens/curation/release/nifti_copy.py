@@ -5,12 +5,22 @@ A copy keeps the fields that say how the voxels lie and what they mean; everythi
 """
 
 import gzip
+import math
 import struct
 from pathlib import Path
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted import gzip_stream
-from cardiolens.study.nifti import GZIP_MAGIC, NOT_NIFTI, Header, parse_header, read_file, voxels
+from cardiolens.study.manifest import MOST_VOXELS
+from cardiolens.study.nifti import (
+    GZIP_MAGIC,
+    MOST_EXTENSION,
+    NOT_NIFTI,
+    Header,
+    read_file,
+    read_header,
+    voxels,
+)
 
 _HEADER = 348  # bytes of a NIfTI-1 header
 _MAGIC = b"n+1\0"
@@ -32,16 +42,18 @@ def copy_of(path: Path) -> bytes:
     A gzipped file stays gzipped, without name and time in its header. InputError for anything but NIfTI-1,
     and for a truncated or immense file.
     """
-    stored = read_file(path)
-    zipped = stored.startswith(GZIP_MAGIC)
     try:
+        facts = read_header(path)
+        if math.prod(facts.shape) > MOST_VOXELS:
+            raise InputError(f"declares shape {facts.shape}; expected at most {MOST_VOXELS:,} voxels")
+        stored = read_file(path, facts.n_bytes + MOST_EXTENSION)
+        zipped = stored.startswith(GZIP_MAGIC)
         start = gzip_stream.start_of(stored, _HEADER)[0] if zipped else stored[:_HEADER]
         order = next((code for code in "<>" if start[:4] == struct.pack(f"{code}i", _HEADER)), None)
         if order is None or start[344:348] != _MAGIC:
             raise InputError(f"is no NIfTI-1 in a single file; {NOT_NIFTI}")
-        facts = parse_header(stored)
         header = _header(start, facts, order)
-        content = header + bytes(_FIRST - _HEADER) + voxels(stored, facts).tobytes()
+        content = b"".join([header, bytes(_FIRST - _HEADER), memoryview(voxels(stored, facts))])
     except gzip_stream.DamagedError as error:
         raise InputError(f"{path.name}: is no whole gzip file ({error}); convert it again") from None
     except InputError as error:

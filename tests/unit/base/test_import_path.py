@@ -11,6 +11,7 @@ import pytest
 from cardiolens.base.import_path import _module_of
 
 ROOT = Path(__file__).resolve().parents[3]
+SCRIPT = Path(sys.executable).with_name("cardiolens")
 SHADOWS = [
     "yaml",
     "numpy",
@@ -78,6 +79,18 @@ def test_processes_of_a_command_drop_the_folder_too(hostile: Path) -> None:
     code = "import sys; sys.path.insert(0, sys.argv[1]); import cardiolens; print(sys.argv[1] in sys.path)"
     done = run("-c", code, str(hostile), folder=ROOT, CARDIOLENS_WORKING_FOLDER=str(hostile))
     assert done.stdout.split() == ["False"]
+
+
+@pytest.mark.skipif(not SCRIPT.is_file(), reason="the package is not installed")
+def test_the_installed_command_runs_no_package_of_its_own_name(hostile: Path) -> None:
+    """`python -m cardiolens.release` would: Python finds the folder's package before any of our code."""
+    (hostile / "cardiolens").mkdir()
+    for name in ("cardiolens/__init__.py", "cardiolens/release.py", "functools.py", "runpy.py"):
+        (hostile / name).write_text((hostile / "yaml.py").read_text())
+    done = run(str(SCRIPT), "release", "verify=.", folder=hostile)
+    assert not (hostile.parent / "ran").exists()
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: verify=.: is no release")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Copies for a release: voxels and geometry come through, nothing else does, and no bomb is unpacked."""
 
 import gzip
+import os
 import struct
 import zlib
 from pathlib import Path
@@ -158,3 +159,24 @@ def test_bytes_behind_the_voxels_are_bounded_too(tmp_path: Path) -> None:
     (tmp_path / "x.nii.gz").write_bytes(b"".join([*pieces, packer.flush()]))
     with pytest.raises(InputError, match="64 MiB more than the"):
         copy_of(tmp_path / "x.nii.gz")
+
+
+def test_a_shape_beyond_any_volume_and_a_file_far_beyond_its_shape_are_not_read(tmp_path: Path) -> None:
+    content = stored()
+    path = tmp_path / "x.nii"
+    path.write_bytes(content)
+    with path.open("r+b") as file:
+        file.truncate(4 << 30)
+    with pytest.raises(InputError, match=r"x\.nii: cannot be read \(it has 4,294,967,296 bytes"):
+        copy_of(path)
+    struct.pack_into("<5h", content, 40, 4, 1024, 1024, 256, 4)
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="expected at most 536,870,912 voxels"):
+        copy_of(path)
+
+
+@pytest.mark.parametrize("name", ["missing", "", "pipe"])
+def test_what_is_no_file_is_refused(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="cannot be read"):
+        copy_of(tmp_path / name)
