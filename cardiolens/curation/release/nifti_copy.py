@@ -53,7 +53,7 @@ def copy_of(path: Path) -> bytes:
         if order is None or start[344:348] != _MAGIC:
             raise InputError(f"is no NIfTI-1 in a single file; {NOT_NIFTI}")
         header = _header(start, facts, order)
-        content = b"".join([header, bytes(_FIRST - _HEADER), memoryview(voxels(stored, facts))])
+        content = b"".join([header, bytes(_FIRST - _HEADER), voxels(stored, facts).data])
     except gzip_stream.DamagedError as error:
         raise InputError(f"{path.name}: is no whole gzip file ({error}); convert it again") from None
     except InputError as error:
