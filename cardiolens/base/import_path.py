@@ -1,6 +1,7 @@
 """The working folder is no place to import from: a release or an export may hold a `yaml.py` of its maker.
 
-`python -m` puts that folder first on Python's path, and Ray puts it first in each of its workers. Python
+`python -m` puts that folder first on Python's path, and Ray would put it first in each of its workers
+(`runtime/connect.py` keeps it from that). Python
 looks there for its own `runpy` and `functools` before any of our code runs; the command `cardiolens` has no
 such gap. This module imports nothing that Python has not loaded by itself.
 """
@@ -9,6 +10,7 @@ import os
 import sys
 
 _CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # if not installed
+_TAKES_VALUE = "cmWX"  # options of the interpreter
 _MARK = "CARDIOLENS_WORKING_FOLDER"  # the folder that a command dropped; its child processes drop it too
 
 
@@ -35,12 +37,33 @@ def drop_working_folder() -> None:
         )
 
 
+def imports_from_working_folder() -> bool:
+    """Whether this process looks for modules in its working folder."""
+    return bool({"", _working_folder()} & set(sys.path))
+
+
 def _is_command() -> bool:
     """Whether the command `cardiolens` runs, or Python imports this package for `python -m cardiolens.x`."""
-    if sys.argv[:1] == ["-m"] and "-m" in sys.orig_argv[:-1]:
-        module = sys.orig_argv[sys.orig_argv.index("-m") + 1]
-        return module.partition(".")[0] == "cardiolens"
+    if sys.argv[:1] == ["-m"]:
+        return _module_of(sys.orig_argv[1:]).partition(".")[0] == "cardiolens"
     return bool(sys.argv) and os.path.basename(sys.argv[0]) == "cardiolens"
+
+
+def _module_of(words: list[str]) -> str:
+    """The module that the words of an interpreter name: `-m x`, `-um x`, `-mx`; empty if they name none."""
+    rest = iter(words)
+    for word in rest:
+        if word[:1] != "-" or word[:2] == "--":
+            if word == "--check-hash-based-pycs":
+                next(rest, None)
+            continue
+        for at, option in enumerate(word[1:], start=2):
+            if option in _TAKES_VALUE:
+                value = word[at:] or next(rest, "")
+                if option == "m":
+                    return value
+                break
+    return ""
 
 
 def _working_folder() -> str | None:

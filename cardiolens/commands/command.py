@@ -27,6 +27,7 @@ from cardiolens.config.compose import (
     split_seeds,
 )
 from cardiolens.config.environment import guarded
+from cardiolens.config.released import expand_release
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.runtime.connect import be_quiet
 from cardiolens.runtime.stopping import EXIT_CODE, StoppedError
@@ -88,7 +89,7 @@ def _through_hydra(verb: Verb, words: list[str]) -> int:
     from hydra.core.hydra_config import HydraConfig
 
     Plugins.instance().register(UserConfFirst)
-    words = split_seeds(words)
+    words = expand_release(split_seeds(words))
     check_names([word for word in words if not word.startswith("-")])
     check_own_files()
     home, codes = os.getpid(), [0]

@@ -205,7 +205,12 @@ def _check_group(group: str, value: object) -> None:
     for name in names:
         if name not in legal:
             choices = ", ".join(nearest_first(name, legal))
-            raise InputError(f"{group}={name}: unknown {group}; choose from {choices}")
+            known = f"choose from {choices}"
+            if group == "dataset" and is_release(Path(name)):
+                known = f"for the release in this folder, write dataset=./{name}"
+            elif group == "dataset" and is_release(Path.cwd()):
+                known += "; for the release that this folder is, write dataset=./"
+            raise InputError(f"{group}={name}: unknown {group}; {known}")
         if isinstance(value, list) and (group in ONE_OF or names.count(name) > 1):
             rule = "a sweep has one" if group in ONE_OF else f"{name} stands twice"
             raise InputError(f"{group}=[{','.join(names)}]: {rule}; name each once: {', '.join(legal)}")

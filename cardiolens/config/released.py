@@ -10,17 +10,24 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.bounded_files import read_json
+from cardiolens.base.untrusted.bounded_files import parse_json, read_bytes
 
 INDEX = "release.json"
 SCHEMA = "release-1"
+_MOST_INDEX = 24 << 20  # bytes: the files of twenty thousand studies; more could take a GiB when parsed
 _WORD = "dataset="
+_PROTOCOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 def is_release(folder: Path) -> bool:
     """Whether a folder has the index of a release."""
     return (folder / INDEX).is_file()
+
+
+def read_index(folder: Path) -> Any:
+    """Value of a release's index, whatever its type; OSError or ValueError where it cannot be read."""
+    return parse_json(read_bytes(folder / INDEX, _MOST_INDEX))
 
 
 def expand_release(words: Sequence[str]) -> list[str]:
@@ -48,6 +55,17 @@ def _words(folder: Path) -> list[str]:
             "release of cardiolens"
         )
     own_protocol = folder / "protocol"
+    if not own_protocol.is_dir() and not _PROTOCOL.fullmatch(protocol):
+        raise InputError(
+            f"dataset={folder}: its {INDEX} names a protocol that is no name of letters, digits, ., - and _; "
+            "it is no release of cardiolens"
+        )
+    for path in (folder / "studies", folder / "questions.jsonl", own_protocol, *own_protocol.glob("*")):
+        if path.is_symlink():
+            raise InputError(
+                f"dataset={folder}: {path.relative_to(folder)} is a link, and a release has files "
+                "alone; ask for it anew"
+            )
     options = {
         "name": name,
         "studies": folder.absolute() / "studies",
@@ -61,7 +79,7 @@ def _words(folder: Path) -> list[str]:
 def _facts(folder: Path) -> dict[str, Any]:
     """Content of the index; InputError if there is none of this schema."""
     try:
-        facts: Any = read_json(folder / INDEX)
+        facts = read_index(folder)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(

@@ -2,10 +2,11 @@
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 
 from cardiolens.base.errors import RunError
+from cardiolens.base.import_path import imports_from_working_folder
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.runtime.guard import guarded, loopback_kept, unproxied, use_token
 from cardiolens.runtime.stopping import StoppedError
@@ -34,7 +35,7 @@ QUIET_ENVIRONMENT = {
 
 
 _UMASK = "CARDIOLENS_UMASK"
-_ENGINES_READ = ("VLLM_", "HF_", "OMP_NUM_THREADS")
+_ENGINES_READ = ("VLLM_", "HF_", "OMP_NUM_THREADS", "PYTHONSAFEPATH")
 _SECRETS = ("TOKEN", "KEY", "SECRET", "PASSWORD")  # Ray logs the variables that it passes to workers
 
 
@@ -112,8 +113,24 @@ def _connect(options: dict[str, object]) -> None:
     if options["address"] != "local":  # local workers inherit the driver's umask
         workers["env_vars"] = for_workers(os.environ) | {_UMASK: f"{_umask():o}"}
         workers["worker_process_setup_hook"] = take_umask
+    job = ray.job_config.JobConfig()
+    if not imports_from_working_folder():
+        job._py_driver_sys_path = _WithoutWorkingFolder()  # no option of Ray leaves it out
     with _muted_stderr():
-        ray.init(**options, log_to_driver=False, logging_level=logging.ERROR, runtime_env=workers)
+        ray.init(
+            **options, log_to_driver=False, logging_level=logging.ERROR, runtime_env=workers, job_config=job
+        )
+
+
+class _WithoutWorkingFolder(list[str]):
+    """The folders that Ray puts first on the path of a job's workers, the working folder left out.
+
+    Workers import NumPy and others before any module of ours, so they could not drop the folder in time.
+    """
+
+    def extend(self, names: Iterable[str]) -> None:
+        """Add the folders but for the working folder."""
+        super().extend(name for name in names if name != os.path.abspath(os.curdir))
 
 
 def _umask() -> int:

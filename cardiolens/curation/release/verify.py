@@ -5,6 +5,7 @@ taken as they come.
 """
 
 import os
+import re
 import stat
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -14,20 +15,31 @@ from typing import Any
 from cardiolens.base.console import say
 from cardiolens.base.digest import sha256_of
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.bounded_files import read_json
-from cardiolens.config.released import INDEX, SCHEMA
+from cardiolens.base.untrusted.bounded_files import MOST_BYTES, parse_json, read_bytes
+from cardiolens.config.released import INDEX, SCHEMA, read_index
 from cardiolens.study.manifest import MANIFEST_NAME
 
 MADE_BY_SWEEPS = ("outputs", "stores")  # in the folder that a sweep is started in
 
 
+_MOST_LINES = 1000  # that are printed
+_MOST_MANIFEST = 16 << 20  # bytes
+_PLACES = re.compile(
+    r"README\.md|questions\.jsonl|studies/[^/]+/(study\.json|[^/]+\.nii(\.gz)?)|protocol/.+"
+    r"|conf/dataset/[^/]+\.yaml"  # in releases of former versions; nobody reads it
+)
+
+
 def verify(folder: Path) -> int:
     """Print the differences between a folder and its index; return 0 if there are none, else 1."""
-    lines = list(differences(folder))
-    for line in lines:
-        say(line)
-    say(f"{folder}: {len(lines)} differences" if lines else f"{folder}: as released")
-    return 1 if lines else 0
+    count = 0
+    for count, line in enumerate(differences(folder), start=1):
+        if count <= _MOST_LINES:
+            say(line)
+    if count > _MOST_LINES:
+        say(f"and {count - _MOST_LINES} more")
+    say(f"{folder}: {count} differences" if count else f"{folder}: as released")
+    return 1 if count else 0
 
 
 def differences(folder: Path) -> Iterator[str]:
@@ -35,14 +47,16 @@ def differences(folder: Path) -> Iterator[str]:
     index = _index(folder)
     seen: set[str] = set()
     cohorts: dict[str, set[str]] = defaultdict(set)
-    for name, mode in sorted(_entries(folder)):
+    for name, fault in sorted(_entries(folder)):
         if name == INDEX or name.partition("/")[0] in MADE_BY_SWEEPS:
             continue
         seen.add(name)
-        if not stat.S_ISREG(mode):
-            yield f"{name}: is a link, a pipe or a device; a release holds files alone"
+        if fault:
+            yield f"{name}: {fault}"
         elif name not in index:
             yield f"{name}: is not of this release"
+        elif not _PLACES.fullmatch(name):
+            yield f"{name}: is no file of a release, though its {INDEX} lists it; do not use it"
         else:
             yield from _file_differences(folder / name, name, index[name])
             if Path(name).name == MANIFEST_NAME:
@@ -54,17 +68,34 @@ def differences(folder: Path) -> Iterator[str]:
             yield f"patient {patient}: is in cohorts {', '.join(sorted(names))}"
 
 
-def _entries(folder: Path) -> Iterator[tuple[str, int]]:
-    """Yield name and mode of everything below a folder but folders; links are not followed."""
-    for root, folders, names in os.walk(folder):
-        for name in (*names, *(one for one in folders if Path(root, one).is_symlink())):
-            path = Path(root, name)
-            yield path.relative_to(folder).as_posix(), path.lstat().st_mode
+def _entries(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield the name of everything below a folder but folders, and what is wrong with it; follows no link."""
+    waiting = [folder]  # a list in place of calls, which folders a thousand deep would exhaust
+    while waiting:
+        parent = waiting.pop()
+        try:
+            with os.scandir(parent) as entries:
+                found = [(Path(entry.path), entry.stat(follow_symlinks=False).st_mode) for entry in entries]
+        except OSError as error:
+            yield parent.relative_to(folder).as_posix(), f"cannot be read ({error.strerror})"
+            continue
+        for path, mode in found:
+            if stat.S_ISDIR(mode):
+                waiting.append(path)
+            else:
+                fault = (
+                    "" if stat.S_ISREG(mode) else "is a link, a pipe or a device; a release has files alone"
+                )
+                yield path.relative_to(folder).as_posix(), fault
 
 
 def _file_differences(path: Path, name: str, entry: Mapping[str, Any]) -> Iterator[str]:
     try:
-        same = path.stat().st_size == entry.get("bytes") and sha256_of(path) == entry.get("sha256")
+        size = path.stat().st_size
+        if size > MOST_BYTES:
+            yield f"{name}: has {size:,} bytes; a file of a release has at most {MOST_BYTES:,}"
+            return
+        same = size == entry.get("bytes") and sha256_of(path) == entry.get("sha256")
     except OSError as error:
         yield f"{name}: cannot be read ({error.strerror})"
         return
@@ -75,12 +106,15 @@ def _file_differences(path: Path, name: str, entry: Mapping[str, Any]) -> Iterat
 def _index(folder: Path) -> Mapping[str, Mapping[str, Any]]:
     """Return the entries of the index by file name; InputError if the folder has no index of this schema."""
     try:
-        record: Any = read_json(folder / INDEX)
+        record = read_index(folder)
     except (OSError, ValueError) as error:
-        raise InputError(f"verify={folder}: is no release ({INDEX}: {error})") from None
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(
+            f"verify={folder}: is no release ({INDEX}: {reason}); give the folder that has a {INDEX}"
+        ) from None
     files = record.get("files") if isinstance(record, dict) else None
     if not isinstance(files, dict) or not all(isinstance(entry, dict) for entry in files.values()):
-        raise InputError(f"verify={folder}: is no release ({INDEX} lists no files)")
+        raise InputError(f"verify={folder}: is no release ({INDEX} lists no files); ask for the whole folder")
     if record.get("schema") != SCHEMA:
         raise InputError(f"verify={folder}: {INDEX} is not of schema {SCHEMA}; another version made it")
     return files
@@ -89,9 +123,9 @@ def _index(folder: Path) -> Mapping[str, Mapping[str, Any]]:
 def _add_cohorts(path: Path, cohorts: dict[str, set[str]]) -> None:
     """Add the cohorts that a study's manifest names to those of its patient."""
     try:
-        record: Any = read_json(path)
+        record: Any = parse_json(read_bytes(path, _MOST_MANIFEST))
     except (OSError, ValueError):
-        return  # it is not what was released, which is told
+        return  # reading the study reports it
     if isinstance(record, dict):
         names = record.get("cohort")
         cohorts[str(record.get("patient_id"))] |= set(map(str, names if isinstance(names, list) else [names]))

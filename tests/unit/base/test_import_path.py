@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from cardiolens.base.import_path import _module_of
+
 ROOT = Path(__file__).resolve().parents[3]
+SCRIPT = Path(sys.executable).with_name("cardiolens")
 SHADOWS = [
     "yaml",
     "numpy",
@@ -66,11 +69,59 @@ def test_a_command_imports_nothing_from_the_working_folder(hostile: Path, verb: 
     assert done.returncode == (2 if verb else 0), done.stderr
 
 
+def test_switches_of_python_before_the_module_change_nothing(hostile: Path) -> None:
+    run("-W", "ignore", "-uBm", "cardiolens.release", "verify=.", folder=hostile)
+    assert not (hostile.parent / "ran").exists()
+
+
 def test_processes_of_a_command_drop_the_folder_too(hostile: Path) -> None:
     """A worker of Ray is told the folder of its driver, and puts it first."""
     code = "import sys; sys.path.insert(0, sys.argv[1]); import cardiolens; print(sys.argv[1] in sys.path)"
     done = run("-c", code, str(hostile), folder=ROOT, CARDIOLENS_WORKING_FOLDER=str(hostile))
     assert done.stdout.split() == ["False"]
+
+
+@pytest.mark.skipif(not SCRIPT.is_file(), reason="the package is not installed")
+def test_the_installed_command_runs_no_package_of_its_own_name(hostile: Path) -> None:
+    """`python -m cardiolens.release` would: Python finds the folder's package before any of our code."""
+    (hostile / "cardiolens").mkdir()
+    for name in ("cardiolens/__init__.py", "cardiolens/release.py", "functools.py", "runpy.py"):
+        (hostile / name).write_text((hostile / "yaml.py").read_text())
+    done = run(str(SCRIPT), "release", "verify=.", folder=hostile)
+    assert not (hostile.parent / "ran").exists()
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: verify=.: is no release")
+
+
+@pytest.mark.parametrize(
+    ("words", "module"),
+    [
+        ("-m cardiolens.sweep", "cardiolens.sweep"),
+        ("-mcardiolens.sweep", "cardiolens.sweep"),
+        ("-uBm cardiolens -m other", "cardiolens"),
+        ("-X utf8 -W ignore -mother -m cardiolens", "other"),
+        ("-Xutf8 --check-hash-based-pycs never -m other", "other"),
+        ("-m", ""),
+    ],
+)
+def test_the_module_of_a_command_line(words: str, module: str) -> None:
+    assert _module_of(words.split()) == module
+
+
+@pytest.mark.ray
+def test_workers_of_ray_import_nothing_from_the_working_folder(hostile: Path) -> None:
+    """A worker imports NumPy, pandas and pyarrow before any module of ours."""
+    for name in ("pandas", "pyarrow", "PIL", "scipy", "functools"):
+        (hostile / f"{name}.py").write_text((hostile / "numpy.py").read_text().replace("numpy", name))
+    code = (
+        "import sys; sys.argv[0] = 'cardiolens'; import cardiolens, ray; "
+        "from cardiolens.config.cluster import ClusterSpec; "
+        "from cardiolens.runtime.connect import ray_cluster\n"
+        "with ray_cluster(ClusterSpec()):\n    print(len(ray.data.range(4).map(lambda row: row).take_all()))"
+    )
+    done = run("-P", "-c", code, folder=hostile)
+    assert done.stdout.split() == ["4"], done.stderr
+    assert not (hostile.parent / "ran").exists()
 
 
 def test_a_module_that_came_from_the_folder_already_is_named(hostile: Path) -> None:

@@ -1,6 +1,7 @@
 """Copies for a release: voxels and geometry come through, nothing else does, and no bomb is unpacked."""
 
 import gzip
+import os
 import struct
 import zlib
 from pathlib import Path
@@ -79,6 +80,38 @@ def test_axes_that_the_volume_does_not_have_hold_nothing(tmp_path: Path) -> None
     assert struct.unpack_from("<4f", copy, 92) == (0, 0, 0, 0)
 
 
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize(
+    ("form", "at", "numbers"),
+    [
+        ("h", 72, (1966, 16)),  # bitpix, which the datatype tells
+        ("f", 76, (1966.0, 1.0)),  # pixdim[0], of which the sign counts
+        ("f", 76, (-1966.0, -1.0)),
+        ("h", 252, (1966, 1)),  # qform_code
+        ("h", 254, (1966, 1)),
+        ("h", 254, (-1966, 0)),
+        ("h", 254, (4, 4)),
+        ("B", 39, (0xFF, 0x3F)),  # dim_info
+        ("B", 123, (0xC2, 0x02)),  # xyzt_units
+    ],
+)
+def test_a_kept_field_has_no_room_beside_its_meaning(
+    tmp_path: Path, order: str, form: str, at: int, numbers: tuple[float, float]
+) -> None:
+    number, kept = numbers
+    content = stored(order=order)
+    struct.pack_into(order + form, content, at, number)
+    (tmp_path / "x.nii").write_bytes(content)
+    assert struct.unpack_from(order + form, copy_of(tmp_path / "x.nii"), at)[0] == kept
+
+
+def test_an_intercept_without_a_slope_means_nothing_and_is_zero(tmp_path: Path) -> None:
+    content = stored()
+    struct.pack_into("<2f", content, 112, 0.0, 1966.0)
+    (tmp_path / "x.nii").write_bytes(content)
+    assert copy_of(tmp_path / "x.nii")[112:120] == bytes(8)
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     shape=st.lists(st.integers(1, 5), min_size=3, max_size=4).map(tuple),
@@ -126,3 +159,24 @@ def test_bytes_behind_the_voxels_are_bounded_too(tmp_path: Path) -> None:
     (tmp_path / "x.nii.gz").write_bytes(b"".join([*pieces, packer.flush()]))
     with pytest.raises(InputError, match="64 MiB more than the"):
         copy_of(tmp_path / "x.nii.gz")
+
+
+def test_a_shape_beyond_any_volume_and_a_file_far_beyond_its_shape_are_not_read(tmp_path: Path) -> None:
+    content = stored()
+    path = tmp_path / "x.nii"
+    path.write_bytes(content)
+    with path.open("r+b") as file:
+        file.truncate(4 << 30)
+    with pytest.raises(InputError, match=r"x\.nii: cannot be read \(it has 4,294,967,296 bytes"):
+        copy_of(path)
+    struct.pack_into("<5h", content, 40, 4, 1024, 1024, 256, 4)
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="expected at most 536,870,912 voxels"):
+        copy_of(path)
+
+
+@pytest.mark.parametrize("name", ["missing", "", "pipe"])
+def test_what_is_no_file_is_refused(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="cannot be read"):
+        copy_of(tmp_path / name)

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cardiolens.base.errors import InputError
+from cardiolens.commands.command import run_verb
 from cardiolens.config.compose import read_spec
 from cardiolens.curation.release.make import _cohorts, _line, release
 from cardiolens.curation.release.nifti_copy import copy_of
@@ -108,6 +109,31 @@ def test_nothing_of_who_it_was_is_left_and_all_else_is(words: list[str], tmp_pat
     assert facts["canary"] in (out / "README.md").read_text()
 
 
+def test_of_thirty_planted_patterns_none_is_in_any_byte(words: list[str], tmp_path: Path) -> None:
+    """They stand in each field of a NIfTI header but those of geometry, before and behind voxels."""
+    rng = np.random.default_rng(7)
+    sizes = {4: 10, 14: 18, 32: 4, 36: 2, 56: 4, 60: 4, 64: 4, 68: 2, 74: 2, 120: 2, 124: 4, 128: 4, 132: 4}
+    sizes |= {136: 4, 140: 4, 144: 4, 148: 40, 188: 40, 228: 24, 328: 16}
+    patterns: list[bytes] = []
+    for number in range(1, 7):
+        path = tmp_path / "studies" / f"{SECRET}-{number}" / f"{SECRET}.nii.gz"
+        content = bytearray(gzip.decompress(path.read_bytes()))
+        first = int(struct.unpack_from("<f", content, 108)[0])
+        for at, size in sizes.items():
+            pattern = bytes(rng.integers(128, 256, size, np.uint8))
+            content[at : at + size] = pattern
+            patterns += [pattern] if size >= 4 else []
+        gap, behind = (bytes(rng.integers(128, 256, 16, np.uint8)) for _ in range(2))
+        content[352 + 12 : 352 + 28] = gap  # within the extension
+        assert first > 380
+        patterns += [gap, behind]
+        path.write_bytes(gzip.compress(bytes(content) + behind))
+    assert release(words) == 0
+    found = every_byte(tmp_path / "out")
+    assert len(patterns) >= 30
+    assert [pattern for pattern in patterns if pattern in found] == []
+
+
 def test_a_sweep_names_it(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     release(words)
     monkeypatch.chdir(tmp_path)
@@ -124,6 +150,50 @@ def test_a_release_lies_in_a_folder_of_any_name(words: list[str], tmp_path: Path
     (tmp_path / "out").rename(tmp_path / name)
     spec = read_spec([f"dataset={tmp_path / name}", "model=[oracle]"])
     assert spec.dataset.studies == tmp_path / name / "studies"
+
+
+def test_words_that_hydra_handles_name_it_too(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    release(words)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["sweep"])
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
+    assert run_verb(lambda spec: 1, ["--cfg=job", f"dataset={tmp_path}/out", "model=[oracle]"]) == 0
+    assert f"studies: {tmp_path}/out/studies" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["studies", "questions.jsonl", "protocol", "protocol/lexicon.yaml"])
+def test_a_link_in_a_release_is_not_followed(words: list[str], tmp_path: Path, name: str) -> None:
+    release(words)
+    path = tmp_path / "out" / name
+    path.parent.mkdir(exist_ok=True)
+    if path.exists():
+        path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere" if (tmp_path / "elsewhere").exists() else "/etc")
+    with pytest.raises(InputError, match=f"{name} is a link"):
+        read_spec([f"dataset={tmp_path}/out", "model=[oracle]"])
+
+
+@pytest.mark.parametrize("protocol", ["/etc", "../elsewhere", "a/b", ["x"], "${oc.env:HOME}", ".."])
+def test_the_index_leads_to_no_protocol_elsewhere(words: list[str], tmp_path: Path, protocol: object) -> None:
+    release(words)
+    index = tmp_path / "out" / "release.json"
+    index.write_text(json.dumps(json.loads(index.read_text()) | {"protocol": protocol}))
+    with pytest.raises(InputError, match="names a protocol"):
+        read_spec([f"dataset={tmp_path}/out", "model=[oracle]"])
+
+
+def test_a_release_named_without_a_slash_is_told_how_to_be_named(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release(words)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"write dataset=\./out"):
+        read_spec(["dataset=out", "model=[oracle]"])
+    monkeypatch.chdir(tmp_path / "out")
+    with pytest.raises(InputError, match=r"write dataset=\./$"):
+        read_spec(["dataset=ours", "model=[oracle]"])
 
 
 def test_the_conf_of_a_release_is_not_read(
