@@ -16,10 +16,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from cardiolens.base.errors import InputError
-from cardiolens.commands.command import begin, tell
+from cardiolens.commands.command import begin_without_words
 from cardiolens.config.base import Spec
-from cardiolens.config.command_words import read_words
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.config.questions import QuestionsSpec
 from cardiolens.config.reader import ReaderSpec
@@ -263,11 +261,8 @@ def _row(*cells: str) -> str:
 
 def main(argv: list[str]) -> int:
     """Write every file; return 2 if words are given, else 0."""
-    begin()
-    try:
-        read_words(Spec, argv)
-    except InputError as error:
-        return tell(error)
+    if code := begin_without_words(argv):
+        return code
     for path, text in pages().items():
         path.write_text(text, encoding="utf-8")
         print(path)

@@ -5,10 +5,7 @@ import sys
 from importlib.resources import files
 from pathlib import Path
 
-from cardiolens.base.errors import InputError
-from cardiolens.commands.command import begin, tell
-from cardiolens.config.base import Spec
-from cardiolens.config.command_words import read_words
+from cardiolens.commands.command import begin_without_words
 from cardiolens.protocol.tasks import question_schema as question
 from cardiolens.study import schema as study
 
@@ -29,11 +26,8 @@ def _path(place: str) -> Path:
 
 def main(argv: list[str]) -> int:
     """Write every file; return 2 if words are given, else 0."""
-    begin()
-    try:
-        read_words(Spec, argv)
-    except InputError as error:
-        return tell(error)
+    if code := begin_without_words(argv):
+        return code
     for path, text in schemas().items():
         path.write_text(text, encoding="utf-8")
         print(path)

@@ -67,15 +67,11 @@ def draft_folder(path: Path) -> Iterator[Path]:
             for name in names:
                 _sync_file(Path(folder, name))
             sync_folder(Path(folder))
-        if path.is_dir() and not any(path.iterdir()):
-            path.rmdir()
-        rename(draft, path)
+        rename(draft, path)  # replaces an empty folder, and fails at one that holds anything
     except OSError as error:
-        remove_tree(draft)
         raise _not_written(path, error) from error
-    except BaseException:
-        remove_tree(draft)
-        raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def write_text(path: Path, text: str) -> None:

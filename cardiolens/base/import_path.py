@@ -1,9 +1,9 @@
 """The working folder is no place to import from: a release or an export may hold a `yaml.py` of its maker.
 
 `python -m` puts that folder first on Python's path, and Ray would put it first in each of its workers
-(`runtime/connect.py` keeps it from that). Python
-looks there for its own `runpy` and `functools` before any of our code runs; the command `cardiolens` has no
-such gap. This module imports nothing that Python has not loaded by itself.
+(`runtime/connect.py` keeps it from that). Python looks there for its own `runpy` and `functools` before any
+of our code runs; the command `cardiolens` has no such gap. This module imports nothing that Python has not
+loaded by itself.
 """
 
 import os

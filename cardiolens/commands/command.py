@@ -14,6 +14,8 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.sanitize import one_line, without_credentials
 from cardiolens.commands.help import HELP_WORDS, help_of, verbs
+from cardiolens.config.base import Spec
+from cardiolens.config.command_words import read_words
 from cardiolens.config.compose import (
     CONFIG_NAME,
     UserConfFirst,
@@ -78,6 +80,20 @@ def tell(error: InputError | RunError | StoppedError) -> int:
         return EXIT_CODE
     print(_plain(f"error: {error}"), file=sys.stderr)
     return 2 if isinstance(error, InputError) else 1
+
+
+class _NoWords(Spec):
+    """The words of a script that takes none."""
+
+
+def begin_without_words(argv: Sequence[str]) -> int:
+    """Set up the process of a script; return 2, and say so, if it is given a word, else 0."""
+    begin()
+    try:
+        read_words(_NoWords, argv)
+    except InputError as error:
+        return tell(error)
+    return 0
 
 
 def _plain(message: str) -> str:

@@ -11,12 +11,7 @@ from cardiolens.config.base import GivenPath, Spec, describe
 from cardiolens.config.sweep import SweepSpec
 
 SWEEP_OPTIONS = ("experiment", *SweepSpec.model_fields)  # first names of the words that describe a sweep
-MODEL_OPTIONS = (
-    "model",
-    "cluster",
-    "stream",
-    "allow_env",
-)  # of those that describe a model that reads or judges text
+MODEL_OPTIONS = ("model", "cluster", "stream", "allow_env")  # of a model that reads or judges text
 
 _Words = TypeVar("_Words", bound=Spec)
 

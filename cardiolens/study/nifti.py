@@ -16,8 +16,7 @@ from cardiolens.base.untrusted.bounded_files import MOST_BYTES, read_bytes, read
 GZIP_MAGIC = gzip_stream.MAGIC
 HEADER_BYTES = 540  # header size of NIfTI-2, which exceeds that of NIfTI-1
 MOST_EXTENSION = 64 << 20  # bytes between header and voxels, or after the voxels
-_MOST_RATIO = 100  # of gzip, for files that unpack to more than the next bound
-_MOST_UNPACKED = 256 << 20
+_FREE_BYTES = 256 << 20  # to which any gzip file may unpack; larger masks are stored without gzip
 START_BYTES = 64 << 10  # the start of a file that contains the header, also if gzipped
 _UNITS_MM = {0: 1.0, 1: 1000.0, 2: 1.0, 3: 0.001}  # NIfTI's codes of metre, mm, micron; 0: not declared
 NOT_NIFTI = "expected a single-file NIfTI (.nii or .nii.gz); convert the file"
@@ -160,10 +159,10 @@ def _check_numbers(header: Header, type_name: str) -> None:
 def voxels(stored: bytes, header: Header) -> NDArray[Any]:
     """Return all voxels of a file as stored, one-dimensional; the header's first axis runs fastest."""
     gzipped = stored.startswith(GZIP_MAGIC)
-    if gzipped and header.n_bytes > max(_MOST_UNPACKED, _MOST_RATIO * len(stored)):
+    if gzipped and gzip_stream.swells(len(stored), header.n_bytes, _FREE_BYTES):
         raise InputError(
-            f"unpacks to {header.n_bytes:,} bytes, over {_MOST_RATIO} times its size; expected voxels of an "
-            "image, which gzip makes 2 to 5 times as small; store it without gzip if it is one"
+            f"unpacks to {header.n_bytes:,} bytes, over {gzip_stream.MOST_RATIO} times its size; expected "
+            "voxels of an image, which gzip makes 2 to 5 times as small; store it without gzip if it is one"
         )
     content = _inflate(stored, header.n_bytes) if gzipped else stored
     if len(content) < header.n_bytes:

@@ -4,7 +4,7 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -80,16 +80,6 @@ def parse_json(text: str | bytes) -> Any:
         return json.loads(text if isinstance(text, str) else decode(text), object_pairs_hook=_once)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-
-
-def parse_lines(text: str) -> Iterator[tuple[int, Any]]:
-    """Number and value of each line of JSON Lines that is not blank; ValueError names the line."""
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            try:
-                yield number, parse_json(line)
-            except ValueError as error:
-                raise ValueError(f"line {number}: {error}") from None
 
 
 def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:

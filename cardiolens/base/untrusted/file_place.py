@@ -1,7 +1,6 @@
 """Where the bytes of a file of an export are: a path, or a member of a zip file."""
 
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -52,8 +51,3 @@ class Place:
         if self.member:
             return zip_archive.open_member(self.path, self.member, MOST_MEMBER)
         return bounded_files.open_binary(Path(self.path))
-
-
-def bytes_as_stream(content: bytes) -> BinaryIO:
-    """Bytes as a stream, for parsers that ask for one."""
-    return BytesIO(content)

@@ -4,6 +4,7 @@ import zlib
 from typing import Final
 
 MAGIC: Final = b"\x1f\x8b"
+MOST_RATIO: Final = 100  # of what unpacks to more than is free
 _PIECE = 1 << 20  # bytes that are unpacked at a time
 _GZIP_BITS = 31  # window bits by which zlib expects a gzip header and checks its CRC
 _RAW_BITS = -15  # the same of a bare deflate stream
@@ -25,9 +26,12 @@ class TooLargeError(ValueError):
     """A stream that unpacks to more than the bound."""
 
 
-def is_gzip(stored: bytes) -> bool:
-    """Whether bytes begin as gzip does."""
-    return stored.startswith(MAGIC)
+def swells(packed: int, unpacked: int, free: int) -> bool:
+    """Whether so many bytes unpack to more than an image does, beyond an amount that is free.
+
+    Gzip makes images 2 to 5 times as small, and masks, which are small, up to 1,000 times.
+    """
+    return unpacked > max(free, MOST_RATIO * packed)
 
 
 def start_of(stored: bytes, most: int) -> tuple[bytes, bool]:

@@ -18,7 +18,7 @@ def limited(memory: int, seconds: int) -> Iterator[None]:
     before = signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
-        with memory_limit(memory):
+        with _memory_limit(memory):
             yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
@@ -26,7 +26,7 @@ def limited(memory: int, seconds: int) -> Iterator[None]:
 
 
 @contextmanager
-def memory_limit(more: int) -> Iterator[None]:
+def _memory_limit(more: int) -> Iterator[None]:
     """Let the address space of this process grow by at most `more` bytes within the block.
 
     An allocation beyond it raises MemoryError (in C code that does not check, the process ends). The limit

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted import bounded_files, dicom_file, zip_archive
+from cardiolens.base.untrusted import bounded_files, dicom_file, gzip_stream, zip_archive
 from cardiolens.base.untrusted.bounded_files import is_housekeeping
 from cardiolens.base.untrusted.file_place import MOST_MEMBER, Place
 from cardiolens.curation.ingest.reasons import Reason
 
 MOST_BYTES = 4 << 30  # of one file
-_MOST_RATIO = 100  # of a member that unpacks to more than the next bound; images shrink 2 to 5 times
-_MOST_UNPACKED = 64 << 20
+_FREE_BYTES = 64 << 20  # to which any member may unpack; no single image is larger
 OF_DISCS = {"dicomdir", "autorun.inf"}  # the index and the autostart file of a disc
 ARCHIVES = (".7z", ".rar", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
 SOURCE_EXPECTED = "expected a folder, a file or a zip file of an export; correct source"
@@ -114,7 +113,7 @@ def _member_reason(entry: zip_archive.Member) -> Reason | None:
         return Reason.ENCRYPTED_ARCHIVE
     if entry.file_size == 0:
         return Reason.EMPTY_FILE
-    swells = entry.file_size > _MOST_UNPACKED and entry.file_size > _MOST_RATIO * entry.compress_size
-    if entry.file_size > MOST_MEMBER or swells:
+    swells = gzip_stream.swells(entry.compress_size, entry.file_size, _FREE_BYTES)
+    if swells or entry.file_size > MOST_MEMBER:
         return Reason.TOO_LARGE
     return Reason.NESTED_ARCHIVE if str(name).lower().endswith((".zip", *ARCHIVES)) else None

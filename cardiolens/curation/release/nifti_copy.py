@@ -80,9 +80,7 @@ def _header(start: bytes, facts: Header, order: str) -> bytes:
         if code <= 0:  # nobody reads these numbers
             header[first:end] = bytes(end - first)
         struct.pack_into(f"{order}h", header, code_at, code if code in _CODES else int(code > 0))
-    flipped = (
-        struct.unpack_from(f"{order}f", header, _PIXDIM)[0] < 0
-    )  # of the quaternion; its sign counts alone
-    struct.pack_into(f"{order}f", header, _PIXDIM, -1.0 if flipped else 1.0)
+    handedness = struct.unpack_from(f"{order}f", header, _PIXDIM)[0]  # of the quaternion: a sign alone
+    struct.pack_into(f"{order}f", header, _PIXDIM, math.copysign(1.0, handedness or 1.0))
     struct.pack_into(f"{order}f", header, _OFFSET, _FIRST)
     return bytes(header)

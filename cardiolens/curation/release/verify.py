@@ -20,8 +20,6 @@ from cardiolens.config.released import INDEX, SCHEMA, read_index
 from cardiolens.study.manifest import MANIFEST_NAME
 
 MADE_BY_SWEEPS = ("outputs", "stores")  # in the folder that a sweep is started in
-
-
 _MOST_LINES = 1000  # that are printed
 _MOST_MANIFEST = 16 << 20  # bytes
 _PLACES = re.compile(
@@ -31,7 +29,7 @@ _PLACES = re.compile(
 
 
 def verify(folder: Path) -> int:
-    """Print the differences between a folder and its index; return 0 if there are none, else 1."""
+    """Print up to a thousand differences between a folder and its index; return 0 if there are none."""
     count = 0
     for count, line in enumerate(differences(folder), start=1):
         if count <= _MOST_LINES:
