@@ -29,8 +29,6 @@ def parse_yaml(text: str) -> Any:
         return None if root is None else loader.construct_document(root)
     except yaml.YAMLError as error:
         raise ValueError(f"not YAML ({' '.join(str(error).split())})") from None
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
 
 
 def check_aliases(text: str) -> None:
@@ -40,7 +38,7 @@ def check_aliases(text: str) -> None:
 
 
 def _check_depth(text: str) -> None:
-    """Raise ValueError for YAML that is nested too deeply: the loader in C would end the process.
+    """Raise YAMLError for YAML that is nested too deeply: the loader in C would end the process.
 
     A level of nesting takes a bracket or a column, so most files need no look at their events.
     """
@@ -51,7 +49,7 @@ def _check_depth(text: str) -> None:
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > _MOST_LEVELS:
-            raise ValueError("nested too deeply")
+            raise yaml.YAMLError("nested too deeply")
 
 
 def _check(root: yaml.Node | None) -> None:

@@ -110,7 +110,7 @@ WRONG = {
 def test_a_wrong_field_is_named_with_what_is_legal(record, name, value):
     with pytest.raises(InputError, match=name) as error:
         read_case(record | {name: value}, 2)
-    assert "expected" in str(error.value) or "kept for" in str(error.value)
+    assert "expected" in str(error.value) or "reserved for" in str(error.value)
 
 
 def test_both_forms_of_file_hold_the_same_cases(root, tmp_path):
