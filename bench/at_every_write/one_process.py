@@ -1,0 +1,95 @@
+"""Sweeps without Ray: what runs in its workers otherwise runs in this process, where every write is counted."""
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.placement.placement import Deployment
+from cardiolens.inference.plan.missing import Missing
+from cardiolens.inference.plan.plan import Plan
+from cardiolens.inference.stream import execution, pipeline
+from cardiolens.inference.stream.loader import StudyLoader
+from cardiolens.inference.stream.messages import counters_of
+from cardiolens.inference.stream.progress import Tell
+from cardiolens.inference.stream.replica import Replica
+from cardiolens.protocol.dialogue.chain import known_steps
+from cardiolens.protocol.select.feature_source import Sight
+from cardiolens.protocol.select.feature_store import missing_parts, write_features
+from cardiolens.runtime import processes
+from cardiolens.study.shards import read_volumes
+from cardiolens.workflow.steps import model_outcomes, prepare_studies, sweep
+
+
+def run_in_one_process() -> None:
+    """Replace Ray and worker processes by loops, in this process."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # `spread` then starts no workers
+    processes._guarded = _guarded
+    for module in (sweep, prepare_studies):
+        module.ray_cluster = nullcontext
+    sweep.nodes_of_ray = sweep.nodes_to_plan_with
+    prepare_studies._outcomes = _outcomes
+    prepare_studies.prepare_features = _prepare_features
+    execution.stream = _stream
+
+
+def _guarded(function: Callable[[Any], Any], items: Iterator[Any], *_: Any) -> Iterable[Any]:
+    return map(function, items)
+
+
+def _outcomes(studies: Sequence[Any], options: dict[str, Any], _: object) -> Generator[Any, None, None]:
+    groups = pa.Table.from_pylist(prepare_studies._groups(studies, 1)) if studies else None
+    if groups is not None:
+        rows = prepare_studies._prepare_batch(groups, **options).to_pylist()
+        yield from map(model_outcomes.outcome_of, rows)
+
+
+def _prepare_features(store: Any, sight: Sight, *_: object) -> int:
+    parts = missing_parts(store, read_volumes(store), sight)
+    for part in parts:
+        write_features(store, part, sight)
+    return len(parts)
+
+
+def _stream(
+    plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, n_models: int = 1
+) -> pipeline.Streamed:
+    return asyncio.run(_answered(plan, deployment, missing, tell))
+
+
+async def _answered(
+    plan: Plan, deployment: Deployment, missing: Missing, tell: Tell
+) -> pipeline.Streamed:
+    model = next(model for model in plan.spec.model if model.name == deployment.model)
+    completions = pipeline._completions(plan, model)
+    reader = StudyLoader(plan.store.root, plan.volumes, Rendering(model.long_side), model.told_questions)
+    parts = pc.unique(missing.work["part"]).to_pylist()
+    replica = Replica(
+        pipeline._maker(plan, model, deployment),
+        completions,
+        pipeline._width(model),
+        plan.spec.stream,
+        lambda: known_steps(parts, completions),
+        load_volume=reader.volume,
+    )
+    total: Counter[str] = Counter()
+    try:
+        for row in range(missing.work.num_rows):
+            async for done in replica(reader(missing.work.slice(row, 1))):
+                total += counters_of(done)
+                tell(counters_of(done))
+    except Exception as error:
+        raise pipeline.RunError(pipeline.cause_of(error)) from error
+    return pipeline.Streamed(total, frozenset())
+
+
+@contextmanager
+def one_process() -> Iterator[None]:
+    run_in_one_process()
+    yield

@@ -1,0 +1,131 @@
+"""Simulated people at the pages of `review` and `confirm`, who note which of their decisions was acknowledged."""
+
+import json
+import os
+import re
+import signal
+import time
+from collections.abc import Mapping
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+_START_SECONDS = 60.0
+_ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+\S*")
+_DECISIONS = 6  # of each person
+
+
+class _GoneError(Exception):
+    """The server has ended."""
+
+
+class _Page:
+    """A page on loopback, as a browser talks to it."""
+
+    def __init__(self, address: str) -> None:
+        url = urlsplit(address)
+        self._own = url.netloc
+        self._prefix = url.path.rstrip("/")
+        self.headers: dict[str, str] = {}
+
+    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, Any, str]:
+        """Return status, JSON and cookie; _GoneError if nobody answers."""
+        headers = {**self.headers, "Origin": f"http://{self._own}", "Content-Type": "application/json"}
+        connection = HTTPConnection(self._own, timeout=30)
+        try:
+            connection.request(
+                method, f"{self._prefix}{path}", None if body is None else json.dumps(body), headers
+            )
+            answer = connection.getresponse()
+            content = answer.read()
+        except (OSError, HTTPException):
+            raise _GoneError from None
+        finally:
+            connection.close()
+        told = json.loads(content) if content[:1] in (b"{", b"[") else content.decode(errors="replace")
+        return answer.status, told, answer.getheader("Set-Cookie") or ""
+
+
+def _page(child: int, place: Path) -> _Page:
+    """Wait for the address that a server prints; _GoneError if it ends before."""
+    printed, until = place.parent / f"{place.name}.printed", time.monotonic() + _START_SECONDS
+    while time.monotonic() < until:
+        if printed.exists() and (found := _ADDRESS.search(printed.read_text(errors="replace"))):
+            return _Page(found[0])
+        if not _runs(child):
+            raise _GoneError
+        time.sleep(0.02)
+    raise TimeoutError("a server did not start")
+
+
+def _runs(child: int) -> bool:
+    try:
+        state = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def _end(child: int) -> None:
+    if _runs(child):
+        os.kill(child, signal.SIGINT)
+
+
+def decide_on_questions(child: int, place: Path, passphrases: Mapping[str, str]) -> int:
+    """Have each person decide on some items; return the number of acknowledged decisions."""
+    kept = 0
+    try:
+        for name, passphrase in passphrases.items():
+            page = _page(child, place)
+            _, session, cookie = page.ask("POST", "/login", {"reader": name, "passphrase": passphrase})
+            page.headers = {"Cookie": cookie.partition(";")[0], "X-Review-Word": session["word"]}
+            _, state, _ = page.ask("GET", "/state.json")
+            mine = _decided(place, name)
+            while mine < _DECISIONS and (item := state.get("item")) is not None:
+                decision = {"id": f"{name}-{mine:012d}", "qa_id": item["qa_id"], "item": item["item"]}
+                status, state, _ = page.ask("POST", "/decide", {**decision, "verdict": "accept"})
+                if status != 200 or "error" in state:
+                    break
+                mine += 1
+                kept += 1
+    except _GoneError:
+        return kept
+    finally:
+        _end(child)
+    return kept
+
+
+def _decided(place: Path, name: str) -> int:
+    path = place / "review" / "reviews.jsonl"
+    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+    return sum(
+        line["reader"] == name and line["event"] == "decided"
+        for line in map(json.loads, filter(None, lines))
+        if "reader" in line
+    )
+
+
+def decide_on_imports(child: int, place: Path) -> int:
+    """Confirm what the import proposes, stack by stack; return the number of acknowledged decisions."""
+    kept = 0
+    try:
+        page = _page(child, place)
+        _, tree, _ = page.ask("GET", "/studies.json")
+        for study in tree["studies"]:
+            revision = study["revision"]
+            open_stacks = [
+                stack["stack"] for stack in study["proposals"] if stack["stack"] not in study["choices"]
+            ]
+            for stack in open_stacks[:_DECISIONS]:
+                change = {"study_id": study["study_id"], "revision": revision}
+                status, state, _ = page.ask("POST", "/decide", {**change, "stacks": {stack: {"status": "excluded"}}})
+                if status != 200 or "error" in state:
+                    break
+                revision = state["revision"]
+                kept += 1
+    except _GoneError:
+        return kept
+    finally:
+        _end(child)
+    return kept
