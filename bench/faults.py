@@ -103,7 +103,7 @@ def _faulted(verb: Verb, root: Path, kinds: Sequence[Kind], step: int) -> Tally:
     began, tally = time.monotonic(), Tally()
     place = _fresh(verb, root)
     whole, _ = _run(verb, place, Fault())
-    assert whole.code == 0, f"{verb.name} ends with {whole.code} undisturbed:\n{whole.printed}"
+    assert whole.code == verb.ends_with, f"{verb.name} ends with {whole.code} undisturbed:\n{whole.printed}"
     before = state_of(place, verb)
     assert before, f"{verb.name}: nothing to compare"
     if verb.asks is not None:
@@ -134,7 +134,7 @@ def _wrong(verb: Verb, root: Path, fault: Fault, whole: State) -> Iterator[tuple
         yield "tracebacks", first.printed[-_EXCERPT:].replace("\n", " | ")
     acknowledged = rows_of(place, verb.acknowledged)
     again, kept_again = _run(verb, place, Fault())
-    if again.code not in (0, verb.done_before):
+    if again.code not in (verb.ends_with, verb.done_before):
         yield "unequal", f"the same command ended with {again.code}: {again.printed[-_EXCERPT:]}"
         return
     if different := unequal(whole, state_of(place, verb)):

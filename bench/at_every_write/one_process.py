@@ -63,9 +63,7 @@ def _stream(
     return asyncio.run(_answered(plan, deployment, missing, tell))
 
 
-async def _answered(
-    plan: Plan, deployment: Deployment, missing: Missing, tell: Tell
-) -> pipeline.Streamed:
+async def _answered(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell) -> pipeline.Streamed:
     model = next(model for model in plan.spec.model if model.name == deployment.model)
     completions = pipeline._completions(plan, model)
     reader = StudyLoader(plan.store.root, plan.volumes, Rendering(model.long_side), model.told_questions)

@@ -119,7 +119,9 @@ def decide_on_imports(child: int, place: Path) -> int:
             ]
             for stack in open_stacks[:_DECISIONS]:
                 change = {"study_id": study["study_id"], "revision": revision}
-                status, state, _ = page.ask("POST", "/decide", {**change, "stacks": {stack: {"status": "excluded"}}})
+                status, state, _ = page.ask(
+                    "POST", "/decide", {**change, "stacks": {stack: {"status": "excluded"}}}
+                )
                 if status != 200 or "error" in state:
                     break
                 revision = state["revision"]

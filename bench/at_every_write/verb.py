@@ -33,10 +33,13 @@ class Verb:
     made_before: Callable[[], int] | None = None  # what is done in a fresh folder before the verb
     meanwhile: Meanwhile | None = None
     decisions: int = 0  # that a server is sent in all
-    asks: Callable[[], Counter[str]] | None = None  # calls of a server by their content, since it was asked last
+    asks: Callable[[], Counter[str]] | None = (
+        None  # calls of a server by their content, since it was asked last
+    )
     asked_twice_at_most: int = 0  # calls in flight, or answered and not on disk yet
     acknowledged: str = ""  # glob of tables whose rows may not go again
-    done_before: int = 0  # exit code of the same command where everything was done
+    ends_with: int = 0  # exit code of the undisturbed command
+    done_before: int = 0  # exit code of the same command where everything is done already
 
 
 def state_of(place: Path, verb: Verb) -> State:
@@ -63,9 +66,7 @@ def rows_of(place: Path, glob: str) -> Counter[str]:
 
 def unequal(first: State, second: State) -> list[str]:
     """Names of files and folders of tables that differ."""
-    return sorted(
-        name for name in first.keys() | second.keys() if first.get(name) != second.get(name)
-    )
+    return sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
 
 
 def leftovers(place: Path) -> list[str]:

@@ -15,12 +15,21 @@ from at_every_write.verb import Verb
 
 PHANTOM = ("dataset=phantom_ci", "dataset.phantom.n_sampled=2", "dataset.phantom.seed=4711")
 SMALL = ("limit=1", "budget=[8]", "selector=[clinical]", "prompt=[standard]", "tracker=none")
-SMALL = (*SMALL, "subtask=[C01,C03,L01]", "statistics.resamples=50", "statistics.min_n=1", "name=small", "stream.flush_seconds=0.1")
+SMALL = (
+    *SMALL,
+    "subtask=[C01,C03,L01]",
+    "statistics.resamples=50",
+    "statistics.min_n=1",
+    "name=small",
+    "stream.flush_seconds=0.1",
+)
 CASES = ("+experiment=medthinkvqa", "selector=[uniform]", "tracker=none", "name=cases")
-CASES = (*CASES, "limit=3", "statistics.resamples=50", "store=store", "stream.flush_seconds=0.1")
+CASES = (*CASES, "limit=3", "statistics.resamples=50", "store=case_store", "stream.flush_seconds=0.1")
+TRAIN = ("out=reader", "cohorts=[{name: a, seed: 90001, studies: 2}]", "see.steps=2", "see.size=4")
+TRAIN = (*TRAIN, "read.steps=2", "read.size=2", "warm_up=1", "checkpoint=1", "workers=1", "device=cpu")
 REPORTS = ("reports=text/reports", "studies=imported/studies", "links=links.jsonl")
 RUN = ("outputs/*/verdicts/*", "outputs/*/scores/*", "outputs/*/analyses.json", "outputs/*/index.html")
-ANSWERS = "store/completions/*/*.parquet"
+ANSWERS, CASE_ANSWERS = "store/completions/*/*.parquet", "case_store/completions/*/*.parquet"
 TIMES = frozenset({"at", "seconds", "made", "began", "written_at"})
 
 
@@ -73,7 +82,11 @@ def drawn_alike(run: Callable[[], int]) -> Callable[[], int]:
 
 def studies(place: Path) -> tuple[str, ...]:
     """Words of the studies in the base: read where they are, because a copy would have to be prepared again."""
-    return ("dataset=real", f"dataset.studies={place}/data/studies", f"dataset.questions={place}/data/questions.jsonl")
+    return (
+        "dataset=real",
+        f"dataset.studies={place}/data/studies",
+        f"dataset.questions={place}/data/questions.jsonl",
+    )
 
 
 def base(place: Path) -> Sequence[Callable[[], int]]:
@@ -82,19 +95,50 @@ def base(place: Path) -> Sequence[Callable[[], int]]:
     return (
         script("make_phantom", *PHANTOM, "out=data", "masks=true"),
         called("prepare", *studies(place), "store=store"),
-        script("make_phantom", *PHANTOM, "dataset.phantom.n_sampled=1", "format=dicom", "vendor=siemens", "out=dicom"),
+        script(
+            "make_phantom",
+            *PHANTOM,
+            "dataset.phantom.n_sampled=1",
+            "format=dicom",
+            "vendor=siemens",
+            "out=dicom",
+        ),
         script("make_phantom", *PHANTOM, "dataset.phantom.n_sampled=1", "format=text", "out=text"),
         called("ingest", "source=dicom/export", "out=imported", "key=ids.key", "links=links.jsonl"),
         called("questions", *REPORTS, "out=drafts"),
         *people,
         _make_cases,
+        _make_training_cohort,
     )
 
 
 def _make_cases() -> int:
+    from cardiolens.protocol.medthinkvqa.case_group import prepare_cases
+    from cardiolens.protocol.medthinkvqa.case_text import write_cases
     from cardiolens.protocol.medthinkvqa.example_cases import make_cases
+    from cardiolens.protocol.medthinkvqa.files import Source, cases
+    from cardiolens.study.cohort import Cohort, write_cohort
 
+    store = Path("case_store").absolute()
     make_cases(Path("cases"), 3, 1)
+    source = Source.of(Path("cases").absolute(), "test")
+    usable = [case for _, case in cases(source)]
+    outcomes = prepare_cases(store, "part-0.parquet", source, usable, strict=True)
+    write_cases(store / "medthinkvqa.jsonl", source, usable)
+    records = {outcome.name: outcome.record for outcome in outcomes}
+    write_cohort(store, Cohort(window_pct=(1, 99), studies=records, failed={}))
+    return 0
+
+
+def _make_training_cohort() -> int:
+    from cardiolens.config.compose import read_reader_spec
+    from cardiolens.phantom.phantom_cohort import make_cohort
+    from cardiolens.reader.examples import cohort_spec
+
+    reader = read_reader_spec([*TRAIN])
+    dataset = cohort_spec(reader, reader.cohorts[0]).dataset
+    assert dataset.phantom is not None
+    make_cohort(dataset.phantom, dataset.studies.parent, dataset.protocol)
     return 0
 
 
@@ -114,13 +158,16 @@ def verbs(place: Path, server: AnsweringServer, passphrases: dict[str, str]) -> 
     store, own = ("store/**/*",), studies(place)
     small = (*SMALL, *own, "store=store")
     cases = (*CASES, f"dataset.root={place}/cases")
-    http = (f"model.served.http.base_url=http://127.0.0.1:{server.port}/v1", "model.served.source=null")
+    http = (f"model.served.http.base_url=http://127.0.0.1:{server.port}/v1", "~model.served.source")
     http = (*http, "+model.served.http.max_in_flight=2", "stream.flush_rows=2")
     serve = ("questions=drafts/questions.jsonl", "studies=imported/studies", "out=review", "port=0")
-    release = (f"questions={place}/data/questions.jsonl", f"studies={place}/data/studies", "out=released", "name=ours")
+    release = (
+        f"questions={place}/data/questions.jsonl",
+        f"studies={place}/data/studies",
+        "out=released",
+        "name=ours",
+    )
     release = (*release, "licence=internal", "links=links.jsonl", "allow_unverified=true")
-    train = ("out=reader", "cohorts=[{name: a, seed: 90001, studies: 2}]", "see.steps=2", "see.size=4")
-    train = (*train, "read.steps=2", "read.size=2", "warm_up=1", "checkpoint=1", "workers=1", "device=cpu")
     swept = called("sweep", *small, "model=[uniform,noisy]")
     return (
         Verb("prepare", called("prepare", *own, "store=store"), ("store/**/*",), (), TIMES),
@@ -138,10 +185,10 @@ def verbs(place: Path, server: AnsweringServer, passphrases: dict[str, str]) -> 
         Verb(
             "chains",
             called("sweep", *cases, "model=[uniform]", "prompt=[twi_self]"),
-            (*RUN, ANSWERS),
-            (),
+            (*RUN, CASE_ANSWERS),
+            ("case_store/**/*",),
             TIMES,
-            acknowledged=ANSWERS,
+            acknowledged=CASE_ANSWERS,
         ),
         Verb(
             "http",
@@ -190,6 +237,7 @@ def verbs(place: Path, server: AnsweringServer, passphrases: dict[str, str]) -> 
             ("imported/**/*",),
             TIMES | {"id"},
             meanwhile=decide_on_imports,
+            decisions=6,
         ),
         Verb(
             "review",
@@ -198,6 +246,7 @@ def verbs(place: Path, server: AnsweringServer, passphrases: dict[str, str]) -> 
             ("drafts/**/*", "imported/**/*", "review/**/*"),
             TIMES | {"id"},
             meanwhile=lambda child, place: decide_on_questions(child, place, passphrases),
+            decisions=12,
         ),
         Verb(
             "review export",
@@ -206,7 +255,21 @@ def verbs(place: Path, server: AnsweringServer, passphrases: dict[str, str]) -> 
             ("drafts/**/*", "imported/**/*", "review/**/*"),
             TIMES,
             made_before=_reviewed(called("review", *serve, "mode=verify"), passphrases),
+            ends_with=1,  # two people have not decided on enough
         ),
-        Verb("release", drawn_alike(called("release", *release)), ("released/**/*", "links.jsonl"), (), TIMES),
-        Verb("train_reader", called("train_reader", *train), ("reader/model/**/*", "reader/conf/**/*"), (), TIMES),
+        Verb(
+            "release",
+            drawn_alike(called("release", *release)),
+            ("released/**/*", "links.jsonl"),
+            (),
+            TIMES,
+            done_before=2,
+        ),
+        Verb(
+            "train_reader",
+            called("train_reader", *TRAIN),
+            ("reader/model/**/*", "reader/conf/**/*"),
+            ("reader/data/**/*",),
+            TIMES,
+        ),
     )
