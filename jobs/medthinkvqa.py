@@ -18,8 +18,11 @@ from cardiolens.commands.command import begin, tell
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import MODEL_OPTIONS, check_once, read_words, split_words
 from cardiolens.curation.questions.model_extraction import asking_spec, execute_plan, plan_texts, replies_of
-from cardiolens.curation.questions.reasoning import judged_line, read_reasoning, read_verdicts, requests
-from cardiolens.curation.questions.reasoning_agreement import agreement
+from cardiolens.curation.questions.reasoning import Reasoning
+from cardiolens.curation.questions.reasoning_agreement import JudgedSteps, agreement
+from cardiolens.curation.questions.reasoning_files import read_reasoning
+from cardiolens.curation.questions.reasoning_judge import judged_line, read_verdicts, requests
+from cardiolens.curation.questions.step_verdict import Form
 from cardiolens.protocol.medthinkvqa.case_submission import submission_problems, write_submission
 from cardiolens.protocol.medthinkvqa.files import Source, records
 from cardiolens.score.run_results.case_rationales import responses_by_case
@@ -63,6 +66,7 @@ class Judge(FromData):
 
     steps: GivenPath  # a file of reasoning steps
     out: GivenPath  # the folder of the verdicts
+    judge: Form = "own"  # published: shown and asked as the judge of MedThinkVQA's makers
 
 
 def main(argv: list[str]) -> int:
@@ -149,28 +153,37 @@ def _check(words: Check) -> int:
 def _judge(words: Judge, about_model: list[str]) -> int:
     if not about_model:
         raise InputError("model= is not given; give the entry of conf/model that judges")
-    source, out = words.source, words.out
-    told = read_reasoning(words.steps, sum(1 for _ in records(source)))
+    source, out, form = words.source, words.out, words.judge
+    told = read_reasoning(words.steps, source)
     sweep = asking_spec(out / "store", out / "judge", "openprotocol-1", about_model)
-    asked = requests(source, told)
+    asked = requests(source, told, form)
     planned = plan_texts(sweep, [[one] for one in asked])
     execute_plan(planned)
     replies = zip(told, replies_of(planned, asked), strict=True)
-    judged = [read_verdicts(reply, len(one.steps)) for one, reply in replies]
-    path = out / f"steps-{sweep.model[0].name}.jsonl"
+    judged = [read_verdicts(reply, len(one.steps), form) for one, reply in replies]
+    kind = "" if form == "own" else f"-{form}"
+    path = out / f"steps-{sweep.model[0].name}{kind}.jsonl"
     disk.write_text(path, "".join(map(judged_line, told, judged)))
     print(f"judged: {len(judged) - judged.count(None)} of {len(told)} lines; others have no legal reply")
-    labels = list(agreement(told, judged))
-    if not labels[0].n_steps:
-        print("agreement: none, because no step was judged by people and by the model")
-        labels = []
-    else:
-        print("label\tsteps\tcases\tby people\tby judge\taccuracy\tMCC\tkappa")
-    for one in labels:
-        counts = (one.n_steps, one.n_cases, one.n_people, one.n_judge)
-        print(one.label, *counts, *map(_interval, (one.accuracy, one.mcc, one.kappa)), sep="\t")
+    _print_agreement(told, judged)
     print(f"verdicts: {path}")
     return 0 if len(judged) > judged.count(None) else 1
+
+
+def _print_agreement(told: list[Reasoning], judged: list[JudgedSteps]) -> None:
+    """Print the agreement of the judge with those whose verdicts the file holds, label by label."""
+    by = told[0].by
+    given = [verdict for one in told for verdict in one.given or ()]
+    if given.count(None):
+        print(f"no verdict: {given.count(None)} of {len(given)} steps, which {by} left out")
+    labels = list(agreement(told, judged))
+    if not labels[0].n_steps:
+        print(f"agreement: none, because no step was judged by {by} and by the model")
+        return
+    print(f"label\tsteps\tcases\tby {by}\tby judge\taccuracy\tMCC\tkappa")
+    for one in labels:
+        counts = (one.n_steps, one.n_cases, one.n_given, one.n_judge)
+        print(one.label, *counts, *map(_interval, (one.accuracy, one.mcc, one.kappa)), sep="\t")
 
 
 def _interval(of: Interval) -> str:
