@@ -47,7 +47,7 @@ def conf_files() -> list[str]:
 
 GIVEN = {  # what a user gives where a file says ???
     "dataset": lambda name: (
-        ["dataset.root=folder", "selector=[uniform]"]
+        ["dataset.root=folder"]
         if name == "medthinkvqa"
         else ["dataset.studies=studies", "dataset.questions=questions.jsonl"]
     ),
