@@ -29,22 +29,22 @@ class Reasoning:
     by: By = "people"  # who gave these verdicts: people, or the judge of MedThinkVQA's makers
 
 
-def lines_of(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the objects of a file and where each stands; InputError for anything else.
+def lines_of(path: Path, word: str = "steps") -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the objects of the file that a word names and where each stands; InputError for anything else.
 
     A file called .json holds a list, or an object with a list named data; any other has an object per line.
     """
     try:
         text = read_text(path, MOST_JSON)
     except (OSError, UnicodeError) as error:
-        raise InputError(f"steps={path}: cannot be read as UTF-8 text ({error})") from None
+        raise InputError(f"{word}={path}: cannot be read as UTF-8 text ({error})") from None
     if path.suffix.lower() == ".json":
         entries = [(f"{path}, entry {at}", entry) for at, entry in enumerate(_listed(path, text), start=1)]
     else:
         lines = text.removesuffix("\n").split("\n") if text else []
         entries = [(f"{path}:{at}", _parsed(f"{path}:{at}", line)) for at, line in enumerate(lines, start=1)]
     if not entries:
-        raise InputError(f"steps={path}: has no line; give one object with case and steps a line")
+        raise InputError(f"{word}={path}: has no line; give one object a line")
     for where, entry in entries:
         if not isinstance(entry, dict):
             raise InputError(f"{where}: is {type(entry).__name__}; expected an object; correct the line")

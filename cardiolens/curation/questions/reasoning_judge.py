@@ -181,7 +181,7 @@ def _own_texts(record: Mapping[str, Any], case: Case) -> dict[str, str]:
     }
 
 
-def _published_texts(record: Mapping[str, Any], case: Case) -> dict[str, str]:
+def published_texts(record: Mapping[str, Any], case: Case) -> dict[str, str]:
     captions = dict.fromkeys(" ".join(image.caption.split()) for image in case.images if image.caption)
     answer = dict(zip(LETTERS, case.options, strict=True))[case.answer]
     return {
@@ -196,7 +196,7 @@ def _published_texts(record: Mapping[str, Any], case: Case) -> dict[str, str]:
 
 _OF_CASE: Mapping[Form, Callable[[Mapping[str, Any], Case], dict[str, str]]] = {
     "own": _own_texts,
-    "published": _published_texts,
+    "published": published_texts,
 }
 
 

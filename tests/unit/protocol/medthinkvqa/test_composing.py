@@ -1,4 +1,4 @@
-"""MedThinkVQA composes by naming its data alone: its images have no views, so its selector is not clinical."""
+"""MedThinkVQA composes by naming its data alone: its images have no views, so all are shown."""
 
 import pytest
 
@@ -12,7 +12,9 @@ def selectors(*words: str) -> list[str]:
     return [selector.name for selector in read_spec(list(words)).selector]
 
 
-@pytest.mark.parametrize("prompt", ["standard", "direct", "twi_self", "twi_oracle1", "twi_oracle2"])
+@pytest.mark.parametrize(
+    "prompt", ["standard", "direct", "twi_self", "twi_oracle1", "twi_oracle2", "discussion"]
+)
 def test_every_setting_shows_all_images_where_no_selector_is_named(prompt: str) -> None:
     assert selectors(*DATA, f"prompt=[{prompt}]") == ["all"]
 
