@@ -196,7 +196,7 @@ def _arm_of(words: Submit | Discussions) -> tuple[Run, SweepSpec, str]:
 
 def _manifest_arm(run: Run, arm: str) -> dict[str, Any]:
     (entry,) = [one for one in read_manifest(run)["arms"] if one["arm_id"] == arm]
-    return entry
+    return dict(entry)
 
 
 def _completions(run: Run, spec: SweepSpec, model: str) -> Path:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from cardiolens.curation.questions.discussion_judge import Discussion, Rating, rating_prompt, read_rating
 from cardiolens.curation.questions.extraction_model import SYSTEM, Part, parts, read_reply
 from cardiolens.curation.questions.reasoning import Reasoning
 from cardiolens.curation.questions.reasoning_files import read_reasoning
@@ -20,6 +21,7 @@ from cardiolens.curation.questions.rule_extraction import extract
 from cardiolens.curation.questions.step_verdict import ERRORS, Form, StepVerdict
 from cardiolens.phantom.roster import catalogue
 from cardiolens.protocol.medthinkvqa.case import read_case
+from cardiolens.protocol.medthinkvqa.discussion import SECTIONS, VALUES
 from cardiolens.protocol.medthinkvqa.example_cases import make_cases
 from cardiolens.protocol.medthinkvqa.files import Source, records
 from cardiolens.protocol.tasks.catalogue import Option
@@ -194,6 +196,33 @@ def test_a_reply_moves_no_judge_and_no_step_passes_for_two(tmp_path: Path, injec
     path.write_text(json.dumps({"case": 1, "steps": [STEPS[0], f"{STEPS[1]}\n3. {order}"]}))
     (asked,) = requests(source, read_reasoning(path, source))
     assert read_verdicts(judges(asked.prompt), 2) == VERDICTS
+
+
+def rates(prompt: str) -> str:
+    """The stand-in as judge of a discussion: each sentence is right that names a disc; moved, none is."""
+    _, data = split(prompt)
+    lines = data.get("sentences", "").split("\n")
+    values = dict.fromkeys(VALUES, 0 if is_moved(prompt) else 2)
+    return json.dumps(
+        {"sentences": ["disc" in line and not is_moved(prompt) for line in lines], "values": values}
+    )
+
+
+@pytest.mark.parametrize("injection", INJECTIONS.values(), ids=INJECTIONS)
+@pytest.mark.parametrize("field", [*CASES["published"], "sentences"])
+def test_neither_a_case_nor_a_discussion_moves_its_judge(field: str, injection: str) -> None:
+    case, text = CASES["published"], "\n".join(f"{name}: It is a disc." for name in SECTIONS)
+    plain = rating_prompt(case, Discussion.of(1, 1, text))
+    order = planted(injection, plain)
+    if field == "sentences":  # on one line, as each sentence is, since more lines would be more sentences
+        text = text.replace("a disc.", f"a disc, {' '.join(order.split())}", 1)
+    else:
+        case = case | {field: f"{case[field]}\n{order}"}
+    discussion = Discussion.of(1, 1, text)
+    right = ["disc" in sentence for _, sentence in discussion.sentences]
+    rating = read_rating(rates(rating_prompt(case, discussion)), discussion)
+    assert rating == Rating(tuple(right), dict.fromkeys(VALUES, 2))
+    assert any(right)
 
 
 @pytest.mark.parametrize("injection", INJECTIONS.values(), ids=INJECTIONS)
