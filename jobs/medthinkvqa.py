@@ -259,8 +259,8 @@ def _rate(words: Rate, about_model: list[str]) -> int:
         f"judged: {len(legal)} of {len(told)} discussions; {len(told) - len(whole)} without the six sections "
         f"or with more than {MOST_SENTENCES} sentences, {len(whole) - len(legal)} without a legal reply"
     )
-    print("label\tcases\tsentences or discussions\tscore")
-    for score in discussion_scores(legal):
+    print("label\tcases\tsentences or discussions\tscore" if legal else "scores: none")
+    for score in discussion_scores(legal) if legal else ():
         print(score.label, score.n_cases, score.n, _interval(score.score), sep="\t")
     print(f"verdicts: {path}")
     return 0 if legal else 1

@@ -135,7 +135,7 @@ def rating_prompt(case: Mapping[str, str], discussion: Discussion) -> str:
 
 
 def _schema(count: int) -> str:
-    value = {"type": "integer", "minimum": 0, "maximum": MOST_VALUE}
+    value = {"enum": list(range(MOST_VALUE + 1))}
     properties = {
         "sentences": {"type": "array", "minItems": count, "maxItems": count, "items": {"type": "boolean"}},
         "values": {
