@@ -64,7 +64,7 @@ def compose(group: str, name: str) -> SweepSpec:
         return read_spec([f"+experiment={name}", *EXPERIMENTS.get(name, [])])
     chosen = read_default(group)
     words = [f"{group}=[{name}]" if isinstance(chosen, list) else f"{group}={name}"]
-    if name.startswith("twi_"):  # a setting that only cases have
+    if name.startswith("twi_") or name == "discussion":  # settings that only cases have
         words += ["dataset=medthinkvqa", *GIVEN["dataset"]("medthinkvqa")]
     if "???" in (packaged_conf() / group / f"{name}.yaml").read_text():
         words += GIVEN[group](name)
