@@ -1,12 +1,15 @@
 """After a sweep on MedThinkVQA: `python jobs/medthinkvqa.py scores run=outputs/...` prints accuracy by group
 of cases, `... submit run=outputs/... arm=<arm_id> out=<file>` writes the submission of one arm,
-`... check file=<file> root=<data> [split=test]` checks one line by line and gives ROUGE-L of its steps, and
-`... judge steps=<file> root=<data> out=<folder> model=<name> [split=test]` has a model judge reasoning.
+`... check file=<file> root=<data> [split=test]` checks one line by line and gives ROUGE-L of its steps,
+`... discussions run=outputs/... arm=<arm_id> out=<file>` writes the case discussions of one arm, and
+`... judge steps=<file> root=<data> out=<folder> model=<name> [split=test] [judge=own]` has a model judge
+reasoning, `... rate discussions=<file> root=<data> out=<folder> model=<name> [split=test]` case discussions.
 """
 
 import json
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -17,17 +20,37 @@ from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import MODEL_OPTIONS, check_once, read_words, split_words
-from cardiolens.curation.questions.model_extraction import asking_spec, execute_plan, plan_texts, replies_of
-from cardiolens.curation.questions.reasoning import judged_line, read_reasoning, read_verdicts, requests
-from cardiolens.curation.questions.reasoning_agreement import agreement
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.curation.questions.discussion_judge import (
+    MOST_SENTENCES,
+    rated_line,
+    rating_requests,
+    read_discussions,
+    read_rating,
+)
+from cardiolens.curation.questions.discussion_scores import discussion_scores
+from cardiolens.curation.questions.model_extraction import (
+    TextRequest,
+    asking_spec,
+    execute_plan,
+    plan_texts,
+    replies_of,
+)
+from cardiolens.curation.questions.reasoning import Reasoning
+from cardiolens.curation.questions.reasoning_agreement import JudgedSteps, agreement
+from cardiolens.curation.questions.reasoning_files import read_reasoning
+from cardiolens.curation.questions.reasoning_judge import judged_line, read_verdicts, requests
+from cardiolens.curation.questions.step_verdict import Form
 from cardiolens.protocol.medthinkvqa.case_submission import submission_problems, write_submission
+from cardiolens.protocol.medthinkvqa.discussion import sections_of
 from cardiolens.protocol.medthinkvqa.files import Source, records
+from cardiolens.score.run_results.case_discussions import discussions_by_case
 from cardiolens.score.run_results.case_rationales import responses_by_case
-from cardiolens.score.run_results.case_scores import case_scores, step_overlap
+from cardiolens.score.run_results.case_scores import case_scores, rouge_l, step_overlap
 from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.documents import read_configuration, read_manifest
-from cardiolens.storage.places import Store
+from cardiolens.storage.places import Run, Store
 from cardiolens.storage.run_word import RunWord
 from cardiolens.study.cohort import read_cohort
 
@@ -39,6 +62,13 @@ class Submit(RunWord):
 
     arm: str  # the arm_id
     out: GivenPath  # the submission
+
+
+class Discussions(RunWord):
+    """Words of `discussions`."""
+
+    arm: str  # the arm_id
+    out: GivenPath  # the file of discussions
 
 
 class FromData(Spec):
@@ -63,19 +93,30 @@ class Judge(FromData):
 
     steps: GivenPath  # a file of reasoning steps
     out: GivenPath  # the folder of the verdicts
+    judge: Form = "own"  # published: shown and asked as the judge of MedThinkVQA's makers
+
+
+class Rate(FromData):
+    """Words of `rate`, beside those of a model."""
+
+    discussions: GivenPath  # a file of case discussions
+    out: GivenPath  # the folder of the verdicts
 
 
 def main(argv: list[str]) -> int:
-    """Do one of the four; return 2 if the input is wrong, 1 if a submission has mistakes, else 0."""
+    """Do one of the six; return 2 if the input is wrong, 1 if a submission has mistakes, else 0."""
     begin()
     name, *words = argv or [""]
     try:
-        if name == "judge":
-            own, about_model = split_words(Judge, words, MODEL_OPTIONS)
+        if name in _BY_MODEL:
+            asking, ask = _BY_MODEL[name]
+            own, about_model = split_words(asking, words, MODEL_OPTIONS)
             check_once(about_model)
-            return _judge(own, about_model)
+            if not about_model:
+                raise InputError("model= is not given; give the entry of conf/model that judges")
+            return ask(own, about_model)
         if name not in _ACTIONS:
-            raise InputError(f"{name or 'no action'}: give one of {', '.join([*_ACTIONS, 'judge'])}")
+            raise InputError(f"{name or 'no action'}: give one of {', '.join([*_ACTIONS, *_BY_MODEL])}")
         kind, action = _ACTIONS[name]
         return action(read_words(kind, words))
     except (InputError, RunError) as error:
@@ -100,27 +141,72 @@ def _scores(words: RunWord) -> int:
 
 
 def _submit(words: Submit) -> int:
-    run = words.open()
-    spec = read_configuration(run)
-    if spec.dataset.root is None:
-        raise InputError(f"run={words.run}: is no run on MedThinkVQA; give one of dataset=medthinkvqa")
+    run, spec, model = _arm_of(words)
     verdicts = tables.read(run.verdicts, schemas.VERDICTS, ("arm_id", "study_id", "parsed"))
-    arms = pc.unique(verdicts["arm_id"]).to_pylist()
-    if words.arm not in arms:
-        raise InputError(f"arm={words.arm}: is not in the run; choose from {', '.join(sorted(arms))}")
     rows = verdicts.filter(pc.equal(verdicts["arm_id"], words.arm)).to_pylist()
     read = {row["study_id"]: row["parsed"][0] for row in rows if row["parsed"]}
-    manifest = read_manifest(run)
-    (model,) = [one["model"] for one in manifest["arms"] if one["arm_id"] == words.arm]
-    completions = Store(spec.store).completions(manifest["models"][model]["model_key"])
-    said = responses_by_case(run.requests(model), completions, words.arm)
-    write_submission(words.out, Source.of(spec.dataset.root, spec.dataset.split), read, said)
+    said = responses_by_case(run.requests(model), _completions(run, spec, model), words.arm)
+    write_submission(words.out, _source_of(spec), read, said)
     in_steps = [one for one in said.values() if one.summary is not None]
     unsplit = sum(one.images is None for one in in_steps)
     if unsplit:
         print(f"step 1 left out of {unsplit} of {len(in_steps)} cases: not one description per image shown")
     print(f"submission: {words.out}")
     return 0
+
+
+def _discussions(words: Discussions) -> int:
+    run, spec, model = _arm_of(words)
+    (prompt,) = [prompt for prompt in spec.prompt if prompt.name == _manifest_arm(run, words.arm)["prompt"]]
+    if prompt.steps != "discussion":
+        raise InputError(
+            f"arm={words.arm}: prompt {prompt.name} writes no case discussion; choose an arm whose prompt "
+            "has steps: discussion, such as prompt=[discussion]"
+        )
+    written = discussions_by_case(run.requests(model), _completions(run, spec, model), words.arm)
+    source, lines, overlaps = _source_of(spec), [], []
+    for number, record in records(source):
+        if (one := written.get(source.name_of(number))) is None:
+            continue
+        lines.append(json.dumps({"case": number, "discussion": one.text}, ensure_ascii=False) + "\n")
+        if record.get("discussion"):
+            overlaps.append(rouge_l(str(record["discussion"]), one.text))
+    disk.write_text(words.out, "".join(lines))
+    unsplit = sum(sections_of(one.text) is None for one in written.values())
+    cut = sum(one.is_cut for one in written.values())
+    print(
+        f"discussions: {len(lines)} cases; {unsplit} without the six sections, {cut} cut at the token limit"
+    )
+    mean = f"{np.mean(overlaps):.3f}" if overlaps else "none"
+    print(f"ROUGE-L against the discussions of the data: {mean} over {len(overlaps)} cases")
+    print(f"written: {words.out}")
+    return 0
+
+
+def _arm_of(words: Submit | Discussions) -> tuple[Run, SweepSpec, str]:
+    """Open the run of an arm; return it with its configuration and the name of the arm's model."""
+    run = words.open()
+    spec = read_configuration(run)
+    _source_of(spec, words.run)
+    arms = [one["arm_id"] for one in read_manifest(run)["arms"]]
+    if words.arm not in arms:
+        raise InputError(f"arm={words.arm}: is not in the run; choose from {', '.join(sorted(arms))}")
+    return run, spec, _manifest_arm(run, words.arm)["model"]
+
+
+def _manifest_arm(run: Run, arm: str) -> dict[str, Any]:
+    (entry,) = [one for one in read_manifest(run)["arms"] if one["arm_id"] == arm]
+    return dict(entry)
+
+
+def _completions(run: Run, spec: SweepSpec, model: str) -> Path:
+    return Store(spec.store).completions(read_manifest(run)["models"][model]["model_key"])
+
+
+def _source_of(spec: SweepSpec, run: Path | None = None) -> Source:
+    if spec.dataset.root is None:
+        raise InputError(f"run={run}: is no run on MedThinkVQA; give one of dataset=medthinkvqa")
+    return Source.of(spec.dataset.root, spec.dataset.split)
 
 
 def _check(words: Check) -> int:
@@ -147,30 +233,61 @@ def _check(words: Check) -> int:
 
 
 def _judge(words: Judge, about_model: list[str]) -> int:
-    if not about_model:
-        raise InputError("model= is not given; give the entry of conf/model that judges")
-    source, out = words.source, words.out
-    told = read_reasoning(words.steps, sum(1 for _ in records(source)))
-    sweep = asking_spec(out / "store", out / "judge", "openprotocol-1", about_model)
-    asked = requests(source, told)
-    planned = plan_texts(sweep, [[one] for one in asked])
-    execute_plan(planned)
-    replies = zip(told, replies_of(planned, asked), strict=True)
-    judged = [read_verdicts(reply, len(one.steps)) for one, reply in replies]
-    path = out / f"steps-{sweep.model[0].name}.jsonl"
+    source, out, form = words.source, words.out, words.judge
+    told = read_reasoning(words.steps, source)
+    asked = requests(source, told, form)
+    name, replies = _replies(out, asked, about_model)
+    judged = [read_verdicts(reply, len(one.steps), form) for one, reply in zip(told, replies, strict=True)]
+    path = out / f"steps-{name}{'' if form == 'own' else f'-{form}'}.jsonl"
     disk.write_text(path, "".join(map(judged_line, told, judged)))
     print(f"judged: {len(judged) - judged.count(None)} of {len(told)} lines; others have no legal reply")
-    labels = list(agreement(told, judged))
-    if not labels[0].n_steps:
-        print("agreement: none, because no step was judged by people and by the model")
-        labels = []
-    else:
-        print("label\tsteps\tcases\tby people\tby judge\taccuracy\tMCC\tkappa")
-    for one in labels:
-        counts = (one.n_steps, one.n_cases, one.n_people, one.n_judge)
-        print(one.label, *counts, *map(_interval, (one.accuracy, one.mcc, one.kappa)), sep="\t")
+    _print_agreement(told, judged)
     print(f"verdicts: {path}")
     return 0 if len(judged) > judged.count(None) else 1
+
+
+def _rate(words: Rate, about_model: list[str]) -> int:
+    source = words.source
+    told = read_discussions(words.discussions, sum(1 for _ in records(source)))
+    whole = [one for one in told if one.sentences]
+    name, replies = _replies(words.out, rating_requests(source, whole), about_model)
+    rated = {one.line: read_rating(reply, one) for one, reply in zip(whole, replies, strict=True)}
+    path = words.out / f"discussions-{name}.jsonl"
+    disk.write_text(path, "".join(rated_line(one, rated.get(one.line)) for one in told))
+    legal = [(one, rating) for one in whole if (rating := rated[one.line]) is not None]
+    print(
+        f"judged: {len(legal)} of {len(told)} discussions; {len(told) - len(whole)} without the six sections "
+        f"or with more than {MOST_SENTENCES} sentences, {len(whole) - len(legal)} without a legal reply"
+    )
+    print("label\tcases\tsentences or discussions\tscore" if legal else "scores: none")
+    for score in discussion_scores(legal) if legal else ():
+        print(score.label, score.n_cases, score.n, _interval(score.score), sep="\t")
+    print(f"verdicts: {path}")
+    return 0 if legal else 1
+
+
+def _replies(out: Path, asked: list[TextRequest], about_model: list[str]) -> tuple[str, list[str | None]]:
+    """Have a model answer requests about texts; return its name and its replies."""
+    sweep = asking_spec(out / "store", out / "judge", "openprotocol-1", about_model)
+    planned = plan_texts(sweep, [[one] for one in asked])
+    execute_plan(planned)
+    return sweep.model[0].name, replies_of(planned, asked)
+
+
+def _print_agreement(told: list[Reasoning], judged: list[JudgedSteps]) -> None:
+    """Print the agreement of the judge with those whose verdicts the file holds, label by label."""
+    by = told[0].by
+    given = [verdict for one in told for verdict in one.given or ()]
+    if given.count(None):
+        print(f"no verdict: {given.count(None)} of {len(given)} steps, which {by} left out")
+    labels = list(agreement(told, judged))
+    if not labels[0].n_steps:
+        print(f"agreement: none, because no step was judged by {by} and by the model")
+        return
+    print(f"label\tsteps\tcases\tby {by}\tby judge\taccuracy\tMCC\tkappa")
+    for one in labels:
+        counts = (one.n_steps, one.n_cases, one.n_given, one.n_judge)
+        print(one.label, *counts, *map(_interval, (one.accuracy, one.mcc, one.kappa)), sep="\t")
 
 
 def _interval(of: Interval) -> str:
@@ -184,6 +301,11 @@ _ACTIONS: Mapping[str, tuple[type[Spec], Callable[[Any], int]]] = {
     "scores": (RunWord, _scores),
     "submit": (Submit, _submit),
     "check": (Check, _check),
+    "discussions": (Discussions, _discussions),
+}
+_BY_MODEL: Mapping[str, tuple[type[Spec], Callable[[Any, list[str]], int]]] = {
+    "judge": (Judge, _judge),
+    "rate": (Rate, _rate),
 }
 
 if __name__ == "__main__":

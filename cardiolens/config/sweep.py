@@ -68,9 +68,8 @@ class PromptSpec(Spec):
     max_tokens: Positive  # limit of a reply
     report_max_tokens: Positive = 2048  # limit of a reply that is a report
     gold: Literal["none", "captions", "findings"] = "none"  # cases: texts about the images in the prompt
-    steps: Literal["none", "self"] = (
-        "none"  # self: cases only; the model describes and summarises before it answers
-    )
+    # cases only: before it answers, the model describes and summarises (self), or discusses the case
+    steps: Literal["none", "self", "discussion"] = "none"
     step_max_tokens: Positive = 512  # limit of the reply to a step
     samples: Positive = 1  # replies per question; the most frequent answer counts
     # temperature of several samples, above 0; with one sample, set the model's sampling.temperature
@@ -244,16 +243,16 @@ class SweepSpec(Spec):
 
     @model_validator(mode="after")
     def _of_cases(self) -> "SweepSpec":
-        stepwise = [prompt.name for prompt in self.prompt if prompt.steps != "none"]
+        stepwise = [prompt for prompt in self.prompt if prompt.steps != "none"]
         if stepwise and (hidden := [name for name in self.control if name in ("blind", "captions")]):
             raise ValueError(
-                f"prompt {stepwise[0]} describes images first, and control {hidden[0]} shows none; leave one "
-                "of them out"
+                f"prompt {stepwise[0].name} writes about images first, and control {hidden[0]} shows none; "
+                "leave one of them out"
             )
         if stepwise and self.dataset.root is None:
             raise ValueError(
-                f"prompt {stepwise[0]} has steps self, which need the cases of dataset=medthinkvqa; leave it "
-                "out"
+                f"prompt {stepwise[0].name} has steps {stepwise[0].steps}, which need the cases of "
+                "dataset=medthinkvqa; leave it out"
             )
         if self.dataset.root is None:
             if with_gold := [prompt for prompt in self.prompt if prompt.gold != "none"]:

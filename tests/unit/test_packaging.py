@@ -47,7 +47,7 @@ def conf_files() -> list[str]:
 
 GIVEN = {  # what a user gives where a file says ???
     "dataset": lambda name: (
-        ["dataset.root=folder", "selector=[uniform]"]
+        ["dataset.root=folder"]
         if name == "medthinkvqa"
         else ["dataset.studies=studies", "dataset.questions=questions.jsonl"]
     ),
@@ -64,7 +64,7 @@ def compose(group: str, name: str) -> SweepSpec:
         return read_spec([f"+experiment={name}", *EXPERIMENTS.get(name, [])])
     chosen = read_default(group)
     words = [f"{group}=[{name}]" if isinstance(chosen, list) else f"{group}={name}"]
-    if name.startswith("twi_"):  # a setting that only cases have
+    if name.startswith("twi_") or name == "discussion":  # settings that only cases have
         words += ["dataset=medthinkvqa", *GIVEN["dataset"]("medthinkvqa")]
     if "???" in (packaged_conf() / group / f"{name}.yaml").read_text():
         words += GIVEN[group](name)

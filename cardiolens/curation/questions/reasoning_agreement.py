@@ -1,4 +1,4 @@
-"""Agreement between the judge of reasoning and people, over the steps that both judged."""
+"""Agreement between the judge of reasoning and others, over the steps that both judged."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from cardiolens.curation.questions.reasoning import ERRORS, Reasoning, StepVerdict
+from cardiolens.curation.questions.reasoning import Reasoning
+from cardiolens.curation.questions.step_verdict import ERRORS, StepVerdict
 from cardiolens.score.statistics.bootstrap import Interval, percentile, resampling_weights
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import ratio, weighted_agreement
@@ -17,11 +18,11 @@ JudgedSteps = tuple[StepVerdict, ...] | None
 _DIFFERENT = 1.0 - np.eye(2)
 
 
-def _has(error: str, step: StepVerdict) -> bool:
-    return error in step.error_types
+def _has(error: str, step: StepVerdict) -> bool | None:
+    return None if step.error_types is None else error in step.error_types
 
 
-_LABELS: dict[str, Callable[[StepVerdict], bool]] = {
+_LABELS: dict[str, Callable[[StepVerdict], bool | None]] = {
     "is_factual": lambda step: step.is_factual,
     "is_critical": lambda step: step.is_critical,
     **{f"error: {name}": partial(_has, name) for name in ERRORS},
@@ -35,7 +36,7 @@ class LabelAgreement:
     label: str
     n_steps: int
     n_cases: int
-    n_people: int  # steps of which people say it
+    n_given: int  # steps of which the others say it
     n_judge: int
     accuracy: Interval  # share of steps on which both say the same
     mcc: Interval
@@ -43,33 +44,41 @@ class LabelAgreement:
 
 
 def agreement(reasonings: Sequence[Reasoning], judgements: Sequence[JudgedSteps]) -> Iterator[LabelAgreement]:
-    """Yield the agreement on every label, over the steps with verdicts of both people and judge."""
+    """Yield the agreement on every label, over the steps with verdicts of both the others and the judge.
+
+    A step is left out of a kind of error where one of both did not say what is wrong with it.
+    """
     pairs = [
-        (judgement.case, person, judge)
+        (judgement.case, given, judge)
         for judgement, verdicts in zip(reasonings, judgements, strict=True)
-        if judgement.people is not None and verdicts is not None
-        for person, judge in zip(judgement.people, verdicts, strict=True)
+        if judgement.given is not None and verdicts is not None
+        for given, judge in zip(judgement.given, verdicts, strict=True)
+        if given is not None
     ]
-    places = {case: place for place, case in enumerate(sorted({case for case, _, _ in pairs}))}
-    weights = resampling_weights(len(places), RESAMPLES if len(places) > 1 else 0, SEED)
     for label, of in _LABELS.items():
-        table = np.zeros((len(places), 2, 2))  # case, people, judge
-        for case, person, judge in pairs:
-            table[places[case], int(of(person)), int(of(judge))] += 1
-        counts: Floats = np.einsum("rp,pij->rij", weights, table)
-        total = counts[0]
-        yield LabelAgreement(
-            label=label,
-            n_steps=len(pairs),
-            n_cases=len(places),
-            n_people=int(total[1].sum()),
-            n_judge=int(total[:, 1].sum()),
-            accuracy=_interval(
-                ratio(np.trace(counts, axis1=-2, axis2=-1), counts.sum(axis=(-2, -1))), places
-            ),
-            mcc=_interval(_mcc(counts), places),
-            kappa=_interval(weighted_agreement(counts, _DIFFERENT), places),
-        )
+        said = [(case, of(given), of(judge)) for case, given, judge in pairs]
+        yield _agreement(label, [(case, one, two) for case, one, two in said if None not in (one, two)])
+
+
+def _agreement(label: str, said: Sequence[tuple[int, bool | None, bool | None]]) -> LabelAgreement:
+    places = {case: place for place, case in enumerate(sorted({case for case, _, _ in said}))}
+    weights = resampling_weights(len(places), RESAMPLES if len(places) > 1 else 0, SEED)
+    table = np.zeros((len(places), 2, 2))  # case, others, judge
+    for case, given, judge in said:
+        table[places[case], int(bool(given)), int(bool(judge))] += 1
+    counts: Floats = np.einsum("rp,pij->rij", weights, table)
+    total = counts[0]
+    shares = ratio(np.trace(counts, axis1=-2, axis2=-1), counts.sum(axis=(-2, -1)))
+    return LabelAgreement(
+        label=label,
+        n_steps=len(said),
+        n_cases=len(places),
+        n_given=int(total[1].sum()),
+        n_judge=int(total[:, 1].sum()),
+        accuracy=_interval(shares, places),
+        mcc=_interval(_mcc(counts), places),
+        kappa=_interval(weighted_agreement(counts, _DIFFERENT), places),
+    )
 
 
 def _mcc(counts: Floats) -> Floats:

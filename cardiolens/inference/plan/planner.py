@@ -22,7 +22,7 @@ from cardiolens.protocol.dialogue.chain import Chain, Samples, Stage, Steps
 from cardiolens.protocol.dialogue.frame_requests import Choice, Offer
 from cardiolens.protocol.medthinkvqa.case_text import CaseText, Gold
 from cardiolens.protocol.prompts.case_block import case_block, lacking
-from cardiolens.protocol.prompts.case_steps import steps_before
+from cardiolens.protocol.prompts.case_steps import before_answer
 from cardiolens.protocol.prompts.frame_request_prompt import Asking, Turns, asking, listed, offered
 from cardiolens.protocol.prompts.frames import caption_block, frame_block
 from cardiolens.protocol.prompts.prompt_rendering import Closing, question_block, system_message
@@ -216,10 +216,7 @@ class ModelPlanner:
         closing: Closing = "json" if self._spec.answer_format == "json" else "letters"
         ending = question_block(worded, len(view.told or selection.frames), template, closing)
         max_tokens = self._max_tokens(worded, arm.prompt)
-        before: tuple[str, ...] = ()
-        if arm.prompt.steps == "self":
-            first, second, ending = steps_before(ending, len(selection.frames))
-            before = first, second
+        before, ending = before_answer(arm.prompt.steps, worded, len(selection.frames), ending)
         longest = max_tokens + len(before) * arm.prompt.step_max_tokens  # the prompt repeats earlier replies
         words: Asking | None = None
         if choosing:

@@ -8,7 +8,7 @@ from typing import Any
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import parse_json
-from cardiolens.storage.schemas import FRAME
+from cardiolens.protocol.dialogue.pending import without_marks
 
 LETTERS = ("A", "B", "C", "D", "E")
 MOST_IMAGES = 49
@@ -104,8 +104,8 @@ def _text(record: Mapping[str, Any], name: str) -> str:
         return ""
     if not isinstance(value, str):
         raise _wrong(name, value, "text or null")
-    if FRAME in value:
-        raise InputError(f"{name} holds U+FFFC, which is reserved for frames; remove it")
+    if without_marks(value) != value:
+        raise InputError(f"{name} holds U+FFFC, U+FDD0 or U+FDD1, reserved for frames and replies; remove it")
     return value.strip()
 
 

@@ -85,8 +85,12 @@ COMMANDS: Mapping[str, Command] = {
     "medthinkvqa scores": Command("jobs.medthinkvqa", ("run=x",), ("scores",)),
     "medthinkvqa submit": Command("jobs.medthinkvqa", ("run=x", "arm=a", "out=o"), ("submit",)),
     "medthinkvqa check": Command("jobs.medthinkvqa", ("file=x", "root=y"), ("check",), "split=all"),
+    "medthinkvqa discussions": Command("jobs.medthinkvqa", ("run=x", "arm=a", "out=o"), ("discussions",)),
     "medthinkvqa judge": Command(
-        "jobs.medthinkvqa", ("steps=x", "root=y", "out=o", "model=tiny"), ("judge",), "split=all"
+        "jobs.medthinkvqa", ("steps=x", "root=y", "out=o", "model=tiny"), ("judge",), "judge=theirs"
+    ),
+    "medthinkvqa rate": Command(
+        "jobs.medthinkvqa", ("discussions=x", "root=y", "out=o", "model=tiny"), ("rate",), "split=all"
     ),
     "show_selection": Command(
         "jobs.show_selection",

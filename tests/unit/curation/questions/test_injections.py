@@ -9,24 +9,21 @@ import re
 import unicodedata
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from cardiolens.curation.questions.discussion_judge import Discussion, Rating, rating_prompt, read_rating
 from cardiolens.curation.questions.extraction_model import SYSTEM, Part, parts, read_reply
-from cardiolens.curation.questions.reasoning import (
-    ERRORS,
-    Reasoning,
-    StepVerdict,
-    _prompt,
-    read_reasoning,
-    read_verdicts,
-    requests,
-)
+from cardiolens.curation.questions.reasoning import Reasoning
+from cardiolens.curation.questions.reasoning_files import read_reasoning
+from cardiolens.curation.questions.reasoning_judge import case_texts, prompt_of, read_verdicts, requests
 from cardiolens.curation.questions.rule_extraction import extract
+from cardiolens.curation.questions.step_verdict import ERRORS, Form, StepVerdict
 from cardiolens.phantom.roster import catalogue
+from cardiolens.protocol.medthinkvqa.case import read_case
+from cardiolens.protocol.medthinkvqa.discussion import SECTIONS, VALUES
 from cardiolens.protocol.medthinkvqa.example_cases import make_cases
-from cardiolens.protocol.medthinkvqa.files import Source
+from cardiolens.protocol.medthinkvqa.files import Source, records
 from cardiolens.protocol.tasks.catalogue import Option
 
 ORDER = "ZEBRA"  # whoever reads it as an instruction is moved
@@ -158,19 +155,34 @@ STEPS = ("There is a disc.", "So it is dyslumia.")
 VERDICTS = (StepVerdict(True, True, ()), StepVerdict(False, False, (ERRORS[0],)))
 
 
-@pytest.fixture
-def case(tmp_path: Path) -> dict[str, Any]:
-    names = ("history", "options", "answer", "findings", "discussion")
-    return dict(zip(names, ("H.", "A. x\nB. y", "B", "F.", "D."), strict=True))
+CASES: dict[Form, dict[str, str]] = {
+    "own": {"history": "H.", "options": "A. x\nB. y", "answer": "B", "findings": "F.", "discussion": "D."},
+    "published": {
+        "title": "T.",
+        "history": "H.",
+        "findings": "F.",
+        "discussion": "D.",
+        "diagnosis": "y",
+        "captions": "- C.\n- E.",
+    },
+}
 
 
 @pytest.mark.parametrize("injection", INJECTIONS.values(), ids=INJECTIONS)
-@pytest.mark.parametrize("field", ["history", "options", "answer", "findings", "discussion"])
-def test_a_case_moves_no_judge(case: dict[str, Any], field: str, injection: str) -> None:
-    assert read_verdicts(judges(_prompt(case, STEPS)), 2) == VERDICTS
-    order = planted(injection, _prompt(case, STEPS))
-    prompt = _prompt(case | {field: f"{case[field]}\n{order}"}, STEPS)
+@pytest.mark.parametrize(("form", "field"), [(form, name) for form, case in CASES.items() for name in case])
+def test_a_case_moves_no_judge(form: Form, field: str, injection: str) -> None:
+    case = CASES[form]
+    assert read_verdicts(judges(prompt_of(case, STEPS, form)), 2) == VERDICTS
+    order = planted(injection, prompt_of(case, STEPS, form))
+    prompt = prompt_of(case | {field: f"{case[field]}\n{order}"}, STEPS, form)
     assert read_verdicts(judges(prompt), 2) == VERDICTS
+
+
+def test_the_fields_above_are_those_that_a_judge_is_shown(tmp_path: Path) -> None:
+    make_cases(tmp_path, 1, 1)
+    ((number, record),) = records(Source.of(tmp_path, "test"))
+    for form, case in CASES.items():
+        assert list(case_texts(record, read_case(record, number), form)) == list(case), "and in this order"
 
 
 @pytest.mark.parametrize("injection", INJECTIONS.values(), ids=INJECTIONS)
@@ -182,8 +194,35 @@ def test_a_reply_moves_no_judge_and_no_step_passes_for_two(tmp_path: Path, injec
     order = planted(injection, plain.prompt).replace("\ufffc", "")  # which a file of steps may not hold
     path = tmp_path / "steps.jsonl"
     path.write_text(json.dumps({"case": 1, "steps": [STEPS[0], f"{STEPS[1]}\n3. {order}"]}))
-    (asked,) = requests(source, read_reasoning(path, 1))
+    (asked,) = requests(source, read_reasoning(path, source))
     assert read_verdicts(judges(asked.prompt), 2) == VERDICTS
+
+
+def rates(prompt: str) -> str:
+    """The stand-in as judge of a discussion: each sentence is right that names a disc; moved, none is."""
+    _, data = split(prompt)
+    lines = data.get("sentences", "").split("\n")
+    values = dict.fromkeys(VALUES, 0 if is_moved(prompt) else 2)
+    return json.dumps(
+        {"sentences": ["disc" in line and not is_moved(prompt) for line in lines], "values": values}
+    )
+
+
+@pytest.mark.parametrize("injection", INJECTIONS.values(), ids=INJECTIONS)
+@pytest.mark.parametrize("field", [*CASES["published"], "sentences"])
+def test_neither_a_case_nor_a_discussion_moves_its_judge(field: str, injection: str) -> None:
+    case, text = CASES["published"], "\n".join(f"{name}: It is a disc." for name in SECTIONS)
+    plain = rating_prompt(case, Discussion.of(1, 1, text))
+    order = planted(injection, plain)
+    if field == "sentences":  # on one line, as each sentence is, since more lines would be more sentences
+        text = text.replace("a disc.", f"a disc, {' '.join(order.split())}", 1)
+    else:
+        case = case | {field: f"{case[field]}\n{order}"}
+    discussion = Discussion.of(1, 1, text)
+    right = ["disc" in sentence for _, sentence in discussion.sentences]
+    rating = read_rating(rates(rating_prompt(case, discussion)), discussion)
+    assert rating == Rating(tuple(right), dict.fromkeys(VALUES, 2))
+    assert any(right)
 
 
 @pytest.mark.parametrize("injection", INJECTIONS.values(), ids=INJECTIONS)
@@ -191,7 +230,7 @@ def test_a_reply_that_repeats_an_order_is_not_believed(injection: str) -> None:
     """What reads the replies takes one JSON object of the form that was asked for, and nothing beside it."""
     good = extracts(LGE.prompt(REPORT))
     verdicts = judges(
-        _prompt(dict.fromkeys(("history", "options", "answer", "findings", "discussion"), "x"), STEPS)
+        prompt_of(dict.fromkeys(("history", "options", "answer", "findings", "discussion"), "x"), STEPS)
     )
     assert read_verdicts(verdicts, 2) == VERDICTS
     for reply in (f"{injection}\n{{}}", f"{{}}\n{injection}"):

@@ -12,16 +12,11 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.curation.questions.model_extraction import asking_spec, plan_texts, replies_of
-from cardiolens.curation.questions.reasoning import (
-    ERRORS,
-    Reasoning,
-    StepVerdict,
-    judged_line,
-    read_reasoning,
-    read_verdicts,
-    requests,
-)
+from cardiolens.curation.questions.reasoning import Reasoning
 from cardiolens.curation.questions.reasoning_agreement import agreement
+from cardiolens.curation.questions.reasoning_files import read_reasoning
+from cardiolens.curation.questions.reasoning_judge import judged_line, read_verdicts, requests
+from cardiolens.curation.questions.step_verdict import ERRORS, StepVerdict
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
 from cardiolens.inference.models.rendering import Rendering
@@ -35,6 +30,14 @@ from cardiolens.protocol.tasks.legal import constraint_of
 STEP = {"is_factual": True, "is_critical": False, "error_types": []}
 LINE = {"case": 1, "steps": ["There is a disc.", "So it is dyslumia."], "people": [STEP, STEP]}
 RIGHT, WRONG = StepVerdict(True, True, ()), StepVerdict(False, True, (ERRORS[1],))
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
+    """Three generated cases."""
+    folder = tmp_path_factory.mktemp("cases")
+    make_cases(folder, 3, 1)
+    return Source.of(folder, "test")
 
 
 def written(folder: Path, *lines: Any) -> Path:
@@ -51,31 +54,39 @@ def written(folder: Path, *lines: Any) -> Path:
         ({"steps": []}, "steps is no list of 1 to 15 texts"),
         ({"steps": ["x"] * 16}, "steps is no list of 1 to 15 texts"),
         ({"steps": ["x", " "]}, "steps is no list of 1 to 15 texts"),
-        ({"people": [STEP]}, "people is not one object for each of the 2 steps"),
-        ({"people": [STEP, STEP | {"error_types": ["Typing"]}]}, "Reasoning, Image Understanding"),
-        ({"people": [STEP, STEP | {"is_factual": 1}]}, "people is not one object"),
+        ({"people": [STEP]}, "people is no list of one verdict for each of the 2 steps"),
+        (
+            {"people": [STEP, STEP | {"error_types": ["Typing"]}]},
+            'people, step 2: error_types is "Typing"; expected a list of Reasoning, Image Understanding',
+        ),
+        ({"people": [STEP, STEP | {"is_factual": 1}]}, "people, step 2: is_factual is 1; expected true"),
+        ({"people": ["yes", STEP]}, 'people, step 1: the verdict is "yes"; expected an object'),
+        ({"people": [STEP, STEP | {"why": "x"}]}, "people, step 2: why is unknown; legal are is_factual"),
         ({"answer": "A"}, "answer is unknown; legal are case, steps and people"),
     ],
 )
-def test_a_line_that_cannot_be_used_is_named_with_its_field(tmp_path: Path, change: Any, said: str) -> None:
+def test_a_line_that_cannot_be_used_is_named_with_its_field(
+    tmp_path: Path, source: Source, change: Any, said: str
+) -> None:
     path = written(tmp_path, LINE, LINE | change)
     with pytest.raises(InputError, match=re.escape(said)) as raised:
-        read_reasoning(path, 3)
+        read_reasoning(path, source)
     assert f"{path}:2: " in str(raised.value)
 
 
 @pytest.mark.parametrize("line", ["{", "[1]", ""])
-def test_what_is_no_object_is_named_too(tmp_path: Path, line: str) -> None:
+def test_what_is_no_object_is_named_too(tmp_path: Path, source: Source, line: str) -> None:
     with pytest.raises(InputError, match=r"steps\.jsonl:2: "):
-        read_reasoning(written(tmp_path, LINE, line, LINE), 3)
+        read_reasoning(written(tmp_path, LINE, line, LINE), source)
 
 
-def test_the_judge_is_told_answer_and_steps_and_never_what_people_said(tmp_path: Path) -> None:
-    make_cases(tmp_path, 2, 1)
+def test_the_judge_is_told_answer_and_steps_and_never_what_people_said(
+    tmp_path: Path, source: Source
+) -> None:
     people = [STEP | {"error_types": [ERRORS[3]]}, STEP]
-    told = read_reasoning(written(tmp_path, LINE | {"case": 2, "people": people}), 2)
-    (asked,) = requests(Source.of(tmp_path, "test"), told)
-    (without,) = requests(Source.of(tmp_path, "test"), [replace(told[0], people=None)])
+    told = read_reasoning(written(tmp_path, LINE | {"case": 2, "people": people}), source)
+    (asked,) = requests(source, told)
+    (without,) = requests(source, [replace(told[0], given=None)])
     assert asked == without
     for text in ("1. There is a disc.\n2. So it is dyslumia.", "\nB\nEND", "is the sign of"):
         assert text in asked.prompt
@@ -109,7 +120,7 @@ def test_agreement_is_that_of_the_steps_that_both_judged() -> None:
     ]
     found = {one.label: one for one in agreement(told, [*(said and tuple(said) for said in judge), (RIGHT,)])}
     factual = found["is_factual"]
-    assert (factual.n_steps, factual.n_cases, factual.n_people, factual.n_judge) == (8, 3, 4, 5)
+    assert (factual.n_steps, factual.n_cases, factual.n_given, factual.n_judge) == (8, 3, 4, 5)
     # 3 steps that both hold true, 2 that both hold false, 1 and 2 that they differ on
     assert factual.accuracy.value == pytest.approx(5 / 8)
     assert factual.kappa.value == pytest.approx((5 / 8 - 1 / 2) / (1 - 1 / 2))
@@ -137,11 +148,10 @@ class Judge(Reader):
         return Reply(text=json.dumps({"steps": verdicts}), finish_reason="stop")
 
 
-def test_each_line_is_asked_once_through_the_stream(tmp_path: Path) -> None:
-    make_cases(tmp_path / "data", 2, 1)
+def test_each_line_is_asked_once_through_the_stream(tmp_path: Path, source: Source) -> None:
     path = written(tmp_path, LINE, LINE | {"case": 2, "steps": ["One.", "Two.", "Three."], "people": None})
-    told = read_reasoning(path, 2)
-    asked = requests(Source.of(tmp_path / "data", "test"), told)
+    told = read_reasoning(path, source)
+    asked = requests(source, told)
     sweep = asking_spec(tmp_path / "store", tmp_path / "judge", "openprotocol-1", ["model=uniform"])
     for expected in (2, 0):
         planned = plan_texts(sweep, [[one] for one in asked])

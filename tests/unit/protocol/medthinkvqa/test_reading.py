@@ -103,6 +103,7 @@ WRONG = {
     "timepoint_count": [-1, "two"],
     "discussion": [["text"]],
     "image_01_caption": ["a \ufffc"],
+    "IMAGING_FINDINGS": ["what was said: \ufdd00\ufdd1"],
 }
 
 

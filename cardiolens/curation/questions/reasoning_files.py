@@ -1,0 +1,15 @@
+"""A file of reasoning steps in either form: ours, or that of MedThinkVQA's makers."""
+
+from pathlib import Path
+
+from cardiolens.curation.questions.published_reasoning import STEPS, read_published
+from cardiolens.curation.questions.reasoning import Reasoning, lines_of, read_lines
+from cardiolens.protocol.medthinkvqa.files import Source, records
+
+
+def read_reasoning(path: Path, source: Source) -> list[Reasoning]:
+    """Read a file of steps; it is theirs if a record has `explanation_steps`."""
+    entries = lines_of(path)
+    if any(STEPS in entry for _, entry in entries):
+        return read_published(entries, source)
+    return read_lines(entries, sum(1 for _ in records(source)))
