@@ -1,12 +1,12 @@
 """A fault at every change of the disk, in every verb that writes: kill, torn append, full disk, one failure.
 
-    python bench/faults.py --every-event [VERB ...] [--kind=kill,torn,full,once] [--step=1]
+    python bench/faults.py [VERB ...] [--kind=kill,torn,full,once] [--step=1]
 
-A verb runs once undisturbed, which counts its changes of the disk (events of `cardiolens/base/disk.py`). Then,
-for each event and each kind of fault, it runs in a fresh folder and meets the fault there, and the same command
-runs again undisturbed. After it, everything must be equal to the undisturbed run, nothing that was acknowledged may be
-lost, nothing may stand twice, and no process may be left after five seconds. The message of a run that fails
-is one line, without a traceback.
+A verb runs once undisturbed, which counts its changes of the disk (events of `cardiolens/base/disk.py`).
+Then, for each event and each kind of fault, it runs in a fresh folder and meets the fault there, and the same
+command runs again undisturbed. After it, everything must be equal to the undisturbed run, nothing that was
+acknowledged may be lost, nothing may stand twice, and no process may be left after five seconds. The message
+of a run that fails is one line, without a traceback. `--step=2` tries every second event.
 
 Ray's workers are replaced by loops of the same process (`at_every_write/one_process.py`), so that every event
 has a number; `bench/soak.py` kills processes of real clusters at random.
@@ -14,7 +14,6 @@ has a number; `bench/soak.py` kills processes of real clusters at random.
 
 import os
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -53,8 +52,9 @@ class Tally:
 
     def __str__(self) -> str:
         return (
-            f"{self.events:4} events {self.faults:5} faults: unequal {self.unequal}, lost {self.lost}, twice "
-            f"{self.twice}, tracebacks {self.tracebacks}, left processes {self.orphans}  ({self.seconds:.0f} s)"
+            f"{self.events:4} events {self.faults:5} faults: unequal {self.unequal}, lost {self.lost}, "
+            f"twice {self.twice}, tracebacks {self.tracebacks}, left processes {self.orphans}  "
+            f"({self.seconds:.0f} s)"
         )
 
 
@@ -186,5 +186,4 @@ def _fresh(verb: Verb, root: Path) -> Path:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     sys.exit(main(sys.argv[1:]))

@@ -3,6 +3,7 @@
 import ctypes
 import errno
 import gc
+import io
 import os
 import signal
 import sys
@@ -125,8 +126,8 @@ def _become(verb: Callable[[], int], place: Path, fault: Fault, events: Path, pr
         os.dup2(out, 1)
         os.dup2(out, 2)
         os.chdir(place)
-        sys.stdout = open(1, "w", encoding="utf-8", closefd=False, buffering=1)
-        sys.stderr = open(2, "w", encoding="utf-8", closefd=False, buffering=1)
+        sys.stdout = io.TextIOWrapper(io.FileIO(1, "w", closefd=False), "utf-8", line_buffering=True)
+        sys.stderr = io.TextIOWrapper(io.FileIO(2, "w", closefd=False), "utf-8", line_buffering=True)
         disk.hooks.append(_Injection(fault, noted, place))
         code = verb()
     except SystemExit as error:

@@ -1,10 +1,10 @@
-"""Sweeps without Ray: what runs in its workers otherwise runs in this process, where every write is counted."""
+"""Sweeps without Ray: what its workers do runs in this process, where every write is counted."""
 
 import asyncio
 import os
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from typing import Any
 
 import pyarrow as pa
@@ -85,9 +85,3 @@ async def _answered(plan: Plan, deployment: Deployment, missing: Missing, tell: 
     except Exception as error:
         raise pipeline.RunError(pipeline.cause_of(error)) from error
     return pipeline.Streamed(total, frozenset())
-
-
-@contextmanager
-def one_process() -> Iterator[None]:
-    run_in_one_process()
-    yield

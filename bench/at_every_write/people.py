@@ -1,4 +1,4 @@
-"""Simulated people at the pages of `review` and `confirm`, who note which of their decisions was acknowledged."""
+"""Simulated people at the pages of `review` and `confirm`, who count the decisions that were acknowledged."""
 
 import json
 import os

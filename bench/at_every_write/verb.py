@@ -48,6 +48,8 @@ def state_of(place: Path, verb: Verb) -> State:
     files = sorted({path for glob in verb.compared for path in place.glob(glob) if path.is_file()})
     for path in files:
         name = path.relative_to(place)
+        if _is_unnamed_part(path):
+            continue
         if path.suffix == ".parquet":
             state.setdefault(str(name.parent), []).extend(_rows(path))
         elif path.suffix in (".json", ".jsonl"):
@@ -69,9 +71,9 @@ def unequal(first: State, second: State) -> list[str]:
     return sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
 
 
-def leftovers(place: Path) -> list[str]:
-    """Temporary files that nobody removes."""
-    return [str(path.relative_to(place)) for path in place.rglob("*.tmp") if path.is_file()]
+def _is_unnamed_part(path: Path) -> bool:
+    """Return whether frames lack their volumes: nobody reads such a part, and `store prune` removes it."""
+    return path.parent.name == "frames" and not (path.parents[1] / "volumes" / path.name).exists()
 
 
 def _rows(path: Path) -> list[str]:

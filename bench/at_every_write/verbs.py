@@ -81,7 +81,7 @@ def drawn_alike(run: Callable[[], int]) -> Callable[[], int]:
 
 
 def studies(place: Path) -> tuple[str, ...]:
-    """Words of the studies in the base: read where they are, because a copy would have to be prepared again."""
+    """Words of the studies in the base: read in place, because a copy would be prepared again."""
     return (
         "dataset=real",
         f"dataset.studies={place}/data/studies",

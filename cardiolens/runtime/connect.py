@@ -3,13 +3,14 @@
 import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 
 from cardiolens.base.errors import RunError
 from cardiolens.base.import_path import imports_from_working_folder
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.runtime.guard import guarded, loopback_kept, unproxied, use_token
 from cardiolens.runtime.stopping import StoppedError
+from cardiolens.runtime.watchdog import marked, watched
 
 log = logging.getLogger(__name__)
 
@@ -79,11 +80,17 @@ def ray_cluster(spec: ClusterSpec) -> Iterator[None]:
             **allocated(os.environ),
         }
     os.environ.update(unproxied(os.environ))
-    with guarded() if spec.address is None else nullcontext():
-        if spec.address is not None and not use_token(os.environ):
-            log.warning("cluster.address=%s: %s", spec.address, _OPEN)
-        with _stoppable():
-            _start(options) if spec.address is None else _join(options)
+    with ExitStack() as own:
+        if spec.address is None:
+            own.enter_context(guarded())
+            mark = own.enter_context(watched())
+            with marked(mark), _stoppable():
+                _start(options)
+        else:
+            if not use_token(os.environ):
+                log.warning("cluster.address=%s: %s", spec.address, _OPEN)
+            with _stoppable():
+                _join(options)
         _quieten()
         try:
             yield
