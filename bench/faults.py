@@ -142,8 +142,8 @@ def _wrong(verb: Verb, root: Path, fault: Fault, whole: State) -> Iterator[tuple
     if verb.decisions and kept + kept_again > verb.decisions:
         yield "lost", f"{kept} and {kept_again} decisions of {verb.decisions}"
     stored = rows_of(place, verb.acknowledged)
-    if gone := acknowledged - stored:
-        yield "lost", f"{gone.total()} rows, e.g. {next(iter(gone))[:80]}"
+    if gone := acknowledged.keys() - stored.keys():
+        yield "lost", f"{len(gone)} rows, e.g. {next(iter(gone))[:80]}"
     if double := [row for row, count in stored.items() if count > 1]:
         yield "twice", f"{len(double)} rows, e.g. {double[0][:80]}"
     if verb.asks is not None and (repeated := sum(count - 1 for count in verb.asks().values())) > (

@@ -72,8 +72,9 @@ def unequal(first: State, second: State) -> list[str]:
 
 
 def _is_unnamed_part(path: Path) -> bool:
-    """Return whether frames lack their volumes: nobody reads such a part, and `store prune` removes it."""
-    return path.parent.name == "frames" and not (path.parents[1] / "volumes" / path.name).exists()
+    """Return whether the cohort does not name a part: nobody reads it, and `store prune` removes it."""
+    cohort = path.parents[1] / "cohort.json"
+    return path.parent.name in ("frames", "volumes") and path.name not in cohort.read_text("utf-8")
 
 
 def _rows(path: Path) -> list[str]:

@@ -215,6 +215,7 @@ def verbs(place: Path, server: AnsweringServer, passphrases: dict[str, str]) -> 
             ("bundle/**/*",),
             store,
             TIMES,
+            done_before=2,
         ),
         Verb(
             "ingest",

@@ -5,6 +5,7 @@ events and kill the process, fill the disk, or fail once at each. `tests/unit/te
 other ways.
 """
 
+import errno
 import fcntl
 import os
 import secrets
@@ -22,9 +23,30 @@ Hook = Callable[[str, Path], None]
 hooks: list[Hook] = []  # of fault injection; empty in use
 
 
+class NotWrittenError(RunError, OSError):
+    """A change of the disk that failed: an OSError for callers, and one sentence for users."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 def _event(kind: str, path: Path) -> None:
     for hook in hooks:
         hook(kind, path)
+
+
+@contextmanager
+def _changing(kind: str, path: Path) -> Iterator[None]:
+    """Announce an event and do it; NotWrittenError if it fails, other than by what callers wait for."""
+    try:
+        _event(kind, path)
+        yield
+    except (FileExistsError, BlockingIOError, NotWrittenError):
+        raise
+    except OSError as error:
+        failed = NotWrittenError(_sentence(path, error))
+        failed.errno, failed.strerror = error.errno, error.strerror
+        raise failed from error
 
 
 @contextmanager
@@ -137,57 +159,58 @@ def make_folder(path: Path) -> None:
 
 def rename(source: Path, target: Path) -> None:
     """Rename a file or folder, replacing a file, and make the new name durable."""
-    _event("rename", target)
-    os.replace(source, target)
-    sync_folder(target.parent)
+    with _changing("rename", target):
+        os.replace(source, target)
+        sync_folder(target.parent)
 
 
 def remove(path: Path) -> None:
     """Remove a file; nothing happens if it is gone."""
-    _event("remove", path)
-    path.unlink(missing_ok=True)
+    with _changing("remove", path):
+        path.unlink(missing_ok=True)
 
 
 def remove_tree(path: Path) -> None:
     """Remove a folder with everything in it, as far as that is possible."""
     if path.exists():
-        _event("remove", path)
-        shutil.rmtree(path, ignore_errors=True)
+        with suppress(OSError):
+            _event("remove", path)
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def copy_file(source: Path, target: Path) -> None:
     """Copy the bytes of a file."""
-    _event("write", target)
-    shutil.copyfile(source, target)
+    with _changing("write", target):
+        shutil.copyfile(source, target)
 
 
 def copy_tree(source: Path, target: Path, ignore: Callable[[str, list[str]], set[str]] | None = None) -> None:
     """Copy a folder with its files, into an existing folder too; links are followed."""
-    _event("folder", target)
-    shutil.copytree(source, target, ignore=ignore, dirs_exist_ok=True)
+    with _changing("folder", target):
+        shutil.copytree(source, target, ignore=ignore, dirs_exist_ok=True)
 
 
 def open_log(path: Path) -> int:
     """Open a file for appending and reading, of mode 600 if it is new; returns its descriptor."""
-    _event("write", path)
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    with _changing("write", path):
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
 
 def open_shared(path: Path) -> int:
     """Open a file for reading and writing in place, new if it is absent; returns its descriptor."""
-    _event("write", path)
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    with _changing("write", path):
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
 
 def append(handle: int, content: bytes, path: Path) -> None:
     """Append bytes and fsync them; on OSError the file is truncated to its former length."""
     start = os.fstat(handle).st_size
     try:
-        _event("append", path)
-        if os.write(handle, content) != len(content):
-            raise OSError("the disk is full")
-        _event("sync", path)
-        os.fsync(handle)
+        with _changing("append", path):
+            if os.write(handle, content) != len(content):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        with _changing("sync", path):
+            os.fsync(handle)
     except OSError:
         os.ftruncate(handle, start)
         raise
@@ -195,20 +218,20 @@ def append(handle: int, content: bytes, path: Path) -> None:
 
 def overwrite(handle: int, content: bytes, path: Path) -> None:
     """Overwrite the start of an open file with as many bytes, in one write."""
-    _event("append", path)
-    os.pwrite(handle, content, 0)
+    with _changing("append", path):
+        os.pwrite(handle, content, 0)
 
 
 def truncate(handle: int, length: int, path: Path) -> None:
     """Cut an open file to a length."""
-    _event("truncate", path)
-    os.ftruncate(handle, length)
+    with _changing("truncate", path):
+        os.ftruncate(handle, length)
 
 
 def lock(handle: int, path: Path, *, shared: bool = False, wait: bool = True) -> None:
     """Lock an open file; BlockingIOError if another process holds it and this one does not wait."""
-    _event("lock", path)
-    fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
+    with _changing("lock", path):
+        fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
 
 
 def unlock(handle: int) -> None:
@@ -233,5 +256,9 @@ def _sync_file(path: Path) -> None:
 
 
 def _not_written(path: Path, error: OSError) -> RunError:
+    return RunError(_sentence(path, error))
+
+
+def _sentence(path: Path, error: OSError) -> str:
     reason = error.strerror or error
-    return RunError(f"{path}: cannot be written ({reason}); free space or check permissions, then run again")
+    return f"{path}: cannot be written ({reason}); free space or check permissions, then run again"

@@ -15,7 +15,7 @@ from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import split_words, verify_word
 from cardiolens.config.compose import read_spec
 from cardiolens.workflow.steps.prepare_studies import is_prepared
-from cardiolens.workflow.upkeep.offline_bundle import bundle, differences, gather_wheels
+from cardiolens.workflow.upkeep.offline_bundle import bundle, differences
 
 _REPLACED = ("dataset", "store", "model")  # options that the bundle sets for the offline machine
 
@@ -35,9 +35,7 @@ def gather(words: Words, sweep_words: list[str]) -> int:
             "studies are not all prepared; run python -m cardiolens.prepare with the same words first"
         )
     folder, conf = words.out, Path("conf")
-    if words.lock is not None:
-        gather_wheels(words.lock, folder)
-    bundled = bundle(spec, folder, conf if conf.is_dir() else None)
+    bundled = bundle(spec, folder, conf if conf.is_dir() else None, words.lock)
     unchanged = [word for word in sweep_words if word.partition("=")[0].partition(".")[0] not in _REPLACED]
     say(f"bundle: {folder}, {bundled.n_files} files, {bundled.n_bytes / 2**30:.2f} GiB")
     given = [word for word in bundled.words if word.partition("=")[0] not in _names(unchanged)]

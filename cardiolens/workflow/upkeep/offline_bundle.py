@@ -37,38 +37,42 @@ class BundleSummary:
     words: tuple[str, ...]
 
 
-def bundle(spec: SweepSpec, folder: Path, conf: Path | None) -> BundleSummary:
+def bundle(spec: SweepSpec, out: Path, conf: Path | None, lock: Path | None = None) -> BundleSummary:
     """Copy prepared studies, questions, model files at their revisions, encoders and configuration.
 
-    `conf` is the user's own configuration folder. InputError if a model is missing, the folder is not empty,
-    or the dataset is MedThinkVQA; RunError if files cannot be copied.
+    `conf` is the user's own configuration folder; `lock` a lock file whose wheels are added. The folder gets
+    its name when it is whole. InputError if a model is missing, the folder is not empty, or the dataset is
+    MedThinkVQA; RunError if files cannot be copied.
     """
     if spec.dataset.root is not None:
         raise InputError(
             f"dataset={spec.dataset.name}: the licence of MedThinkVQA's data (CC BY-NC-SA 4.0) forbids "
             "shipping it in a bundle; download it on the other machine, and give dataset.root there"
         )
-    if folder.exists() and any(folder.iterdir()):
-        raise InputError(f"out={folder}: is not empty; give a new folder")
+    if out.exists() and any(out.iterdir()):
+        raise InputError(f"out={out}: is not empty; give a new folder")
     identities = {model.name: identify(model, Store(spec.store).models) for model in spec.model}
     try:
-        if conf is not None:
-            disk.copy_tree(conf, folder / "conf")
-        _gather_data(spec, folder)
-        for model in spec.model:
-            _gather_model(model, identities[model.name], folder)
-        for selector in spec.selector:
-            if selector.encoder is not None:
-                disk.copy_tree(selector.encoder, folder / "encoders" / selector.name)
-        index = {name: {"bytes": size, "sha256": digest} for name, size, digest in _digests(folder)}
-        disk.write_text(folder / INDEX, json.dumps(index, indent=1) + "\n")
-        _make_private(folder)
+        with disk.draft_folder(out) as folder:
+            if lock is not None:
+                _gather_wheels(lock, folder)
+            if conf is not None:
+                disk.copy_tree(conf, folder / "conf")
+            _gather_data(spec, folder)
+            for model in spec.model:
+                _gather_model(model, identities[model.name], folder)
+            for selector in spec.selector:
+                if selector.encoder is not None:
+                    disk.copy_tree(selector.encoder, folder / "encoders" / selector.name)
+            index = {name: {"bytes": size, "sha256": digest} for name, size, digest in _digests(folder)}
+            disk.write_text(folder / INDEX, json.dumps(index, indent=1) + "\n")
+            _make_private(folder)
     except OSError as error:
-        raise RunError(f"out={folder}: cannot be written ({error.strerror or error})") from error
+        raise RunError(f"out={out}: cannot be written ({error.strerror or error})") from error
     return BundleSummary(len(index), sum(int(str(file["bytes"])) for file in index.values()), _words(spec))
 
 
-def gather_wheels(lock: Path, folder: Path) -> None:
+def _gather_wheels(lock: Path, folder: Path) -> None:
     """Download the wheels of a lock file, verified by hash, and build the wheel of its checkout."""
     pip = [sys.executable, "-m", "pip"]
     root = lock.resolve().parent.parent
