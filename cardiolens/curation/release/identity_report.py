@@ -81,7 +81,7 @@ def findings(texts: Iterable[Passage], ids: OldIds) -> list[Finding]:
 def _search(text: str, ids: OldIds, *, ours: bool) -> list[tuple[str, str, str, str]]:
     """Return kind, text before, finding and text after; old ids are no news in texts of our own."""
     folded = fold(text)
-    spans = [(one.kind, one.start, one.end) for one in identities(folded)]
+    spans: list[tuple[str, int, int]] = [(one.kind, one.start, one.end) for one in identities(folded)]
     if not ours:
         found = ((folded[start:end], start, end) for start, end in ids.find(folded))
         spans += [(SHORT_ID if is_short(name) else OLD_ID, start, end) for name, start, end in found]
