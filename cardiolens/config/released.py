@@ -17,10 +17,10 @@ from cardiolens.base.untrusted.bounded_files import parse_json, read_bytes
 from cardiolens.config.release_identity import ReleaseSpec
 
 INDEX = "release.json"
-QUESTIONS = "questions.jsonl"
 SCHEMA = "release-1"
 _MOST_INDEX = 24 << 20  # bytes: the files of twenty thousand studies; more could take a GiB when parsed
 _WORD = "dataset="
+_QUESTIONS = "questions.jsonl"
 _PROTOCOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
@@ -47,12 +47,13 @@ def expand_release(words: Sequence[str]) -> list[str]:
             expanded.append(word)
             continue
         quote = value[:1] if value[:1] in {"'", '"'} and value[:1] == value[-1:] else ""
-        expanded += _words(Path(value.removeprefix(quote).removesuffix(quote)).expanduser())
+        folder = Path(value.removeprefix(quote).removesuffix(quote)).expanduser()
+        expanded += [*_words(folder), _identity_word(folder)]
     return expanded
 
 
 def _words(folder: Path) -> list[str]:
-    facts, digest = _facts(folder)
+    facts = _facts(folder)
     name, protocol = str(facts.get("name")), str(facts.get("protocol"))
     if not _NAME.fullmatch(name):
         raise InputError(
@@ -65,45 +66,26 @@ def _words(folder: Path) -> list[str]:
             f"dataset={folder}: its {INDEX} names a protocol that is no name of letters, digits, ., - and _; "
             "it is no release of cardiolens"
         )
-    for path in (folder / "studies", folder / QUESTIONS, own_protocol, *own_protocol.glob("*")):
+    for path in (folder / "studies", folder / "questions.jsonl", own_protocol, *own_protocol.glob("*")):
         if path.is_symlink():
             raise InputError(
                 f"dataset={folder}: {path.relative_to(folder)} is a link, and a release has files "
                 "alone; ask for it anew"
             )
-    release = _identity(folder, facts, digest)
     options = {
         "name": name,
         "studies": folder.absolute() / "studies",
-        "questions": folder.absolute() / QUESTIONS,
+        "questions": folder.absolute() / "questions.jsonl",
         "protocol": own_protocol.absolute() if own_protocol.is_dir() else protocol,
         "allow_unverified": "true" if facts.get("unverified_allowed") is True else "false",
     }
-    told = ",".join(f"{name}:{quoted(value)}" for name, value in release.model_dump().items())
-    words = (f"dataset.{option}={quoted(str(value))}" for option, value in options.items())
-    return [f"{_WORD}real", *words, f"+dataset.release={{{told}}}"]
+    return [f"{_WORD}real", *(f"dataset.{option}={quoted(str(value))}" for option, value in options.items())]
 
 
-def _identity(folder: Path, facts: dict[str, Any], digest: str) -> ReleaseSpec:
-    """Which release this is; InputError where its index does not say so."""
-    files = facts.get("files")
-    entry = files.get(QUESTIONS) if isinstance(files, dict) else None
-    questions = entry.get("sha256") if isinstance(entry, dict) else None
-    told = {"name": facts.get("name"), "number": facts.get("number"), "questions_sha256": questions}
+def _facts(folder: Path) -> dict[str, Any]:
+    """Content of the index; InputError if there is none of this schema."""
     try:
-        return ReleaseSpec.model_validate({**told, "sha256": digest})
-    except ValidationError as error:
-        raise InputError(
-            f"dataset={folder}: its {INDEX} has no legal {error.errors()[0]['loc'][0]}; it is no release of "
-            "cardiolens"
-        ) from None
-
-
-def _facts(folder: Path) -> tuple[dict[str, Any], str]:
-    """Content of the index and its SHA-256; InputError if there is none of this schema."""
-    try:
-        stored = read_bytes(folder / INDEX, _MOST_INDEX)
-        facts = parse_json(stored)
+        facts = read_index(folder)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(
@@ -112,7 +94,30 @@ def _facts(folder: Path) -> tuple[dict[str, Any], str]:
         ) from None
     if not isinstance(facts, dict) or facts.get("schema") != SCHEMA:
         raise InputError(f"dataset={folder}: its {INDEX} is not of schema {SCHEMA}; another version made it")
-    return facts, sha256(stored).hexdigest()
+    return facts
+
+
+def _identity_word(folder: Path) -> str:
+    """The word that says which release this is; InputError where its index does not."""
+    try:
+        stored = read_bytes(folder / INDEX, _MOST_INDEX)
+        facts = parse_json(stored)
+        told = {
+            "name": facts.get("name"),
+            "number": facts.get("number"),
+            "sha256": sha256(stored).hexdigest(),
+        }
+        files = facts.get("files")
+        entry = files.get(_QUESTIONS) if isinstance(files, dict) else None
+        told["questions_sha256"] = entry.get("sha256") if isinstance(entry, dict) else None
+        release = ReleaseSpec.model_validate(told)
+    except ValidationError as error:
+        raise InputError(
+            f"dataset={folder}: its {INDEX} has no legal {error.errors()[0]['loc'][0]}; it is no release of "
+            "cardiolens"
+        ) from None
+    entries = ",".join(f"{name}:{quoted(value)}" for name, value in release.model_dump().items())
+    return f"+{_WORD.removesuffix('=')}.release={{{entries}}}"
 
 
 def quoted(text: str) -> str:

@@ -13,6 +13,7 @@ from cardiolens.study.manifest import MANIFEST_NAME, Study
 Record = dict[str, Any]
 _LAST_STAGE = 9  # of the protocol
 _MOST_READERS = 99
+_LEFT_OUT = frozenset({"evidence", "parent", "canary"})  # the canary is that of an earlier release
 _BATCH = "b00, b01, ..."
 
 
@@ -22,7 +23,7 @@ def kept_question(row: GivenQuestion, file: str) -> Record:
     `parent` is of free form and may hold an old id; readers take the catalogue's. InputError names the line
     and the value of a verification that the review does not write.
     """
-    record = {name: value for name, value in row.record.items() if name not in ("evidence", "parent")}
+    record = {name: value for name, value in row.record.items() if name not in _LEFT_OUT}
     if "verification" in record:
         record["verification"] = _verification(row, f"{file} line {row.number}")
     return record
