@@ -100,7 +100,7 @@ def _facts(folder: Path) -> dict[str, Any]:
 def _identity_word(folder: Path) -> str:
     """The word that says which release this is; InputError where its index does not."""
     try:
-        stored = read_bytes(folder / INDEX, _MOST_INDEX)
+        stored = read_bytes(folder / INDEX)  # of a bounded size: the other words were read from it
         facts = parse_json(stored)
         told = {
             "name": facts.get("name"),

@@ -68,11 +68,9 @@ def passages(
 def _protocol_files(folder: Path) -> Iterator[Passage]:
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
-        if path.is_dir() and not path.is_symlink():
+        if path.is_dir() and not path.is_symlink():  # a link to a folder is copied with everything in it
             continue
         try:
-            if path.is_symlink():  # to a folder, which is copied with everything in it
-                raise ValueError
             text = read_text(path, _MOST_BYTES)
         except (OSError, ValueError):
             raise InputError(
