@@ -101,5 +101,5 @@ def _write(report: Path, found: Sequence[Finding], digest: str) -> None:
     lines = [f"{len(found)} texts that may identify somebody. {how}.", ""]
     for number, one in enumerate(found, start=1):
         lines += [f"{number}. {one.kind}: {one.file}, {one.place}"]
-        lines += [f"   {one.before}[[{one.found}]]{one.after}", ""]
+        lines += [f"   {one.before}[[{one.found}]]{one.after}".replace("\n", " "), ""]
     disk.write_private(report, "\n".join(lines).encode("utf-8", "backslashreplace"))

@@ -1,4 +1,4 @@
-"""Names beside a title, a degree, an initial or a label, in the letters of most of the world."""
+"""Names beside a title, a degree, an initial, a label or another name, in most letters of the world."""
 
 import re
 from collections.abc import Iterator
@@ -8,20 +8,41 @@ from cardiolens.curation.release.identity_rule import WORD, Rule, Words, any_of,
 _HAN = r"[\u3040-\u30ff\u4e00-\u9fff]"
 _HANGUL = r"[\uac00-\ud7a3]"
 _NAME = rf"(?P<name>{WORD}(?:\s{WORD}){{0,2}})"
+_LETTERS = r"[^\W\d_](?:['’]?[^\W\d_]){2,}"
+_TWO = rf"(?<![\w'’-]){_LETTERS}(?=(?P<name>,? {_LETTERS})(?![\w'’]))"
 _INITIALS = r"(?<![\w.])[^\W\d_]\.[ -]?(?:[^\W\d_]\.[ -]?){0,3}"
 
 
-def name_rules(words: Words) -> Iterator[Rule]:
-    """Yield the rules of names."""
+def name_rules(words: Words, vocabulary: frozenset[str]) -> Iterator[Rule]:
+    """Yield the rules of names; `vocabulary` holds words, in small letters, that are no names."""
+
+    def is_unknown(match: re.Match[str]) -> bool:
+        """Whether the first word of a name is no word of the vocabulary."""
+        return re.findall(r"[^\W\d_]+", match["name"])[0].casefold() not in vocabulary
+
     title = rf"(?:(?i:{any_of(words['titles'])})|{any_of(words['titles_as_written'])})"
     yield rule("name", rf"(?<!\w)(?P<title>{title})(?:\.\s?|\s){_NAME}", _follows_title)
     yield rule("name", rf"(?<!\w)(?i:{any_of(words['titles_joined'])})\s?{_NAME}")
-    yield rule("name", rf"(?<!\w)(?:MR|MS)\.\s?{_NAME}", _in_capitals)
+    yield rule("name", rf"(?<!\w)(?:MR|MS)\.\s?{_NAME}", lambda at: _in_capitals(at) and is_unknown(at))
     yield rule("name", rf"{_HAN}{{1,4}}\s?{any_of(words['titles_behind_han'])}")
     yield rule("name", rf"{_HANGUL}{{2,4}}\s?{any_of(words['titles_behind_hangul'])}(?!\w)")
     yield rule("name", rf"(?<![\w'’.-]){_NAME},?\s{any_of(words['degrees'])}(?!\w)", _ends_in_capital)
-    yield rule("name", rf"{_INITIALS}(?P<name>[^\W\d_]{{2,}})", _follows_initial)
-    by = rf"(?:\s{any_of(words['links_by'])}\s|\s?[:=]\s?)"
+    yield rule(
+        "name", rf"{_INITIALS}(?P<name>[^\W\d_]{{2,}})", lambda at: _follows_initial(at) and is_unknown(at)
+    )
+    yield rule(
+        "name",
+        _TWO,
+        lambda at: _are_capital(at) and is_unknown(at) and at[0].casefold() not in vocabulary,
+    )
+    yield rule(
+        "name",
+        r"(?<=[\s.])/\s?(?P<name>[^\W\d_]['’]?[^\W\d_]+)",  # as dictations are signed
+        lambda at: _capital(at["name"]) and is_unknown(at),
+    )
+    by = rf"(?:\s{any_of(words['links_by'])}(?:\s?:)?\s|\s?[:=]\s?)"
+    strong = rf"(?i:{any_of(words['labels_of_persons'])})[:,]?\s"
+    yield rule("name", rf"(?<!\w){strong}{_NAME}", lambda at: _capital(at["name"]) and is_unknown(at))
     label = rf"(?i:{any_of(words['labels'])})(?:'s)?(?i:\s(?:name|is|est|ist|es|è))*"
     for words_before in (label, rf"(?i:{any_of(words['labels_by'])})"):
         yield rule("name", rf"(?<!\w){words_before}(?P<by>{by}|\s){_NAME}", _follows_label)
@@ -51,6 +72,12 @@ def _follows_label(match: re.Match[str]) -> bool:
 
 def _follows_initial(match: re.Match[str]) -> bool:
     return match[0][0].isupper() and match["name"][0].isupper() and match["name"][-1].islower()
+
+
+def _are_capital(match: re.Match[str]) -> bool:
+    """Whether both of two words have a capital, and at least one is no abbreviation."""
+    words = match[0], match["name"].lstrip(", ")
+    return all(one[0].isupper() for one in words) and any(one[1:].islower() for one in words)
 
 
 def _ends_in_capital(match: re.Match[str]) -> bool:
