@@ -54,12 +54,17 @@ def fold(text: str) -> str:
 def identities(folded: str) -> list[Identity]:
     """Return the passages of a folded text that may identify somebody, in order; none overlaps another."""
     found = [
-        Identity(rule.kind, match.start(), max(map(match.end, (0, *match.re.groupindex))))
+        Identity(rule.kind, match.start(), _end(match))
         for rule in _rules()
         for match in rule.pattern.finditer(folded)
         if rule.holds(match)
     ]
     return list(_apart(sorted(found, key=lambda one: (one.start, -one.end))))
+
+
+def _end(match: re.Match[str]) -> int:
+    """Where a match ends, with the name that a rule saw behind it."""
+    return max(match.end(), match.end("name")) if "name" in match.re.groupindex else match.end()
 
 
 def _apart(found: Iterable[Identity]) -> Iterator[Identity]:
