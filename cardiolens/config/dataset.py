@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from cardiolens.config.base import GivenPath, Seed, Spec
+from cardiolens.config.release_identity import ReleaseSpec
 
 
 class PhantomSpec(Spec):
@@ -50,6 +51,7 @@ class DatasetSpec(Spec):
     allow_unverified: bool = False  # questions with unverified answers may be asked
     root: GivenPath | None = None  # downloaded data of MedThinkVQA; its cases are the studies
     split: Literal["train", "test"] = "test"  # split of the data below `root`
+    release: ReleaseSpec | None = None  # the release that studies and questions are of; its folder names it
     prepared_only: bool = False  # use the store as it is, without `studies`, e.g. in a bundle
 
     @property

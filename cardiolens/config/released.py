@@ -6,16 +6,21 @@ name models, prompts, engines or options: whatever lies in a `conf/` of its own 
 
 import re
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import parse_json, read_bytes
+from cardiolens.config.release_identity import ReleaseSpec
 
 INDEX = "release.json"
 SCHEMA = "release-1"
 _MOST_INDEX = 24 << 20  # bytes: the files of twenty thousand studies; more could take a GiB when parsed
 _WORD = "dataset="
+_QUESTIONS = "questions.jsonl"
 _PROTOCOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
@@ -42,7 +47,8 @@ def expand_release(words: Sequence[str]) -> list[str]:
             expanded.append(word)
             continue
         quote = value[:1] if value[:1] in {"'", '"'} and value[:1] == value[-1:] else ""
-        expanded += _words(Path(value.removeprefix(quote).removesuffix(quote)).expanduser())
+        folder = Path(value.removeprefix(quote).removesuffix(quote)).expanduser()
+        expanded += [*_words(folder), _identity_word(folder)]
     return expanded
 
 
@@ -89,6 +95,29 @@ def _facts(folder: Path) -> dict[str, Any]:
     if not isinstance(facts, dict) or facts.get("schema") != SCHEMA:
         raise InputError(f"dataset={folder}: its {INDEX} is not of schema {SCHEMA}; another version made it")
     return facts
+
+
+def _identity_word(folder: Path) -> str:
+    """The word that says which release this is; InputError where its index does not."""
+    try:
+        stored = read_bytes(folder / INDEX)  # of a bounded size: the other words were read from it
+        facts = parse_json(stored)
+        told = {
+            "name": facts.get("name"),
+            "number": facts.get("number"),
+            "sha256": sha256(stored).hexdigest(),
+        }
+        files = facts.get("files")
+        entry = files.get(_QUESTIONS) if isinstance(files, dict) else None
+        told["questions_sha256"] = entry.get("sha256") if isinstance(entry, dict) else None
+        release = ReleaseSpec.model_validate(told)
+    except ValidationError as error:
+        raise InputError(
+            f"dataset={folder}: its {INDEX} has no legal {error.errors()[0]['loc'][0]}; it is no release of "
+            "cardiolens"
+        ) from None
+    entries = ",".join(f"{name}:{quoted(value)}" for name, value in release.model_dump().items())
+    return f"+{_WORD.removesuffix('=')}.release={{{entries}}}"
 
 
 def quoted(text: str) -> str:

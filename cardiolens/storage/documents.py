@@ -17,6 +17,7 @@ from cardiolens.base.sanitize import PlainFormatter
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.base import describe
 from cardiolens.config.compose import spec_of_document
+from cardiolens.config.release_identity import ReleaseSpec
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.storage.places import Run
 
@@ -159,6 +160,7 @@ class _Manifest(BaseModel):
     git_commit: str | None
     packages: dict[str, str]
     dataset: str
+    release: ReleaseSpec | None = None  # in runs of releases alone
     studies: int
     models: dict[FolderName, _Model]
     arms: list[_Arm]

@@ -130,6 +130,7 @@ _DATASET_LATER_DEFAULTS: tuple[tuple[str, Any], ...] = (
     ("windows", {}),
     ("allow_unverified", False),
     ("split", "test"),
+    ("release", None),
 )
 _PROMPT_LATER_DEFAULTS: tuple[tuple[str, Any], ...] = (
     *(("gold", "none"), ("steps", "none")),

@@ -12,32 +12,35 @@ from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.digest import sha256_of
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.command_words import read_words
 from cardiolens.config.released import INDEX
 from cardiolens.curation.questions.stage_files import write_lines
 from cardiolens.curation.release.card import card
 from cardiolens.curation.release.facts import counted, described
+from cardiolens.curation.release.identity_report import check_identities
+from cardiolens.curation.release.kept_record import kept_manifest, kept_question
 from cardiolens.curation.release.nifti_copy import copy_of
 from cardiolens.curation.release.release_words import Release
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.questions import GivenQuestion, given_questions
 from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
 
-_KEPT = ("status", "stage", "verdict", "readers", "adjudicated", "kappa_batch", "kappa", "agreement")
 Record = dict[str, Any]
 
 
 def release(words: Sequence[str]) -> int:
-    """Write a release and return 0; InputError if it would have no questions."""
+    """Write a release and return 0; InputError if it would have no questions, or may name somebody."""
     spec = read_words(Release, words)
     if spec.out.exists() and (not spec.out.is_dir() or any(spec.out.iterdir())):
         raise InputError(f"out={spec.out}: is not an empty folder; give a new one")
     catalogue = load_catalogue(spec.protocol)
     questions = _asked(spec, catalogue)
     studies = _studies(spec, {row.question.study_id for row in questions})
+    n_confirmed = check_identities(spec, catalogue, questions, studies)
     with disk.draft_folder(spec.out) as draft:
         facts = _write(spec, draft, catalogue, questions, studies)
+    if n_confirmed:
+        say(f"{n_confirmed} texts that may name somebody were confirmed to name nobody")
     for cohort, told in facts["cohorts"].items():
         say(f"{cohort}: {', '.join(f'{count} {what}' for what, count in told.items())}")
     say(f"release: {spec.out}; where it arrives: cardiolens release verify=<path to {spec.out.name}>")
@@ -83,9 +86,7 @@ def _write(
 
 def _write_study(study: Study, folder: Path, patient: str, cohort: str) -> None:
     """Write a study under new ids: its manifest without report id, and files without free text."""
-    manifest: dict[str, Any] = read_json(study.folder / MANIFEST_NAME)
-    manifest = {name: value for name, value in manifest.items() if name != "report_id"}
-    manifest |= {"study_id": folder.name, "patient_id": patient, "cohort": [cohort]}
+    manifest = kept_manifest(study) | {"study_id": folder.name, "patient_id": patient, "cohort": [cohort]}
     for entry, volume in zip(manifest["volumes"], study.manifest.volumes, strict=True):
         entry["path"], entry["sha256"] = _copy(study.folder / volume.path, folder, volume.volume_id)
         if volume.mask is not None:
@@ -180,14 +181,9 @@ def _line(
 ) -> Record:
     """Return a question under new ids, without its evidence and verifiers' names."""
     study = question.question.study_id
-    record = {name: value for name, value in question.record.items() if name != "evidence"}
-    if "verification" in record:
-        record["verification"] = {
-            name: value for name, value in question.question.verification.items() if name in _KEPT
-        }
+    record = kept_question(question, "questions")
     if "study" in record:
         return record | {"study": renamed[study]}
     patient = patients[studies[study].manifest.patient_id]
-    record.pop("parent", None)  # of free form, so it may hold an old id; readers take the catalogue's
     qa_id = f"{renamed[study]}:{question.question.subtask}"
     return record | {"qa_id": qa_id, "study_id": renamed[study], "patient_id": patient}

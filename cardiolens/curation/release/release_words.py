@@ -34,6 +34,8 @@ class Release(Spec):
     references: bool = False  # reports as questions, whose text was written about a patient
     allow_unverified: bool = False
     protocol: str = "openprotocol-1"
+    # digest of texts that a person found to name nobody
+    confirmed: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None = None
 
     @model_validator(mode="after")
     def _whole(self) -> "Release":

@@ -15,6 +15,7 @@ from cardiolens.score.run_results.scoring import Replies
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
+from cardiolens.storage.released_runs import check_one_release
 
 # Entries of the manifest (first) and of the configuration (second) that all merged runs must share.
 _ALIKE = ("protocol", "catalogue_sha256", "questions_sha256", "questions_digest", "cohort_digest")
@@ -23,7 +24,11 @@ _KEY = ("arm_id", "qa_id", "channel")
 
 
 def check_alike(runs: Sequence[Run], specs: Sequence[SweepSpec], manifests: Sequence[dict[str, Any]]) -> None:
-    """Refuse runs with different questions, studies or forms of prompt, or two models under one name."""
+    """Refuse runs with different questions, studies or forms of prompt, or two models under one name.
+
+    Runs of different releases are refused first.
+    """
+    check_one_release(runs, manifests)
     facts = [
         {name: manifest[name] for name in _ALIKE} | spec.model_dump(mode="json", include=set(_OPTIONS))
         for spec, manifest in zip(specs, manifests, strict=True)

@@ -13,6 +13,7 @@ from cardiolens.score.claims.evidence_analysis import FEWEST_PATIENTS
 from cardiolens.score.statistics.scores import score
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, deciding
+from cardiolens.storage.released_runs import check_one_release
 
 _FACTORS = ("model", "selector", "budget", "prompt", "control")
 _WORDING = "wording"  # absent from manifests of earlier versions
@@ -65,9 +66,10 @@ def _flat(tree: Any, path: str = "") -> Iterator[tuple[str, object]]:
 def compare_runs(first: Run, second: Run) -> list[ArmDifference]:
     """Paired differences (b minus a) of every arm that both runs have, on every tier.
 
-    InputError if the runs have different questions or no arm in common.
+    InputError if the runs have different releases or questions, or no arm in common.
     """
     manifests = [documents.read_manifest(run) for run in (first, second)]
+    check_one_release((first, second), manifests)
     for name in _ALIKE:
         if manifests[0][name] != manifests[1][name]:
             raise InputError(

@@ -17,6 +17,7 @@ from cardiolens.show.page.case_viewer.withheld import public_reply
 from cardiolens.show.page.page_data import Header, read_header
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run, Store
+from cardiolens.storage.released_runs import release_of
 
 _COUNTS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.float64())]))
 _VERDICT = [name for name in schemas.VERDICTS.names if name != "counts"]
@@ -193,6 +194,8 @@ def card_of(header: Header, schema: pa.Schema, rows: int, extra_tables: Sequence
     }
     manifest = header.manifests[0]
     provenance = ", ".join(f"{name} `{manifest[name]}`" for name in _PROVENANCE)
+    if release := release_of(manifest):
+        provenance += f", release {release}"
     columns = "\n".join(f"| `{field.name}` | `{field.type}` | {_meaning(field.name)} |" for field in schema)
     return f"""---
 {yaml.safe_dump(head, sort_keys=False).rstrip()}

@@ -11,6 +11,7 @@ from cardiolens.score.statistics.factors import FACTORS, ArmFactors
 from cardiolens.show.export.dataset_export import answers_of_arm
 from cardiolens.show.page.page_data import Header, read_header
 from cardiolens.storage.places import Run
+from cardiolens.storage.released_runs import release_of
 
 _VERSION = 2  # of Inspect's log format
 _SCORER = "cardiolens"
@@ -57,7 +58,7 @@ def log_of(header: Header, arm: ArmFactors, rows: Sequence[Row], written_at: dat
             "config": {},
             "task_args": {name: str(getattr(arm, name)) for name in FACTORS if name != "model"},
             "packages": {_SCORER: manifest["cardiolens"]},
-            "metadata": {"arm_id": arm.arm_id, "protocol": manifest["protocol"]},
+            "metadata": {"arm_id": arm.arm_id, "protocol": manifest["protocol"], **_release(manifest)},
         },
         "plan": {"name": "plan", "steps": [], "config": {}},
         "results": {
@@ -78,6 +79,11 @@ def _channel_score(rows: Sequence[Row], channel: str) -> dict[str, Any]:
     correct = [row["correct"] for row in rows if row["channel"] == channel and row["correct"] is not None]
     share = {"accuracy": {"name": "accuracy", "value": sum(correct) / len(correct)}} if correct else {}
     return {"name": channel, "scorer": _SCORER, "scored_samples": len(correct), "metrics": share}
+
+
+def _release(manifest: Mapping[str, Any]) -> dict[str, str]:
+    release = release_of(manifest)
+    return {} if release is None else {"release": str(release)}
 
 
 def _sample(arm: ArmFactors, verdicts: Sequence[Row]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from cardiolens.show.page.page_data import read_facts
 from cardiolens.show.page.page_rendering import SECTIONS
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
+from cardiolens.storage.released_runs import release_of
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
@@ -39,8 +40,11 @@ def export(run: Run, *, patient_ids: bool) -> Path:
     facts = read_facts(run, [run])
     by_name = tables_of([make(facts) for make in SECTIONS])
     paper_tables = [by_name[name] for name in _PAPER if name in by_name]
-    disk.write_text(folder / "tables.md", "\n".join(markdown(table) for table in paper_tables))
-    disk.write_text(folder / "tables.tex", "\n".join(latex(table) for table in paper_tables))
+    release = release_of(facts.manifests[0])
+    of_release = "" if release is None else f"Of {release}.\n\n"
+    disk.write_text(folder / "tables.md", of_release + "\n".join(map(markdown, paper_tables)))
+    commented = of_release and f"% {of_release}"
+    disk.write_text(folder / "tables.tex", commented + "\n".join(map(latex, paper_tables)))
     return folder
 
 

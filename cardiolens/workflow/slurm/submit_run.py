@@ -26,6 +26,7 @@ from cardiolens.workflow.slurm.limits import check_limits
 from cardiolens.workflow.slurm.scripts import mark_of, script_of, site_of
 from cardiolens.workflow.slurm.show_jobs import show_jobs, show_scripts
 from cardiolens.workflow.slurm.submission import queue, read_submission
+from cardiolens.workflow.steps.check_release import check_release
 from cardiolens.workflow.steps.prepare_studies import is_prepared
 
 
@@ -62,6 +63,7 @@ def _checked(spec: SweepSpec) -> SlurmSpec:
     """Run all checks that are possible before jobs wait in a queue, and return the cluster of the sweep."""
     if not isinstance(spec.cluster, SlurmSpec):
         raise InputError("cluster: jobs are submitted to SLURM; add cluster=slurm, or use cardiolens.sweep")
+    check_release(spec)
     check_tracker(spec.tracker)
     check_readers(spec)
     check_access(spec)

@@ -36,6 +36,7 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
         "python": platform.python_version(),
         "packages": {name: number for name in _PACKAGES if (number := _version(name))},
         "dataset": plan.spec.dataset.name,
+        **_release(plan),
         "store": str(plan.store.root),
         "studies": len(plan.study_ids),
         "limit": plan.spec.limit,
@@ -63,6 +64,12 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
         **outcome,
     }
     disk.write_text(plan.run.manifest, json.dumps(_shown(manifest), indent=1) + "\n")
+
+
+def _release(plan: Plan) -> dict[str, Any]:
+    """The release that was asked, if it was one."""
+    release = plan.spec.dataset.release
+    return {} if release is None else {"release": release.model_dump(mode="json")}
 
 
 def _shown(tree: Any) -> Any:

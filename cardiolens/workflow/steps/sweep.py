@@ -28,6 +28,7 @@ from cardiolens.show.tracker.mirror import check_tracker
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import run_of
 from cardiolens.workflow.steps.answer import answer
+from cardiolens.workflow.steps.check_release import check_release
 from cardiolens.workflow.steps.conclude import conclude
 from cardiolens.workflow.steps.prepare_studies import prepare_sweep
 
@@ -37,6 +38,7 @@ def sweep(spec: SweepSpec) -> int:
 
     Plan mode stops after showing the plan.
     """
+    check_release(spec)
     spec, absent = at_hand(spec)
     for model, why in absent.items():
         say(f"left out: {model}: {why}")

@@ -107,6 +107,7 @@ def _gather_data(spec: SweepSpec, folder: Path) -> None:
     disk.copy_tree(spec.store, folder / "store", ignore=elsewhere)
     disk.copy_file(spec.dataset.questions, folder / "questions.jsonl")
     fields = {"name", "protocol", "window_pct", "windows", "allow_unverified"}
+    fields |= set() if spec.dataset.release is None else {"release"}
     dataset = spec.dataset.model_dump(mode="json", include=fields)
     dataset |= {"studies": "store", "questions": "questions.jsonl", "prepared_only": True}
     _write_option(folder / "conf" / "dataset" / "bundled.yaml", dataset)

@@ -6,6 +6,7 @@ from cardiolens.show.page.columns import ARM, arm_cells
 from cardiolens.show.page.elements import Column, Section, Table
 from cardiolens.show.page.page_data import Facts
 from cardiolens.show.page.reader_agreement import ceiling
+from cardiolens.storage.released_runs import release_of
 
 _MODELS = (
     Column("model", "model"),
@@ -137,6 +138,7 @@ def _common_settings(facts: Facts) -> Table:
     manifest, spec = facts.manifests[0], facts.specs[0]
     rows: list[tuple[str, str | int]] = [
         ("dataset", manifest["dataset"]),
+        *([("release", str(release))] if (release := release_of(manifest)) else []),
         ("studies", manifest["studies"]),
         ("patients with a verdict", facts.n_patients),
         ("protocol", str(manifest["protocol"])),

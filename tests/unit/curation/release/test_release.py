@@ -4,6 +4,7 @@ import gzip
 import json
 import struct
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from cardiolens.curation.release.verify import differences
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.questions import GivenQuestion, Question
 from cardiolens.study.manifest import read_study
+from cardiolens.workflow.steps.check_release import check_release
+from cardiolens.workflow.steps.sweep import sweep
 from tests.unit.questions_file import read_questions
 
 SECRET = "MUSTERMANN"
@@ -140,6 +143,42 @@ def test_a_sweep_names_it(words: list[str], tmp_path: Path, monkeypatch: pytest.
     spec = read_spec(["dataset=./out", "model=[oracle]"])
     assert (spec.dataset.name, spec.dataset.studies) == ("ours", tmp_path / "out" / "studies")
     assert spec.dataset.questions.is_file()
+    told = spec.dataset.release
+    assert told is not None
+    assert (told.name, told.number) == ("ours", "1.0")
+    assert told.sha256 == sha256((tmp_path / "out" / "release.json").read_bytes()).hexdigest()
+    check_release(spec)
+
+
+def test_a_sweep_of_changed_questions_ends_before_it_begins(words: list[str], tmp_path: Path) -> None:
+    release(words)
+    _append(tmp_path / "out" / "questions.jsonl")
+    spec = read_spec([f"dataset={tmp_path}/out", "model=[oracle]", f"outputs={tmp_path}/outputs"])
+    with pytest.raises(InputError, match=r"questions\.jsonl: is not the file of ours 1\.0"):
+        sweep(spec)
+    assert not (tmp_path / "outputs").exists()
+
+
+@pytest.mark.parametrize(
+    ("entry", "value"),
+    [
+        ("number", None),
+        ("number", "1.0; DROP"),
+        ("number", 1),
+        ("files", []),
+        ("files", {}),
+        ("files", {"questions.jsonl": {"sha256": "${oc.env:HOME}"}}),
+    ],
+)
+def test_an_index_that_does_not_say_which_release_it_is_of_is_refused(
+    words: list[str], tmp_path: Path, entry: str, value: object
+) -> None:
+    release(words)
+    index = tmp_path / "out" / "release.json"
+    index.write_text(json.dumps(json.loads(index.read_text()) | {entry: value}))
+    named = "questions_sha256" if entry == "files" else entry
+    with pytest.raises(InputError, match=f"its release.json has no legal {named}"):
+        read_spec([f"dataset={tmp_path}/out", "model=[oracle]"])
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,16 @@
 """A bundle suffices to plan the same requests on another machine, and damage to it is detected."""
 
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
+from cardiolens.config.release_identity import ReleaseSpec
 from cardiolens.inference.plan.plan import plan
 from cardiolens.storage import schemas, tables
+from cardiolens.workflow.steps.check_release import check_release
 from cardiolens.workflow.steps.prepare_studies import is_prepared, prepare_sweep
 from cardiolens.workflow.upkeep.offline_bundle import INDEX, bundle, differences
 from tests.unit.small_cohort import make_cohort, reader, sweep_spec
@@ -42,6 +45,23 @@ def test_the_same_is_asked_where_a_bundle_is_opened(
     ]
     assert digests[0] == digests[1]
     assert not (made / "store" / "completions").exists()
+
+
+def test_a_bundle_of_a_release_asks_that_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_cohort(tmp_path, 2)
+    digest = sha256((tmp_path / "questions.jsonl").read_bytes()).hexdigest()
+    release = ReleaseSpec(name="ours", number="1.0", sha256="a" * 64, questions_sha256=digest)
+    spec = sweep_spec(tmp_path, reader("uniform", "guess", seed=3))
+    named = spec.dataset.model_copy(update={"release": release})
+    bundle(spec.model_copy(update={"dataset": named}), tmp_path / "bundle", None)
+    monkeypatch.chdir(tmp_path / "bundle")
+    opened = read_spec(["dataset=bundled", "store=store", "model=[guess]"])
+    assert opened.dataset.release == release
+    check_release(opened)
+    (tmp_path / "bundle" / "questions.jsonl").chmod(0o600)
+    (tmp_path / "bundle" / "questions.jsonl").write_text("")
+    with pytest.raises(InputError, match=r"is not the file of ours 1\.0"):
+        check_release(opened)
 
 
 def test_a_bundle_of_open_files_is_closed(made: Path, tmp_path: Path) -> None:
