@@ -3,23 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import yaml
-
+from cardiolens.curation.release.hub_head import hub_head
 from cardiolens.protocol.tasks.catalogue import Catalogue
-
-_HEAD = {
-    "language": ["en"],
-    "task_categories": ["visual-question-answering"],
-    "tags": ["medical", "cardiac-mri", "benchmark", "cardiolens"],
-}
 
 
 def card(facts: Mapping[str, Any], catalogue: Catalogue) -> str:
     """Return the card in Markdown: contents, origin of the answers, canary, and limits of use."""
-    head = yaml.safe_dump(
-        {"license": "other", "license_name": facts["licence"], "pretty_name": facts["name"], **_HEAD},
-        sort_keys=False,
-    )
     cohorts = [
         (name, told["patients"], told["studies"], told["questions"])
         for name, told in facts["cohorts"].items()
@@ -36,7 +25,7 @@ def card(facts: Mapping[str, Any], catalogue: Catalogue) -> str:
     )
     origins = ", ".join(f"{name} {count}" for name, count in sorted(facts["origins"].items()))
     return f"""---
-{head}---
+{hub_head(facts)}---
 
 # {facts["name"]} {facts["number"]}
 

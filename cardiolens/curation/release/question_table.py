@@ -1,0 +1,182 @@
+"""Questions of a release as Parquet that loads by itself: one row a question, one folder of files a cohort.
+
+A row has the wording, the options and the place of the volumes, so that nobody needs another file to ask the
+question. With frames it also has the pictures and the prompt of `shown_frames`. The schema carries the
+features by which the library `datasets` shows pictures as pictures.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cardiolens.base import disk
+from cardiolens.curation.release.shown_frames import ShownFrames, shown_frames
+from cardiolens.protocol.tasks.catalogue import Catalogue
+from cardiolens.protocol.tasks.questions import Question, given_questions
+from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
+
+TABLES = "data"  # the folder of the tables in a release
+MOST_PIXELS = 256 << 20  # bytes of distinct pictures in one file; the next study begins another
+
+_TEXTS, _PICTURE = pa.list_(pa.string()), pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+_COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
+    ("qa_id", pa.string()),
+    ("study_id", pa.string()),
+    ("patient_id", pa.string()),
+    ("cohort", pa.string()),
+    ("subtask", pa.string()),
+    ("tier", pa.int32()),
+    ("sequence", pa.string()),
+    ("answer_type", pa.string()),
+    ("question", pa.string()),
+    ("options", pa.list_(pa.struct([("key", pa.string()), ("text", pa.string())]))),
+    ("exclusive", _TEXTS),  # keys of options that stand alone
+    ("answer", _TEXTS),  # keys; null where the answer is withheld, and of a report
+    ("reference", pa.string()),  # of a report, as JSON; null where it is withheld
+    ("origin", pa.string()),
+    ("verified", pa.bool_()),
+    ("protocol", pa.string()),
+    ("volumes", _TEXTS),  # paths within the release
+    ("canary", pa.string()),
+)
+_SHOWN: tuple[tuple[str, pa.DataType], ...] = (
+    ("frames", pa.list_(_PICTURE)),
+    ("captions", _TEXTS),
+    ("system", pa.string()),
+    ("prompt", pa.string()),
+    ("skipped", pa.string()),  # the reason why no frame is shown; null of all others
+)
+_DICTIONARY = 1 << 30  # bytes up to which a row group stores equal pictures once
+
+
+def table_schema(*, frames: bool) -> pa.Schema:
+    """Columns of a table, with the features that `datasets` reads."""
+    fields = [*_COLUMNS, *(_SHOWN if frames else ())]
+    features = {name: _feature(kind) for name, kind in fields}
+    told = json.dumps({"info": {"features": features}})
+    return pa.schema([pa.field(name, kind) for name, kind in fields], metadata={"huggingface": told})
+
+
+def write_tables(release: Path, catalogue: Catalogue, *, canary: str, frames: bool) -> None:
+    """Write the tables of all cohorts of a release from its own questions and studies."""
+    studies = {
+        path.parent.name: read_study(path.parent) for path in release.glob(f"studies/*/{MANIFEST_NAME}")
+    }
+    cohorts: dict[str, list[Question]] = defaultdict(list)
+    for row in given_questions(release / "questions.jsonl", catalogue):
+        for cohort in studies[row.question.study_id].manifest.cohort:
+            cohorts[cohort].append(row.question)
+    for cohort, questions in cohorts.items():
+        folder = release / TABLES / cohort
+        write_cohort(
+            folder, cohort, questions, studies, catalogue, canary=canary, answers=True, frames=frames
+        )
+
+
+def write_cohort(
+    folder: Path,
+    cohort: str,
+    questions: Iterable[Question],
+    studies: Mapping[str, Study],
+    catalogue: Catalogue,
+    *,
+    canary: str,
+    answers: bool,
+    frames: bool,
+) -> int:
+    """Write the questions of a cohort to `folder/0000.parquet` and further files; return their number.
+
+    `answers=False` writes null for answers and references. Rows stand in the order of study and subtask, a
+    row group a study, in which a picture that several questions show is stored once.
+    """
+    schema = table_schema(frames=frames)
+    groups = _by_study(questions)
+    number = count = 0
+    waiting = next(groups, None)
+    while waiting is not None:
+        with (
+            disk.atomic(folder / f"{number:04d}.parquet") as temporary,
+            pq.ParquetWriter(
+                temporary, schema, compression="zstd", dictionary_pagesize_limit=_DICTIONARY
+            ) as writer,
+        ):
+            n_bytes = 0
+            while waiting is not None and n_bytes < MOST_PIXELS:
+                study, asked = studies[waiting[0]], waiting[1]
+                shown = shown_frames(study, asked, catalogue) if frames else {}
+                rows = [
+                    _row(one, cohort, study, catalogue, canary, answers=answers)
+                    | (_pictures(shown[one.qa_id]) if frames else {})
+                    for one in asked
+                ]
+                writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+                n_bytes += sum(len(picture) for picture in _distinct(shown.values()))
+                count += len(rows)
+                waiting = next(groups, None)
+        number += 1
+    return count
+
+
+def _by_study(questions: Iterable[Question]) -> Iterator[tuple[str, Sequence[Question]]]:
+    """Questions by study, both in order."""
+    ordered = sorted(questions, key=lambda one: (one.study_id, one.subtask))
+    for study_id, asked in groupby(ordered, key=lambda one: one.study_id):
+        yield study_id, list(asked)
+
+
+def _row(
+    question: Question, cohort: str, study: Study, catalogue: Catalogue, canary: str, *, answers: bool
+) -> dict[str, Any]:
+    keys = {option.key for option in question.options}
+    told = question.reference if answers else None
+    return {
+        "qa_id": question.qa_id,
+        "study_id": question.study_id,
+        "patient_id": study.manifest.patient_id,
+        "cohort": cohort,
+        "subtask": question.subtask,
+        "tier": question.tier,
+        "sequence": question.sequence,
+        "answer_type": question.answer_type,
+        "question": question.question,
+        "options": [option.model_dump() for option in question.options],
+        "exclusive": [key for key in catalogue[question.subtask].exclusive if key in keys],
+        "answer": question.answer if answers and question.answer_type != "report" else None,
+        "reference": None if told is None else told.model_dump_json(),
+        "origin": question.origin,
+        "verified": question.verified,
+        "protocol": question.protocol,
+        "volumes": [f"studies/{study.study_id}/{volume.path}" for volume in study.manifest.volumes],
+        "canary": canary,
+    }
+
+
+def _pictures(shown: ShownFrames) -> dict[str, Any]:
+    return {
+        "frames": [{"bytes": content, "path": name} for name, content in shown.pictures],
+        "captions": shown.captions,
+        "system": shown.system,
+        "prompt": shown.prompt,
+        "skipped": shown.skipped,
+    }
+
+
+def _distinct(shown: Iterable[ShownFrames]) -> Iterable[bytes]:
+    return {name: content for one in shown for name, content in one.pictures}.values()
+
+
+def _feature(kind: pa.DataType) -> Any:
+    """A type as the library `datasets` writes it; lists in the form that its older versions read too."""
+    if kind == _PICTURE:
+        return {"_type": "Image"}
+    if pa.types.is_list(kind):
+        return [_feature(kind.value_type)]
+    if pa.types.is_struct(kind):
+        return {field.name: _feature(field.type) for field in kind}
+    return {"dtype": str(kind), "_type": "Value"}
