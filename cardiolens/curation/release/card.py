@@ -1,10 +1,11 @@
 """The data card of a release: README.md with the YAML head of the Hugging Face hub."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from cardiolens.curation.release.hub_head import hub_head
-from cardiolens.protocol.tasks.catalogue import Catalogue
+from cardiolens.curation.release.known_limits import known_limits
+from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 
 
 def card(facts: Mapping[str, Any], catalogue: Catalogue) -> str:
@@ -14,7 +15,13 @@ def card(facts: Mapping[str, Any], catalogue: Catalogue) -> str:
         for name, told in facts["cohorts"].items()
     ]
     subtasks = [
-        (name, catalogue[name].question or "report", counts["questions"], _classes(counts))
+        (
+            name,
+            catalogue[name].question or "report",
+            asked_of_whom(catalogue[name]),
+            *(facts["asked"][cohort].get(name, 0) for cohort in facts["cohorts"]),
+            _classes(counts),
+        )
         for name, counts in facts["subtasks"].items()
     ]
     unverified = facts["questions"] - facts["verified"]
@@ -38,11 +45,21 @@ No patient is in two of them.
 
 {_table(("cohort", "patients", "studies", "questions"), cohorts)}
 
+{_table(("cohort", "what is told of studies", "value", "studies"), _subgroups(facts))}
+
+{_duplicates(facts["duplicates"])}
+
 ## Questions
 
-{_table(("subtask", "question", "n", "answers by option"), subtasks)}
+{_table(("subtask", "question", "asked of", *facts["cohorts"], "answers by option"), subtasks)}
 
 Answers come from: {origins}. {verified} Evidence and the names of who verified are not part of the release.
+
+{_table(("kappa of two readers, in the batch", "questions"), _agreement(facts))}
+
+## Known limits
+
+{_list(known_limits(facts, catalogue))}
 
 ## Use
 
@@ -54,6 +71,11 @@ cardiolens sweep dataset=/path/to/{facts["name"]} 'model=[...]'
 Use the installed command `cardiolens`, from any folder but this one: `python -m` looks for modules in the
 folder that it is started in, before anything is verified.
 
+```python
+datasets.load_dataset("/path/to/{facts["name"]}")  # a split for each cohort
+```
+
+`data/` has the same questions as tables, a row each with wording, options and answer{_frames(facts)}.
 `studies/<id>/study.json` names the NIfTI files of a study; `questions.jsonl` has one line a question. Ids are
 new: they lead to no patient without a file that is not here. `release.json` has the digest of every file.
 
@@ -64,6 +86,47 @@ this string:
 
     {facts["canary"]}
 """
+
+
+def asked_of_whom(subtask: Subtask) -> str:
+    """Say which studies a subtask is asked of."""
+    what = "every study" if subtask.sequence == "multi" else f"studies with {subtask.sequence}"
+    if subtask.parent is None:
+        return what
+    return f"{what} where {subtask.parent} is {' or '.join(subtask.parent_answers)}"
+
+
+def _subgroups(facts: Mapping[str, Any]) -> Iterator[tuple[object, ...]]:
+    for cohort, groups in facts["subgroups"].items():
+        for name, values in groups.items():
+            yield from ((cohort, name, value, count) for value, count in values.items())
+
+
+def _duplicates(counts: Mapping[str, int]) -> str:
+    if not counts["volumes"]:
+        return "No volume is in two studies, byte for byte."
+    return (
+        f"{counts['volumes']} volumes are in more than one study, byte for byte: of these "
+        f"{counts['across_patients']} in studies of several patients, {counts['across_cohorts']} in several "
+        "cohorts."
+    )
+
+
+def _frames(facts: Mapping[str, Any]) -> str:
+    """Say which frames the tables show, if they show any."""
+    if not facts["frames"]:
+        return ""
+    selector, budget = facts["frames"]["selector"], facts["frames"]["budget"]
+    return f", and with the frames that selector `{selector}` shows, at most {budget} a question"
+
+
+def _agreement(facts: Mapping[str, Any]) -> Iterator[tuple[object, ...]]:
+    for row in facts["agreement"]:
+        yield "not measured" if row["kappa"] is None else f"{row['kappa']:.2f}", row["questions"]
+
+
+def _list(sentences: Iterable[str]) -> str:
+    return "\n".join(f"* {sentence}" for sentence in sentences)
 
 
 def _classes(counts: Mapping[str, int]) -> str:

@@ -17,10 +17,13 @@ from cardiolens.config.command_words import read_words
 from cardiolens.config.released import INDEX
 from cardiolens.curation.questions.stage_files import write_lines
 from cardiolens.curation.release.card import card
+from cardiolens.curation.release.contents import read_contents
 from cardiolens.curation.release.facts import counted, described
 from cardiolens.curation.release.nifti_copy import copy_of
+from cardiolens.curation.release.population import population
 from cardiolens.curation.release.question_table import write_tables
 from cardiolens.curation.release.release_words import Release
+from cardiolens.curation.release.shown_frames import SHOWN
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.questions import GivenQuestion, given_questions
 from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
@@ -74,7 +77,9 @@ def _write(
     if Path(spec.protocol).is_dir():
         disk.copy_tree(Path(spec.protocol), out / "protocol")
     facts |= counted(questions, studies, cohort_of, spec.cohorts)
-    write_tables(out, catalogue, canary=facts["canary"], frames=spec.frames)
+    held = read_contents(out, catalogue)
+    facts |= population(held) | {"frames": SHOWN if spec.frames else None}
+    write_tables(out, held, catalogue, canary=facts["canary"], frames=spec.frames)
     disk.write_text(out / "README.md", card(facts, catalogue))
     if spec.links is not None:
         write_lines(spec.links, [_link(studies[one], renamed[one], patients) for one in ordered])

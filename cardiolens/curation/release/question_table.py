@@ -6,7 +6,6 @@ features by which the library `datasets` shows pictures as pictures.
 """
 
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -16,10 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cardiolens.base import disk
+from cardiolens.curation.release.contents import Contents
 from cardiolens.curation.release.shown_frames import ShownFrames, shown_frames
 from cardiolens.protocol.tasks.catalogue import Catalogue
-from cardiolens.protocol.tasks.questions import Question, given_questions
-from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
+from cardiolens.protocol.tasks.questions import Question
+from cardiolens.study.manifest import Study
 
 TABLES = "data"  # the folder of the tables in a release
 MOST_PIXELS = 256 << 20  # bytes of distinct pictures in one file; the next study begins another
@@ -63,20 +63,11 @@ def table_schema(*, frames: bool) -> pa.Schema:
     return pa.schema([pa.field(name, kind) for name, kind in fields], metadata={"huggingface": told})
 
 
-def write_tables(release: Path, catalogue: Catalogue, *, canary: str, frames: bool) -> None:
-    """Write the tables of all cohorts of a release from its own questions and studies."""
-    studies = {
-        path.parent.name: read_study(path.parent) for path in release.glob(f"studies/*/{MANIFEST_NAME}")
-    }
-    cohorts: dict[str, list[Question]] = defaultdict(list)
-    for row in given_questions(release / "questions.jsonl", catalogue):
-        for cohort in studies[row.question.study_id].manifest.cohort:
-            cohorts[cohort].append(row.question)
-    for cohort, questions in cohorts.items():
+def write_tables(release: Path, held: Contents, catalogue: Catalogue, *, canary: str, frames: bool) -> None:
+    """Write the tables of all cohorts of a release."""
+    for cohort, questions in held.cohorts.items():
         folder = release / TABLES / cohort
-        write_cohort(
-            folder, cohort, questions, studies, catalogue, canary=canary, answers=True, frames=frames
-        )
+        write_cohort(folder, cohort, questions, held.studies, catalogue, canary=canary, frames=frames)
 
 
 def write_cohort(
@@ -87,13 +78,12 @@ def write_cohort(
     catalogue: Catalogue,
     *,
     canary: str,
-    answers: bool,
     frames: bool,
 ) -> int:
     """Write the questions of a cohort to `folder/0000.parquet` and further files; return their number.
 
-    `answers=False` writes null for answers and references. Rows stand in the order of study and subtask, a
-    row group a study, in which a picture that several questions show is stored once.
+    Rows stand in the order of study and subtask, a row group a study, in which a picture that several
+    questions show is stored once.
     """
     schema = table_schema(frames=frames)
     groups = _by_study(questions)
@@ -111,7 +101,7 @@ def write_cohort(
                 study, asked = studies[waiting[0]], waiting[1]
                 shown = shown_frames(study, asked, catalogue) if frames else {}
                 rows = [
-                    _row(one, cohort, study, catalogue, canary, answers=answers)
+                    _row(one, cohort, study, catalogue, canary)
                     | (_pictures(shown[one.qa_id]) if frames else {})
                     for one in asked
                 ]
@@ -130,11 +120,9 @@ def _by_study(questions: Iterable[Question]) -> Iterator[tuple[str, Sequence[Que
         yield study_id, list(asked)
 
 
-def _row(
-    question: Question, cohort: str, study: Study, catalogue: Catalogue, canary: str, *, answers: bool
-) -> dict[str, Any]:
+def _row(question: Question, cohort: str, study: Study, catalogue: Catalogue, canary: str) -> dict[str, Any]:
     keys = {option.key for option in question.options}
-    told = question.reference if answers else None
+    told = question.reference
     return {
         "qa_id": question.qa_id,
         "study_id": question.study_id,
@@ -147,7 +135,7 @@ def _row(
         "question": question.question,
         "options": [option.model_dump() for option in question.options],
         "exclusive": [key for key in catalogue[question.subtask].exclusive if key in keys],
-        "answer": question.answer if answers and question.answer_type != "report" else None,
+        "answer": question.answer or None,
         "reference": None if told is None else told.model_dump_json(),
         "origin": question.origin,
         "verified": question.verified,

@@ -26,6 +26,7 @@ from cardiolens.protocol.tasks.questions import FRAME_PLACE, Question
 from cardiolens.study.manifest import Study
 
 SELECTOR, BUDGET = SelectorSpec(name="clinical", kind="clinical"), 16  # as conf/sweep.yaml has them
+SHOWN = {"selector": SELECTOR.name, "budget": BUDGET}  # as the index of a release says it
 PLACE = "<image>"  # of a frame in a prompt, in the words of most harnesses
 
 

@@ -2,6 +2,7 @@
 
 import json
 import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import yaml
 from cardiolens.config.dataset import Windows
 from cardiolens.config.sweep import SelectorSpec
 from cardiolens.curation.release import question_table
+from cardiolens.curation.release.contents import Contents, read_contents
 from cardiolens.curation.release.question_table import write_cohort
 from cardiolens.curation.release.verify import differences
 from cardiolens.protocol.select.choose import choose
@@ -119,23 +121,26 @@ def test_the_head_of_the_card_names_licence_and_splits(released: Path) -> None:
     head = yaml.safe_load((released / "README.md").read_text().split("---")[1])
     assert head["license"] == "cc-by-4.0"
     assert "license_name" not in head
+    assert "selector `clinical` shows, at most 16 a question" in (released / "README.md").read_text()
     (config,) = head["configs"]
     assert [one["split"] for one in config["data_files"]] == ["dev", "test_b"]
 
 
-def written(released: Path, folder: Path, **options: Any) -> list[dict[str, Any]]:
-    catalogue = load_catalogue("openprotocol-1")
-    questions = [row.question for row in given_questions(released / "questions.jsonl", catalogue)]
-    studies = {path.name: read_study(path) for path in (released / "studies").iterdir()}
-    wanted = {"canary": "c", "answers": True, "frames": False} | options
-    assert write_cohort(folder, "all", questions, studies, catalogue, **wanted) == len(questions)
-    return [row for path in sorted(folder.glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
+def written(held: Contents, folder: Path, *, frames: bool) -> list[dict[str, Any]]:
+    catalogue, questions = load_catalogue("openprotocol-1"), held.cohorts["test-b"]
+    n = write_cohort(folder, "test-b", questions, held.studies, catalogue, canary="c", frames=frames)
+    rows = [row for path in sorted(folder.glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
+    assert len(rows) == len(questions) == n
+    return rows
 
 
 def test_withheld_answers_are_null_in_every_row(released: Path, tmp_path: Path) -> None:
-    told, withheld = (written(released, tmp_path / str(so), answers=so) for so in (True, False))
+    held = read_contents(released, load_catalogue("openprotocol-1"))
+    told = written(held, tmp_path / "told", frames=False)
+    hidden = {"answer": [], "reference": None}
+    bare = [question.model_copy(update=hidden) for question in held.cohorts["test-b"]]
+    withheld = written(replace(held, cohorts={"test-b": bare}), tmp_path / "bare", frames=False)
     assert [row | {"answer": None, "reference": None} for row in told] == withheld
-    assert any(row["reference"] for row in told)
     assert all(bool(row["answer"]) != bool(row["reference"]) for row in told)
 
 
@@ -143,8 +148,9 @@ def test_a_large_cohort_is_divided_between_studies(
     released: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(question_table, "MOST_PIXELS", 1)
-    rows = written(released, tmp_path / "divided", frames=True)
+    held = read_contents(released, load_catalogue("openprotocol-1"))
+    rows = written(held, tmp_path / "divided", frames=True)
     files = sorted((tmp_path / "divided").glob("*.parquet"))
-    assert [path.name for path in files] == ["0000.parquet", "0001.parquet", "0002.parquet"]
-    assert [len(set(pq.read_table(path)["study_id"].to_pylist())) for path in files] == [1, 1, 1]
+    assert [path.name for path in files] == ["0000.parquet", "0001.parquet"]
+    assert [len(set(pq.read_table(path)["study_id"].to_pylist())) for path in files] == [1, 1]
     assert len({row["qa_id"] for row in rows}) == len(rows)
