@@ -5,6 +5,7 @@ from typing import Any
 
 from cardiolens.curation.release.hub_head import hub_head
 from cardiolens.curation.release.known_limits import known_limits
+from cardiolens.curation.release.question_table import description_of, table_schema
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 
 
@@ -76,8 +77,12 @@ datasets.load_dataset("/path/to/{facts["name"]}")  # a split for each cohort
 ```
 
 `data/` has the same questions as tables, a row each with wording, options and answer{_frames(facts)}.
-`studies/<id>/study.json` names the NIfTI files of a study; `questions.jsonl` has one line a question. Ids are
-new: they lead to no patient without a file that is not here. `release.json` has the digest of every file.
+
+{_table(("column", "what"), _columns(facts))}
+
+`croissant.json` describes these tables in the words of Croissant. `studies/<id>/study.json` names the NIfTI
+files of a study; `questions.jsonl` has one line a question, for sweeps. Ids are new: they lead
+to no patient without a file that is not here. `release.json` has the digest of every file.
 
 ## Canary
 
@@ -118,6 +123,11 @@ def _frames(facts: Mapping[str, Any]) -> str:
         return ""
     selector, budget = facts["frames"]["selector"], facts["frames"]["budget"]
     return f", and with the frames that selector `{selector}` shows, at most {budget} a question"
+
+
+def _columns(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for column in table_schema(frames=bool(facts["frames"])):
+        yield f"`{column.name}`", description_of(column)
 
 
 def _agreement(facts: Mapping[str, Any]) -> Iterator[tuple[object, ...]]:

@@ -18,6 +18,7 @@ from cardiolens.config.released import INDEX
 from cardiolens.curation.questions.stage_files import write_lines
 from cardiolens.curation.release.card import card
 from cardiolens.curation.release.contents import read_contents
+from cardiolens.curation.release.croissant import CROISSANT, croissant
 from cardiolens.curation.release.facts import counted, described
 from cardiolens.curation.release.nifti_copy import copy_of
 from cardiolens.curation.release.population import population
@@ -81,6 +82,7 @@ def _write(
     facts |= population(held) | {"frames": SHOWN if spec.frames else None}
     write_tables(out, held, catalogue, canary=facts["canary"], frames=spec.frames)
     disk.write_text(out / "README.md", card(facts, catalogue))
+    disk.write_text(out / CROISSANT, json.dumps(croissant(facts, catalogue), indent=1) + "\n")
     if spec.links is not None:
         write_lines(spec.links, [_link(studies[one], renamed[one], patients) for one in ordered])
     index = {name: {"bytes": size, "sha256": digest} for name, size, digest in digests(out)}

@@ -24,43 +24,49 @@ from cardiolens.study.manifest import Study
 TABLES = "data"  # the folder of the tables in a release
 MOST_PIXELS = 256 << 20  # bytes of distinct pictures in one file; the next study begins another
 
-_TEXTS, _PICTURE = pa.list_(pa.string()), pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-_COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
-    ("qa_id", pa.string()),
-    ("study_id", pa.string()),
-    ("patient_id", pa.string()),
-    ("cohort", pa.string()),
-    ("subtask", pa.string()),
-    ("tier", pa.int32()),
-    ("sequence", pa.string()),
-    ("answer_type", pa.string()),
-    ("question", pa.string()),
-    ("options", pa.list_(pa.struct([("key", pa.string()), ("text", pa.string())]))),
-    ("exclusive", _TEXTS),  # keys of options that stand alone
-    ("answer", _TEXTS),  # keys; null where the answer is withheld, and of a report
-    ("reference", pa.string()),  # of a report, as JSON; null where it is withheld
-    ("origin", pa.string()),
-    ("verified", pa.bool_()),
-    ("protocol", pa.string()),
-    ("volumes", _TEXTS),  # paths within the release
-    ("canary", pa.string()),
+PICTURE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+_TEXTS, _OPTION = pa.list_(pa.string()), pa.struct([("key", pa.string()), ("text", pa.string())])
+_COLUMNS: tuple[tuple[str, pa.DataType, str], ...] = (
+    ("qa_id", pa.string(), "id of the question"),
+    ("study_id", pa.string(), "id of the study"),
+    ("patient_id", pa.string(), "id of the patient"),
+    ("cohort", pa.string(), "the cohort of the patient"),
+    ("subtask", pa.string(), "kind of question, as the protocol names it"),
+    ("tier", pa.int32(), "1 findings, 2 diagnoses, 3 reports"),
+    ("sequence", pa.string(), "the sequence that the question is about"),
+    ("answer_type", pa.string(), "single, ordinal, multi or report"),
+    ("question", pa.string(), "its words"),
+    ("options", pa.list_(_OPTION), "key and text of each option"),
+    ("exclusive", _TEXTS, "keys of options that stand alone"),
+    ("answer", _TEXTS, "keys of the right options; null of a report, and where answers are withheld"),
+    ("reference", pa.string(), "the report that a report is compared with, as JSON; else null"),
+    ("origin", pa.string(), "where the answer comes from: report, mask, reader or phantom"),
+    ("verified", pa.bool_(), "whether somebody stands for the answer"),
+    ("protocol", pa.string(), "the protocol of words and options"),
+    ("volumes", _TEXTS, "files of the study within the release"),
+    ("canary", pa.string(), "the string by which the test data can be found in training data"),
 )
-_SHOWN: tuple[tuple[str, pa.DataType], ...] = (
-    ("frames", pa.list_(_PICTURE)),
-    ("captions", _TEXTS),
-    ("system", pa.string()),
-    ("prompt", pa.string()),
-    ("skipped", pa.string()),  # the reason why no frame is shown; null of all others
+_SHOWN: tuple[tuple[str, pa.DataType, str], ...] = (
+    ("frames", pa.list_(PICTURE), "PNG of each frame shown, in order"),
+    ("captions", _TEXTS, "what each frame is"),
+    ("system", pa.string(), "the system message"),
+    ("prompt", pa.string(), "the user message; <image> stands in the place of each frame"),
+    ("skipped", pa.string(), "why no frame can be shown; null of all others"),
 )
 _DICTIONARY = 1 << 30  # bytes up to which a row group stores equal pictures once
 
 
 def table_schema(*, frames: bool) -> pa.Schema:
-    """Columns of a table, with the features that `datasets` reads."""
-    fields = [*_COLUMNS, *(_SHOWN if frames else ())]
-    features = {name: _feature(kind) for name, kind in fields}
-    told = json.dumps({"info": {"features": features}})
-    return pa.schema([pa.field(name, kind) for name, kind in fields], metadata={"huggingface": told})
+    """Columns of a table, each with its description, and the features that `datasets` reads."""
+    columns = [*_COLUMNS, *(_SHOWN if frames else ())]
+    told = json.dumps({"info": {"features": {name: _feature(kind) for name, kind, _ in columns}}})
+    fields = [pa.field(name, kind, metadata={"description": meaning}) for name, kind, meaning in columns]
+    return pa.schema(fields, metadata={"huggingface": told})
+
+
+def description_of(column: pa.Field) -> str:
+    """Return what a column of a table holds."""
+    return str(column.metadata[b"description"].decode())
 
 
 def write_tables(release: Path, held: Contents, catalogue: Catalogue, *, canary: str, frames: bool) -> None:
@@ -161,7 +167,7 @@ def _distinct(shown: Iterable[ShownFrames]) -> Iterable[bytes]:
 
 def _feature(kind: pa.DataType) -> Any:
     """A type as the library `datasets` writes it; lists in the form that its older versions read too."""
-    if kind == _PICTURE:
+    if kind == PICTURE:
         return {"_type": "Image"}
     if pa.types.is_list(kind):
         return [_feature(kind.value_type)]
