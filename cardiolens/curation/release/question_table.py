@@ -6,7 +6,7 @@ features by which the library `datasets` shows pictures as pictures.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -69,64 +69,58 @@ def description_of(column: pa.Field) -> str:
     return str(column.metadata[b"description"].decode())
 
 
+Row = dict[str, Any]
+
+
 def write_tables(release: Path, held: Contents, catalogue: Catalogue, *, canary: str, frames: bool) -> None:
     """Write the tables of all cohorts of a release."""
-    for cohort, questions in held.cohorts.items():
-        folder = release / TABLES / cohort
-        write_cohort(folder, cohort, questions, held.studies, catalogue, canary=canary, frames=frames)
+    for cohort in held.cohorts:
+        rows = rows_by_study(cohort, held, catalogue, canary=canary, frames=frames)
+        write_rows(release / TABLES / cohort, rows, frames=frames)
 
 
-def write_cohort(
-    folder: Path,
-    cohort: str,
-    questions: Iterable[Question],
-    studies: Mapping[str, Study],
-    catalogue: Catalogue,
-    *,
-    canary: str,
-    frames: bool,
-) -> int:
-    """Write the questions of a cohort to `folder/0000.parquet` and further files; return their number.
+def rows_by_study(
+    cohort: str, held: Contents, catalogue: Catalogue, *, canary: str, frames: bool
+) -> Iterator[list[Row]]:
+    """Yield the rows of a cohort study by study, both in order, each study's by subtask."""
+    ordered = sorted(held.cohorts[cohort], key=lambda one: (one.study_id, one.subtask))
+    for study_id, group in groupby(ordered, key=lambda one: one.study_id):
+        study, asked = held.studies[study_id], list(group)
+        shown = shown_frames(study, asked, catalogue) if frames else {}
+        yield [
+            _row(one, cohort, study, catalogue, canary) | (_pictures(shown[one.qa_id]) if frames else {})
+            for one in asked
+        ]
 
-    Rows stand in the order of study and subtask, a row group a study, in which a picture that several
-    questions show is stored once.
+
+def write_rows(folder: Path, groups: Iterable[list[Row]], *, frames: bool) -> int:
+    """Write groups of rows to `folder/0000.parquet` and further files; return the number of rows.
+
+    A group is a row group, in which a picture that several questions show is stored once. A file ends with
+    the group by which its pictures reach `MOST_PIXELS`.
     """
     schema = table_schema(frames=frames)
-    groups = _by_study(questions)
+    waiting = iter(groups)
     number = count = 0
-    waiting = next(groups, None)
-    while waiting is not None:
+    rows = next(waiting, None)
+    while rows is not None:
+        n_bytes = 0
         with (
             disk.atomic(folder / f"{number:04d}.parquet") as temporary,
             pq.ParquetWriter(
                 temporary, schema, compression="zstd", dictionary_pagesize_limit=_DICTIONARY
             ) as writer,
         ):
-            n_bytes = 0
-            while waiting is not None and n_bytes < MOST_PIXELS:
-                study, asked = studies[waiting[0]], waiting[1]
-                shown = shown_frames(study, asked, catalogue) if frames else {}
-                rows = [
-                    _row(one, cohort, study, catalogue, canary)
-                    | (_pictures(shown[one.qa_id]) if frames else {})
-                    for one in asked
-                ]
+            while rows is not None and n_bytes < MOST_PIXELS:
                 writer.write_table(pa.Table.from_pylist(rows, schema=schema))
-                n_bytes += sum(len(picture) for picture in _distinct(shown.values()))
+                n_bytes += _pixels(rows)
                 count += len(rows)
-                waiting = next(groups, None)
+                rows = next(waiting, None)
         number += 1
     return count
 
 
-def _by_study(questions: Iterable[Question]) -> Iterator[tuple[str, Sequence[Question]]]:
-    """Questions by study, both in order."""
-    ordered = sorted(questions, key=lambda one: (one.study_id, one.subtask))
-    for study_id, asked in groupby(ordered, key=lambda one: one.study_id):
-        yield study_id, list(asked)
-
-
-def _row(question: Question, cohort: str, study: Study, catalogue: Catalogue, canary: str) -> dict[str, Any]:
+def _row(question: Question, cohort: str, study: Study, catalogue: Catalogue, canary: str) -> Row:
     keys = {option.key for option in question.options}
     told = question.reference
     return {
@@ -151,7 +145,7 @@ def _row(question: Question, cohort: str, study: Study, catalogue: Catalogue, ca
     }
 
 
-def _pictures(shown: ShownFrames) -> dict[str, Any]:
+def _pictures(shown: ShownFrames) -> Row:
     return {
         "frames": [{"bytes": content, "path": name} for name, content in shown.pictures],
         "captions": shown.captions,
@@ -161,8 +155,10 @@ def _pictures(shown: ShownFrames) -> dict[str, Any]:
     }
 
 
-def _distinct(shown: Iterable[ShownFrames]) -> Iterable[bytes]:
-    return {name: content for one in shown for name, content in one.pictures}.values()
+def _pixels(rows: Iterable[Row]) -> int:
+    """Return the bytes of all different pictures of some rows."""
+    pictures = {one["path"]: len(one["bytes"]) for row in rows for one in row.get("frames", ())}
+    return sum(pictures.values())
 
 
 def _feature(kind: pa.DataType) -> Any:

@@ -16,7 +16,7 @@ from cardiolens.config.dataset import Windows
 from cardiolens.config.sweep import SelectorSpec
 from cardiolens.curation.release import question_table
 from cardiolens.curation.release.contents import Contents, read_contents
-from cardiolens.curation.release.question_table import write_cohort
+from cardiolens.curation.release.question_table import rows_by_study, write_rows
 from cardiolens.curation.release.verify import differences
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.route import Route
@@ -127,10 +127,11 @@ def test_the_head_of_the_card_names_licence_and_splits(released: Path) -> None:
 
 
 def written(held: Contents, folder: Path, *, frames: bool) -> list[dict[str, Any]]:
-    catalogue, questions = load_catalogue("openprotocol-1"), held.cohorts["test-b"]
-    n = write_cohort(folder, "test-b", questions, held.studies, catalogue, canary="c", frames=frames)
+    catalogue = load_catalogue("openprotocol-1")
+    groups = rows_by_study("test-b", held, catalogue, canary="c", frames=frames)
+    n = write_rows(folder, groups, frames=frames)
     rows = [row for path in sorted(folder.glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
-    assert len(rows) == len(questions) == n
+    assert len(rows) == len(held.cohorts["test-b"]) == n
     return rows
 
 
