@@ -65,8 +65,8 @@ def _readme(benchmark: str, names: list[str], canary: str) -> str:
     return f"""# {benchmark} in VLMEvalKit
 
 1. Copy `cardiolens_answers.py` and `cardiolens_questions.py` into `vlmeval/dataset/` of VLMEvalKit.
-2. In `vlmeval/dataset/__init__.py` add `from .cardiolens_questions import CardioLensQuestions` to the imports,
-   and `CardioLensQuestions` to the list `CUSTOM_DATASET`.
+2. In `vlmeval/dataset/__init__.py` add `from .cardiolens_questions import CardioLensQuestions` to the
+   imports, and `CardioLensQuestions` to the list `CUSTOM_DATASET`.
 3. Copy what is in `LMUData` into your folder `LMUData`, or set the variable `LMUData` to it.
 
 ```

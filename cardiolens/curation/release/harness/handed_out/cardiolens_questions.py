@@ -9,10 +9,9 @@ import os
 from typing import Any
 
 import pandas as pd
-
-from vlmeval.smp import LMUDataRoot, dump, get_intermediate_file_path, load
 from vlmeval.dataset.cardiolens_answers import is_correct
 from vlmeval.dataset.image_base import ImageBaseDataset
+from vlmeval.smp import LMUDataRoot, dump, get_intermediate_file_path, load
 
 PLACE = "<image>"  # stands in the prompt where a frame belongs
 
