@@ -16,7 +16,7 @@ from vlmeval.smp import LMUDataRoot, dump, get_intermediate_file_path, load
 PLACE = "<image>"  # stands in the prompt where a frame belongs
 
 
-class CardioLensQuestions(ImageBaseDataset):  # type: ignore[misc]
+class CardioLensQuestions(ImageBaseDataset):
     """Choice questions on cardiac MRI; a reply is right if it names exactly the right options."""
 
     TYPE = "VQA"
