@@ -14,7 +14,7 @@ from lmms_eval.evaluator import simple_evaluate
 from lmms_eval.tasks import TaskManager
 
 
-class Replies(lmms):  # type: ignore[misc]
+class Replies(lmms):
     """A model that gives a reply by the question's id, after checks of what it is shown."""
 
     def __init__(self, replies: dict[str, str], *, simple: bool) -> None:

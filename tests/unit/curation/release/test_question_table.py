@@ -74,7 +74,7 @@ def test_a_row_asks_the_question_in_the_words_of_the_file(
         if question.answer_type == "report":
             n_reports += 1
             assert row["answer"] is None
-            assert json.loads(row["reference"])["impression"] == question.reference.impression  # type: ignore[union-attr]
+            assert json.loads(row["reference"])["impression"] == question.reference.impression
         else:
             assert row["answer"] == question.answer
         assert all((released / path).is_file() for path in row["volumes"])
