@@ -136,7 +136,7 @@ def test_the_class_for_vlmevalkit_asks_and_scores(kit: Any, tmp_path: Path) -> N
     """The toolkit itself is not installed: its base class is a stand-in here."""
     assert kit.supported_datasets() == ["cardiolens_ours_dev", "cardiolens_ours_test_b"]
     asked = kit("cardiolens_ours_test_b")
-    assert len(asked.data) > 40
+    assert len(asked.data) > 20  # which two of three patients these are is drawn
     parts = asked.build_prompt(0)
     pictures = [part["value"] for part in parts if part["type"] == "image"]
     assert [part["type"] for part in parts[:3]] == ["text", "image", "text"]
