@@ -17,12 +17,12 @@ from cardiolens.config.command_words import read_words
 from cardiolens.config.released import INDEX
 from cardiolens.curation.questions.stage_files import write_lines
 from cardiolens.curation.release.card import card
-from cardiolens.curation.release.contents import read_contents
 from cardiolens.curation.release.croissant import CROISSANT, croissant
 from cardiolens.curation.release.facts import counted, described
 from cardiolens.curation.release.nifti_copy import copy_of
 from cardiolens.curation.release.population import population
 from cardiolens.curation.release.question_table import write_tables
+from cardiolens.curation.release.release_contents import read_contents
 from cardiolens.curation.release.release_words import Release
 from cardiolens.curation.release.shown_frames import SHOWN
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from cardiolens.curation.release.contents import Contents
+from cardiolens.curation.release.release_contents import Contents
 from cardiolens.protocol.tasks.questions import Question
 from cardiolens.study.manifest import Study
 

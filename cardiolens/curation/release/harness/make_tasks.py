@@ -9,11 +9,11 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import read_words
 from cardiolens.config.released import read_index, released_options
-from cardiolens.curation.release.contents import read_contents
 from cardiolens.curation.release.harness.lmms_eval_folder import LMMS_EVAL, write_lmms_eval
 from cardiolens.curation.release.harness.vlmevalkit_folder import VLMEVALKIT, write_vlmevalkit
 from cardiolens.curation.release.hub_head import split_of
 from cardiolens.curation.release.question_table import Row, rows_by_study, write_rows
+from cardiolens.curation.release.release_contents import read_contents
 from cardiolens.curation.release.verify import differences
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.questions import Question
