@@ -35,7 +35,10 @@ def _of_answers(facts: Mapping[str, Any], catalogue: Catalogue) -> Iterator[str]
         for name, told in counts.items()
         if (missing := [key for key in catalogue[name].keys if key not in told])
     ]
-    if absent and not facts.get("withheld"):
+    withheld = facts.get("withheld", ())
+    if any(catalogue[name].parent for cohort in withheld for name in facts["asked"][cohort]):
+        yield "That a conditional question is asked tells the answer of its parent, also where it is withheld."
+    if absent and not withheld:
         yield f"Options that are the answer of no question: {'; '.join(absent)}."
 
 

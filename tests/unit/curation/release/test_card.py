@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from cardiolens.curation.release.known_limits import known_limits
 from cardiolens.curation.release.make import release
+from cardiolens.protocol.tasks.catalogue import load_catalogue
 from tests.unit.study_folders import study, volume, voxels
 
 
@@ -62,6 +64,24 @@ def test_it_says_how_well_readers_agreed_where_that_is_known(
     assert line in card
     assert ("Agreement of two readers is not known for 3 of 3 questions" in card) == ("not measured" in line)
     assert "Muster" not in card
+
+
+def test_withheld_answers_are_no_absent_ones_and_conditional_questions_tell_some() -> None:
+    catalogue = load_catalogue("openprotocol-1")
+    facts = {
+        "questions": 10,
+        "verified": 10,
+        "agreement": [],
+        "subtasks": {"C02": {"A": 4, "withheld": 1, "questions": 5}, "C03": {"withheld": 5, "questions": 5}},
+        "asked": {"dev": {"C02": 4}, "test": {"C02": 1, "C03": 5}},
+        "subgroups": {},
+        "duplicates": {"across_cohorts": 0},
+    }
+    told = " ".join(known_limits(facts | {"withheld": ["test"]}, catalogue))
+    assert "That a conditional question is asked tells the answer of its parent" in told
+    assert "answer of no question" not in told
+    assert "conditional" not in " ".join(known_limits(facts | {"withheld": ["dev"]}, catalogue))
+    assert "answer of no question: C02 B, C, D" in " ".join(known_limits(facts, catalogue))
 
 
 def test_volumes_of_two_patients_that_are_one_are_counted(tmp_path: Path) -> None:
