@@ -37,7 +37,7 @@ def _of_answers(facts: Mapping[str, Any], catalogue: Catalogue) -> Iterator[str]
     ]
     withheld = facts.get("withheld", ())
     if any(catalogue[name].parent for cohort in withheld for name in facts["asked"][cohort]):
-        yield "That a conditional question is asked tells the answer of its parent, also where it is withheld."
+        yield "That a conditional question is asked tells its parent's answer, also where it is withheld."
     if absent and not withheld:
         yield f"Options that are the answer of no question: {'; '.join(absent)}."
 

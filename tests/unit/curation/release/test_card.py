@@ -78,7 +78,7 @@ def test_withheld_answers_are_no_absent_ones_and_conditional_questions_tell_some
         "duplicates": {"across_cohorts": 0},
     }
     told = " ".join(known_limits(facts | {"withheld": ["test"]}, catalogue))
-    assert "That a conditional question is asked tells the answer of its parent" in told
+    assert "That a conditional question is asked tells its parent's answer" in told
     assert "answer of no question" not in told
     assert "conditional" not in " ".join(known_limits(facts | {"withheld": ["dev"]}, catalogue))
     assert "answer of no question: C02 B, C, D" in " ".join(known_limits(facts, catalogue))
