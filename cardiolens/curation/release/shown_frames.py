@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.config.sweep import SelectorSpec
 from cardiolens.protocol.prompts.frames import captions
@@ -44,7 +45,10 @@ class ShownFrames:
 def shown_frames(
     study: Study, questions: Iterable[Question], catalogue: Catalogue
 ) -> Mapping[str, ShownFrames]:
-    """Return what each question on a study shows, by qa_id; the study is read once."""
+    """Return what each question on a study shows, by qa_id; the study is read once.
+
+    InputError for a question whose words hold the mark of a frame's place.
+    """
     seen = look_at(study, Windows())
     volumes = seen.structure.volumes
     drawn: dict[tuple[str, int], bytes] = {}
@@ -59,6 +63,10 @@ def shown_frames(
         options = tuple((option.key, option.text) for option in question.options)
         asked = asked_of(subtask, catalogue, question.question, options)
         told = render(selection.frames, seen.structure, asked, template_for(asked, "standard"), "view")
+        if PLACE in told.text:
+            raise InputError(
+                f"{question.qa_id}: holds {PLACE}, which marks the place of a frame in tables; reword it"
+            )
         shown[question.qa_id] = ShownFrames(
             tuple((f"{f.volume_id}-{f.idx}.png", drawn[f.volume_id, f.idx]) for f in selection.frames),
             tuple(captions(volumes[f.volume_id], "view")[f.idx].strip() for f in selection.frames),

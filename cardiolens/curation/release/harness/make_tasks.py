@@ -1,14 +1,16 @@
 """Make task folders for lmms-eval and VLMEvalKit of a release that has arrived."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import read_words
-from cardiolens.config.released import read_index, released_options
+from cardiolens.config.released import INDEX, read_index, released_options
 from cardiolens.curation.release.harness.lmms_eval_folder import LMMS_EVAL, write_lmms_eval
 from cardiolens.curation.release.harness.vlmevalkit_folder import VLMEVALKIT, write_vlmevalkit
 from cardiolens.curation.release.hub_head import split_of
@@ -17,6 +19,8 @@ from cardiolens.curation.release.release_contents import read_contents
 from cardiolens.curation.release.verify import differences
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.questions import Question
+
+_CANARY = re.compile(r"cardiolens canary [0-9a-f-]{36}")
 
 
 class Harness(Spec):
@@ -39,7 +43,7 @@ def make_tasks(words: Sequence[str]) -> int:
     catalogue = load_catalogue(options["protocol"])
     given = read_contents(spec.harness, catalogue)
     scored = replace(given, cohorts={name: _scored(given.cohorts[name]) for name in given.cohorts})
-    canary = str(read_index(spec.harness).get("canary"))
+    canary = _canary(spec.harness)
     with disk.draft_folder(spec.out) as draft:
         tables = {}
         for name in given.cohorts:
@@ -55,6 +59,14 @@ def make_tasks(words: Sequence[str]) -> int:
         write_vlmevalkit(draft / VLMEVALKIT, options["name"], tables, canary)
     say(f"release: {spec.out}; each folder in it has a README that says how it is used")
     return 0
+
+
+def _canary(release: Path) -> str:
+    """Return the canary of a release; it goes into YAML, so that nothing but its own form is taken."""
+    canary = str(read_index(release).get("canary"))
+    if not _CANARY.fullmatch(canary):
+        raise InputError(f"harness={release}: the canary in its {INDEX} is none of cardiolens; do not use it")
+    return canary
 
 
 def _scored(questions: Sequence[Question]) -> list[Question]:

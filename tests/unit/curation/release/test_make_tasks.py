@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -56,6 +57,41 @@ def changed(root: Path) -> None:
     path.write_text(path.read_text().replace('"answer": ["A"]', '"answer": ["B"]', 1))
 
 
+def indexed(release: Path, name: str, text: str) -> None:
+    """Change a file and the index with it, as who makes a release can."""
+    (release / name).write_text(text)
+    index = json.loads((release / "release.json").read_text())
+    index["files"][name] = {"bytes": len(text.encode()), "sha256": sha256(text.encode()).hexdigest()}
+    (release / "release.json").write_text(json.dumps(index))
+
+
+def cohort_elsewhere(root: Path) -> None:
+    path = next((root / "ours" / "studies").glob("*/study.json"))
+    told = json.loads(path.read_text()) | {"cohort": ["../../../t"]}
+    indexed(root / "ours", path.relative_to(root / "ours").as_posix(), json.dumps(told))
+
+
+def canary_of_yaml(root: Path) -> None:
+    index = root / "ours" / "release.json"
+    told = json.loads(index.read_text())
+    told["canary"] += "\ndoc_to_text: !function os.system"
+    index.write_text(json.dumps(told))
+
+
+def question_of(root: Path, **more: str) -> None:
+    lines = [json.loads(line) for line in (root / "ours" / "questions.jsonl").read_text().splitlines()]
+    lines[0] |= more
+    indexed(root / "ours", "questions.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+
+
+def no_study(root: Path) -> None:
+    question_of(root, study_id="elsewhere")
+
+
+def mark_of_a_frame(root: Path) -> None:
+    question_of(root, question="How large is <image> it?")
+
+
 def reports_alone(root: Path) -> None:
     """A release of reports: what remains of one whose index says so."""
     lines = (root / "phantoms" / "questions.jsonl").read_text().splitlines(keepends=True)
@@ -71,6 +107,10 @@ def nothing(_: Path) -> None:
     ("damage", "words", "said"),
     [
         (changed, ["harness={}/ours", "out={}/t"], r"harness=.*questions.jsonl: is not what was released"),
+        (cohort_elsewhere, ["harness={}/ours", "out={}/t"], "cohort '../../../t' is no name"),
+        (canary_of_yaml, ["harness={}/ours", "out={}/t"], "the canary in its release.json is none"),
+        (no_study, ["harness={}/ours", "out={}/t"], "line 1: its study elsewhere is not there"),
+        (mark_of_a_frame, ["harness={}/ours", "out={}/t"], "holds <image>, which marks the place"),
         (nothing, ["harness={}/ours", "out={}/ours/t"], "lies in the release"),
         (nothing, ["harness={}/ours", "out={}/ours"], "is not an empty folder"),
         (nothing, ["harness={}/phantoms", "out={}/t"], "holds no release"),
