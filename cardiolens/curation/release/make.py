@@ -16,11 +16,16 @@ from cardiolens.config.command_words import read_words
 from cardiolens.config.released import INDEX
 from cardiolens.curation.questions.stage_files import write_lines
 from cardiolens.curation.release.card import card
+from cardiolens.curation.release.croissant import CROISSANT, croissant
 from cardiolens.curation.release.facts import counted, described
 from cardiolens.curation.release.identity_report import check_identities
 from cardiolens.curation.release.kept_record import kept_manifest, kept_question
 from cardiolens.curation.release.nifti_copy import copy_of
+from cardiolens.curation.release.population import population
+from cardiolens.curation.release.question_table import write_tables
+from cardiolens.curation.release.release_contents import read_contents
 from cardiolens.curation.release.release_words import Release
+from cardiolens.curation.release.shown_frames import SHOWN
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.questions import GivenQuestion, given_questions
 from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
@@ -69,14 +74,18 @@ def _write(
         patient = study.manifest.patient_id
         folder = out / "studies" / renamed[study_id]
         _write_study(study, folder, patients[patient], cohort_of[patient])
-    lines = [_line(row, renamed, studies, patients) for row in questions]
+    facts = described(spec, catalogue, str(uuid.uuid4()))
+    lines = [_line(row, renamed, studies, patients) | {"canary": facts["canary"]} for row in questions]
     lines.sort(key=lambda line: (line.get("study") or line["study_id"], line["subtask"]))
     write_lines(out / "questions.jsonl", lines)
     if Path(spec.protocol).is_dir():
         disk.copy_tree(Path(spec.protocol), out / "protocol")
-    facts = described(spec, catalogue, str(uuid.uuid4()))
     facts |= counted(questions, studies, cohort_of, spec.cohorts)
+    held = read_contents(out, catalogue)
+    facts |= population(held) | {"frames": SHOWN if spec.frames else None}
+    write_tables(out, held, catalogue, canary=facts["canary"], frames=spec.frames)
     disk.write_text(out / "README.md", card(facts, catalogue))
+    disk.write_text(out / CROISSANT, json.dumps(croissant(facts, catalogue), indent=1) + "\n")
     if spec.links is not None:
         write_lines(spec.links, [_link(studies[one], renamed[one], patients) for one in ordered])
     index = {name: {"bytes": size, "sha256": digest} for name, size, digest in digests(out)}

@@ -33,6 +33,7 @@ class Release(Spec):
     links: GivenPath | None = None  # a file to be written that says which study and patient each id was
     references: bool = False  # reports as questions, whose text was written about a patient
     allow_unverified: bool = False
+    frames: bool = False  # the tables hold the frames that each question shows, too
     protocol: str = "openprotocol-1"
     # digest of texts that a person found to name nobody
     confirmed: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None = None

@@ -23,7 +23,8 @@ MADE_BY_SWEEPS = ("outputs", "stores")  # in the folder that a sweep is started 
 _MOST_LINES = 1000  # that are printed
 _MOST_MANIFEST = 16 << 20  # bytes
 _PLACES = re.compile(
-    r"README\.md|questions\.jsonl|studies/[^/]+/(study\.json|[^/]+\.nii(\.gz)?)|protocol/.+"
+    r"README\.md|croissant\.json|questions\.jsonl|studies/[^/]+/(study\.json|[^/]+\.nii(\.gz)?)|protocol/.+"
+    r"|data/[a-z0-9-]+/\d{4}\.parquet"
     r"|conf/dataset/[^/]+\.yaml"  # in releases of former versions; nobody reads it
 )
 

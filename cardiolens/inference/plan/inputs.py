@@ -16,7 +16,7 @@ from cardiolens.inference.plan.control import Subject, donors
 from cardiolens.inference.plan.patients import check_patients, with_patients
 from cardiolens.inference.plan.planned_question import PlannedQuestion
 from cardiolens.protocol.medthinkvqa.case_text import CaseText, read_told, told_path
-from cardiolens.protocol.prompts.question import AskedQuestion, report_fields
+from cardiolens.protocol.prompts.question import asked_of
 from cardiolens.protocol.prompts.template import check_folder
 from cardiolens.protocol.select.feature_source import Sight, sights_of
 from cardiolens.protocol.select.route import Route
@@ -153,16 +153,7 @@ def _donors(questions: pa.Table, volumes: pa.Table) -> dict[str, str]:
 def _question(row: _QuestionRow, catalogue: Catalogue, donor: str | None) -> PlannedQuestion:
     subtask = catalogue[row["subtask"]]
     options = tuple((option["key"], option["text"]) for option in row["options"])
-    worded = AskedQuestion(
-        subtask=subtask.id,
-        sequence=subtask.sequence,
-        question=row["question"],
-        answer_type=subtask.answer_type,
-        options=options,
-        exclusive=subtask.exclusive,
-        checklist=subtask.checklist,
-        fields=report_fields(subtask, catalogue),
-    )
+    worded = asked_of(subtask, catalogue, row["question"], options)
     return PlannedQuestion(
         row["qa_id"], row["study_id"], worded, Route.of(subtask), donor, wordings=subtask.wordings
     )

@@ -75,6 +75,22 @@ class AskedQuestion:
         return f'{{"fields": {{\n{lines}}},\n"findings": text, "impression": text}}'
 
 
+def asked_of(
+    subtask: Subtask, catalogue: Catalogue, question: str, options: tuple[tuple[str, str], ...]
+) -> AskedQuestion:
+    """Return a question of a subtask as a model sees it, in words and options of its own."""
+    return AskedQuestion(
+        subtask=subtask.id,
+        sequence=subtask.sequence,
+        question=question,
+        answer_type=subtask.answer_type,
+        options=options,
+        exclusive=subtask.exclusive,
+        checklist=subtask.checklist,
+        fields=report_fields(subtask, catalogue),
+    )
+
+
 def report_fields(subtask: Subtask, catalogue: Catalogue) -> tuple[ReportField, ...]:
     """Return the fields of a report subtask; values are option texts of the subtasks that define them."""
     answering = (catalogue[name] for name in subtask.report_fields)

@@ -75,6 +75,7 @@ class Question(_Typed):
     evidence: list[str] = Field(default_factory=list)
     verification: dict[str, JsonValue] = Field(default_factory=dict)
     protocol: Name
+    canary: str | None = None  # of a released file; nobody reads it but who searches training data
 
     @property
     def verified(self) -> bool:
@@ -91,6 +92,7 @@ class CompactQuestion(_Typed):
     evidence: list[str] = Field(default_factory=list)
     origin: Origin = "reader"
     verification: dict[str, JsonValue] = Field(default_factory=dict)
+    canary: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +325,7 @@ def _swapped(question: Question, subtask: Subtask) -> list[str]:
 
 
 def _row(question: Question, subtask: Subtask) -> dict[str, object]:
-    row = question.model_dump(exclude={"schema_", "evidence", "verification"})
+    row = question.model_dump(exclude={"schema_", "evidence", "verification", "canary"})
     keys = {option.key for option in question.options}
     row["exclusive"] = [key for key in subtask.exclusive if key in keys]
     row["parent"] = subtask.parent

@@ -1,0 +1,172 @@
+"""Questions of a release as Parquet that loads by itself: one row a question, one folder of files a cohort.
+
+A row has the wording, the options and the place of the volumes, so that nobody needs another file to ask the
+question. With frames it also has the pictures and the prompt of `shown_frames`. The schema carries the
+features by which the library `datasets` shows pictures as pictures.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cardiolens.base import disk
+from cardiolens.curation.release.release_contents import Contents
+from cardiolens.curation.release.shown_frames import ShownFrames, shown_frames
+from cardiolens.protocol.tasks.catalogue import Catalogue
+from cardiolens.protocol.tasks.questions import Question
+from cardiolens.study.manifest import Study
+
+TABLES = "data"  # the folder of the tables in a release
+MOST_PIXELS = 256 << 20  # bytes of distinct pictures in one file; the next study begins another
+
+PICTURE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+_TEXTS, _OPTION = pa.list_(pa.string()), pa.struct([("key", pa.string()), ("text", pa.string())])
+_COLUMNS: tuple[tuple[str, pa.DataType, str], ...] = (
+    ("qa_id", pa.string(), "id of the question"),
+    ("study_id", pa.string(), "id of the study"),
+    ("patient_id", pa.string(), "id of the patient"),
+    ("cohort", pa.string(), "the cohort of the patient"),
+    ("subtask", pa.string(), "kind of question, as the protocol names it"),
+    ("tier", pa.int32(), "1 findings, 2 diagnoses, 3 reports"),
+    ("sequence", pa.string(), "the sequence that the question is about"),
+    ("answer_type", pa.string(), "single, ordinal, multi or report"),
+    ("question", pa.string(), "its words"),
+    ("options", pa.list_(_OPTION), "key and text of each option"),
+    ("exclusive", _TEXTS, "keys of options that stand alone"),
+    ("answer", _TEXTS, "keys of the right options; null of a report, and where answers are withheld"),
+    ("reference", pa.string(), "the report that a report is compared with, as JSON; else null"),
+    ("origin", pa.string(), "where the answer comes from: report, mask, reader or phantom"),
+    ("verified", pa.bool_(), "whether somebody stands for the answer"),
+    ("protocol", pa.string(), "the protocol of words and options"),
+    ("volumes", _TEXTS, "files of the study within the release"),
+    ("canary", pa.string(), "the string by which the test data can be found in training data"),
+)
+_SHOWN: tuple[tuple[str, pa.DataType, str], ...] = (
+    ("frames", pa.list_(PICTURE), "PNG of each frame shown, in order"),
+    ("captions", _TEXTS, "what each frame is"),
+    ("system", pa.string(), "the system message"),
+    ("prompt", pa.string(), "the user message; <image> stands in the place of each frame"),
+    ("skipped", pa.string(), "why no frame can be shown; null of all others"),
+)
+_DICTIONARY = 1 << 30  # bytes up to which a row group stores equal pictures once
+
+
+def table_schema(*, frames: bool) -> pa.Schema:
+    """Columns of a table, each with its description, and the features that `datasets` reads."""
+    columns = [*_COLUMNS, *(_SHOWN if frames else ())]
+    told = json.dumps({"info": {"features": {name: _feature(kind) for name, kind, _ in columns}}})
+    fields = [pa.field(name, kind, metadata={"description": meaning}) for name, kind, meaning in columns]
+    return pa.schema(fields, metadata={"huggingface": told})
+
+
+def description_of(column: pa.Field) -> str:
+    """Return what a column of a table holds."""
+    return str(column.metadata[b"description"].decode())
+
+
+Row = dict[str, Any]
+
+
+def write_tables(release: Path, held: Contents, catalogue: Catalogue, *, canary: str, frames: bool) -> None:
+    """Write the tables of all cohorts of a release."""
+    for cohort in held.cohorts:
+        rows = rows_by_study(cohort, held, catalogue, canary=canary, frames=frames)
+        write_rows(release / TABLES / cohort, rows, frames=frames)
+
+
+def rows_by_study(
+    cohort: str, held: Contents, catalogue: Catalogue, *, canary: str, frames: bool
+) -> Iterator[list[Row]]:
+    """Yield the rows of a cohort study by study, both in order, each study's by subtask."""
+    ordered = sorted(held.cohorts[cohort], key=lambda one: (one.study_id, one.subtask))
+    for study_id, group in groupby(ordered, key=lambda one: one.study_id):
+        study, asked = held.studies[study_id], list(group)
+        shown = shown_frames(study, asked, catalogue) if frames else {}
+        yield [
+            _row(one, cohort, study, catalogue, canary) | (_pictures(shown[one.qa_id]) if frames else {})
+            for one in asked
+        ]
+
+
+def write_rows(folder: Path, groups: Iterable[list[Row]], *, frames: bool) -> int:
+    """Write groups of rows to `folder/0000.parquet` and further files; return the number of rows.
+
+    A group is a row group, in which a picture that several questions show is stored once. A file ends with
+    the group by which its pictures reach `MOST_PIXELS`.
+    """
+    schema = table_schema(frames=frames)
+    waiting = iter(groups)
+    number = count = 0
+    rows = next(waiting, None)
+    while rows is not None:
+        n_bytes = 0
+        with (
+            disk.atomic(folder / f"{number:04d}.parquet") as temporary,
+            pq.ParquetWriter(
+                temporary, schema, compression="zstd", dictionary_pagesize_limit=_DICTIONARY
+            ) as writer,
+        ):
+            while rows is not None and n_bytes < MOST_PIXELS:
+                writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+                n_bytes += _pixels(rows)
+                count += len(rows)
+                rows = next(waiting, None)
+        number += 1
+    return count
+
+
+def _row(question: Question, cohort: str, study: Study, catalogue: Catalogue, canary: str) -> Row:
+    keys = {option.key for option in question.options}
+    told = question.reference
+    return {
+        "qa_id": question.qa_id,
+        "study_id": question.study_id,
+        "patient_id": study.manifest.patient_id,
+        "cohort": cohort,
+        "subtask": question.subtask,
+        "tier": question.tier,
+        "sequence": question.sequence,
+        "answer_type": question.answer_type,
+        "question": question.question,
+        "options": [option.model_dump() for option in question.options],
+        "exclusive": [key for key in catalogue[question.subtask].exclusive if key in keys],
+        "answer": question.answer or None,
+        "reference": None if told is None else told.model_dump_json(),
+        "origin": question.origin,
+        "verified": question.verified,
+        "protocol": question.protocol,
+        "volumes": [f"studies/{study.study_id}/{volume.path}" for volume in study.manifest.volumes],
+        "canary": canary,
+    }
+
+
+def _pictures(shown: ShownFrames) -> Row:
+    return {
+        "frames": [{"bytes": content, "path": name} for name, content in shown.pictures],
+        "captions": shown.captions,
+        "system": shown.system,
+        "prompt": shown.prompt,
+        "skipped": shown.skipped,
+    }
+
+
+def _pixels(rows: Iterable[Row]) -> int:
+    """Return the bytes of all different pictures of some rows."""
+    pictures = {one["path"]: len(one["bytes"]) for row in rows for one in row.get("frames", ())}
+    return sum(pictures.values())
+
+
+def _feature(kind: pa.DataType) -> Any:
+    """A type as the library `datasets` writes it; lists in the form that its older versions read too."""
+    if kind == PICTURE:
+        return {"_type": "Image"}
+    if pa.types.is_list(kind):
+        return [_feature(kind.value_type)]
+    if pa.types.is_struct(kind):
+        return {field.name: _feature(field.type) for field in kind}
+    return {"dtype": str(kind), "_type": "Value"}

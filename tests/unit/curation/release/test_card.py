@@ -1,0 +1,103 @@
+"""What a card says of whom it shows, of agreement, of volumes held twice and of its limits."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cardiolens.curation.release.known_limits import known_limits
+from cardiolens.curation.release.make import release
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from tests.unit.study_folders import study, volume, voxels
+
+
+def make(root: Path, told: list[dict[str, Any]], verification: dict[str, Any], *words: str) -> Path:
+    """A release of one LGE study a patient, each with one question; `told` is written into its manifest."""
+    lines = []
+    for number, about in enumerate(told):
+        folder = root / "studies" / f"s{number}"
+        array = voxels(n_phases=1, seed=number)
+        entry = volume(folder, array, "lge_sax", layout={"n_slices": 3, "n_phases": 1})
+        study(folder, entry, patient_id=f"p{number}", **about)
+        more = {"origin": "report", "verification": {"status": "verified", **verification}}
+        lines.append({"study": f"s{number}", "subtask": "L01", "answer": "A", **more})
+    (root / "q.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    given = [f"questions={root}/q.jsonl", f"studies={root}/studies", f"out={root}/out", "name=ours"]
+    assert release([*given, "licence=internal", *words]) == 0
+    return root / "out"
+
+
+def test_it_counts_scanners_and_ages_by_cohort(tmp_path: Path) -> None:
+    told = [{"vendor": "Siemens", "field_tesla": 1.5, "age_band": "40-49", "sex": "female"}] * 3
+    card = (make(tmp_path, [*told, {"vendor": "Philips"}], {}) / "README.md").read_text()
+    for line in (
+        "| test | vendor | Philips | 1 |",
+        "| test | vendor | Siemens | 3 |",
+        "| test | field strength | 1.5 T | 3 |",
+        "| test | age band | not told | 1 |",
+        "| test | sex | female | 3 |",
+        "* The age band of some studies is not told.",
+        "* Of no study is told: site.",
+        "| L01 | Is there late gadolinium enhancement of the myocardium? | studies with lge | 4 | A 4 |",
+        "* Options that are the answer of no question: L01 B.",
+        "* Fewer than 5 questions each: L01.",
+    ):
+        assert line in card, line
+
+
+@pytest.mark.parametrize(
+    ("verification", "line"),
+    [
+        ({"kappa": 0.87321, "kappa_batch": "b", "readers": 2}, "| 0.87 | 3 |"),
+        ({"kappa": None}, "| not measured | 3 |"),
+        ({"kappa": "of Dr Muster"}, "| not measured | 3 |"),
+        ({}, "| not measured | 3 |"),
+    ],
+)
+def test_it_says_how_well_readers_agreed_where_that_is_known(
+    verification: dict[str, Any], line: str, tmp_path: Path
+) -> None:
+    folder = make(tmp_path, [{}, {}, {}], verification)
+    card = (folder / "README.md").read_text()
+    assert line in card
+    assert ("Agreement of two readers is not known for 3 of 3 questions" in card) == ("not measured" in line)
+    assert "Muster" not in card
+
+
+def test_withheld_answers_are_no_absent_ones_and_conditional_questions_tell_some() -> None:
+    catalogue = load_catalogue("openprotocol-1")
+    facts = {
+        "questions": 10,
+        "verified": 10,
+        "agreement": [],
+        "subtasks": {"C02": {"A": 4, "withheld": 1, "questions": 5}, "C03": {"withheld": 5, "questions": 5}},
+        "asked": {"dev": {"C02": 4}, "test": {"C02": 1, "C03": 5}},
+        "subgroups": {},
+        "duplicates": {"across_cohorts": 0},
+    }
+    told = " ".join(known_limits(facts | {"withheld": ["test"]}, catalogue))
+    assert "That a conditional question is asked tells its parent's answer" in told
+    assert "answer of no question" not in told
+    assert "conditional" not in " ".join(known_limits(facts | {"withheld": ["dev"]}, catalogue))
+    assert "answer of no question: C02 B, C, D" in " ".join(known_limits(facts, catalogue))
+
+
+def test_volumes_of_two_patients_that_are_one_are_counted(tmp_path: Path) -> None:
+    card = (make(tmp_path / "a", [{}, {}], {}) / "README.md").read_text()
+    assert "No volume is in two studies, byte for byte." in card
+    root = tmp_path / "b"
+    make(root, [{}, {}], {})
+    name = next((root / "studies" / "s0").glob("*.nii.gz")).name
+    shutil.copy(root / "studies" / "s0" / name, root / "studies" / "s1" / name)
+    manifest = root / "studies" / "s1" / "study.json"
+    own = json.loads(manifest.read_text())
+    own["volumes"][0].pop("sha256", None)
+    manifest.write_text(json.dumps(own))
+    shutil.rmtree(root / "out")
+    words = [f"questions={root}/q.jsonl", f"studies={root}/studies", f"out={root}/out", "name=ours"]
+    assert release([*words, "licence=internal", "cohorts=dev:0.5,test:0.5"]) == 0
+    card = (root / "out" / "README.md").read_text()
+    assert "1 volumes are in more than one study, byte for byte: of these 1 in studies of several" in card
+    assert "**1 volumes are in two cohorts**" in card
