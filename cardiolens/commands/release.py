@@ -1,6 +1,7 @@
 """`python -m cardiolens.release questions=... studies=... name=... licence=... out=...`: make a release.
 
-`verify=FOLDER` compares a release with its index.
+`verify=FOLDER` compares a release with its index. Of a release with withheld answers, `submit=RUN out=FILE`
+writes the replies of a run, and `score=FILE answers=FILE` judges them where the answers are.
 """
 
 import sys
@@ -10,16 +11,23 @@ from cardiolens.commands.command import begin, tell
 
 
 def main() -> int:
-    """Make a release, or verify one."""
-    from cardiolens.config.command_words import verify_word
+    """Make a release, verify one, or submit or score replies to one with withheld answers."""
+    from cardiolens.config.command_words import read_words, verify_word
     from cardiolens.curation.release.make import release
+    from cardiolens.curation.release.submission import Submit, submit
+    from cardiolens.curation.release.submission_scores import Score, score_submission
     from cardiolens.curation.release.verify import verify
 
     begin()
     words = sys.argv[1:]
+    named = {word.partition("=")[0] for word in words}
     try:
         if (word := verify_word(words)) is not None:
             return verify(word.verify)
+        if "submit" in named:
+            return submit(read_words(Submit, words))
+        if "score" in named:
+            return score_submission(read_words(Score, words))
         return release(words)
     except (InputError, RunError) as error:
         return tell(error)

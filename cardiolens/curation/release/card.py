@@ -55,7 +55,7 @@ No patient is in two of them.
 
 Answers come from: {origins}. {verified} Evidence and the names of who verified are not part of the release.
 
-## Use
+{_withheld(facts.get("withheld", ()))}## Use
 
 ```
 cardiolens release verify=/path/to/{facts["name"]}
@@ -74,6 +74,19 @@ Test data that turns up in training data makes results worthless. Whoever collec
 this string:
 
     {facts["canary"]}
+"""
+
+
+def _withheld(cohorts: Sequence[str]) -> str:
+    """Return the section on cohorts without answers, empty where all answers are part of the release."""
+    if not cohorts:
+        return ""
+    return f"""## Withheld answers
+
+The answers of {", ".join(cohorts)} are not part of the release, nor are masks of its studies, and no count
+above holds them. A sweep asks these questions and does not judge them. Its replies are written by
+`cardiolens release submit=<run> out=<file>`; those who made the release score this file.
+
 """
 
 
