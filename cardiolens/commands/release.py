@@ -1,7 +1,8 @@
 """`python -m cardiolens.release questions=... studies=... name=... licence=... out=...`: make a release.
 
-`verify=FOLDER` compares a release with its index. Of a release with withheld answers, `submit=RUN out=FILE`
-writes the replies of a run, and `score=FILE answers=FILE` judges them where the answers are.
+`verify=FOLDER` compares a release with its index, with `key=PUBLICKEY` after checking its signature. Of a
+release with withheld answers, `submit=RUN out=FILE` writes the replies of a run, and `score=FILE answers=FILE`
+judges them where the answers are.
 """
 
 import sys
@@ -12,7 +13,7 @@ from cardiolens.commands.command import begin, tell
 
 def main() -> int:
     """Make a release, verify one, or submit or score replies to one with withheld answers."""
-    from cardiolens.config.command_words import read_words, verify_word
+    from cardiolens.config.command_words import SignedVerifyWord, read_words, verify_word
     from cardiolens.curation.release.make import release
     from cardiolens.curation.release.submission import Submit, submit
     from cardiolens.curation.release.submission_scores import Score, score_submission
@@ -22,8 +23,8 @@ def main() -> int:
     words = sys.argv[1:]
     named = {word.partition("=")[0] for word in words}
     try:
-        if (word := verify_word(words)) is not None:
-            return verify(word.verify)
+        if (word := verify_word(words, SignedVerifyWord)) is not None:
+            return verify(word.verify, word.key)
         if "submit" in named:
             return submit(read_words(Submit, words))
         if "score" in named:

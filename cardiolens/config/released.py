@@ -14,7 +14,7 @@ from cardiolens.base.untrusted.bounded_files import parse_json, read_bytes
 
 INDEX = "release.json"
 SCHEMA = "release-1"
-_MOST_INDEX = 24 << 20  # bytes: the files of twenty thousand studies; more could take a GiB when parsed
+MOST_INDEX = 24 << 20  # bytes: the files of twenty thousand studies; more could take a GiB when parsed
 _WORD = "dataset="
 _PROTOCOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -27,7 +27,7 @@ def is_release(folder: Path) -> bool:
 
 def read_index(folder: Path) -> Any:
     """Value of a release's index, whatever its type; OSError or ValueError where it cannot be read."""
-    return parse_json(read_bytes(folder / INDEX, _MOST_INDEX))
+    return parse_json(read_bytes(folder / INDEX, MOST_INDEX))
 
 
 def expand_release(words: Sequence[str]) -> list[str]:

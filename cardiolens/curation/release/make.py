@@ -20,6 +20,7 @@ from cardiolens.curation.release.card import card
 from cardiolens.curation.release.facts import counted, described
 from cardiolens.curation.release.nifti_copy import copy_of
 from cardiolens.curation.release.release_words import Release
+from cardiolens.curation.release.signature import read_signing_key, sign
 from cardiolens.curation.release.withheld import check_answers_word, without_answers, write_answers
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.questions import GivenQuestion, given_questions
@@ -36,6 +37,8 @@ def release(words: Sequence[str]) -> int:
         raise InputError(f"out={spec.out}: is not an empty folder; give a new one")
     if spec.answers is not None:
         check_answers_word(spec.answers)
+    if spec.sign is not None:
+        read_signing_key(spec.sign)  # fails now if it cannot be used
     catalogue = load_catalogue(spec.protocol)
     questions = _asked(spec, catalogue)
     studies = _studies(spec, {row.question.study_id for row in questions})
@@ -86,6 +89,8 @@ def _write(
         write_lines(spec.links, [_link(studies[one], renamed[one], patients) for one in ordered])
     index = {name: {"bytes": size, "sha256": digest} for name, size, digest in digests(out)}
     disk.write_text(out / INDEX, json.dumps({**facts, "files": index}, indent=1) + "\n")
+    if spec.sign is not None:
+        sign(out, read_signing_key(spec.sign), f"file:{INDEX}\trelease:{spec.name} {spec.number}")
     if spec.answers is not None:
         named = {"name": spec.name, "number": spec.number, "sha256": sha256_of(out / INDEX)}
         lines = [_line(row, renamed, studies, patients) for row in answered if row.question.study_id in kept]

@@ -36,6 +36,7 @@ class Release(Spec):
     allow_unverified: bool = False
     withheld: Annotated[tuple[Name, ...], Listed] = ()  # cohorts whose answers stay here
     answers: GivenPath | None = None  # a file to be written with these answers, for the owner alone
+    sign: GivenPath | None = None  # a private key of minisign, with which the index is signed
     protocol: str = "openprotocol-1"
 
     @model_validator(mode="after")
