@@ -1,8 +1,8 @@
 """`python -m cardiolens.release questions=... studies=... name=... licence=... out=...`: make a release.
 
-`verify=FOLDER` compares a release with its index, with `key=PUBLICKEY` after checking its signature. Of a
-release with withheld answers, `submit=RUN out=FILE` writes the replies of a run, and `score=FILE answers=FILE`
-judges them where the answers are.
+`verify=FOLDER` compares a release with its index, with `key=PUBLICKEY` after checking its signature.
+Of a release with withheld answers, `submit=RUN out=FILE` writes the replies of a run, and
+`score=FILE answers=FILE` judges them where the answers are.
 """
 
 import sys

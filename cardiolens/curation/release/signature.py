@@ -59,7 +59,7 @@ def read_signing_key(path: Path) -> SigningKey:
     if password != _NO_PASSWORD:
         raise InputError(
             f"{name}: has a password, which is asked for by minisign alone; release without sign=, then run "
-            f"minisign -S -s {path} -m <out>/{INDEX}, which makes the same file"
+            f"minisign -S -s {path} -m <out>/{INDEX}, which makes such a file as well"
         )
     private = Ed25519PrivateKey.from_private_bytes(seed)
     if (
