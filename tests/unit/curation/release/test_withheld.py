@@ -7,6 +7,7 @@ from typing import Any
 
 import nibabel
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from cardiolens.base.errors import InputError
@@ -88,6 +89,7 @@ def test_the_answers_of_the_cohort_are_at_home_and_nowhere_else(words: list[str]
         for one in map(json.loads, (tmp_path / "links.jsonl").read_text().splitlines())
     }
     every_text = b"".join(path.read_bytes() for path in out.rglob("*.json*"))
+    every_text += b"".join(repr(pq.read_table(path).to_pylist()).encode() for path in out.rglob("*.parquet"))
     for number in range(1, 5):
         kept = links[f"{SECRET}-{number}"] in test
         assert (f"{ANSWER}-{number}.".encode() in every_text) is not kept
