@@ -16,15 +16,21 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.released import INDEX, read_index
 from cardiolens.protocol.dialogue.chain import read_chains, walk
-from cardiolens.protocol.tasks.withheld_answers import is_withheld
+from cardiolens.protocol.dialogue.samples import SAMPLED, samples_of
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.questions import given_questions
 from cardiolens.score.run_results.aligned_replies import align_completions
 from cardiolens.score.verdicts.final_completions import finals
-from cardiolens.storage import schemas, tables
+from cardiolens.storage import schemas
 from cardiolens.storage.documents import read_configuration, read_manifest
 from cardiolens.storage.places import Run, Store
 from cardiolens.storage.run_word import open_run
 
 SCHEMA = "submission-1"
+MOST_TEXT = 1 << 17  # characters of a completion, of which several samples are one
+MOST_REPLY = (
+    1 << 15
+)  # characters of a reply: four for each of 8,192 tokens; reading one as long takes seconds
 _REPLY = ("status", "finish_reason", "text")
 Record = dict[str, Any]
 
@@ -46,8 +52,8 @@ def submit(words: Submit) -> int:
     spec, manifest = read_configuration(run), read_manifest(run)
     store = Store(spec.store)
     release = _release(words.submit, spec.dataset.questions, manifest["questions_sha256"])
-    questions = tables.read(store.questions, schemas.QUESTIONS, ("qa_id", "answer", "reference"))
-    qa_ids = questions["qa_id"].filter(is_withheld(questions)).combine_chunks()
+    asked = given_questions(spec.dataset.questions, load_catalogue(spec.dataset.protocol))
+    qa_ids = pa.array([row.question.qa_id for row in asked if row.question.withheld], pa.string())
     if not len(qa_ids):
         raise InputError(f"submit={words.submit}: the answers of all its questions are known; see its page")
     head = {
@@ -62,6 +68,11 @@ def submit(words: Submit) -> int:
         file.write(json.dumps(head, ensure_ascii=False) + "\n")
         for model, facts in manifest["models"].items():
             for row in _replies(run, model, store.completions(facts["model_key"]), qa_ids):
+                if is_too_long(row["text"], row["finish_reason"]):
+                    raise InputError(
+                        f"submit={words.submit}: the reply of {row['arm_id']} to {row['qa_id']} has more "
+                        f"than {MOST_REPLY:,} characters, which is not scored; ask with fewer max_tokens"
+                    )
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
                 count += 1
     missing = len(manifest["arms"]) * len(qa_ids) - count
@@ -69,6 +80,13 @@ def submit(words: Submit) -> int:
     if missing:
         say(f"{missing} questions have no reply under an arm; each counts as wrong where it is scored")
     return 0
+
+
+def is_too_long(text: str, finish_reason: str | None) -> bool:
+    """Whether a completion, or a reply of several in it, is longer than what is read."""
+    samples = samples_of(text) if finish_reason == SAMPLED else ()
+    replies = [sample.text for sample in samples] or [text]
+    return len(text) > MOST_TEXT or any(len(reply) > MOST_REPLY for reply in replies)
 
 
 def _release(run: Path, questions: Path, asked: str) -> Record:
@@ -109,4 +127,5 @@ def _replies(run: Run, model: str, completions: Path, qa_ids: pa.Array) -> Itera
         said = final.select(_REPLY).take(place.filter(replied))
         for name in _REPLY:
             rows = rows.append_column(name, said[name])
-        yield from rows.to_pylist()
+        for row in rows.to_pylist():
+            yield row | {"text": row["text"] or "", "option_keys": row["option_keys"] or []}

@@ -12,13 +12,12 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.sanitize import one_line
 from cardiolens.base.untrusted.bounded_files import open_binary, parse_json
 from cardiolens.config.base import Spec, describe
-from cardiolens.curation.release.submission import SCHEMA
+from cardiolens.curation.release.submission import MOST_REPLY, MOST_TEXT, SCHEMA, is_too_long
 from cardiolens.curation.release.withheld import Digest, ReleaseName
 from cardiolens.protocol.tasks.questions import Question
 
 MOST_BYTES = 1 << 30  # of the file
 MOST_LINE = 1 << 20  # bytes
-MOST_TEXT = 1 << 17  # characters of a reply; several samples are one text
 MOST_ARMS = 1000
 _SHOWN = 60  # characters of a stranger's word in a message
 _MADE_BY = "cardiolens release submit=<run> out=<file> writes one"
@@ -116,6 +115,8 @@ def _check(reply: Reply, where: str, arms: Collection[str], questions: Mapping[s
         raise InputError(
             f"{where}: {one_line(reply.qa_id, _SHOWN)} is no question with a withheld answer; {_MADE_BY}"
         )
+    if is_too_long(reply.text, reply.finish_reason):
+        raise InputError(f"{where}: text has a reply of more than {MOST_REPLY:,} characters; shorten it")
     keys = sorted(option.key for option in question.options)
     if reply.option_keys and sorted(reply.option_keys) != keys:
         raise InputError(

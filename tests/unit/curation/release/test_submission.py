@@ -17,12 +17,13 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.release.make import digests
-from cardiolens.curation.release.submission import Submit, submit
-from cardiolens.curation.release.submission_file import MOST_LINE, MOST_TEXT, read_submission
+from cardiolens.curation.release.submission import MOST_REPLY, MOST_TEXT, Submit, submit
+from cardiolens.curation.release.submission_file import MOST_LINE, read_submission
 from cardiolens.curation.release.submission_scores import Score, score_submission, scores_of, verdicts_of
 from cardiolens.curation.release.withheld import read_answers, without_answers, write_answers
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
+from cardiolens.protocol.dialogue.samples import Sample, samples_to_lines
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.questions import given_questions, write_questions
 from cardiolens.score.run_results.scoring import RunResults
@@ -196,6 +197,13 @@ HOSTILE: list[tuple[Callable[[Lines], object], str]] = [
     (lambda lines: lines[1].update(text=None), "text"),
     (lambda lines: lines[1].update(text="\ud800"), "text"),
     (lambda lines: lines[1].update(text="A" * (MOST_TEXT + 1)), "text"),
+    (lambda lines: lines[1].update(text="A" * (MOST_REPLY + 1)), "more than 32,768 characters"),
+    (
+        lambda lines: lines[1].update(
+            text=samples_to_lines([Sample("A" * (MOST_REPLY + 1), "stop", "ok")]), finish_reason="samples"
+        ),
+        "more than 32,768 characters",
+    ),
     (lambda lines: lines[1].update(text="A" * 10**7), "has more than"),
     (lambda lines: lines[1].update(gold="A"), "gold"),
     (lambda lines: lines[1].update(patient=[[]]), "patient"),
@@ -259,12 +267,8 @@ def test_hostile_replies_are_judged_and_not_obeyed(
     """Text that a parser could stumble over: each is a reply like others, and most are unreadable."""
     lines = [json.loads(line) for line in (made[0] / "submission.jsonl").read_text().splitlines()]
     texts = [
-        "[" * MOST_TEXT,
-        '{"answer":' * 10_000,
-        "ANSWER: " * 16_000,
-        "\0" * 1000,
-        "A, " * 40_000,
-        "(" * 50_000,
+        *("[" * MOST_REPLY, '{"answer":' * 3000, "ANSWER: " * 4000, "\0" * 1000, "(" * MOST_REPLY),
+        *("A, " * 2000, '{"text":' * 3000 + "\n{}"),
     ]
     for number, text in enumerate(texts):
         for finish in ("stop", "samples"):
@@ -326,3 +330,12 @@ def test_a_release_that_changed_since_the_run_gives_no_submission(
     assert not words.out.exists()
     assert submit(words) == 0
     assert words.out.read_bytes() == (root / "submission.jsonl").read_bytes()
+
+
+def test_a_reply_that_nobody_would_read_gives_no_submission(
+    made: tuple[Path, Run, RunResults], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cardiolens.curation.release.submission.MOST_REPLY", 3)
+    with pytest.raises(InputError, match="has more than 3 characters"):
+        submit(Submit(submit=made[1].root, out=tmp_path / "s.jsonl"))
+    assert not list(tmp_path.iterdir())
