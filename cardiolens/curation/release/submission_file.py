@@ -1,6 +1,6 @@
 """The submission file of a stranger, read line by line within bounds: release, arms, and replies."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,7 +125,7 @@ def _check(reply: Reply, where: str, arms: Collection[str], questions: Mapping[s
         )
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def _lines(path: Path) -> Generator[tuple[int, bytes], None, None]:
     """Yield numbered lines; InputError for a file or a line that is too long."""
     try:
         with open_binary(path) as file:

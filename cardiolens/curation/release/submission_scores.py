@@ -61,9 +61,13 @@ def verdicts_of(submission: Submission, answers: Answers) -> pa.Table:
     for arm, qa_id in product(submission.arms, answers.questions):
         reply = submission.replies.get((arm, qa_id), NO_REPLY)
         key = f"{arm} {qa_id}"
-        asked = {"arm_id": arm, "qa_id": qa_id, "option_keys": reply.option_keys}
+        asked: dict[str, object] = {"arm_id": arm, "qa_id": qa_id, "option_keys": reply.option_keys}
         requests.append(asked | {"status": PLANNED, "request_key": key})
-        said = {"text": reply.text, "status": reply.status, "finish_reason": reply.finish_reason}
+        said: dict[str, object] = {
+            "text": reply.text,
+            "status": reply.status,
+            "finish_reason": reply.finish_reason,
+        }
         completions.append(said | {"request_key": key, "written_at": _AT})
     return judge(
         pa.Table.from_pylist(requests, schema=REQUESTS),
