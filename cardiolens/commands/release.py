@@ -14,8 +14,8 @@ from cardiolens.commands.command import begin, tell
 def main() -> int:
     """Make a release, verify one, or submit or score replies to one with withheld answers."""
     from cardiolens.config.command_words import SignedVerifyWord, read_words, verify_word
+    from cardiolens.curation.release.benchmark_submission import Submit, submit
     from cardiolens.curation.release.make import release
-    from cardiolens.curation.release.submission import Submit, submit
     from cardiolens.curation.release.submission_scores import Score, score_submission
     from cardiolens.curation.release.verify import verify
 

@@ -21,7 +21,7 @@ from cardiolens.curation.release.facts import counted, described
 from cardiolens.curation.release.nifti_copy import copy_of
 from cardiolens.curation.release.release_words import Release
 from cardiolens.curation.release.signature import read_signing_key, sign
-from cardiolens.curation.release.withheld import check_answers_word, without_answers, write_answers
+from cardiolens.curation.release.withheld_cohort import check_answers_word, without_answers, write_answers
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.questions import GivenQuestion, given_questions
 from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study

@@ -12,8 +12,8 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.sanitize import one_line
 from cardiolens.base.untrusted.bounded_files import open_binary, parse_json
 from cardiolens.config.base import Spec, describe
-from cardiolens.curation.release.submission import MOST_REPLY, MOST_TEXT, SCHEMA, is_too_long
-from cardiolens.curation.release.withheld import Digest, ReleaseName
+from cardiolens.curation.release.benchmark_submission import MOST_REPLY, MOST_TEXT, SCHEMA, is_too_long
+from cardiolens.curation.release.withheld_cohort import Digest, ReleaseName
 from cardiolens.protocol.tasks.questions import Question
 
 MOST_BYTES = 1 << 30  # of the file

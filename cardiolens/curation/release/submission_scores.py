@@ -11,7 +11,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.steps import StatisticsSpec
 from cardiolens.curation.release.submission_file import NO_REPLY, Submission, read_submission
-from cardiolens.curation.release.withheld import Answers, read_answers
+from cardiolens.curation.release.withheld_cohort import Answers, read_answers
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.report_text.entities import report_forms
 from cardiolens.score.statistics.scores import score

@@ -16,11 +16,11 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.curation.release.benchmark_submission import MOST_REPLY, MOST_TEXT, Submit, submit
 from cardiolens.curation.release.make import digests
-from cardiolens.curation.release.submission import MOST_REPLY, MOST_TEXT, Submit, submit
 from cardiolens.curation.release.submission_file import MOST_LINE, read_submission
 from cardiolens.curation.release.submission_scores import Score, score_submission, scores_of, verdicts_of
-from cardiolens.curation.release.withheld import read_answers, without_answers, write_answers
+from cardiolens.curation.release.withheld_cohort import read_answers, without_answers, write_answers
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
 from cardiolens.protocol.dialogue.samples import Sample, samples_to_lines
@@ -335,7 +335,7 @@ def test_a_release_that_changed_since_the_run_gives_no_submission(
 def test_a_reply_that_nobody_would_read_gives_no_submission(
     made: tuple[Path, Run, RunResults], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cardiolens.curation.release.submission.MOST_REPLY", 3)
+    monkeypatch.setattr("cardiolens.curation.release.benchmark_submission.MOST_REPLY", 3)
     with pytest.raises(InputError, match="has more than 3 characters"):
         submit(Submit(submit=made[1].root, out=tmp_path / "s.jsonl"))
     assert not list(tmp_path.iterdir())
