@@ -12,7 +12,7 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
 from cardiolens.config.base import GivenPath, Spec
-from cardiolens.config.command_words import split_words, verify_word
+from cardiolens.config.command_words import VerifyWord, split_words, verify_word
 from cardiolens.config.compose import read_spec
 from cardiolens.workflow.steps.prepare_studies import is_prepared
 from cardiolens.workflow.upkeep.offline_bundle import bundle, differences
@@ -62,7 +62,7 @@ def main() -> int:
     begin()
     words = sys.argv[1:]
     try:
-        if (word := verify_word(words)) is not None:
+        if (word := verify_word(words, VerifyWord)) is not None:
             return verify(word.verify)
         return gather(*split_words(Words, words))
     except (InputError, RunError) as error:

@@ -1,7 +1,9 @@
 """`python -m cardiolens.release questions=... studies=... name=... licence=... out=...`: make a release.
 
-`verify=FOLDER` compares a release with its index; `harness=FOLDER out=...` makes task folders for other
-harnesses of it.
+`verify=FOLDER` compares a release with its index, with `key=PUBLICKEY` after checking its signature.
+`harness=FOLDER out=...` makes task folders for other harnesses of it. Of a release with withheld answers,
+`submit=RUN out=FILE` writes the replies of a run, and `score=FILE answers=FILE` judges them where the answers
+are.
 """
 
 import sys
@@ -11,19 +13,26 @@ from cardiolens.commands.command import begin, tell
 
 
 def main() -> int:
-    """Make a release, verify one, or make task folders of one."""
-    from cardiolens.config.command_words import verify_word
+    """Make or verify a release, make task folders of one, or submit or score replies to withheld answers."""
+    from cardiolens.config.command_words import SignedVerifyWord, read_words, verify_word
+    from cardiolens.curation.release.benchmark_submission import Submit, submit
     from cardiolens.curation.release.harness.make_tasks import make_tasks
     from cardiolens.curation.release.make import release
+    from cardiolens.curation.release.submission_scores import Score, score_submission
     from cardiolens.curation.release.verify import verify
 
     begin()
     words = sys.argv[1:]
+    named = {word.partition("=")[0] for word in words}
     try:
-        if (word := verify_word(words)) is not None:
-            return verify(word.verify)
-        if any(word.startswith("harness=") for word in words):
+        if (word := verify_word(words, SignedVerifyWord)) is not None:
+            return verify(word.verify, word.key)
+        if "harness" in named:
             return make_tasks(words)
+        if "submit" in named:
+            return submit(read_words(Submit, words))
+        if "score" in named:
+            return score_submission(read_words(Score, words))
         return release(words)
     except (InputError, RunError) as error:
         return tell(error)

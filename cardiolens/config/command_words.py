@@ -33,6 +33,15 @@ class VerifyWord(Spec):
     verify: GivenPath
 
 
+class SignedVerifyWord(VerifyWord):
+    """The words of the command that checks the signature of the index as well."""
+
+    key: str | None = None  # a public key, or the file of one
+
+
+_Verify = TypeVar("_Verify", bound=VerifyWord)
+
+
 def read_words(kind: type[_Words], words: Sequence[str]) -> _Words:
     """Read the words of a command, each given at most once, into a Spec.
 
@@ -101,14 +110,14 @@ def check_once(words: Iterable[str]) -> None:
         values[name] = value
 
 
-def verify_word(words: Sequence[str]) -> VerifyWord | None:
-    """Read `verify=FOLDER`, which excludes all other words; None if it is not given."""
-    others = [word for word in words if not word.startswith("verify=")]
-    if len(others) == len(words):
+def verify_word(words: Sequence[str], kind: type[_Verify]) -> _Verify | None:
+    """Read `verify=FOLDER`, beside which only other words of `kind` may stand; None if it is absent."""
+    if not any(word.startswith("verify=") for word in words):
         return None
-    if others:
+    own = _fields(kind)
+    if others := [word for word in words if word.partition("=")[0] not in own]:
         raise InputError(f"{others[0]}: stands beside verify=; give verify=... alone")
-    return read_words(VerifyWord, words)
+    return read_words(kind, words)
 
 
 def unknown_word(name: str, legal: Iterable[str]) -> InputError:

@@ -18,7 +18,7 @@ from cardiolens.config.release_identity import ReleaseSpec
 
 INDEX = "release.json"
 SCHEMA = "release-1"
-_MOST_INDEX = 24 << 20  # bytes: the files of twenty thousand studies; more could take a GiB when parsed
+MOST_INDEX = 24 << 20  # bytes: the files of twenty thousand studies; more could take a GiB when parsed
 _WORD = "dataset="
 _QUESTIONS = "questions.jsonl"
 _PROTOCOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -32,7 +32,7 @@ def is_release(folder: Path) -> bool:
 
 def read_index(folder: Path) -> Any:
     """Value of a release's index, whatever its type; OSError or ValueError where it cannot be read."""
-    return parse_json(read_bytes(folder / INDEX, _MOST_INDEX))
+    return parse_json(read_bytes(folder / INDEX, MOST_INDEX))
 
 
 def expand_release(words: Sequence[str]) -> list[str]:

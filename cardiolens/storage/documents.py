@@ -175,6 +175,7 @@ class _Manifest(BaseModel):
     questions_sha256: str
     catalogue_sha256: str
     cohort_digest: str
+    withheld: Annotated[int, Field(ge=0)] = 0
 
 
 def read_manifest(run: Run) -> dict[str, Any]:

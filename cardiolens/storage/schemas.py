@@ -79,7 +79,7 @@ QUESTIONS = _schema(
     ("answer_type", pa.string()),  # single | ordinal | multi | report
     ("options", pa.list_(OPTION)),
     ("exclusive", _STRINGS),
-    ("answer", _STRINGS),
+    ("answer", _STRINGS),  # none, and no reference: the answer is withheld
     ("reference", pa.string()),  # JSON of a report's {fields, findings, impression}, else null
     ("parent", pa.string()),
     ("origin", pa.string()),

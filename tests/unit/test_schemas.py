@@ -122,7 +122,14 @@ def asked() -> list[dict[str, Any]]:
     made = records("S1", CATALOGUE, findings, sequences=["cine"], reports={"cine": report})
     of_each_type = {record["answer_type"]: record for record in made}
     compact = {"study": "S1", "subtask": "C02", "answer": ["B"], "evidence": ["E1"], "origin": "reader"}
-    return [*of_each_type.values(), compact | {"verification": {"status": "verified"}}]
+    answered = [*of_each_type.values(), compact | {"verification": {"status": "verified"}}]
+    return [*answered, *map(without_answer, answered)]
+
+
+def without_answer(record: dict[str, Any]) -> dict[str, Any]:
+    """The same question, whose answer is withheld."""
+    kept = {name: value for name, value in record.items() if name not in ("answer", "reference")}
+    return kept | {"withheld": True}
 
 
 VALUES: list[Any] = [
@@ -216,9 +223,9 @@ def changed(data: st.DataObject, document: dict[str, Any]) -> dict[str, Any]:
             case "repeat" if isinstance(container, list):
                 container.append(copy.deepcopy(container[key]))
             case "add" if isinstance(container, dict):
-                container[data.draw(st.sampled_from(["colour", "mask", "t_on", "frames", "reference"]))] = (
-                    copy.deepcopy(data.draw(POOL))
-                )
+                container[
+                    data.draw(st.sampled_from(["colour", "mask", "t_on", "frames", "reference", "withheld"]))
+                ] = copy.deepcopy(data.draw(POOL))
     return document
 
 

@@ -58,7 +58,7 @@ Answers come from: {origins}. {verified} Evidence and the names of who verified 
 
 {_table(("kappa of two readers, in the batch", "questions"), _agreement(facts))}
 
-## Known limits
+{_withheld(facts.get("withheld", ()))}## Known limits
 
 {_list(known_limits(facts, catalogue))}
 
@@ -137,6 +137,19 @@ def _agreement(facts: Mapping[str, Any]) -> Iterator[tuple[object, ...]]:
 
 def _list(sentences: Iterable[str]) -> str:
     return "\n".join(f"* {sentence}" for sentence in sentences)
+
+
+def _withheld(cohorts: Sequence[str]) -> str:
+    """Return the section on cohorts without answers, empty where all answers are part of the release."""
+    if not cohorts:
+        return ""
+    return f"""## Withheld answers
+
+The answers of {", ".join(cohorts)} are not part of the release, nor are masks of its studies, and no count
+above holds them. A sweep asks these questions and does not judge them. Its replies are written by
+`cardiolens release submit=<run> out=<file>`; those who made the release score this file.
+
+"""
 
 
 def _classes(counts: Mapping[str, int]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from cardiolens.config.released import SCHEMA
 from cardiolens.curation.release.release_words import Release
 from cardiolens.protocol.tasks.catalogue import Catalogue
-from cardiolens.protocol.tasks.questions import GivenQuestion
+from cardiolens.protocol.tasks.questions import GivenQuestion, Question
 from cardiolens.study.manifest import Study
 
 Record = dict[str, Any]
@@ -27,6 +27,11 @@ def described(spec: Release, catalogue: Catalogue, canary: str) -> Record:
         "made_by": f"cardiolens {version('cardiolens')}",
         "unverified_allowed": spec.allow_unverified,
     }
+
+
+def _class_of(question: Question) -> Sequence[str]:
+    """Return what a question counts as, among those of its subtask; a withheld answer counts in no class."""
+    return ["withheld"] if question.withheld else question.answer or ["report"]
 
 
 def counted(
@@ -48,7 +53,7 @@ def counted(
         }
     classes: dict[str, Counter[str]] = defaultdict(Counter)
     for question in rows:
-        classes[question.question.subtask].update(question.question.answer or ["report"])
+        classes[question.question.subtask].update(_class_of(question.question))
         classes[question.question.subtask]["questions"] += 1
     return {
         "cohorts": facts,

@@ -26,6 +26,8 @@ from cardiolens.curation.release.question_table import write_tables
 from cardiolens.curation.release.release_contents import read_contents
 from cardiolens.curation.release.release_words import Release
 from cardiolens.curation.release.shown_frames import SHOWN
+from cardiolens.curation.release.signature import read_signing_key, sign
+from cardiolens.curation.release.withheld_cohort import check_answers_word, without_answers, write_answers
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.questions import GivenQuestion, given_questions
 from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
@@ -38,6 +40,10 @@ def release(words: Sequence[str]) -> int:
     spec = read_words(Release, words)
     if spec.out.exists() and (not spec.out.is_dir() or any(spec.out.iterdir())):
         raise InputError(f"out={spec.out}: is not an empty folder; give a new one")
+    if spec.answers is not None:
+        check_answers_word(spec.answers)
+    if spec.sign is not None:
+        read_signing_key(spec.sign)  # fails now if it cannot be used
     catalogue = load_catalogue(spec.protocol)
     questions = _asked(spec, catalogue)
     studies = _studies(spec, {row.question.study_id for row in questions})
@@ -49,6 +55,8 @@ def release(words: Sequence[str]) -> int:
     for cohort, told in facts["cohorts"].items():
         say(f"{cohort}: {', '.join(f'{count} {what}' for what, count in told.items())}")
     say(f"release: {spec.out}; where it arrives: cardiolens release verify=<path to {spec.out.name}>")
+    if spec.answers is not None:
+        say(f"withheld: {', '.join(spec.withheld)}; their answers: {spec.answers}, which stays here")
     say(f"sweep it: cardiolens sweep dataset={spec.out} 'model=[...]'")
     return 0
 
@@ -70,10 +78,12 @@ def _write(
         )
     ordered = sorted(studies, key=lambda one: _digest(secret, one))
     renamed = {study_id: f"{spec.name}-{number:04d}" for number, study_id in enumerate(ordered, start=1)}
+    kept = {one for one in studies if cohort_of[studies[one].manifest.patient_id] in spec.withheld}
     for study_id, study in studies.items():
         patient = study.manifest.patient_id
         folder = out / "studies" / renamed[study_id]
-        _write_study(study, folder, patients[patient], cohort_of[patient])
+        _write_study(study, folder, patients[patient], cohort_of[patient], masks=study_id not in kept)
+    answered, questions = questions, without_answers(questions, kept)
     facts = described(spec, catalogue, str(uuid.uuid4()))
     lines = [_line(row, renamed, studies, patients) | {"canary": facts["canary"]} for row in questions]
     lines.sort(key=lambda line: (line.get("study") or line["study_id"], line["subtask"]))
@@ -81,6 +91,7 @@ def _write(
     if Path(spec.protocol).is_dir():
         disk.copy_tree(Path(spec.protocol), out / "protocol")
     facts |= counted(questions, studies, cohort_of, spec.cohorts)
+    facts |= {"withheld": list(spec.withheld)} if spec.withheld else {}
     held = read_contents(out, catalogue)
     facts |= population(held) | {"frames": SHOWN if spec.frames else None}
     write_tables(out, held, catalogue, canary=facts["canary"], frames=spec.frames)
@@ -90,15 +101,27 @@ def _write(
         write_lines(spec.links, [_link(studies[one], renamed[one], patients) for one in ordered])
     index = {name: {"bytes": size, "sha256": digest} for name, size, digest in digests(out)}
     disk.write_text(out / INDEX, json.dumps({**facts, "files": index}, indent=1) + "\n")
+    if spec.sign is not None:
+        sign(out, read_signing_key(spec.sign), f"file:{INDEX}\trelease:{spec.name} {spec.number}")
+    if spec.answers is not None:
+        named = {"name": spec.name, "number": spec.number, "sha256": sha256_of(out / INDEX)}
+        lines = [_line(row, renamed, studies, patients) for row in answered if row.question.study_id in kept]
+        of_study = {renamed[one]: patients[studies[one].manifest.patient_id] for one in sorted(kept)}
+        write_answers(spec.answers, named, catalogue, of_study, lines)
     return facts
 
 
-def _write_study(study: Study, folder: Path, patient: str, cohort: str) -> None:
-    """Write a study under new ids: its manifest without report id, and files without free text."""
+def _write_study(study: Study, folder: Path, patient: str, cohort: str, *, masks: bool) -> None:
+    """Write a study under new ids: its manifest without report id, and files without free text.
+
+    Masks tell answers, so they are left out where answers are withheld.
+    """
     manifest = kept_manifest(study) | {"study_id": folder.name, "patient_id": patient, "cohort": [cohort]}
     for entry, volume in zip(manifest["volumes"], study.manifest.volumes, strict=True):
         entry["path"], entry["sha256"] = _copy(study.folder / volume.path, folder, volume.volume_id)
-        if volume.mask is not None:
+        if not masks:
+            entry.pop("mask", None)
+        elif volume.mask is not None:
             path, digest = _copy(study.folder / volume.mask.path, folder, f"{volume.volume_id}_mask")
             entry["mask"] = {"path": path, "sha256": digest}
     disk.write_text(folder / MANIFEST_NAME, json.dumps(manifest, indent=1) + "\n")
@@ -133,6 +156,11 @@ def _asked(spec: Release, catalogue: Catalogue) -> list[GivenQuestion]:
             f"{spec.questions} line {unverified[0].number}: nobody verified this answer, nor "
             f"{len(unverified) - 1} others; review them (python -m cardiolens.review), or add "
             "allow_unverified=true, which the card says"
+        )
+    if kept := [row for row in chosen if row.question.withheld]:
+        raise InputError(
+            f"{spec.questions} line {kept[0].number}: its answer and {len(kept) - 1} others are withheld "
+            "already; release the file that has the answers"
         )
     if not chosen:
         raise InputError(f"{spec.questions}: holds no question to release")

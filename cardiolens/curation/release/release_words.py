@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, model_validator
 
 from cardiolens.config.base import GivenPath, Spec
+from cardiolens.config.command_words import Listed
 
 
 def _shares(value: object) -> object:
@@ -34,6 +35,9 @@ class Release(Spec):
     references: bool = False  # reports as questions, whose text was written about a patient
     allow_unverified: bool = False
     frames: bool = False  # the tables hold the frames that each question shows, too
+    withheld: Annotated[tuple[Name, ...], Listed] = ()  # cohorts whose answers stay here
+    answers: GivenPath | None = None  # a file to be written with these answers, for the owner alone
+    sign: GivenPath | None = None  # a private key of minisign, with which the index is signed
     protocol: str = "openprotocol-1"
     # digest of texts that a person found to name nobody
     confirmed: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None = None
@@ -45,8 +49,14 @@ class Release(Spec):
             raise ValueError(
                 f"cohorts: shares {list(shares)} are not positive with sum 1; e.g. dev:0.3,test:0.7"
             )
-        for name, path in (("out", self.out), ("links", self.links)):
-            for folder in (self.studies, *((self.out,) if name == "links" else ())):
+        if unknown := [name for name in self.withheld if name not in self.cohorts]:
+            raise ValueError(f"withheld: {unknown[0]} is no cohort; choose from {', '.join(self.cohorts)}")
+        if bool(self.withheld) != (self.answers is not None):
+            raise ValueError(
+                "withheld and answers belong together: cohorts without answers, and the file for the answers"
+            )
+        for name, path in (("out", self.out), ("links", self.links), ("answers", self.answers)):
+            for folder in (self.studies, *((self.out,) if name != "out" else ())):
                 if path is not None and path.resolve().is_relative_to(folder.resolve()):
                     raise ValueError(f"{name} lies in {folder.name}; name a place elsewhere")
         return self

@@ -17,6 +17,7 @@ from cardiolens.base.digest import sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import MOST_BYTES, parse_json, read_bytes
 from cardiolens.config.released import INDEX, SCHEMA, read_index
+from cardiolens.curation.release.signature import SIGNATURE, read_public_key, signed_comment
 from cardiolens.study.manifest import MANIFEST_NAME
 
 MADE_BY_SWEEPS = ("outputs", "stores")  # in the folder that a sweep is started in
@@ -29,8 +30,13 @@ _PLACES = re.compile(
 )
 
 
-def verify(folder: Path) -> int:
-    """Print up to a thousand differences between a folder and its index; return 0 if there are none."""
+def verify(folder: Path, key: str | None = None) -> int:
+    """Print up to a thousand differences between a folder and its index; return 0 if there are none.
+
+    With a public key the signature of the index is checked first, and nothing else is where it is not valid.
+    """
+    if not _is_signed(folder, key):
+        return 1
     count = 0
     for count, line in enumerate(differences(folder), start=1):
         if count <= _MOST_LINES:
@@ -41,13 +47,33 @@ def verify(folder: Path) -> int:
     return 1 if count else 0
 
 
+def _is_signed(folder: Path, key: str | None) -> bool:
+    """Print what is known of the signature; False if a key was given and the signature is not of that key."""
+    if key is None:
+        there = (
+            "not checked; give key=<public key of those who made it>"
+            if (folder / SIGNATURE).is_file()
+            else "none"
+        )
+        say(f"signature: {there}")
+        return True
+    public = read_public_key(key)
+    _index(folder)  # a folder that is no release is told as that
+    try:
+        say(f"signature: valid: {signed_comment(folder, public)}")
+    except ValueError as error:
+        say(f"{SIGNATURE}: {error}; do not use this release")
+        return False
+    return True
+
+
 def differences(folder: Path) -> Iterator[str]:
     """Yield a line per missing, changed or unknown file, and per patient in two cohorts."""
     index = _index(folder)
     seen: set[str] = set()
     cohorts: dict[str, set[str]] = defaultdict(set)
     for name, fault in sorted(_entries(folder)):
-        if name == INDEX or name.partition("/")[0] in MADE_BY_SWEEPS:
+        if name == INDEX or name.partition("/")[0] in MADE_BY_SWEEPS or (name == SIGNATURE and not fault):
             continue
         seen.add(name)
         if fault:

@@ -15,7 +15,7 @@ from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
 
 Mode = Literal["verify", "read"]
 
-_UNJUDGED = {"verification", "patient_id"}
+_UNJUDGED = {"verification", "patient_id", "withheld"}
 _TRUTH = {"answer", "evidence", "origin", "reference"}
 BATCH = 200  # least items of a batch; a batch ends with a study
 SECTIONS = "1-sections.jsonl"
@@ -90,6 +90,11 @@ def read_items(path: Path, studies: Path, catalogue: Catalogue, mode: Mode) -> I
     rows = list(given_questions(path, catalogue))
     chosen = [row for row in rows if row.question.answer_type != "report"]
     open_rows = [row for row in chosen if mode == "read" or not _is_verified(row)]
+    if mode == "verify" and (kept := [row for row in open_rows if row.question.withheld]):
+        raise InputError(
+            f"{path} line {kept[0].number}: its answer and {len(kept) - 1} others are withheld, and only an "
+            "answer can be verified; give the file that has the answers"
+        )
     if unknown := sorted({row.question.study_id for row in open_rows} - study_rows.keys()):
         raise InputError(
             f"{path}: {len(unknown)} of its studies are not in studies={studies}, e.g. {unknown[0]}; name "

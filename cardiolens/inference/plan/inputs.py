@@ -15,6 +15,7 @@ from cardiolens.inference.plan.cache import Fingerprint
 from cardiolens.inference.plan.control import Subject, donors
 from cardiolens.inference.plan.patients import check_patients, with_patients
 from cardiolens.inference.plan.planned_question import PlannedQuestion
+from cardiolens.inference.plan.withheld_questions import check_withheld
 from cardiolens.protocol.medthinkvqa.case_text import CaseText, read_told, told_path
 from cardiolens.protocol.prompts.question import asked_of
 from cardiolens.protocol.prompts.template import check_folder
@@ -73,6 +74,7 @@ def read_inputs(spec: SweepSpec) -> Inputs:
     table = questions_table(path, question_rows, catalogue, allow_unverified=allowed)
     table = with_patients(table, prepared)
     check_patients(spec.dataset.questions, table, prepared)
+    check_withheld(path, table, spec)
     return Inputs(
         store=store,
         catalogue=catalogue,

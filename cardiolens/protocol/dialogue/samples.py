@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from cardiolens.base.untrusted.bounded_files import parse_json
+
 SAMPLED = "samples"  # finish reason of a completion whose text holds several replies
 
 
@@ -31,7 +33,7 @@ def samples_to_lines(samples: Iterable[Sample]) -> str:
 def samples_of(text: str) -> tuple[Sample, ...]:
     """Parse the replies in a text; empty if it has another format, since a server may return anything."""
     try:
-        samples = tuple(Sample(**json.loads(line)) for line in text.split("\n"))
+        samples = tuple(Sample(**parse_json(line)) for line in text.split("\n"))
     except (ValueError, TypeError):
         return ()
     return samples if all(isinstance(field, str) for sample in samples for field in sample) else ()

@@ -26,10 +26,23 @@ def question_schema() -> dict[str, Any]:
         "answer": {"minItems": 1, "maxItems": 1},
     }
     many = picked | {"answer_type": {"const": "multi"}, "answer": {"minItems": 1}}
+    open_to_all = {"withheld": {"const": False}}
+    kept: dict[str, Any] = {"withheld": {"const": True}, "answer": _EMPTY, "reference": _NULL}
+    kept_report = kept | {"answer_type": {"const": "report"}, "options": _EMPTY}
+    kept_choice = kept | {"answer_type": {"enum": ["single", "ordinal", "multi"]}, "options": {"minItems": 2}}
     schema["anyOf"] = [
-        {"properties": report, "required": ["reference"]},
-        {"properties": single_schema, "required": ["options", "answer"]},
-        {"properties": many, "required": ["options", "answer"]},
+        {"properties": report | open_to_all, "required": ["reference"]},
+        {"properties": single_schema | open_to_all, "required": ["options", "answer"]},
+        {"properties": many | open_to_all, "required": ["options", "answer"]},
+        {"properties": kept_report, "required": ["withheld"]},
+        {"properties": kept_choice, "required": ["withheld", "options"]},
+    ]
+    tree["$defs"]["CompactQuestion"]["anyOf"] = [
+        {"properties": open_to_all, "required": ["answer"]},
+        {
+            "properties": {"withheld": {"const": True}, "answer": {"type": "array"} | _EMPTY},
+            "required": ["withheld"],
+        },
     ]
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     head["title"] = "a line of questions.jsonl (qa-1, or compact)"

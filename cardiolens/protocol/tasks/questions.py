@@ -70,6 +70,7 @@ class Question(_Typed):
     exclusive: list[str] = Field(default_factory=list)  # the table takes the catalogue's instead
     answer: list[str] = Field(default_factory=list)
     reference: Reference | None = None
+    withheld: bool = False  # its answer stays with who made the question: it is asked, and not judged
     parent: str | None = None  # the table takes the catalogue's instead
     origin: Origin
     evidence: list[str] = Field(default_factory=list)
@@ -88,7 +89,8 @@ class CompactQuestion(_Typed):
 
     study: Name
     subtask: Name
-    answer: Name | list[str]
+    answer: Name | list[str] = Field(default_factory=list)
+    withheld: bool = False  # as of a `qa-1` record
     evidence: list[str] = Field(default_factory=list)
     origin: Origin = "reader"
     verification: dict[str, JsonValue] = Field(default_factory=dict)
@@ -132,11 +134,18 @@ def given_questions(path: Path, catalogue: Catalogue) -> Iterator[GivenQuestion]
 
     InputError names the line, the field, the value and the legal values.
     """
+    records = ((number, _object(line, f"{path}:{number}")) for number, line in _lines(path))
+    return checked_questions(path, records, catalogue)
+
+
+def checked_questions(
+    path: Path, records: Iterable[tuple[int, dict[str, Any]]], catalogue: Catalogue
+) -> Iterator[GivenQuestion]:
+    """Yield the questions of numbered records of a file, checked as those of a question file."""
     lines: dict[str, int] = {}
     folded: dict[str, str] = {}
-    for number, line in _lines(path):
+    for number, record in records:
         where = f"{path}:{number}"
-        record = _object(line, where)
         compact = "study" in record
         question = _expanded(record, catalogue, where) if compact else _valid(Question, record, where)
         if question.qa_id in lines:
@@ -228,6 +237,7 @@ def _expanded(record: dict[str, Any], catalogue: Catalogue, where: str) -> Quest
         answer_type=subtask.answer_type,
         options=[QuestionOption(key=option.key, text=option.text) for option in subtask.options],
         answer=[compact.answer] if isinstance(compact.answer, str) else compact.answer,
+        withheld=compact.withheld,
         origin=compact.origin,
         evidence=compact.evidence,
         verification=compact.verification,
@@ -265,6 +275,13 @@ def _problems(question: Question, subtask: Subtask, catalogue: Catalogue) -> lis
 
 def _report_problems(question: Question, texts: Mapping[str, Collection[str]]) -> list[str]:
     """Return the problems of a report question; illegal values are not quoted: they may be report text."""
+    if question.withheld:
+        told = question.reference is not None or question.options or question.answer
+        return (
+            ["withheld beside a reference, options or an answer; leave out withheld, or these"]
+            if told
+            else []
+        )
     if question.reference is None:
         return ["reference is missing; a report question needs {fields, findings, impression}"]
     if question.options or question.answer:
@@ -293,7 +310,8 @@ def _pick_problems(question: Question, subtask: Subtask) -> list[str]:
         (len(keys) < 2, f"options {keys} are too few; at least two are needed"),
         (len(set(keys)) != len(keys), f"option keys {keys} are not unique"),
         (not set(picked) <= set(keys), f"answer {picked} is outside its options {keys}"),
-        (not picked, f"answer is empty; pick from {keys}"),
+        (not picked and not question.withheld, f"answer is empty; pick from {keys}"),
+        (bool(picked) and question.withheld, "withheld beside an answer; leave out one of them"),
         (len(set(picked)) != len(picked), f"answer {picked} names an option twice"),
         (
             question.answer_type != "multi" and len(picked) > 1,
@@ -325,7 +343,7 @@ def _swapped(question: Question, subtask: Subtask) -> list[str]:
 
 
 def _row(question: Question, subtask: Subtask) -> dict[str, object]:
-    row = question.model_dump(exclude={"schema_", "evidence", "verification", "canary"})
+    row = question.model_dump(exclude={"schema_", "evidence", "verification", "canary", "withheld"})
     keys = {option.key for option in question.options}
     row["exclusive"] = [key for key in subtask.exclusive if key in keys]
     row["parent"] = subtask.parent

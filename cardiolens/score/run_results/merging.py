@@ -76,7 +76,8 @@ def merge_replies(parts: Sequence[Replies]) -> Replies:
         counts[status] = len(keys)
     reply_scores = _first_of(tables.concat([part.reply_scores for part in parts], schemas.SCORES))
     seen = tables.concat([part.seen for part in parts], schemas.SEEN)
-    return Replies(verdicts, reply_scores, parts[0].questions_digest, seen, counts)
+    digest, withheld = parts[0].questions_digest, parts[0].withheld  # all asked the same questions
+    return Replies(verdicts, reply_scores, digest, seen, counts, withheld=withheld)
 
 
 def _first_verdicts(of_runs: Sequence[pa.Table]) -> pa.Table:

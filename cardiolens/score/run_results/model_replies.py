@@ -13,6 +13,7 @@ from cardiolens.config.arms import arms
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.dialogue.chain import read_chains, walk
 from cardiolens.protocol.dialogue.transcript import seen_table
+from cardiolens.protocol.tasks.withheld_answers import is_withheld
 from cardiolens.score.run_results.aligned_replies import align_completions
 from cardiolens.score.run_results.reply_scores import WITH_REPLIES, add_reply_columns, scores_from_replies
 from cardiolens.score.run_results.stages import StageCounts, count_stages
@@ -47,7 +48,7 @@ class ModelReplies:
 def judge_model(
     files: OnDisk, questions: pa.Table, spec: SweepSpec, metrics: Sequence[TextMetric]
 ) -> ModelReplies:
-    """Judge a model's replies, one block of studies at a time.
+    """Judge a model's replies, one block of studies at a time, but those to questions with withheld answers.
 
     Chains are an exception: all of them are walked at once, with the replies to their stages in memory.
     """
@@ -58,12 +59,15 @@ def judge_model(
     rows = Verdicts(WITH_REPLIES)
     of_chains = pa.array(list(chains), pa.string())
     times_asked: Counter[str] = Counter()  # rows of the plan, by the key of their chain
-    for requests, completions in replies.blocks():
-        of_block = questions.filter(pc.is_in(questions["qa_id"], pc.unique(requests["qa_id"])))
+    withheld = is_withheld(questions)
+    answered, no_answer = questions.filter(pc.invert(withheld)), questions["qa_id"].filter(withheld)
+    for asked, completions in replies.blocks():
+        key = asked["request_key"]
+        times_asked.update(key.filter(pc.is_in(key, of_chains)).to_pylist())
+        requests = asked.filter(pc.invert(pc.is_in(asked["qa_id"], no_answer.combine_chunks())))
+        of_block = answered.filter(pc.is_in(answered["qa_id"], pc.unique(requests["qa_id"])))
         verdicts = judge(requests, completions, of_block, spec.dataset.protocol, metrics)
         rows.add(add_reply_columns(verdicts, requests, finals(completions)))
-        key = requests["request_key"]
-        times_asked.update(key.filter(pc.is_in(key, of_chains)).to_pylist())
     of_model = [arm for arm in arms(spec) if arm.model.name == files.model]
     return ModelReplies(
         verdicts=rows,

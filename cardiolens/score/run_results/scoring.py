@@ -13,6 +13,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.arms import Arm, arms
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.withheld_answers import count_withheld
 from cardiolens.report_text.entities import report_forms
 from cardiolens.score.claims.analysis import Analysis
 from cardiolens.score.claims.preregistered import DeclaredComparison
@@ -48,6 +49,7 @@ class Replies:
     seen: pa.Table  # transcripts of chains
     counts: Mapping[str, int]  # ok, refused, engine_error, missing; completions beyond: agreeing, ...
     stages: Mapping[str, tuple[StageCounts, ...]] = field(default_factory=dict)  # of chains, by model
+    withheld: int = 0  # questions without a verdict, because their answers are withheld
     in_jobs: tuple[str, ...] = ()  # models whose own jobs judged them
 
     @property
@@ -151,7 +153,8 @@ def judge_replies(
         stages[model] = replies.stages
     transcript = tables.concat(transcripts, schemas.SEEN)
     all_scores = tables.concat(reply_scores, schemas.SCORES)
-    return Replies(verdicts, all_scores, digest, transcript, counts, stages, tuple(in_jobs))
+    withheld = count_withheld(questions)
+    return Replies(verdicts, all_scores, digest, transcript, counts, stages, withheld, tuple(in_jobs))
 
 
 def judge_ahead(run: Run, store: Store, model: str, model_key: str, spec: SweepSpec) -> int:

@@ -108,6 +108,15 @@ def _cell(row: dict[str, Any] | None) -> str:
     return f"{row['value']:.1f}{interval}{mark}"
 
 
+def show_withheld(number: int) -> None:
+    """Print how many questions have no verdict, because their answers are withheld."""
+    if number:
+        say(
+            f"withheld: the answers of {number} questions are not here; their replies are kept and in no "
+            "score: cardiolens release submit=<run> out=<file> writes them for whoever has the answers"
+        )
+
+
 def show_findings(analyses: Sequence[Analysis]) -> None:
     """Print the findings of each analysis; undecided ones are only counted."""
     for analysis in analyses:

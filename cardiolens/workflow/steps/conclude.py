@@ -52,6 +52,7 @@ def conclude(
             "duplicates": results.replies.duplicates,
             "unrequested": results.replies.unrequested,
             "questions_digest": results.replies.questions_digest,
+            "withheld": results.replies.withheld,
         },
     )
     write_page(planned.run, [planned.run], include_images=planned.spec.page.include_images)
@@ -71,6 +72,7 @@ def _exit_code(
     )
     if results.replies.in_jobs:
         say(f"judged in their own jobs: {', '.join(results.replies.in_jobs)}")
+    show.show_withheld(results.replies.withheld)
     if unfinished := results.replies.unfinished:
         say(f"incomplete: {unfinished} requests have no final completion; run the same command again")
     for warning, n_studies in sorted(prepared.warnings.items()):

@@ -94,6 +94,7 @@ def _write_and_show(run: Run, replies: Replies, spec: SweepSpec, planned_arms: S
     results = write_results(run, replies, groups, planned_arms, spec)
     show.show_scores(planned_arms, results.of_tiers)
     show.show_findings(results.analyses)
+    show.show_withheld(replies.withheld)
     return results
 
 

@@ -17,6 +17,7 @@ from cardiolens.inference.plan.missing import Missing, missing_of
 from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.inference.plan.totals import totals_of
 from cardiolens.protocol.select.feature_source import check_encoders
+from cardiolens.protocol.tasks.withheld_answers import is_withheld
 from cardiolens.runtime import stopping
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.score.claims.planned_power import power_lines
@@ -74,12 +75,14 @@ def sweep(spec: SweepSpec) -> int:
 
 
 def _asked(planned: Plan) -> pa.Table:
-    """Return the questions of the first arm; all arms of a plan ask the same."""
+    """Return the questions of the first arm whose answers are known; all arms of a plan ask the same."""
     first = planned.arms[0]
     requests = tables.read(planned.run.requests(first.model.name), schemas.REQUESTS, ["arm_id", "qa_id"])
     mine = requests.filter(pc.equal(requests["arm_id"], first.arm_id))["qa_id"]
-    questions = tables.read(planned.store.questions, schemas.QUESTIONS, ["qa_id", "patient_id", "tier"])
-    return questions.filter(pc.is_in(questions["qa_id"], pc.unique(mine)))
+    columns = ["qa_id", "patient_id", "tier", "answer", "reference"]
+    questions = tables.read(planned.store.questions, schemas.QUESTIONS, columns)
+    asked = pc.is_in(questions["qa_id"], pc.unique(mine))
+    return questions.filter(pc.and_(asked, pc.invert(is_withheld(questions))))
 
 
 def _show_plan(planned: Plan, remaining: dict[str, Missing]) -> None:

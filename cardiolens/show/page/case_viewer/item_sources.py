@@ -65,7 +65,9 @@ class Sources:
     @cached_property
     def study(self) -> np.ndarray:
         """Index of each question's study."""
-        return np.asarray(pc.index_in(self.questions["study_id"], value_set=pa.array(self.studies)))
+        return np.asarray(
+            pc.index_in(self.questions["study_id"], value_set=pa.array(self.studies, pa.string()))
+        )
 
     def rows(self, keys: Collection[CaseKey]) -> Rows:
         """Read the requests, verdicts and replies of some cases.

@@ -65,6 +65,11 @@ def _notes(facts: Facts) -> tuple[str, ...]:
             f"{', '.join(people)}: people, who saw whole studies on the page of review, whatever frames, "
             "budget and prompt their arm names. What they did not read is not in their scores."
         )
+    if withheld := _withheld(facts):
+        notes.append(
+            f"The answers of {withheld} questions are withheld: they were asked, their replies are in no "
+            "score and count nowhere as wrong."
+        )
     errors = {
         name: reason for manifest in facts.manifests for name, reason in manifest.get("failed", {}).items()
     }
@@ -73,6 +78,11 @@ def _notes(facts: Facts) -> tuple[str, ...]:
     if unanswered := [name for name in without_answer if name not in errors]:
         notes.append(f"No request of {', '.join(unanswered)} has an answer.")
     return tuple(notes)
+
+
+def _withheld(facts: Facts) -> int:
+    """Number of questions that were asked and not judged; runs seen as one asked the same questions."""
+    return max(int(manifest.get("withheld", 0)) for manifest in facts.manifests)
 
 
 def _models(facts: Facts) -> Table:
@@ -136,6 +146,7 @@ def _arms(facts: Facts) -> Table:
 
 def _common_settings(facts: Facts) -> Table:
     manifest, spec = facts.manifests[0], facts.specs[0]
+    withheld = _withheld(facts)
     rows: list[tuple[str, str | int]] = [
         ("dataset", manifest["dataset"]),
         *([("release", str(release))] if (release := release_of(manifest)) else []),
@@ -143,6 +154,7 @@ def _common_settings(facts: Facts) -> Table:
         ("patients with a verdict", facts.n_patients),
         ("protocol", str(manifest["protocol"])),
         *([("questions", UNVERIFIED_ALLOWED)] if spec.dataset.allow_unverified else []),
+        *([("questions with withheld answers", withheld)] if withheld else []),
         ("captions", spec.caption),
         ("answer format", spec.answer_format),
         ("subtasks", ", ".join(spec.subtask) or "all that have questions"),

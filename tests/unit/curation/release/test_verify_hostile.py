@@ -158,4 +158,4 @@ def test_a_thousand_lines_are_printed_and_the_others_counted(
 ) -> None:
     assert verify(folder_of(tmp_path, {f"x{number}": {} for number in range(1500)})) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert (len(lines), lines[-2]) == (1002, "and 501 more")
+    assert (len(lines), lines[-2]) == (1003, "and 501 more")

@@ -205,6 +205,23 @@ def test_the_id_of_an_item_that_is_read_does_not_depend_on_its_truth(
     assert set(changed.values()).isdisjoint(one.values())
 
 
+def test_withheld_answers_are_read_by_people_and_not_verified(prepared_phantom: Path, tmp_path: Path) -> None:
+    data = prepared_phantom / "data"
+    path = drafts(data, tmp_path)
+    one = {item.qa_id: item.digest for item in read_items(path, data / "studies", CATALOGUE, "read").items}
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        line["withheld"] = True
+        line.pop("answer", None)
+        line.pop("reference", None)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert {
+        item.qa_id: item.digest for item in read_items(path, data / "studies", CATALOGUE, "read").items
+    } == one
+    with pytest.raises(InputError, match="withheld, and only an answer can be verified"):
+        read_items(path, data / "studies", CATALOGUE, "verify")
+
+
 def test_the_loops_are_all_routed_views_as_models_are_shown_them(verify: Served) -> None:
     anna = verify.client("anna")
     item = anna.tree("GET", "/state.json")["item"]

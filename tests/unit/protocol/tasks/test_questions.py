@@ -260,3 +260,29 @@ def test_a_sweep_asks_what_somebody_stands_for(tmp_path_factory, catalogue, orig
             InputError, match=r"1 of its 1 questions are not verified, e\.g\. S1:L05 on line 1"
         ):
             read_questions(path, catalogue)
+
+
+def test_a_withheld_question_is_read_without_an_answer(read):
+    question = {name: value for name, value in QUESTION.items() if name != "answer"} | {"withheld": True}
+    report = {name: value for name, value in REPORT.items() if name != "reference"} | {"withheld": True}
+    compact = {"study": "S2", "subtask": "C02", "withheld": True}
+    rows = read(question, report, compact).to_pylist()
+    assert [(row["answer"], row["reference"]) for row in rows] == [([], None)] * 3
+    assert rows[0]["options"] == QUESTION["options"]
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        (QUESTION | {"withheld": True}, "withheld beside an answer"),
+        (REPORT | {"withheld": True}, "withheld beside a reference"),
+        (QUESTION | {"answer": []}, "answer is empty"),
+        ({"study": "S1", "subtask": "C02"}, "answer is empty"),
+        ({"study": "S1", "subtask": "C02", "withheld": False}, "answer is empty"),
+        ({"study": "S1", "subtask": "C02", "answer": "B", "withheld": True}, "withheld beside an answer"),
+        ({"study": "S1", "subtask": "C02", "withheld": "yes"}, "withheld"),
+    ],
+)
+def test_an_answer_is_withheld_in_so_many_words_or_given(read, record, said):
+    with pytest.raises(InputError, match=said):
+        read(record)

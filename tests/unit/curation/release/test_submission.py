@@ -1,0 +1,341 @@
+"""Submissions of runs on withheld answers: scored as by a sweep with the answers, read as a stranger's."""
+
+import json
+import math
+import random
+import shutil
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pytest
+from page_run import write_record
+from small_cohort import make_cohort, reader, sweep_spec, swept
+
+from cardiolens.base.errors import InputError
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.curation.release.benchmark_submission import MOST_REPLY, MOST_TEXT, Submit, submit
+from cardiolens.curation.release.make import digests
+from cardiolens.curation.release.submission_file import MOST_LINE, read_submission
+from cardiolens.curation.release.submission_scores import Score, score_submission, scores_of, verdicts_of
+from cardiolens.curation.release.withheld_cohort import read_answers, without_answers, write_answers
+from cardiolens.inference.engine.ask import Ask, Pictures, Reply
+from cardiolens.inference.engine.readers import Reader
+from cardiolens.protocol.dialogue.samples import Sample, samples_to_lines
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.questions import given_questions, write_questions
+from cardiolens.score.run_results.scoring import RunResults
+from cardiolens.storage.places import Run
+
+CATALOGUE = load_catalogue("openprotocol-1")
+SOME = ("C02", "C10", "D01", "R-CINE")
+FIRST = "PH-0004"  # of the patients whose answers are withheld
+ONE = {"name": "standard", "style": "standard", "max_tokens": 64}
+PROMPTS = [ONE, ONE | {"name": "three", "samples": 3, "temperature": 0.7}]
+FORMS = (
+    "ANSWER: A",
+    "ANSWER: B",
+    "I would say B.",
+    "ANSWER: A, C",
+    '{"answer": "C"}',
+    "hm",
+    "",
+    "ANSWER: none",
+)
+
+
+class Varied(Reader):
+    """An engine whose replies differ in form: legal, prose, empty, cut, refused by its host."""
+
+    async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
+        draw = random.Random(f"{ask.request_key}{ask.seed}")
+        text = (
+            draw.choice(FORMS)
+            if ask.option_keys
+            else json.dumps({"findings": "No oedema.", "impression": "."})
+        )
+        ending = draw.choice(["stop", "stop", "length"])
+        return Reply(text=text, finish_reason=ending, refused=draw.random() < 0.1)
+
+
+def spec_of(root: Path, questions: str) -> SweepSpec:
+    """Two readers under two prompts and two orders of options, with the statistics of a sweep by default."""
+    dataset = {"name": "small", "studies": root, "questions": root / questions}
+    arms = {"prompt": PROMPTS, "control": ["none", "shuffled_options"], "statistics": {}}
+    return sweep_spec(root, reader("uniform"), reader("constant", answer="B"), dataset=dataset, **arms)
+
+
+def write_release(root: Path) -> None:
+    """A folder with the questions of some subtasks as a release has them, its index, and the owner's file."""
+    rows = [
+        row for row in given_questions(root / "questions.jsonl", CATALOGUE) if row.question.subtask in SOME
+    ]
+    kept = {row.question.study_id for row in rows if row.question.patient_id >= FIRST}
+    withheld = [row for row in rows if row.question.study_id in kept]
+    write_questions(root / "alone.jsonl", [row.record for row in withheld])
+    out = root / "release"
+    out.mkdir()
+    write_questions(out / "questions.jsonl", [row.record for row in without_answers(rows, kept)])
+    index = {name: {"bytes": size, "sha256": digest} for name, size, digest in digests(out)}
+    facts = {"schema": "release-1", "name": "small", "number": "1.0", "files": index}
+    (out / "release.json").write_text(json.dumps(facts))
+    named = {
+        "name": "small",
+        "number": "1.0",
+        "sha256": sha256((out / "release.json").read_bytes()).hexdigest(),
+    }
+    lines = [dict(row.record) for row in withheld]
+    write_answers(root / "answers.json", named, CATALOGUE, {study: study for study in kept}, lines)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run, RunResults]:
+    """The release, a run on it, and what a sweep says of the same replies where it has the answers."""
+    root = make_cohort(tmp_path_factory.mktemp("submission"), 9)
+    write_release(root)
+    planned, judged = swept(spec_of(root, "release/questions.jsonl"), Varied())
+    write_record(planned, judged)
+    submit(Submit(submit=planned.run.root, out=root / "submission.jsonl"))
+    _, alone = swept(spec_of(root, "alone.jsonl"), Varied())
+    return root, planned.run, alone
+
+
+def read(path: Path, answers: Path) -> Any:
+    known = read_answers(answers)
+    return verdicts_of(read_submission(path, known.release, known.questions), known), known
+
+
+def test_the_verdicts_are_those_of_a_sweep_with_the_answers(made: tuple[Path, Run, RunResults]) -> None:
+    root, _, alone = made
+    verdicts, _ = read(root / "submission.jsonl", root / "answers.json")
+    expected = alone.replies.verdicts
+    names = [name for name in expected.column_names if name != "request_key"]
+    order = [(name, "ascending") for name in ("arm_id", "qa_id", "channel")]
+    assert verdicts.num_rows == expected.num_rows > 100
+    assert verdicts.select(names).to_pylist() == expected.sort_by(order).select(names).to_pylist()
+    statuses = set(expected["parse_status"].to_pylist())
+    assert {"ok", "refusal", "parse_error", "truncated"} <= statuses
+
+
+def test_the_scores_differ_by_nothing_from_those_of_a_sweep_with_the_answers(
+    made: tuple[Path, Run, RunResults],
+) -> None:
+    root, _, alone = made
+    verdicts, known = read(root / "submission.jsonl", root / "answers.json")
+    scored = scores_of(verdicts, known.catalogue).to_pylist()
+    expected = {
+        (row["metric"], row["scope"], row["arm_id"]): row
+        for row in alone.scores.to_pylist()
+        if row["versus_arm_id"] is None
+    }
+    assert len(scored) > 100
+    assert {row["scope"] for row in scored} >= {"tier:1", "tier:2", "tier:3", "subtask:C02", "sequence:cine"}
+    for row in scored:
+        assert repr(row) == repr(expected[row["metric"], row["scope"], row["arm_id"]])
+
+
+def test_what_is_printed_says_what_had_no_reply(
+    made: tuple[Path, Run, RunResults], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, _, _ = made
+    lines = (root / "submission.jsonl").read_text().splitlines(keepends=True)
+    arm = json.loads(lines[0])["arms"][0]["arm_id"]
+    dropped = [
+        line
+        for line in lines[1:]
+        if json.loads(line)["arm_id"] == arm and json.loads(line)["qa_id"].endswith("C10")
+    ]
+    path = tmp_path / "part.jsonl"
+    path.write_text("".join(line for line in lines if line not in dropped))
+    capsys.readouterr()
+    assert score_submission(Score(score=path, answers=root / "answers.json")) == 0
+    said = capsys.readouterr().out
+    n_replies = (len(lines) - 1) // 8 - len(dropped)
+    assert f"{arm}: {n_replies} replies; {len(dropped)} questions without one count as wrong" in said
+    assert len(dropped) == 6
+    cells = [line.split("\t") for line in said.splitlines()]
+    (primary,) = (row for row in cells if row[:3] == [arm, "subtask:C10", "primary"])
+    assert primary[3:] == ["0.0", *primary[4:6], "6", "6"]
+    verdicts, _ = read(path, root / "answers.json")
+    ended = verdicts.filter(pc.and_(pc.equal(verdicts["arm_id"], arm), pc.equal(verdicts["subtask"], "C10")))
+    assert set(ended["parse_status"].to_pylist()) == {"refusal"}
+    assert set(ended["correct"].to_pylist()) == {False}
+
+
+def test_a_submission_tells_no_answer_and_no_patient(made: tuple[Path, Run, RunResults]) -> None:
+    lines = [json.loads(line) for line in (made[0] / "submission.jsonl").read_text().splitlines()]
+    assert {frozenset(line) for line in lines[1:]} == {
+        frozenset({"arm_id", "qa_id", "option_keys", "status", "finish_reason", "text"})
+    }
+    assert {line["qa_id"][: len(FIRST)] for line in lines[1:]} == {f"PH-000{n}" for n in range(4, 10)}
+
+
+Lines = list[dict[str, Any]]
+
+
+def _repeat(lines: Lines) -> None:
+    lines.append(dict(lines[1]))
+
+
+HOSTILE: list[tuple[Callable[[Lines], object], str]] = [
+    (lambda lines: lines.clear(), "is no line of submission-1"),
+    (lambda lines: lines.pop(0), "is no line of submission-1"),
+    (lambda lines: lines[0].update(arms=[]), "arms"),
+    (lambda lines: lines[0].update(arms=lines[0]["arms"] * 2), "an arm stands twice"),
+    (lambda lines: lines[0]["arms"][0].update(arm_id="a\x1b[2J"), "arm_id"),
+    (lambda lines: lines[0]["release"].update(sha256="0" * 64), "the answers are of small 1.0"),
+    (lambda lines: lines[0]["release"].update(number=float("nan")), "number"),
+    (lambda lines: lines[0].update(catalogue_sha256="0" * 64), "another version of the protocol"),
+    (lambda lines: lines[1].update(qa_id="PH-0001:C02"), "is no question with a withheld answer"),
+    (lambda lines: lines[1].update(qa_id="x" * 10**6), "is no question with a withheld answer"),
+    (lambda lines: lines[1].update(arm_id="other"), "arm other is not in the first line"),
+    (lambda lines: lines[1].update(option_keys=["A", "A"]), "options that it does not have"),
+    (lambda lines: lines[1].update(status="judged"), "status"),
+    (lambda lines: lines[1].update(text=float("nan")), "text"),
+    (lambda lines: lines[1].update(text=None), "text"),
+    (lambda lines: lines[1].update(text="\ud800"), "text"),
+    (lambda lines: lines[1].update(text="A" * (MOST_TEXT + 1)), "text"),
+    (lambda lines: lines[1].update(text="A" * (MOST_REPLY + 1)), "more than 32,768 characters"),
+    (
+        lambda lines: lines[1].update(
+            text=samples_to_lines([Sample("A" * (MOST_REPLY + 1), "stop", "ok")]), finish_reason="samples"
+        ),
+        "more than 32,768 characters",
+    ),
+    (lambda lines: lines[1].update(text="A" * 10**7), "has more than"),
+    (lambda lines: lines[1].update(gold="A"), "gold"),
+    (lambda lines: lines[1].update(patient=[[]]), "patient"),
+    (_repeat, "has a second reply"),
+]
+
+
+@pytest.mark.parametrize(("change", "said"), HOSTILE, ids=[said for _, said in HOSTILE])
+def test_a_hostile_submission_gets_a_sentence(
+    made: tuple[Path, Run, RunResults], tmp_path: Path, change: Callable[[Lines], object], said: str
+) -> None:
+    lines = [json.loads(line) for line in (made[0] / "submission.jsonl").read_text().splitlines()]
+    change(lines)
+    path = tmp_path / "s.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(InputError, match=said) as refusal:
+        score_submission(Score(score=path, answers=made[0] / "answers.json"))
+    assert len(str(refusal.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\n",
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b"\xff\xfe\x00",
+        b"nan\n",
+        b'{"a": 1, "a": 2}\n',
+        b"x" * (MOST_LINE + 9),
+    ],
+    ids=["empty", "blank", "deep list", "deep object", "UTF-16", "NaN", "two meanings", "one long line"],
+)
+def test_what_is_no_submission_gets_a_sentence(
+    made: tuple[Path, Run, RunResults], tmp_path: Path, content: bytes
+) -> None:
+    first = (made[0] / "submission.jsonl").read_text().splitlines(keepends=True)[0].encode()
+    for start in (b"", first):
+        path = tmp_path / "s.jsonl"
+        path.write_bytes(start + content)
+        if start and not content:
+            continue  # all replies are missing, which is legal
+        with pytest.raises(InputError, match=r"s\.jsonl"):
+            score_submission(Score(score=path, answers=made[0] / "answers.json"))
+
+
+def test_a_million_lines_are_refused_at_the_first_that_is_wrong(
+    made: tuple[Path, Run, RunResults], tmp_path: Path
+) -> None:
+    first, second = (made[0] / "submission.jsonl").read_text().splitlines(keepends=True)[:2]
+    path = tmp_path / "s.jsonl"
+    path.write_text(first + second * 10**6)
+    with pytest.raises(InputError, match=r"s\.jsonl:3: .* has a second reply"):
+        score_submission(Score(score=path, answers=made[0] / "answers.json"))
+
+
+def test_hostile_replies_are_judged_and_not_obeyed(
+    made: tuple[Path, Run, RunResults], tmp_path: Path
+) -> None:
+    """Text that a parser could stumble over: each is a reply like others, and most are unreadable."""
+    lines = [json.loads(line) for line in (made[0] / "submission.jsonl").read_text().splitlines()]
+    texts = [
+        *("[" * MOST_REPLY, '{"answer":' * 3000, "ANSWER: " * 4000, "\0" * 1000, "(" * MOST_REPLY),
+        *("A, " * 2000, '{"text":' * 3000 + "\n{}"),
+    ]
+    for number, text in enumerate(texts):
+        for finish in ("stop", "samples"):
+            lines[1 + 2 * number + (finish == "samples")] |= {
+                "text": text,
+                "finish_reason": finish,
+                "status": "ok",
+            }
+    path = tmp_path / "s.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    verdicts, known = read(path, made[0] / "answers.json")
+    assert verdicts.num_rows > 100
+    assert all(
+        math.isnan(row["value"]) or 0 <= row["value"] <= 100
+        for row in scores_of(verdicts, known.catalogue).to_pylist()
+        if row["metric"] == "primary"
+    )
+
+
+def test_answers_that_others_can_read_are_not_used(
+    made: tuple[Path, Run, RunResults], tmp_path: Path
+) -> None:
+    path = shutil.copy(made[0] / "answers.json", tmp_path / "answers.json")
+    path.chmod(0o644)
+    with pytest.raises(InputError, match="others may read the answers"):
+        score_submission(Score(score=made[0] / "submission.jsonl", answers=path))
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", "[" * 100_000, '{"schema": "answers-1", "release": NaN}']
+)
+def test_what_holds_no_answers_gets_a_sentence(
+    made: tuple[Path, Run, RunResults], tmp_path: Path, content: str
+) -> None:
+    path = tmp_path / "answers.json"
+    path.touch(0o600)
+    path.write_text(content)
+    with pytest.raises(InputError, match="holds no withheld answers"):
+        score_submission(Score(score=made[0] / "submission.jsonl", answers=path))
+
+
+def test_a_release_that_changed_since_the_run_gives_no_submission(
+    made: tuple[Path, Run, RunResults], tmp_path: Path
+) -> None:
+    root, run, _ = made
+    questions, index = root / "release" / "questions.jsonl", root / "release" / "release.json"
+    words = Submit(submit=run.root, out=tmp_path / "s.jsonl")
+    before = questions.read_bytes(), index.read_bytes()
+    try:
+        questions.write_bytes(before[0] + b"\n")
+        with pytest.raises(InputError, match="is not what the run asked, or not what was released"):
+            submit(words)
+        index.unlink()
+        with pytest.raises(InputError, match="holds no release"):
+            submit(words)
+    finally:
+        questions.write_bytes(before[0])
+        index.write_bytes(before[1])
+    assert not words.out.exists()
+    assert submit(words) == 0
+    assert words.out.read_bytes() == (root / "submission.jsonl").read_bytes()
+
+
+def test_a_reply_that_nobody_would_read_gives_no_submission(
+    made: tuple[Path, Run, RunResults], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cardiolens.curation.release.benchmark_submission.MOST_REPLY", 3)
+    with pytest.raises(InputError, match="has more than 3 characters"):
+        submit(Submit(submit=made[1].root, out=tmp_path / "s.jsonl"))
+    assert not list(tmp_path.iterdir())
