@@ -17,10 +17,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _MARK = "CARDIOLENS_CLUSTER"
-_ENDED = b"ended\n"
+_NORMAL_END = b"ended\n"
 _GRACE_SECONDS = 2.0  # in which Ray's processes end by themselves, and write their last lines
 _FEWEST_LOOKS = 3  # without a process left; a dying raylet may still start one
 _LOOK_SECONDS = 0.25
+_MOST_BYTES = 4 << 20  # of an environment
 
 
 @contextmanager
@@ -44,7 +45,7 @@ def watched() -> Iterator[str]:
             yield mark
         finally:
             with suppress(OSError):  # somebody killed it
-                process.stdin.write(_ENDED)
+                process.stdin.write(_NORMAL_END)
                 process.stdin.flush()
 
 
@@ -60,8 +61,8 @@ def marked(mark: str) -> Iterator[None]:
 
 def _watch() -> None:
     mark = sys.stdin.buffer.readline().strip()
-    ended = sys.stdin.buffer.read() == _ENDED  # returns when the driver closes the pipe, or dies
-    if ended or not mark:
+    is_normal = sys.stdin.buffer.read() == _NORMAL_END  # returns when the pipe is closed
+    if is_normal or not mark:
         return
     entry = _MARK.encode() + b"=" + mark
     deadline, looks = time.monotonic() + _GRACE_SECONDS, 0
@@ -76,13 +77,15 @@ def _watch() -> None:
 
 
 def _processes_with(entry: bytes) -> list[int]:
-    found = []
+    pids = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             with suppress(OSError):  # it has ended, or belongs to somebody else
-                if entry in (folder / "environ").read_bytes().split(b"\0"):
-                    found.append(int(folder.name))
-    return found
+                with (folder / "environ").open("rb") as environment:
+                    entries = environment.read(_MOST_BYTES).split(b"\0")
+                if entry in entries:
+                    pids.append(int(folder.name))
+    return pids
 
 
 if __name__ == "__main__":

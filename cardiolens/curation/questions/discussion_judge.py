@@ -158,8 +158,8 @@ def read_rating(reply: str | None, discussion: Discussion) -> Rating | None:
     if not isinstance(read, dict) or read.keys() != {"sentences", "values"}:
         return None
     correct, values = read["sentences"], read["values"]
-    whole = isinstance(correct, list) and len(correct) == len(discussion.sentences)
-    if not whole or not all(isinstance(one, bool) for one in correct):
+    reply_text = isinstance(correct, list) and len(correct) == len(discussion.sentences)
+    if not reply_text or not all(isinstance(rating, bool) for rating in correct):
         return None
     if (
         not isinstance(values, dict)

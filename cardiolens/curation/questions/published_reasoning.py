@@ -37,15 +37,15 @@ def read_published(entries: Sequence[tuple[str, Mapping[str, Any]]], source: Sou
 def _reasoning(
     entry: Mapping[str, Any], line: int, numbers: Mapping[tuple[str, str], list[int]]
 ) -> Reasoning:
-    found = numbers.get(_key(entry), [])
-    if len(found) != 1:
-        many = f"is that of lines {', '.join(map(str, found))}" if found else "is that of no case"
+    match = numbers.get(_key(entry), [])
+    if len(match) != 1:
+        many = f"is that of lines {', '.join(map(str, match))}" if match else "is that of no case"
         raise InputError(
             f"title {str(entry.get('title'))[:60]!r} with its CLINICAL_HISTORY {many} of the data; expected "
             "that of one case of this split"
         )
     steps = steps_of(STEPS, entry.get(STEPS))
-    return Reasoning(line, found[0], steps, _verdicts(entry.get(VERDICTS), len(steps)), "their judge")
+    return Reasoning(line, match[0], steps, _verdicts(entry.get(VERDICTS), len(steps)), "their judge")
 
 
 def _verdicts(entries: object, count: int) -> tuple[StepVerdict | None, ...] | None:

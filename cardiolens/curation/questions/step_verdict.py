@@ -83,5 +83,5 @@ def _error_types(value: object, form: Form) -> tuple[str, ...] | None:
 
 
 def _wrong(name: str, value: object, expected: str) -> InputError:
-    shown = "missing" if value is None else json.dumps(value, ensure_ascii=False)[:60]
-    return InputError(f"{name} is {shown}; expected {expected}")
+    text = "missing" if value is None else json.dumps(value, ensure_ascii=False)[:60]
+    return InputError(f"{name} is {text}; expected {expected}")

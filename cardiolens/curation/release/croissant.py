@@ -45,7 +45,7 @@ _PARQUET = "application/x-parquet"
 
 def croissant(facts: Mapping[str, Any], catalogue: Catalogue) -> Record:
     """Return the description of a release by its facts; one record set for each cohort that has questions."""
-    cohorts = [name for name, told in facts["cohorts"].items() if told["questions"]]
+    cohorts = [name for name, sizes in facts["cohorts"].items() if sizes["questions"]]
     spdx = spdx_name(facts["licence"])
     return {
         "@context": _CONTEXT,
@@ -146,9 +146,9 @@ def _field(cohort: str, column: pa.Field) -> Record:
         return record | _source(cohort, column.name, "sc:ImageObject", path="bytes")
     if pa.types.is_struct(kind):
         inner = [
-            _named(f"{cohort}/{column.name}/{one.name}")
-            | _source(cohort, column.name, _TYPES[str(one.type)], path=one.name)
-            for one in kind
+            _named(f"{cohort}/{column.name}/{member.name}")
+            | _source(cohort, column.name, _TYPES[str(member.type)], path=member.name)
+            for member in kind
         ]
         return record | {"subField": inner}
     return record | _source(cohort, column.name, _TYPES[str(kind)])

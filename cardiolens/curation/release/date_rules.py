@@ -49,9 +49,9 @@ def _is_date(match: re.Match[str]) -> bool:
     return len(first) in (2, 4) and len(third) <= 2 and _is_day(second, third)
 
 
-def _is_day(one: str, other: str) -> bool:
+def _is_day(first: str, second: str) -> bool:
     """Whether two numbers are a day and a month."""
-    low, high = sorted((int(one), int(other)))
+    low, high = sorted((int(first), int(second)))
     return 1 <= low <= 12 and high <= 31
 
 

@@ -27,8 +27,8 @@ def hub_head(facts: Mapping[str, Any]) -> str:
     head = {**licence_tags(str(facts["licence"])), "pretty_name": facts["name"], **_FIXED}
     files = [
         {"split": split_of(cohort), "path": f"{TABLES}/{cohort}/*.parquet"}
-        for cohort, told in facts["cohorts"].items()
-        if told["questions"]
+        for cohort, sizes in facts["cohorts"].items()
+        if sizes["questions"]
     ]
     head["configs"] = [{"config_name": "default", "data_files": files}]
     return yaml.safe_dump(head, sort_keys=False)

@@ -53,13 +53,13 @@ def fold(text: str) -> str:
 
 def identities(folded: str) -> list[Identity]:
     """Return the passages of a folded text that may identify somebody, in order; none overlaps another."""
-    found = [
+    findings = [
         Identity(rule.kind, match.start(), _end(match))
         for rule in _rules()
         for match in rule.pattern.finditer(folded)
         if rule.holds(match)
     ]
-    return list(_apart(sorted(found, key=lambda one: (one.start, -one.end))))
+    return list(_apart(sorted(findings, key=lambda one: (one.start, -one.end))))
 
 
 def _end(match: re.Match[str]) -> int:
@@ -67,12 +67,12 @@ def _end(match: re.Match[str]) -> int:
     return max(match.end(), match.end("name")) if "name" in match.re.groupindex else match.end()
 
 
-def _apart(found: Iterable[Identity]) -> Iterator[Identity]:
+def _apart(identities: Iterable[Identity]) -> Iterator[Identity]:
     end = -1
-    for one in found:
-        if one.start >= end:
-            end = one.end
-            yield one
+    for identity in identities:
+        if identity.start >= end:
+            end = identity.end
+            yield identity
 
 
 @cache

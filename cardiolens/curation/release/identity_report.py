@@ -81,25 +81,25 @@ def findings(texts: Iterable[Passage], ids: OldIds) -> list[Finding]:
 def _search(text: str, ids: OldIds, *, ours: bool) -> list[tuple[str, str, str, str]]:
     """Return kind, text before, finding and text after; old ids are no news in texts of our own."""
     folded = fold(text)
-    spans: list[tuple[str, int, int]] = [(one.kind, one.start, one.end) for one in identities(folded)]
+    spans: list[tuple[str, int, int]] = [(name.kind, name.start, name.end) for name in identities(folded)]
     if not ours:
-        found = ((folded[start:end], start, end) for start, end in ids.find(folded))
-        spans += [(SHORT_ID if is_short(name) else OLD_ID, start, end) for name, start, end in found]
+        findings = ((folded[start:end], start, end) for start, end in ids.find(folded))
+        spans += [(SHORT_ID if is_short(name) else OLD_ID, start, end) for name, start, end in findings]
     return [
         (kind, folded[max(0, start - _AROUND) : start], folded[start:end], folded[end : end + _AROUND])
         for kind, start, end in sorted(spans, key=lambda span: span[1:])
     ]
 
 
-def _write(report: Path, found: Sequence[Finding], digest: str) -> None:
+def _write(report: Path, findings: Sequence[Finding], digest: str) -> None:
     """Write the report with mode 600; `digest` is empty where nothing can be confirmed."""
     how = (
         f"If none of them identifies anybody, give release the word confirmed={digest}"
         if digest
         else "Old ids cannot be confirmed: take them out of the texts"
     )
-    lines = [f"{len(found)} texts that may identify somebody. {how}.", ""]
-    for number, one in enumerate(found, start=1):
-        lines += [f"{number}. {one.kind}: {one.file}, {one.place}"]
-        lines += [f"   {one.before}[[{one.found}]]{one.after}".replace("\n", " "), ""]
+    lines = [f"{len(findings)} texts that may identify somebody. {how}.", ""]
+    for number, finding in enumerate(findings, start=1):
+        lines += [f"{number}. {finding.kind}: {finding.file}, {finding.place}"]
+        lines += [f"   {finding.before}[[{finding.found}]]{finding.after}".replace("\n", " "), ""]
     disk.write_private(report, "\n".join(lines).encode("utf-8", "backslashreplace"))

@@ -28,12 +28,12 @@ def _of_answers(facts: Mapping[str, Any], catalogue: Catalogue) -> Iterator[str]
     if unmeasured:
         yield f"Agreement of two readers is not known for {unmeasured} of {facts['questions']} questions."
     counts = facts["subtasks"]
-    if few := [name for name, told in counts.items() if told["questions"] < FEW]:
+    if few := [name for name, by_answer in counts.items() if by_answer["questions"] < FEW]:
         yield f"Fewer than {FEW} questions each: {', '.join(few)}."
     absent = [
         f"{name} {', '.join(missing)}"
-        for name, told in counts.items()
-        if (missing := [key for key in catalogue[name].keys if key not in told])
+        for name, by_answer in counts.items()
+        if (missing := [key for key in catalogue[name].keys if key not in by_answer])
     ]
     withheld = facts.get("withheld", ())
     if any(catalogue[name].parent for cohort in withheld for name in facts["asked"][cohort]):

@@ -52,8 +52,8 @@ def release(words: Sequence[str]) -> int:
         facts = _write(spec, draft, catalogue, questions, studies)
     if n_confirmed:
         say(f"{n_confirmed} texts that may name somebody were confirmed to name nobody")
-    for cohort, told in facts["cohorts"].items():
-        say(f"{cohort}: {', '.join(f'{count} {what}' for what, count in told.items())}")
+    for cohort, counts in facts["cohorts"].items():
+        say(f"{cohort}: {', '.join(f'{count} {what}' for what, count in counts.items())}")
     say(f"release: {spec.out}; where it arrives: cardiolens release verify=<path to {spec.out.name}>")
     if spec.answers is not None:
         say(f"withheld: {', '.join(spec.withheld)}; their answers: {spec.answers}, which stays here")
@@ -69,21 +69,23 @@ def _write(
     studies: Mapping[str, Study],
 ) -> Record:
     """Write all files of a release to a folder, the index last, and return its facts."""
-    secret = secrets.token_hex(16)  # kept nowhere: the order of new ids tells nothing of the old ones
-    patient_ids = {one.manifest.patient_id for one in studies.values()}
+    secret = secrets.token_hex(16)  # withheld_ids nowhere: the order of new ids tells nothing of the old ones
+    patient_ids = {study.manifest.patient_id for study in studies.values()}
     cohort_of, patients = _cohorts(spec.cohorts, patient_ids, secret)
     if empty := sorted(spec.cohorts.keys() - set(cohort_of.values())):
         raise InputError(
             f"cohorts: {empty[0]} would hold none of the {len(patients)} patients; give it a larger share"
         )
-    ordered = sorted(studies, key=lambda one: _digest(secret, one))
+    ordered = sorted(studies, key=lambda study_id: _digest(secret, study_id))
     renamed = {study_id: f"{spec.name}-{number:04d}" for number, study_id in enumerate(ordered, start=1)}
-    kept = {one for one in studies if cohort_of[studies[one].manifest.patient_id] in spec.withheld}
+    withheld_ids = {
+        name for name, study in studies.items() if cohort_of[study.manifest.patient_id] in spec.withheld
+    }
     for study_id, study in studies.items():
         patient = study.manifest.patient_id
         folder = out / "studies" / renamed[study_id]
-        _write_study(study, folder, patients[patient], cohort_of[patient], masks=study_id not in kept)
-    answered, questions = questions, without_answers(questions, kept)
+        _write_study(study, folder, patients[patient], cohort_of[patient], masks=study_id not in withheld_ids)
+    answered, questions = questions, without_answers(questions, withheld_ids)
     facts = described(spec, catalogue, str(uuid.uuid4()))
     lines = [_line(row, renamed, studies, patients) | {"canary": facts["canary"]} for row in questions]
     lines.sort(key=lambda line: (line.get("study") or line["study_id"], line["subtask"]))
@@ -92,22 +94,25 @@ def _write(
         disk.copy_tree(Path(spec.protocol), out / "protocol")
     facts |= counted(questions, studies, cohort_of, spec.cohorts)
     facts |= {"withheld": list(spec.withheld)} if spec.withheld else {}
-    held = read_contents(out, catalogue)
-    facts |= population(held) | {"frames": SHOWN if spec.frames else None}
-    write_tables(out, held, catalogue, canary=facts["canary"], frames=spec.frames)
+    contents = read_contents(out, catalogue)
+    facts |= population(contents) | {"frames": SHOWN if spec.frames else None}
+    write_tables(out, contents, catalogue, canary=facts["canary"], frames=spec.frames)
     disk.write_text(out / "README.md", card(facts, catalogue))
     disk.write_text(out / CROISSANT, json.dumps(croissant(facts, catalogue), indent=1) + "\n")
     if spec.links is not None:
-        write_lines(spec.links, [_link(studies[one], renamed[one], patients) for one in ordered])
+        write_lines(spec.links, [_link(studies[name], renamed[name], patients) for name in ordered])
     index = {name: {"bytes": size, "sha256": digest} for name, size, digest in digests(out)}
     disk.write_text(out / INDEX, json.dumps({**facts, "files": index}, indent=1) + "\n")
     if spec.sign is not None:
         sign(out, read_signing_key(spec.sign), f"file:{INDEX}\trelease:{spec.name} {spec.number}")
     if spec.answers is not None:
-        named = {"name": spec.name, "number": spec.number, "sha256": sha256_of(out / INDEX)}
-        lines = [_line(row, renamed, studies, patients) for row in answered if row.question.study_id in kept]
-        of_study = {renamed[one]: patients[studies[one].manifest.patient_id] for one in sorted(kept)}
-        write_answers(spec.answers, named, catalogue, of_study, lines)
+        release_name = {"name": spec.name, "number": spec.number, "sha256": sha256_of(out / INDEX)}
+        rows = (row for row in answered if row.question.study_id in withheld_ids)
+        lines = [_line(row, renamed, studies, patients) for row in rows]
+        of_study = {
+            renamed[name]: patients[studies[name].manifest.patient_id] for name in sorted(withheld_ids)
+        }
+        write_answers(spec.answers, release_name, catalogue, of_study, lines)
     return facts
 
 

@@ -77,7 +77,7 @@ def _follows_initial(match: re.Match[str]) -> bool:
 def _are_capital(match: re.Match[str]) -> bool:
     """Whether both of two words have a capital, and at least one is no abbreviation."""
     words = match[0], match["name"].lstrip(", ")
-    return all(one[0].isupper() for one in words) and any(one[1:].islower() for one in words)
+    return all(word[0].isupper() for word in words) and any(word[1:].islower() for word in words)
 
 
 def _ends_in_capital(match: re.Match[str]) -> bool:

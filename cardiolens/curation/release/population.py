@@ -15,12 +15,12 @@ Record = dict[str, Any]
 
 def population(contents: Contents) -> Record:
     """Return the facts: counts of studies by subgroup, of questions by subtask and cohort, and others."""
-    questions = [question for asked in contents.cohorts.values() for question in asked]
+    questions = [question for questions_of in contents.cohorts.values() for question in questions_of]
     return {
         "subgroups": {name: _subgroups(contents.studies_of(name)) for name in contents.cohorts},
         "asked": {
-            name: dict(sorted(Counter(question.subtask for question in asked).items()))
-            for name, asked in contents.cohorts.items()
+            name: dict(sorted(Counter(question.subtask for question in questions_of).items()))
+            for name, questions_of in contents.cohorts.items()
         },
         "agreement": _agreement(questions),
         "readers": {str(count): n for count, n in sorted(Counter(map(_readers, questions)).items())},
@@ -30,8 +30,8 @@ def population(contents: Contents) -> Record:
 
 def _subgroups(studies: Sequence[Study]) -> Record:
     """Count studies by value of each attribute that any of them has."""
-    told = [study.manifest.subgroups for study in studies]
-    counts = {name: Counter(groups.get(name, NOT_TOLD) for groups in told) for name in ATTRIBUTES}
+    groups_of = [study.manifest.subgroups for study in studies]
+    counts = {name: Counter(groups.get(name, NOT_TOLD) for groups in groups_of) for name in ATTRIBUTES}
     return {
         name: dict(sorted(values.items())) for name, values in counts.items() if set(values) != {NOT_TOLD}
     }
@@ -67,6 +67,6 @@ def _duplicates(contents: Contents) -> Record:
     ]
     return {
         "volumes": len(shared),
-        "across_patients": sum(len({one.patient_id for one in held}) > 1 for held in shared),
-        "across_cohorts": sum(len({one.cohort for one in held}) > 1 for held in shared),
+        "across_patients": sum(len({study.patient_id for study in studies}) > 1 for studies in shared),
+        "across_cohorts": sum(len({study.cohort for study in studies}) > 1 for studies in shared),
     }

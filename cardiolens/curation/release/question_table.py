@@ -122,7 +122,7 @@ def write_rows(folder: Path, groups: Iterable[list[Row]], *, frames: bool) -> in
 
 def _row(question: Question, cohort: str, study: Study, catalogue: Catalogue, canary: str) -> Row:
     keys = {option.key for option in question.options}
-    told = question.reference
+    reference = question.reference
     return {
         "qa_id": question.qa_id,
         "study_id": question.study_id,
@@ -135,8 +135,8 @@ def _row(question: Question, cohort: str, study: Study, catalogue: Catalogue, ca
         "question": question.question,
         "options": [option.model_dump() for option in question.options],
         "exclusive": [key for key in catalogue[question.subtask].exclusive if key in keys],
-        "answer": question.answer or None,
-        "reference": None if told is None else told.model_dump_json(),
+        "answer": None if question.withheld or reference is not None else question.answer,
+        "reference": None if reference is None else reference.model_dump_json(),
         "origin": question.origin,
         "verified": question.verified,
         "protocol": question.protocol,
@@ -145,19 +145,19 @@ def _row(question: Question, cohort: str, study: Study, catalogue: Catalogue, ca
     }
 
 
-def _pictures(shown: ShownFrames) -> Row:
+def _pictures(frames_of: ShownFrames) -> Row:
     return {
-        "frames": [{"bytes": content, "path": name} for name, content in shown.pictures],
-        "captions": shown.captions,
-        "system": shown.system,
-        "prompt": shown.prompt,
-        "skipped": shown.skipped,
+        "frames": [{"bytes": content, "path": name} for name, content in frames_of.pictures],
+        "captions": frames_of.captions,
+        "system": frames_of.system,
+        "prompt": frames_of.prompt,
+        "skipped": frames_of.skipped,
     }
 
 
 def _pixels(rows: Iterable[Row]) -> int:
     """Return the bytes of all different pictures of some rows."""
-    pictures = {one["path"]: len(one["bytes"]) for row in rows for one in row.get("frames", ())}
+    pictures = {picture["path"]: len(picture["bytes"]) for row in rows for picture in row.get("frames", ())}
     return sum(pictures.values())
 
 

@@ -108,7 +108,7 @@ def signed_comment(folder: Path, key: PublicKey) -> str:
     lines = _lines(stored, 4)
     if not lines[2].startswith(_TRUSTED):
         raise ValueError("has no trusted comment")
-    told = lines[2].removeprefix(_TRUSTED)
+    comment = lines[2].removeprefix(_TRUSTED)
     content, second = _decoded(lines[1], 74), _decoded(lines[3], 64)
     algorithm, key_id, signature = content[:2], content[2:10], content[10:]
     if algorithm not in (_HASHED, _WHOLE):
@@ -117,10 +117,10 @@ def signed_comment(folder: Path, key: PublicKey) -> str:
         raise ValueError(f"was made with another key ({key_id[::-1].hex().upper()})")
     try:
         key.public.verify(signature, blake2b(index).digest() if algorithm == _HASHED else index)
-        key.public.verify(second, signature + told)
+        key.public.verify(second, signature + comment)
     except InvalidSignature:
         raise ValueError("does not fit; the index or the signature was changed") from None
-    return told.decode("utf-8", "replace")
+    return comment.decode("utf-8", "replace")
 
 
 def _lines(stored: bytes, number: int) -> list[bytes]:

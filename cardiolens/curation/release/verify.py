@@ -70,12 +70,12 @@ def _is_signed(folder: Path, key: str | None) -> bool:
 def differences(folder: Path) -> Iterator[str]:
     """Yield a line per missing, changed or unknown file, and per patient in two cohorts."""
     index = _index(folder)
-    seen: set[str] = set()
+    files: set[str] = set()
     cohorts: dict[str, set[str]] = defaultdict(set)
     for name, fault in sorted(_entries(folder)):
         if name == INDEX or name.partition("/")[0] in MADE_BY_SWEEPS or (name == SIGNATURE and not fault):
             continue
-        seen.add(name)
+        files.add(name)
         if fault:
             yield f"{name}: {fault}"
         elif name not in index:
@@ -86,7 +86,7 @@ def differences(folder: Path) -> Iterator[str]:
             yield from _file_differences(folder / name, name, index[name])
             if Path(name).name == MANIFEST_NAME:
                 _add_cohorts(folder / name, cohorts)
-    for name in sorted(index.keys() - seen):
+    for name in sorted(index.keys() - files):
         yield f"{name}: is missing"
     for patient, names in sorted(cohorts.items()):
         if len(names) > 1:
@@ -120,11 +120,11 @@ def _file_differences(path: Path, name: str, entry: Mapping[str, Any]) -> Iterat
         if size > MOST_BYTES:
             yield f"{name}: has {size:,} bytes; a file of a release has at most {MOST_BYTES:,}"
             return
-        same = size == entry.get("bytes") and sha256_of(path) == entry.get("sha256")
+        is_equal = size == entry.get("bytes") and sha256_of(path) == entry.get("sha256")
     except OSError as error:
         yield f"{name}: cannot be read ({error.strerror})"
         return
-    if not same:
+    if not is_equal:
         yield f"{name}: is not what was released"
 
 

@@ -69,8 +69,14 @@ def _kept(row: GivenQuestion) -> GivenQuestion:
     status = {name: value for name, value in row.question.verification.items() if name == "status"}
     record: Record = {name: value for name, value in row.record.items() if name not in dropped}
     record |= {"withheld": True} | ({"verification": status} if status else {})
-    told: Record = {"answer": [], "reference": None, "evidence": [], "withheld": True, "verification": status}
-    return replace(row, record=record, question=row.question.model_copy(update=told))
+    changes: Record = {
+        "answer": [],
+        "reference": None,
+        "evidence": [],
+        "withheld": True,
+        "verification": status,
+    }
+    return replace(row, record=record, question=row.question.model_copy(update=changes))
 
 
 def check_answers_word(path: Path) -> None:

@@ -71,14 +71,14 @@ def _canary(release: Path) -> str:
 
 def _scored(questions: Sequence[Question]) -> list[Question]:
     """Return the questions that a harness can score: a choice, with an answer."""
-    return [one for one in questions if one.answer_type != "report" and one.answer]
+    return [question for question in questions if question.answer_type != "report" and not question.withheld]
 
 
 def _that_show(groups: Iterable[list[Row]]) -> Iterator[list[Row]]:
     """Yield the rows that show frames; studies without any are left out."""
     for rows in groups:
-        if shown := [row for row in rows if row["frames"]]:
-            yield shown
+        if visible := [row for row in rows if row["frames"]]:
+            yield visible
 
 
 def _tell(cohort: str, given: Sequence[Question], scored: int, asked: int) -> None:

@@ -138,7 +138,7 @@ def written(held: Contents, folder: Path, *, frames: bool) -> list[dict[str, Any
 def test_withheld_answers_are_null_in_every_row(released: Path, tmp_path: Path) -> None:
     held = read_contents(released, load_catalogue("openprotocol-1"))
     told = written(held, tmp_path / "told", frames=False)
-    hidden = {"answer": [], "reference": None}
+    hidden = {"answer": [], "reference": None, "withheld": True}
     bare = [question.model_copy(update=hidden) for question in held.cohorts["test-b"]]
     withheld = written(replace(held, cohorts={"test-b": bare}), tmp_path / "bare", frames=False)
     assert [row | {"answer": None, "reference": None} for row in told] == withheld

@@ -31,7 +31,7 @@ def report(number: int) -> dict[str, Any]:
     told |= {"tier": 2, "subtask": "R-T2", "sequence": "t2", "question": "Write it.", "answer_type": "report"}
     text = f"{ANSWER}-{number}."
     told["reference"] = {"fields": {"signal": "Normal", "levels": []}, "findings": text, "impression": text}
-    verified = {"status": "verified", "verdict": f"{ANSWER}-correct"}
+    verified = {"status": "verified", "verdict": "correct"}
     return told | {"origin": "report", "verification": verified, "protocol": "openprotocol-1"}
 
 
@@ -78,6 +78,7 @@ def test_the_answers_of_the_cohort_are_at_home_and_nowhere_else(words: list[str]
     for row in asked(out):
         kept = row.question.study_id in test
         assert row.question.withheld is kept
+        assert not kept or row.question.verification == {"status": "verified"}
         assert kept == (not row.question.answer and row.question.reference is None)
         assert row.question.verified
     assert [name for name, told in of_study.items() if "mask" in told["volumes"][0]] == sorted(
