@@ -41,7 +41,7 @@ class AnsweringServer:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def do_POST(self) -> None:  # noqa: N802 - the library's name
+            def do_POST(self) -> None:
                 digest = noted(self.rfile.read(int(self.headers["Content-Length"])))
                 message = {"role": "assistant", "content": f"ANSWER: {'AB'[int(digest, 16) % 2]}"}
                 usage = {"prompt_tokens": 100, "completion_tokens": 4, "total_tokens": 104}

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.score.statistics.differences import DIFFERING
+from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM
 from cardiolens.score.statistics.hypothesis_tests import holm, interval_p
 from cardiolens.score.statistics.multiple_testing import EQUIVALENCE_HOLM_P, HOLM_P
 from cardiolens.score.statistics.rows import Row
 
 LEVEL = 0.05
-FEWEST_PATIENTS = 20  # with fewer a percentile bootstrap is too narrow for any claim (docs/statistics.md)
 _FAMILY = re.compile(r"Holm over (\d+) ")
 
 Place = tuple[str, str, str]  # arm, versus arm, scope
@@ -52,7 +52,7 @@ class Evidence:
         size = _FAMILY.search(str(test_row["method"]))
         number = int(size.group(1)) if size else 1
         p = float(str(test_row["value"]))
-        if equivalence and int(str(test_row["n_patients"])) < FEWEST_PATIENTS:
+        if equivalence and int(str(test_row["n_patients"])) < FEWEST_FOR_CLAIM:
             p = math.nan  # its interval is unreliable
         return Evidence(p, number, bounds, differing)
 
@@ -72,9 +72,9 @@ def place(row: Row) -> Place:
 
 
 def interval_of(row: Row) -> Interval:
-    """The interval of a row; NaN ends with fewer than FEWEST_PATIENTS, where it is unreliable."""
+    """The interval of a row; NaN ends with fewer than FEWEST_FOR_CLAIM, where it is unreliable."""
     value, low, high = (float(str(row[name])) for name in ("value", "low", "high"))
-    if int(str(row["n_patients"])) < FEWEST_PATIENTS:
+    if int(str(row["n_patients"])) < FEWEST_FOR_CLAIM:
         return Interval(value, math.nan, math.nan)
     return Interval(value, low, high)
 

@@ -37,7 +37,7 @@ def _how(metric: str, statistic: Statistic, method: str) -> str:
         return method
     if metric.endswith((".uniform", ".prevalence")):
         return "mean of 200 simulations, no interval"
-    return method if statistic.basis.n_patients > 1 else "no interval: fewer than 2 patients"
+    return statistic.basis.without_interval or method
 
 
 ONE_ANSWER = "one answer a subtask"  # of a reader that gains nothing from the text

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from cardiolens.score.statistics import metrics
 from cardiolens.score.statistics.bootstrap import Interval, effective_patients, percentile
-from cardiolens.score.statistics.items import Floats, Ints, Items
+from cardiolens.score.statistics.enough_data import reason_for_none
+from cardiolens.score.statistics.items import Bools, Floats, Ints, Items
 from cardiolens.storage.schemas import ILLEGAL_SELECTION
 
 Key = tuple[str, str]  # metric, scope
@@ -38,6 +39,20 @@ class Basis:
     n_effective: float = (
         math.inf
     )  # patients that it is worth, where small classes make it fewer than there are
+    n_rarer_class: int | None = None  # patients of the rarer of two classes that are told apart
+
+    @property
+    def without_interval(self) -> str:
+        """Why there is no interval; empty if there may be one."""
+        return reason_for_none(self.n_patients, self.n_rarer_class)
+
+    def of_two_classes(self, positive: Bools, patient: Ints) -> "Basis":
+        """This basis for how well positive items are told from the others, with a note on their number."""
+        rarer = min(len(np.unique(patient[side])) for side in (positive, ~positive))
+        note = f"{int(positive.sum())} of {len(positive)} items positive"
+        note += f", rarer class {rarer} {'patient' if rarer == 1 else 'patients'}"
+        note = f"{self.note}, {note}" if self.note else note
+        return replace(self, note=note, n_effective=min(self.n_effective, rarer), n_rarer_class=rarer)
 
     @staticmethod
     def of(rows: JudgedRows, note: str = "") -> "Basis":
@@ -69,10 +84,10 @@ class Statistic:
     basis: Basis
 
     def interval(self, unit: float, level: float = 0.95) -> Interval:
-        """The value in a unit, with its interval; no interval for a single patient."""
-        patients = self.basis.n_patients
-        values = self.values if patients > 1 else self.values[:1]
-        return percentile(values * unit, level, max(2, min(patients, self.basis.n_effective)))
+        """The value in a unit, with its interval; none where the patients are too few (`enough_data`)."""
+        values = self.values[:1] if self.basis.without_interval else self.values
+        patients = min(self.basis.n_patients, self.basis.n_effective)
+        return percentile(values * unit, level, max(2, patients))
 
 
 def mean_of(parts: Mapping[str, Statistic], basis: Basis) -> Statistic:

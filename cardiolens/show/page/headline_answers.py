@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from cardiolens.score.claims import preregistered, sentences
-from cardiolens.score.claims.evidence_analysis import FEWEST_PATIENTS, Evidence
+from cardiolens.score.claims.evidence_analysis import Evidence
 from cardiolens.score.claims.sentences import signed
 from cardiolens.score.run_results.run_analyses import AnalysisRow
+from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM
 from cardiolens.score.statistics.headlines import PREFIX
 from cardiolens.score.statistics.hypothesis_tests import MARGIN
 from cardiolens.score.statistics.outcomes import INCOMPLETE
@@ -205,7 +206,7 @@ def _extreme(difference: Difference, comparison: str = "") -> str:
     """The largest or smallest of several differences in words; its interval ignores that it was selected."""
     row = difference.row
     interval = "no interval to rely on"
-    if not math.isnan(row["low"]) and row["n_patients"] >= FEWEST_PATIENTS:
+    if not math.isnan(row["low"]) and row["n_patients"] >= FEWEST_FOR_CLAIM:
         interval = f"95 % CI {signed(row['low'])} to {signed(row['high'])}, not widened for the choice"
     return (
         f"{signed(row['value'])} points ({interval}): {comparison or difference.comparison}, "
