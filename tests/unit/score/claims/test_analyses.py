@@ -319,16 +319,16 @@ def test_a_headline_averages_seeds_before_protocols() -> None:
     random = {"b": {"selector": "random@1"}, "c": {"selector": "random@2"}}
     models = headlines(arms_of(a={}, d={"budget": "8"}, e={"prompt": "reasoning"}, **random))
     assert models == {"m": {"clinical": ["a"], "random": ["b", "c"]}}
-    basis = Basis(10, 5, 1, 0)
+    basis = Basis(1000, 500, 1, 0)
     statistics = {
         name: {("primary", "tier:1"): Statistic(np.array(values), basis)}
         for name, values in {"a": [0.8, 0.6, 1.0], "b": [0.5, 0.1, 0.5], "c": [0.3, 0.3, 0.5]}.items()
     }
     (found,) = headline_means(statistics, models, "by resampling")
     assert (found["arm_id"], found["value"]) == ("headline:m", pytest.approx(60))
-    wanted = percentile(np.array([60.0, 40, 75]), patients=5)
+    wanted = percentile(np.array([60.0, 40, 75]), patients=500)
     assert [found["low"], found["high"]] == pytest.approx([wanted.low, wanted.high])
-    assert (found["n_items"], found["n_patients"], found["n_parse_error"]) == (30, 5, 3)
+    assert (found["n_items"], found["n_patients"], found["n_parse_error"]) == (3000, 500, 3)
     assert found["method"] == ("mean over selection protocols clinical random (3 arms); by resampling")
 
 

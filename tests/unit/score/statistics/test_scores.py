@@ -133,11 +133,11 @@ def test_a_single_patient_has_no_interval() -> None:
     row = scores_of([verdict("p1", "L01", "B", "B"), verdict("p1", "C10", "A", "A")])["primary", "tier:1"]
     assert (row["value"], row["n_patients"]) == (100, 1)
     assert np.isnan([row["low"], row["high"]]).all()
-    assert "no interval: fewer than 2 patients" in row["method"]
+    assert "no interval: fewer than 8 patients" in row["method"]
 
 
 def test_method_names_the_interval() -> None:
-    row = scores_of(cohort(4))["accuracy", "subtask:L01"]
+    row = scores_of(cohort(60))["accuracy", "subtask:L01"]
     assert row["method"] == "expanded percentile cluster bootstrap, B=50, seed 1"
 
 
