@@ -13,6 +13,7 @@ from cardiolens.score.statistics.multiple_testing import EQUIVALENCE_HOLM_P, HOL
 from cardiolens.score.statistics.rows import Row
 
 LEVEL = 0.05
+_RARER = re.compile(r"rarer class (\d+) patient")
 _FAMILY = re.compile(r"Holm over (\d+) ")
 
 Place = tuple[str, str, str]  # arm, versus arm, scope
@@ -82,6 +83,12 @@ def interval_of(row: Row) -> Interval:
 def by_interval(rows: Iterable[Row], limit: float = 0.0) -> list[Evidence]:
     """Evidence that the values of one family of rows differ from a limit, with p from their intervals."""
     all_rows = list(rows)
-    p_values = [interval_p(interval_of(row), limit, int(str(row["n_patients"]))) for row in all_rows]
+    p_values = [interval_p(interval_of(row), limit, _worth(row)) for row in all_rows]
     n_tests = sum(not math.isnan(p) for p in p_values)
     return [Evidence(p, max(n_tests, 1)) for p in holm(p_values)]
+
+
+def _worth(row: Row) -> int:
+    """Patients whose t distribution a p takes: of an AUROC, those of the rarer class."""
+    rarer = _RARER.search(str(row["method"]))
+    return int(rarer.group(1)) if rarer else int(str(row["n_patients"]))

@@ -136,8 +136,7 @@ def threshold(claim: str, row: Row, limit: float, evidence: Evidence, *, beyond:
     """
     interval = interval_of(row)
     numbers = f"{_numbers(interval, 95)}{_adjusted(evidence)}, {_arm_items(row)}"
-    at = interval.value == limit == interval.low == interval.high  # no variation: no test is needed
-    if evidence.carried or at:
+    if evidence.carried:
         if interval.low > limit or (interval.low == limit and not beyond):
             return Finding("supported", f"{claim}: {numbers}.")
         if interval.high < limit or (interval.high == limit and beyond):

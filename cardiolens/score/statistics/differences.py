@@ -206,7 +206,7 @@ def _pair_rows(
 ) -> list[dict[str, object]]:
     rows = []
     for key in sorted(set(ours) & set(theirs), key=lambda key: key[::-1]):
-        difference = Statistic(ours[key].values - theirs[key].values, ours[key].basis)
+        difference = Statistic(ours[key].values - theirs[key].values, ours[key].basis, of_pairs=True)
         rows.append(as_row(key, difference, sampling.method))
         if key[0] == "primary":
             rows += _equivalence_rows(key[1], difference, sampling)
@@ -269,7 +269,7 @@ def _differing_rows(pair: Pair, sampling: Resampling) -> list[dict[str, object]]
     rows = []
     for key in [key for key in sides[0] if key[0] == "primary" and key[1].startswith("tier:")]:
         basis = _basis(ours, key[1])
-        statistic = Statistic(sides[0][key] - sides[1][key], basis)
+        statistic = Statistic(sides[0][key] - sides[1][key], basis, of_pairs=True)
         method = f"items whose requests differ; {sampling.method}"
         rows.append(as_row((DIFFERING, key[1]), statistic, method, level=0.9))
     return rows

@@ -12,7 +12,6 @@ from cardiolens.score.claims import sentences
 from cardiolens.score.claims.analyses import analyse
 from cardiolens.score.claims.evidence_analysis import Evidence
 from cardiolens.score.claims.landscape import landscape
-from cardiolens.score.statistics.bootstrap import percentile
 from cardiolens.score.statistics.factors import ArmFactors, families
 from cardiolens.score.statistics.headlines import headline_means, headlines
 from cardiolens.score.statistics.statistic import Basis, Statistic
@@ -117,8 +116,8 @@ def test_without_an_interval_nothing_can_be_told() -> None:
 def test_guessing_is_not_better_than_guessing() -> None:
     found = row("auroc", "subtask:C10", 50.0, 50.0, 50.0)
     none = Evidence()
-    assert sentences.threshold("it collapses", found, 50, none).verdict == "supported"
-    assert sentences.threshold("it beats a coin", found, 50, none, beyond=True).verdict == "not supported"
+    assert sentences.threshold("it collapses", found, 50, none).verdict == "cannot tell", "no p, no claim"
+    assert sentences.threshold("it beats a coin", found, 50, none, beyond=True).verdict == "cannot tell"
     assert sentences.threshold("it beats a coin", found, 49.9, CARRIED, beyond=True).verdict == "supported"
     assert sentences.threshold("it beats a coin", found, 49.9, none, beyond=True).verdict == "cannot tell"
 
@@ -326,10 +325,13 @@ def test_a_headline_averages_seeds_before_protocols() -> None:
     }
     (found,) = headline_means(statistics, models, "by resampling")
     assert (found["arm_id"], found["value"]) == ("headline:m", pytest.approx(60))
-    wanted = percentile(np.array([60.0, 40, 75]), patients=500)
+    mean = Statistic(np.array([0.6, 0.4, 0.75]), replace(basis, n_items=3000, n_arms=3))
+    wanted = mean.interval(100, kind="share")
     assert [found["low"], found["high"]] == pytest.approx([wanted.low, wanted.high])
     assert (found["n_items"], found["n_patients"], found["n_parse_error"]) == (3000, 500, 3)
-    assert found["method"] == ("mean over selection protocols clinical random (3 arms); by resampling")
+    assert found["method"] == (
+        f"mean over selection protocols clinical random (3 arms); {wanted.how}; by resampling"
+    )
 
 
 def test_a_simulated_reader_beside_a_model_changes_no_sentence_on_it_and_stands_after_it() -> None:
