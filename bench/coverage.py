@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from cardiolens.score.statistics import metrics
 from cardiolens.score.statistics.bootstrap import effective_patients, percentile, resampling_weights
 from cardiolens.score.statistics.hypothesis_tests import equivalent
-from cardiolens.score.statistics.near_boundary import Kind
+from cardiolens.score.statistics.near_boundary import Kind as IntervalKind
 from cardiolens.score.statistics.paired import mcnemar_of, wilcoxon
 from cardiolens.score.statistics.patient_states import AnswerMasks, state_of
 from cardiolens.score.statistics.references import gold_classes
@@ -175,7 +175,7 @@ def coverage(patients: int, cohorts: int, resamples: int, truth: dict[str, float
     for seed in range(cohorts):
         cohort = Cohort.draw(np.random.default_rng([7, seed]), patients)
         for name, statistic in statistics(cohort, weights).items():
-            kind: Kind = "difference" if statistic.of_pairs else "share"
+            kind: IntervalKind = "difference" if statistic.of_pairs else "share"
             interval = statistic.interval(100, kind=kind)
             covered[name] += interval.low <= truth[name] <= interval.high
             width[name] += (interval.high - interval.low) / cohorts
@@ -219,9 +219,7 @@ def edges(patients: int, items: int, cohorts: int, resamples: int) -> Iterator[s
                 right = _clustered(dice, patients, items, truth, effect)
                 share = Statistic(weights @ right / (patients * items), basis)
                 tally += _held(share, "share", truth)
-                other = _clustered(
-                    dice, patients, items, 0.95, effect
-                )  # an arm that is all right, one at 95 %
+                other = _clustered(dice, patients, items, 0.95, effect)
                 pair = Statistic(weights @ (items - other) / (patients * items), basis, of_pairs=True)
                 narrow = pair.interval(100, 0.9, "difference")
                 tally[4] += equivalent(narrow) == "supported"
@@ -241,7 +239,7 @@ def _clustered(dice: np.random.Generator, patients: int, items: int, truth: floa
     return dice.binomial(items, share).astype(np.float64)
 
 
-def _held(statistic: Statistic, kind: Kind, truth: float) -> Floats:
+def _held(statistic: Statistic, kind: IntervalKind, truth: float) -> Floats:
     """Whether the bootstrap's and the product's interval hold the truth, both widths, and a 0."""
     intervals = (
         percentile(statistic.values, patients=statistic.basis.n_patients),

@@ -48,6 +48,20 @@ def equivalence_p(interval_90: Interval, patients: int, margin: float = MARGIN) 
     return math.nan if any(map(math.isnan, p_values)) else max(p_values)
 
 
+def beyond_p(interval_90: Interval, patients: int, margin: float = MARGIN) -> float:
+    """The two-sided p of the null that a difference lies within the margin: how sure it is that it is beyond.
+
+    The null holds a margin on either side, so both one-sided tests share 5 %; 1 where the observed difference
+    is within the margin.
+    """
+    value, low, high = interval_90.value, interval_90.low, interval_90.high
+    if math.isnan(low):
+        return math.nan
+    reach = value - low if value > 0 else high - value
+    beyond = abs(value) - margin
+    return 1.0 if beyond <= 0 else 2 * _one_sided(beyond, reach, patients)  # at most 1, or NaN
+
+
 def interval_p(interval_95: Interval, limit: float, patients: int) -> float:
     """The two-sided p of a value against a limit: 5 % exactly where its 95 % interval ends at the limit."""
     value = interval_95.value

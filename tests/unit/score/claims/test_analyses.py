@@ -37,7 +37,10 @@ def row(metric: str, scope: str, value: float, low: float, high: float, **change
 
 def carried_by(*metrics: str, p: float = 0.01) -> dict[str, dict[str, Any]]:
     """Rows that say what Holm leaves of the p-values of metrics, over a family of three."""
-    names = ["primary.equivalence_holm_p" if "equiv" in name else f"{name}.holm_p" for name in metrics]
+    names = [
+        f"{name}_holm_p" if name in ("primary.equivalence", "primary.beyond") else f"{name}.holm_p"
+        for name in metrics
+    ]
     return {name: row(name, "tier:1", p, math.nan, math.nan, method="Holm over 3 of it") for name in names}
 
 
@@ -72,8 +75,10 @@ def test_budgets_are_ordered_as_numbers() -> None:
 )
 def test_equivalence_in_words(low: float, high: float, verdict: str, said: str) -> None:
     given = row("primary.equivalence", "tier:1", 0.4, low, high, n_same_request=3900)
-    found = sentences.equivalence("X", "Y", "tier 1", given, carried_by("primary", "primary.equivalence"))
-    tested = "p = 0.01 after Holm over 3" + (" for any difference" if verdict == "not supported" else "")
+    found = sentences.equivalence(
+        "X", "Y", "tier 1", given, carried_by("primary.beyond", "primary.equivalence")
+    )
+    tested = "p = 0.01 after Holm over 3" + (" for more than 2 points" if verdict == "not supported" else "")
     numbers = f"difference 0.4, 90 % CI {low} to {high}, {tested}, 670 patients, "
     numbers = f"{numbers}19500 items, 20 % of them asked by identical requests.".replace("-", "−")
     assert (found.verdict, found.sentence) == (verdict, f"{said}: {numbers}")
@@ -132,7 +137,7 @@ def test_every_analysis_has_a_table_and_its_sentences() -> None:
         row("modal_share", "subtask:D01", 70, 60, 80),
         row("modal_excess", "subtask:D01", 15, 10, 20),
         row("primary.equivalence", "tier:1", 10, 9, 11, arm_id="b", versus_arm_id="a"),
-        row("primary.holm_p", "tier:1", 0.01, math.nan, math.nan, arm_id="b", versus_arm_id="a"),
+        row("primary.beyond_holm_p", "tier:1", 0.01, math.nan, math.nan, arm_id="b", versus_arm_id="a"),
         row("abnormal_call", "tier:1", -4, -6, -2, arm_id="c", versus_arm_id="a"),
         row("abnormal_call.holm_p", "tier:1", 0.02, 0, 0, arm_id="c", versus_arm_id="a", method=OVER_9),
         row("recall", "tier:1", -4, -6, -2, arm_id="c", versus_arm_id="a"),
