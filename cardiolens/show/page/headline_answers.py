@@ -36,13 +36,14 @@ def answers(facts: Facts) -> list[Answer]:
 
 
 def _primary_comparison(facts: Facts) -> list[Answer]:
-    """The comparison that was declared before the run, where there is one."""
+    """The declared comparison, where there is one; the sentence says when it was declared."""
     analysis, primary = facts.analysis(preregistered.NAME), facts.specs[0].primary
     if not analysis.findings or primary is None:
         return []
     (finding,) = analysis.findings
     verdict = {"supported": "Yes", "not supported": f"No, {primary.versus} does"}
-    question = f"Declared: does {primary.model} read better than {primary.versus} on tier {primary.tier}?"
+    declared = "Declared" if _is_beforehand(facts) else "Declared after looking"
+    question = f"{declared}: does {primary.model} read better than {primary.versus} on tier {primary.tier}?"
     pair = f"{primary.model} − {primary.versus}"
     estimates = tuple(
         Estimate(
@@ -53,6 +54,11 @@ def _primary_comparison(facts: Facts) -> list[Answer]:
     )
     headline = verdict.get(finding.verdict, "Cannot be told")
     return [Answer("declared", question, headline, finding.sentence, estimates)]
+
+
+def _is_beforehand(facts: Facts) -> bool:
+    """Return whether no answer of either model was there when the comparison was declared."""
+    return all((manifest.get("primary") or {}).get("answered_before") == 0 for manifest in facts.manifests)
 
 
 def _best(facts: Facts) -> Answer:
