@@ -8,6 +8,7 @@ from importlib.resources import files
 
 import jinja2
 
+from cardiolens.score.claims import hospitals
 from cardiolens.score.claims.sentences import Finding
 from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM, FEWEST_FOR_INTERVAL
 from cardiolens.show.page.elements import Column, Section, Table
@@ -51,6 +52,7 @@ def render(facts: Facts) -> Page:
     tables = {name: embed(table) for name, table in tables_of(sections).items()}
     context = {
         "facts": facts,
+        "hospitals": [row["sentence"] for row in facts.analysis(hospitals.NAME).rows],
         "few": facts.n_patients < FEWEST_FOR_CLAIM,
         "fewest": FEWEST_FOR_CLAIM,
         "fewest_for_interval": FEWEST_FOR_INTERVAL,
