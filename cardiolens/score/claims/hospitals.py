@@ -22,8 +22,8 @@ def hospitals(subgroups: Mapping[str, Mapping[str, Collection[str]]], n_patients
     known = len({patient for patients in by_site.values() for patient in patients})
     among = "" if known == n_patients else f" (known for {known} of {n_patients} patients)"
     sentence = (
-        f"The patients come from {_WORDS[len(by_site)]} hospitals{among}: scores, intervals and claims speak "
-        "of these hospitals alone. Intervals are over patients; how much other hospitals differ cannot be told "
-        f"from fewer than {ENOUGH}."
+        f"The patients come from {_WORDS[len(by_site)]} hospitals{among}: scores, intervals and claims "
+        "speak of these hospitals alone. Intervals are over patients; how much other hospitals differ cannot "
+        f"be told from fewer than {ENOUGH}."
     )
     return Analysis(NAME, [{"hospitals": len(by_site), "n_patients": known, "sentence": sentence}])

@@ -247,7 +247,8 @@ def with_bounds(rows: Sequence[dict[str, object]], dropped: Mapping[Key, Bounds]
 
 def _equivalence_rows(scope: str, difference: Statistic, sampling: Resampling) -> list[dict[str, object]]:
     row = as_row(("primary.equivalence", scope), difference, sampling.method, level=0.9)
-    interval = Interval(*(float(str(row[name])) for name in ("value", "low", "high")))
+    value, low, high = (float(str(row[name])) for name in ("value", "low", "high"))
+    interval = Interval(value, low, high)
     words = f"within {MARGIN:g} points, 90 % interval; {row['method']}"
     rows = [row | {"method": f"{equivalent(interval)}: {words}"}]
     if scope.startswith("tier:"):  # no sentence calls a subtask or a sequence equivalent
