@@ -1,6 +1,7 @@
 """Check of intervals and tests on simulated cohorts: coverage of 95 % intervals, level of tests.
 
     python -m bench.coverage                    # the table of docs/statistics.md
+    python -m bench.coverage --edges --patients 8 12 20 40 200
     python -m bench.coverage --cohorts 100 --patients 50
 
 A patient's items share an effect, and so do the answers of two arms to one patient. The true value of a
@@ -16,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.score.statistics import metrics
-from cardiolens.score.statistics.bootstrap import effective_patients, resampling_weights
+from cardiolens.score.statistics.bootstrap import effective_patients, percentile, resampling_weights
 from cardiolens.score.statistics.hypothesis_tests import equivalent
+from cardiolens.score.statistics.near_boundary import Kind as IntervalKind
 from cardiolens.score.statistics.paired import mcnemar_of, wilcoxon
 from cardiolens.score.statistics.patient_states import AnswerMasks, state_of
 from cardiolens.score.statistics.references import gold_classes
@@ -112,11 +114,15 @@ def statistics(cohort: Cohort, weights: Floats) -> dict[str, Statistic]:
         2: _report_scores(cohort, weights),
         3: _mean(cohort, weights, DIAGNOSIS, "macro_f1", sizes),
     }
-    whole = Basis(cohort.patients, cohort.patients, 0, 0)
-    basis = {1: whole, 2: whole, 3: replace(whole, n_effective=effective_patients(sizes))}
+    tier_1, tier_2 = (
+        Basis(items * cohort.patients, cohort.patients, 0, 0) for items in (len(UNDERSTANDING), REPORTS)
+    )
+    whole = Basis(len(DIAGNOSIS) * cohort.patients, cohort.patients, 0, 0)
+    basis = {1: tier_1, 2: tier_2, 3: replace(whole, n_effective=effective_patients(sizes))}
     found = {f"tier {tier}": Statistic(arms[0], basis[tier]) for tier, arms in tiers.items()}
     return found | {
-        f"tier {tier} difference": Statistic(arms[0] - arms[1], basis[tier]) for tier, arms in tiers.items()
+        f"tier {tier} difference": Statistic(arms[0] - arms[1], basis[tier], of_pairs=True)
+        for tier, arms in tiers.items()
     }
 
 
@@ -169,11 +175,12 @@ def coverage(patients: int, cohorts: int, resamples: int, truth: dict[str, float
     for seed in range(cohorts):
         cohort = Cohort.draw(np.random.default_rng([7, seed]), patients)
         for name, statistic in statistics(cohort, weights).items():
-            interval = statistic.interval(100)
+            kind: IntervalKind = "difference" if statistic.of_pairs else "share"
+            interval = statistic.interval(100, kind=kind)
             covered[name] += interval.low <= truth[name] <= interval.high
             width[name] += (interval.high - interval.low) / cohorts
             # at the margin: how often is a difference of exactly the margin called equivalent
-            narrow = statistic.interval(100, level=0.9)
+            narrow = statistic.interval(100, level=0.9, kind=kind)
             within[name] += equivalent(narrow, margin=abs(truth[name])) == "supported"
     for name, value in truth.items():
         erred = f"{100 * within[name] / cohorts:.1f}" if "difference" in name else ""
@@ -195,6 +202,51 @@ def false_positives(cohorts: int) -> Iterator[str]:
     for name, test in tests.items():
         rejected = sum(test(np.random.default_rng([11, seed])) <= 0.05 for seed in range(cohorts))
         yield f"| {name} | {100 * rejected / cohorts:.1f} |"
+
+
+def edges(patients: int, items: int, cohorts: int, resamples: int) -> Iterator[str]:
+    """Rows of coverage near the boundary: accuracy, and how often two arms that differ are called equivalent.
+
+    The bootstrap alone stands beside the product's interval, with both mean widths.
+    """
+    weights = resampling_weights(patients, resamples, 2026)
+    basis = Basis(patients * items, patients, 0, 0)
+    for effect in (1.0, 3.0) if items > 1 else (1.0,):
+        for truth in (0.5, 0.75, 0.9, 0.95, 0.98, 1.0):
+            tally = np.zeros(5)
+            for seed in range(cohorts):
+                dice = np.random.default_rng([13, seed, patients, items])
+                right = _clustered(dice, patients, items, truth, effect)
+                share = Statistic(weights @ right / (patients * items), basis)
+                tally += _held(share, "share", truth)
+                other = _clustered(dice, patients, items, 0.95, effect)
+                pair = Statistic(weights @ (items - other) / (patients * items), basis, of_pairs=True)
+                narrow = pair.interval(100, 0.9, "difference")
+                tally[4] += equivalent(narrow) == "supported"
+            bootstrap, product, *widths, false = 100 * tally / cohorts
+            yield (
+                f"| {patients} | {items} | {effect:g} | {100 * truth:g} | {bootstrap:.1f} | {product:.1f} "
+                f"| {widths[0]:.1f} | {widths[1]:.1f} | {false:.1f} |"
+            )
+
+
+def _clustered(dice: np.random.Generator, patients: int, items: int, truth: float, effect: float) -> Floats:
+    """Right items of each patient, whose items correlate so that the design effect is `effect`."""
+    share: Floats = np.full(patients, truth)
+    if effect > 1 and truth < 1:
+        correlation = (effect - 1) / (items - 1)
+        share = dice.beta(*((1 - correlation) / correlation * np.array([truth, 1 - truth])), patients)
+    return dice.binomial(items, share).astype(np.float64)
+
+
+def _held(statistic: Statistic, kind: IntervalKind, truth: float) -> Floats:
+    """Whether the bootstrap's and the product's interval hold the truth, both widths, and a 0."""
+    intervals = (
+        percentile(statistic.values, patients=statistic.basis.n_patients),
+        statistic.interval(1, kind=kind),
+    )
+    held = [one.low - 1e-12 <= truth <= one.high + 1e-12 for one in intervals]
+    return np.array([*held, *(one.high - one.low for one in intervals), 0.0])
 
 
 def _pair(
@@ -229,7 +281,17 @@ def main() -> None:
     arguments.add_argument("--cohorts", type=int, default=1000)
     arguments.add_argument("--resamples", type=int, default=500)
     arguments.add_argument("--patients", type=int, nargs="+", default=[20, 50, 200, 670])
+    arguments.add_argument("--edges", action="store_true", help="the table of intervals near the boundary")
     given = arguments.parse_args()
+    if given.edges:
+        print("| patients | items | design effect | truth % | bootstrap covers % | product covers % ", end="")
+        print("| width before | width | 100 % against 95 % called equivalent % |")
+        print("|---|---|---|---|---|---|---|---|---|")
+        for patients in given.patients:
+            for items in (1, 5, 20):
+                for row in edges(patients, items, given.cohorts, given.resamples):
+                    print(row, flush=True)
+        return
     truth = truths()
     print("| patients | statistic | truth | mean width | coverage % | called equivalent at the margin % |")
     print("|---|---|---|---|---|---|")

@@ -33,7 +33,8 @@ def declare(run: Run, spec: SweepSpec, n_answered: int | None = None) -> None:
     """Write the declared comparison before any model is asked; an existing one is not replaced (16.12).
 
     The comparison is part of the digest that names the run's folder, so another one is another run.
-    `n_answered`: requests of the two models that the store has answers to already, if known.
+    `n_answered`: requests of the two models that the store has answers to already, if known. A declaration
+    that found some, or does not know, is not tested alone (17.4).
     """
     if spec.primary is None or run.declaration.exists():
         return
@@ -59,6 +60,13 @@ def read_declaration(run: Run, spec: SweepSpec) -> dict[str, Any] | None:
     if of_run != comparison or record.get("sha256") != _declared_hash(comparison, run):
         raise InputError(f"{run.declaration}: is not the comparison that the run was started with; {_REMEDY}")
     return record
+
+
+def answered_before(run: Run, spec: SweepSpec) -> int | None:
+    """Answers of the compared models that were there when the comparison was declared; None if not known."""
+    record = read_declaration(run, spec)
+    count = record.get("answered_before") if record else None
+    return count if isinstance(count, int) and count >= 0 else None
 
 
 def _declared_hash(comparison: dict[str, Any], run: Run) -> str:

@@ -49,7 +49,7 @@ _CONTROL_CAUSES: Mapping[str, str] = {  # the cause in words: no control instead
 _OWN_METRICS = ("image_gain", "text_shortcut", POSITION_BIAS, ANSWERS_CHANGED)
 _DIFFERENCES = (
     *("primary", "primary.swap_p", "primary.holm_p", "primary.bounds"),
-    *("primary.equivalence", "primary.equivalence_holm_p", DIFFERING),
+    *("primary.equivalence", "primary.equivalence_holm_p", "primary.beyond_holm_p", DIFFERING),
 )
 
 

@@ -1,5 +1,6 @@
 """Confidence as tables and sentences: separation, calibration curve, risk-coverage curve."""
 
+import re
 from collections.abc import Sequence
 
 from cardiolens.score.claims import sentences
@@ -12,6 +13,7 @@ from cardiolens.score.statistics.rows import Row
 
 _SUMMARY_METRICS = ("auroc", "average_precision", "calibration_error", "risk_area")
 CONFIDENCE = (*_SUMMARY_METRICS, BIN, RISK)  # prefixes of the metrics that are read
+_POSITIVES = re.compile(r"\d+ of \d+ items positive, rarer class \d+ patients?")
 _GUESSING = 50.0  # AUROC of a coin, percent
 
 
@@ -25,7 +27,8 @@ def confidence(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
     findings = [
         sentences.threshold(
             f"{setting(labels[str(row['arm_id'])])} tells the two answers of "
-            f"{str(row['scope']).removeprefix('subtask:')} apart better than a coin (AUROC above 50)",
+            f"{str(row['scope']).removeprefix('subtask:')} apart better than a coin (AUROC above 50; "
+            f"{positives(row)})",
             row,
             _GUESSING,
             evidence,
@@ -34,6 +37,12 @@ def confidence(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
         for row, evidence in zip(claims, by_interval(claims, _GUESSING), strict=True)
     ]
     return Analysis("confidence", rows, tuple(findings))
+
+
+def positives(row: Row) -> str:
+    """The number of positive items and of patients of the rarer class behind an AUROC, in words."""
+    found = _POSITIVES.search(str(row["method"]))
+    return found.group() if found else "number of positive items not noted"
 
 
 def calibration(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:

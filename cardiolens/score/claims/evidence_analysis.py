@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.score.statistics.differences import DIFFERING
+from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM
 from cardiolens.score.statistics.hypothesis_tests import holm, interval_p
-from cardiolens.score.statistics.multiple_testing import EQUIVALENCE_HOLM_P, HOLM_P
+from cardiolens.score.statistics.multiple_testing import BEYOND_HOLM_P, EQUIVALENCE_HOLM_P, HOLM_P
 from cardiolens.score.statistics.rows import Row
 
 LEVEL = 0.05
-FEWEST_PATIENTS = 20  # with fewer a percentile bootstrap is too narrow for any claim (docs/statistics.md)
+_RARER = re.compile(r"rarer class (\d+) patient")
+_MARGIN_TESTS = {"primary.equivalence": EQUIVALENCE_HOLM_P, "primary.beyond": BEYOND_HOLM_P}
 _FAMILY = re.compile(r"Holm over (\d+) ")
 
 Place = tuple[str, str, str]  # arm, versus arm, scope
@@ -28,6 +30,7 @@ class Evidence:
     bounds: Row | None = None  # bounds over the values of dropped items
     differing: Row | None = None  # the difference on items whose requests differ
     alone: bool = False  # declared before the run: not in a family with other comparisons
+    declared: str = ""  # when it was declared, where answers were there already or may have been
 
     @property
     def carried(self) -> bool:
@@ -42,17 +45,20 @@ class Evidence:
 
     @staticmethod
     def of(rows: Rows, metric: str) -> "Evidence":
-        """Read the evidence on one metric from the rows of a comparison at a scope."""
+        """Read the evidence on one metric from the rows of a comparison at a scope.
+
+        `primary.equivalence` is that two arms are within the margin, `primary.beyond` that they are not.
+        """
         equivalence = metric == "primary.equivalence"
-        test_row = rows.get(EQUIVALENCE_HOLM_P if equivalence else f"{metric}.{HOLM_P}")
-        bounds = rows.get(f"{metric.removesuffix('.equivalence')}.bounds")
+        test_row = rows.get(_MARGIN_TESTS.get(metric, f"{metric}.{HOLM_P}"))
+        bounds = rows.get(f"{'primary' if metric in _MARGIN_TESTS else metric}.bounds")
         differing = rows.get(DIFFERING) if equivalence else None
         if test_row is None:
             return Evidence(bounds=bounds, differing=differing)
         size = _FAMILY.search(str(test_row["method"]))
         number = int(size.group(1)) if size else 1
         p = float(str(test_row["value"]))
-        if equivalence and int(str(test_row["n_patients"])) < FEWEST_PATIENTS:
+        if metric in _MARGIN_TESTS and int(str(test_row["n_patients"])) < FEWEST_FOR_CLAIM:
             p = math.nan  # its interval is unreliable
         return Evidence(p, number, bounds, differing)
 
@@ -72,9 +78,9 @@ def place(row: Row) -> Place:
 
 
 def interval_of(row: Row) -> Interval:
-    """The interval of a row; NaN ends with fewer than FEWEST_PATIENTS, where it is unreliable."""
+    """The interval of a row; NaN ends with fewer than FEWEST_FOR_CLAIM, where it is unreliable."""
     value, low, high = (float(str(row[name])) for name in ("value", "low", "high"))
-    if int(str(row["n_patients"])) < FEWEST_PATIENTS:
+    if int(str(row["n_patients"])) < FEWEST_FOR_CLAIM:
         return Interval(value, math.nan, math.nan)
     return Interval(value, low, high)
 
@@ -82,6 +88,12 @@ def interval_of(row: Row) -> Interval:
 def by_interval(rows: Iterable[Row], limit: float = 0.0) -> list[Evidence]:
     """Evidence that the values of one family of rows differ from a limit, with p from their intervals."""
     all_rows = list(rows)
-    p_values = [interval_p(interval_of(row), limit, int(str(row["n_patients"]))) for row in all_rows]
+    p_values = [interval_p(interval_of(row), limit, _worth(row)) for row in all_rows]
     n_tests = sum(not math.isnan(p) for p in p_values)
     return [Evidence(p, max(n_tests, 1)) for p in holm(p_values)]
+
+
+def _worth(row: Row) -> int:
+    """Patients whose t distribution a p takes: of an AUROC, those of the rarer class."""
+    rarer = _RARER.search(str(row["method"]))
+    return int(rarer.group(1)) if rarer else int(str(row["n_patients"]))

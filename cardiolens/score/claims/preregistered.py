@@ -1,33 +1,55 @@
-"""The comparison declared before the run: tested alone at 5 % and listed first (protocol 16.12)."""
+"""The declared comparison, listed first: tested alone at 5 % if no answer was there yet (16.12, 17.4)."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cardiolens.score.claims import sentences
 from cardiolens.score.claims.analysis import Analysis
 from cardiolens.score.claims.evidence_analysis import Evidence, Rows
 from cardiolens.score.claims.sentences import Finding
 from cardiolens.score.statistics.headlines import PREFIX
-from cardiolens.score.statistics.multiple_testing import SWAP_P
+from cardiolens.score.statistics.multiple_testing import HOLM_P, SWAP_P
 from cardiolens.score.statistics.rows import Row
 
 NAME = "declared comparison"
-_METRICS = ("primary", f"primary.{SWAP_P}", "primary.bounds")
+_METRICS = ("primary", f"primary.{SWAP_P}", f"primary.{HOLM_P}", "primary.bounds")
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredComparison:
-    """The headlines of two models on a tier."""
+    """The headlines of two models on a tier.
+
+    `answered_before` counts the answers of both that were there when it was declared; None if not known.
+    """
 
     model: str
     versus: str
     tier: int
+    answered_before: int | None = 0
+
+    @property
+    def beforehand(self) -> bool:
+        """Return whether it was declared before any answer could be looked at."""
+        return self.answered_before == 0
+
+    @property
+    def when(self) -> str:
+        """When it was declared, in words."""
+        if self.answered_before is None:
+            return "declared when it is not known how many answers were there already"
+        if self.beforehand:
+            return "declared before the run"
+        answers = "1 answer was" if self.answered_before == 1 else f"{self.answered_before:,} answers were"
+        return f"declared when {answers} there already"
 
 
 def declared_comparison(
     scores: Sequence[Row], comparison: DeclaredComparison, simulated: Collection[str] = ()
 ) -> Analysis:
-    """Test the declared difference alone: its p is not adjusted for other comparisons."""
+    """Test the declared difference: alone, without adjustment for others, if no answer was there before it.
+
+    Else it is one comparison of its family, and the sentence says when it was declared.
+    """
     rows_by_metric = _rows(scores, comparison)
     subject = f"the headline score on tier {comparison.tier}"
     cause = f"Model {comparison.model} instead of {comparison.versus}"
@@ -37,8 +59,11 @@ def declared_comparison(
     if {comparison.model, comparison.versus} & set(simulated):
         sentence = f"{cause} was declared, and a simulated reader is no model: nothing is claimed."
         return Analysis(NAME, list(rows_by_metric.values()), (Finding("cannot tell", sentence),))
-    p = float(str(rows_by_metric[f"primary.{SWAP_P}"]["value"]))
-    evidence = Evidence(p, alone=True, bounds=rows_by_metric.get("primary.bounds"))
+    if comparison.beforehand:
+        p = float(str(rows_by_metric[f"primary.{SWAP_P}"]["value"]))
+        evidence = Evidence(p, alone=True, bounds=rows_by_metric.get("primary.bounds"))
+    else:
+        evidence = replace(Evidence.of(rows_by_metric, "primary"), declared=comparison.when)
     finding = sentences.change(cause, subject, rows_by_metric["primary"], evidence)
     return Analysis(NAME, list(rows_by_metric.values()), (finding,))
 

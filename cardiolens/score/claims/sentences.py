@@ -36,11 +36,11 @@ def equivalence(
     """Finding on two protocols within the margin, from a row `primary.equivalence` (90 % interval).
 
     `rows_by_metric` are all rows of the comparison. Claimed only if it also holds on items whose requests
-    differ (protocol 16.7); that they differ by more only where the test of their difference carries it.
+    differ (protocol 16.7); that they differ by more only where the test against the margin carries it (17.3).
     """
     evidence, differs = (
         Evidence.of(rows_by_metric, "primary.equivalence"),
-        Evidence.of(rows_by_metric, "primary"),
+        Evidence.of(rows_by_metric, "primary.beyond"),
     )
     verdict, rests = _equivalence(row, evidence, differs)
     claim = {
@@ -49,7 +49,9 @@ def equivalence(
         "cannot tell": f"Whether {ours} and {theirs} are equivalent within {MARGIN:g} points on {where} "
         "cannot be told",
     }[verdict]
-    test = f"{_adjusted(differs)} for any difference" if verdict == "not supported" else _adjusted(evidence)
+    test = _adjusted(evidence)
+    if verdict == "not supported":
+        test = f"{_adjusted(differs)} for more than {MARGIN:g} points"
     numbers = f"difference {_numbers(interval_of(row), 90)}{test}, {_patients(row)}"
     return Finding(verdict, f"{claim}: {numbers}{_same(row)}{rests}{_dropped_items(evidence)}.")
 
@@ -136,8 +138,7 @@ def threshold(claim: str, row: Row, limit: float, evidence: Evidence, *, beyond:
     """
     interval = interval_of(row)
     numbers = f"{_numbers(interval, 95)}{_adjusted(evidence)}, {_arm_items(row)}"
-    at = interval.value == limit == interval.low == interval.high  # no variation: no test is needed
-    if evidence.carried or at:
+    if evidence.carried:
         if interval.low > limit or (interval.low == limit and not beyond):
             return Finding("supported", f"{claim}: {numbers}.")
         if interval.high < limit or (interval.high == limit and beyond):
@@ -185,11 +186,12 @@ def _chance(p: float, digits: int = 2) -> str:
 
 
 def _adjusted(evidence: Evidence) -> str:
+    declared = f", {evidence.declared}" if evidence.declared else ""
     if math.isnan(evidence.adjusted_p):
-        return ", not tested"
+        return f", not tested{declared}"
     if evidence.alone:
         return f", {_chance(evidence.adjusted_p)}, declared before the run and tested alone"
-    return f", {_chance(evidence.adjusted_p)} after Holm over {evidence.comparisons}"
+    return f", {_chance(evidence.adjusted_p)} after Holm over {evidence.comparisons}{declared}"
 
 
 def _dropped_items(evidence: Evidence) -> str:

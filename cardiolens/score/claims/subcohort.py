@@ -79,7 +79,7 @@ def _differences(
     full: Mapping[Key, Statistic], part: Mapping[Key, Statistic], method: str
 ) -> list[dict[str, object]]:
     return [
-        as_row(key, Statistic(full[key].values - part[key].values, full[key].basis), method)
+        as_row(key, Statistic(full[key].values - part[key].values, full[key].basis, of_pairs=True), method)
         | {"full": 100 * float(full[key].values[0]), "part": 100 * float(part[key].values[0])}
         for key in full
         if key in part

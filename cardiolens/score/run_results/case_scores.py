@@ -1,5 +1,6 @@
 """Scores of cases of images and text: accuracy by group of cases, and ROUGE-L of steps 1 and 2."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -8,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.protocol.medthinkvqa.case import field_of
-from cardiolens.score.statistics.bootstrap import percentile, resampling_weights
+from cardiolens.score.statistics.bootstrap import Interval, percentile, resampling_weights
+from cardiolens.score.statistics.enough_data import reason_for_none
 from cardiolens.score.verdicts.overlap import common_subsequence, tokens
 from cardiolens.study.cohort import Cohort
 
@@ -62,8 +64,10 @@ def _score(
     if count < FEWEST:
         nan = float("nan")
         return CaseScore(arm, attribute, group, nan, nan, nan, count, hits, n_unread)
-    weights = resampling_weights(count, resamples, seed)
-    accuracy = percentile(100 * (weights @ right) / count, patients=count)
+    accuracy = Interval(100 * hits / count, math.nan, math.nan)
+    if not reason_for_none(count):
+        weights = resampling_weights(count, resamples, seed)
+        accuracy = percentile(100 * (weights @ right) / count, patients=count)
     return CaseScore(
         arm, attribute, group, accuracy.value, accuracy.low, accuracy.high, count, hits, n_unread
     )

@@ -20,6 +20,7 @@ from cardiolens.score.claims.analyses import analyse, rows_read
 from cardiolens.score.claims.analysis import Analysis
 from cardiolens.score.claims.confusion import confusion_rows
 from cardiolens.score.claims.difficulty import item_difficulty
+from cardiolens.score.claims.hospitals import hospitals
 from cardiolens.score.claims.preregistered import DeclaredComparison, declared_comparison
 from cardiolens.score.claims.score_ranges import spread
 from cardiolens.score.claims.sentences import Finding
@@ -82,6 +83,7 @@ def analyses_of(
     if models:
         analyses += [full_versus_part(answers, part, models, **options) for part in groups.parts]
         analyses.append(subgroup_scores(answers, groups.subgroups, models, **statistics.sampling))
+    analyses.append(hospitals(groups.subgroups, len(answers.patients)))
     analyses += item_difficulty(answers.verdicts, arms)
     if statistics.components:
         items = answers.judged_items

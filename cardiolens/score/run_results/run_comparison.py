@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.steps import StatisticsSpec
-from cardiolens.score.claims.evidence_analysis import FEWEST_PATIENTS
+from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM
 from cardiolens.score.statistics.scores import score
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, deciding
@@ -37,7 +37,7 @@ class ArmDifference:
 
     def worse(self, margin: float) -> bool:
         """Return whether b is lower by more than a margin: the whole interval lies below it."""
-        return self.n_patients >= FEWEST_PATIENTS and self.high < -margin
+        return self.n_patients >= FEWEST_FOR_CLAIM and self.high < -margin
 
 
 def configuration_changes(first: Run, second: Run) -> Iterator[str]:

@@ -34,7 +34,7 @@ from cardiolens.score.statistics.headlines import headlines
 from cardiolens.score.statistics.scores import compute_scores
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.score.verdicts.text_metrics import open_text_metrics
-from cardiolens.storage import schemas, tables
+from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, Store
 from cardiolens.storage.spool import Spool
 
@@ -188,10 +188,35 @@ def _check_subtasks(questions: pa.Table, protocol: str) -> None:
         )
 
 
+def _declared(parts: Sequence[tuple[Run, SweepSpec]]) -> DeclaredComparison | None:
+    """The comparison that the first of some runs declared, with the answers that the declarations found.
+
+    Where another of the runs declared none, or something else, it is not known what was there.
+    """
+    primary = parts[0][1].primary
+    if primary is None:
+        return None
+    counts = [
+        documents.answered_before(run, spec) if spec.primary == primary else None for run, spec in parts
+    ]
+    known = [count for count in counts if count is not None]
+    answered = sum(known) if len(known) == len(counts) else None
+    return DeclaredComparison(**primary.model_dump(), answered_before=answered)
+
+
 def write_results(
-    run: Run, replies: Replies, groups: Groups, sweep_arms: Sequence[Arm], spec: SweepSpec
+    run: Run,
+    replies: Replies,
+    groups: Groups,
+    sweep_arms: Sequence[Arm],
+    spec: SweepSpec,
+    *,
+    parts: Sequence[tuple[Run, SweepSpec]] = (),
 ) -> RunResults:
-    """Write verdicts, and the scores and analyses computed from them."""
+    """Write verdicts, and the scores and analyses computed from them.
+
+    `parts` are the runs that this one joins, each with its configuration, if it joins several.
+    """
     answers = ArmAnswers.of(replies.verdict_store)
     factors = judged_arms(sweep_arms, answers.arms)
     forms = report_forms(load_catalogue(spec.dataset.protocol))
@@ -201,7 +226,7 @@ def write_results(
     options["simulated"] = {arm.arm_id for arm in factors if arm.simulated}
     scores = compute_scores(answers, families=families(factors), **options)
     scores.add(replies.reply_scores)
-    comparison = DeclaredComparison(**spec.primary.model_dump()) if spec.primary else None
+    comparison = _declared(parts or [(run, spec)])
     inputs = answers, scores.parts(), factors, groups, spec.statistics
     analyses = analyses_of(*inputs, forms=forms, comparison=comparison)
     if replies.seen.num_rows or run.seen.exists():

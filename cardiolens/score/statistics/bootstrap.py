@@ -17,6 +17,7 @@ class Interval:
     value: float
     low: float
     high: float
+    how: str = ""  # how it was found, where not by the bootstrap; or why there is none
 
 
 def resampling_weights(patients: int, resamples: int, seed: int) -> Floats:

@@ -150,9 +150,10 @@ def _gold(row: Mapping[str, object]) -> list[str]:
 
 def _separation(items: Probabilities, times: Floats) -> dict[str, Statistic]:
     statistics: dict[str, Statistic] = {}
-    basis = Basis.of(items)
     for suffix, option in _options(items):
-        curve = measure.Curve.of(items.probability[:, option], items.gold[:, option], times)
+        positive = items.gold[:, option]
+        curve = measure.Curve.of(items.probability[:, option], positive, times)
+        basis = Basis.of(items).of_two_classes(positive, items.patient)
         statistics[f"{AUROC}{suffix}"] = Statistic(measure.auroc(curve), basis)
         statistics[f"{AVERAGE_PRECISION}{suffix}"] = Statistic(measure.average_precision(curve), basis)
     return statistics

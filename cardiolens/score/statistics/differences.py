@@ -14,9 +14,9 @@ from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.score.statistics.cells import Cells, claimed_statistics
 from cardiolens.score.statistics.dropped_items import Bounds, bounds
 from cardiolens.score.statistics.factors import ArmPair
-from cardiolens.score.statistics.hypothesis_tests import MARGIN, equivalence_p, equivalent
+from cardiolens.score.statistics.hypothesis_tests import MARGIN, beyond_p, equivalence_p, equivalent
 from cardiolens.score.statistics.items import Bools, Floats, Items
-from cardiolens.score.statistics.multiple_testing import EQUIVALENCE_P, SWAP_P, PValueRow
+from cardiolens.score.statistics.multiple_testing import BEYOND_P, EQUIVALENCE_P, SWAP_P, PValueRow
 from cardiolens.score.statistics.paired import mcnemar_of, wilcoxon
 from cardiolens.score.statistics.report_references import Forms
 from cardiolens.score.statistics.report_scores import Reports
@@ -149,7 +149,7 @@ class _Comparison:
 
 def is_test(row: Mapping[str, object]) -> bool:
     """Return whether a row holds a p-value that a sentence may rest on."""
-    return str(row["metric"]).endswith((SWAP_P, EQUIVALENCE_P))
+    return str(row["metric"]).endswith((SWAP_P, EQUIVALENCE_P, BEYOND_P))
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ def _pair_rows(
 ) -> list[dict[str, object]]:
     rows = []
     for key in sorted(set(ours) & set(theirs), key=lambda key: key[::-1]):
-        difference = Statistic(ours[key].values - theirs[key].values, ours[key].basis)
+        difference = Statistic(ours[key].values - theirs[key].values, ours[key].basis, of_pairs=True)
         rows.append(as_row(key, difference, sampling.method))
         if key[0] == "primary":
             rows += _equivalence_rows(key[1], difference, sampling)
@@ -247,12 +247,15 @@ def with_bounds(rows: Sequence[dict[str, object]], dropped: Mapping[Key, Bounds]
 
 def _equivalence_rows(scope: str, difference: Statistic, sampling: Resampling) -> list[dict[str, object]]:
     row = as_row(("primary.equivalence", scope), difference, sampling.method, level=0.9)
-    interval = Interval(*(float(str(row[name])) for name in ("value", "low", "high")))
+    value, low, high = (float(str(row[name])) for name in ("value", "low", "high"))
+    interval = Interval(value, low, high)
     words = f"within {MARGIN:g} points, 90 % interval; {row['method']}"
     rows = [row | {"method": f"{equivalent(interval)}: {words}"}]
     if scope.startswith("tier:"):  # no sentence calls a subtask or a sequence equivalent
-        p = equivalence_p(interval, difference.basis.n_patients)
-        rows.append(as_row((EQUIVALENCE_P, scope), Statistic(np.array([p]), difference.basis), words))
+        beyond = f"null: within {MARGIN:g} points; {row['method']}"
+        for metric, test, method in ((EQUIVALENCE_P, equivalence_p, words), (BEYOND_P, beyond_p, beyond)):
+            p = test(interval, difference.basis.n_patients)
+            rows.append(as_row((metric, scope), Statistic(np.array([p]), difference.basis), method))
     return rows
 
 
@@ -269,7 +272,7 @@ def _differing_rows(pair: Pair, sampling: Resampling) -> list[dict[str, object]]
     rows = []
     for key in [key for key in sides[0] if key[0] == "primary" and key[1].startswith("tier:")]:
         basis = _basis(ours, key[1])
-        statistic = Statistic(sides[0][key] - sides[1][key], basis)
+        statistic = Statistic(sides[0][key] - sides[1][key], basis, of_pairs=True)
         method = f"items whose requests differ; {sampling.method}"
         rows.append(as_row((DIFFERING, key[1]), statistic, method, level=0.9))
     return rows

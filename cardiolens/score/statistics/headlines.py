@@ -169,7 +169,11 @@ def _pair_rows(
 ) -> list[dict[str, object]]:
     ours, theirs = means
     rows = [
-        as_row(key, Statistic(ours[key].values - theirs[key].values, ours[key].basis), sampling.method)
+        as_row(
+            key,
+            Statistic(ours[key].values - theirs[key].values, ours[key].basis, of_pairs=True),
+            sampling.method,
+        )
         for key in [key for key in ours if key in theirs and key[0] in COMPARED_METRICS]
     ]
     judged_sides = [[headline_arms.judged[arm] for arm in _arms(side)] for side in sides]
@@ -235,4 +239,5 @@ def _basis(by_protocol: Mapping[str, Sequence[Statistic]]) -> Basis:
         n_refusal=sum(part.n_refusal for part in all_parts),
         note=f"mean over selection protocols {' '.join(by_protocol)} ({len(all_parts)} arms)",
         n_effective=min(part.n_effective for part in all_parts),
+        n_arms=len(all_parts),
     )

@@ -43,9 +43,23 @@ def equivalence_p(interval_90: Interval, patients: int, margin: float = MARGIN) 
     value, low, high = interval_90.value, interval_90.low, interval_90.high
     if math.isnan(low):
         return math.nan
-    return max(
-        _one_sided(margin - value, high - value, patients), _one_sided(value + margin, value - low, patients)
-    )
+    above, below = margin - value, value + margin
+    p_values = _one_sided(above, high - value, patients), _one_sided(below, value - low, patients)
+    return math.nan if any(map(math.isnan, p_values)) else max(p_values)
+
+
+def beyond_p(interval_90: Interval, patients: int, margin: float = MARGIN) -> float:
+    """The two-sided p of the null that a difference lies within the margin: how sure it is that it is beyond.
+
+    The null holds a margin on either side, so both one-sided tests share 5 %; 1 where the observed difference
+    is within the margin.
+    """
+    value, low, high = interval_90.value, interval_90.low, interval_90.high
+    if math.isnan(low):
+        return math.nan
+    reach = value - low if value > 0 else high - value
+    beyond = abs(value) - margin
+    return 1.0 if beyond <= 0 else 2 * _one_sided(beyond, reach, patients)  # at most 1, or NaN
 
 
 def interval_p(interval_95: Interval, limit: float, patients: int) -> float:
@@ -62,7 +76,7 @@ def _one_sided(distance: float, reach: float, patients: int, tail: float = 0.05)
     from scipy import stats
 
     if reach <= 0:
-        return 0.0 if distance > 0 else 0.5
+        return math.nan  # nothing varied, so nothing is known of the error
     freedom = max(patients - 1, 1)
     return float(stats.t.sf(distance / reach * stats.t.isf(tail, freedom), freedom))
 

@@ -13,6 +13,8 @@ _AT_ONCE = 4096  # rows of a family that are buffered in memory
 
 SWAP_P, HOLM_P = "swap_p", "holm_p"
 EQUIVALENCE_P, EQUIVALENCE_HOLM_P = "primary.equivalence_p", "primary.equivalence_holm_p"
+BEYOND_P, BEYOND_HOLM_P = "primary.beyond_p", "primary.beyond_holm_p"  # a difference beyond the margin
+_ADJUSTED = {EQUIVALENCE_P: EQUIVALENCE_HOLM_P, BEYOND_P: BEYOND_HOLM_P}
 # factors that a run varies; they are one family, so that the 5 % error rate holds for the whole run
 RUN = ("selector", "budget", "prompt", "control")
 
@@ -89,4 +91,4 @@ class _Family:
 
 
 def _holm_name(metric: str) -> str:
-    return EQUIVALENCE_HOLM_P if metric == EQUIVALENCE_P else metric.replace(SWAP_P, HOLM_P)
+    return _ADJUSTED.get(metric, metric.replace(SWAP_P, HOLM_P))

@@ -10,8 +10,18 @@ from numpy.typing import NDArray
 
 from cardiolens.score.statistics import metrics
 from cardiolens.score.statistics.bootstrap import Interval, effective_patients, percentile
-from cardiolens.score.statistics.items import Floats, Ints, Items
+from cardiolens.score.statistics.enough_data import reason_for_none
+from cardiolens.score.statistics.items import Bools, Floats, Ints, Items
+from cardiolens.score.statistics.near_boundary import (
+    Ends,
+    Kind,
+    difference_ends,
+    resampled_variance,
+    share_ends,
+)
 from cardiolens.storage.schemas import ILLEGAL_SELECTION
+
+_NO_WIDTH = 1e-12
 
 Key = tuple[str, str]  # metric, scope
 
@@ -38,6 +48,21 @@ class Basis:
     n_effective: float = (
         math.inf
     )  # patients that it is worth, where small classes make it fewer than there are
+    n_arms: int = 1  # arms that were asked every item, in a mean over arms
+    n_rarer_class: int | None = None  # patients of the rarer of two classes that are told apart
+
+    @property
+    def without_interval(self) -> str:
+        """Why there is no interval; empty if there may be one."""
+        return reason_for_none(self.n_patients, self.n_rarer_class)
+
+    def of_two_classes(self, positive: Bools, patient: Ints) -> "Basis":
+        """This basis for how well positive items are told from the others, with a note on their number."""
+        rarer = min(len(np.unique(patient[side])) for side in (positive, ~positive))
+        note = f"{int(positive.sum())} of {len(positive)} items positive"
+        note += f", rarer class {rarer} {'patient' if rarer == 1 else 'patients'}"
+        note = f"{self.note}, {note}" if self.note else note
+        return replace(self, note=note, n_effective=min(self.n_effective, rarer), n_rarer_class=rarer)
 
     @staticmethod
     def of(rows: JudgedRows, note: str = "") -> "Basis":
@@ -67,12 +92,35 @@ class Statistic:
 
     values: Floats
     basis: Basis
+    of_pairs: bool = False  # a difference of two arms on the same items
 
-    def interval(self, unit: float, level: float = 0.95) -> Interval:
-        """The value in a unit, with its interval; no interval for a single patient."""
-        patients = self.basis.n_patients
-        values = self.values if patients > 1 else self.values[:1]
-        return percentile(values * unit, level, max(2, min(patients, self.basis.n_effective)))
+    def interval(self, unit: float, level: float = 0.95, kind: Kind = "other") -> Interval:
+        """The value in a unit, with its interval by the bootstrap, or near the boundary (`near_boundary`).
+
+        There is none where the patients are too few (`enough_data`), or where no resample differs from
+        another and the statistic is neither a share nor a difference of shares.
+        """
+        reason = self.basis.without_interval
+        patients = max(2, min(self.basis.n_patients, self.basis.n_effective))
+        found = percentile(self.values[:1] if reason else self.values, level, patients)
+        value, low, high, how = found.value, found.low, found.high, reason
+        if not math.isnan(low):
+            ends = self._near_boundary(kind, (1 - level) / 2, patients)
+            if ends is not None and kind == "share":
+                (low, high), how = ends, "near the boundary: Clopper-Pearson with an effective n"
+            elif ends is not None:
+                low, high = min(low, ends[0]), max(high, ends[1])
+                how = "few answers differ: score interval with an effective n"
+            elif high - low < _NO_WIDTH:
+                low, high, how = math.nan, math.nan, "no interval: no resample differs from another"
+        return Interval(value * unit, low * unit, high * unit, how)
+
+    def _near_boundary(self, kind: Kind, tail: float, patients: float) -> Ends | None:
+        if kind == "other":
+            return None
+        items = min(self.basis.n_items / self.basis.n_arms, self.basis.n_effective)
+        inputs = float(self.values[0]), resampled_variance(self.values, patients), items, patients, tail
+        return share_ends(*inputs) if kind == "share" else difference_ends(*inputs)
 
 
 def mean_of(parts: Mapping[str, Statistic], basis: Basis) -> Statistic:

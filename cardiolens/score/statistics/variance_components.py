@@ -7,12 +7,12 @@ from math import exp, pi
 
 import numpy as np
 
+from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM
 from cardiolens.score.statistics.factors import ArmFactors, factors_of
 from cardiolens.score.statistics.items import Bools, Items
 from cardiolens.score.statistics.rows import Row
 
 ROWS = 40_000  # at most so many answers are fitted: those of whole patients, sampled at random
-FEWEST_PATIENTS = 20
 _FACTORS = ("model", "protocol", "budget", "prompt", "wording", "seed")
 _RESIDUAL = pi**2 / 3  # variance of the logistic distribution: chance within an item
 _REACH = 1.959963984540054
@@ -36,12 +36,12 @@ def components(items: Mapping[str, Items], arms: Sequence[ArmFactors], seed: int
     log-normal priors of the deviations (median 1, 95 % 0.14 to 7.1), so that a factor of two or three levels
     rests on its prior as much as on the data, and a deviation is never 0. An answer that two arms share by
     the same request counts once. `share` is of the variance with that of the logistic distribution. Empty
-    with fewer than FEWEST_PATIENTS.
+    with fewer than FEWEST_FOR_CLAIM.
     """
     labels = {name: arm for name, arm in factors_of(arms).items() if arm.control == "none"}
     labels = {name: arm for name, arm in labels.items() if not arm.simulated} or labels
     samples = _sample_patients(items, {name: arm for name, arm in labels.items() if name in items}, seed)
-    if len({patient for sample in samples for patient in sample.patient.tolist()}) < FEWEST_PATIENTS:
+    if len({patient for sample in samples for patient in sample.patient.tolist()}) < FEWEST_FOR_CLAIM:
         return []
     sample_items = Items.together(samples)
     factors = _factors(sample_items, labels)
@@ -71,7 +71,7 @@ def components(items: Mapping[str, Items], arms: Sequence[ArmFactors], seed: int
 
 
 def _sample_patients(items: Mapping[str, Items], labels: Mapping[str, ArmFactors], seed: int) -> list[Items]:
-    """Sample as many whole patients as fit into ROWS answers, but at least FEWEST_PATIENTS."""
+    """Sample as many whole patients as fit into ROWS answers, but at least FEWEST_FOR_CLAIM."""
     arm_ids = sorted(labels)
     models = sorted({arm.model for arm in labels.values()})
     first = _first_answers(
@@ -82,7 +82,7 @@ def _sample_patients(items: Mapping[str, Items], labels: Mapping[str, ArmFactors
         n_answers.update(items[name].patient[first[name]].tolist())
     patients = np.random.default_rng(seed).permutation(np.array(sorted(n_answers), np.int64))
     ends = np.cumsum([n_answers[patient] for patient in patients.tolist()])
-    number = max(int(np.searchsorted(ends, ROWS, side="right")), FEWEST_PATIENTS)
+    number = max(int(np.searchsorted(ends, ROWS, side="right")), FEWEST_FOR_CLAIM)
     first_answers = (items[name].where(first[name]) for name in arm_ids)
     return [answers.where(np.isin(answers.patient, patients[:number])) for answers in first_answers]
 

@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from cardiolens.score.claims import preregistered, sentences
-from cardiolens.score.claims.evidence_analysis import FEWEST_PATIENTS, Evidence
+from cardiolens.score.claims.evidence_analysis import Evidence
 from cardiolens.score.claims.sentences import signed
 from cardiolens.score.run_results.run_analyses import AnalysisRow
+from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM
 from cardiolens.score.statistics.headlines import PREFIX
 from cardiolens.score.statistics.hypothesis_tests import MARGIN
 from cardiolens.score.statistics.outcomes import INCOMPLETE
@@ -35,13 +36,14 @@ def answers(facts: Facts) -> list[Answer]:
 
 
 def _primary_comparison(facts: Facts) -> list[Answer]:
-    """The comparison that was declared before the run, where there is one."""
+    """The declared comparison, where there is one; the sentence says when it was declared."""
     analysis, primary = facts.analysis(preregistered.NAME), facts.specs[0].primary
     if not analysis.findings or primary is None:
         return []
     (finding,) = analysis.findings
     verdict = {"supported": "Yes", "not supported": f"No, {primary.versus} does"}
-    question = f"Declared: does {primary.model} read better than {primary.versus} on tier {primary.tier}?"
+    declared = "Declared" if _is_beforehand(facts) else "Declared after looking"
+    question = f"{declared}: does {primary.model} read better than {primary.versus} on tier {primary.tier}?"
     pair = f"{primary.model} − {primary.versus}"
     estimates = tuple(
         Estimate(
@@ -52,6 +54,11 @@ def _primary_comparison(facts: Facts) -> list[Answer]:
     )
     headline = verdict.get(finding.verdict, "Cannot be told")
     return [Answer("declared", question, headline, finding.sentence, estimates)]
+
+
+def _is_beforehand(facts: Facts) -> bool:
+    """Return whether no answer of either model was there when the comparison was declared."""
+    return all((manifest.get("primary") or {}).get("answered_before") == 0 for manifest in facts.manifests)
 
 
 def _best(facts: Facts) -> Answer:
@@ -205,7 +212,7 @@ def _extreme(difference: Difference, comparison: str = "") -> str:
     """The largest or smallest of several differences in words; its interval ignores that it was selected."""
     row = difference.row
     interval = "no interval to rely on"
-    if not math.isnan(row["low"]) and row["n_patients"] >= FEWEST_PATIENTS:
+    if not math.isnan(row["low"]) and row["n_patients"] >= FEWEST_FOR_CLAIM:
         interval = f"95 % CI {signed(row['low'])} to {signed(row['high'])}, not widened for the choice"
     return (
         f"{signed(row['value'])} points ({interval}): {comparison or difference.comparison}, "

@@ -8,8 +8,9 @@ from importlib.resources import files
 
 import jinja2
 
-from cardiolens.score.claims.evidence_analysis import FEWEST_PATIENTS
+from cardiolens.score.claims import hospitals
 from cardiolens.score.claims.sentences import Finding
+from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM, FEWEST_FOR_INTERVAL
 from cardiolens.show.page.elements import Column, Section, Table
 from cardiolens.show.page.embed import embed, figure_json, tables_of, to_json
 from cardiolens.show.page.headline_answers import answers
@@ -51,8 +52,10 @@ def render(facts: Facts) -> Page:
     tables = {name: embed(table) for name, table in tables_of(sections).items()}
     context = {
         "facts": facts,
-        "few": facts.n_patients < FEWEST_PATIENTS,
-        "fewest": FEWEST_PATIENTS,
+        "hospitals": [row["sentence"] for row in facts.analysis(hospitals.NAME).rows],
+        "few": facts.n_patients < FEWEST_FOR_CLAIM,
+        "fewest": FEWEST_FOR_CLAIM,
+        "fewest_for_interval": FEWEST_FOR_INTERVAL,
         "answers": [(answer, strip(answer)) for answer in answers(facts)],
         "box": (WIDTH, HEIGHT),
         "sections": sections,

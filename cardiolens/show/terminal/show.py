@@ -16,7 +16,9 @@ from cardiolens.inference.plan.totals import Totals
 from cardiolens.score.claims.analysis import Analysis
 from cardiolens.score.claims.planned_power import ASSUMED
 from cardiolens.score.run_results.verdict_changes import Changes
+from cardiolens.score.statistics.enough_data import FEWEST_FOR_INTERVAL
 from cardiolens.score.statistics.outcomes import INCOMPLETE
+from cardiolens.storage import documents
 
 _SENTENCES = 8  # of one analysis on the terminal; all are in analyses.json
 
@@ -44,9 +46,20 @@ def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, T
             )
     if (primary := plan.spec.primary) is not None:
         say(
-            f"primary comparison: {primary.model} against {primary.versus} on tier {primary.tier}, declared "
-            "before the run and tested alone at 5 %"
+            f"primary comparison: {primary.model} against {primary.versus} on tier {primary.tier}, "
+            f"{_standing(plan, missing)}"
         )
+
+
+def _standing(plan: Plan, missing: Mapping[str, Missing]) -> str:
+    """When the comparison of a plan is declared, and whether it is tested alone."""
+    n_answered: int | None = sum(missing[name].done for name in plan.spec.compared if name in missing)
+    if plan.run.declaration.exists():
+        n_answered = documents.answered_before(plan.run, plan.spec)
+    if n_answered == 0:
+        return "declared before the run and tested alone at 5 %"
+    count = "an unknown number of" if n_answered is None else f"{n_answered:,}"
+    return f"declared when {count} answers were there already, so not tested alone"
 
 
 def show_power(lines: Sequence[str]) -> None:
@@ -69,7 +82,7 @@ def show_scores(arms: Sequence[Arm], scores: pa.Table) -> None:
     table = Table(
         title="scores in percent, with 95 % intervals over patients",
         title_justify="left",
-        caption=f"{'* simulated reader; ' if simulated else ''}{_items(primary, tiers)}",
+        caption=f"{'* simulated reader; ' if simulated else ''}{_items(primary, tiers)}{_too_few(primary)}",
         caption_justify="left",
     )
     controls = any(arm.control != "none" for arm in arms)
@@ -98,6 +111,13 @@ def _items(rows: list[dict[str, Any]], tiers: list[str]) -> str:
         items = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
         parts.append(f"{tier.replace(':', ' ')}: {items} items of {patients} patients")
     return "; ".join(parts)
+
+
+def _too_few(rows: list[dict[str, Any]]) -> str:
+    """Why some scores stand without an interval."""
+    if any(row["n_patients"] < FEWEST_FOR_INTERVAL for row in rows):
+        return f"; no interval with fewer than {FEWEST_FOR_INTERVAL} patients"
+    return ""
 
 
 def _cell(row: dict[str, Any] | None) -> str:

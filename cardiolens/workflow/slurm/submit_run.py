@@ -12,6 +12,7 @@ from cardiolens.inference.engine.readers import check_readers
 from cardiolens.inference.models.identity import identify
 from cardiolens.inference.placement.placement import Deployment
 from cardiolens.inference.plan.candidates import at_hand
+from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.protocol.select.feature_source import check_encoders
 from cardiolens.show.tracker.mirror import check_tracker
@@ -118,6 +119,13 @@ def _has_page(planned: Plan | None) -> bool:
     return planned.run.page.stat().st_mtime >= max(parts, default=0.0)
 
 
+def _answered(spec: SweepSpec, planned: Plan | None) -> int | None:
+    """Answers of the compared models in the store; None where it is there and the run is not yet planned."""
+    if planned is None:
+        return None if spec.store.exists() else 0
+    return sum(missing_of(planned, name).done for name in spec.compared)
+
+
 def _queue(
     spec: SweepSpec, run: Run, deployments: Sequence[Deployment], alive: Sequence[Alive], planned: Plan | None
 ) -> None:
@@ -125,7 +133,7 @@ def _queue(
     jobs = jobs_of(deployments, prepare=planned is None)
     check_limits(jobs, spec.cluster)
     documents.write_configuration(run, spec)
-    documents.declare(run, spec)
+    documents.declare(run, spec, _answered(spec, planned))
     site = site_of(spec.cluster)
     scripts = {job: script_of(job, run, site) for job in jobs}
     for job in queue(run, scripts, sorted({job.id.partition("_")[0] for job in alive})):

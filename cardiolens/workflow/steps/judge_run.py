@@ -42,7 +42,7 @@ def judge_together(runs: Sequence[Run]) -> int:
     parts = [_replies(run, spec) for run, spec in zip(runs, specs, strict=True)]
     view, replies = merging.merged_run(runs), merging.merge_replies(parts)
     every = {arm.arm_id: arm for spec in specs for arm in arms(spec)}
-    _write_and_show(view, replies, specs[0], tuple(every.values()))
+    _write_and_show(view, replies, specs[0], tuple(every.values()), tuple(zip(runs, specs, strict=True)))
     say(f"run: {view.root}")
     return 1 if replies.unfinished else 0
 
@@ -82,7 +82,13 @@ def _scored(run: Run) -> pa.Table:
     return tables.concat(map(of_tiers, tables.read_blocks(run.scores, schemas.SCORES)), schemas.SCORES)
 
 
-def _write_and_show(run: Run, replies: Replies, spec: SweepSpec, planned_arms: Sequence[Arm]) -> RunResults:
+def _write_and_show(
+    run: Run,
+    replies: Replies,
+    spec: SweepSpec,
+    planned_arms: Sequence[Arm],
+    parts: Sequence[tuple[Run, SweepSpec]] = (),
+) -> RunResults:
     """Write verdicts, scores and analyses of replies, and print scores and findings."""
     arm_ids = {arm.arm_id for arm in planned_arms}
     if strange := sorted(set(replies.verdict_store.arms) - arm_ids):
@@ -91,7 +97,7 @@ def _write_and_show(run: Run, replies: Replies, spec: SweepSpec, planned_arms: S
             "the file was changed: run the sweep again"
         )
     groups = groups_of(spec.store, replies.verdict_store)
-    results = write_results(run, replies, groups, planned_arms, spec)
+    results = write_results(run, replies, groups, planned_arms, spec, parts=parts)
     show.show_scores(planned_arms, results.of_tiers)
     show.show_findings(results.analyses)
     show.show_withheld(replies.withheld)

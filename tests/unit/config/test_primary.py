@@ -54,10 +54,16 @@ def test_it_is_kept_with_its_hash_before_the_run_and_cannot_be_changed(small_swe
     kept = json.loads(planned.run.declaration.read_text())
     assert {name: kept[name] for name in primary} == primary
     assert (len(kept["sha256"]), kept["answered_before"]) == (64, 3)
-    documents.declare(planned.run, spec)
+    assert documents.answered_before(planned.run, spec) == 3
+    show_plan(planned, {}, {})
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "declared when 3 answers were there already, so not tested alone" in shown
+    documents.declare(planned.run, spec, n_answered=0)
     assert json.loads(planned.run.declaration.read_text()) == kept
     write_manifest(planned, {})
     assert json.loads(planned.run.manifest.read_text())["primary"] == kept
+    _write(planned.run.declaration, kept | {"answered_before": "none"})
+    assert documents.answered_before(planned.run, spec) is None
     _write(planned.run.declaration, kept | {"tier": 2})
     with pytest.raises(InputError, match="is not the comparison that the run was started with"):
         documents.read_declaration(planned.run, spec)

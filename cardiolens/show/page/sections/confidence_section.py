@@ -1,5 +1,6 @@
 """Section on option probabilities: separation of right from wrong answers, and calibration."""
 
+from cardiolens.score.claims.confidence_analysis import positives
 from cardiolens.score.run_results.run_analyses import AnalysisRow
 from cardiolens.show.page.columns import (
     ARM,
@@ -120,6 +121,7 @@ def _table(facts: Facts, rows: list[AnalysisRow]) -> Table:
         cells = arm_cells(arm, facts.simulated)
         subtask = subtask_words(facts, str(row["scope"]).removeprefix("subtask:"))
         words = {"metric": (_SEPARATION | _CALIBRATION)[metric], "option": option, "subtask": subtask}
+        words |= {"positives": positives(row) if metric in _SEPARATION else ""}
         words |= {"line": f"{subtask} {option}".strip()}
         records.append({**row, **cells, **words})
     columns = (
@@ -131,6 +133,7 @@ def _table(facts: Facts, rows: list[AnalysisRow]) -> Table:
         LOW,
         HIGH,
         *COUNTS,
+        Column("positives", "positive items"),
         METHOD,
     )
     return Table.of("confidence", "Separation and calibration", columns, records)

@@ -12,7 +12,6 @@ from cardiolens.score.claims import sentences
 from cardiolens.score.claims.analyses import analyse
 from cardiolens.score.claims.evidence_analysis import Evidence
 from cardiolens.score.claims.landscape import landscape
-from cardiolens.score.statistics.bootstrap import percentile
 from cardiolens.score.statistics.factors import ArmFactors, families
 from cardiolens.score.statistics.headlines import headline_means, headlines
 from cardiolens.score.statistics.statistic import Basis, Statistic
@@ -38,7 +37,10 @@ def row(metric: str, scope: str, value: float, low: float, high: float, **change
 
 def carried_by(*metrics: str, p: float = 0.01) -> dict[str, dict[str, Any]]:
     """Rows that say what Holm leaves of the p-values of metrics, over a family of three."""
-    names = ["primary.equivalence_holm_p" if "equiv" in name else f"{name}.holm_p" for name in metrics]
+    names = [
+        f"{name}_holm_p" if name in ("primary.equivalence", "primary.beyond") else f"{name}.holm_p"
+        for name in metrics
+    ]
     return {name: row(name, "tier:1", p, math.nan, math.nan, method="Holm over 3 of it") for name in names}
 
 
@@ -73,8 +75,10 @@ def test_budgets_are_ordered_as_numbers() -> None:
 )
 def test_equivalence_in_words(low: float, high: float, verdict: str, said: str) -> None:
     given = row("primary.equivalence", "tier:1", 0.4, low, high, n_same_request=3900)
-    found = sentences.equivalence("X", "Y", "tier 1", given, carried_by("primary", "primary.equivalence"))
-    tested = "p = 0.01 after Holm over 3" + (" for any difference" if verdict == "not supported" else "")
+    found = sentences.equivalence(
+        "X", "Y", "tier 1", given, carried_by("primary.beyond", "primary.equivalence")
+    )
+    tested = "p = 0.01 after Holm over 3" + (" for more than 2 points" if verdict == "not supported" else "")
     numbers = f"difference 0.4, 90 % CI {low} to {high}, {tested}, 670 patients, "
     numbers = f"{numbers}19500 items, 20 % of them asked by identical requests.".replace("-", "−")
     assert (found.verdict, found.sentence) == (verdict, f"{said}: {numbers}")
@@ -117,8 +121,8 @@ def test_without_an_interval_nothing_can_be_told() -> None:
 def test_guessing_is_not_better_than_guessing() -> None:
     found = row("auroc", "subtask:C10", 50.0, 50.0, 50.0)
     none = Evidence()
-    assert sentences.threshold("it collapses", found, 50, none).verdict == "supported"
-    assert sentences.threshold("it beats a coin", found, 50, none, beyond=True).verdict == "not supported"
+    assert sentences.threshold("it collapses", found, 50, none).verdict == "cannot tell", "no p, no claim"
+    assert sentences.threshold("it beats a coin", found, 50, none, beyond=True).verdict == "cannot tell"
     assert sentences.threshold("it beats a coin", found, 49.9, CARRIED, beyond=True).verdict == "supported"
     assert sentences.threshold("it beats a coin", found, 49.9, none, beyond=True).verdict == "cannot tell"
 
@@ -133,7 +137,7 @@ def test_every_analysis_has_a_table_and_its_sentences() -> None:
         row("modal_share", "subtask:D01", 70, 60, 80),
         row("modal_excess", "subtask:D01", 15, 10, 20),
         row("primary.equivalence", "tier:1", 10, 9, 11, arm_id="b", versus_arm_id="a"),
-        row("primary.holm_p", "tier:1", 0.01, math.nan, math.nan, arm_id="b", versus_arm_id="a"),
+        row("primary.beyond_holm_p", "tier:1", 0.01, math.nan, math.nan, arm_id="b", versus_arm_id="a"),
         row("abnormal_call", "tier:1", -4, -6, -2, arm_id="c", versus_arm_id="a"),
         row("abnormal_call.holm_p", "tier:1", 0.02, 0, 0, arm_id="c", versus_arm_id="a", method=OVER_9),
         row("recall", "tier:1", -4, -6, -2, arm_id="c", versus_arm_id="a"),
@@ -319,17 +323,20 @@ def test_a_headline_averages_seeds_before_protocols() -> None:
     random = {"b": {"selector": "random@1"}, "c": {"selector": "random@2"}}
     models = headlines(arms_of(a={}, d={"budget": "8"}, e={"prompt": "reasoning"}, **random))
     assert models == {"m": {"clinical": ["a"], "random": ["b", "c"]}}
-    basis = Basis(10, 5, 1, 0)
+    basis = Basis(1000, 500, 1, 0)
     statistics = {
         name: {("primary", "tier:1"): Statistic(np.array(values), basis)}
         for name, values in {"a": [0.8, 0.6, 1.0], "b": [0.5, 0.1, 0.5], "c": [0.3, 0.3, 0.5]}.items()
     }
     (found,) = headline_means(statistics, models, "by resampling")
     assert (found["arm_id"], found["value"]) == ("headline:m", pytest.approx(60))
-    wanted = percentile(np.array([60.0, 40, 75]), patients=5)
+    mean = Statistic(np.array([0.6, 0.4, 0.75]), replace(basis, n_items=3000, n_arms=3))
+    wanted = mean.interval(100, kind="share")
     assert [found["low"], found["high"]] == pytest.approx([wanted.low, wanted.high])
-    assert (found["n_items"], found["n_patients"], found["n_parse_error"]) == (30, 5, 3)
-    assert found["method"] == ("mean over selection protocols clinical random (3 arms); by resampling")
+    assert (found["n_items"], found["n_patients"], found["n_parse_error"]) == (3000, 500, 3)
+    assert found["method"] == (
+        f"mean over selection protocols clinical random (3 arms); {wanted.how}; by resampling"
+    )
 
 
 def test_a_simulated_reader_beside_a_model_changes_no_sentence_on_it_and_stands_after_it() -> None:

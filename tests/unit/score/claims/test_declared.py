@@ -58,3 +58,21 @@ def test_without_both_headlines_nothing_is_said(declared: DeclaredComparison) ->
 
 def test_a_simulated_reader_is_no_model() -> None:
     assert said(declared_comparison(rows(0.01), DeclaredComparison("a", "b", 1), {"b"}))[0] == "cannot tell"
+
+
+@pytest.mark.parametrize(
+    ("answered", "words"),
+    [
+        (480, "declared when 480 answers were there already"),
+        (1, "declared when 1 answer was there already"),
+        (None, "declared when it is not known how many answers were there already"),
+    ],
+)
+def test_declared_after_looking_it_is_one_of_its_family(answered: int | None, words: str) -> None:
+    """Alone p = 0.01 would carry it, Holm's 1.0 does not (17.4)."""
+    late = DeclaredComparison("a", "b", 1, answered)
+    verdict, sentence = said(declared_comparison(rows(0.01), late))
+    assert verdict == "cannot tell"
+    assert f"p = 1 after Holm over 300, {words}" in sentence
+    assert "alone" not in sentence
+    assert "before the run" not in sentence

@@ -103,7 +103,8 @@ def test_models_are_ranked_on_items_that_all_were_judged_on() -> None:
     assert alone["m1"]["value"] == alone["m2"]["value"]
     assert all(row["method"].startswith("incomplete, 80.0 % of items") for row in alone.values())
     pair = found["headline:m1", "headline:m2", "primary", "tier:1"]
-    assert (pair["value"], pair["low"], pair["high"]) == (0, 0, 0)
+    assert pair["value"] == 0
+    assert pair["low"] == -pair["high"] < 0, "that no item differs is no proof that none would"
     bounds = found["headline:m1", "headline:m2", "primary.bounds", "tier:1"]
     assert bounds["n_items"] == 24
     assert bounds["low"] < 0 < bounds["high"]

@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.items import Items
-from cardiolens.score.statistics.variance_components import FEWEST_PATIENTS, components
+from cardiolens.score.statistics.variance_components import components
 
 MODELS, BUDGETS, SUBTASKS = 5, ("8", "16"), 5
 
@@ -58,19 +59,19 @@ def test_what_differs_is_found_and_what_does_not_is_small() -> None:
 
 
 def test_it_repeats() -> None:
-    few = answers(FEWEST_PATIENTS, 1.0, 1.0)
+    few = answers(FEWEST_FOR_CLAIM, 1.0, 1.0)
     assert repr(components(few, arms(), seed=1)) == repr(components(few, arms(), seed=1))
 
 
 def test_an_answer_that_two_arms_share_counts_once() -> None:
-    shared = answers(FEWEST_PATIENTS, 1.0, 1.0)
+    shared = answers(FEWEST_FOR_CLAIM, 1.0, 1.0)
     alike = {
         arm: replace(items, request=items.question * MODELS + int(arm[1])) for arm, items in shared.items()
     }
     rows = components(alike, arms(), seed=1)
-    assert rows[0]["n_items"] == FEWEST_PATIENTS * SUBTASKS * MODELS
+    assert rows[0]["n_items"] == FEWEST_FOR_CLAIM * SUBTASKS * MODELS
     assert "budget" not in {row["component"] for row in rows}  # every one of its answers is the other's
 
 
 def test_few_patients_have_no_components() -> None:
-    assert components(answers(FEWEST_PATIENTS - 1, 1.0, 1.0), arms(), seed=1) == []
+    assert components(answers(FEWEST_FOR_CLAIM - 1, 1.0, 1.0), arms(), seed=1) == []

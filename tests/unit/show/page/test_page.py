@@ -12,10 +12,13 @@ from page_markup import Markup, records
 from page_run import finished, full_spec, reply_instead, small_spec, with_probabilities, write_record
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
+from cardiolens.config.sweep import PrimarySpec
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader, open_reader
 from cardiolens.inference.plan.plan import Plan, plan
-from cardiolens.score.run_results.run_analyses import read_judged
+from cardiolens.score.claims.hospitals import hospitals
+from cardiolens.score.claims.sentences import Finding
+from cardiolens.score.run_results.run_analyses import AnalysisTable, read_judged
 from cardiolens.score.verdicts.parse import RULES_VERSION
 from cardiolens.show.page import embed as embedding
 from cardiolens.show.page.case_viewer.cases import study_cases
@@ -138,6 +141,36 @@ def test_with_few_patients_nothing_is_claimed(tmp_path: Path) -> None:
     assert "no claim is made with fewer than 20" in " ".join(page.split())
     told = [answer.verdict for answer in answers(read_facts(run, [run]))[1:]]
     assert told == ["Not tested", "Cannot be told", "Not varied", "Cannot be told"]
+    assert "no interval is given with fewer than 8" in " ".join(page.split())
+
+
+def test_a_cohort_of_few_hospitals_speaks_of_them_alone(run: Run, page: Markup) -> None:
+    facts = read_facts(run, [run])
+    sites = {"site": {"H1": {"p1"}, "H2": {"p2"}}}
+    told = {**facts.analyses, "hospitals": AnalysisTable(hospitals(sites, 2).rows)}
+    found = " ".join(render(replace(facts, analyses=told)).index.split())
+    assert "The patients come from two hospitals: scores, intervals and claims speak of these" in found
+    assert "The patients come from" not in " ".join(render(facts).index.split())
+
+
+@pytest.mark.parametrize(
+    ("answered", "begins"),
+    [(0, "Declared: does"), (480, "Declared after looking: does"), (None, "Declared after looking: does")],
+)
+def test_a_comparison_declared_after_looking_is_called_so(
+    run: Run, answered: int | None, begins: str
+) -> None:
+    facts = read_facts(run, [run])
+    sentence = "Model a cannot be shown to change the score: p = 0.2"
+    told = AnalysisTable([], (Finding("cannot tell", sentence),))
+    primary = PrimarySpec(model="a", versus="b", tier=1)
+    changed = replace(
+        facts,
+        analyses={**facts.analyses, "declared comparison": told},
+        specs=(facts.specs[0].model_copy(update={"primary": primary}),),
+        manifests=({**facts.manifests[0], "primary": {"answered_before": answered}},),
+    )
+    assert answers(changed)[0].question.startswith(begins)
 
 
 class Sighted(Reader):
@@ -291,4 +324,5 @@ def test_the_viewer_has_the_frames_of_every_request_in_their_order(root: Path) -
 
 def test_sections_are_pure(run: Run) -> None:
     facts = read_facts(run, [run])
-    assert [make(facts) for make in SECTIONS] == [make(facts) for make in SECTIONS]
+    first, second = ([make(facts) for make in SECTIONS] for _ in range(2))
+    assert repr(first) == repr(second), "as text: an end that is NaN is not equal to itself"

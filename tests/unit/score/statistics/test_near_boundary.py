@@ -1,0 +1,94 @@
+"""No interval of zero width and no p from zero variance (amendment 17.2)."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from cardiolens.score.claims import sentences
+from cardiolens.score.statistics.bootstrap import Interval, resampling_weights
+from cardiolens.score.statistics.hypothesis_tests import equivalence_p, equivalent, interval_p
+from cardiolens.score.statistics.near_boundary import difference_ends, share_ends
+from cardiolens.score.statistics.rows import as_row
+from cardiolens.score.statistics.statistic import Basis, Statistic
+
+
+def share_row(right: np.ndarray, level: float = 0.95) -> dict[str, object]:
+    weights = resampling_weights(len(right), 300, 1)
+    statistic = Statistic(weights @ right / len(right), Basis(len(right), len(right), 0, 0))
+    return as_row(("accuracy", "tier:1"), statistic, "bootstrap", level)
+
+
+def difference_row(ours: np.ndarray, theirs: np.ndarray, level: float = 0.95) -> dict[str, object]:
+    weights = resampling_weights(len(ours), 300, 1)
+    values = weights @ (ours - theirs) / len(ours)
+    statistic = Statistic(values, Basis(len(ours), len(ours), 0, 0), of_pairs=True)
+    return as_row(("primary", "tier:1"), statistic, "bootstrap", level)
+
+
+def test_all_right_has_the_interval_of_clopper_and_pearson() -> None:
+    row = share_row(np.ones(13))
+    exact = stats.binomtest(13, 13).proportion_ci(method="exact")
+    assert (row["value"], row["high"]) == (100, 100)
+    assert row["low"] == pytest.approx(100 * exact.low)
+    assert str(row["method"]).startswith("near the boundary: Clopper-Pearson with an effective n")
+    assert share_row(np.zeros(13))["high"] == pytest.approx(100 - 100 * exact.low)
+
+
+def test_items_of_a_patient_count_less_than_as_many_patients() -> None:
+    (of_patients, _), (of_items, _) = (share_ends(1.0, 0.0, 60, n, 0.025) or (0, 0) for n in (60, 12))
+    assert of_items == pytest.approx(stats.beta.ppf(0.025, 20, 1))
+    assert of_items < of_patients
+    assert share_ends(0.5, 0.25 / 200, 200, 200, 0.025) is None
+
+
+def test_the_middle_is_left_to_the_bootstrap() -> None:
+    row = share_row(np.arange(200) % 2 == 0)
+    assert row["method"] == "bootstrap"
+
+
+@pytest.mark.parametrize("patients", [8, 20, 100])
+def test_arms_that_never_differ_are_equivalent_only_where_the_cohort_is_large(patients: int) -> None:
+    row = difference_row(np.ones(patients), np.ones(patients), 0.9)
+    reach = stats.t.isf(0.05, patients - 1) ** 2
+    assert row["high"] == pytest.approx(100 * reach / (patients + reach))
+    assert row["low"] == -float(str(row["high"]))
+    interval = Interval(0.0, float(str(row["low"])), float(str(row["high"])))
+    assert equivalent(interval) == "cannot tell"
+    assert equivalence_p(interval, patients) > 0.05
+
+
+def test_six_hundred_patients_who_never_differ_are_equivalent() -> None:
+    row = difference_row(np.ones(600), np.ones(600), 0.9)
+    interval = Interval(0.0, float(str(row["low"])), float(str(row["high"])))
+    assert equivalent(interval) == "supported"
+    assert 0 < equivalence_p(interval, 600) < 0.05
+
+
+def test_a_difference_of_two_points_is_rarely_called_equivalent() -> None:
+    """200 patients, one item each, the other arm wrong in 2 %: at most 5 % say equivalent."""
+    called = 0
+    for seed in range(300):
+        wrong = np.random.default_rng(seed).random(200) < 0.02
+        row = difference_row(np.ones(200), 1.0 - wrong, 0.9)
+        called += equivalent(Interval(*(float(str(row[name])) for name in ("value", "low", "high")))) == (
+            "supported"
+        )
+    assert called <= 15
+
+
+def test_many_differing_answers_are_left_to_the_bootstrap() -> None:
+    assert difference_ends(0.0, 0.3 / 200, 200, 200, 0.025) is None
+
+
+def test_no_p_comes_from_zero_variance() -> None:
+    none = Interval(100.0, 100.0, 100.0)
+    assert np.isnan(interval_p(none, 50, 40))
+    assert np.isnan(equivalence_p(Interval(0.0, 0.0, 0.0), 40))
+
+
+def test_a_statistic_that_is_no_share_and_never_varies_has_no_interval() -> None:
+    row = as_row(("kappa", "subtask:L01"), Statistic(np.ones(300), Basis(40, 40, 0, 0)), "bootstrap")
+    assert np.isnan([row["low"], row["high"]]).all()
+    assert row["method"] == "no interval: no resample differs from another"
+    finding = sentences.threshold("it is high", row, 50, sentences.Evidence())
+    assert finding.verdict == "cannot tell"
