@@ -120,8 +120,10 @@ class _MarkedAnswer:
         if self._marks[before].rule != self._marks[after].rule:
             return False
         close = self._plain.find(END, self._marks[before].end, self._marks[after].start)
+        if close < 0:
+            return False
         between = self._tokenizer.tokens(self._plain[close + 1 : self._marks[after].start])
-        return close >= 0 and all(token.kind in _JOINS | {"label"} for token in between)
+        return all(token.kind in _JOINS | {"label"} for token in between)
 
     def _continues(self, close: int) -> bool:
         """Return whether a list that began in a box continues after it."""

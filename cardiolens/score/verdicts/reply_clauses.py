@@ -33,15 +33,18 @@ def statements(tokens: list[Token]) -> list[Statement]:
 def clauses(tokens: list[Token]) -> list[Clause]:
     """Split tokens where a sentence, a line, a contrast, a reason or a further statement begins."""
     split_clauses: list[Clause] = [[]]
+    is_named = is_judged = False  # whether the clause has an option, and a yes, no or not from it on
     for at, token in enumerate(tokens):
         clause = split_clauses[-1]
         if token.kind in _ENDS and not _after_letter(token, clause):
             clause.extend([token] if token.kind == "query" else [])
-            split_clauses.append([])
-        elif _divides(token, clause, tokens[at + 1 : at + 3]):
-            split_clauses.append([])
-        else:
+        elif not _divides(token, tokens[at + 1 : at + 3], is_named=is_named, is_judged=is_judged):
             clause.append(token)
+            is_named = is_named or token.kind in NAMES
+            is_judged = is_judged or (is_named and token.kind in _POLAR)
+            continue
+        split_clauses.append([])
+        is_named = is_judged = False
     return [clause for clause in split_clauses if clause]
 
 
@@ -52,23 +55,16 @@ def _after_letter(token: Token, clause: Clause) -> bool:
     return all(before.kind in {"label", "open", "yes", "no", "bar", "bullet"} for before in clause[:-1])
 
 
-def _divides(token: Token, clause: Clause, ahead: Clause) -> bool:
+def _divides(token: Token, ahead: Clause, *, is_named: bool, is_judged: bool) -> bool:
     """Return whether a comma, an "and" or a reason starts a new statement."""
     if token.kind == "reason":
-        return any(before.kind in NAMES for before in clause)
+        return is_named
     if token.kind not in {"comma", "join"}:
         return False
     following = next((after.kind for after in ahead if after.kind not in {"label", "bullet"}), None)
     if following in _ENDS | {"not", "reason", "pronoun"}:
         return True
-    return following in NAMES and _is_judged(clause)
-
-
-def _is_judged(clause: Clause) -> bool:
-    """Return whether a clause has a yes, no or not after an option."""
-    kinds = [token.kind for token in clause]
-    first = next((at for at, kind in enumerate(kinds) if kind in NAMES), len(kinds))
-    return any(kind in _POLAR for kind in kinds[first:])
+    return following in NAMES and is_judged
 
 
 def polarity(clause: Clause) -> Polarity:
