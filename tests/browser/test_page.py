@@ -1,5 +1,6 @@
 """The page in Chromium: it shows the numbers of the run, can be used by hand and by keyboard, asks nobody."""
 
+import math
 import csv
 import io
 from pathlib import Path
@@ -37,6 +38,8 @@ def cells(block: Any, column: str) -> list[str]:
 
 
 def printed(value: float, sign: bool = False) -> str:
+    if math.isnan(value):
+        return "–"
     text = f"{abs(value):.1f}"
     minus = "−" if value < 0 and text != "0.0" else ""
     return minus + ("+" if sign and value > 0 and text != "0.0" else "") + text
