@@ -1,8 +1,8 @@
 """The page in Chromium: it shows the numbers of the run, can be used by hand and by keyboard, asks nobody."""
 
-import math
 import csv
 import io
+import math
 from pathlib import Path
 from typing import Any
 
