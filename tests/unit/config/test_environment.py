@@ -37,9 +37,13 @@ theirs:
 GOOD = {"revision": "r", "base_url": "http://127.0.0.1:1/v1", "extra_body": "{}"}
 
 
+# Hydra leaves its log open; when it is collected, a warning would fail whichever test runs then.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
 def close_logs() -> None:
-    """Close the log file that Hydra leaves open after a command that it ran itself."""
-    for handler in [one for one in logging.root.handlers if isinstance(one, logging.FileHandler)]:
+    """Close the log files that Hydra leaves open after commands that it ran itself; pytest's own stay."""
+    for handler in [one for one in logging.root.handlers if type(one) is logging.FileHandler]:
         logging.root.removeHandler(handler)
         handler.close()
 
@@ -52,6 +56,8 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
     monkeypatch.delenv("ABSENT", raising=False)
     kept = dict(sanitize._HIDDEN)
     yield
+    close_logs()
+    gc.collect()
     sanitize._HIDDEN.clear()
     sanitize._HIDDEN.update(kept)
 
@@ -101,7 +107,6 @@ def test_no_file_reads_the_environment(
     assert "allow_env=[" in said.err
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Hydra leaves its log open
 def test_hydra_prints_the_text_of_an_allowed_variable(capsys: pytest.CaptureFixture[str]) -> None:
     write_model(revision="${oc.env:AWS_SECRET_ACCESS_KEY}")
     words = ["model=[theirs]", "allow_env=[AWS_SECRET_ACCESS_KEY]"]
@@ -112,8 +117,6 @@ def test_hydra_prints_the_text_of_an_allowed_variable(capsys: pytest.CaptureFixt
     seen: list[SweepSpec] = []
     assert run_verb(lambda spec: seen.append(spec) or 0, [*words, "--config-name=sweep"]) == 0
     assert seen[0].model[0].revision == SECRET
-    close_logs()
-    gc.collect()
 
 
 def test_no_word_reads_the_environment_either() -> None:
