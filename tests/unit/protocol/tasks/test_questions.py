@@ -213,7 +213,8 @@ def test_every_letter_of_the_catalogue_and_no_other_is_an_answer(read, catalogue
         ({"subtask": "C02"}, "stands alone, with others"),
         (
             {"study_id": "S1"},
-            "unknown key 'study_id'; expected only study, answer, canary, evidence, origin, subtask, verification, withheld",
+            "unknown key 'study_id'; expected only study, answer, canary, evidence, origin, subtask, "
+            "verification, withheld",
         ),
         ({"options": [{"key": "A", "text": "Present"}]}, "unknown key 'options'"),
         ({"origin": "guess"}, "origin: Input should be 'report', 'mask', 'reader' or 'phantom'"),
