@@ -114,10 +114,9 @@ def decide_on_imports(child: int, place: Path) -> int:
         _, tree, _ = page.ask("GET", "/studies.json")
         for study in tree["studies"]:
             revision = study["revision"]
-            open_stacks = [
-                stack["stack"] for stack in study["proposals"] if stack["stack"] not in study["choices"]
-            ]
-            for stack in open_stacks[:_DECISIONS]:
+            stacks = [stack["stack"] for stack in study["proposals"]][:_DECISIONS]
+            open_stacks = [stack for stack in stacks if stack not in study["choices"]]
+            for stack in open_stacks:
                 change = {"study_id": study["study_id"], "revision": revision}
                 status, state, _ = page.ask(
                     "POST", "/decide", {**change, "stacks": {stack: {"status": "excluded"}}}
