@@ -28,9 +28,7 @@ from cardiolens.storage.run_word import open_run
 
 SCHEMA = "submission-1"
 MOST_TEXT = 1 << 17  # characters of a completion, of which several samples are one
-MOST_REPLY = (
-    1 << 15
-)  # characters of a reply: four for each of 8,192 tokens; reading one as long takes seconds
+MOST_REPLY = 1 << 15  # characters of one reply: four for each of 8,192 tokens
 _REPLY = ("status", "finish_reason", "text")
 Record = dict[str, Any]
 

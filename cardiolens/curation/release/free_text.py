@@ -15,22 +15,11 @@ from cardiolens.study.manifest import MANIFEST_NAME, Study
 
 _MOST_BYTES = 16 << 20  # of a file of a protocol
 # Entries of questions and of study.json whose values are checked against a list, or written anew.
-_CHECKED = frozenset(
-    {
-        "schema",
-        "qa_id",
-        "study_id",
-        "patient_id",
-        "study",
-        "subtask",
-        "sequence",
-        "tier",
-        "answer_type",
-        "answer",
-    }
-    | {"origin", "protocol", "key", "volume_id", "view", "path", "sha256", "sex", "order", "spatial_order"}
-    | {"layout_source", "confirmed", "status", "verdict", "agreement"}
-)
+_CHECKED_ENTRIES = """
+schema qa_id study_id patient_id study subtask sequence tier answer_type answer origin protocol key
+volume_id view path sha256 sex order spatial_order layout_source confirmed status verdict agreement
+"""
+_CHECKED = frozenset(_CHECKED_ENTRIES.split())
 
 
 @dataclass(frozen=True, slots=True)

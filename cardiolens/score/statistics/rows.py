@@ -8,20 +8,12 @@ from cardiolens.score.statistics.near_boundary import Kind
 from cardiolens.score.statistics.statistic import Key, Statistic
 
 # metrics that are shares or means of shares, from 0 to 1; a suffix names an option, a bin or a coverage
-_SHARES = frozenset(
-    {"primary", "accuracy", "macro_f1", "micro_f1", "balanced_accuracy", "within_one", "precision", "recall"}
-    | {
-        "option_macro_f1",
-        "sample_f1",
-        "jaccard",
-        "exact_match",
-        "exact_answers",
-        "abnormal_call",
-        "entity_f1",
-    }
-    | {"abnormal_f1", "hallucination", "omission", "text_entity_f1", "answers_changed", "auroc"}
-    | {"average_precision", "risk", "calibration", "modal_share", "unparsed"}
-)
+_SHARE_METRICS = """
+primary accuracy macro_f1 micro_f1 balanced_accuracy within_one precision recall option_macro_f1 sample_f1
+jaccard exact_match exact_answers abnormal_call entity_f1 abnormal_f1 hallucination omission
+text_entity_f1 answers_changed auroc average_precision risk calibration modal_share unparsed
+"""
+_SHARES = frozenset(_SHARE_METRICS.split())
 # metrics with a unit of their own; all others are percent
 OWN_UNIT = frozenset({"mean_rank_error", "effective_classes", "mean_cardinality", "gold_cardinality"})
 
