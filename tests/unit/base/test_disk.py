@@ -1,10 +1,12 @@
 """The seam of writes: whole files or none, drafts that take their name when they are whole."""
 
+import errno
 import os
 import signal
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -115,3 +117,50 @@ def test_a_file_where_a_folder_is_expected_is_a_sentence(tmp_path: Path) -> None
     with pytest.raises(RunError, match=r"file/one: cannot be written \("):
         disk.write_text(tmp_path / "file" / "one", "1")
     assert content(tmp_path) == {"file": "kept"}
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "remove": disk.remove,
+    "rename": lambda path: disk.rename(path, path.with_name("other")),
+    "copy": lambda path: disk.copy_file(path, path.with_name("other")),
+    "copy of a folder": lambda path: disk.copy_tree(path.parent, path.parent.with_name("other")),
+    "log": disk.open_log,
+    "shared file": disk.open_shared,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_change_that_fails_is_one_sentence_and_an_error_of_the_system(
+    tmp_path: Path, events: EVENTS, change: Callable[[Path], object]
+) -> None:
+    path = tmp_path / "in" / "one"
+    path.parent.mkdir()
+    path.write_text("1")
+    fail_at(1)
+    with pytest.raises(
+        RunError, match=r"^\S+: cannot be written \(No space left on device\); [^\n]*$"
+    ) as error:
+        change(path)
+    assert isinstance(error.value, OSError)
+    assert error.value.errno == errno.ENOSPC
+    assert path.read_text() == "1"
+
+
+def test_an_append_that_fails_leaves_the_file_as_it_was(tmp_path: Path, events: EVENTS) -> None:
+    path = tmp_path / "log"
+    handle = disk.open_log(path)
+    disk.append(handle, b"first\n", path)
+    fail_at(2)  # written, and not made durable
+    with pytest.raises(RunError, match="cannot be written"):
+        disk.append(handle, b"second\n", path)
+    os.close(handle)
+    assert path.read_bytes() == b"first\n"
+
+
+def test_what_callers_wait_for_keeps_its_type(tmp_path: Path) -> None:
+    handles = [disk.open_log(tmp_path / "log") for _ in range(2)]
+    disk.lock(handles[0], tmp_path / "log")
+    with pytest.raises(BlockingIOError):
+        disk.lock(handles[1], tmp_path / "log", wait=False)
+    for handle in handles:
+        os.close(handle)

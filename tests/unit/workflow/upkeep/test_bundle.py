@@ -1,11 +1,14 @@
 """A bundle suffices to plan the same requests on another machine, and damage to it is detected."""
 
+import errno
+import os
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from cardiolens.base.errors import InputError
+from cardiolens.base import disk
+from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.compose import read_spec
 from cardiolens.config.release_identity import ReleaseSpec
 from cardiolens.inference.plan.plan import plan
@@ -62,6 +65,34 @@ def test_a_bundle_of_a_release_asks_that_release(tmp_path: Path, monkeypatch: py
     (tmp_path / "bundle" / "questions.jsonl").write_text("")
     with pytest.raises(InputError, match=r"is not the file of ours 1\.0"):
         check_release(opened)
+
+
+def test_a_bundle_that_fails_anywhere_is_not_in_the_way_of_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_cohort(tmp_path, 1)
+    spec = sweep_spec(tmp_path, reader("uniform", "guess", seed=3))
+    events: list[str] = []
+    monkeypatch.setattr(disk, "hooks", [lambda kind, path: events.append(kind)])
+    bundle(spec, tmp_path / "whole", None)
+    for number in range(1, len(events) + 1):
+        left = [number]
+
+        def fail(kind: str, path: Path, left: list[int] = left) -> None:
+            left[0] -= 1
+            if left[0] == 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+        monkeypatch.setattr(disk, "hooks", [fail])
+        with pytest.raises(RunError, match="cannot be written"):
+            bundle(spec, tmp_path / "out", None)
+        monkeypatch.setattr(disk, "hooks", [])
+        if (tmp_path / "out").exists():  # only the last fsync failed, after the rename
+            assert number == len(events)
+            continue
+        bundle(spec, tmp_path / "out", None)
+        assert list(differences(tmp_path / "out")) == []
+        disk.remove_tree(tmp_path / "out")
 
 
 def test_a_bundle_of_open_files_is_closed(made: Path, tmp_path: Path) -> None:
