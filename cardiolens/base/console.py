@@ -1,6 +1,9 @@
 """The console of all terminal output: nothing that is printed moves a cursor or opens a line of its own."""
 
+import os
+import select
 import sys
+from types import TracebackType
 from typing import Any
 
 from rich.console import Console
@@ -26,3 +29,22 @@ if not console.is_terminal:
 def say(line: str) -> None:
     """Print one line to stdout at once."""
     print(one_line(line), flush=True, file=sys.stdout)
+
+
+def end_quietly_if_unread() -> None:
+    """Have this process end without a traceback once nobody reads its output, as behind `| head`; code 1."""
+    sys.excepthook = _except_hook
+
+
+def _except_hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    if issubclass(kind, BrokenPipeError) and not _is_read():
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes it again
+    else:
+        sys.__excepthook__(kind, error, trace)
+
+
+def _is_read() -> bool:
+    """Whether the output still has a reader: a pipe without one is in a state of error."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    return not any(state & select.POLLERR for _, state in poll.poll(0))

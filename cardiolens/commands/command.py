@@ -10,7 +10,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from cardiolens.base.console import say
+from cardiolens.base.console import end_quietly_if_unread, say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.sanitize import one_line, without_credentials
 from cardiolens.commands.help import HELP_WORDS, help_of, verbs
@@ -43,6 +43,7 @@ def begin() -> None:
 
     If `--help` or `-h` is among the words, print the verb's help and end the process.
     """
+    end_quietly_if_unread()
     be_private()
     be_quiet()
     name = Path(sys.argv[0]).stem

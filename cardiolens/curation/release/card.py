@@ -157,5 +157,8 @@ def _classes(counts: Mapping[str, int]) -> str:
 
 
 def _table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table in Markdown, empty without rows."""
     lines = [names, ["---"] * len(names), *rows]
+    if len(lines) == 2:
+        return ""
     return "\n".join(f"| {' | '.join(str(cell).replace('|', '/') for cell in line)} |" for line in lines)
