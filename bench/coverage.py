@@ -17,7 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.score.statistics import metrics
-from cardiolens.score.statistics.bootstrap import effective_patients, percentile, resampling_weights
+from cardiolens.score.statistics.bootstrap import (
+    effective_items,
+    effective_patients,
+    percentile,
+    resampling_weights,
+)
 from cardiolens.score.statistics.hypothesis_tests import equivalent
 from cardiolens.score.statistics.near_boundary import Kind as IntervalKind
 from cardiolens.score.statistics.paired import mcnemar_of, wilcoxon
@@ -118,12 +123,16 @@ def statistics(cohort: Cohort, weights: Floats) -> dict[str, Statistic]:
         Basis(items * cohort.patients, cohort.patients, 0, 0) for items in (len(UNDERSTANDING), REPORTS)
     )
     whole = Basis(len(DIAGNOSIS) * cohort.patients, cohort.patients, 0, 0)
-    basis = {1: tier_1, 2: tier_2, 3: replace(whole, n_effective=effective_patients(sizes))}
+    basis = {1: tier_1, 2: tier_2, 3: replace(whole, **_worth(sizes))}
     found = {f"tier {tier}": Statistic(arms[0], basis[tier]) for tier, arms in tiers.items()}
     return found | {
         f"tier {tier} difference": Statistic(arms[0] - arms[1], basis[tier], of_pairs=True)
         for tier, arms in tiers.items()
     }
+
+
+def _worth(sizes: list[NDArray[np.int64]]) -> dict[str, float]:
+    return {"n_effective": effective_patients(sizes), "effective_items": effective_items(sizes)}
 
 
 def _mean(
@@ -230,6 +239,31 @@ def edges(patients: int, items: int, cohorts: int, resamples: int) -> Iterator[s
             )
 
 
+def macro_edges(patients: int, cohorts: int, resamples: int) -> Iterator[str]:
+    """Rows of coverage of macro-F1 near the boundary: three classes of unequal size, one item a patient."""
+    shares = np.array((0.6, 0.3, 0.1))
+    weights = resampling_weights(patients, resamples, 2026)
+    for right in (0.5, 0.75, 0.9, 0.95, 0.98, 1.0):
+        precision = shares * right / (shares * right + (1 - shares) * (1 - right) / 2)
+        truth = float(np.mean(2 * precision * right / (precision + right)))
+        tally = np.zeros(5)
+        for seed in range(cohorts):
+            dice = np.random.default_rng([19, seed, patients])
+            true = dice.choice(3, patients, p=shares)
+            wrong = (true + dice.integers(1, 3, patients)) % 3
+            answered = AnswerMasks(1 << true, 1 << np.where(dice.random(patients) < right, true, wrong), 3)
+            state = state_of("single", answered, np.arange(patients), patients).resampled(weights)
+            values = metrics.of_state("single", state, gold_classes(answered.gold, 3))["macro_f1"]
+            worth = _worth([np.unique(true, return_counts=True)[1]])
+            basis = replace(Basis(patients, patients, 0, 0), **worth)
+            tally += _held(Statistic(values, basis), "share", truth)
+        bootstrap, product, before, width, _ = 100 * tally / cohorts
+        yield (
+            f"| {patients} | macro-F1 | 1 | {100 * truth:.1f} | {bootstrap:.1f} | {product:.1f} "
+            f"| {before:.1f} | {width:.1f} | |"
+        )
+
+
 def _clustered(dice: np.random.Generator, patients: int, items: int, truth: float, effect: float) -> Floats:
     """Right items of each patient, whose items correlate so that the design effect is `effect`."""
     share: Floats = np.full(patients, truth)
@@ -241,8 +275,9 @@ def _clustered(dice: np.random.Generator, patients: int, items: int, truth: floa
 
 def _held(statistic: Statistic, kind: IntervalKind, truth: float) -> Floats:
     """Whether the bootstrap's and the product's interval hold the truth, both widths, and a 0."""
+    basis = statistic.basis
     intervals = (
-        percentile(statistic.values, patients=statistic.basis.n_patients),
+        percentile(statistic.values, patients=min(basis.n_patients, basis.n_effective)),
         statistic.interval(1, kind=kind),
     )
     held = [one.low - 1e-12 <= truth <= one.high + 1e-12 for one in intervals]
@@ -291,6 +326,8 @@ def main() -> None:
             for items in (1, 5, 20):
                 for row in edges(patients, items, given.cohorts, given.resamples):
                     print(row, flush=True)
+            for row in macro_edges(patients, given.cohorts, given.resamples):
+                print(row, flush=True)
         return
     truth = truths()
     print("| patients | statistic | truth | mean width | coverage % | called equivalent at the margin % |")

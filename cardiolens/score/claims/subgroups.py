@@ -99,5 +99,6 @@ def _basis(arms: list[Answers], tier: str) -> Basis:
         n_refusal=sum(part.n_refusal for part in parts),
         note=f"{subtasks} subtasks, {len(arms)} arms",
         n_effective=min(part.n_effective for part in parts),
+        effective_items=min(part.effective_items for part in parts),
         n_arms=len(parts),
     )

@@ -70,3 +70,14 @@ def effective_patients(class_sizes: Sequence[Ints]) -> float:
     variances = np.concatenate([1 / (of_question * len(of_question) ** 2) for of_question in sizes])
     freedom = np.maximum(np.concatenate(sizes) - 1, 1)
     return 1 + float(variances.sum() ** 2 / (variances**2 / freedom).sum())
+
+
+def effective_items(class_sizes: Sequence[Ints]) -> float:
+    """Number of items that a mean over questions of means over classes is worth, by the classes' sizes.
+
+    As many items in one class would give a mean of the same variance; with equal classes, as many as there
+    are. Unlike `effective_patients` it says how large that variance is, not how well it is known.
+    """
+    sizes = [np.asarray(sizes, np.float64) for sizes in class_sizes]
+    variances = [float((1 / of_question).sum()) / len(of_question) ** 2 for of_question in sizes]
+    return len(sizes) ** 2 / sum(variances)

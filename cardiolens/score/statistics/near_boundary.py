@@ -4,6 +4,7 @@ A bootstrap shows only the errors that the cohort has: of 20 patients who are al
 """
 
 import math
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -24,22 +25,38 @@ DESIGN_EFFECT = 3.0
 _MIDDLE = 0.2
 
 
-def share_ends(value: float, variance: float, items: float, patients: float, tail: float) -> Ends | None:
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """How much a statistic rests on; where classes weigh alike, small ones make it worth less."""
+
+    items: float
+    patients: float
+    effective_items: float  # whose mean would vary as much
+    effective_patients: float  # by whom the variance is known
+
+    @property
+    def assumed_effect(self) -> float:
+        """The design effect over patients where too few events show it."""
+        return min(max(self.items / self.patients, 1.0), DESIGN_EFFECT)
+
+
+def share_ends(value: float, variance: float, sample: Sample, tail: float) -> Ends | None:
     """Clopper and Pearson's limits of a share of an effective number of items; None away from the boundary.
 
     The effective number is value (1 - value) / variance (Korn and Graubard, Survey Methodology
-    1998;24:193-201), at most `items`; near 0 or 1, at most `items` / DESIGN_EFFECT. All are fractions.
+    1998;24:193-201), at most that of the sample; near 0 or 1, at most that over the assumed design effect.
+    All are fractions.
     """
     from scipy import special, stats
 
     rarer = min(value, 1 - value)
     estimated = value * (1 - value) / variance if variance > 0 else math.inf
     if rarer >= _MIDDLE:
-        narrower = float(stats.norm.isf(tail) / stats.t.isf(tail, max(patients - 1, 1)))
-        effective = min(items, estimated * narrower**2)
-        is_near = effective * rarer < FEWEST_EVENTS
+        narrower = float(stats.norm.isf(tail)) / _t_quantile(tail, sample.patients)
+        effective = min(sample.effective_items, estimated * narrower**2)
+        is_near = min(sample.items, estimated * sample.items / sample.effective_items) * rarer < FEWEST_EVENTS
     else:
-        most = items / _assumed_effect(items, patients)
+        most = sample.effective_items / sample.assumed_effect
         effective, is_near = min(most, estimated), most * rarer < _FEWEST_NEAR
     if not is_near:
         return None
@@ -49,23 +66,27 @@ def share_ends(value: float, variance: float, items: float, patients: float, tai
     return low, high
 
 
-def difference_ends(value: float, variance: float, items: float, patients: float, tail: float) -> Ends | None:
+def difference_ends(value: float, variance: float, sample: Sample, tail: float) -> Ends | None:
     """Limits of a paired difference by a score test; None where enough answers differ.
 
     Two arms that differ by d differ on at least |d| of the items, so a true difference x has a
     variance of at least |x| (1 - |x|) / n, as in Tango's score interval (Stat Med 1998;17:891-908), with n
-    the items over DESIGN_EFFECT. The limits are those x that are a t quantile from the observed difference.
+    the effective items over the assumed design effect. The limits are those x that are a t quantile from the
+    observed difference.
     """
-    from scipy import stats
-
-    effect = _assumed_effect(items, patients)
-    effective = items / effect
-    if variance * items**2 / effect >= FEWEST_EVENTS:
+    if variance * sample.items**2 / sample.assumed_effect >= FEWEST_EVENTS:
         return None
-    reach = float(stats.t.isf(tail, max(patients - 1, 1)))
+    effective = sample.effective_items / sample.assumed_effect
+    reach = _t_quantile(tail, sample.effective_patients)
     high = max(value + reach * math.sqrt(variance), _score_limit(value, effective, reach))
     low = min(value - reach * math.sqrt(variance), -_score_limit(-value, effective, reach))
     return max(low, -1.0), min(high, 1.0)
+
+
+def _t_quantile(tail: float, patients: float) -> float:
+    from scipy import stats
+
+    return float(stats.t.isf(tail, max(patients - 1, 1)))
 
 
 def _score_limit(value: float, effective: float, reach: float) -> float:
@@ -73,10 +94,6 @@ def _score_limit(value: float, effective: float, reach: float) -> float:
     ratio = reach**2 / effective
     root = (2 * value + ratio) ** 2 - 4 * (1 + ratio) * value**2
     return -1.0 if root < 0 else (2 * value + ratio + math.sqrt(root)) / (2 * (1 + ratio))
-
-
-def _assumed_effect(items: float, patients: float) -> float:
-    return min(max(items / patients, 1.0), DESIGN_EFFECT)
 
 
 def resampled_variance(values: Floats, patients: float) -> float:

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.score.statistics import metrics
-from cardiolens.score.statistics.bootstrap import Interval, effective_patients, percentile
+from cardiolens.score.statistics.bootstrap import Interval, effective_items, effective_patients, percentile
 from cardiolens.score.statistics.enough_data import reason_for_none
 from cardiolens.score.statistics.items import Bools, Floats, Ints, Items
 from cardiolens.score.statistics.near_boundary import (
     Ends,
     Kind,
+    Sample,
     difference_ends,
     resampled_variance,
     share_ends,
@@ -45,9 +46,8 @@ class Basis:
     n_parse_error: int  # truncated replies and illegal selections included
     n_refusal: int
     note: str = ""
-    n_effective: float = (
-        math.inf
-    )  # patients that it is worth, where small classes make it fewer than there are
+    n_effective: float = math.inf  # patients by whom its variance is known; fewer where classes are small
+    effective_items: float = math.inf  # items that it is worth; fewer where classes are small
     n_arms: int = 1  # arms that were asked every item, in a mean over arms
     n_rarer_class: int | None = None  # patients of the rarer of two classes that are told apart
 
@@ -62,7 +62,13 @@ class Basis:
         note = f"{int(positive.sum())} of {len(positive)} items positive"
         note += f", rarer class {rarer} {'patient' if rarer == 1 else 'patients'}"
         note = f"{self.note}, {note}" if self.note else note
-        return replace(self, note=note, n_effective=min(self.n_effective, rarer), n_rarer_class=rarer)
+        return replace(
+            self,
+            note=note,
+            n_effective=min(self.n_effective, rarer),
+            effective_items=min(self.effective_items, rarer),
+            n_rarer_class=rarer,
+        )
 
     @staticmethod
     def of(rows: JudgedRows, note: str = "") -> "Basis":
@@ -83,7 +89,9 @@ class Basis:
         sizes = [np.unique(items.gold[items.subtask == name], return_counts=True)[1] for name in subtasks]
         rarest = f"rarest class {min(map(min, sizes))} items"
         note = f"{self.note}, {rarest}" if self.note else rarest
-        return replace(self, note=note, n_effective=effective_patients(sizes))
+        return replace(
+            self, note=note, n_effective=effective_patients(sizes), effective_items=effective_items(sizes)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +126,10 @@ class Statistic:
     def _near_boundary(self, kind: Kind, tail: float, patients: float) -> Ends | None:
         if kind == "other":
             return None
-        items = min(self.basis.n_items / self.basis.n_arms, self.basis.n_effective)
-        inputs = float(self.values[0]), resampled_variance(self.values, patients), items, patients, tail
-        return share_ends(*inputs) if kind == "share" else difference_ends(*inputs)
+        items = self.basis.n_items / self.basis.n_arms
+        sample = Sample(items, self.basis.n_patients, min(items, self.basis.effective_items), patients)
+        ends = share_ends if kind == "share" else difference_ends
+        return ends(float(self.values[0]), resampled_variance(self.values, patients), sample, tail)
 
 
 def mean_of(parts: Mapping[str, Statistic], basis: Basis) -> Statistic:

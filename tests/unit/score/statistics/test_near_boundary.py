@@ -5,9 +5,14 @@ import pytest
 from scipy import stats
 
 from cardiolens.score.claims import sentences
-from cardiolens.score.statistics.bootstrap import Interval, resampling_weights
+from cardiolens.score.statistics.bootstrap import (
+    Interval,
+    effective_items,
+    effective_patients,
+    resampling_weights,
+)
 from cardiolens.score.statistics.hypothesis_tests import equivalence_p, equivalent, interval_p
-from cardiolens.score.statistics.near_boundary import difference_ends, share_ends
+from cardiolens.score.statistics.near_boundary import Sample, difference_ends, share_ends
 from cardiolens.score.statistics.rows import as_row
 from cardiolens.score.statistics.statistic import Basis, Statistic
 
@@ -35,10 +40,23 @@ def test_all_right_has_the_interval_of_clopper_and_pearson() -> None:
 
 
 def test_items_of_a_patient_count_less_than_as_many_patients() -> None:
-    (of_patients, _), (of_items, _) = (share_ends(1.0, 0.0, 60, n, 0.025) or (0, 0) for n in (60, 12))
+    (of_patients, _), (of_items, _) = (
+        share_ends(1.0, 0.0, Sample(60, n, 60, n), 0.025) or (0, 0) for n in (60, 12)
+    )
     assert of_items == pytest.approx(stats.beta.ppf(0.025, 20, 1))
     assert of_items < of_patients
-    assert share_ends(0.5, 0.25 / 200, 200, 200, 0.025) is None
+    assert share_ends(0.5, 0.25 / 200, Sample(200, 200, 200, 200), 0.025) is None
+
+
+def test_small_classes_make_a_mean_worth_fewer_items_and_no_fewer_than_its_variance_says() -> None:
+    sizes = [np.array((24, 12, 4)), np.array((20, 20))]  # of 40 patients each
+    items = effective_items(sizes)
+    assert items == pytest.approx(4 / ((1 / 24 + 1 / 12 + 1 / 4) / 9 + 0.1 / 4))
+    assert effective_items([np.array((10, 10))]) == 20
+    of_classes = Sample(80, 40, items, effective_patients(sizes))
+    low, _ = share_ends(1.0, 0.0, of_classes, 0.025) or (0, 0)
+    assert low == pytest.approx(stats.beta.ppf(0.025, items / 2, 1))
+    assert share_ends(0.3, 0.3 * 0.7 / items, of_classes, 0.025) is None
 
 
 def test_the_middle_is_left_to_the_bootstrap() -> None:
@@ -77,7 +95,7 @@ def test_a_difference_of_two_points_is_rarely_called_equivalent() -> None:
 
 
 def test_many_differing_answers_are_left_to_the_bootstrap() -> None:
-    assert difference_ends(0.0, 0.3 / 200, 200, 200, 0.025) is None
+    assert difference_ends(0.0, 0.3 / 200, Sample(200, 200, 200, 200), 0.025) is None
 
 
 def test_no_p_comes_from_zero_variance() -> None:
