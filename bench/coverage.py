@@ -114,16 +114,17 @@ class Cohort:
 def statistics(cohort: Cohort, weights: Floats) -> dict[str, Statistic]:
     """Compute tier scores and their differences."""
     sizes: list[NDArray[np.int64]] = []
+    report_scores, entities = _report_scores(cohort, weights)
     tiers = {
         1: _mean(cohort, weights, UNDERSTANDING, "primary", []),
-        2: _report_scores(cohort, weights),
+        2: report_scores,
         3: _mean(cohort, weights, DIAGNOSIS, "macro_f1", sizes),
     }
     tier_1, tier_2 = (
         Basis(items * cohort.patients, cohort.patients, 0, 0) for items in (len(UNDERSTANDING), REPORTS)
     )
     whole = Basis(len(DIAGNOSIS) * cohort.patients, cohort.patients, 0, 0)
-    basis = {1: tier_1, 2: tier_2, 3: replace(whole, **_worth(sizes))}
+    basis = {1: tier_1, 2: replace(tier_2, n_entities=entities), 3: replace(whole, **_worth(sizes))}
     found = {f"tier {tier}": Statistic(arms[0], basis[tier]) for tier, arms in tiers.items()}
     return found | {
         f"tier {tier} difference": Statistic(arms[0] - arms[1], basis[tier], of_pairs=True)
@@ -157,12 +158,14 @@ def _values(
     return np.stack(rows)
 
 
-def _report_scores(cohort: Cohort, weights: Floats) -> Floats:
-    values = []
+def _report_scores(cohort: Cohort, weights: Floats) -> tuple[Floats, int]:
+    values, entities = [], 0
     for _ in range(REPORTS):
-        sums = np.moveaxis(weights @ cohort.entities(), -1, 0)
+        counts = cohort.entities()
+        sums = np.moveaxis(weights @ counts, -1, 0)
         values.append(of_entities(dict(zip(ENTITY_COUNTS, sums, strict=True)))["entity_f1"])
-    return np.stack(values).mean(axis=0)
+        entities += int(counts[0, :, [0, 2]].sum())  # found and missed
+    return np.stack(values).mean(axis=0), entities
 
 
 def truths() -> dict[str, float]:

@@ -9,9 +9,9 @@ from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.bootstrap import resampling_weights
 from cardiolens.score.statistics.cells import Cells, claimed_statistics
-from cardiolens.score.statistics.differences import Resampling, of_fields
+from cardiolens.score.statistics.differences import Resampling, basis_of, of_fields
 from cardiolens.score.statistics.headlines import PREFIX, Headlines
-from cardiolens.score.statistics.items import Floats, Items
+from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.rows import TIERS, Row, as_row
 from cardiolens.score.statistics.statistic import Basis, Statistic
 
@@ -85,12 +85,7 @@ def _tier_scores(answers: Answers, sampling: Resampling) -> dict[str, Floats]:
 
 def _basis(arms: list[Answers], tier: str) -> Basis:
     rows = [of_fields(of_arm.in_scope(tier)) for of_arm in arms]
-    parts = [
-        Basis.of(answers).of_classes(answers)
-        if isinstance(answers, Items) and tier == "tier:3"
-        else Basis.of(answers)
-        for answers in rows
-    ]
+    parts = [basis_of(answers, tier) for answers in rows]
     subtasks = len(np.unique(np.concatenate([answers.subtask for answers in rows])))
     return Basis(
         n_items=sum(part.n_items for part in parts),
@@ -100,5 +95,6 @@ def _basis(arms: list[Answers], tier: str) -> Basis:
         note=f"{subtasks} subtasks, {len(arms)} arms",
         n_effective=min(part.n_effective for part in parts),
         effective_items=min(part.effective_items for part in parts),
+        n_entities=sum(part.n_entities for part in parts),
         n_arms=len(parts),
     )

@@ -271,17 +271,18 @@ def _differing_rows(pair: Pair, sampling: Resampling) -> list[dict[str, object]]
         sides.append(claimed_statistics(cells.parts, resampled, sampling.min_n))
     rows = []
     for key in [key for key in sides[0] if key[0] == "primary" and key[1].startswith("tier:")]:
-        basis = _basis(ours, key[1])
+        basis = basis_of(of_fields(ours.in_scope(key[1])), key[1])
         statistic = Statistic(sides[0][key] - sides[1][key], basis, of_pairs=True)
         method = f"items whose requests differ; {sampling.method}"
         rows.append(as_row((DIFFERING, key[1]), statistic, method, level=0.9))
     return rows
 
 
-def _basis(answers: Answers, scope: str) -> Basis:
-    rows = of_fields(answers.in_scope(scope))
-    basis = Basis.of(rows)
-    return basis.of_classes(rows) if scope == "tier:3" and isinstance(rows, Items) else basis
+def basis_of(rows: Items | Reports, scope: str) -> Basis:
+    """Count the rows of a score in a scope; tier 3 is a mean over classes."""
+    if isinstance(rows, Reports):
+        return rows.basis()
+    return Basis.of(rows).of_classes(rows) if scope == "tier:3" else Basis.of(rows)
 
 
 def _swap_rows(

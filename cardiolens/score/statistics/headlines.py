@@ -240,5 +240,6 @@ def _basis(by_protocol: Mapping[str, Sequence[Statistic]]) -> Basis:
         note=f"mean over selection protocols {' '.join(by_protocol)} ({len(all_parts)} arms)",
         n_effective=min(part.n_effective for part in all_parts),
         effective_items=min(part.effective_items for part in all_parts),
+        n_entities=sum(part.n_entities for part in all_parts),
         n_arms=len(all_parts),
     )

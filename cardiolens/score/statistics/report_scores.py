@@ -79,6 +79,10 @@ class Reports:
             entities=entities,
         )
 
+    def basis(self, note: str = "") -> Basis:
+        """Count the rows and the entities of their references."""
+        return replace(Basis.of(self, note), n_entities=int(self.gold.sum()))
+
     def __len__(self) -> int:
         return len(self.patient)
 
@@ -102,7 +106,7 @@ def report_statistics(reports: Reports, weights: Floats, seed: int, forms: Forms
             by_subtask[subtask] = _statistics(of_subtask, weights, of_sums)
             if channel == "fields" and subtask in forms:
                 by_subtask[subtask] |= _references(subtask, of_subtask, weights, seed, forms)
-        basis = Basis.of(rows, f"mean over {' '.join(by_subtask)}")
+        basis = rows.basis(f"mean over {' '.join(by_subtask)}")
         for metric in next(iter(by_subtask.values()), {}):
             parts = {subtask: of_metrics[metric] for subtask, of_metrics in by_subtask.items()}
             statistics |= {(metric, f"subtask:{subtask}"): part for subtask, part in parts.items()}
@@ -119,7 +123,7 @@ def _statistics(
     rows: Reports, weights: Floats, of_sums: Callable[[Sums], dict[str, Floats]]
 ) -> dict[str, Statistic]:
     sums = _sums(rows, weights)
-    basis = Basis.of(rows)
+    basis = rows.basis()
     return {metric: Statistic(values, basis) for metric, values in of_sums(sums).items()}
 
 

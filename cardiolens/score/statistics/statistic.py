@@ -48,6 +48,7 @@ class Basis:
     note: str = ""
     n_effective: float = math.inf  # patients by whom its variance is known; fewer where classes are small
     effective_items: float = math.inf  # items that it is worth; fewer where classes are small
+    n_entities: int = 0  # of the references of reports; 0 for questions
     n_arms: int = 1  # arms that were asked every item, in a mean over arms
     n_rarer_class: int | None = None  # patients of the rarer of two classes that are told apart
 
@@ -127,6 +128,8 @@ class Statistic:
         if kind == "other":
             return None
         items = self.basis.n_items / self.basis.n_arms
+        if kind == "difference" and self.basis.n_entities:  # reports differ in single entities
+            items = self.basis.n_entities / self.basis.n_arms
         sample = Sample(items, self.basis.n_patients, min(items, self.basis.effective_items), patients)
         ends = share_ends if kind == "share" else difference_ends
         return ends(float(self.values[0]), resampled_variance(self.values, patients), sample, tail)
