@@ -20,6 +20,7 @@ from cardiolens.score.claims.analyses import analyse
 from cardiolens.score.claims.sentences import Finding
 from cardiolens.score.statistics.factors import ArmFactors, families
 from cardiolens.score.statistics.headlines import headlines
+from cardiolens.score.statistics.pooled_questions import pooled_questions
 from cardiolens.score.statistics.scores import score
 from cardiolens.storage.schemas import VERDICTS
 from cardiolens.storage.tables import from_rows
@@ -37,9 +38,14 @@ ABILITY = 0.3
 FAMILY = 264  # of the 24 arms: 72 pairs, two tiers of them three with reports, and metrics of prompting
 
 
-def arms_of(selectors: Sequence[str], budgets: Sequence[str], prompts: Sequence[str]) -> list[ArmFactors]:
-    """Every combination, of one model."""
-    return [ArmFactors("-".join(one), "model", *one) for one in product(selectors, budgets, prompts)]
+def arms_of(
+    selectors: Sequence[str],
+    budgets: Sequence[str],
+    prompts: Sequence[str],
+    models: Sequence[str] = ("model",),
+) -> list[ArmFactors]:
+    """Every combination."""
+    return [ArmFactors("-".join(one), *one) for one in product(models, selectors, budgets, prompts)]
 
 
 def verdicts(
@@ -88,7 +94,7 @@ def findings(
 ) -> tuple[list[Finding], list[dict[str, object]]]:
     """All sentences of a run and its scores."""
     table = from_rows(rows, VERDICTS)
-    named = {"headlines": headlines(arms), "swaps": swaps}
+    named = {"headlines": headlines(arms), "pooled": pooled_questions(arms), "swaps": swaps}
     scores = score(table, 5, resamples, 2026, families(arms), **named).to_pylist()
     return [finding for one in analyse(scores, arms) for finding in one.findings], scores
 

@@ -20,7 +20,9 @@ from cardiolens.score.claims.collapse_analysis import INDICES, collapse
 from cardiolens.score.claims.confidence_analysis import CONFIDENCE, calibration, confidence, risk_and_coverage
 from cardiolens.score.claims.evidence_analysis import Evidence, Place, Rows, by_interval, place, places
 from cardiolens.score.claims.landscape import landscape
+from cardiolens.score.claims.question_analysis import CONTROL_CAUSES, SUBJECTS, questions
 from cardiolens.score.claims.sentences import Finding
+from cardiolens.score.statistics import pooled_questions
 from cardiolens.score.statistics.differences import DIFFERING
 from cardiolens.score.statistics.factors import ArmFactors, factors_of
 from cardiolens.score.statistics.headlines import PREFIX
@@ -30,22 +32,6 @@ from cardiolens.score.statistics.rows import ONE_ANSWER, Row
 
 _AnalysisFunction = Callable[[Sequence[Row], Sequence[ArmFactors]], Analysis]
 
-_PROMPTING = {
-    "primary": "the score",
-    "abnormal_call": "the rate of abnormal calls",
-    "mean_cardinality": "the number of options picked",
-    "precision": "precision",
-    "recall": "recall",
-}
-_CONTROL_CAUSES: Mapping[str, str] = {  # the cause in words: no control instead of each control
-    "blind": "Seeing the frames instead of none",
-    "captions": "Seeing the frames with their captions instead of the captions alone",
-    "blank": "Seeing the frames instead of black ones",
-    "other_patient": "Seeing the patient's own frames instead of another's",
-    "shuffled_options": "Reading the options in their own order instead of a shuffled one",
-    "reversed_options": "Reading the options in their own order instead of the reverse",
-    "repeat": "Being asked the first time instead of again",
-}
 _OWN_METRICS = ("image_gain", "text_shortcut", POSITION_BIAS, ANSWERS_CHANGED)
 _DIFFERENCES = (
     *("primary", "primary.swap_p", "primary.holm_p", "primary.bounds"),
@@ -71,6 +57,7 @@ def analyse(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> list[Analysis]
         risk_and_coverage,
     )
     analyses = [
+        questions(scores),
         landscape(scores, {arm.model for arm in arms if arm.simulated}),
         *(_of_both(make, scores, arms) for make in functions),
     ]
@@ -92,8 +79,8 @@ def _of_both(make: _AnalysisFunction, scores: Sequence[Row], arms: Sequence[ArmF
 def rows_read(scores: pa.Table, arms: Sequence[ArmFactors]) -> pa.Table:
     """Filter a part of the scores to the few rows that analyses read.
 
-    Keep headlines, single arms and pairs of arms of one model; of subtasks only the single-arm indices of
-    collapse and confidence.
+    Keep headlines, questions pooled over models, single arms and pairs of arms of one model; of subtasks only
+    the single-arm indices of collapse and confidence.
     """
     metric, single = scores["metric"], pc.is_null(scores["versus_arm_id"])
     model = {arm.arm_id: arm.model for arm in arms}
@@ -109,7 +96,8 @@ def rows_read(scores: pa.Table, arms: Sequence[ArmFactors]) -> pa.Table:
     alone_at_subtask = pc.and_(single, indices)
     is_aggregate = pc.invert(pc.starts_with(scores["scope"], "subtask:"))
     within_aggregate = pc.and_(within, pc.or_(is_aggregate, alone_at_subtask))
-    return scores.filter(pc.or_(pc.starts_with(scores["arm_id"], PREFIX), within_aggregate))
+    of_models = pc.or_(*(pc.starts_with(scores["arm_id"], of) for of in (PREFIX, pooled_questions.PREFIX)))
+    return scores.filter(pc.or_(of_models, within_aggregate))
 
 
 def slice_protocols(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
@@ -159,9 +147,9 @@ def slice_budgets(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis
 
 def prompting(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
     """Differences between prompts, scores and conservatism (protocol 8.4)."""
-    metrics = {*_PROMPTING, *_DIFFERENCES}
+    metrics = {*SUBJECTS, *_DIFFERENCES}
     pairs = [pair for pair in arm_differences(scores, arms, "prompt") if pair.metric in metrics]
-    findings = _changes(scores, pairs, "prompt", _PROMPTING, "Prompt {ours} instead of {theirs}")
+    findings = _changes(scores, pairs, "prompt", SUBJECTS, "Prompt {ours} instead of {theirs}")
     return Analysis("prompting", _rows(pairs), findings)
 
 
@@ -178,7 +166,7 @@ def controls(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
     score = {"primary": "the score"}
     findings = tuple(
         finding
-        for control, instead in _CONTROL_CAUSES.items()
+        for control, instead in CONTROL_CAUSES.items()
         for finding in _changes(
             scores,
             [pair for pair in frame_pairs if pair.theirs.control == control],
@@ -245,7 +233,7 @@ def _changes(
     scores: Sequence[Row],
     pairs: Sequence[ArmDifferenceRow],
     factor: str,
-    subjects: dict[str, str],
+    subjects: Mapping[str, str],
     cause: str,
 ) -> tuple[Finding, ...]:
     """One finding per tier and metric, from the difference and its evidence."""

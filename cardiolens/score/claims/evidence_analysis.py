@@ -9,13 +9,13 @@ from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.score.statistics.differences import DIFFERING
 from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM
 from cardiolens.score.statistics.hypothesis_tests import holm, interval_p
-from cardiolens.score.statistics.multiple_testing import BEYOND_HOLM_P, EQUIVALENCE_HOLM_P, HOLM_P
+from cardiolens.score.statistics.multiple_testing import BEYOND_HOLM_P, EQUIVALENCE_HOLM_P, FDR_P, HOLM_P
 from cardiolens.score.statistics.rows import Row
 
 LEVEL = 0.05
 _RARER = re.compile(r"rarer class (\d+) patient")
 _MARGIN_TESTS = {"primary.equivalence": EQUIVALENCE_HOLM_P, "primary.beyond": BEYOND_HOLM_P}
-_FAMILY = re.compile(r"Holm over (\d+) ")
+_FAMILY = re.compile(r"(?:Holm|false discovery rate) over (\d+) ")
 
 Place = tuple[str, str, str]  # arm, versus arm, scope
 Rows = Mapping[str, Row]  # of one place, by metric
@@ -23,7 +23,7 @@ Rows = Mapping[str, Row]  # of one place, by metric
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One comparison's p after Holm over its family, that family's size, and bounds (protocol 16.6)."""
+    """One comparison's p, adjusted over its family, that family's size, and bounds (protocol 16.6)."""
 
     adjusted_p: float = math.nan  # NaN: in no family, descriptive only
     comparisons: int = 1
@@ -31,11 +31,12 @@ class Evidence:
     differing: Row | None = None  # the difference on items whose requests differ
     alone: bool = False  # declared before the run: not in a family with other comparisons
     declared: str = ""  # when it was declared, where answers were there already or may have been
+    exploratory: bool = False  # the p is a false discovery rate, and nothing is claimed (17.6)
 
     @property
     def carried(self) -> bool:
-        """True if the test rejects at 5 % in its family."""
-        return self.adjusted_p <= LEVEL
+        """True if the test rejects at 5 % in its family, and a sentence may rest on it."""
+        return self.adjusted_p <= LEVEL and not self.exploratory
 
     def keeps(self, low: float, high: float) -> bool:
         """Return whether the difference stays within these limits for any values of the dropped items."""
@@ -50,7 +51,9 @@ class Evidence:
         `primary.equivalence` is that two arms are within the margin, `primary.beyond` that they are not.
         """
         equivalence = metric == "primary.equivalence"
-        test_row = rows.get(_MARGIN_TESTS.get(metric, f"{metric}.{HOLM_P}"))
+        test = _MARGIN_TESTS.get(metric, f"{metric}.{HOLM_P}")
+        explored = rows.get(test.replace(HOLM_P, FDR_P))
+        test_row = rows.get(test, explored)
         bounds = rows.get(f"{'primary' if metric in _MARGIN_TESTS else metric}.bounds")
         differing = rows.get(DIFFERING) if equivalence else None
         if test_row is None:
@@ -60,7 +63,7 @@ class Evidence:
         p = float(str(test_row["value"]))
         if metric in _MARGIN_TESTS and int(str(test_row["n_patients"])) < FEWEST_FOR_CLAIM:
             p = math.nan  # its interval is unreliable
-        return Evidence(p, number, bounds, differing)
+        return Evidence(p, number, bounds, differing, exploratory=test_row is explored)
 
 
 def places(scores: Sequence[Row]) -> dict[Place, dict[str, Row]]:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.score.statistics.cells import EXTRA_METRICS
-from cardiolens.score.statistics.factors import ArmFactors, families
+from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.hypothesis_tests import detectable_difference, planned_error
-from cardiolens.score.statistics.multiple_testing import RUN
+from cardiolens.score.statistics.pooled_questions import DOUBLING, pooled_questions
+from cardiolens.score.statistics.pooled_rows import CONSERVATISM
 
 ASSUMED = (
     "assumed: half of the answers right, answers of two arms to an item correlated by 0.3, differences of "
@@ -23,7 +23,7 @@ def power_lines(questions: pa.Table, arms: Sequence[ArmFactors]) -> list[str]:
     equal weight, and reports count as items, so that tiers 2 and 3 are rougher than tier 1.
     """
     lines = []
-    number = comparisons(arms, len(pc.unique(questions["tier"])))
+    number = number_of_questions(arms, len(pc.unique(questions["tier"])))
     for tier in sorted(pc.unique(questions["tier"]).to_pylist()):
         of_tier = questions.filter(pc.equal(questions["tier"], tier))
         patients = len(pc.unique(of_tier["patient_id"]))
@@ -31,16 +31,12 @@ def power_lines(questions: pa.Table, arms: Sequence[ArmFactors]) -> list[str]:
         line = f"tier {tier}: {patients} patients, {of_tier.num_rows} items show a difference of "
         line += f"{detectable_difference(error):.1f} points with 80 % power"
         if number > 1:
-            line += f", {detectable_difference(error, number):.1f} among the {number} comparisons of this run"
+            line += f", {detectable_difference(error, number):.1f} among the {number} questions of this run"
         lines.append(line)
     return lines
 
 
-def comparisons(arms: Sequence[ArmFactors], tiers: int) -> int:
-    """Size of the family of varied factors: pairs per tier, and for prompts the extra metrics of tier 1."""
-    number = 0
-    for name, pairs in families(arm for arm in arms if not arm.simulated).items():
-        factor = name.partition(" | ")[0]
-        if factor in RUN:
-            number += len(pairs) * (tiers + (len(EXTRA_METRICS) if factor == "prompt" else 0))
-    return number
+def number_of_questions(arms: Sequence[ArmFactors], tiers: int) -> int:
+    """Size of the family of pooled questions: each on every tier, and for prompts the metrics of caution."""
+    asked = [question for question in pooled_questions(arms) if question.ours != DOUBLING]
+    return sum(tiers + (len(CONSERVATISM) if question.factor == "prompt" else 0) for question in asked)

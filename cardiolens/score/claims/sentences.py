@@ -87,7 +87,8 @@ def change(cause: str, subject: str, row: Row, evidence: Evidence) -> Finding:
     """Finding on a cause that may raise a subject, from the row of their difference with its 95 % interval.
 
     Supported above zero, not supported below; nothing is claimed where the interval holds zero, Holm's p is
-    above 5 % or there is none, or dropped items could turn the sign (protocol 16.3, 16.6).
+    above 5 % or there is none, or dropped items could turn the sign (protocol 16.3, 16.6), nor where the
+    comparison is exploratory (17.6).
     """
     interval = interval_of(row)
     numbers = f"difference {_numbers(interval, 95)}{_adjusted(evidence)}, {_patients(row)}"
@@ -96,6 +97,10 @@ def change(cause: str, subject: str, row: Row, evidence: Evidence) -> Finding:
         return Finding("supported", f"{cause} raises {subject}: {numbers}")
     if interval.high < 0 and evidence.carried and evidence.keeps(-math.inf, 0):
         return Finding("not supported", f"{cause} lowers {subject}: {numbers}")
+    if evidence.exploratory and evidence.adjusted_p <= LEVEL and not interval.low <= 0 <= interval.high:
+        return Finding(
+            "cannot tell", f"{cause} may {'raise' if interval.low > 0 else 'lower'} {subject}: {numbers}"
+        )
     sentence = f"{cause} cannot be shown to change {subject}: {numbers}"
     return Finding("cannot tell", sentence + _power(interval, evidence))
 
@@ -191,6 +196,9 @@ def _adjusted(evidence: Evidence) -> str:
         return f", not tested{declared}"
     if evidence.alone:
         return f", {_chance(evidence.adjusted_p)}, declared before the run and tested alone"
+    if evidence.exploratory:
+        rate = _chance(evidence.adjusted_p).removeprefix("p ")
+        return f", exploratory, false discovery rate {rate} over {evidence.comparisons}"
     return f", {_chance(evidence.adjusted_p)} after Holm over {evidence.comparisons}{declared}"
 
 
@@ -206,7 +214,7 @@ def _dropped_items(evidence: Evidence) -> str:
 
 def _power(interval: Interval, evidence: Evidence) -> str:
     """The difference detectable in this cohort, at the level of Holm's first step."""
-    if math.isnan(interval.low) or interval.high == interval.low:
+    if math.isnan(interval.low) or interval.high == interval.low or evidence.exploratory:
         return ""
     error = (interval.high - interval.low) / (2 * _NORMAL_95)
     difference = detectable_difference(error, evidence.comparisons)

@@ -31,6 +31,7 @@ from cardiolens.score.run_results.stages import StageCounts
 from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.factors import control_pairs, families
 from cardiolens.score.statistics.headlines import headlines
+from cardiolens.score.statistics.pooled_questions import pooled_questions
 from cardiolens.score.statistics.scores import compute_scores
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.score.verdicts.text_metrics import open_text_metrics
@@ -223,6 +224,7 @@ def write_results(
     options: dict[str, Any] = dict(spec.statistics.sampling)
     options |= {"gains": control_pairs(factors, "blind"), "repeats": control_pairs(factors, "repeat")}
     options |= {"headlines": headlines(factors), "forms": forms}
+    options["pooled"] = pooled_questions(factors)
     options["simulated"] = {arm.arm_id for arm in factors if arm.simulated}
     scores = compute_scores(answers, families=families(factors), **options)
     scores.add(replies.reply_scores)

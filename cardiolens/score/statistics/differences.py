@@ -11,7 +11,7 @@ from cardiolens.score.statistics.aggregates import arm_statistics
 from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.bootstrap import Interval
-from cardiolens.score.statistics.cells import Cells, claimed_statistics
+from cardiolens.score.statistics.cells import EXTRA_METRICS, Cells, claimed_statistics
 from cardiolens.score.statistics.dropped_items import Bounds, bounds
 from cardiolens.score.statistics.factors import ArmPair
 from cardiolens.score.statistics.hypothesis_tests import MARGIN, beyond_p, equivalence_p, equivalent
@@ -86,22 +86,37 @@ def comparable_statistics(statistics: Mapping[Key, Statistic]) -> dict[Key, Stat
     return {key: statistic for key, statistic in statistics.items() if key[0] in METRICS}
 
 
+@dataclass(frozen=True, slots=True)
+class PairScores:
+    """Score rows of a pair of arms, the tests among them, and, where asked for, its differences on tiers."""
+
+    arm: str
+    versus: str
+    rows: list[dict[str, object]]
+    tests: list[PValueRow]
+    differences: Mapping[Key, Statistic]
+
+
 def difference_rows(
     answers: ArmAnswers,
     statistics: Mapping[str, Mapping[Key, Statistic]],
     families: Families,
     sampling: Resampling,
+    *,
     simulated: Collection[str] = (),
-) -> Iterator[tuple[list[dict[str, object]], list[PValueRow]]]:
+    pooled: Collection[ArmPair] = (),
+) -> Iterator[PairScores]:
     """Yield the score rows of each pair of each family, and the tests whose p-values Holm adjusts.
 
-    `statistics` are the comparable ones of each arm. A pair is compared on the items judged in both arms,
+    `statistics` are the comparable ones of each arm; the differences of `pooled` pairs, in either direction,
+    are kept. A pair is compared on the items judged in both arms,
     in worker processes where that pays off; neither their number nor their order changes a digit.
     """
     pairs = [
         (name.partition(" | ")[0], *pair) for name, family_pairs in families.items() for pair in family_pairs
     ]
-    compare = _Comparison(answers.without_verdicts(), statistics, sampling, frozenset(simulated))
+    kept = frozenset(frozenset(pair) for pair in pooled)
+    compare = _Comparison(answers.without_verdicts(), statistics, sampling, frozenset(simulated), kept)
     many = len(pairs) * sampling.weights.size >= MANY
     return spread(compare, pairs, chunk=_CHUNK, worth=many)
 
@@ -115,14 +130,15 @@ class _Comparison:
         statistics: Mapping[str, Mapping[Key, Statistic]],
         sampling: Resampling,
         simulated: frozenset[str],
+        kept: frozenset[frozenset[str]],
     ) -> None:
         self._answers, self._statistics = answers, statistics
-        self._sampling, self._simulated = sampling, simulated
+        self._sampling, self._simulated, self._kept = sampling, simulated, kept
         # of arms that are compared on all their judged items
         self._complete_cells: SpilledMapping[Cells] | None = None
 
-    def __call__(self, task: tuple[str, str, str]) -> tuple[list[dict[str, object]], list[PValueRow]]:
-        """Compare a (factor, arm, versus arm); return its score rows and its tests."""
+    def __call__(self, task: tuple[str, str, str]) -> PairScores:
+        """Compare a (factor, arm, versus arm)."""
         question, arm, versus = task
         sampling = self._sampling
         pair = Pair.of(self._answers.judged, self._answers, arm, versus)
@@ -135,9 +151,14 @@ class _Comparison:
             )
             sides = Cells.of(pair.arm, sampling.patients), Cells.of(pair.versus, sampling.patients)
         arms = {"arm_id": arm, "versus_arm_id": versus}
-        rows = [arms | row for row in _pair_rows(pair, ours, theirs, sides, sampling)]
+        differences, differing = _differences(ours, theirs), _differing(pair, sampling)
+        rows = [arms | row for row in _pair_rows(pair, differences, differing, sides, sampling)]
         real = self._simulated.isdisjoint((arm, versus))
-        return rows, [PValueRow(question, row, not real) for row in rows if is_test(row)]
+        tests = [PValueRow(question, row, not real) for row in rows if is_test(row)]
+        kept = {}
+        if frozenset((arm, versus)) in self._kept:
+            kept = _claimable(differences) | differing
+        return PairScores(arm, versus, rows, tests, kept)
 
     def _cells(self, arm: str) -> Cells:
         if self._complete_cells is None:
@@ -199,19 +220,19 @@ def of_fields(rows: Items | Reports) -> Items | Reports:
 
 def _pair_rows(
     pair: Pair,
-    ours: Mapping[Key, Statistic],
-    theirs: Mapping[Key, Statistic],
+    differences: Mapping[Key, Statistic],
+    differing: Mapping[Key, Statistic],
     sides: tuple[Cells, Cells],
     sampling: Resampling,
 ) -> list[dict[str, object]]:
     rows = []
-    for key in sorted(set(ours) & set(theirs), key=lambda key: key[::-1]):
-        difference = Statistic(ours[key].values - theirs[key].values, ours[key].basis, of_pairs=True)
+    for key, difference in differences.items():
         rows.append(as_row(key, difference, sampling.method))
         if key[0] == "primary":
-            rows += _equivalence_rows(key[1], difference, sampling)
+            rows += margin_rows(key[1], difference, sampling)
     in_scope = {scope: pair.in_scope(scope) for scope in sorted({str(row["scope"]) for row in rows})}
-    rows += _differing_rows(pair, sampling)
+    method = f"items whose requests differ; {sampling.method}"
+    rows += [as_row(key, statistic, method, level=0.9) for key, statistic in differing.items()]
     rows += _swap_rows(sides, in_scope, sampling)
     rows += _mcnemar_rows(in_scope)
     rows += [_wilcoxon_row(scope, in_scope, rows, sampling) for scope in in_scope if scope == "tier:1"]
@@ -245,7 +266,8 @@ def with_bounds(rows: Sequence[dict[str, object]], dropped: Mapping[Key, Bounds]
     return noted_rows
 
 
-def _equivalence_rows(scope: str, difference: Statistic, sampling: Resampling) -> list[dict[str, object]]:
+def margin_rows(scope: str, difference: Statistic, sampling: Resampling) -> list[dict[str, object]]:
+    """Rows of a difference against the margin: its 90 % interval, and on tiers the p of both claims."""
     row = as_row(("primary.equivalence", scope), difference, sampling.method, level=0.9)
     value, low, high = (float(str(row[name])) for name in ("value", "low", "high"))
     interval = Interval(value, low, high)
@@ -259,23 +281,43 @@ def _equivalence_rows(scope: str, difference: Statistic, sampling: Resampling) -
     return rows
 
 
-def _differing_rows(pair: Pair, sampling: Resampling) -> list[dict[str, object]]:
+def _differences(ours: Mapping[Key, Statistic], theirs: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
+    """Differences of what both arms have, by scope and metric."""
+    return {
+        key: Statistic(ours[key].values - theirs[key].values, ours[key].basis, of_pairs=True)
+        for key in sorted(set(ours) & set(theirs), key=lambda key: key[::-1])
+    }
+
+
+def _claimable(differences: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
+    """Those that sentences may claim."""
+    return {
+        (metric, scope): difference
+        for (metric, scope), difference in differences.items()
+        if scope.startswith("tier:")
+        and (metric == "primary" or (metric in EXTRA_METRICS and scope == "tier:1"))
+    }
+
+
+def _differing(pair: Pair, sampling: Resampling) -> dict[Key, Statistic]:
     """Differences on tiers, over the items whose requests differ only (protocol 16.7)."""
     if not pair.same:
-        return []
+        return {}
     ours, theirs = pair.differing
     sides = []
     for answers in (ours, theirs):
         cells = Cells.of(answers, sampling.patients)
         resampled = [rows @ sampling.weights.T for rows in cells.rows]
         sides.append(claimed_statistics(cells.parts, resampled, sampling.min_n))
-    rows = []
-    for key in [key for key in sides[0] if key[0] == "primary" and key[1].startswith("tier:")]:
-        basis = basis_of(of_fields(ours.in_scope(key[1])), key[1])
-        statistic = Statistic(sides[0][key] - sides[1][key], basis, of_pairs=True)
-        method = f"items whose requests differ; {sampling.method}"
-        rows.append(as_row((DIFFERING, key[1]), statistic, method, level=0.9))
-    return rows
+    return {
+        (DIFFERING, scope): Statistic(
+            sides[0][metric, scope] - sides[1][metric, scope],
+            basis_of(of_fields(ours.in_scope(scope)), scope),
+            of_pairs=True,
+        )
+        for metric, scope in sides[0]
+        if metric == "primary" and scope.startswith("tier:")
+    }
 
 
 def basis_of(rows: Items | Reports, scope: str) -> Basis:

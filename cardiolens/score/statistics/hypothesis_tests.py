@@ -1,4 +1,4 @@
-"""Hypothesis tests: Holm adjustment, equivalence, proportions, agreement, power (protocol 8.5)."""
+"""Hypothesis tests: adjusted p-values, equivalence, proportions, agreement, power (protocol 8.5)."""
 
 import math
 from collections.abc import Sequence
@@ -21,6 +21,18 @@ def holm(p_values: Sequence[float]) -> list[float]:
     order = defined[np.argsort(p[defined], kind="stable")]
     adjusted = np.full(len(p), np.nan)
     adjusted[order] = np.minimum(1, np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1)))
+    return [float(value) for value in adjusted]
+
+
+def false_discovery(p_values: Sequence[float]) -> list[float]:
+    """Adjusted p-values by Benjamini and Hochberg (JRSS B 1995); undefined ones stay NaN and do not count."""
+    from scipy import stats
+
+    p = np.asarray(p_values, dtype=np.float64)
+    is_defined = ~np.isnan(p)
+    adjusted = np.full(len(p), np.nan)
+    if is_defined.any():
+        adjusted[is_defined] = stats.false_discovery_control(np.minimum(p[is_defined], 1))
     return [float(value) for value in adjusted]
 
 

@@ -1,21 +1,20 @@
-"""Holm adjustment over families of tests: all comparisons that may become a sentence (protocol 16.6)."""
+"""Adjustment of p-values over families: Holm where sentences claim, else false discovery (16.6, 17.6)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cardiolens.score.statistics.cells import EXTRA_METRICS
-from cardiolens.score.statistics.hypothesis_tests import holm
+from cardiolens.score.statistics.hypothesis_tests import false_discovery, holm
 from cardiolens.storage.schemas import SCORES
 from cardiolens.storage.spool import Spool
 from cardiolens.storage.tables import from_rows
 
 _AT_ONCE = 4096  # rows of a family that are buffered in memory
 
-SWAP_P, HOLM_P = "swap_p", "holm_p"
+SWAP_P, HOLM_P, FDR_P = "swap_p", "holm_p", "fdr_p"
 EQUIVALENCE_P, EQUIVALENCE_HOLM_P = "primary.equivalence_p", "primary.equivalence_holm_p"
 BEYOND_P, BEYOND_HOLM_P = "primary.beyond_p", "primary.beyond_holm_p"  # a difference beyond the margin
-_ADJUSTED = {EQUIVALENCE_P: EQUIVALENCE_HOLM_P, BEYOND_P: BEYOND_HOLM_P}
-# factors that a run varies; they are one family, so that the 5 % error rate holds for the whole run
+# factors that a run varies: what models do in single settings is explored, and claimed over all (17.6)
 RUN = ("selector", "budget", "prompt", "control")
 
 
@@ -28,8 +27,13 @@ class PValueRow:
     simulated: bool = False  # a reader that is no model: a family of its own
 
     @property
+    def is_exploratory(self) -> bool:
+        """Return whether no sentence may claim it: it gets a false discovery rate."""
+        return self.question in RUN and not self.simulated
+
+    @property
     def family(self) -> tuple[str, ...] | None:
-        """The family over which Holm adjusts; None if no sentence uses the row."""
+        """The family over which p-values are adjusted; None if no sentence uses the row."""
         metric, _, kind = str(self.row["metric"]).rpartition(".")
         if metric in EXTRA_METRICS and self.question != "prompt":
             return None
@@ -48,10 +52,10 @@ class Tests:
         """Put tests into their families."""
         for test in tests:
             if test.family is not None:
-                self._families.setdefault(test.family, _Family()).add(test.row)
+                self._families.setdefault(test.family, _Family(test.is_exploratory)).add(test.row)
 
     def adjusted(self) -> Iterator[list[dict[str, object]]]:
-        """Yield copies of the rows with Holm-adjusted p-values, in blocks."""
+        """Yield copies of the rows with adjusted p-values, in blocks."""
         for (_, *words), family in sorted(self._families.items(), key=lambda entry: entry[0]):
             yield from family.adjusted(words)
 
@@ -59,7 +63,8 @@ class Tests:
 class _Family:
     """The rows of one family in the order in which they came."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_exploratory: bool) -> None:
+        self._is_exploratory = is_exploratory
         self._spool = Spool(SCORES)
         self._rows: list[dict[str, object]] = []
         self._values: list[float] = []
@@ -72,13 +77,14 @@ class _Family:
 
     def adjusted(self, words: Sequence[str]) -> Iterator[list[dict[str, object]]]:
         self._put_away()
-        note = f"Holm over {len(self._values)} comparisons of {', '.join(filter(None, words))}"
-        values = iter(holm(self._values))
+        how = "false discovery rate" if self._is_exploratory else "Holm"
+        note = f"{how} over {len(self._values)} comparisons of {', '.join(filter(None, words))}"
+        values = iter((false_discovery if self._is_exploratory else holm)(self._values))
         for part in self._spool.parts():
             yield [
                 row
                 | {
-                    "metric": _holm_name(row["metric"]),
+                    "metric": adjusted_name(str(row["metric"]), FDR_P if self._is_exploratory else HOLM_P),
                     "value": next(values),
                     "method": f"{note}; {row['method']}",
                 }
@@ -90,5 +96,8 @@ class _Family:
         self._rows = []
 
 
-def _holm_name(metric: str) -> str:
-    return _ADJUSTED.get(metric, metric.replace(SWAP_P, HOLM_P))
+def adjusted_name(metric: str, suffix: str) -> str:
+    """The metric of an adjusted p, e.g. `primary.holm_p` of `primary.swap_p`."""
+    if metric in (EQUIVALENCE_P, BEYOND_P):
+        return f"{metric.removesuffix('p')}{suffix}"
+    return f"{metric.rpartition('.')[0]}.{suffix}"

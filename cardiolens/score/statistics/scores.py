@@ -1,6 +1,6 @@
 """From verdicts to the table of scores."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,9 @@ from cardiolens.score.statistics.headlines import Headlines, headline_rows, head
 from cardiolens.score.statistics.items import Items
 from cardiolens.score.statistics.multiple_testing import Tests
 from cardiolens.score.statistics.outcomes import flag_incomplete
+from cardiolens.score.statistics.pooled_effects import PooledEffects
+from cardiolens.score.statistics.pooled_questions import PooledQuestion
+from cardiolens.score.statistics.pooled_rows import pooled_rows
 from cardiolens.score.statistics.repeats import repeat_rows
 from cardiolens.score.statistics.report_references import Forms
 from cardiolens.score.statistics.rows import ONE_ANSWER, Row, as_row
@@ -52,6 +55,7 @@ def compute_scores(
     gains: Collection[ArmPair] = (),
     repeats: Collection[ArmPair] = (),
     simulated: Collection[str] = (),
+    pooled: Sequence[PooledQuestion] = (),
     forms: Forms | None = None,
     swaps: int = SWAPS,
 ) -> Spool:
@@ -62,7 +66,8 @@ def compute_scores(
     the blind arm there is `text_shortcut`, its score beyond the best constant answer; `repeats` are
     pairs of an arm and its repeat, which have `answers_changed`. Reports have references
     where `forms` lists the values of their fields. `simulated` are arms of simulated readers, which are
-    families of tests of their own and are not compared in headlines.
+    families of tests of their own and are not compared in headlines. `pooled` are the questions that are
+    answered over all models at once.
 
     Values are percent, save those of `rows.OWN_UNIT` and p-values. Items that were not run are left out; the
     method says where that leaves a cell incomplete. Rows of arms are sorted by (arm, scope, metric); neither
@@ -84,11 +89,15 @@ def compute_scores(
         table.add(flag_incomplete(row, answers.shares) for row in scores.rows)
     tests = Tests()
     of_gains: list[Row] = []
-    for rows, of_pair in difference_rows(answers, by_arm, families or {}, sampling, simulated):
-        table.add(rows)
-        tests.add(of_pair)
-        of_gains += _image_gains(rows, gains)
+    effects = PooledEffects(pooled)
+    kinds: dict[str, Any] = {"simulated": simulated, "pooled": effects.pairs}
+    for pair in difference_rows(answers, by_arm, families or {}, sampling, **kinds):
+        table.add(pair.rows)
+        tests.add(pair.tests)
+        effects.add(pair)
+        of_gains += _image_gains(pair.rows, gains)
     table.add(of_gains)
+    table.add(pooled_rows(pooled, effects, sampling))
     table.add(repeat_rows(answers.judged, repeats, sampling.weights, sampling.method))
     of_models, model_tests = headline_rows(answers, of_headlines, headlines or {}, sampling, simulated)
     table.add(of_models)

@@ -1,0 +1,171 @@
+"""Score rows of questions pooled over models, their tests, and the models behind them (protocol 17.6)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cardiolens.score.statistics.between_models import between_models
+from cardiolens.score.statistics.bootstrap import Interval
+from cardiolens.score.statistics.differences import DIFFERING, Resampling, margin_rows
+from cardiolens.score.statistics.hypothesis_tests import holm, interval_p
+from cardiolens.score.statistics.multiple_testing import BEYOND_P, EQUIVALENCE_P, HOLM_P, adjusted_name
+from cardiolens.score.statistics.outcomes import COMPLETE, INCOMPLETE
+from cardiolens.score.statistics.pooled_effects import Effect, PooledEffects, total
+from cardiolens.score.statistics.pooled_questions import DOUBLING, PooledQuestion
+from cardiolens.score.statistics.rows import TIERS, as_row, scale
+from cardiolens.score.statistics.statistic import Key, Statistic
+
+INTERVAL_P = "interval_p"  # after the metric, as `between_models`: the spread of an effect over models
+DEVIATION, NEXT_MODEL, MODELS_ABOVE = "between_models", "next_model", "models_above"
+# of prompts, besides the score: whether answers are more cautious
+CONSERVATISM = ("abnormal_call", "mean_cardinality")
+_LEVEL = 0.05
+
+_Row = dict[str, object]
+
+
+def pooled_rows(
+    questions: Sequence[PooledQuestion], effects: PooledEffects, sampling: Resampling
+) -> list[_Row]:
+    """Rows of every question on every tier: its mean over models, tests, spread, and each model's effect.
+
+    The questions are one family of Holm for differences, one for equivalences, one for differences beyond the
+    margin. The models behind a question are a family that is opened where the question's own test rejects.
+    """
+    asked = [
+        _Asked(question, key, effects.of(question, key), effects.of(question, (DIFFERING, key[1])))
+        for question in questions
+        for key in _keys(question)
+    ]
+    asked = [one for one in asked if one.effects]
+    of_questions = [one.rows(sampling) for one in asked]
+    is_tested = [one.question.ours != DOUBLING for one in asked]
+    adjusted = [*_adjusted([rows for rows, tested in zip(of_questions, is_tested, strict=True) if tested])]
+    opened = {_place(row) for row in adjusted if float(str(row["value"])) <= _LEVEL}
+    places = [(*one.sides, one.tier, f"{one.metric}.{HOLM_P}") for one in asked]
+    share = len(opened.intersection(places)) / max(sum(is_tested), 1)
+    of_models = [
+        row
+        for one, place, tested in zip(asked, places, is_tested, strict=True)
+        if tested
+        for row in one.model_rows(sampling, share if place in opened else 0.0)
+    ]
+    return [*(row for rows in of_questions for row in rows), *adjusted, *of_models]
+
+
+def _keys(question: PooledQuestion) -> list[Key]:
+    scores = [("primary", tier) for tier in TIERS]
+    return scores + [(metric, TIERS[0]) for metric in CONSERVATISM if question.factor == "prompt"]
+
+
+def _place(row: Mapping[str, object]) -> tuple[str, ...]:
+    return tuple(str(row[name]) for name in ("arm_id", "versus_arm_id", "scope", "metric"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question on a metric and tier: effects of its models, on all items and where requests differ."""
+
+    question: PooledQuestion
+    key: Key
+    effects: Mapping[str, Effect]
+    differing: Mapping[str, Effect]
+
+    @property
+    def metric(self) -> str:
+        return self.key[0]
+
+    @property
+    def tier(self) -> str:
+        return self.key[1]
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        return self.question.arm_id, self.question.versus_arm_id
+
+    def rows(self, sampling: Resampling) -> list[_Row]:
+        effect = total([effect.times(1 / len(self.effects)) for effect in self.effects.values()])
+        note = _note(len(self.effects), self.question.settings)
+        rows = _effect_rows(effect, self.key, note, sampling)
+        if self.metric == "primary" and effect.n_same and len(self.differing) == len(self.effects):
+            parts = [part.times(1 / len(self.differing)) for part in self.differing.values()]
+            method = f"items whose requests differ; {sampling.method}"
+            rows.append(as_row((DIFFERING, self.tier), _statistic(total(parts), note), method, level=0.9))
+        rows += self._spread(effect, note, sampling)
+        names = {"arm_id": self.question.arm_id, "versus_arm_id": self.question.versus_arm_id}
+        return [names | {"n_same_request": effect.n_same} | row for row in rows]
+
+    def model_rows(self, sampling: Resampling, share: float) -> Iterator[_Row]:
+        """Effect of each model; Holm's p over the models, times 1 / share of the questions that rejected."""
+        note, metric = _note(1, self.question.settings), self.metric
+        all_rows = {
+            model: {str(row["metric"]): row for row in _effect_rows(effect, self.key, note, sampling)}
+            for model, effect in self.effects.items()
+        }
+        p_values = holm([float(str(rows[f"{metric}.{INTERVAL_P}"]["value"])) for rows in all_rows.values()])
+        for (model, rows), p in zip(all_rows.items(), p_values, strict=True):
+            sides = [f"{side}:{model}" for side in self.sides]
+            names = dict(zip(("arm_id", "versus_arm_id"), sides, strict=True))
+            yield from (names | rows[name] for name in (metric, f"{metric}.bounds") if name in rows)
+            if share:
+                row = rows[f"{metric}.{INTERVAL_P}"]
+                how = f"Holm over {len(p_values)} models, times {1 / share:.3g} (17.6); {row['method']}"
+                adjusted = {"metric": f"{metric}.{HOLM_P}", "value": min(1.0, p / share), "method": how}
+                yield names | row | adjusted
+
+    def _spread(self, effect: Effect, note: str, sampling: Resampling) -> Iterator[_Row]:
+        """How many models go up, and how much they differ."""
+        values = np.stack([one.values for one in self.effects.values()])
+        above = as_row(self.key, _statistic(effect, note), sampling.method)
+        count = {"metric": f"{self.metric}.{MODELS_ABOVE}", "value": float((values[:, 0] > 0).sum())}
+        yield above | count | {"low": np.nan, "high": np.nan}
+        spread = between_models(values, _patients(effect))
+        if spread is not None and not effect.basis.without_interval:
+            for name, interval in ((DEVIATION, spread.deviation), (NEXT_MODEL, spread.next_model)):
+                ends = {"value": interval.value, "low": interval.low, "high": interval.high}
+                ends = {end: scale(self.metric) * value for end, value in ends.items()}
+                yield above | {"metric": f"{self.metric}.{name}"} | ends
+
+
+def _effect_rows(effect: Effect, key: Key, note: str, sampling: Resampling) -> list[_Row]:
+    metric, tier = key
+    statistic = _statistic(effect, note)
+    whole = as_row(key, statistic, sampling.method)
+    value, low, high = (float(str(whole[name])) for name in ("value", "low", "high"))
+    p_value = interval_p(Interval(value, low, high), 0.0, int(_patients(effect)))
+    p = Statistic(np.array([p_value]), statistic.basis)
+    rows = [whole, as_row((f"{metric}.{INTERVAL_P}", tier), p, sampling.method)]
+    rows += margin_rows(tier, statistic, sampling) if metric == "primary" else []
+    if not effect.n_dropped:
+        return rows
+    share = effect.n_dropped / (effect.n_dropped + effect.basis.n_items)
+    words = f"{effect.n_dropped} items fell out"
+    words = f"{INCOMPLETE}, {words}" if share > 1 - COMPLETE else words
+    bounds = {"metric": f"{metric}.bounds", "n_items": effect.n_dropped, "method": words}
+    bounds |= {"low": scale(metric) * effect.low, "high": scale(metric) * effect.high}
+    return [*({**row, "method": f"{words}; {row['method']}"} for row in rows), whole | bounds]
+
+
+def _patients(effect: Effect) -> float:
+    return max(2.0, min(effect.basis.n_patients, effect.basis.n_effective))
+
+
+def _statistic(effect: Effect, note: str) -> Statistic:
+    return Statistic(effect.values, replace(effect.basis, note=note), of_pairs=True)
+
+
+def _note(models: int, settings: int) -> str:
+    counts = ((models, "model"), (settings, "setting"))
+    return "mean over " + " in ".join(f"{count} {name}{'' if count == 1 else 's'}" for count, name in counts)
+
+
+def _adjusted(rows_of: Sequence[Sequence[_Row]]) -> Iterator[_Row]:
+    """Rows of the tests of all questions with Holm's p."""
+    for suffix in (INTERVAL_P, *(test.removeprefix("primary.") for test in (EQUIVALENCE_P, BEYOND_P))):
+        tests = [row for rows in rows_of for row in rows if str(row["metric"]).endswith(f".{suffix}")]
+        p_values = holm([float(str(row["value"])) for row in tests])
+        note = f"Holm over {len(tests)} comparisons pooled over models"
+        for row, p in zip(tests, p_values, strict=True):
+            name = adjusted_name(str(row["metric"]), HOLM_P)
+            yield row | {"metric": name, "value": p, "method": f"{note}; {row['method']}"}
