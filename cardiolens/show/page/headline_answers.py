@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from cardiolens.score.claims import preregistered, sentences
 from cardiolens.score.claims.evidence_analysis import Evidence
@@ -15,6 +16,7 @@ from cardiolens.score.statistics.outcomes import INCOMPLETE
 from cardiolens.show.page.difference_table import Difference, Reading, differences
 from cardiolens.show.page.elements import Answer, Estimate
 from cardiolens.show.page.page_data import Facts
+from cardiolens.show.page.pooled_differences import PooledDifference, pooled_differences
 
 _QUESTIONS = {
     "selector": "Does slice selection matter?",
@@ -127,6 +129,8 @@ def _interval(row: AnalysisRow) -> str:
 def _images(facts: Facts) -> Answer:
     """Whether frames raise the score above what the same arm gets without any."""
     question = "Do the images matter?"
+    if pooled := _pooled(facts, "control", question, theirs="blind"):
+        return replace(pooled, name="images")
     comparisons = [
         difference
         for difference in _usable(facts, differences(facts, "control"))
@@ -152,7 +156,51 @@ def _images(facts: Facts) -> Answer:
     return Answer("images", question, verdict, sentence, _estimates(comparisons, _SIGHT))
 
 
+def _pooled(facts: Facts, factor: str, question: str, theirs: str = "") -> Answer | None:
+    """The answer over all models; None where no model was asked at two levels, as with simulated readers."""
+    asked = [one for one in pooled_differences(facts) if one.factor == factor and theirs in ("", one.theirs)]
+    differences = [one for one in asked if not one.model and not one.is_slope]
+    if not differences:
+        return None
+    models = dict.fromkeys(one.model for one in asked if one.model)
+    over = f"{len(models)} models" if len(models) > 1 else next(iter(models), "one model")
+    numbers = ", ".join(f"{one.comparison} on {one.tier} {_points(one)}" for one in differences)
+    patients = max(int(one.row["n_patients"]) for one in differences)
+    sentence = f"Over {over}, {patients} patients: {numbers}; tested with all questions of the run (Holm)."
+    estimates = tuple(
+        Estimate(
+            f"{one.comparison}, {one.tier}", one.row["value"], one.row["low"], one.row["high"], one.reading
+        )
+        for one in differences
+    )
+    return Answer(factor, question, _over_tiers(differences), sentence, estimates)
+
+
+def _points(difference: PooledDifference) -> str:
+    row = difference.row
+    if math.isnan(row["low"]) or row["n_patients"] < FEWEST_FOR_CLAIM:
+        return f"{signed(row['value'])} (no interval to rely on)"
+    return f"{signed(row['value'])} (95 % CI {signed(row['low'])} to {signed(row['high'])}){_incomplete(row)}"
+
+
+def _over_tiers(differences: Sequence[PooledDifference]) -> str:
+    """The verdict over the tiers of a factor."""
+    tiers = {
+        reading: [*dict.fromkeys(one.tier for one in differences if one.reading == reading)]
+        for reading in ("shown", "equivalent")
+    }
+    if tiers["shown"]:
+        return f"Yes, on {', '.join(tiers['shown'])}"
+    if all(one.reading == "equivalent" for one in differences):
+        return f"No, within {MARGIN:g} points throughout"
+    if tiers["equivalent"]:
+        return f"Not shown; within {MARGIN:g} points on {', '.join(tiers['equivalent'])}"
+    return "Cannot be told"
+
+
 def _answer(facts: Facts, factor: str) -> Answer:
+    if pooled := _pooled(facts, factor, _QUESTIONS[factor]):
+        return pooled
     comparisons = _usable(facts, differences(facts, factor))
     if not comparisons:
         sentence = f"All arms that can be compared have the same {_NAMES[factor]}."

@@ -23,6 +23,7 @@ from cardiolens.show.page.sections.controls import controls
 from cardiolens.show.page.sections.cost import cost
 from cardiolens.show.page.sections.landscape_section import landscape
 from cardiolens.show.page.sections.prompting import prompting
+from cardiolens.show.page.sections.questions_section import questions
 from cardiolens.show.page.sections.reliability import reliability
 from cardiolens.show.page.sections.run_setup import run_setup
 from cardiolens.show.page.sections.slices import slices
@@ -30,7 +31,19 @@ from cardiolens.show.page.sections.source_section import sources
 from cardiolens.show.page.sections.subtask_section import subtasks
 
 SECTIONS: tuple[Callable[[Facts], Section], ...] = (
-    *(run_setup, landscape, slices, prompting, collapse, subtasks, controls, cohorts, sources, confidence),
+    *(
+        run_setup,
+        questions,
+        landscape,
+        slices,
+        prompting,
+        collapse,
+        subtasks,
+        controls,
+        cohorts,
+        sources,
+        confidence,
+    ),
     *(reliability, cost),
 )
 SCRIPTS = ("format.js", "store.js", "table.js", "grid.js", "chart.js", "page.js")

@@ -1,0 +1,63 @@
+"""Section on the questions of a sweep, each pooled over its models (17.6)."""
+
+from cardiolens.score.claims import question_analysis
+from cardiolens.show.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE
+from cardiolens.show.page.difference_table import READINGS
+from cardiolens.show.page.elements import Chart, Column, Section, Table
+from cardiolens.show.page.page_data import Facts
+from cardiolens.show.page.pooled_differences import PooledDifference, pooled_differences
+
+_COLUMNS = (
+    Column("comparison", "comparison"),
+    SCOPE,
+    Column("line", "models"),
+    Column("value", "difference", "points"),
+    Column("low", LOW.title, "points"),
+    Column("high", HIGH.title, "points"),
+    Column("low_90", "90 % CI from", "points"),
+    Column("high_90", "to", "points"),
+    Column("reading", "reading"),
+    Column("adjusted_p", "p (Holm)", "p"),
+    *COUNTS,
+    METHOD,
+)
+_NOTE = (
+    "Grey band: ±2 points. First line: the mean over all models, of equal weight; below it each model. The tests of "
+    "models are opened where that of the mean rejects."
+)
+
+
+def questions(facts: Facts) -> Section:
+    """One forest of models under each answer."""
+    title = "What do selection, budget, prompt and images do, over all models of this run?"
+    differences = pooled_differences(facts)
+    if not differences:
+        absent = "No model was asked at two levels of a factor."
+        return Section("questions", "Questions over all models", title, absent=absent)
+    table = Table.of(
+        "questions", "Questions over all models", _COLUMNS, [_record(one) for one in differences]
+    )
+    chart = Chart(
+        "questions-chart",
+        "Difference over all models, and of each",
+        "forest",
+        table,
+        choices=("comparison", "scope"),
+        note=_NOTE,
+    )
+    findings = facts.analysis(question_analysis.NAME).findings
+    return Section("questions", "Questions over all models", title, findings, (chart,))
+
+
+def _record(difference: PooledDifference) -> dict[str, object]:
+    equivalence = difference.by_metric.get("primary.equivalence", {})
+    return {
+        **difference.row,
+        "comparison": difference.comparison,
+        "scope": difference.tier,
+        "line": difference.model or "all models",
+        "low_90": equivalence.get("low"),
+        "high_90": equivalence.get("high"),
+        "reading": READINGS[difference.reading],
+        "adjusted_p": difference.evidence.adjusted_p,
+    }
