@@ -22,7 +22,7 @@ _COLUMNS = (
     METHOD,
 )
 _NOTE = (
-    "Grey band: ±2 points. First line: the mean over all models, of equal weight; below it each model. The tests of "
+    "Grey band: ±2 points. First line: the mean over all models, of equal weight; below it each model. Tests of "
     "models are opened where that of the mean rejects."
 )
 
@@ -34,9 +34,11 @@ def questions(facts: Facts) -> Section:
     if not differences:
         absent = "No model was asked at two levels of a factor."
         return Section("questions", "Questions over all models", title, absent=absent)
-    table = Table.of(
-        "questions", "Questions over all models", _COLUMNS, [_record(one) for one in differences]
-    )
+    models = {one.model for one in differences if one.model}
+    if len(models) == 1:  # it is the mean over all models
+        differences = [one for one in differences if not one.model]
+    records = [_record(one, "all models" if len(models) > 1 else "".join(models)) for one in differences]
+    table = Table.of("questions", "Questions over all models", _COLUMNS, records)
     chart = Chart(
         "questions-chart",
         "Difference over all models, and of each",
@@ -49,13 +51,13 @@ def questions(facts: Facts) -> Section:
     return Section("questions", "Questions over all models", title, findings, (chart,))
 
 
-def _record(difference: PooledDifference) -> dict[str, object]:
+def _record(difference: PooledDifference, pooled: str) -> dict[str, object]:
     equivalence = difference.by_metric.get("primary.equivalence", {})
     return {
         **difference.row,
         "comparison": difference.comparison,
         "scope": difference.tier,
-        "line": difference.model or "all models",
+        "line": difference.model or pooled,
         "low_90": equivalence.get("low"),
         "high_90": equivalence.get("high"),
         "reading": READINGS[difference.reading],
