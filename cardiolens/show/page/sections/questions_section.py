@@ -22,8 +22,8 @@ _COLUMNS = (
     METHOD,
 )
 _NOTE = (
-    "Grey band: ±2 points. First line: the mean over all models, of equal weight; below it each model. Tests of "
-    "models are opened where that of the mean rejects."
+    "Grey band: ±2 points. First line: the mean over all models, of equal weight; below it each model. Tests "
+    "of models are opened where that of the mean rejects."
 )
 
 

@@ -49,7 +49,7 @@ def claims(true: float, seed: int) -> list[sentences.Finding]:
     pairs = [rows_of(dice.normal(true / 100, 0.17, PATIENTS), number) for number in range(24)]
     tests = Families()
     for pair in pairs:
-        tests.add(PValueRow("selector", row) for name, row in pair.items() if name.endswith("_p"))
+        tests.add(PValueRow("models", row) for name, row in pair.items() if name.endswith("_p"))
     for row in (row for block in tests.adjusted() for row in block):
         pairs[int(str(row["arm_id"])[1:])][str(row["metric"])] = row
     return [sentences.equivalence("X", "Y", "t", pair["primary.equivalence"], pair) for pair in pairs]
