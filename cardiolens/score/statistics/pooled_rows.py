@@ -1,5 +1,6 @@
 """Score rows of questions pooled over models, their tests, and the models behind them (protocol 17.6)."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -9,7 +10,9 @@ from cardiolens.score.statistics.between_models import between_models
 from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.score.statistics.differences import DIFFERING, Resampling, margin_rows
 from cardiolens.score.statistics.hypothesis_tests import holm, interval_p
+from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.multiple_testing import BEYOND_P, EQUIVALENCE_P, HOLM_P, adjusted_name
+from cardiolens.score.statistics.near_boundary import resampled_variance
 from cardiolens.score.statistics.outcomes import COMPLETE, INCOMPLETE
 from cardiolens.score.statistics.pooled_effects import Effect, PooledEffects, total
 from cardiolens.score.statistics.pooled_questions import DOUBLING, PooledQuestion
@@ -132,9 +135,7 @@ def _effect_rows(effect: Effect, key: Key, note: str, sampling: Resampling) -> l
     metric, tier = key
     statistic = _statistic(effect, note)
     whole = as_row(key, statistic, sampling.method)
-    value, low, high = (float(str(whole[name])) for name in ("value", "low", "high"))
-    p_value = interval_p(Interval(value, low, high), 0.0, int(_patients(effect)))
-    p = Statistic(np.array([p_value]), statistic.basis)
+    p = Statistic(np.array([_p(effect.values, whole, _patients(effect))]), statistic.basis)
     rows = [whole, as_row((f"{metric}.{INTERVAL_P}", tier), p, sampling.method)]
     rows += margin_rows(tier, statistic, sampling) if metric == "primary" else []
     if not effect.n_dropped:
@@ -145,6 +146,22 @@ def _effect_rows(effect: Effect, key: Key, note: str, sampling: Resampling) -> l
     bounds = {"metric": f"{metric}.bounds", "n_items": effect.n_dropped, "method": words}
     bounds |= {"low": scale(metric) * effect.low, "high": scale(metric) * effect.high}
     return [*({**row, "method": f"{words}; {row['method']}"} for row in rows), whole | bounds]
+
+
+def _p(values: Floats, row: Mapping[str, object], patients: float) -> float:
+    """The larger p of the interval and of the standard error over the resamples.
+
+    One end of an interval is one percentile of the resamples, whose error would reject too often far out in
+    the tail, where a family of many questions decides.
+    """
+    from scipy import stats
+
+    value, low, high = (float(str(row[name])) for name in ("value", "low", "high"))
+    of_interval = interval_p(Interval(value, low, high), 0.0, int(patients))
+    error = math.sqrt(resampled_variance(values, patients))
+    if not error > 0 or math.isnan(of_interval):
+        return of_interval
+    return max(of_interval, 2 * float(stats.t.sf(abs(values[0]) / error, patients - 1)))
 
 
 def _patients(effect: Effect) -> float:
