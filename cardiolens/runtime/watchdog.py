@@ -17,6 +17,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _MARK = "CARDIOLENS_CLUSTER"
+# Ray's agents show a title in `ps` by setproctitle, which else overwrites the environment that /proc shows
+_KEEP_ENVIRONMENT = "SPT_NOENV"
 _NORMAL_END = b"ended\n"
 _GRACE_SECONDS = 2.0  # in which Ray's processes end by themselves, and write their last lines
 _FEWEST_LOOKS = 3  # without a process left; a dying raylet may still start one
@@ -52,11 +54,14 @@ def watched() -> Iterator[str]:
 @contextmanager
 def marked(mark: str) -> Iterator[None]:
     """Mark the processes that start in the block, and those below them."""
-    os.environ[_MARK] = mark
+    before = os.environ.get(_KEEP_ENVIRONMENT)
+    os.environ |= {_MARK: mark, _KEEP_ENVIRONMENT: "1"}
     try:
         yield
     finally:
-        del os.environ[_MARK]
+        del os.environ[_MARK], os.environ[_KEEP_ENVIRONMENT]
+        if before is not None:
+            os.environ[_KEEP_ENVIRONMENT] = before
 
 
 def _watch() -> None:

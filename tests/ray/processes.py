@@ -1,6 +1,7 @@
 """Processes below one, as the kernel knows them."""
 
 import time
+from contextlib import suppress
 from pathlib import Path
 
 WORKING = ("ray::Map", "VLLM::")
@@ -28,6 +29,15 @@ def command_line(pid: int) -> str:
         return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
     except OSError:
         return ""
+
+
+def environments(pids: list[int]) -> dict[str, bytes]:
+    """Environments of the processes that have not ended, by command line."""
+    found = {}
+    for pid in pids:
+        with suppress(OSError):
+            found[command_line(pid).strip()] = Path(f"/proc/{pid}/environ").read_bytes()
+    return found
 
 
 def wait_for_end(pids: list[int]) -> None:

@@ -16,7 +16,14 @@ from pandas.testing import assert_frame_equal
 
 from cardiolens.storage import schemas, tables
 from tests.ray.conftest import Place
-from tests.ray.processes import WORKING, command_line, descendants, process, wait_for_end
+from tests.ray.processes import (
+    WORKING,
+    command_line,
+    descendants,
+    environments,
+    process,
+    wait_for_end,
+)
 
 pytestmark = pytest.mark.ray
 
@@ -207,8 +214,11 @@ def test_a_killed_driver_loses_only_what_was_in_flight(place: Place, read: Place
     running = place.start(*READ, **SLOWLY)
     wait_for_parts(place, running, 2)
     working = descendants(running.pid)
+    of_ray = {name: text for name, text in environments(working).items() if name.startswith("ray::")}
     running.kill()
     running.communicate()
+    assert [name for name in of_ray if "Agent" in name]
+    assert all(b"CARDIOLENS_CLUSTER=" in text for text in of_ray.values())  # by which the watchdog knows them
     wait_for_end(working)  # until then they still write
     kept = set(said(place)["request_key"].to_pylist())
     place.sweep(*READ)
