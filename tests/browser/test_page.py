@@ -13,9 +13,7 @@ from cardiolens.storage.places import Run
 
 from .conftest import MARKUP, Seen, findings_of_axe, watch
 
-SECTIONS = (
-    "asked landscape slices prompting collapse subtasks controls cohorts sources confidence reliability cost"
-)
+SECTIONS = "asked questions landscape slices prompting collapse subtasks controls cohorts sources confidence reliability cost"
 
 MEASURES = ("primary", "primary.skill", "primary.constant")
 

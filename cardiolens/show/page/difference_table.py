@@ -14,16 +14,17 @@ from cardiolens.show.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, scope
 from cardiolens.show.page.elements import Column, Table
 from cardiolens.show.page.page_data import Facts
 
-Reading = Literal["shown", "equivalent", "open"]
+Reading = Literal["shown", "equivalent", "open", "explored"]
 
 READINGS: Mapping[Reading, str] = {
     "shown": "difference shown",
     "equivalent": "within 2 points",
     "open": "cannot be told",
+    "explored": "explored, not claimed",
 }
 _METRICS = (
-    *("primary", "primary.holm_p", "primary.bounds", "primary.equivalence"),
-    *("primary.equivalence_holm_p", "primary.equivalence_differing"),
+    *("primary", "primary.holm_p", "primary.fdr_p", "primary.bounds", "primary.equivalence"),
+    *("primary.equivalence_holm_p", "primary.equivalence_fdr_p", "primary.equivalence_differing"),
 )
 _NAMES = {
     **{"model": "model", "selector": "selection", "budget": "K", "prompt": "prompt", "control": "control"},
@@ -39,7 +40,7 @@ _COLUMNS = (
     Column("low_90", "90 % CI from", "points"),
     Column("high_90", "to", "points"),
     Column("reading", "reading"),
-    Column("holm_p", "p (Holm)", "p"),
+    Column("adjusted_p", "adjusted p", "p"),
     *COUNTS,
     Column("n_same_request", "same request", "count"),
     METHOD,
@@ -58,8 +59,8 @@ class Difference:
     by_metric: Rows  # all rows of the pair at this scope
 
     @property
-    def holm_p(self) -> float | None:
-        """The p-value after Holm over its family."""
+    def adjusted_p(self) -> float | None:
+        """The p-value after Holm over its family, or the false discovery rate where it is only explored."""
         p = self._evidence.adjusted_p
         return None if math.isnan(p) else p
 
@@ -89,6 +90,8 @@ class Difference:
     @property
     def reading(self) -> Reading:
         """The conclusion that is allowed: a difference, equivalence, or neither."""
+        if self._evidence.exploratory:
+            return "explored"
         if self.change.verdict != "cannot tell":
             return "shown"
         equivalence = sentences.equivalence("", "", "", self.equivalence, self.by_metric).verdict
@@ -154,5 +157,5 @@ def _record(difference: Difference, facts: Facts) -> dict[str, object]:
         "low_90": difference.equivalence["low"],
         "high_90": difference.equivalence["high"],
         "reading": READINGS[difference.reading],
-        "holm_p": difference.holm_p,
+        "adjusted_p": difference.adjusted_p,
     }

@@ -96,7 +96,7 @@ class Estimate:
     value: float
     low: float
     high: float
-    tone: Literal["shown", "equivalent", "open"] = "open"
+    tone: Literal["shown", "equivalent", "open", "explored"] = "open"
 
 
 @dataclass(frozen=True, slots=True)
