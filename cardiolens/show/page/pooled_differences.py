@@ -7,7 +7,6 @@ from cardiolens.score.claims import question_analysis, sentences
 from cardiolens.score.claims.evidence_analysis import Evidence, Rows, places
 from cardiolens.score.run_results.run_analyses import AnalysisRow
 from cardiolens.score.statistics.pooled_questions import DOUBLING, PREFIX
-from cardiolens.show.page.columns import scope_words
 from cardiolens.show.page.difference_table import Reading
 from cardiolens.show.page.page_data import Facts
 
@@ -43,7 +42,7 @@ class PooledDifference:
 
     @property
     def tier(self) -> str:
-        return scope_words(self.scope)
+        return self.scope.replace(":", " ")
 
     @property
     def evidence(self) -> Evidence:

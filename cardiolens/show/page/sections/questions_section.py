@@ -1,7 +1,7 @@
 """Section on the questions of a sweep, each pooled over its models (17.6)."""
 
 from cardiolens.score.claims import question_analysis
-from cardiolens.show.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE
+from cardiolens.show.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, scope_words
 from cardiolens.show.page.difference_table import READINGS
 from cardiolens.show.page.elements import Chart, Column, Section, Table
 from cardiolens.show.page.page_data import Facts
@@ -56,7 +56,7 @@ def _record(difference: PooledDifference, pooled: str) -> dict[str, object]:
     return {
         **difference.row,
         "comparison": difference.comparison,
-        "scope": difference.tier,
+        "scope": scope_words(difference.scope),
         "line": difference.model or pooled,
         "low_90": equivalence.get("low"),
         "high_90": equivalence.get("high"),
