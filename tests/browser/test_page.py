@@ -83,6 +83,18 @@ def test_differences_of_a_chunk_beside_the_page_are_those_of_the_scores(
     assert sorted(shown) == sorted(wanted)
 
 
+def test_the_zero_of_a_small_chart_stands_under_its_middle(page: Page) -> None:
+    middles = page.locator(".answers .ends").evaluate_all(
+        """all => all.map(ends => {
+            const middle = box => (box.left + box.right) / 2;
+            const drawing = ends.parentElement.querySelector("svg").getBoundingClientRect();
+            return middle(ends.children[1].getBoundingClientRect()) - middle(drawing);
+        })"""
+    )
+    assert middles
+    assert max(map(abs, middles)) < 1
+
+
 def test_every_section_shows_numbers(page: Page) -> None:
     for name in set(SECTIONS.split()) - {"controls", "cohorts", "questions"}:
         section = page.locator(f"#{name}")

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from cardiolens.score.claims import preregistered, sentences
 from cardiolens.score.claims.evidence_analysis import Evidence
@@ -163,10 +164,13 @@ def _pooled(facts: Facts, factor: str, question: str, theirs: str = "") -> Answe
     if not differences:
         return None
     models = dict.fromkeys(one.model for one in asked if one.model)
-    over = f"{len(models)} models" if len(models) > 1 else next(iter(models), "one model")
-    numbers = ", ".join(f"{one.comparison} on {one.tier} {_points(one)}" for one in differences)
+    over = f"Over {len(models)} models" if len(models) > 1 else f"For {next(iter(models), 'one model')}"
     patients = max(int(one.row["n_patients"]) for one in differences)
-    sentence = f"Over {over}, {patients} patients: {numbers}; tested with all questions of the run (Holm)."
+    numbers = "; ".join(
+        f"{comparison}: {', '.join(f'{one.tier} {_points(one)}' for one in of_levels)}"
+        for comparison, of_levels in groupby(differences, key=lambda one: one.comparison)
+    )
+    sentence = f"{over}, {patients} patients, {numbers}. Tested with all questions of the run (Holm)."
     estimates = tuple(
         Estimate(
             f"{one.comparison}, {one.tier}", one.row["value"], one.row["low"], one.row["high"], one.reading

@@ -37,7 +37,7 @@ class PooledDifference:
         if self.is_slope:
             return "K doubled"
         if self.factor == "control":
-            return f"as asked − {self.theirs}"
+            return "with images − without" if self.theirs == "blind" else f"as asked − {self.theirs}"
         return f"{'K = ' if self.factor == 'budget' else ''}{self.ours} − {self.theirs}"
 
     @property

@@ -21,10 +21,9 @@ _COLUMNS = (
     *COUNTS,
     METHOD,
 )
-_NOTE = (
-    "Grey band: ±2 points. First line: the mean over all models, of equal weight; below it each model. Tests "
-    "of models are opened where that of the mean rejects."
-)
+_BAND = "Grey band: ±2 points."
+_MODELS = " First line: the mean over all models, of equal weight; below it each model."
+_GATES = " Tests of models are opened where that of the mean rejects."
 
 
 def questions(facts: Facts) -> Section:
@@ -45,7 +44,7 @@ def questions(facts: Facts) -> Section:
         "forest",
         table,
         choices=("comparison", "scope"),
-        note=_NOTE,
+        note=f"{_BAND}{_MODELS}{_GATES}" if len(models) > 1 else _BAND,
     )
     findings = facts.analysis(question_analysis.NAME).findings
     return Section("questions", "Questions over all models", title, findings, (chart,))

@@ -51,7 +51,7 @@ def by_name(facts: Facts) -> dict[str, Answer]:
 def test_the_first_screen_answers_over_all_models(facts: Facts) -> None:
     prompt = by_name(facts)["prompt"]
     assert prompt.verdict == "Yes, on tier 1, tier 3"
-    assert prompt.sentence.startswith("Over 3 models, 60 patients: reasoning − standard on tier 1 ")
+    assert prompt.sentence.startswith("Over 3 models, 60 patients, reasoning − standard: tier 1 ")
     assert [estimate.tone for estimate in prompt.estimates] == ["shown", "shown"]
     selection = by_name(facts)["selector"]
     assert selection.verdict.startswith(("Not shown", "Cannot be told", "No, within"))
@@ -76,7 +76,7 @@ def test_every_model_stands_below_the_mean_of_all(facts: Facts) -> None:
 
 def test_one_model_is_named_and_stands_alone(simulated: Facts) -> None:
     facts = of_models(simulated, ["a"])
-    assert by_name(facts)["prompt"].sentence.startswith("Over a, 60 patients: ")
+    assert by_name(facts)["prompt"].sentence.startswith("For a, 60 patients, ")
     (chart,) = questions(facts).figures
     assert {row[2] for row in chart.table.rows} == {"a"}
 
