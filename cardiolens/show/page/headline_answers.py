@@ -167,7 +167,7 @@ def _pooled(facts: Facts, factor: str, question: str, theirs: str = "") -> Answe
     over = f"Over {len(models)} models" if len(models) > 1 else f"For {next(iter(models), 'one model')}"
     patients = max(int(one.row["n_patients"]) for one in differences)
     numbers = "; ".join(
-        f"{comparison}: {', '.join(f'{one.tier} {_points(one)}' for one in of_levels)}"
+        f"{comparison}: {', '.join(map(_points, of_levels))}"
         for comparison, of_levels in groupby(differences, key=lambda one: one.comparison)
     )
     sentence = f"{over}, {patients} patients, {numbers}. Tested with all questions of the run (Holm)."
@@ -182,24 +182,28 @@ def _pooled(facts: Facts, factor: str, question: str, theirs: str = "") -> Answe
 
 def _points(difference: PooledDifference) -> str:
     row = difference.row
+    value = f"{signed(row['value'])} on {difference.tier}"
     if math.isnan(row["low"]) or row["n_patients"] < FEWEST_FOR_CLAIM:
-        return f"{signed(row['value'])} (no interval to rely on)"
-    return f"{signed(row['value'])} (95 % CI {signed(row['low'])} to {signed(row['high'])}){_incomplete(row)}"
+        return f"{value} (no interval to rely on)"
+    return f"{value} (95 % CI {signed(row['low'])} to {signed(row['high'])}){_incomplete(row)}"
 
 
 def _over_tiers(differences: Sequence[PooledDifference]) -> str:
     """The verdict over the tiers of a factor."""
-    tiers = {
-        reading: [*dict.fromkeys(one.tier for one in differences if one.reading == reading)]
-        for reading in ("shown", "equivalent")
-    }
-    if tiers["shown"]:
-        return f"Yes, on {', '.join(tiers['shown'])}"
+    shown, same = (_tiers(differences, reading) for reading in ("shown", "equivalent"))
+    if shown:
+        return f"Yes, on {shown}"
     if all(one.reading == "equivalent" for one in differences):
         return f"No, within {MARGIN:g} points throughout"
-    if tiers["equivalent"]:
-        return f"Not shown; within {MARGIN:g} points on {', '.join(tiers['equivalent'])}"
-    return "Cannot be told"
+    return f"Not shown; within {MARGIN:g} points on {same}" if same else "Cannot be told"
+
+
+def _tiers(differences: Sequence[PooledDifference], reading: str) -> str:
+    """The tiers that have a reading, in words, e.g. tiers 1 and 3."""
+    numbers = sorted({one.scope.removeprefix("tier:") for one in differences if one.reading == reading})
+    if len(numbers) < 2:
+        return f"tier {numbers[0]}" if numbers else ""
+    return f"tiers {', '.join(numbers[:-1])} and {numbers[-1]}"
 
 
 def _answer(facts: Facts, factor: str) -> Answer:

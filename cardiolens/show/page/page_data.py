@@ -79,6 +79,17 @@ class Facts:
         """Models that are simulated readers."""
         return self.header.simulated
 
+    @property
+    def is_synthetic(self) -> bool:
+        """Return whether the cohort, or one of several runs', is made of phantoms."""
+        return any(spec.dataset.phantom is not None for spec in self.specs)
+
+    @property
+    def packaged(self) -> tuple[str, ...]:
+        """Models whose weights this package ships: they were trained on phantoms."""
+        models = (model for spec in self.specs for model in spec.model)
+        return tuple(dict.fromkeys(model.name for model in models if model.source.startswith("packaged/")))
+
     def arm(self, arm_id: object) -> ArmFactors | None:
         """The arm of a row of scores."""
         return self._by_id.get(arm_id)

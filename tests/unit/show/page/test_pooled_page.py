@@ -11,12 +11,14 @@ from small_cohort import make_cohort
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
 from bench.claims import arms_of, findings, verdicts
+from cardiolens.config.dataset import PhantomSpec
 from cardiolens.score.claims import question_analysis
 from cardiolens.score.run_results.run_analyses import AnalysisTable
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.show.page.elements import Answer
 from cardiolens.show.page.headline_answers import answers
 from cardiolens.show.page.page_data import Facts, read_facts
+from cardiolens.show.page.page_rendering import render
 from cardiolens.show.page.sections.questions_section import questions
 from cardiolens.storage.schemas import SCORES
 from cardiolens.storage.tables import from_rows
@@ -50,8 +52,8 @@ def by_name(facts: Facts) -> dict[str, Answer]:
 
 def test_the_first_screen_answers_over_all_models(facts: Facts) -> None:
     prompt = by_name(facts)["prompt"]
-    assert prompt.verdict == "Yes, on tier 1, tier 3"
-    assert prompt.sentence.startswith("Over 3 models, 60 patients, reasoning − standard: tier 1 ")
+    assert prompt.verdict == "Yes, on tiers 1 and 3"
+    assert prompt.sentence.startswith("Over 3 models, 60 patients, reasoning − standard: ")
     assert [estimate.tone for estimate in prompt.estimates] == ["shown", "shown"]
     selection = by_name(facts)["selector"]
     assert selection.verdict.startswith(("Not shown", "Cannot be told", "No, within"))
@@ -83,3 +85,14 @@ def test_one_model_is_named_and_stands_alone(simulated: Facts) -> None:
 
 def test_a_run_of_simulated_readers_has_no_question_over_models(simulated: Facts) -> None:
     assert questions(simulated).absent == "No model was asked at two levels of a factor."
+
+
+def test_a_synthetic_cohort_and_a_reader_of_its_kind_are_called_so(simulated: Facts) -> None:
+    (spec,) = simulated.specs
+    assert "synthetic" not in render(simulated).index
+    packaged = spec.model[0].model_copy(update={"name": "small", "source": "packaged/reader_small"})
+    dataset = spec.dataset.model_copy(update={"phantom": PhantomSpec(canonical=("PH-NORMAL",), size="ci")})
+    of_phantoms = spec.model_copy(update={"dataset": dataset, "model": [packaged]})
+    words = " ".join(render(replace(simulated, specs=(of_phantoms,))).index.split())
+    assert "A synthetic cohort: phantoms that this software draws. No score here says" in words
+    assert "small was trained on phantoms of the same kind; with options in another order" in words
