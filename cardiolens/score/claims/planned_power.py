@@ -38,5 +38,5 @@ def power_lines(questions: pa.Table, arms: Sequence[ArmFactors]) -> list[str]:
 
 def number_of_questions(arms: Sequence[ArmFactors], tiers: int) -> int:
     """Size of the family of pooled questions: each on every tier, and for prompts the metrics of caution."""
-    asked = [question for question in pooled_questions(arms) if question.ours != DOUBLING]
-    return sum(tiers + (len(CONSERVATISM) if question.factor == "prompt" else 0) for question in asked)
+    questions = [question for question in pooled_questions(arms) if question.ours != DOUBLING]
+    return sum(tiers + (len(CONSERVATISM) if question.factor == "prompt" else 0) for question in questions)

@@ -45,11 +45,11 @@ def questions(scores: Sequence[Row]) -> Analysis:
     rows = [row for row in scores if str(row["arm_id"]).startswith(PREFIX)]
     rows_by_place = places(rows)
     models = _models(rows_by_place)
-    asked = [place for place in rows_by_place if place in models]
+    pooled = [place for place in rows_by_place if place in models]
     findings = [
-        finding for place in asked for finding in _of_question(place, rows_by_place[place], models[place])
+        finding for place in pooled for finding in _of_question(place, rows_by_place[place], models[place])
     ]
-    findings += [finding for place in asked for finding in _of_models(place, models[place], rows_by_place)]
+    findings += [finding for place in pooled for finding in _of_models(place, models[place], rows_by_place)]
     return Analysis(NAME, rows, tuple(findings))
 
 

@@ -113,8 +113,8 @@ def _effects(pair: PairScores) -> Iterator[tuple[Key, Effect]]:
             (float(str(bounds[end])) / scale(metric) for end in ("low", "high")) if bounds else (value, value)
         )
         dropped = int(str(bounds["n_items"])) if bounds else 0
-        same = int(str(rows[metric, scope]["n_same_request"]))
-        yield (metric, scope), Effect(whole.values, whole.basis, low, high, dropped, same)
+        n_same = int(str(rows[metric, scope]["n_same_request"]))
+        yield (metric, scope), Effect(whole.values, whole.basis, low, high, dropped, n_same)
         if metric == "primary":
             differing = pair.differences.get((DIFFERING, scope), whole)
             yield (DIFFERING, scope), Effect(differing.values, differing.basis, value, value, 0, 0)

@@ -119,7 +119,11 @@ def _contrast(
     by_model = {model: pairs for model, pairs in by_model.items() if pairs}
     shared = set[Setting]().union(*by_model.values()).intersection(*by_model.values())
     weights = {
-        model: {pair: 1 / len(shared) / len(pairs[one]) for one in sorted(shared) for pair in pairs[one]}
+        model: {
+            pair: 1 / len(shared) / len(pairs[setting])
+            for setting in sorted(shared)
+            for pair in pairs[setting]
+        }
         for model, pairs in by_model.items()
         if shared
     }

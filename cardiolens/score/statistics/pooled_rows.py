@@ -36,23 +36,23 @@ def pooled_rows(
     The questions are one family of Holm for differences, one for equivalences, one for differences beyond the
     margin. The models behind a question are a family that is opened where the question's own test rejects.
     """
-    asked = [
-        _Asked(question, key, effects.of(question, key), effects.of(question, (DIFFERING, key[1])))
+    answers = [
+        _QuestionOnTier(question, key, effects.of(question, key), effects.of(question, (DIFFERING, key[1])))
         for question in questions
         for key in _keys(question)
     ]
-    asked = [one for one in asked if one.effects]
-    of_questions = [one.rows(sampling) for one in asked]
-    is_tested = [one.question.ours != DOUBLING for one in asked]
+    answers = [answer for answer in answers if answer.effects]
+    of_questions = [answer.rows(sampling) for answer in answers]
+    is_tested = [answer.question.ours != DOUBLING for answer in answers]
     adjusted = [*_adjusted([rows for rows, tested in zip(of_questions, is_tested, strict=True) if tested])]
     opened = {_place(row) for row in adjusted if float(str(row["value"])) <= _LEVEL}
-    places = [(*one.sides, one.tier, f"{one.metric}.{HOLM_P}") for one in asked]
+    places = [(*answer.sides, answer.tier, f"{answer.metric}.{HOLM_P}") for answer in answers]
     share = len(opened.intersection(places)) / max(sum(is_tested), 1)
     of_models = [
         row
-        for one, place, tested in zip(asked, places, is_tested, strict=True)
+        for answer, place, tested in zip(answers, places, is_tested, strict=True)
         if tested
-        for row in one.model_rows(sampling, share if place in opened else 0.0)
+        for row in answer.model_rows(sampling, share if place in opened else 0.0)
     ]
     return [*(row for rows in of_questions for row in rows), *adjusted, *of_models]
 
@@ -67,7 +67,7 @@ def _place(row: Mapping[str, object]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _QuestionOnTier:
     """A question on a metric and tier: effects of its models, on all items and where requests differ."""
 
     question: PooledQuestion
@@ -119,7 +119,7 @@ class _Asked:
 
     def _spread(self, effect: Effect, note: str, sampling: Resampling) -> Iterator[_Row]:
         """How many models go up, and how much they differ."""
-        values = np.stack([one.values for one in self.effects.values()])
+        values = np.stack([of_model.values for of_model in self.effects.values()])
         above = as_row(self.key, _statistic(effect, note), sampling.method)
         count = {"metric": f"{self.metric}.{MODELS_ABOVE}", "value": float((values[:, 0] > 0).sum())}
         yield above | count | {"low": np.nan, "high": np.nan}

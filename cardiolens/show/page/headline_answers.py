@@ -159,23 +159,31 @@ def _images(facts: Facts) -> Answer:
 
 def _pooled(facts: Facts, factor: str, question: str, theirs: str = "") -> Answer | None:
     """The answer over all models; None where no model was asked at two levels, as with simulated readers."""
-    asked = [one for one in pooled_differences(facts) if one.factor == factor and theirs in ("", one.theirs)]
-    differences = [one for one in asked if not one.model and not one.is_slope]
+    of_factor = [
+        difference
+        for difference in pooled_differences(facts)
+        if difference.factor == factor and theirs in ("", difference.theirs)
+    ]
+    differences = [difference for difference in of_factor if not difference.model and not difference.is_slope]
     if not differences:
         return None
-    models = dict.fromkeys(one.model for one in asked if one.model)
+    models = dict.fromkeys(difference.model for difference in of_factor if difference.model)
     over = f"Over {len(models)} models" if len(models) > 1 else f"For {next(iter(models), 'one model')}"
-    patients = max(int(one.row["n_patients"]) for one in differences)
+    patients = max(int(difference.row["n_patients"]) for difference in differences)
     numbers = "; ".join(
         f"{comparison}: {', '.join(map(_points, of_levels))}"
-        for comparison, of_levels in groupby(differences, key=lambda one: one.comparison)
+        for comparison, of_levels in groupby(differences, key=lambda difference: difference.comparison)
     )
     sentence = f"{over}, {patients} patients, {numbers}. Tested with all questions of the run (Holm)."
     estimates = tuple(
         Estimate(
-            f"{one.comparison}, {one.tier}", one.row["value"], one.row["low"], one.row["high"], one.reading
+            f"{difference.comparison}, {difference.tier}",
+            difference.row["value"],
+            difference.row["low"],
+            difference.row["high"],
+            difference.reading,
         )
-        for one in differences
+        for difference in differences
     )
     return Answer(factor, question, _over_tiers(differences), sentence, estimates)
 
@@ -190,17 +198,23 @@ def _points(difference: PooledDifference) -> str:
 
 def _over_tiers(differences: Sequence[PooledDifference]) -> str:
     """The verdict over the tiers of a factor."""
-    shown, same = (_tiers(differences, reading) for reading in ("shown", "equivalent"))
-    if shown:
-        return f"Yes, on {shown}"
-    if all(one.reading == "equivalent" for one in differences):
+    differing, equivalent = (_tiers(differences, reading) for reading in ("shown", "equivalent"))
+    if differing:
+        return f"Yes, on {differing}"
+    if all(difference.reading == "equivalent" for difference in differences):
         return f"No, within {MARGIN:g} points throughout"
-    return f"Not shown; within {MARGIN:g} points on {same}" if same else "Cannot be told"
+    return f"Not shown; within {MARGIN:g} points on {equivalent}" if equivalent else "Cannot be told"
 
 
 def _tiers(differences: Sequence[PooledDifference], reading: str) -> str:
     """The tiers that have a reading, in words, e.g. tiers 1 and 3."""
-    numbers = sorted({one.scope.removeprefix("tier:") for one in differences if one.reading == reading})
+    numbers = sorted(
+        {
+            difference.scope.removeprefix("tier:")
+            for difference in differences
+            if difference.reading == reading
+        }
+    )
     if len(numbers) < 2:
         return f"tier {numbers[0]}" if numbers else ""
     return f"tiers {', '.join(numbers[:-1])} and {numbers[-1]}"

@@ -63,11 +63,11 @@ class PooledDifference:
 
 def pooled_differences(facts: Facts) -> list[PooledDifference]:
     """Every question on every tier, over all models first, in the order in which they are asked."""
-    found = []
+    differences = []
     for (ours, theirs, scope), rows in places(facts.analysis(question_analysis.NAME).rows).items():
         level, _, model = ours.removeprefix(PREFIX).partition(":")
         factor, _, ours_level = level.partition("=")
         theirs_level = theirs.partition("=")[2].removesuffix(f":{model}")
         if "primary" in rows:
-            found.append(PooledDifference(factor, ours_level, theirs_level, model, scope, rows))
-    return sorted(found, key=lambda one: bool(one.model))
+            differences.append(PooledDifference(factor, ours_level, theirs_level, model, scope, rows))
+    return sorted(differences, key=lambda difference: bool(difference.model))

@@ -33,10 +33,11 @@ def questions(facts: Facts) -> Section:
     if not differences:
         absent = "No model was asked at two levels of a factor."
         return Section("questions", "Questions over all models", title, absent=absent)
-    models = {one.model for one in differences if one.model}
+    models = {difference.model for difference in differences if difference.model}
     if len(models) == 1:  # it is the mean over all models
-        differences = [one for one in differences if not one.model]
-    records = [_record(one, "all models" if len(models) > 1 else "".join(models)) for one in differences]
+        differences = [difference for difference in differences if not difference.model]
+    pooled = "all models" if len(models) > 1 else "".join(models)
+    records = [_record(difference, pooled) for difference in differences]
     table = Table.of("questions", "Questions over all models", _COLUMNS, records)
     chart = Chart(
         "questions-chart",
