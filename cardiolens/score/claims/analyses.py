@@ -22,7 +22,7 @@ from cardiolens.score.claims.evidence_analysis import Evidence, Place, Rows, by_
 from cardiolens.score.claims.landscape import landscape
 from cardiolens.score.claims.question_analysis import CONTROL_CAUSES, SUBJECTS, questions
 from cardiolens.score.claims.sentences import Finding
-from cardiolens.score.statistics import pooled_questions
+from cardiolens.score.statistics import pooled_questions, tier_changes
 from cardiolens.score.statistics.differences import DIFFERING
 from cardiolens.score.statistics.factors import ArmFactors, factors_of
 from cardiolens.score.statistics.headlines import PREFIX
@@ -30,6 +30,7 @@ from cardiolens.score.statistics.position_bias import ORDER_BIAS, POSITION_BIAS
 from cardiolens.score.statistics.repeats import ANSWERS_CHANGED
 from cardiolens.score.statistics.rows import ONE_ANSWER, Row
 
+_OVER_MODELS = (PREFIX, pooled_questions.PREFIX, tier_changes.PREFIX)
 _AnalysisFunction = Callable[[Sequence[Row], Sequence[ArmFactors]], Analysis]
 
 _OWN_METRICS = ("image_gain", "text_shortcut", POSITION_BIAS, ANSWERS_CHANGED)
@@ -96,7 +97,7 @@ def rows_read(scores: pa.Table, arms: Sequence[ArmFactors]) -> pa.Table:
     alone_at_subtask = pc.and_(single, indices)
     is_aggregate = pc.invert(pc.starts_with(scores["scope"], "subtask:"))
     within_aggregate = pc.and_(within, pc.or_(is_aggregate, alone_at_subtask))
-    of_models = pc.or_(*(pc.starts_with(scores["arm_id"], of) for of in (PREFIX, pooled_questions.PREFIX)))
+    of_models = pc.or_(*(pc.starts_with(scores["arm_id"], of) for of in _OVER_MODELS))
     return scores.filter(pc.or_(of_models, within_aggregate))
 
 

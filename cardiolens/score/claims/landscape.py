@@ -7,14 +7,16 @@ import numpy as np
 
 from cardiolens.score.claims import sentences
 from cardiolens.score.claims.analysis import Analysis
-from cardiolens.score.claims.evidence_analysis import Evidence, place, places
+from cardiolens.score.claims.evidence_analysis import Evidence, interval_of, place, places
 from cardiolens.score.claims.sentences import Finding
+from cardiolens.score.statistics import tier_changes
 from cardiolens.score.statistics.corrected import CORRECTED, EXACT
 from cardiolens.score.statistics.headlines import PREFIX
 from cardiolens.score.statistics.hypothesis_tests import holm
 from cardiolens.score.statistics.items import Floats
-from cardiolens.score.statistics.paired import kendall, wilcoxon
+from cardiolens.score.statistics.paired import kendall
 from cardiolens.score.statistics.rows import TIERS, Row
+from cardiolens.score.statistics.tier_changes import CHANGE_P
 
 
 def landscape(scores: Sequence[Row], simulated: Collection[str] = ()) -> Analysis:
@@ -25,8 +27,9 @@ def landscape(scores: Sequence[Row], simulated: Collection[str] = ()) -> Analysi
     rows = [row for row in scores if str(row["arm_id"]).startswith(PREFIX)]
     unreal = {f"{PREFIX}{model}" for model in simulated}
     models = [row for row in rows if not {row["arm_id"], row["versus_arm_id"]} & unreal]
-    findings = [*_declines(models), *_differences(models)]
-    return Analysis("landscape", rows, tuple(findings))
+    changes = [row for row in scores if str(row["arm_id"]).startswith(tier_changes.PREFIX)]
+    findings = [*_declines(models, changes), *_differences(models)]
+    return Analysis("landscape", [*rows, *changes], tuple(findings))
 
 
 def _differences(rows: Sequence[Row]) -> Iterator[Finding]:
@@ -40,12 +43,13 @@ def _differences(rows: Sequence[Row]) -> Iterator[Finding]:
             yield sentences.change(cause, f"the headline score on {tier}", row, evidence)
 
 
-def _declines(rows: Sequence[Row]) -> Iterator[Finding]:
+def _declines(rows: Sequence[Row], changes: Sequence[Row]) -> Iterator[Finding]:
     """Findings on accuracy from tier to tier over models, and on agreement of ranks of tiers 1 and 3.
 
     A change is claimed on corrected accuracy alone, and only where the share of exact answers changes the
     same way: neither readers that know as much in each tier and guess the rest, nor readers that are wrong as
-    often in each tier, decline (protocol 16.4). Holm is over the pairs of tiers.
+    often in each tier, decline (protocol 16.4). Patients are as random as models (17.7). Holm is over the
+    pairs of tiers.
     """
     value = {
         (row["arm_id"], row["metric"], row["scope"]): float(str(row["value"]))
@@ -57,43 +61,45 @@ def _declines(rows: Sequence[Row]) -> Iterator[Finding]:
     def of(metric: str, tier: str) -> Floats:
         return np.array([value.get((model, metric, tier), np.nan) for model in models])
 
-    pairs = list(combinations(TIERS, 2))
-    changes = {
-        (metric, tiers): of(metric, tiers[1]) - of(metric, tiers[0])
-        for metric in (CORRECTED, EXACT, "primary", "primary.skill")
-        for tiers in pairs
-    }
-    p_values = holm([_decline_p(changes[CORRECTED, tiers], changes[EXACT, tiers]) for tiers in pairs])
-    for tiers, p in zip(pairs, p_values, strict=True):
-        yield from _decline(
-            tiers, {metric: change for (metric, at), change in changes.items() if at == tiers}, p
+    by_tiers: dict[tuple[str, str], dict[str, Row]] = {tiers: {} for tiers in combinations(TIERS, 2)}
+    for row in changes if len(models) > 1 else ():
+        earlier, later = (
+            str(row[name]).removeprefix(tier_changes.PREFIX) for name in ("versus_arm_id", "arm_id")
         )
+        by_tiers[earlier, later][str(row["metric"])] = row
+    p_values = holm([_decline_p(of_tiers) for of_tiers in by_tiers.values()])
+    for (tiers, of_tiers), p in zip(by_tiers.items(), p_values, strict=True):
+        if CORRECTED in of_tiers:
+            described = {metric: of(metric, tiers[1]) - of(metric, tiers[0]) for metric in _DESCRIBED}
+            yield _decline(tiers, of_tiers[CORRECTED], described, p)
     yield from _rank_agreement(of("primary", "tier:1"), of("primary", "tier:3"))
 
 
-def _decline_p(corrected: Floats, exact: Floats) -> float:
-    """The larger p of both changes over models; 1 if they have opposite signs."""
-    is_defined = ~np.isnan(corrected) & ~np.isnan(exact)
-    if is_defined.sum() < 2:
+def _decline_p(of_tiers: Mapping[str, Row]) -> float:
+    """The larger p of both changes; 1 if they have opposite signs."""
+    if not {CORRECTED, EXACT} <= of_tiers.keys():
         return float("nan")
-    if np.sign(np.median(corrected[is_defined])) != np.sign(np.median(exact[is_defined])):
-        return 1.0
-    p_values = [wilcoxon(change[is_defined]).p for change in (corrected, exact)]
-    return 1.0 if np.isnan(p_values).any() else max(p_values)
+    corrected, exact = (float(str(of_tiers[metric]["value"])) for metric in (CORRECTED, EXACT))
+    p_values = [float(str(of_tiers[f"{metric}.{CHANGE_P}"]["value"])) for metric in (CORRECTED, EXACT)]
+    return 1.0 if np.sign(corrected) != np.sign(exact) or np.isnan(p_values).any() else max(p_values)
 
 
-def _decline(tiers: tuple[str, str], changes: Mapping[str, Floats], p: float) -> Iterator[Finding]:
-    medians = {metric: _median(change) for metric, change in changes.items()}
-    number = int((~np.isnan(changes[CORRECTED])).sum())
-    if number > 1:
-        than = "lower" if medians[CORRECTED] < 0 else "higher"
-        earlier, later = (tier.replace(":", " ") for tier in tiers)
-        claim = f"accuracy of models corrected for guessing is {than} on {later} than on {earlier}"
-        descriptions = [f"{name} {sentences.signed(medians[metric])}" for metric, name in _DESCRIBED.items()]
-        detail = (
-            f"median change {sentences.signed(medians[CORRECTED])} over {number} models (described beside "
-        )
-        yield sentences.hypothesis(claim, p, f"{detail}it: {', '.join(descriptions)}), Wilcoxon and Holm")
+def _decline(tiers: tuple[str, str], row: Row, described: Mapping[str, Floats], p: float) -> Finding:
+    change = interval_of(row)
+    than = "lower" if change.value < 0 else "higher"
+    earlier, later = (tier.replace(":", " ") for tier in tiers)
+    claim = f"accuracy of models corrected for guessing is {than} on {later} than on {earlier}"
+    medians = [
+        f"{name} {sentences.signed(_median(described[metric]))}" for metric, name in _DESCRIBED.items()
+    ]
+    ends = ""
+    if not np.isnan(change.low):
+        ends = f", 95 % CI {sentences.signed(change.low)} to {sentences.signed(change.high)},"
+    detail = (
+        f"{str(row['method']).partition(',')[0]} {sentences.signed(change.value)}{ends} with patients as "
+    )
+    detail += f"random as models (described beside it, medians: {', '.join(medians)}), Holm"
+    return sentences.hypothesis(claim, p, detail)
 
 
 def _median(change: Floats) -> float:

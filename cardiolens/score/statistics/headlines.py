@@ -21,6 +21,7 @@ from cardiolens.score.statistics.rows import TIERS, as_row
 from cardiolens.score.statistics.spilled_mapping import SpilledMapping
 from cardiolens.score.statistics.statistic import Basis, Key, Statistic
 from cardiolens.score.statistics.swap_test import split, stack, swap_p
+from cardiolens.score.statistics.tier_changes import tier_change_rows
 
 Headlines = Mapping[str, Mapping[str, Sequence[str]]]  # by model, by protocol: arms, one a seed
 
@@ -137,6 +138,7 @@ def headline_rows(
     ]
     unreal = {model for model, protocols in models.items() if set(_arms(protocols)) <= set(simulated)}
     comparable = sorted(set(means) - unreal) or sorted(means)
+    rows += tier_change_rows({model: means[model] for model in means if model not in unreal}, sampling.method)
     tests = []
     for first, second in combinations(comparable, 2):
         if {name: len(arms) for name, arms in models[first].items()} == {
