@@ -27,6 +27,7 @@ from cardiolens.score.statistics.differences import DIFFERING
 from cardiolens.score.statistics.factors import ArmFactors, factors_of
 from cardiolens.score.statistics.headlines import PREFIX
 from cardiolens.score.statistics.position_bias import ORDER_BIAS, POSITION_BIAS
+from cardiolens.score.statistics.read_in_both import READ_IN_BOTH
 from cardiolens.score.statistics.repeats import ANSWERS_CHANGED
 from cardiolens.score.statistics.rows import ONE_ANSWER, Row
 
@@ -36,6 +37,7 @@ _AnalysisFunction = Callable[[Sequence[Row], Sequence[ArmFactors]], Analysis]
 _OWN_METRICS = ("image_gain", "text_shortcut", POSITION_BIAS, ANSWERS_CHANGED)
 _DIFFERENCES = (
     *("primary", "primary.swap_p", "primary.holm_p", "primary.bounds"),
+    *("primary.fdr_p", "primary.equivalence_fdr_p", f"primary.{READ_IN_BOTH}"),
     *("primary.equivalence", "primary.equivalence_holm_p", "primary.beyond_holm_p", DIFFERING),
 )
 

@@ -10,6 +10,7 @@ from cardiolens.score.statistics.differences import DIFFERING
 from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM
 from cardiolens.score.statistics.hypothesis_tests import holm, interval_p
 from cardiolens.score.statistics.multiple_testing import BEYOND_HOLM_P, EQUIVALENCE_HOLM_P, FDR_P, HOLM_P
+from cardiolens.score.statistics.read_in_both import READ_IN_BOTH
 from cardiolens.score.statistics.rows import Row
 
 LEVEL = 0.05
@@ -31,6 +32,7 @@ class Evidence:
     differing: Row | None = None  # the difference on items whose requests differ
     alone: bool = False  # declared before the run: not in a family with other comparisons
     declared: str = ""  # when it was declared, where answers were there already or may have been
+    read: Row | None = None  # the difference on what was read in both arms, where not all was
     exploratory: bool = False  # the p is a false discovery rate, and nothing is claimed (17.6)
 
     @property
@@ -56,14 +58,15 @@ class Evidence:
         test_row = rows.get(test, explored)
         bounds = rows.get(f"{'primary' if metric in _MARGIN_TESTS else metric}.bounds")
         differing = rows.get(DIFFERING) if equivalence else None
+        read = rows.get(f"{'primary' if metric in _MARGIN_TESTS else metric}.{READ_IN_BOTH}")
         if test_row is None:
-            return Evidence(bounds=bounds, differing=differing)
+            return Evidence(bounds=bounds, differing=differing, read=read)
         size = _FAMILY.search(str(test_row["method"]))
         number = int(size.group(1)) if size else 1
         p = float(str(test_row["value"]))
         if metric in _MARGIN_TESTS and int(str(test_row["n_patients"])) < FEWEST_FOR_CLAIM:
             p = math.nan  # its interval is unreliable
-        return Evidence(p, number, bounds, differing, exploratory=test_row is explored)
+        return Evidence(p, number, bounds, differing, read=read, exploratory=test_row is explored)
 
 
 def places(scores: Sequence[Row]) -> dict[Place, dict[str, Row]]:

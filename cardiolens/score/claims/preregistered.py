@@ -9,10 +9,14 @@ from cardiolens.score.claims.evidence_analysis import Evidence, Rows
 from cardiolens.score.claims.sentences import Finding
 from cardiolens.score.statistics.headlines import PREFIX
 from cardiolens.score.statistics.multiple_testing import HOLM_P, SWAP_P
+from cardiolens.score.statistics.read_in_both import READ_IN_BOTH, ReadInBoth
 from cardiolens.score.statistics.rows import Row
 
 NAME = "declared comparison"
-_METRICS = ("primary", f"primary.{SWAP_P}", f"primary.{HOLM_P}", "primary.bounds")
+_METRICS = (
+    *("primary", f"primary.{SWAP_P}", f"primary.{HOLM_P}", "primary.bounds"),
+    f"primary.{READ_IN_BOTH}",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,5 +90,8 @@ def _reversed(row: Row) -> Mapping[str, object]:
     reversed_row = dict(row) | {"arm_id": row["versus_arm_id"], "versus_arm_id": row["arm_id"]}
     if str(row["metric"]).endswith("_p"):
         return reversed_row
+    if str(row["metric"]).endswith(READ_IN_BOTH):
+        read = ReadInBoth.of_row(row).reversed
+        return reversed_row | {"value": read.value, "method": read.counts}
     value, low, high = (float(str(row[name])) for name in ("value", "low", "high"))
     return reversed_row | {"value": -value, "low": -high, "high": -low}

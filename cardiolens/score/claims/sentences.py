@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from cardiolens.score.claims.evidence_analysis import LEVEL, Evidence, interval_of
 from cardiolens.score.statistics.bootstrap import Interval
+from cardiolens.score.statistics.cells import EXTRA_METRICS
 from cardiolens.score.statistics.hypothesis_tests import (
     MARGIN,
     Support,
@@ -15,6 +16,7 @@ from cardiolens.score.statistics.hypothesis_tests import (
     wilson,
 )
 from cardiolens.score.statistics.outcomes import INCOMPLETE
+from cardiolens.score.statistics.read_in_both import ReadInBoth
 from cardiolens.score.statistics.rows import Row
 
 _NORMAL_95 = 1.959963984540054
@@ -88,11 +90,13 @@ def change(cause: str, subject: str, row: Row, evidence: Evidence) -> Finding:
 
     Supported above zero, not supported below; nothing is claimed where the interval holds zero, Holm's p is
     above 5 % or there is none, or dropped items could turn the sign (protocol 16.3, 16.6), nor where the
-    comparison is exploratory (17.6).
+    comparison is exploratory (17.6), nor of how answers are given where it comes of replies not read (17.8).
     """
     interval = interval_of(row)
     numbers = f"difference {_numbers(interval, 95)}{_adjusted(evidence)}, {_patients(row)}"
-    numbers += f"{_dropped_items(evidence)}."
+    numbers += f"{_dropped_items(evidence)}{_reading(interval.value, evidence)}."
+    if str(row["metric"]) in EXTRA_METRICS and _comes_of_reading(interval.value, evidence):
+        return Finding("cannot tell", f"{cause} cannot be said to change {subject}: {numbers}")
     if interval.low > 0 and evidence.carried and evidence.keeps(0, math.inf):
         return Finding("supported", f"{cause} raises {subject}: {numbers}")
     if interval.high < 0 and evidence.carried and evidence.keeps(-math.inf, 0):
@@ -210,6 +214,19 @@ def _dropped_items(evidence: Evidence) -> str:
     low, high = (signed(float(str(row[name]))) for name in ("low", "high"))
     state = f"{INCOMPLETE}, " if str(row["method"]).startswith(INCOMPLETE) else ""
     return f"; {state}{row['n_items']} items fell out, with them between {low} and {high}"
+
+
+def _comes_of_reading(difference: float, evidence: Evidence) -> bool:
+    return evidence.read is not None and ReadInBoth.of_row(evidence.read).explains(difference)
+
+
+def _reading(difference: float, evidence: Evidence) -> str:
+    """The difference on what was read in both arms, where much of it comes of reading (17.8)."""
+    if evidence.read is None or not _comes_of_reading(difference, evidence):
+        return ""
+    read = ReadInBoth.of_row(evidence.read)
+    counts = f"{read.n_unread} replies against {read.n_unread_theirs} were cut, refused or not parsed"
+    return f"; {counts}, and on {read.n_items} items read in both it is {signed(read.value)}"
 
 
 def _power(interval: Interval, evidence: Evidence) -> str:

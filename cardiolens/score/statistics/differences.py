@@ -18,6 +18,7 @@ from cardiolens.score.statistics.hypothesis_tests import MARGIN, beyond_p, equiv
 from cardiolens.score.statistics.items import Bools, Floats, Items
 from cardiolens.score.statistics.multiple_testing import BEYOND_P, EQUIVALENCE_P, SWAP_P, PValueRow
 from cardiolens.score.statistics.paired import mcnemar_of, wilcoxon
+from cardiolens.score.statistics.read_in_both import ReadInBoth, read_in_both
 from cardiolens.score.statistics.report_references import Forms
 from cardiolens.score.statistics.report_scores import Reports
 from cardiolens.score.statistics.rows import as_row
@@ -238,6 +239,7 @@ def _pair_rows(
     rows += [_wilcoxon_row(scope, in_scope, rows, sampling) for scope in in_scope if scope == "tier:1"]
     dropped = bounds(pair.answers[:1], pair.answers[1:], pair.arm, sampling.min_n)
     rows = with_bounds(rows, dropped)
+    rows += with_reading(rows, read_in_both(pair.arm, pair.versus, sampling.min_n))
     # on items with the same request both arms are equal
     same = {
         scope: int((ours_in_scope.request == theirs_in_scope.request).sum())
@@ -264,6 +266,17 @@ def with_bounds(rows: Sequence[dict[str, object]], dropped: Mapping[Key, Bounds]
             note = f"{limits.note}; the difference had they been wrong, or right, for either side"
             noted_rows.append(values[metric, scope] | ends | {"method": note})
     return noted_rows
+
+
+def with_reading(
+    rows: Sequence[Mapping[str, object]], read: Mapping[Key, ReadInBoth]
+) -> list[dict[str, object]]:
+    """Rows of the differences on what was read in both arms, for the differences among `rows`."""
+    return [
+        {**row, **read[key].row(key)}
+        for row in rows
+        if (key := (str(row["metric"]), str(row["scope"]))) in read
+    ]
 
 
 def margin_rows(scope: str, difference: Statistic, sampling: Resampling) -> list[dict[str, object]]:

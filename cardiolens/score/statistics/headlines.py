@@ -11,12 +11,19 @@ from cardiolens.config.sweep import HEADLINE
 from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.cells import Cells, claimed_statistics
 from cardiolens.score.statistics.corrected import CORRECTED, EXACT
-from cardiolens.score.statistics.differences import Resampling, is_test, of_fields, with_bounds
+from cardiolens.score.statistics.differences import (
+    Resampling,
+    is_test,
+    of_fields,
+    with_bounds,
+    with_reading,
+)
 from cardiolens.score.statistics.dropped_items import bounds
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.multiple_testing import SWAP_P, PValueRow
 from cardiolens.score.statistics.outcomes import COMPLETE, INCOMPLETE
+from cardiolens.score.statistics.read_in_both import ReadInBoth, read_in_both, total_of
 from cardiolens.score.statistics.rows import TIERS, as_row
 from cardiolens.score.statistics.spilled_mapping import SpilledMapping
 from cardiolens.score.statistics.statistic import Basis, Key, Statistic
@@ -186,9 +193,21 @@ def _pair_rows(
             if key in ours and key in theirs:
                 p_value = Statistic(np.array([p]), ours[key].basis)
                 rows.append(as_row((f"{key[0]}.{SWAP_P}", key[1]), p_value, sampling.swap_method))
-    return with_bounds(
+    rows = with_bounds(
         rows, bounds(requested_sides[0], requested_sides[1], judged_sides[0][0], sampling.min_n)
     )
+    return rows + with_reading(rows, _read_in_both(judged_sides, shares, sampling.min_n))
+
+
+def _read_in_both(
+    sides: Sequence[Sequence[Answers]], shares: Sequence[float], min_n: int
+) -> dict[Key, ReadInBoth]:
+    """What was read in both of two models, over all their arms."""
+    pairs = [*zip(*sides, strict=True)]
+    if not any(read_in_both(ours, theirs, min_n) for ours, theirs in pairs):
+        return {}
+    parts = [read_in_both(ours, theirs, min_n, complete=True) for ours, theirs in pairs]
+    return {key: total_of([part[key] for part in parts], shares) for key in parts[0]}
 
 
 def _swap_p_values(

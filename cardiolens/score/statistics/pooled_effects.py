@@ -10,6 +10,7 @@ from cardiolens.score.statistics.differences import DIFFERING, PairScores
 from cardiolens.score.statistics.factors import ArmPair
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.pooled_questions import PooledQuestion
+from cardiolens.score.statistics.read_in_both import READ_IN_BOTH, ReadInBoth, total_of
 from cardiolens.score.statistics.rows import scale
 from cardiolens.score.statistics.statistic import Basis, Key
 
@@ -24,13 +25,15 @@ class Effect:
     high: float  # had they been the reverse
     n_dropped: int
     n_same: int  # items whose request is the same on both sides
+    read: ReadInBoth
     weight: float = 1.0  # of the pairs that are in
 
     def times(self, weight: float) -> "Effect":
         """This effect with a weight."""
         low, high = sorted((weight * self.low, weight * self.high))
         scaled = weight * self.values
-        return Effect(scaled, self.basis, low, high, self.n_dropped, self.n_same, abs(weight))
+        read = total_of([self.read if weight > 0 else self.read.reversed], [abs(weight)])
+        return Effect(scaled, self.basis, low, high, self.n_dropped, self.n_same, read, abs(weight))
 
 
 def total(effects: Sequence[Effect]) -> Effect:
@@ -42,6 +45,7 @@ def total(effects: Sequence[Effect]) -> Effect:
         sum(effect.high for effect in effects),
         sum(effect.n_dropped for effect in effects),
         sum(effect.n_same for effect in effects),
+        total_of([effect.read for effect in effects], [1.0] * len(effects)),
         sum(effect.weight for effect in effects),
     )
 
@@ -114,7 +118,10 @@ def _effects(pair: PairScores) -> Iterator[tuple[Key, Effect]]:
         )
         dropped = int(str(bounds["n_items"])) if bounds else 0
         n_same = int(str(rows[metric, scope]["n_same_request"]))
-        yield (metric, scope), Effect(whole.values, whole.basis, low, high, dropped, n_same)
+        read = ReadInBoth(value, whole.basis.n_items, 0, 0)
+        if row := rows.get((f"{metric}.{READ_IN_BOTH}", scope)):
+            read = total_of([ReadInBoth.of_row(row)], [1 / scale(metric)])
+        yield (metric, scope), Effect(whole.values, whole.basis, low, high, dropped, n_same, read)
         if metric == "primary":
             differing = pair.differences.get((DIFFERING, scope), whole)
-            yield (DIFFERING, scope), Effect(differing.values, differing.basis, value, value, 0, 0)
+            yield (DIFFERING, scope), Effect(differing.values, differing.basis, value, value, 0, 0, read)

@@ -16,6 +16,7 @@ from cardiolens.score.statistics.near_boundary import resampled_variance
 from cardiolens.score.statistics.outcomes import COMPLETE, INCOMPLETE
 from cardiolens.score.statistics.pooled_effects import Effect, PooledEffects, total
 from cardiolens.score.statistics.pooled_questions import DOUBLING, PooledQuestion
+from cardiolens.score.statistics.read_in_both import READ_IN_BOTH
 from cardiolens.score.statistics.rows import TIERS, as_row, scale
 from cardiolens.score.statistics.statistic import Key, Statistic
 
@@ -110,7 +111,8 @@ class _QuestionOnTier:
         for (model, rows), p in zip(all_rows.items(), p_values, strict=True):
             sides = [f"{side}:{model}" for side in self.sides]
             names = dict(zip(("arm_id", "versus_arm_id"), sides, strict=True))
-            yield from (names | rows[name] for name in (metric, f"{metric}.bounds") if name in rows)
+            kept = (metric, f"{metric}.bounds", f"{metric}.{READ_IN_BOTH}")
+            yield from (names | rows[name] for name in kept if name in rows)
             if share:
                 row = rows[f"{metric}.{INTERVAL_P}"]
                 how = f"Holm over {len(p_values)} models, times {1 / share:.3g} (17.6); {row['method']}"
@@ -138,6 +140,8 @@ def _effect_rows(effect: Effect, key: Key, note: str, sampling: Resampling) -> l
     p = Statistic(np.array([_p(effect.values, whole, _patients(effect))]), statistic.basis)
     rows = [whole, as_row((f"{metric}.{INTERVAL_P}", tier), p, sampling.method)]
     rows += margin_rows(tier, statistic, sampling) if metric == "primary" else []
+    if effect.read.n_unread + effect.read.n_unread_theirs:
+        rows.append(whole | effect.read.row(key))
     if not effect.n_dropped:
         return rows
     share = effect.n_dropped / (effect.n_dropped + effect.basis.n_items)
