@@ -20,7 +20,7 @@ ABNORMAL = "B"
 
 
 def replies(cut: float, bolder: float = 0.0) -> tuple[list[ArmFactors], list[dict[str, Any]]]:
-    """Two prompts with the same answers, of which the second cuts some abnormal ones, or calls more abnormal."""
+    """Two prompts with the same answers; the second cuts some abnormal ones, or calls more abnormal."""
     arms = arms_of(("clinical",), ("16",), ("standard", "reasoning"), MODELS)
     rows: list[dict[str, Any]] = []
     for number in range(PATIENTS):
