@@ -60,3 +60,10 @@ def flag_incomplete(row: dict[str, object], shares: Mapping[tuple[str, str], flo
         return row
     # floored, so that 98.96 % is not printed as complete
     return row | {"method": f"{INCOMPLETE}, {int(share * 1000) / 10} % of items judged; {row['method']}"}
+
+
+def percent_read(row: Mapping[str, object]) -> int | None:
+    """Percentage of the replies behind a score that could be read; None from 99 % on."""
+    items, *unread = (int(str(row[name])) for name in ("n_items", "n_parse_error", "n_refusal"))
+    n_read = items - sum(unread)
+    return None if n_read >= COMPLETE * items else 100 * n_read // items

@@ -13,7 +13,7 @@ from cardiolens.score.run_results.run_analyses import AnalysisRow
 from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM
 from cardiolens.score.statistics.headlines import PREFIX
 from cardiolens.score.statistics.hypothesis_tests import MARGIN
-from cardiolens.score.statistics.outcomes import INCOMPLETE
+from cardiolens.score.statistics.outcomes import INCOMPLETE, percent_read
 from cardiolens.show.page.difference_table import Difference, Reading, differences
 from cardiolens.show.page.elements import Answer, Estimate
 from cardiolens.show.page.page_data import Facts
@@ -80,7 +80,9 @@ def _best(facts: Facts) -> Answer:
     if len(headlines) == 1:
         verdict = "One model alone"
     sentence = f"Highest headline score on tier 1: {_model(best)} with {_interval(best)}, "
-    sentence += f"{best['n_patients']} patients{_incomplete(best)}."
+    percent = percent_read(best)
+    read = "" if percent is None else f", {percent} % of replies read"
+    sentence += f"{best['n_patients']} patients{_incomplete(best)}{read}."
     if len(best_models) > 1:
         others = " and others" if len(best_models) > 4 else ""
         sentence += f" Not shown to be lower: {', '.join(best_models[1:4])}{others}."

@@ -17,7 +17,7 @@ from cardiolens.score.claims.analysis import Analysis
 from cardiolens.score.claims.planned_power import ASSUMED
 from cardiolens.score.run_results.verdict_changes import Changes
 from cardiolens.score.statistics.enough_data import FEWEST_FOR_INTERVAL
-from cardiolens.score.statistics.outcomes import INCOMPLETE
+from cardiolens.score.statistics.outcomes import INCOMPLETE, percent_read
 from cardiolens.storage import documents
 
 _SENTENCES = 8  # of one analysis on the terminal; all are in analyses.json
@@ -125,7 +125,9 @@ def _cell(row: dict[str, Any] | None) -> str:
         return "undefined"
     interval = "" if math.isnan(row["low"]) else f" ({row['low']:.1f} to {row['high']:.1f})"
     mark = " incomplete" if str(row["method"]).startswith(INCOMPLETE) else ""
-    return f"{row['value']:.1f}{interval}{mark}"
+    percent = percent_read(row)
+    read = "" if percent is None else f", {percent} % read"
+    return f"{row['value']:.1f}{interval}{mark}{read}"
 
 
 def show_withheld(number: int) -> None:
