@@ -31,7 +31,7 @@ from cardiolens.score.statistics.read_in_both import READ_IN_BOTH
 from cardiolens.score.statistics.repeats import ANSWERS_CHANGED
 from cardiolens.score.statistics.rows import ONE_ANSWER, Row
 
-_OVER_MODELS = (PREFIX, pooled_questions.PREFIX, tier_changes.PREFIX)
+_OVER_MODELS = f"^({PREFIX}|{pooled_questions.PREFIX}|{tier_changes.PREFIX})"
 _AnalysisFunction = Callable[[Sequence[Row], Sequence[ArmFactors]], Analysis]
 
 _OWN_METRICS = ("image_gain", "text_shortcut", POSITION_BIAS, ANSWERS_CHANGED)
@@ -99,7 +99,7 @@ def rows_read(scores: pa.Table, arms: Sequence[ArmFactors]) -> pa.Table:
     alone_at_subtask = pc.and_(single, indices)
     is_aggregate = pc.invert(pc.starts_with(scores["scope"], "subtask:"))
     within_aggregate = pc.and_(within, pc.or_(is_aggregate, alone_at_subtask))
-    of_models = pc.or_(*(pc.starts_with(scores["arm_id"], of) for of in _OVER_MODELS))
+    of_models = pc.match_substring_regex(scores["arm_id"], _OVER_MODELS)
     return scores.filter(pc.or_(of_models, within_aggregate))
 
 
