@@ -14,7 +14,8 @@ from cardiolens.score.statistics.rows import TIERS, scale
 from cardiolens.score.statistics.statistic import Key
 
 READ_IN_BOTH = "read_in_both"  # after the metric
-_READ = ("ok", "inconsistent")  # any other reply was cut, refused, or could not be parsed
+# parse statuses of replies that were read; any other was cut, refused, or could not be parsed
+_READ, _READ_AS_IT_IS = "ok", "inconsistent"
 _COUNTS = re.compile(r"(\d+) and (\d+) replies not read")
 _FIFTH = 0.2
 
@@ -74,10 +75,10 @@ def read_in_both(
     Both arms hold the same rows in the same order. Subtasks that the tier means leave out stay out, and so
     do tiers of which all was read, save with `complete`.
     """
-    sides = [_sufficient(answers, min_n) for answers in (ours, theirs)]
-    is_all_read = all(_is_read(rows).all() for side in sides for rows in (side.items, side.reports))
-    if is_all_read and not complete:
+    every = (rows for answers in (ours, theirs) for rows in (answers.items, answers.reports))
+    if not complete and all(_is_read(rows).all() for rows in every):
         return {}
+    sides = [_sufficient(answers, min_n) for answers in (ours, theirs)]
     items, reports = (
         _is_read(getattr(sides[0], kind)) & _is_read(getattr(sides[1], kind)) for kind in ("items", "reports")
     )
@@ -98,7 +99,8 @@ def _sufficient(answers: Answers, min_n: int) -> Answers:
 
 
 def _is_read(rows: Items | Reports) -> np.ndarray:
-    return np.isin(rows.parse_status, _READ)
+    is_read = np.asarray(rows.parse_status == _READ)  # of most arms all; comparing words takes time
+    return is_read if is_read.all() else is_read | (rows.parse_status == _READ_AS_IT_IS)
 
 
 def _values(answers: Answers) -> dict[Key, float]:
