@@ -75,5 +75,5 @@ def test_an_incomplete_cell_is_so_in_words_and_on_the_terminal() -> None:
     said = threshold("it reads", score_row, 50.0, Evidence(0.01)).sentence
     assert "97 patients" in said or "98 patients" in said
     assert "(incomplete, 98.0 % of items judged)" in said
-    assert show._cell(score_row).endswith(" incomplete")
+    assert show._cell(score_row).endswith(" incomplete, 98 % read")
     assert "incomplete" not in show._cell(score_row | {"method": "bootstrap"})
