@@ -30,12 +30,11 @@ def between_models(effects: Floats, patients: float, level: float = 0.95) -> Bet
     from scipy import stats
 
     number = len(effects)
-    resampled = effects[:, 1:][:, ~np.isnan(effects[:, 1:]).any(axis=0)]
-    if number < _FEWEST_MODELS or resampled.shape[1] < 2 or np.isnan(effects[:, 0]).any():
+    if number < _FEWEST_MODELS or np.isnan(effects[:, 0]).any():
         return None
-    covariance = np.cov(resampled) * patients / max(patients - 1, 1)
-    shared = (covariance.sum() - np.trace(covariance)) / (number * (number - 1))
-    own = max(float(np.trace(covariance) / number - shared), 0.0)
+    of_mean, own = errors(effects, patients)
+    if math.isnan(of_mean):
+        return None
     squares = float(((effects[:, 0] - effects[:, 0].mean()) ** 2).sum())
     tail, freedom = (1 - level) / 2, number - 1
     low, high = (
@@ -43,6 +42,20 @@ def between_models(effects: Floats, patients: float, level: float = 0.95) -> Bet
     )
     variance = max(squares / freedom - own, 0)
     mean = float(effects[:, 0].mean())
-    error = float(covariance.sum()) / number**2 + variance / number
-    reach = float(stats.t.isf(tail, freedom)) * math.sqrt(variance + error)
+    reach = float(stats.t.isf(tail, freedom)) * math.sqrt(variance + of_mean + variance / number)
     return BetweenModels(Interval(math.sqrt(variance), low, high), Interval(mean, mean - reach, mean + reach))
+
+
+def errors(effects: Floats, patients: float) -> tuple[float, float]:
+    """Variance of the mean over two or more models, and that of one model beyond what all share.
+
+    Both come from the patients. NaN where no two resamples are defined for all models.
+    """
+    number = len(effects)
+    resampled = effects[:, 1:][:, ~np.isnan(effects[:, 1:]).any(axis=0)]
+    if resampled.shape[1] < 2:
+        return math.nan, math.nan
+    covariance = np.cov(resampled) * patients / max(patients - 1, 1)
+    shared = (covariance.sum() - np.trace(covariance)) / (number * (number - 1))
+    own = max(float(np.trace(covariance) / number - shared), 0.0)
+    return float(covariance.sum()) / number**2, own

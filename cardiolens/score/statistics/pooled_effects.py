@@ -96,11 +96,18 @@ class PooledEffects:
                     self._effects[place] = total([*parts, effect.times(sign * weight)])
 
     def of(self, question: PooledQuestion, key: Key) -> dict[str, Effect]:
-        """Effects by model, of those for which no pair is missing."""
+        """Effects by model, of those for which no pair is missing.
+
+        Of items whose requests differ, over the pairs that have any.
+        """
         effects = {}
         for model, weights in sorted(question.weights.items()):
             effect = self._effects.get((question.arm_id, question.versus_arm_id, model, key))
-            if effect is not None and math.isclose(effect.weight, sum(map(abs, weights.values()))):
+            if effect is None:
+                continue
+            if key[0] == DIFFERING:
+                effects[model] = effect.times(1 / effect.weight)
+            elif math.isclose(effect.weight, sum(map(abs, weights.values()))):
                 effects[model] = effect
         return effects
 
@@ -122,6 +129,6 @@ def _effects(pair: PairScores) -> Iterator[tuple[Key, Effect]]:
         if row := rows.get((f"{metric}.{READ_IN_BOTH}", scope)):
             read = total_of([ReadInBoth.of_row(row)], [1 / scale(metric)])
         yield (metric, scope), Effect(whole.values, whole.basis, low, high, dropped, n_same, read)
-        if metric == "primary":
+        if metric == "primary" and n_same < whole.basis.n_items:
             differing = pair.differences.get((DIFFERING, scope), whole)
             yield (DIFFERING, scope), Effect(differing.values, differing.basis, value, value, 0, 0, read)

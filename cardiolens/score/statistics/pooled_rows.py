@@ -92,7 +92,7 @@ class _QuestionOnTier:
         effect = total([effect.times(1 / len(self.effects)) for effect in self.effects.values()])
         note = _note(len(self.effects), self.question.settings)
         rows = _effect_rows(effect, self.key, note, sampling)
-        if self.metric == "primary" and effect.n_same and len(self.differing) == len(self.effects):
+        if self.metric == "primary" and effect.n_same and self.differing:
             parts = [part.times(1 / len(self.differing)) for part in self.differing.values()]
             method = f"items whose requests differ; {sampling.method}"
             rows.append(as_row((DIFFERING, self.tier), _statistic(total(parts), note), method, level=0.9))

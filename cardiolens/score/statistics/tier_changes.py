@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
+from cardiolens.score.statistics.between_models import errors
 from cardiolens.score.statistics.corrected import CORRECTED, EXACT
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.pooled_effects import joined
@@ -56,16 +57,10 @@ def tier_change_rows(
 def _error(values: Floats, patients: int) -> tuple[float, float]:
     """The standard error of the mean of (model, 1 + resamples), and its degrees of freedom."""
     number = len(values)
-    resampled = values[:, 1:][:, ~np.isnan(values[:, 1:]).any(axis=0)]
-    if resampled.shape[1] < 2:
-        return math.nan, math.nan
-    covariance = np.cov(resampled) * patients / max(patients - 1, 1)
-    of_patients = float(covariance.sum()) / number**2
-    shared = (covariance.sum() - np.trace(covariance)) / (number * (number - 1))
-    own = max(float(np.trace(covariance) / number - shared), 0.0)
+    of_patients, own = errors(values, patients)
     of_models = max(float(values[:, 0].var(ddof=1)) - own, 0.0) / number
     total = of_patients + of_models
-    if total <= 0:
+    if not total > 0:
         return math.nan, math.nan
     parts = of_patients**2 / max(patients - 1, 1) + of_models**2 / (number - 1)
     return math.sqrt(total), total**2 / parts

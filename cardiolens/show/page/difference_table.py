@@ -30,10 +30,7 @@ _NAMES = {
     **{"model": "model", "selector": "selection", "budget": "K", "prompt": "prompt", "control": "control"},
     "wording": "wording",
 }
-_COLUMNS = (
-    SCOPE,
-    Column("comparison", "comparison"),
-    Column("line", "line"),
+ESTIMATE = (  # a difference with both intervals, what may be said of it, and its test
     Column("value", "difference", "points"),
     Column("low", LOW.title, "points"),
     Column("high", HIGH.title, "points"),
@@ -41,6 +38,12 @@ _COLUMNS = (
     Column("high_90", "to", "points"),
     Column("reading", "reading"),
     Column("adjusted_p", "adjusted p", "p"),
+)
+_COLUMNS = (
+    SCOPE,
+    Column("comparison", "comparison"),
+    Column("line", "line"),
+    *ESTIMATE,
     *COUNTS,
     Column("n_same_request", "same request", "count"),
     METHOD,

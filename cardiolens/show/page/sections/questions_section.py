@@ -1,8 +1,8 @@
 """Section on the questions of a sweep, each pooled over its models (17.6)."""
 
 from cardiolens.score.claims import question_analysis
-from cardiolens.show.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, scope_words
-from cardiolens.show.page.difference_table import READINGS
+from cardiolens.show.page.columns import COUNTS, METHOD, SCOPE, scope_words
+from cardiolens.show.page.difference_table import ESTIMATE, READINGS
 from cardiolens.show.page.elements import Chart, Column, Section, Table
 from cardiolens.show.page.page_data import Facts
 from cardiolens.show.page.pooled_differences import PooledDifference, pooled_differences
@@ -11,13 +11,7 @@ _COLUMNS = (
     Column("comparison", "comparison"),
     SCOPE,
     Column("line", "models"),
-    Column("value", "difference", "points"),
-    Column("low", LOW.title, "points"),
-    Column("high", HIGH.title, "points"),
-    Column("low_90", "90 % CI from", "points"),
-    Column("high_90", "to", "points"),
-    Column("reading", "reading"),
-    Column("adjusted_p", "p (Holm)", "p"),
+    *ESTIMATE,
     *COUNTS,
     METHOD,
 )

@@ -163,3 +163,18 @@ def test_the_spread_between_models_leaves_out_what_their_patients_share(deviatio
 
 def test_two_models_have_no_spread() -> None:
     assert between_models(np.zeros((2, 10)), 20) is None
+
+
+def test_settings_whose_requests_are_all_the_same_do_not_dilute_those_that_differ() -> None:
+    arms = arms_of(("clinical", "random@1"), ("4", "64"), ("standard",), ("a", "b"))
+    rows = verdicts(arms, 40, np.random.default_rng(4))
+    of_arm = {(row["arm_id"], row["qa_id"]): row for row in rows}
+    for row in rows:  # with 64 frames both selections send the whole study
+        if "random@1-64" in str(row["arm_id"]):
+            whole = of_arm[str(row["arm_id"]).replace("random@1", "clinical"), row["qa_id"]]
+            row |= {name: whole[name] for name in ("request_key", "parsed", "parse_status")}
+    found = rows_of(arms, rows)
+    sides = "pooled:selector=random", "pooled:selector=clinical"
+    differing = float(str(found[*sides, "primary.equivalence_differing", "tier:1"]["value"]))
+    assert differing == pytest.approx(2 * float(str(found[*sides, "primary", "tier:1"]["value"])))
+    assert differing
