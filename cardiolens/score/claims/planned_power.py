@@ -23,8 +23,9 @@ def power_lines(questions: pa.Table, arms: Sequence[ArmFactors]) -> list[str]:
     equal weight, and reports count as items, so that tiers 2 and 3 are rougher than tier 1.
     """
     lines = []
-    number = number_of_questions(arms, len(pc.unique(questions["tier"])))
-    for tier in sorted(pc.unique(questions["tier"]).to_pylist()):
+    tiers = sorted(pc.unique(questions["tier"]).to_pylist())
+    number = number_of_questions(arms, tiers)
+    for tier in tiers:
         of_tier = questions.filter(pc.equal(questions["tier"], tier))
         patients = len(pc.unique(of_tier["patient_id"]))
         error = planned_error(patients, of_tier.num_rows / patients)
@@ -36,7 +37,8 @@ def power_lines(questions: pa.Table, arms: Sequence[ArmFactors]) -> list[str]:
     return lines
 
 
-def number_of_questions(arms: Sequence[ArmFactors], tiers: int) -> int:
+def number_of_questions(arms: Sequence[ArmFactors], tiers: Sequence[int]) -> int:
     """Size of the family of pooled questions: each on every tier, and for prompts the metrics of caution."""
+    of_caution = sum(scope in [f"tier:{tier}" for tier in tiers] for _, scope in CONSERVATISM)
     questions = [question for question in pooled_questions(arms) if question.ours != DOUBLING]
-    return sum(tiers + (len(CONSERVATISM) if question.factor == "prompt" else 0) for question in questions)
+    return sum(len(tiers) + of_caution * (question.factor == "prompt") for question in questions)

@@ -9,12 +9,15 @@ from cardiolens.score.claims.evidence_analysis import Evidence, Place, Rows, int
 from cardiolens.score.claims.sentences import Finding
 from cardiolens.score.statistics.pooled_questions import PREFIX
 from cardiolens.score.statistics.pooled_rows import DEVIATION, MODELS_ABOVE, NEXT_MODEL
-from cardiolens.score.statistics.rows import Row
+from cardiolens.score.statistics.rows import OWN_UNIT, Row
+from cardiolens.score.statistics.signal_detection import CRITERION, D_PRIME, SEVERITY_SHIFT
 
 NAME = "questions"
 SUBJECTS: Mapping[str, str] = {
     "primary": "the score",
-    "abnormal_call": "the rate of abnormal calls",
+    CRITERION: "the criterion for calling an abnormality (higher: more conservative)",
+    D_PRIME: "how well normal and abnormal are told apart (d′)",
+    SEVERITY_SHIFT: "the severity of grades (in grades)",
     "mean_cardinality": "the number of options picked",
     "precision": "precision",
     "recall": "recall",
@@ -98,9 +101,10 @@ def _spread(rows: Rows, metric: str, models: int) -> str:
     words = f" It goes up in {above} of {models} models"
     if f"{metric}.{DEVIATION}" in rows:
         deviation, expected = (interval_of(rows[f"{metric}.{name}"]) for name in (DEVIATION, NEXT_MODEL))
-        sd, low, high, least, most = map(
-            sentences.signed,
-            (deviation.value, deviation.low, deviation.high, expected.low, expected.high),
+        places = 2 if metric in OWN_UNIT else 1
+        sd, low, high, least, most = (
+            sentences.signed(value, places)
+            for value in (deviation.value, deviation.low, deviation.high, expected.low, expected.high)
         )
         words += f"; between models it has an SD of {sd} (95 % CI {low} to {high})"
         words += f", and a next model is expected between {least} and {most}"

@@ -17,7 +17,7 @@ from cardiolens.score.statistics.hypothesis_tests import (
 )
 from cardiolens.score.statistics.outcomes import INCOMPLETE
 from cardiolens.score.statistics.read_in_both import ReadInBoth
-from cardiolens.score.statistics.rows import Row
+from cardiolens.score.statistics.rows import OWN_UNIT, Row
 
 _NORMAL_95 = 1.959963984540054
 _LEAST_P = 0.001  # smaller p-values are printed as "p < 0.001"
@@ -93,8 +93,8 @@ def change(cause: str, subject: str, row: Row, evidence: Evidence) -> Finding:
     comparison is exploratory (17.6), nor of how answers are given where it comes of replies not read (17.8).
     """
     interval = interval_of(row)
-    numbers = f"difference {_numbers(interval, 95)}{_adjusted(evidence)}, {_patients(row)}"
-    numbers += f"{_dropped_items(evidence)}{_reading(interval.value, evidence)}."
+    numbers = f"difference {_numbers(interval, 95, _places(row))}{_adjusted(evidence)}, {_patients(row)}"
+    numbers += f"{_dropped_items(evidence, _places(row))}{_reading(row, evidence)}."
     if str(row["metric"]) in EXTRA_METRICS and _comes_of_reading(interval.value, evidence):
         return Finding("cannot tell", f"{cause} cannot be said to change {subject}: {numbers}")
     if interval.low > 0 and evidence.carried and evidence.keeps(0, math.inf):
@@ -106,7 +106,7 @@ def change(cause: str, subject: str, row: Row, evidence: Evidence) -> Finding:
             "cannot tell", f"{cause} may {'raise' if interval.low > 0 else 'lower'} {subject}: {numbers}"
         )
     sentence = f"{cause} cannot be shown to change {subject}: {numbers}"
-    return Finding("cannot tell", sentence + _power(interval, evidence))
+    return Finding("cannot tell", sentence + _power(row, evidence))
 
 
 def largest(description: str, row: Row, evidence: Evidence) -> Finding:
@@ -164,14 +164,19 @@ def hypothesis(claim: str, p: float, detail: str) -> Finding:
     return Finding("cannot tell", f"It cannot be told whether {claim}: {detail}, {_chance(p, 3)}.")
 
 
-def _numbers(interval: Interval, level: int) -> str:
-    return f"{signed(interval.value)}, {_ends(interval, level)}"
+def _numbers(interval: Interval, level: int, places: int = 1) -> str:
+    return f"{signed(interval.value, places)}, {_ends(interval, level, places)}"
 
 
-def _ends(interval: Interval, level: int) -> str:
+def _ends(interval: Interval, level: int, places: int = 1) -> str:
     if math.isnan(interval.low):
         return "no interval to rely on"
-    return f"{level} % CI {signed(interval.low)} to {signed(interval.high)}"
+    return f"{level} % CI {signed(interval.low, places)} to {signed(interval.high, places)}"
+
+
+def _places(row: Row) -> int:
+    """Decimals of a value: one of percent, two of a metric with a unit of its own."""
+    return 2 if str(row["metric"]) in OWN_UNIT else 1
 
 
 def signed(value: float, places: int = 1) -> str:
@@ -206,12 +211,12 @@ def _adjusted(evidence: Evidence) -> str:
     return f", {_chance(evidence.adjusted_p)} after Holm over {evidence.comparisons}{declared}"
 
 
-def _dropped_items(evidence: Evidence) -> str:
+def _dropped_items(evidence: Evidence, places: int = 1) -> str:
     """The number of dropped items, and the bounds of the difference over their possible values."""
     row = evidence.bounds
     if row is None:
         return ""
-    low, high = (signed(float(str(row[name]))) for name in ("low", "high"))
+    low, high = (signed(float(str(row[name])), places) for name in ("low", "high"))
     state = f"{INCOMPLETE}, " if str(row["method"]).startswith(INCOMPLETE) else ""
     return f"; {state}{row['n_items']} items fell out, with them between {low} and {high}"
 
@@ -220,20 +225,22 @@ def _comes_of_reading(difference: float, evidence: Evidence) -> bool:
     return evidence.read is not None and ReadInBoth.of_row(evidence.read).explains(difference)
 
 
-def _reading(difference: float, evidence: Evidence) -> str:
+def _reading(row: Row, evidence: Evidence) -> str:
     """The difference on what was read in both arms, where much of it comes of reading (17.8)."""
-    if evidence.read is None or not _comes_of_reading(difference, evidence):
+    if evidence.read is None or not _comes_of_reading(float(str(row["value"])), evidence):
         return ""
     read = ReadInBoth.of_row(evidence.read)
     counts = f"{read.n_unread} replies against {read.n_unread_theirs} were cut, refused or not parsed"
-    return f"; {counts}, and on {read.n_items} items read in both it is {signed(read.value)}"
+    return f"; {counts}, and on {read.n_items} items read in both it is {signed(read.value, _places(row))}"
 
 
-def _power(interval: Interval, evidence: Evidence) -> str:
+def _power(row: Row, evidence: Evidence) -> str:
     """The difference detectable in this cohort, at the level of Holm's first step."""
+    interval = interval_of(row)
     if math.isnan(interval.low) or interval.high == interval.low or evidence.exploratory:
         return ""
     error = (interval.high - interval.low) / (2 * _NORMAL_95)
     difference = detectable_difference(error, evidence.comparisons)
     among = f" among {evidence.comparisons} comparisons" if evidence.comparisons > 1 else ""
-    return f" This cohort shows a difference of {difference:.1f} points with 80 % power{among}."
+    size = f"{difference:.2f}" if str(row["metric"]) in OWN_UNIT else f"{difference:.1f} points"
+    return f" This cohort shows a difference of {size} with 80 % power{among}."

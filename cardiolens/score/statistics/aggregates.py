@@ -1,5 +1,7 @@
 """Scores of tiers and sequences (protocol 8.2) from the statistics of their subtasks."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from cardiolens.score.statistics.answers import Answers
@@ -8,13 +10,28 @@ from cardiolens.score.statistics.items import Floats, Items
 from cardiolens.score.statistics.references import skill
 from cardiolens.score.statistics.report_references import Forms
 from cardiolens.score.statistics.report_scores import report_statistics
+from cardiolens.score.statistics.signal_detection import (
+    CRITERION,
+    D_PRIME,
+    NORMAL_OR_NOT,
+    SEVERITY_SHIFT,
+    effective_patients_of_calls,
+)
 from cardiolens.score.statistics.statistic import Basis, Key, Statistic, mean_of
 from cardiolens.score.statistics.subtasks import subtask_statistics
 
 Subtasks = dict[str, dict[str, Statistic]]  # by subtask, by metric
 
 # besides the primary value: means over the subtasks that have these metrics
-_EXTRA_METRICS = ("collapse_index", "mean_cardinality", "precision", "recall", "abnormal_call")
+_EXTRA_METRICS = (
+    "collapse_index",
+    "mean_cardinality",
+    "precision",
+    "recall",
+    "abnormal_call",
+    SEVERITY_SHIFT,
+)
+_OF_CLASSES = (CRITERION, D_PRIME)  # rates among the normal and among the abnormal weigh alike
 _REFERENCES = ("uniform", "prevalence", "constant")
 
 
@@ -51,13 +68,20 @@ def _understanding(by_subtask: Subtasks, items: Items, min_n: int) -> dict[Key, 
 
 def _extra_means(by_subtask: Subtasks, items: Items, min_n: int) -> dict[Key, Statistic]:
     means: dict[Key, Statistic] = {}
-    for metric in _EXTRA_METRICS:
+    for metric in (*_EXTRA_METRICS, *_OF_CLASSES):
         subtasks = [subtask for subtask, statistics in by_subtask.items() if metric in statistics]
         sufficient, basis = _enough(items.where(np.isin(items.subtask, subtasks)), min_n)
+        if metric in _OF_CLASSES:
+            basis = _basis_of_calls(items.where(np.isin(items.subtask, sufficient)), basis)
         means[metric, "tier:1"] = mean_of(
             {subtask: by_subtask[subtask][metric] for subtask in sufficient}, basis
         )
     return means
+
+
+def _basis_of_calls(items: Items, basis: Basis) -> Basis:
+    """A basis for z values of rates, which are known by the rarer answers."""
+    return replace(basis, n_effective=effective_patients_of_calls(items))
 
 
 def _enough(items: Items, min_n: int) -> tuple[list[str], Basis]:
@@ -79,9 +103,14 @@ def _diagnosis(by_subtask: Subtasks, items: Items) -> dict[Key, Statistic]:
     basis = Basis.of(items, f"macro_f1 of {names}").of_classes(items)
     accuracies = {subtask: by_subtask[subtask]["accuracy"] for subtask in subtasks}
     accuracy = mean_of(accuracies, Basis.of(items, f"accuracy of {names}"))
-    return _with_references(by_subtask, subtasks, "macro_f1", basis, "tier:3") | {
-        ("accuracy", "tier:3"): accuracy
-    }
+    statistics = _with_references(by_subtask, subtasks, "macro_f1", basis, "tier:3")
+    for metric in _OF_CLASSES:
+        calls = {name: by_subtask[name][metric] for name in subtasks if name in NORMAL_OR_NOT}
+        if calls:
+            called = items.where(np.isin(items.subtask, list(calls)))
+            note = f"{metric} of {' and '.join(calls)}"
+            statistics[metric, "tier:3"] = mean_of(calls, _basis_of_calls(called, Basis.of(called, note)))
+    return statistics | {("accuracy", "tier:3"): accuracy}
 
 
 def _with_references(

@@ -9,17 +9,28 @@ from typing import Literal
 
 import numpy as np
 
-from cardiolens.protocol.tasks.catalogue import GATES
 from cardiolens.score.statistics.answers import Answers
-from cardiolens.score.statistics.items import Floats, Ints, Items
+from cardiolens.score.statistics.items import Floats, Items
 from cardiolens.score.statistics.metrics import mean_defined, ratio
 from cardiolens.score.statistics.report_scores import Reports
+from cardiolens.score.statistics.signal_detection import (
+    CALL_COUNTS,
+    CRITERION,
+    D_PRIME,
+    NORMAL_OR_NOT,
+    SEVERITY_SHIFT,
+    SHIFT_COUNTS,
+    by_patient,
+    call_counts,
+    of_calls,
+    of_shifts,
+    shift_counts,
+)
 from cardiolens.score.statistics.statistic import Key
 
-Kind = Literal["set", "choice", "gate", "diagnosis", "report"]
-# statistics of tier 1, besides its score, that sentences may claim
-EXTRA_METRICS = ("mean_cardinality", "precision", "recall", "abnormal_call")
-_NORMAL = 1
+Kind = Literal["set", "choice", "diagnosis", "report"]
+# statistics of how answers are given, on tier 1 and 3, that sentences may claim besides the score
+EXTRA_METRICS = ("mean_cardinality", "precision", "recall", CRITERION, D_PRIME, SEVERITY_SHIFT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +43,12 @@ class Part:
     kind: Kind
     classes: tuple[int, ...]  # bits that are right somewhere
     n_items: int
+    is_ordinal: bool = False
+
+    @property
+    def has_calls(self) -> bool:
+        """Return whether normal stands against abnormal."""
+        return self.subtask in NORMAL_OR_NOT
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +81,11 @@ class Cells:
 def _part(items: Items) -> Part:
     subtask, tier = str(items.subtask[0]), int(items.tier[0])
     several = items.answer_type[0] == "multi"
-    kind: Kind = "set" if several else "diagnosis" if tier == 3 else "gate" if subtask in GATES else "choice"
+    kind: Kind = "set" if several else "diagnosis" if tier == 3 else "choice"
     right = int(np.bitwise_or.reduce(items.gold))
     classes = tuple(bit for bit in range(right.bit_length()) if right >> bit & 1)
-    return Part(subtask, str(items.sequence[0]), tier, kind, classes, len(items))
+    is_ordinal = items.answer_type[0] == "ordinal"
+    return Part(subtask, str(items.sequence[0]), tier, kind, classes, len(items), is_ordinal)
 
 
 def _of_items(part: Part, items: Items, units: int) -> Floats:
@@ -77,25 +95,23 @@ def _of_items(part: Part, items: Items, units: int) -> Floats:
     elif part.kind == "diagnosis":
         counts = [masks >> bit & 1 for masks in (gold & parsed, parsed, gold) for bit in part.classes]
     else:
-        counts = [gold == parsed, np.ones(len(gold)), parsed > _NORMAL, parsed > 0]
-    return _by_unit(counts, items.patient, units)
+        counts = [gold == parsed, np.ones(len(gold))]
+    counts += shift_counts(items) if part.is_ordinal else []
+    counts += call_counts(items) if part.has_calls else []
+    return by_patient(counts, items.patient, units)
 
 
 def _of_reports(reports: Reports, units: int) -> Floats:
     counts = [reports.counts[:, reports.names.index(name)] for name in ("tp", "fp", "fn")]
-    return _by_unit(counts, reports.patient, units)
-
-
-def _by_unit(counts: Sequence[np.ndarray], unit: Ints, units: int) -> Floats:
-    return np.stack([np.bincount(unit, weights=count, minlength=units) for count in counts])
+    return by_patient(counts, reports.patient, units)
 
 
 def claimed_statistics(parts: Sequence[Part], sums: Sequence[Floats], min_n: int) -> dict[Key, Floats]:
     """Compute the statistics that sentences may claim, as fractions, from sums (cell, unit) of every part.
 
-    `primary` at every scope, and on tier 1 EXTRA_METRICS: the values of `aggregates.arm_statistics`.
+    `primary` at every scope, and EXTRA_METRICS on tiers 1 and 3: the values of `aggregates.arm_statistics`.
     """
-    values = {part: _OF_KIND[part.kind](cells) for part, cells in zip(parts, sums, strict=True)}
+    values = {part: _statistics(part, cells) for part, cells in zip(parts, sums, strict=True)}
     statistics = {("primary", f"subtask:{part.subtask}"): value["primary"] for part, value in values.items()}
     sufficient = [part for part in parts if part.tier == 1 and part.n_items >= min_n]
     scopes = {f"sequence:{part.sequence}": part.sequence for part in sufficient}
@@ -109,7 +125,23 @@ def claimed_statistics(parts: Sequence[Part], sums: Sequence[Floats], min_n: int
         )
     for tier, metric in ((2, "primary"), (3, "macro_f1")):
         statistics |= _tier("primary", tier, [values[part][metric] for part in parts if part.tier == tier])
+    for metric in (CRITERION, D_PRIME):
+        statistics |= _tier(
+            metric, 3, [values[part][metric] for part in parts if part.tier == 3 and part.has_calls]
+        )
     return statistics
+
+
+def _statistics(part: Part, cells: Floats) -> dict[str, Floats]:
+    """The statistics of a subtask; cells of calls are last, and before them those of severity."""
+    statistics: dict[str, Floats] = {}
+    if part.has_calls:
+        cells, calls = cells[:-CALL_COUNTS], cells[-CALL_COUNTS:]
+        statistics |= of_calls(calls)
+    if part.is_ordinal:
+        cells, shifts = cells[:-SHIFT_COUNTS], cells[-SHIFT_COUNTS:]
+        statistics |= of_shifts(shifts)
+    return statistics | _OF_KIND[part.kind](cells)
 
 
 def _tier(metric: str, tier: int, values: list[Floats]) -> dict[Key, Floats]:
@@ -139,10 +171,6 @@ def _of_choices(cells: Floats) -> dict[str, Floats]:
     return {"primary": ratio(cells[0], cells[1])}
 
 
-def _of_gates(cells: Floats) -> dict[str, Floats]:
-    return _of_choices(cells) | {"abnormal_call": ratio(cells[2], cells[3])}
-
-
 def _of_diagnoses(cells: Floats) -> dict[str, Floats]:
     right, called, gold = cells.reshape(3, -1, *cells.shape[1:])
     scores = ratio(2 * right, called + gold)
@@ -157,7 +185,6 @@ def _of_entities(cells: Floats) -> dict[str, Floats]:
 _OF_KIND: Mapping[Kind, Callable[[Floats], dict[str, Floats]]] = {
     "set": _of_sets,
     "choice": _of_choices,
-    "gate": _of_gates,
     "diagnosis": _of_diagnoses,
     "report": _of_entities,
 }

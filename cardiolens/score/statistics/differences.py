@@ -21,7 +21,7 @@ from cardiolens.score.statistics.paired import mcnemar_of, wilcoxon
 from cardiolens.score.statistics.read_in_both import ReadInBoth, read_in_both
 from cardiolens.score.statistics.report_references import Forms
 from cardiolens.score.statistics.report_scores import Reports
-from cardiolens.score.statistics.rows import as_row
+from cardiolens.score.statistics.rows import as_row, scale
 from cardiolens.score.statistics.spilled_mapping import SpilledMapping
 from cardiolens.score.statistics.statistic import Basis, Key, Statistic
 from cardiolens.score.statistics.swap_test import SWAPS, Coins, coins, split, stack, swap_p
@@ -33,6 +33,9 @@ METRICS = frozenset(
     {"primary", "primary.skill", "accuracy", "collapse_index", "mean_cardinality", "precision", "recall"}
     | {
         "abnormal_call",
+        "criterion",
+        "d_prime",
+        "severity_shift",
         "abnormal_f1",
         "hallucination",
         "omission",
@@ -261,7 +264,7 @@ def with_bounds(rows: Sequence[dict[str, object]], dropped: Mapping[Key, Bounds]
     for (metric, scope), limits in dropped.items():
         if (metric, scope) in values:
             ends = {"metric": f"{metric}.bounds", "n_items": limits.n_dropped}
-            unit = 1 if metric == "mean_cardinality" else 100
+            unit = scale(metric)
             ends |= {"low": unit * limits.low, "high": unit * limits.high}
             note = f"{limits.note}; the difference had they been wrong, or right, for either side"
             noted_rows.append(values[metric, scope] | ends | {"method": note})
@@ -307,8 +310,7 @@ def _claimable(differences: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
     return {
         (metric, scope): difference
         for (metric, scope), difference in differences.items()
-        if scope.startswith("tier:")
-        and (metric == "primary" or (metric in EXTRA_METRICS and scope == "tier:1"))
+        if scope.startswith("tier:") and metric in ("primary", *EXTRA_METRICS)
     }
 
 

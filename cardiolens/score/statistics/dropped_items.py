@@ -1,6 +1,6 @@
 """Items dropped from a comparison, and bounds of the difference had they been kept (protocol 16.3)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -8,12 +8,35 @@ import numpy as np
 
 from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.cells import Cells, claimed_statistics
-from cardiolens.score.statistics.items import Items
+from cardiolens.score.statistics.items import Ints, Items
 from cardiolens.score.statistics.outcomes import COMPLETE, INCOMPLETE
 from cardiolens.score.statistics.report_scores import Reports
+from cardiolens.score.statistics.signal_detection import CRITERION, D_PRIME, SEVERITY_SHIFT
 from cardiolens.score.statistics.statistic import Key
 
 Rows = TypeVar("Rows", Items, Reports)
+
+
+def _all_options(items: Items) -> Ints:
+    """All options of a set, the last of a choice."""
+    return np.where(items.answer_type == "multi", 2**items.options - 1, 2 ** (items.options - 1))
+
+
+_FILLS: Mapping[str, Callable[[Items], Ints]] = {
+    "right": lambda items: items.gold,
+    "wrong": lambda items: np.zeros_like(items.gold),
+    "normal": lambda items: np.ones_like(items.gold),
+    "abnormal": _all_options,
+    "opposite": lambda items: np.where(items.gold == 1, _all_options(items), 1),
+}
+# what a missing answer is at the low and at the high end
+_ENDS: Mapping[str, tuple[str, str]] = {
+    "mean_cardinality": ("normal", "abnormal"),
+    SEVERITY_SHIFT: ("normal", "abnormal"),
+    CRITERION: ("abnormal", "normal"),
+    D_PRIME: ("opposite", "right"),
+}
+_OF_SCORES = ("wrong", "right")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +60,9 @@ def bounds(
 ) -> dict[Key, Bounds]:
     """Bounds of the mean difference of arms over all requested items, by claimable statistic.
 
-    `common` are the rows behind the difference. At the low end every answer that our side lacks is
-    wrong and every one that theirs lacks is right; at the high end the reverse. Empty if nothing was dropped.
+    `common` are the rows behind the difference. At the low end every answer that our side lacks is what
+    lowers the statistic (of a score: wrong), and every one that theirs lacks is what raises it; at the high
+    end the reverse. Empty if nothing was dropped.
     """
     every = [*ours, *theirs]
     requested = every[0]
@@ -48,14 +72,15 @@ def bounds(
         )
     if len(requested) == len(common):
         return {}
-    worst, best = (
-        [_mean([_values(arm, requested, right, min_n) for arm in side]) for side in (ours, theirs)]
-        for right in (False, True)
-    )
+    by_fill = {
+        fill: [_mean([_values(arm, requested, fill, min_n) for arm in side]) for side in (ours, theirs)]
+        for fill in _FILLS
+    }
     dropped = requested.among(common.items.question, common.reports.question, out=True)
     limits = {}
-    for key in worst[0]:
+    for key in by_fill["right"][0]:
         n_requested, n_dropped = (len(_counted_rows(answers, key[1])) for answers in (requested, dropped))
+        worst, best = (by_fill[fill] for fill in _ENDS.get(key[0], _OF_SCORES))
         limits[key] = Bounds(
             n_dropped, n_requested, worst[0][key] - best[1][key], best[0][key] - worst[1][key]
         )
@@ -71,23 +96,22 @@ def _mean(values: Sequence[Mapping[Key, float]]) -> dict[Key, float]:
     return {key: float(np.mean([of_arm[key] for of_arm in values])) for key in values[0]}
 
 
-def _values(arm: Answers, requested: Answers, right: bool, min_n: int) -> dict[Key, float]:
-    """Statistics of an arm with every missing answer filled in as right, or as wrong."""
+def _values(arm: Answers, requested: Answers, fill: str, min_n: int) -> dict[Key, float]:
+    """Statistics of an arm with every missing answer filled in; of reports, as right or wrong."""
     judged = arm.where_judged()
     dropped = requested.among(judged.items.question, judged.reports.question, out=True)
-    filled = judged.joined_with(_filled(dropped, right))
+    filled = judged.joined_with(_filled(dropped, fill))
     filled = replace(filled, items=_of_one(filled.items), reports=_of_one(filled.reports))
     cells = Cells.of(filled, 1)
     return {key: float(value[0]) for key, value in claimed_statistics(cells.parts, cells.rows, min_n).items()}
 
 
-def _filled(dropped: Answers, right: bool) -> Answers:
+def _filled(dropped: Answers, fill: str) -> Answers:
     items, reports = dropped.items, dropped.reports
     number = reports.gold.sum(axis=1)
     counts = np.zeros_like(reports.counts)
-    counts[:, reports.names.index("tp" if right else "fn")] = number
-    parsed = items.gold if right else np.zeros_like(items.gold)
-    return Answers(replace(items, parsed=parsed), replace(reports, counts=counts))
+    counts[:, reports.names.index("tp" if fill == "right" else "fn")] = number
+    return Answers(replace(items, parsed=_FILLS[fill](items)), replace(reports, counts=counts))
 
 
 def _of_one(rows: Rows) -> Rows:

@@ -18,12 +18,16 @@ from cardiolens.score.statistics.pooled_effects import Effect, PooledEffects, to
 from cardiolens.score.statistics.pooled_questions import DOUBLING, PooledQuestion
 from cardiolens.score.statistics.read_in_both import READ_IN_BOTH
 from cardiolens.score.statistics.rows import TIERS, as_row, scale
+from cardiolens.score.statistics.signal_detection import CRITERION, D_PRIME, SEVERITY_SHIFT
 from cardiolens.score.statistics.statistic import Key, Statistic
 
 INTERVAL_P = "interval_p"  # after the metric, as `between_models`: the spread of an effect over models
 DEVIATION, NEXT_MODEL, MODELS_ABOVE = "between_models", "next_model", "models_above"
-# of prompts, besides the score: whether answers are more cautious
-CONSERVATISM = ("abnormal_call", "mean_cardinality")
+# of prompts, besides the score: whether answers are more cautious (17.9)
+CONSERVATISM = (
+    *((CRITERION, TIERS[0]), (D_PRIME, TIERS[0]), (SEVERITY_SHIFT, TIERS[0])),
+    *(("mean_cardinality", TIERS[0]), (CRITERION, TIERS[2]), (D_PRIME, TIERS[2])),
+)
 _LEVEL = 0.05
 
 _Row = dict[str, object]
@@ -60,7 +64,7 @@ def pooled_rows(
 
 def _keys(question: PooledQuestion) -> list[Key]:
     scores = [("primary", tier) for tier in TIERS]
-    return scores + [(metric, TIERS[0]) for metric in CONSERVATISM if question.factor == "prompt"]
+    return [*scores, *(CONSERVATISM if question.factor == "prompt" else ())]
 
 
 def _place(row: Mapping[str, object]) -> tuple[str, ...]:

@@ -15,7 +15,10 @@ text_entity_f1 answers_changed auroc average_precision risk calibration modal_sh
 """
 _SHARES = frozenset(_SHARE_METRICS.split())
 # metrics with a unit of their own; all others are percent
-OWN_UNIT = frozenset({"mean_rank_error", "effective_classes", "mean_cardinality", "gold_cardinality"})
+OWN_UNIT = frozenset(
+    {"mean_rank_error", "effective_classes", "mean_cardinality", "gold_cardinality"}
+    | {"criterion", "d_prime", "severity_shift"}
+)
 
 
 def as_row(key: Key, statistic: Statistic, method: str, level: float = 0.95) -> dict[str, object]:

@@ -1,15 +1,26 @@
 """Every statistic of one choice subtask."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from cardiolens.protocol.tasks.catalogue import GATES
 from cardiolens.score.statistics import collapse, metrics, references
 from cardiolens.score.statistics.hypothesis_tests import gwet_ac1
 from cardiolens.score.statistics.items import Floats, Items
 from cardiolens.score.statistics.patient_states import AnswerMasks, Choices, Sets, state_of
+from cardiolens.score.statistics.signal_detection import (
+    CRITERION,
+    D_PRIME,
+    NORMAL_OR_NOT,
+    by_patient,
+    call_counts,
+    effective_patients_of_calls,
+    of_calls,
+    of_shifts,
+    shift_counts,
+)
 from cardiolens.score.statistics.statistic import Basis, Statistic
 
-_NORMAL = 1
 _PREVALENT = 0.9
 
 # metrics that enter tier scores, each with its references
@@ -37,26 +48,23 @@ def subtask_statistics(items: Items, weights: Floats, seed: int) -> dict[str, St
         values[f"{metric}.skill"] = references.skill(values[metric], constant[metric])
         values |= {f"{metric}.{name}": np.array([means[metric]]) for name, means in guesses.items()}
     values |= _collapse(items, state, weights)
-    if str(items.subtask[0]) in GATES:
-        values["abnormal_call"] = _abnormal_calls(items, weights)
+    units = weights.shape[1]
+    if str(items.subtask[0]) in NORMAL_OR_NOT:
+        values |= of_calls(by_patient(call_counts(items), items.patient, units) @ weights.T)
+    if answer_type == "ordinal":
+        values |= of_shifts(by_patient(shift_counts(items), items.patient, units) @ weights.T)
     primary = metrics.PRIMARY[answer_type]
     values |= {
         name.replace(primary, "primary"): value for name, value in values.items() if _is(primary, name)
     }
     basis = Basis.of(items)
     of_classes = basis if answer_type == "multi" else basis.of_classes(items)
+    of_calls_basis = replace(basis, n_effective=effective_patients_of_calls(items))
+    bases = dict.fromkeys((CRITERION, D_PRIME), of_calls_basis)
     return {
-        name: Statistic(value, of_classes if name.startswith(_OVER_CLASSES) else basis)
+        name: Statistic(value, of_classes if name.startswith(_OVER_CLASSES) else bases.get(name, basis))
         for name, value in values.items()
     }
-
-
-def _abnormal_calls(items: Items, weights: Floats) -> Floats:
-    """Share of parsed answers that are not the normal option."""
-    units = weights.shape[1]
-    answered = np.bincount(items.patient[items.parsed > 0], minlength=units)
-    abnormal = np.bincount(items.patient[items.parsed > _NORMAL], minlength=units)
-    return metrics.ratio(weights @ abnormal, weights @ answered)
 
 
 def _is(metric: str, name: str) -> bool:

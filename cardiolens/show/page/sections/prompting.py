@@ -1,12 +1,15 @@
 """Section on prompting: differences of scores, and of how conservatively a model answers."""
 
+from cardiolens.score.statistics.signal_detection import CRITERION, D_PRIME, SEVERITY_SHIFT
 from cardiolens.show.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, arm_cells, scope_words
 from cardiolens.show.page.difference_table import difference_table, differences
 from cardiolens.show.page.elements import Chart, Column, Section, Table
 from cardiolens.show.page.page_data import Facts
 
 _METRICS = {
-    "abnormal_call": "rate of abnormal calls",
+    CRITERION: "criterion (higher: calls less often abnormal)",
+    D_PRIME: "d′ (normal against abnormal)",
+    SEVERITY_SHIFT: "severity of grades",
     "mean_cardinality": "options picked",
     "precision": "precision",
     "recall": "recall",
@@ -14,9 +17,9 @@ _METRICS = {
 _COLUMNS = (
     *(Column("model", "model"), Column("selector", "selection"), Column("budget", "K")),
     *(Column("comparison", "comparison"), SCOPE, Column("metric", "measure")),
-    Column("value", "difference", "points"),
-    Column("low", LOW.title, "points"),
-    Column("high", HIGH.title, "points"),
+    Column("value", "difference", "number"),
+    Column("low", LOW.title, "number"),
+    Column("high", HIGH.title, "number"),
     *(*COUNTS, METHOD),
 )
 

@@ -138,8 +138,8 @@ def test_every_analysis_has_a_table_and_its_sentences() -> None:
         row("modal_excess", "subtask:D01", 15, 10, 20),
         row("primary.equivalence", "tier:1", 10, 9, 11, arm_id="b", versus_arm_id="a"),
         row("primary.beyond_holm_p", "tier:1", 0.01, math.nan, math.nan, arm_id="b", versus_arm_id="a"),
-        row("abnormal_call", "tier:1", -4, -6, -2, arm_id="c", versus_arm_id="a"),
-        row("abnormal_call.holm_p", "tier:1", 0.02, 0, 0, arm_id="c", versus_arm_id="a", method=OVER_9),
+        row("criterion", "tier:1", -4, -6, -2, arm_id="c", versus_arm_id="a"),
+        row("criterion.holm_p", "tier:1", 0.02, 0, 0, arm_id="c", versus_arm_id="a", method=OVER_9),
         row("recall", "tier:1", -4, -6, -2, arm_id="c", versus_arm_id="a"),
         row("primary", "tier:1", 1, -2, 4, arm_id="a", versus_arm_id="d"),
     ]
@@ -166,9 +166,10 @@ def test_every_analysis_has_a_table_and_its_sentences() -> None:
     }
     said = found["prompting"].findings[0].sentence
     assert said == (
-        "Prompt reasoning instead of standard lowers the rate of abnormal calls on tier 1 "
-        "(m, clinical selection, K = 16): difference −4.0, 95 % CI −6.0 to −2.0, p = 0.02 after Holm over 9, "
-        "670 patients, 19500 items."
+        "Prompt reasoning instead of standard lowers the criterion for calling an abnormality (higher: more "
+        "conservative) on tier 1 "
+        "(m, clinical selection, K = 16): difference −4.00, 95 % CI −6.00 to −2.00, p = 0.02 after "
+        "Holm over 9, 670 patients, 19500 items."
     )
 
 

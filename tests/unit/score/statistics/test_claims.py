@@ -38,7 +38,9 @@ def test_swaps_test_the_statistic_of_the_interval() -> None:
     keys = [
         ("primary", scope) for scope in ("tier:1", "tier:3", "sequence:lge", "subtask:L02", "subtask:D01")
     ]
-    keys += [(metric, "tier:1") for metric in ("precision", "recall", "mean_cardinality", "abnormal_call")]
+    keys += [
+        (metric, "tier:1") for metric in ("precision", "recall", "mean_cardinality", "criterion", "d_prime")
+    ]
     by_hand: dict[tuple[str, str], list[float]] = {key: [] for key in keys}
     every = list(itertools.product((1, 0), repeat=number))
     other = {"a": "b", "b": "a"}

@@ -132,7 +132,7 @@ def test_questions_are_one_family_and_open_those_of_their_models() -> None:
     prompt = "pooled:prompt=reasoning", "pooled:prompt=standard"
     adjusted = rows[*prompt, f"primary.{HOLM_P}", "tier:1"]
     assert float(str(adjusted["value"])) <= 0.05
-    assert "Holm over 6 comparisons pooled over models" in str(adjusted["method"])
+    assert "Holm over 10 comparisons pooled over models" in str(adjusted["method"])
     of_model = rows[f"{prompt[0]}:a", f"{prompt[1]}:a", f"primary.{HOLM_P}", "tier:1"]
     assert "Holm over 3 models, times" in str(of_model["method"])
     selection = "pooled:selector=random", "pooled:selector=clinical"

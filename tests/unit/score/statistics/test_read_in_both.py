@@ -55,7 +55,7 @@ def said(cut: float, bolder: float = 0.0) -> list[Finding]:
 
 
 def of_calls(found: list[Finding]) -> list[Finding]:
-    return [one for one in found if "the rate of abnormal calls" in one.sentence]
+    return [one for one in found if "the criterion for calling" in one.sentence]
 
 
 def test_replies_that_differ_by_cuts_alone_are_no_sign_of_caution() -> None:
@@ -63,9 +63,9 @@ def test_replies_that_differ_by_cuts_alone_are_no_sign_of_caution() -> None:
     assert found
     assert {one.verdict for one in found} == {"cannot tell"}
     (pooled,) = [one for one in found if "over 3 models" in one.sentence]
-    assert "cannot be said to change the rate of abnormal calls" in pooled.sentence
+    assert "cannot be said to change the criterion for calling" in pooled.sentence
     assert "replies against 0 were cut, refused or not parsed, and on " in pooled.sentence
-    assert "items read in both it is 0.0" in pooled.sentence
+    assert "items read in both it is 0.00" in pooled.sentence
 
 
 def test_a_lower_score_is_a_lower_score_and_says_what_of_it_was_cut() -> None:
@@ -76,7 +76,8 @@ def test_a_lower_score_is_a_lower_score_and_says_what_of_it_was_cut() -> None:
 
 def test_bolder_answers_are_claimed_where_all_are_read() -> None:
     (pooled,) = [one for one in of_calls(said(0.0, 0.4)) if "over 3 models" in one.sentence]
-    assert pooled.verdict == "supported"
+    assert "lowers the criterion" in pooled.sentence
+    assert pooled.verdict == "not supported"
     assert "not parsed" not in pooled.sentence
 
 

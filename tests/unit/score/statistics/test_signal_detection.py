@@ -1,0 +1,105 @@
+"""Criterion, d' and severity of grades (protocol 17.9)."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from test_scores import table, verdict
+
+from cardiolens.score.statistics.answers import Answers
+from cardiolens.score.statistics.bootstrap import resampling_weights
+from cardiolens.score.statistics.items import Floats, Items
+from cardiolens.score.statistics.pooled_rows import _p
+from cardiolens.score.statistics.rows import as_row
+from cardiolens.score.statistics.signal_detection import (
+    by_patient,
+    call_counts,
+    effective_patients_of_calls,
+    of_calls,
+    of_shifts,
+    shift_counts,
+)
+from cardiolens.score.statistics.statistic import Basis, Statistic
+
+
+def gate(gold: str, parsed: str) -> Items:
+    """Items of L01, one a patient; `.` is a reply that was not read."""
+    rows = [
+        verdict(f"p{at:03d}", "L01", true, called.strip("."))
+        for at, (true, called) in enumerate(zip(gold, parsed, strict=True))
+    ]
+    return Answers.of(table(rows), [f"p{at:03d}" for at in range(len(gold))]).items
+
+
+def calls(items: Items) -> dict[str, float]:
+    counts = np.stack(call_counts(items)).sum(axis=1).astype(float)
+    return {name: float(value) for name, value in of_calls(counts).items()}
+
+
+def test_a_reader_without_bias_has_criterion_0_and_its_own_d_prime() -> None:
+    """Macmillan and Creelman's yes-no example: hits .8, false alarms .2, so d' is 1.683."""
+    items = gate("A" * 500 + "B" * 500, "A" * 400 + "B" * 100 + "B" * 400 + "A" * 100)
+    found = calls(items)
+    assert found["criterion"] == pytest.approx(0, abs=1e-12)
+    assert found["d_prime"] == pytest.approx(1.683, abs=0.01)
+    assert found["abnormal_call"] == pytest.approx(0.5)
+
+
+def test_caution_moves_the_criterion_and_leaves_d_prime() -> None:
+    """Rates of z values -1.5 and -0.5 against -0.5 and 0.5: the same d', a criterion one higher."""
+    rates = (0.0668, 0.3085), (0.3085, 0.6915)
+    number = 10_000
+    cautious, bold = (
+        calls_of(number, round(false_alarms * number), number, round(hits * number))
+        for false_alarms, hits in rates
+    )
+    assert cautious["criterion"] - bold["criterion"] == pytest.approx(1, abs=0.01)
+    assert cautious["d_prime"] == pytest.approx(bold["d_prime"], abs=0.01)
+
+
+def calls_of(*counts: float) -> dict[str, float]:
+    return {name: float(value) for name, value in of_calls(np.array(counts, np.float64)).items()}
+
+
+def test_rates_of_0_and_1_are_finite_and_a_missing_class_is_undefined() -> None:
+    perfect = calls(gate("AAABBB", "AAABBB"))
+    assert np.isfinite(perfect["d_prime"])
+    assert perfect["criterion"] == 0
+    assert np.isnan(calls(gate("AAAA", "AABB"))["criterion"])
+
+
+def test_replies_not_read_are_no_calls() -> None:
+    assert calls(gate("AABB", "A.B.")) == calls(gate("AB", "AB"))
+
+
+@pytest.mark.parametrize(("parsed", "shift"), [("AC", 0.5), ("AA", -0.5), ("AB", 0.0), (".C", 1.0)])
+def test_grades_too_severe_are_above_0(parsed: str, shift: float) -> None:
+    items = gate("AB", parsed)
+    ordinal = replace(items, answer_type=np.full(len(items), "ordinal"))
+    counts = np.stack(shift_counts(ordinal)).sum(axis=1)
+    assert float(of_shifts(counts)["severity_shift"]) == shift
+
+
+def test_prompts_that_do_nothing_hardly_ever_change_the_criterion() -> None:
+    """Of 40 patients read nearly without error, a plain bootstrap called 16 % of such changes real."""
+    patients, wrong = 40, 0
+    weights = resampling_weights(patients, 200, 1)
+    for seed in range(60):
+        dice = np.random.default_rng([5, seed])
+        gold = "".join("AB"[at % 2] for at in range(patients))
+        sides = [one_reader(gold, dice) for _ in range(2)]
+        values = [resampled(items, weights) for items in sides]
+        basis = replace(Basis.of(sides[0]), n_effective=effective_patients_of_calls(sides[0]))
+        change = Statistic(values[0] - values[1], basis, of_pairs=True)
+        row = as_row(("criterion", "tier:1"), change, "")
+        wrong += _p(change.values, row, max(2.0, min(patients, basis.n_effective))) <= 0.05
+    assert wrong <= 3
+
+
+def one_reader(gold: str, dice: np.random.Generator) -> Items:
+    other = {"A": "B", "B": "A"}
+    return gate(gold, "".join(other[true] if dice.random() < 0.03 else true for true in gold))
+
+
+def resampled(items: Items, weights: Floats) -> Floats:
+    return of_calls(by_patient(call_counts(items), items.patient, weights.shape[1]) @ weights.T)["criterion"]
