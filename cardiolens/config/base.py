@@ -161,7 +161,9 @@ def _follows(item: ErrorDetails, every: Sequence[ErrorDetails]) -> bool:
 
 
 def _line(item: ErrorDetails) -> str:
-    where, value = ".".join(map(str, item["loc"])), item["input"]
+    # tags of a union, in angle brackets, are no keys that anybody wrote
+    where = ".".join(str(part) for part in item["loc"] if not str(part).startswith("<"))
+    value = item["input"]
     entries = value if isinstance(value, list | tuple) else [value]
     secret = not _SECRET.isdisjoint(item["loc"]) or item["type"] in ("json_invalid", "extra_forbidden")
     is_shown = not secret and not any(isinstance(entry, dict | BaseModel) for entry in entries)

@@ -123,6 +123,8 @@ CHANGED_FRAMES: tuple[Control, ...] = ("blind", "captions", "blank", "other_pati
 CASE_SELECTORS = ("uniform", "random", "all")  # kinds that need neither views nor pixels
 
 # Settings of the arms that enter a model's headline, which is their mean (protocol 8.2).
+# what levels of a factor are compared with (protocol 17.6)
+REFERENCES = {"selector": "clinical", "prompt": "standard", "control": "none"}
 HEADLINE = {"budget": "16", "prompt": "standard", "control": "none", "wording": "0"}
 
 
@@ -141,6 +143,56 @@ class PrimarySpec(Spec):
         if self.model == self.versus:
             raise ValueError(f"compares {self.model} with itself; name two models")
         return self
+
+    @property
+    def words(self) -> str:
+        """What is compared, in words."""
+        return f"{self.model} against {self.versus}"
+
+
+class PrimaryQuestionSpec(Spec):
+    """The question declared before a run: what a level of a factor does, over all models, on one tier.
+
+    A selector is compared with `clinical`, a prompt with `standard`, no control with a control, the largest
+    budget with the smallest (protocol 17.6). It is tested alone, at 5 %, as that of two models is.
+    """
+
+    factor: Literal["selector", "budget", "prompt", "control"]  # of which levels are compared
+    level: str | None = None  # the level; of budgets none is named
+    tier: Annotated[int, Field(ge=1, le=3)]  # tier of the questions
+    claim: Literal["difference", "equivalence"] = "difference"  # that they differ, or differ by less than 2
+
+    @model_validator(mode="after")
+    def _of_factor(self) -> "PrimaryQuestionSpec":
+        if self.factor == "budget" and self.level is not None:
+            raise ValueError("compares the largest budget with the smallest; leave out level")
+        reference = REFERENCES.get(self.factor)
+        if reference and self.level in (None, reference):
+            raise ValueError(f"compares a {self.factor} with {reference}; name another as level")
+        return self
+
+    @property
+    def words(self) -> str:
+        """What is compared, in words."""
+        if self.factor == "budget":
+            return "the largest budget against the smallest, over all models"
+        first, second = self.level, REFERENCES[self.factor]
+        if self.factor == "control":
+            first, second = second, str(first)
+        return f"{self.factor} {first} against {second}, over all models"
+
+
+def _primary_kind(value: object) -> str:
+    """Which of the two is declared, by its keys."""
+    is_question = "factor" in value if isinstance(value, Mapping) else isinstance(value, PrimaryQuestionSpec)
+    return "<question>" if is_question else "<models>"
+
+
+Primary = Annotated[
+    Annotated[PrimarySpec, Tag("<models>")] | Annotated[PrimaryQuestionSpec, Tag("<question>")],
+    Discriminator(_primary_kind),
+]
+"""What is declared before a run: a comparison of two models, or a question over all of them."""
 
 
 Wording = Annotated[int, Field(ge=0)]
@@ -189,7 +241,7 @@ class SweepSpec(Spec):
     statistics: StatisticsSpec = StatisticsSpec()  # options of the statistics
     page: PageSpec = PageSpec()  # content of the page
     mode: Literal["run", "plan"] = "run"  # plan: print the planned requests, and send none
-    primary: PrimarySpec | None = None  # the one preregistered comparison of the run
+    primary: Primary | None = None  # the one preregistered comparison of the run
     # environment variables that fields of models may name as ${oc.env:NAME}; on the command line only
     allow_env: tuple[str, ...] = ()
     strict: bool = False  # true: stop at the first study that cannot be prepared
@@ -197,7 +249,9 @@ class SweepSpec(Spec):
 
     @property
     def compared(self) -> tuple[str, ...]:
-        """The two models of the declared comparison; empty if none is declared."""
+        """The models of what is declared: two, or for a question all that are no simulated readers."""
+        if isinstance(self.primary, PrimaryQuestionSpec):
+            return tuple(model.name for model in self.model if not model.simulated)
         return () if self.primary is None else (self.primary.model, self.primary.versus)
 
     @field_validator("model", "selector", "prompt", mode="before")
@@ -339,10 +393,15 @@ class SweepSpec(Spec):
         for name in self.compared:
             if name not in names:
                 raise ValueError(f"primary names {name!r}, which is none of the models {', '.join(names)}")
-        declared_names = {"prompt": {prompt.name for prompt in self.prompt}}
+        declared_names = {
+            name: {entry.name for entry in getattr(self, name)} for name in ("prompt", "selector")
+        }
         declared_names |= {
             name: set(map(str, getattr(self, name))) for name in ("budget", "control", "wording")
         }
+        if isinstance(self.primary, PrimaryQuestionSpec):
+            self._can_answer(self.primary, declared_names[self.primary.factor])
+            return self
         for factor, value in HEADLINE.items() if self.primary else ():
             if value not in declared_names[factor]:
                 raise ValueError(
@@ -350,6 +409,21 @@ class SweepSpec(Spec):
                     f"{', '.join(sorted(declared_names[factor]))}; add {value}"
                 )
         return self
+
+    def _can_answer(self, primary: PrimaryQuestionSpec, levels: set[str]) -> None:
+        """ValueError if the run lacks a level that the declared question needs, or any model to ask."""
+        if not self.compared:
+            raise ValueError("primary asks a question over all models, and every model is a simulated reader")
+        number = sum(level.isdecimal() for level in levels)
+        if primary.factor == "budget" and number < 2:
+            raise ValueError(f"primary compares budgets, and budget is {', '.join(levels)}; give two numbers")
+        needed = {primary.level, REFERENCES[primary.factor]} if primary.factor != "budget" else set()
+        lacking = sorted(str(level) for level in needed - levels)
+        if lacking:
+            raise ValueError(
+                f"primary compares {primary.words}, and {primary.factor} is {', '.join(sorted(levels))}; "
+                f"add {lacking[0]}"
+            )
 
     @model_validator(mode="after")
     def _bindable(self) -> "SweepSpec":

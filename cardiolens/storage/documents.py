@@ -18,7 +18,7 @@ from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.base import describe
 from cardiolens.config.compose import spec_of_document
 from cardiolens.config.release_identity import ReleaseSpec
-from cardiolens.config.sweep import SweepSpec, parse
+from cardiolens.config.sweep import Primary, SweepSpec, parse
 from cardiolens.storage.places import Run
 
 _REMEDY = "another version of CardioLens wrote it, or it was changed: run the sweep again"
@@ -38,7 +38,7 @@ def declare(run: Run, spec: SweepSpec, n_answered: int | None = None) -> None:
     """
     if spec.primary is None or run.declaration.exists():
         return
-    comparison = spec.primary.model_dump(mode="json")
+    comparison = _comparison(spec.primary)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     record = {**comparison, "sha256": _declared_hash(comparison, run), "declared_at": now}
     record["answered_before"] = n_answered
@@ -55,7 +55,7 @@ def read_declaration(run: Run, spec: SweepSpec) -> dict[str, Any] | None:
     record = _read_json(run, run.declaration)
     if not isinstance(record, dict):
         raise InputError(f"{run.declaration}: holds no declared comparison; {_REMEDY}")
-    comparison = spec.primary.model_dump(mode="json")
+    comparison = _comparison(spec.primary)
     of_run = {name: record.get(name) for name in comparison}
     if of_run != comparison or record.get("sha256") != _declared_hash(comparison, run):
         raise InputError(f"{run.declaration}: is not the comparison that the run was started with; {_REMEDY}")
@@ -67,6 +67,11 @@ def answered_before(run: Run, spec: SweepSpec) -> int | None:
     record = read_declaration(run, spec)
     count = record.get("answered_before") if record else None
     return count if isinstance(count, int) and count >= 0 else None
+
+
+def _comparison(primary: Primary) -> dict[str, Any]:
+    """What is declared, as it was named."""
+    return primary.model_dump(mode="json", exclude_none=True)
 
 
 def _declared_hash(comparison: dict[str, Any], run: Run) -> str:

@@ -3,18 +3,28 @@
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.score.statistics.differences import DIFFERING
 from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM
 from cardiolens.score.statistics.hypothesis_tests import holm, interval_p
-from cardiolens.score.statistics.multiple_testing import BEYOND_HOLM_P, EQUIVALENCE_HOLM_P, FDR_P, HOLM_P
+from cardiolens.score.statistics.multiple_testing import (
+    BEYOND_HOLM_P,
+    BEYOND_P,
+    EQUIVALENCE_HOLM_P,
+    EQUIVALENCE_P,
+    FDR_P,
+    HOLM_P,
+    INTERVAL_P,
+    SWAP_P,
+)
 from cardiolens.score.statistics.read_in_both import READ_IN_BOTH
 from cardiolens.score.statistics.rows import Row
 
 LEVEL = 0.05
 _RARER = re.compile(r"rarer class (\d+) patient")
+_ALONE = {"primary.equivalence": EQUIVALENCE_P, "primary.beyond": BEYOND_P}
 _MARGIN_TESTS = {"primary.equivalence": EQUIVALENCE_HOLM_P, "primary.beyond": BEYOND_HOLM_P}
 _FAMILY = re.compile(r"(?:Holm|false discovery rate) over (\d+) ")
 
@@ -67,6 +77,19 @@ class Evidence:
         if metric in _MARGIN_TESTS and int(str(test_row["n_patients"])) < FEWEST_FOR_CLAIM:
             p = math.nan  # its interval is unreliable
         return Evidence(p, number, bounds, differing, read=read, exploratory=test_row is explored)
+
+
+def alone(rows: Rows, metric: str) -> Evidence:
+    """The evidence on one metric from its own test, in no family with others."""
+    test = _ALONE.get(metric)
+    tests = [test] if test else [f"{metric}.{suffix}" for suffix in (SWAP_P, INTERVAL_P)]
+    p_values = [
+        float(str(rows[name]["value"]))
+        for name in tests
+        if name in rows and (not test or int(str(rows[name]["n_patients"])) >= FEWEST_FOR_CLAIM)
+    ]
+    p = p_values[0] if p_values else math.nan
+    return replace(Evidence.of(rows, metric), adjusted_p=p, comparisons=1, alone=True, exploratory=False)
 
 
 def places(scores: Sequence[Row]) -> dict[Place, dict[str, Row]]:

@@ -1,11 +1,11 @@
-"""The declared comparison, listed first: tested alone at 5 % if no answer was there yet (16.12, 17.4)."""
+"""The declared comparison of two models: tested alone at 5 % if no answer was there yet (16.12, 17.4)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cardiolens.score.claims import sentences
 from cardiolens.score.claims.analysis import Analysis
-from cardiolens.score.claims.evidence_analysis import Evidence, Rows
+from cardiolens.score.claims.evidence_analysis import Evidence, Rows, alone
 from cardiolens.score.claims.sentences import Finding
 from cardiolens.score.statistics.headlines import PREFIX
 from cardiolens.score.statistics.multiple_testing import HOLM_P, SWAP_P
@@ -20,19 +20,13 @@ _METRICS = (
 
 
 @dataclass(frozen=True, slots=True)
-class DeclaredComparison:
-    """The headlines of two models on a tier.
+class Declaration:
+    """When something was declared, by the number of answers that were there; None if not known."""
 
-    `answered_before` counts the answers of both that were there when it was declared; None if not known.
-    """
-
-    model: str
-    versus: str
-    tier: int
     answered_before: int | None = 0
 
     @property
-    def beforehand(self) -> bool:
+    def is_beforehand(self) -> bool:
         """Return whether it was declared before any answer could be looked at."""
         return self.answered_before == 0
 
@@ -41,10 +35,26 @@ class DeclaredComparison:
         """When it was declared, in words."""
         if self.answered_before is None:
             return "declared when it is not known how many answers were there already"
-        if self.beforehand:
+        if self.is_beforehand:
             return "declared before the run"
         answers = "1 answer was" if self.answered_before == 1 else f"{self.answered_before:,} answers were"
         return f"declared when {answers} there already"
+
+    def evidence(self, rows_by_metric: Rows, metric: str) -> Evidence:
+        """The evidence on a metric: its own test if nothing was there, else that of its family."""
+        if self.is_beforehand:
+            return alone(rows_by_metric, metric)
+        return replace(Evidence.of(rows_by_metric, metric), declared=self.when)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredComparison:
+    """The headlines of two models on a tier."""
+
+    model: str
+    versus: str
+    tier: int
+    declaration: Declaration
 
 
 def declared_comparison(
@@ -63,11 +73,7 @@ def declared_comparison(
     if {comparison.model, comparison.versus} & set(simulated):
         sentence = f"{cause} was declared, and a simulated reader is no model: nothing is claimed."
         return Analysis(NAME, list(rows_by_metric.values()), (Finding("cannot tell", sentence),))
-    if comparison.beforehand:
-        p = float(str(rows_by_metric[f"primary.{SWAP_P}"]["value"]))
-        evidence = Evidence(p, alone=True, bounds=rows_by_metric.get("primary.bounds"))
-    else:
-        evidence = replace(Evidence.of(rows_by_metric, "primary"), declared=comparison.when)
+    evidence = comparison.declaration.evidence(rows_by_metric, "primary")
     finding = sentences.change(cause, subject, rows_by_metric["primary"], evidence)
     return Analysis(NAME, list(rows_by_metric.values()), (finding,))
 

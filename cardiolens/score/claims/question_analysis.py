@@ -47,7 +47,7 @@ def questions(scores: Sequence[Row]) -> Analysis:
     """Answer each question pooled over models, on each tier; then name the models that it holds for alone."""
     rows = [row for row in scores if str(row["arm_id"]).startswith(PREFIX)]
     rows_by_place = places(rows)
-    models = _models(rows_by_place)
+    models = models_behind(rows_by_place)
     pooled = [place for place in rows_by_place if place in models]
     findings = [
         finding for place in pooled for finding in _of_question(place, rows_by_place[place], models[place])
@@ -56,7 +56,7 @@ def questions(scores: Sequence[Row]) -> Analysis:
     return Analysis(NAME, rows, tuple(findings))
 
 
-def _models(rows_by_place: Mapping[Place, Rows]) -> dict[Place, list[str]]:
+def models_behind(rows_by_place: Mapping[Place, Rows]) -> dict[Place, list[str]]:
     """The models behind each question; the slope per doubling has none and is only described."""
     models: dict[Place, list[str]] = {}
     for ours, theirs, scope in rows_by_place:
@@ -68,20 +68,34 @@ def _models(rows_by_place: Mapping[Place, Rows]) -> dict[Place, list[str]]:
 
 
 def _of_question(place: Place, rows: Rows, models: Sequence[str]) -> Iterator[Finding]:
-    factor, ours, theirs = _levels(place)
-    over = f"of {models[0]}" if len(models) == 1 else f"over {len(models)} models"
-    where = f"{place[2].replace(':', ' ')} {over}"
+    where = place_words(place, models)
     for metric, subject in SUBJECTS.items():
         if metric in rows:
             evidence = Evidence.of(rows, metric)
-            finding = sentences.change(_cause(place), f"{subject} on {where}", rows[metric], evidence)
+            finding = sentences.change(cause_words(place), f"{subject} on {where}", rows[metric], evidence)
             yield replace(finding, sentence=finding.sentence + _spread(rows, metric, len(models)))
-    if factor in _EQUIVALENCES:
-        first, second = (side.format(ours=ours, theirs=theirs) for side in _EQUIVALENCES[factor])
+    if sides := side_words(place):
+        first, second = sides
         yield sentences.equivalence(first, second, where, rows["primary.equivalence"], rows)
 
 
-def _cause(place: Place) -> str:
+def place_words(place: Place, models: Sequence[str]) -> str:
+    """The tier, and over how many models, in words."""
+    over = f"of {models[0]}" if len(models) == 1 else f"over {len(models)} models"
+    return f"{place[2].replace(':', ' ')} {over}"
+
+
+def side_words(place: Place) -> tuple[str, str] | None:
+    """Both sides in words where they may be equivalent; None of controls."""
+    factor, ours, theirs = _levels(place)
+    if factor not in _EQUIVALENCES:
+        return None
+    first, second = (side.format(ours=ours, theirs=theirs) for side in _EQUIVALENCES[factor])
+    return first, second
+
+
+def cause_words(place: Place) -> str:
+    """What is done in place of what, in words."""
     factor, ours, theirs = _levels(place)
     if factor == "control":
         return CONTROL_CAUSES[theirs]
@@ -121,4 +135,4 @@ def _of_models(place: Place, models: Sequence[str], rows_by_place: Mapping[Place
             evidence = Evidence.of(rows, metric)
             if metric in rows and evidence.carried:
                 of_model = f"{subject} on {place[2].replace(':', ' ')} of {model}"
-                yield sentences.change(_cause(place), of_model, rows[metric], evidence)
+                yield sentences.change(cause_words(place), of_model, rows[metric], evidence)

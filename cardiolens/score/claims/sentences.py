@@ -1,11 +1,11 @@
 """Claims as sentences for papers, no stronger than their interval and family of tests allow."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from cardiolens.score.claims.evidence_analysis import LEVEL, Evidence, interval_of
+from cardiolens.score.claims.evidence_analysis import LEVEL, Evidence, Rows, interval_of
 from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.score.statistics.cells import EXTRA_METRICS
 from cardiolens.score.statistics.hypothesis_tests import (
@@ -33,7 +33,13 @@ class Finding:
 
 
 def equivalence(
-    ours: str, theirs: str, where: str, row: Row, rows_by_metric: Mapping[str, Row] = MappingProxyType({})
+    ours: str,
+    theirs: str,
+    where: str,
+    row: Row,
+    rows_by_metric: Mapping[str, Row] = MappingProxyType({}),
+    *,
+    evidence_of: Callable[[Rows, str], Evidence] = Evidence.of,
 ) -> Finding:
     """Finding on two protocols within the margin, from a row `primary.equivalence` (90 % interval).
 
@@ -41,8 +47,7 @@ def equivalence(
     differ (protocol 16.7); that they differ by more only where the test against the margin carries it (17.3).
     """
     evidence, differs = (
-        Evidence.of(rows_by_metric, "primary.equivalence"),
-        Evidence.of(rows_by_metric, "primary.beyond"),
+        evidence_of(rows_by_metric, metric) for metric in ("primary.equivalence", "primary.beyond")
     )
     verdict, rests = _equivalence(row, evidence, differs)
     claim = {

@@ -19,6 +19,7 @@ from cardiolens.config.steps import StatisticsSpec
 from cardiolens.score.claims.analyses import analyse, rows_read
 from cardiolens.score.claims.analysis import Analysis
 from cardiolens.score.claims.confusion import confusion_rows
+from cardiolens.score.claims.declared_question import DeclaredQuestion, declared_question
 from cardiolens.score.claims.difficulty import item_difficulty
 from cardiolens.score.claims.hospitals import hospitals
 from cardiolens.score.claims.preregistered import DeclaredComparison, declared_comparison
@@ -68,7 +69,7 @@ def analyses_of(
     statistics: StatisticsSpec,
     *,
     forms: Forms,
-    comparison: DeclaredComparison | None = None,
+    declared: DeclaredComparison | DeclaredQuestion | None = None,
 ) -> list[Analysis]:
     """Compute every analysis that the arms allow; `groups` are parts and subgroups of the cohort.
 
@@ -78,7 +79,11 @@ def analyses_of(
     rows = [row for part in scores for row in rows_read(part, arms).to_pylist()]
     simulated = {arm.model for arm in arms if arm.simulated}
     options: dict[str, Any] = {"forms": forms, "simulated": simulated, **statistics.sampling}
-    analyses = [declared_comparison(rows, comparison, simulated)] if comparison else []
+    analyses: list[Analysis] = []
+    if isinstance(declared, DeclaredQuestion):
+        analyses.append(declared_question(rows, declared))
+    elif declared is not None:
+        analyses.append(declared_comparison(rows, declared, simulated))
     analyses += [*analyse(rows, arms), spread(rows, arms)]
     if models:
         analyses += [full_versus_part(answers, part, models, **options) for part in groups.parts]

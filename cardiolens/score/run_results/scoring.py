@@ -11,12 +11,13 @@ import pyarrow.compute as pc
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.config.arms import Arm, arms
-from cardiolens.config.sweep import SweepSpec
+from cardiolens.config.sweep import PrimaryQuestionSpec, SweepSpec
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.withheld_answers import count_withheld
 from cardiolens.report_text.entities import report_forms
 from cardiolens.score.claims.analysis import Analysis
-from cardiolens.score.claims.preregistered import DeclaredComparison
+from cardiolens.score.claims.declared_question import DeclaredQuestion
+from cardiolens.score.claims.preregistered import Declaration, DeclaredComparison
 from cardiolens.score.run_results.cached_verdicts import (
     digest_of_questions,
     fingerprint_of,
@@ -189,8 +190,8 @@ def _check_subtasks(questions: pa.Table, protocol: str) -> None:
         )
 
 
-def _declared(parts: Sequence[tuple[Run, SweepSpec]]) -> DeclaredComparison | None:
-    """The comparison that the first of some runs declared, with the answers that the declarations found.
+def _declared(parts: Sequence[tuple[Run, SweepSpec]]) -> DeclaredComparison | DeclaredQuestion | None:
+    """What the first of some runs declared, with the number of answers that the declarations found.
 
     Where another of the runs declared none, or something else, it is not known what was there.
     """
@@ -202,7 +203,10 @@ def _declared(parts: Sequence[tuple[Run, SweepSpec]]) -> DeclaredComparison | No
     ]
     known = [count for count in counts if count is not None]
     answered = sum(known) if len(known) == len(counts) else None
-    return DeclaredComparison(**primary.model_dump(), answered_before=answered)
+    declaration = Declaration(answered)
+    if isinstance(primary, PrimaryQuestionSpec):
+        return DeclaredQuestion(primary.factor, primary.level, primary.tier, primary.claim, declaration)
+    return DeclaredComparison(primary.model, primary.versus, primary.tier, declaration)
 
 
 def write_results(
@@ -228,9 +232,9 @@ def write_results(
     options["simulated"] = {arm.arm_id for arm in factors if arm.simulated}
     scores = compute_scores(answers, families=families(factors), **options)
     scores.add(replies.reply_scores)
-    comparison = _declared(parts or [(run, spec)])
+    declared = _declared(parts or [(run, spec)])
     inputs = answers, scores.parts(), factors, groups, spec.statistics
-    analyses = analyses_of(*inputs, forms=forms, comparison=comparison)
+    analyses = analyses_of(*inputs, forms=forms, declared=declared)
     if replies.seen.num_rows or run.seen.exists():
         tables.replace(run.seen, replies.seen, schemas.SEEN)
     tables.replace_by(run.verdicts, replies.verdict_store.blocks(), schemas.VERDICTS)

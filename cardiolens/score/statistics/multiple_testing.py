@@ -12,6 +12,7 @@ from cardiolens.storage.tables import from_rows
 _AT_ONCE = 4096  # rows of a family that are buffered in memory
 
 SWAP_P, HOLM_P, FDR_P = "swap_p", "holm_p", "fdr_p"
+INTERVAL_P = "interval_p"  # of questions pooled over models
 EQUIVALENCE_P, EQUIVALENCE_HOLM_P = "primary.equivalence_p", "primary.equivalence_holm_p"
 BEYOND_P, BEYOND_HOLM_P = "primary.beyond_p", "primary.beyond_holm_p"  # a difference beyond the margin
 # factors that a run varies: what models do in single settings is explored, and claimed over all (17.6)

@@ -6,11 +6,11 @@ from itertools import groupby, product
 
 import numpy as np
 
+from cardiolens.config.sweep import REFERENCES
 from cardiolens.score.statistics.factors import ArmFactors, ArmPair
 
 PREFIX = "pooled:"
 DOUBLING = "per doubling"
-_REFERENCE_SELECTOR, _REFERENCE_PROMPT = "clinical", "standard"
 _FEWEST_FOR_SLOPE = 3
 
 Setting = tuple[str, ...]  # levels of the other factors; seeds of a selection are no setting of their own
@@ -51,16 +51,17 @@ def pooled_questions(arms: Sequence[ArmFactors]) -> list[PooledQuestion]:
     models = [arm for arm in arms if not arm.simulated]
     plain = [arm for arm in models if arm.control == "none"]
     questions = [
-        _contrast(plain, "selector", _protocol, name, _REFERENCE_SELECTOR)
-        for name in _levels(plain, _protocol, _REFERENCE_SELECTOR)
+        _contrast(plain, "selector", _protocol, name, REFERENCES["selector"])
+        for name in _levels(plain, _protocol, REFERENCES["selector"])
     ]
     questions += _of_budgets(plain)
     questions += [
-        _contrast(plain, "prompt", _prompt, name, _REFERENCE_PROMPT)
-        for name in _levels(plain, _prompt, _REFERENCE_PROMPT)
+        _contrast(plain, "prompt", _prompt, name, REFERENCES["prompt"])
+        for name in _levels(plain, _prompt, REFERENCES["prompt"])
     ]
     questions += [
-        _contrast(models, "control", _control, "none", name) for name in _levels(models, _control, "none")
+        _contrast(models, "control", _control, REFERENCES["control"], name)
+        for name in _levels(models, _control, REFERENCES["control"])
     ]
     return [question for question in questions if question.weights]
 

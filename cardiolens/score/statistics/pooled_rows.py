@@ -11,7 +11,13 @@ from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.score.statistics.differences import DIFFERING, Resampling, margin_rows
 from cardiolens.score.statistics.hypothesis_tests import holm, interval_p
 from cardiolens.score.statistics.items import Floats
-from cardiolens.score.statistics.multiple_testing import BEYOND_P, EQUIVALENCE_P, HOLM_P, adjusted_name
+from cardiolens.score.statistics.multiple_testing import (
+    BEYOND_P,
+    EQUIVALENCE_P,
+    HOLM_P,
+    INTERVAL_P,
+    adjusted_name,
+)
 from cardiolens.score.statistics.near_boundary import resampled_variance
 from cardiolens.score.statistics.outcomes import COMPLETE, INCOMPLETE
 from cardiolens.score.statistics.pooled_effects import Effect, PooledEffects, total
@@ -21,7 +27,7 @@ from cardiolens.score.statistics.rows import TIERS, as_row, scale
 from cardiolens.score.statistics.signal_detection import CRITERION, D_PRIME, SEVERITY_SHIFT
 from cardiolens.score.statistics.statistic import Key, Statistic
 
-INTERVAL_P = "interval_p"  # after the metric, as `between_models`: the spread of an effect over models
+# after the metric: the spread of an effect over models
 DEVIATION, NEXT_MODEL, MODELS_ABOVE = "between_models", "next_model", "models_above"
 # of prompts, besides the score: whether answers are more cautious (17.9)
 CONSERVATISM = (

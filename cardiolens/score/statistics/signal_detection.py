@@ -84,7 +84,7 @@ def _density(rate: Floats) -> Floats:
     """The normal density at the z value of a rate."""
     from scipy import special
 
-    return np.exp(-(special.ndtri(rate) ** 2) / 2) / math.sqrt(2 * math.pi)
+    return np.asarray(np.exp(-(special.ndtri(rate) ** 2) / 2) / math.sqrt(2 * math.pi))
 
 
 def by_patient(counts: Sequence[np.ndarray], patient: Ints, units: int) -> Floats:
@@ -93,4 +93,4 @@ def by_patient(counts: Sequence[np.ndarray], patient: Ints, units: int) -> Float
 
 
 def _rank(bits: Ints) -> Ints:
-    return np.bitwise_count(np.maximum(bits, 1) - 1).astype(np.int64)
+    return np.asarray(np.bitwise_count(np.maximum(bits, 1) - 1), np.int64)

@@ -2,10 +2,11 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from cardiolens.config.sweep import PrimaryQuestionSpec
 from cardiolens.score.claims import preregistered, sentences
 from cardiolens.score.claims.evidence_analysis import Evidence
 from cardiolens.score.claims.sentences import signed
@@ -23,6 +24,10 @@ _QUESTIONS = {
     "selector": "Does slice selection matter?",
     "budget": "Does the slice budget matter?",
     "prompt": "Does prompting matter?",
+}
+_VERDICTS: Mapping[str, Mapping[str, str]] = {  # of a declared question
+    "difference": {"supported": "Yes, it is higher", "not supported": "Yes, it is lower"},
+    "equivalence": {"supported": "Yes", "not supported": "No, it differs by more"},
 }
 _SIGHT = "with images − without"
 _NAMES = {"selector": "slice selection", "budget": "budget", "prompt": "prompt"}
@@ -44,10 +49,18 @@ def _primary_comparison(facts: Facts) -> list[Answer]:
     if not analysis.findings or primary is None:
         return []
     (finding,) = analysis.findings
-    verdict = {"supported": "Yes", "not supported": f"No, {primary.versus} does"}
     declared = "Declared" if _is_beforehand(facts) else "Declared after looking"
-    question = f"{declared}: does {primary.model} read better than {primary.versus} on tier {primary.tier}?"
-    pair = f"{primary.model} − {primary.versus}"
+    if isinstance(primary, PrimaryQuestionSpec):
+        verdict = _VERDICTS[primary.claim]
+        does = "the same within 2 points" if primary.claim == "equivalence" else "different"
+        question = f"{declared}: is the score {does} with {primary.words}, on tier {primary.tier}?"
+        pair = primary.words
+    else:
+        verdict = {"supported": "Yes", "not supported": f"No, {primary.versus} does"}
+        question = (
+            f"{declared}: does {primary.model} read better than {primary.versus} on tier {primary.tier}?"
+        )
+        pair = f"{primary.model} − {primary.versus}"
     estimates = tuple(
         Estimate(
             pair, row["value"], row["low"], row["high"], "shown" if finding.verdict in verdict else "open"

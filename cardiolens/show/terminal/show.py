@@ -45,10 +45,7 @@ def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, T
                 "in stages"
             )
     if (primary := plan.spec.primary) is not None:
-        say(
-            f"primary comparison: {primary.model} against {primary.versus} on tier {primary.tier}, "
-            f"{_standing(plan, missing)}"
-        )
+        say(f"primary comparison: {primary.words} on tier {primary.tier}, {_standing(plan, missing)}")
 
 
 def _standing(plan: Plan, missing: Mapping[str, Missing]) -> str:

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from cardiolens.score.claims.preregistered import DeclaredComparison, declared_comparison
+from cardiolens.score.claims.preregistered import Declaration, DeclaredComparison, declared_comparison
 
+EARLY = Declaration()
 A, B = "headline:a", "headline:b"
 
 
@@ -30,26 +31,28 @@ def said(found: Any) -> tuple[str, str]:
 
 
 def test_it_is_tested_alone_at_five_percent() -> None:
-    verdict, sentence = said(declared_comparison(rows(0.04), DeclaredComparison("a", "b", 1)))
+    verdict, sentence = said(declared_comparison(rows(0.04), DeclaredComparison("a", "b", 1, EARLY)))
     assert verdict == "supported"
     assert "p = 0.04, declared before the run and tested alone" in sentence
-    assert said(declared_comparison(rows(0.06), DeclaredComparison("a", "b", 1)))[0] == "cannot tell"
+    assert said(declared_comparison(rows(0.06), DeclaredComparison("a", "b", 1, EARLY)))[0] == "cannot tell"
 
 
 def test_it_has_the_declared_direction() -> None:
-    verdict, sentence = said(declared_comparison(rows(0.01), DeclaredComparison("b", "a", 1)))
+    verdict, sentence = said(declared_comparison(rows(0.01), DeclaredComparison("b", "a", 1, EARLY)))
     assert verdict == "not supported"
     assert sentence.startswith("Model b instead of a lowers the headline score on tier 1: difference −5.0")
     assert "−9.0 to −1.0" in sentence
 
 
 def test_items_that_fell_out_can_take_it_back() -> None:
-    for direction in (DeclaredComparison("a", "b", 1), DeclaredComparison("b", "a", 1)):
+    for direction in (DeclaredComparison("a", "b", 1, EARLY), DeclaredComparison("b", "a", 1, EARLY)):
         found = declared_comparison(rows(0.01, bounds=(-1.0, 11.0)), direction)
         assert said(found)[0] == "cannot tell"
 
 
-@pytest.mark.parametrize("declared", [DeclaredComparison("a", "c", 1), DeclaredComparison("a", "b", 2)])
+@pytest.mark.parametrize(
+    "declared", [DeclaredComparison("a", "c", 1, EARLY), DeclaredComparison("a", "b", 2, EARLY)]
+)
 def test_without_both_headlines_nothing_is_said(declared: DeclaredComparison) -> None:
     verdict, sentence = said(declared_comparison(rows(0.01), declared))
     assert verdict == "cannot tell"
@@ -57,7 +60,10 @@ def test_without_both_headlines_nothing_is_said(declared: DeclaredComparison) ->
 
 
 def test_a_simulated_reader_is_no_model() -> None:
-    assert said(declared_comparison(rows(0.01), DeclaredComparison("a", "b", 1), {"b"}))[0] == "cannot tell"
+    assert (
+        said(declared_comparison(rows(0.01), DeclaredComparison("a", "b", 1, EARLY), {"b"}))[0]
+        == "cannot tell"
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,7 +76,7 @@ def test_a_simulated_reader_is_no_model() -> None:
 )
 def test_declared_after_looking_it_is_one_of_its_family(answered: int | None, words: str) -> None:
     """Alone p = 0.01 would carry it, Holm's 1.0 does not (17.4)."""
-    late = DeclaredComparison("a", "b", 1, answered)
+    late = DeclaredComparison("a", "b", 1, Declaration(answered))
     verdict, sentence = said(declared_comparison(rows(0.01), late))
     assert verdict == "cannot tell"
     assert f"p = 1 after Holm over 300, {words}" in sentence
