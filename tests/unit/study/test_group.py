@@ -178,6 +178,7 @@ def test_strict_ends_a_group_at_the_first_bad_study(tmp_path):
 def known(tmp_path):
     """A dataset of two studies, prepared."""
     folders = [study(tmp_path / "in" / name) for name in ("A", "B")]
+    changed_volume(folders[1], voxels(seed=8))
     publish(
         tmp_path / "store",
         prepare_group(tmp_path / "store", "part-1.parquet", folders, WINDOWS, strict=False),
@@ -187,6 +188,7 @@ def known(tmp_path):
 
 def test_what_is_unchanged_is_not_read(known, caplog):
     caplog.set_level(logging.INFO)
+    prepare(dataset(known / "in"), known / "store", strict=False)  # looks once for images in two studies
     before = (known / "store" / "cohort.json").stat()
     done = prepare(dataset(known / "in"), known / "store", strict=False)
     assert (done.prepared, done.unchanged, done.failed, done.bytes_read) == (0, 2, (), 0)

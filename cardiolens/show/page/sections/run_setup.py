@@ -65,6 +65,12 @@ def _notes(facts: Facts) -> tuple[str, ...]:
             f"{', '.join(people)}: people, who saw whole studies on the page of review, whatever frames, "
             "budget and prompt their arm names. What they did not read is not in their scores."
         )
+    if copies := max(int(manifest.get("same_pixels", 0)) for manifest in facts.manifests):
+        notes.append(
+            f"{copies} {'study holds' if copies == 1 else 'studies hold'} images that stand in another study "
+            "of this run too (dataset.allow_same_pixels): scores count them as different patients, so that "
+            "intervals are too narrow."
+        )
     if withheld := _withheld(facts):
         notes.append(
             f"The answers of {withheld} questions are withheld: they were asked, their replies are in no "
