@@ -51,6 +51,7 @@ def answers(seed: int) -> tuple[Items, list[ArmFactors], dict[str, float]]:
         question=item,
         request=np.arange(len(cells)),
         patient=patient,
+        hospital=-ones,
         tier=ones,
         options=2 * ones,
         gold=ones,

@@ -23,6 +23,7 @@ from cardiolens.score.statistics.read_in_both import READ_IN_BOTH
 from cardiolens.score.statistics.rows import Row
 
 LEVEL = 0.05
+_HOSPITALS = re.compile(r"(\d+) hospitals;")
 _RARER = re.compile(r"rarer class (\d+) patient")
 _ALONE = {"primary.equivalence": EQUIVALENCE_P, "primary.beyond": BEYOND_P}
 _MARGIN_TESTS = {"primary.equivalence": EQUIVALENCE_HOLM_P, "primary.beyond": BEYOND_HOLM_P}
@@ -123,6 +124,6 @@ def by_interval(rows: Iterable[Row], limit: float = 0.0) -> list[Evidence]:
 
 
 def _worth(row: Row) -> int:
-    """Patients whose t distribution a p takes: of an AUROC, those of the rarer class."""
-    rarer = _RARER.search(str(row["method"]))
-    return int(rarer.group(1)) if rarer else int(str(row["n_patients"]))
+    """Units whose t distribution a p takes: patients, of an AUROC those of the rarer class, or hospitals."""
+    words = (pattern.search(str(row["method"])) for pattern in (_RARER, _HOSPITALS))
+    return min([int(str(row["n_patients"])), *(int(number.group(1)) for number in words if number)])

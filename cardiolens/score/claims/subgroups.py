@@ -96,5 +96,6 @@ def _basis(arms: list[Answers], tier: str) -> Basis:
         n_effective=min(part.n_effective for part in parts),
         effective_items=min(part.effective_items for part in parts),
         n_entities=sum(part.n_entities for part in parts),
+        n_hospitals=parts[0].n_hospitals,
         n_arms=len(parts),
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from cardiolens.score.claims.hospitals import ATTRIBUTE
 from cardiolens.score.claims.subcohort import Part
 from cardiolens.score.claims.subgroups import Subgroups
 from cardiolens.score.statistics.verdict_rows import Verdicts, cohort
@@ -19,6 +20,12 @@ class Groups:
 
     parts: Sequence[Part] = ()
     subgroups: Subgroups = field(default_factory=dict)
+
+    @property
+    def hospitals(self) -> dict[str, str]:
+        """The hospital of each patient, where it is known."""
+        by_site = self.subgroups.get(ATTRIBUTE, {})
+        return {patient: site for site, patients in by_site.items() for patient in patients}
 
 
 def groups_of(store: Path, verdicts: pa.Table | Verdicts) -> Groups:

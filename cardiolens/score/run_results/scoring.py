@@ -222,7 +222,7 @@ def write_results(
 
     `parts` are the runs that this one joins, each with its configuration, if it joins several.
     """
-    answers = ArmAnswers.of(replies.verdict_store)
+    answers = ArmAnswers.of(replies.verdict_store, groups.hospitals)
     factors = judged_arms(sweep_arms, answers.arms)
     forms = report_forms(load_catalogue(spec.dataset.protocol))
     options: dict[str, Any] = dict(spec.statistics.sampling)

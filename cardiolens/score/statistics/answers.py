@@ -28,11 +28,17 @@ class Answers:
 
     @staticmethod
     def from_verdicts(
-        verdicts: pa.Table, patients: list[str], vocabulary: Vocabulary | None = None
+        verdicts: pa.Table,
+        patients: list[str],
+        vocabulary: Vocabulary | None = None,
+        hospitals: Ints | None = None,
     ) -> "Answers":
-        """Read all rows of a table; for a part of a table, pass the vocabulary of the whole."""
-        codes = vocabulary or Vocabulary.of(verdicts)
-        return Answers(items(verdicts, patients, codes), Reports.of(verdicts, patients, codes))
+        """Read all rows of a table; for a part of a table, pass the vocabulary of the whole.
+
+        `hospitals` are codes of the patients' hospitals, where these are random as well.
+        """
+        given = patients, vocabulary or Vocabulary.of(verdicts), hospitals
+        return Answers(items(verdicts, *given), Reports.of(verdicts, *given))
 
     def where_judged(self, judged: bool = True) -> "Answers":
         """The judged rows, or the unjudged ones."""

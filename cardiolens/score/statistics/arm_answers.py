@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import pyarrow as pa
 
 from cardiolens.score.statistics.answers import Answers
-from cardiolens.score.statistics.items import Items
+from cardiolens.score.statistics.hospital_codes import hospital_codes
+from cardiolens.score.statistics.items import Ints, Items
 from cardiolens.score.statistics.name_codes import Vocabulary
 from cardiolens.score.statistics.outcomes import judged_shares
 from cardiolens.score.statistics.spilled_mapping import SpilledMapping
@@ -25,18 +27,23 @@ class ArmAnswers(Mapping[str, Answers]):
     arms: list[str]  # with a judged row, sorted
     patients: list[str]  # of all arms, sorted
     shares: Mapping[tuple[str, str], float]  # of the items that were judged, by arm and scope
+    hospitals: Ints | None = None  # codes of the patients' hospitals, where these are random as well (17.12)
 
     @staticmethod
-    def of(verdicts: pa.Table | Verdicts) -> "ArmAnswers":
-        """Read the answers from verdicts, one arm at a time."""
+    def of(
+        verdicts: pa.Table | Verdicts, hospitals: Mapping[str, str] = MappingProxyType({})
+    ) -> "ArmAnswers":
+        """Read the answers from verdicts, one arm at a time; `hospitals` are those of patients, if known."""
         patients, vocabulary = cohort(verdicts), Vocabulary.of(verdicts)
+        codes = hospital_codes(patients, hospitals)
         answers_by_arm: SpilledMapping[Answers] = SpilledMapping()
         judged_arms = []
         for arm, rows in by_arm(verdicts):
-            answers = answers_by_arm[arm] = Answers.from_verdicts(rows, patients, vocabulary)
+            answers = answers_by_arm[arm] = Answers.from_verdicts(rows, patients, vocabulary, codes)
             if answers.items.judged.any() or answers.reports.judged.any():
                 judged_arms.append(arm)
-        return ArmAnswers(verdicts, answers_by_arm, sorted(judged_arms), patients, judged_shares(verdicts))
+        shares = judged_shares(verdicts)
+        return ArmAnswers(verdicts, answers_by_arm, sorted(judged_arms), patients, shares, codes)
 
     def without_verdicts(self) -> "ArmAnswers":
         """A copy without the verdicts, for other processes that need the answers only."""

@@ -20,16 +20,18 @@ class Interval:
     how: str = ""  # how it was found, where not by the bootstrap; or why there is none
 
 
-def resampling_weights(patients: int, resamples: int, seed: int) -> Floats:
+def resampling_weights(patients: int, resamples: int, seed: int, hospitals: Ints | None = None) -> Floats:
     """Count each patient in each resample: (1 + resamples, patients); row 0 is the cohort itself.
+
+    With `hospitals`, codes from 0 of the patients' hospitals, whole hospitals are drawn.
 
     Every statistic of every arm uses these same weights, so differences between arms are paired.
     """
     if patients == 0:
         return np.ones((1 + resamples, 0))
-    counts = np.random.default_rng(seed).multinomial(
-        patients, np.full(patients, 1 / patients), size=resamples
-    )
+    units = patients if hospitals is None else int(hospitals.max()) + 1
+    counts = np.random.default_rng(seed).multinomial(units, np.full(units, 1 / units), size=resamples)
+    counts = counts if hospitals is None else counts[:, hospitals]
     return np.concatenate([np.ones((1, patients)), counts.astype(np.float64)])
 
 
@@ -47,6 +49,22 @@ def percentile(values: Floats, level: float = 0.95, patients: float = math.inf) 
     tail = _tail(level, patients)
     low, high = np.quantile(resampled, [tail, 1 - tail])
     return Interval(float(values[0]), float(low), float(high))
+
+
+def over_hospitals(values: Floats, level: float, hospitals: int) -> Interval:
+    """The observed value (entry 0) and a t interval from the variance of resamples of whole hospitals.
+
+    Few hospitals have few distinct resamples, whose percentiles end at the extreme hospital: with five they
+    covered 89 to 91 % of 95. One hospital has no interval.
+    """
+    from scipy import stats
+
+    resampled = values[1:][~np.isnan(values[1:])]
+    if len(resampled) < 2 or np.isnan(values[0]) or hospitals < 2:
+        return Interval(float(values[0]), np.nan, np.nan)
+    error = math.sqrt(float(resampled.var()) * hospitals / (hospitals - 1))
+    reach = error * float(stats.t.isf((1 - level) / 2, hospitals - 1))
+    return Interval(float(values[0]), float(values[0]) - reach, float(values[0]) + reach)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -36,6 +36,11 @@ class Probabilities:
     several: bool  # options may be true together
 
     @property
+    def hospital(self) -> Ints:
+        """Confidence is resampled over patients."""
+        return np.full(len(self.patient), -1)
+
+    @property
     def confident_answers(self) -> ConfidentAnswers:
         """The top option of each item with its probability; ties go to the earlier option."""
         best = self.probability.argmax(axis=1)

@@ -26,6 +26,11 @@ class ConfidentAnswers:
     patient: Ints  # row of the cohort
     parse_status: NDArray[np.str_]
 
+    @property
+    def hospital(self) -> Ints:
+        """Confidence is resampled over patients."""
+        return np.full(len(self.patient), -1)
+
     @staticmethod
     def together(parts: Sequence["ConfidentAnswers"]) -> "ConfidentAnswers":
         """Concatenate the answers of several subtasks."""

@@ -14,7 +14,13 @@ from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.score.statistics.cells import EXTRA_METRICS, Cells, claimed_statistics
 from cardiolens.score.statistics.dropped_items import Bounds, bounds
 from cardiolens.score.statistics.factors import ArmPair
-from cardiolens.score.statistics.hypothesis_tests import MARGIN, beyond_p, equivalence_p, equivalent
+from cardiolens.score.statistics.hypothesis_tests import (
+    MARGIN,
+    beyond_p,
+    equivalence_p,
+    equivalent,
+    interval_p,
+)
 from cardiolens.score.statistics.items import Bools, Floats, Items
 from cardiolens.score.statistics.multiple_testing import BEYOND_P, EQUIVALENCE_P, SWAP_P, PValueRow
 from cardiolens.score.statistics.paired import mcnemar_of, wilcoxon
@@ -59,11 +65,17 @@ class Resampling:
     seed: int
     forms: Forms = field(default_factory=dict)
     swaps: int = SWAPS
+    of_hospitals: bool = False  # whole hospitals are resampled
 
     @property
     def method(self) -> str:
         """The bootstrap in words, for the `method` column."""
-        return f"expanded percentile cluster bootstrap, B={len(self.weights) - 1}, seed {self.seed}"
+        kind = (
+            "t interval, bootstrap of hospitals"
+            if self.of_hospitals
+            else "expanded percentile cluster bootstrap"
+        )
+        return f"{kind}, B={len(self.weights) - 1}, seed {self.seed}"
 
     @property
     def swap_method(self) -> str:
@@ -237,7 +249,7 @@ def _pair_rows(
     in_scope = {scope: pair.in_scope(scope) for scope in sorted({str(row["scope"]) for row in rows})}
     method = f"items whose requests differ; {sampling.method}"
     rows += [as_row(key, statistic, method, level=0.9) for key, statistic in differing.items()]
-    rows += _swap_rows(sides, in_scope, sampling)
+    rows += _swap_rows(sides, in_scope, sampling, rows)
     rows += _mcnemar_rows(in_scope)
     rows += [_wilcoxon_row(scope, in_scope, rows, sampling) for scope in in_scope if scope == "tier:1"]
     dropped = bounds(pair.answers[:1], pair.answers[1:], pair.arm, sampling.min_n)
@@ -292,7 +304,7 @@ def margin_rows(scope: str, difference: Statistic, sampling: Resampling) -> list
     if scope.startswith("tier:"):  # no sentence calls a subtask or a sequence equivalent
         beyond = f"null: within {MARGIN:g} points; {row['method']}"
         for metric, test, method in ((EQUIVALENCE_P, equivalence_p, words), (BEYOND_P, beyond_p, beyond)):
-            p = test(interval, difference.basis.n_patients)
+            p = test(interval, int(difference.basis.units))
             rows.append(as_row((metric, scope), Statistic(np.array([p]), difference.basis), method))
     return rows
 
@@ -346,8 +358,10 @@ def _swap_rows(
     sides: tuple[Cells, Cells],
     in_scope: Mapping[str, tuple[Items | Reports, Items | Reports]],
     sampling: Resampling,
+    differences: Sequence[Mapping[str, object]],
 ) -> list[dict[str, object]]:
     """P-values of every claimable statistic, by swapping whole patients between the arms."""
+    by_key = {(str(row["metric"]), str(row["scope"])): row for row in differences}
     ours, theirs = sides
     sizes = [len(rows) for rows in ours.rows]
     p_values = swap_p(
@@ -359,11 +373,24 @@ def _swap_rows(
     return [
         as_row(
             (f"{metric}.{SWAP_P}", scope),
-            Statistic(np.array([p]), Basis.of(in_scope[scope][0])),
+            Statistic(np.array([over_hospitals_p(p, by_key.get((metric, scope)), basis)]), basis),
             sampling.swap_method,
         )
         for (metric, scope), p in p_values.items()
+        for basis in [Basis.of(in_scope[scope][0])]
     ]
+
+
+def over_hospitals_p(p: float, difference: Mapping[str, object] | None, basis: Basis) -> float:
+    """The p of swapped patients, or that of the interval over hospitals if it is larger.
+
+    Swaps of patients know nothing of hospitals; whole hospitals are too few to be swapped.
+    """
+    if basis.n_hospitals is None or difference is None:
+        return p
+    value, low, high = (float(str(difference[name])) for name in ("value", "low", "high"))
+    of_interval = interval_p(Interval(value, low, high), 0.0, int(basis.units))
+    return max(p, of_interval)
 
 
 def _mcnemar_rows(

@@ -15,6 +15,7 @@ from cardiolens.score.statistics.differences import (
     Resampling,
     is_test,
     of_fields,
+    over_hospitals_p,
     with_bounds,
     with_reading,
 )
@@ -191,7 +192,9 @@ def _pair_rows(
     if all(len(answers) for arms in judged_sides for answers in arms):
         for key, p in _swap_p_values(judged_sides, shares, sampling).items():
             if key in ours and key in theirs:
-                p_value = Statistic(np.array([p]), ours[key].basis)
+                difference = next(row for row in rows if (row["metric"], row["scope"]) == key)
+                value = over_hospitals_p(p, difference, ours[key].basis)
+                p_value = Statistic(np.array([value]), ours[key].basis)
                 rows.append(as_row((f"{key[0]}.{SWAP_P}", key[1]), p_value, sampling.swap_method))
     rows = with_bounds(
         rows, bounds(requested_sides[0], requested_sides[1], judged_sides[0][0], sampling.min_n)
@@ -262,5 +265,6 @@ def _basis(by_protocol: Mapping[str, Sequence[Statistic]]) -> Basis:
         n_effective=min(part.n_effective for part in all_parts),
         effective_items=min(part.effective_items for part in all_parts),
         n_entities=sum(part.n_entities for part in all_parts),
+        n_hospitals=all_parts[0].n_hospitals,
         n_arms=len(all_parts),
     )

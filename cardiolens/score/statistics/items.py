@@ -33,6 +33,7 @@ class Items:
     question: Ints  # code of the qa_id in the vocabulary
     request: Ints  # code of the request_key
     patient: Ints  # row of the cohort
+    hospital: Ints  # code of the patient's hospital; -1 where hospitals are not random (17.12)
     tier: Ints
     options: Ints  # how many
     gold: Ints
@@ -59,11 +60,14 @@ class Items:
         return Items(**{name: np.concatenate(column) for name, column in columns.items()})
 
 
-def items(verdicts: pa.Table, patients: list[str], vocabulary: Vocabulary) -> Items:
+def items(
+    verdicts: pa.Table, patients: list[str], vocabulary: Vocabulary, hospitals: Ints | None = None
+) -> Items:
     """Read the picked answers of a table of verdicts, judged or not, in the order of Items."""
     picked = pc.equal(verdicts["channel"], "answer")
     order = [(name, "ascending") for name in ("arm_id", "subtask", "patient_id", "qa_id")]
     rows = verdicts.filter(picked).sort_by(order).combine_chunks()
+    patient = patient_rows(rows["patient_id"], patients)
     return Items(
         arm=strings(rows["arm_id"]),
         subtask=strings(rows["subtask"]),
@@ -72,7 +76,8 @@ def items(verdicts: pa.Table, patients: list[str], vocabulary: Vocabulary) -> It
         parse_status=strings(rows["parse_status"]),
         question=number_in(rows["qa_id"], vocabulary.questions),
         request=number_of(rows["request_key"]),
-        patient=patient_rows(rows["patient_id"], patients),
+        patient=patient,
+        hospital=hospitals_of(patient, hospitals),
         tier=np.asarray(rows["tier"], np.int64),
         options=count(rows, "options").astype(np.int64),
         gold=_bits(rows["gold"]),
@@ -97,6 +102,11 @@ def count(rows: pa.Table, name: str) -> Floats:
 def patient_rows(column: pa.ChunkedArray, patients: list[str]) -> Ints:
     """Positions of patients in a cohort."""
     return np.asarray(pc.index_in(column, value_set=pa.array(patients, pa.string())), np.int64)
+
+
+def hospitals_of(patient: Ints, hospitals: Ints | None) -> Ints:
+    """The hospital of each row, from those of the cohort's patients; -1 without any."""
+    return np.full(len(patient), -1) if hospitals is None else hospitals[patient]
 
 
 def strings(column: pa.ChunkedArray) -> NDArray[np.str_]:

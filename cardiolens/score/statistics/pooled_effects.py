@@ -63,6 +63,7 @@ def joined(bases: Sequence[Basis]) -> Basis:
         n_effective=min(basis.n_effective for basis in bases),
         effective_items=min(_worth(basis) for basis in bases),
         n_entities=sum(basis.n_entities for basis in bases),
+        n_hospitals=bases[0].n_hospitals,
     )
 
 

@@ -179,7 +179,7 @@ def _p(values: Floats, row: Mapping[str, object], patients: float) -> float:
 
 
 def _patients(effect: Effect) -> float:
-    return max(2.0, min(effect.basis.n_patients, effect.basis.n_effective))
+    return effect.basis.units
 
 
 def _statistic(effect: Effect, note: str) -> Statistic:

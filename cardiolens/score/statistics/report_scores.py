@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cardiolens.score.statistics import report_metrics
-from cardiolens.score.statistics.items import Bools, Floats, Ints, count, patient_rows, strings
+from cardiolens.score.statistics.items import Bools, Floats, Ints, count, hospitals_of, patient_rows, strings
 from cardiolens.score.statistics.name_codes import Vocabulary, join_lists, number_in, number_of
 from cardiolens.score.statistics.references import skill
 from cardiolens.score.statistics.report_metrics import ENTITY_COUNTS, PLUGGED, TEXT_COUNTS, Sums
@@ -41,6 +41,7 @@ class Reports:
     question: Ints  # code of the qa_id in the vocabulary
     request: Ints  # code of the request_key
     patient: Ints
+    hospital: Ints  # code of the patient's hospital; -1 where hospitals are not random (17.12)
     counts: Floats  # (row, name in names)
     parsed: Ints  # code of the set of named entities
     gold: Bools  # (row, name in entities)
@@ -50,7 +51,9 @@ class Reports:
     entities: tuple[str, ...]  # as named in verdicts, e.g. "lv_size: Normal size"
 
     @staticmethod
-    def of(verdicts: pa.Table, patients: list[str], vocabulary: Vocabulary) -> "Reports":
+    def of(
+        verdicts: pa.Table, patients: list[str], vocabulary: Vocabulary, hospitals: Ints | None = None
+    ) -> "Reports":
         """Read the reports of a table of verdicts, judged or not."""
         report = pc.is_in(verdicts["channel"], value_set=pa.array(list(_CHANNELS)))
         report_rows = verdicts.filter(report)
@@ -62,6 +65,7 @@ class Reports:
         counts["reports"] = np.ones(len(rows))
         counts["rouge_l"] = np.nan_to_num(report_metrics.rouge_l(*lengths))
         entities = vocabulary.entities
+        patient = patient_rows(rows["patient_id"], patients)
         return Reports(
             arm=strings(rows["arm_id"]),
             subtask=strings(rows["subtask"]),
@@ -69,7 +73,8 @@ class Reports:
             parse_status=strings(rows["parse_status"]),
             question=number_in(rows["qa_id"], vocabulary.questions),
             request=number_of(rows["request_key"]),
-            patient=patient_rows(rows["patient_id"], patients),
+            patient=patient,
+            hospital=hospitals_of(patient, hospitals),
             counts=np.stack([counts[name] for name in names], axis=-1),
             parsed=number_of(join_lists(rows["parsed"])),
             gold=_flags(rows["gold"], entities),

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.score.statistics.near_boundary import Kind
-from cardiolens.score.statistics.statistic import Key, Statistic
+from cardiolens.score.statistics.statistic import Basis, Key, Statistic
 
 # metrics that are shares or means of shares, from 0 to 1; a suffix names an option, a bin or a coverage
 _SHARE_METRICS = """
@@ -36,8 +36,12 @@ def as_row(key: Key, statistic: Statistic, method: str, level: float = 0.95) -> 
         "n_patients": basis.n_patients,
         "n_parse_error": basis.n_parse_error,
         "n_refusal": basis.n_refusal,
-        "method": "; ".join(filter(None, (basis.note, _how(metric, interval, method)))),
+        "method": "; ".join(filter(None, (basis.note, _hospitals(basis), _how(metric, interval, method)))),
     }
+
+
+def _hospitals(basis: Basis) -> str:
+    return "" if basis.n_hospitals is None else f"{basis.n_hospitals} hospitals"
 
 
 def scale(metric: str) -> float:

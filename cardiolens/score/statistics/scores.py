@@ -73,8 +73,8 @@ def compute_scores(
     method says where that leaves a cell incomplete. Rows of arms are sorted by (arm, scope, metric); neither
     order nor parts of verdicts change a digit.
     """
-    weights = resampling_weights(len(answers.patients), resamples, seed)
-    sampling = Resampling(weights, min_n, seed, forms or {}, swaps)
+    weights = resampling_weights(len(answers.patients), resamples, seed, answers.hospitals)
+    sampling = Resampling(weights, min_n, seed, forms or {}, swaps, answers.hospitals is not None)
     blind = {versus for _, versus in gains}
     headline_arms = {arm for model in (headlines or {}).values() for arms in model.values() for arm in arms}
     table = _Table()

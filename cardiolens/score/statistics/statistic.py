@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.score.statistics import metrics
-from cardiolens.score.statistics.bootstrap import Interval, effective_items, effective_patients, percentile
+from cardiolens.score.statistics.bootstrap import (
+    Interval,
+    effective_items,
+    effective_patients,
+    over_hospitals,
+    percentile,
+)
 from cardiolens.score.statistics.enough_data import reason_for_none
 from cardiolens.score.statistics.items import Bools, Floats, Ints, Items
 from cardiolens.score.statistics.near_boundary import (
@@ -34,6 +40,9 @@ class JudgedRows(Protocol):
     def patient(self) -> Ints: ...
 
     @property
+    def hospital(self) -> Ints: ...
+
+    @property
     def parse_status(self) -> NDArray[np.str_]: ...
 
 
@@ -51,6 +60,12 @@ class Basis:
     n_entities: int = 0  # of the references of reports; 0 for questions
     n_arms: int = 1  # arms that were asked every item, in a mean over arms
     n_rarer_class: int | None = None  # patients of the rarer of two classes that are told apart
+    n_hospitals: int | None = None  # where whole hospitals are resampled
+
+    @property
+    def units(self) -> float:
+        """Number of units, patients or hospitals, whose t distribution an interval or a test takes."""
+        return max(2.0, min(self.n_patients, self.n_effective, self.n_hospitals or math.inf))
 
     @property
     def without_interval(self) -> str:
@@ -74,6 +89,7 @@ class Basis:
     @staticmethod
     def of(rows: JudgedRows, note: str = "") -> "Basis":
         """Count judged rows."""
+        hospitals = np.unique(rows.hospital)
         return Basis(
             n_items=len(rows.patient),
             n_patients=len(np.unique(rows.patient)),
@@ -82,6 +98,7 @@ class Basis:
             ),
             n_refusal=int((rows.parse_status == "refusal").sum()),
             note=note,
+            n_hospitals=len(hospitals) if len(hospitals) and hospitals[0] >= 0 else None,
         )
 
     def of_classes(self, items: Items) -> "Basis":
@@ -110,8 +127,11 @@ class Statistic:
         another and the statistic is neither a share nor a difference of shares.
         """
         reason = self.basis.without_interval
-        patients = max(2, min(self.basis.n_patients, self.basis.n_effective))
-        found = percentile(self.values[:1] if reason else self.values, level, patients)
+        patients, values = self.basis.units, self.values[:1] if reason else self.values
+        if self.basis.n_hospitals is None:
+            found = percentile(values, level, patients)
+        else:
+            found = over_hospitals(values, level, self.basis.n_hospitals)
         value, low, high, how = found.value, found.low, found.high, reason
         if not math.isnan(low):
             ends = self._near_boundary(kind, (1 - level) / 2, patients)

@@ -44,7 +44,7 @@ def tier_change_rows(
             note = f"mean over {len(changes)} models, patients and models random; {method}"
             row = as_row((metric, later), Statistic(values.mean(axis=0), basis, of_pairs=True), note)
             error, freedom = (
-                (math.nan, math.nan) if basis.without_interval else _error(values, basis.n_patients)
+                (math.nan, math.nan) if basis.without_interval else _error(values, int(basis.units))
             )
             mean = float(values[:, 0].mean())
             reach, p = _t(mean, error, freedom)

@@ -1,8 +1,23 @@
-"""With two to four hospitals known, the page says that it speaks of these alone (amendment 17.5)."""
+"""Few hospitals speak of themselves alone, five or more are a level of chance (amendments 17.5, 17.12)."""
 
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[4]))
+from bench.claims import arms_of, verdicts
 from cardiolens.score.claims.hospitals import hospitals
+from cardiolens.score.statistics.arm_answers import ArmAnswers
+from cardiolens.score.statistics.bootstrap import over_hospitals, resampling_weights
+from cardiolens.score.statistics.factors import families
+from cardiolens.score.statistics.hospital_codes import hospital_codes
+from cardiolens.score.statistics.pooled_questions import pooled_questions
+from cardiolens.score.statistics.scores import compute_scores
+from cardiolens.storage.schemas import VERDICTS
+from cardiolens.storage.tables import from_rows
 
 
 def of_sites(number: int, of: int = 30) -> list[str]:
@@ -10,8 +25,8 @@ def of_sites(number: int, of: int = 30) -> list[str]:
     return [str(row["sentence"]) for row in hospitals({"site": sites, "vendor": {"x": {"p1"}}}, of).rows]
 
 
-@pytest.mark.parametrize("number", [0, 1, 5, 12])
-def test_one_hospital_or_five_give_no_sentence(number: int) -> None:
+@pytest.mark.parametrize("number", [0, 1])
+def test_one_hospital_gives_no_sentence(number: int) -> None:
     assert of_sites(number) == []
     assert hospitals({}, 30).rows == []
 
@@ -28,3 +43,61 @@ def test_two_to_four_speak_of_themselves_alone(number: int, word: str) -> None:
 def test_patients_of_unknown_hospitals_are_counted() -> None:
     (sentence,) = of_sites(3, 45)
     assert "three hospitals (known for 30 of 45 patients)" in sentence
+
+
+def test_five_and_more_are_random() -> None:
+    (sentence,) = of_sites(5, 50)
+    assert sentence.startswith("The patients come from 5 hospitals: ")
+    assert "take hospitals as random, with the t distribution of 5 hospitals" in sentence
+    (unsure,) = of_sites(6, 70)
+    assert "over patients, as if hospitals did not differ" in unsure
+
+
+def test_codes_are_for_cohorts_of_which_every_hospital_is_known() -> None:
+    patients = [f"p{at}" for at in range(10)]
+    sites = {patient: f"H{at % 5}" for at, patient in enumerate(patients)}
+    codes = hospital_codes(patients, sites)
+    assert codes is not None
+    assert codes.tolist() == [0, 1, 2, 3, 4] * 2
+    assert hospital_codes([*patients, "p10"], sites) is None
+    assert hospital_codes(patients, {patient: "H0" for patient in patients}) is None
+
+
+@pytest.mark.parametrize("sizes", [(40,) * 5, (80, 50, 40, 20, 10)])
+def test_intervals_over_five_hospitals_cover(sizes: tuple[int, ...]) -> None:
+    """Their effects differ by an SD of 3 points; resampled as patients they covered 72 %."""
+    hospital = np.repeat(np.arange(len(sizes)), sizes)
+    weights = resampling_weights(len(hospital), 300, 1, hospital)
+    covered = 0
+    for seed in range(300):
+        dice = np.random.default_rng([17, seed])
+        change = dice.normal(2, 3, len(sizes))[hospital] + dice.normal(0, 15, len(hospital))
+        interval = over_hospitals(weights @ change / weights.sum(axis=1), 0.95, len(sizes))
+        covered += interval.low <= 2 <= interval.high
+    assert covered >= 0.92 * 300
+
+
+def scored(number: int) -> dict[tuple[Any, ...], dict[str, Any]]:
+    arms = arms_of(("clinical",), ("16",), ("standard", "reasoning"), ("a", "b", "c"))
+    rows = from_rows(verdicts(arms, 60, np.random.default_rng([3, 1]), better=0.3), VERDICTS)
+    patients = sorted(set(rows["patient_id"].to_pylist()))
+    sites = {patient: f"H{at % number}" for at, patient in enumerate(patients)} if number else {}
+    answers = ArmAnswers.of(rows, sites)
+    table = compute_scores(
+        answers, 1, 200, 1, families(arms), pooled=pooled_questions(arms), swaps=200
+    ).whole()
+    names = ("arm_id", "versus_arm_id", "metric", "scope")
+    return {tuple(row[name] for name in names): row for row in table.to_pylist()}
+
+
+def test_every_interval_and_test_is_over_hospitals() -> None:
+    of_hospitals, of_patients = scored(6), scored(0)
+    arm = ("a-clinical-16-standard", None, "primary", "tier:1")
+    assert "6 hospitals; t interval, bootstrap of hospitals" in of_hospitals[arm]["method"]
+    assert "hospitals" not in of_patients[arm]["method"]
+    assert of_hospitals[arm]["value"] == of_patients[arm]["value"]
+    pooled = "pooled:prompt=reasoning", "pooled:prompt=standard"
+    assert of_hospitals[*pooled, "primary.interval_p", "tier:1"]["value"] > 0
+    swapped = "a-clinical-16-reasoning", "a-clinical-16-standard", "primary.swap_p", "tier:1"
+    swapped = swapped if swapped in of_patients else (swapped[1], swapped[0], *swapped[2:])
+    assert of_hospitals[swapped]["value"] >= of_patients[swapped]["value"]

@@ -36,6 +36,7 @@ def answers(patients: int, of_model: float, of_patient: float, seed: int = 1) ->
     number, ones = len(rows), np.ones(len(rows), np.int64)
     items = Items(
         **{"arm": arm, "subtask": subtask, "sequence": subtask, "patient": patient, "question": question},
+        hospital=np.full(number, -1),
         **{"answer_type": np.full(number, "single"), "parse_status": np.full(number, "ok")},
         **{"request": np.arange(number), "tier": ones, "options": 2 * ones, "gold": ones},
         **{"parsed": np.where(right, 1, 2), "judged": np.ones(number, bool)},
