@@ -5,9 +5,11 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cardiolens.score.statistics.collapse_question import collapse_questions
 from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.score.statistics.headlines import headlines
 from cardiolens.score.statistics.hypothesis_tests import detectable_difference, planned_error
-from cardiolens.score.statistics.pooled_questions import DOUBLING, pooled_questions
+from cardiolens.score.statistics.pooled_questions import COLLAPSE_KEYS, DOUBLING, pooled_questions
 from cardiolens.score.statistics.pooled_rows import CONSERVATISM
 
 ASSUMED = (
@@ -38,7 +40,12 @@ def power_lines(questions: pa.Table, arms: Sequence[ArmFactors]) -> list[str]:
 
 
 def number_of_questions(arms: Sequence[ArmFactors], tiers: Sequence[int]) -> int:
-    """Size of the family of pooled questions: each on every tier, and for prompts the metrics of caution."""
-    of_caution = sum(scope in [f"tier:{tier}" for tier in tiers] for _, scope in CONSERVATISM)
+    """Size of the family of pooled questions: each on every tier, for prompts also caution, and collapse."""
+    scopes = [f"tier:{tier}" for tier in tiers]
+    of_caution = sum(scope in scopes for _, scope in CONSERVATISM)
     questions = [question for question in pooled_questions(arms) if question.ours != DOUBLING]
-    return sum(len(tiers) + of_caution * (question.factor == "prompt") for question in questions)
+    number = sum(len(tiers) + of_caution * (question.factor == "prompt") for question in questions)
+    simulated = {arm.arm_id for arm in arms if arm.simulated}
+    if collapse_questions(headlines(arms), simulated):
+        number += sum(scope in scopes for _, scope in COLLAPSE_KEYS)
+    return number

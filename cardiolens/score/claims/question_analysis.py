@@ -7,6 +7,7 @@ from cardiolens.score.claims import sentences
 from cardiolens.score.claims.analysis import Analysis
 from cardiolens.score.claims.evidence_analysis import Evidence, Place, Rows, interval_of, places
 from cardiolens.score.claims.sentences import Finding
+from cardiolens.score.statistics.collapse import ENTROPY_DEFICIT
 from cardiolens.score.statistics.pooled_questions import PREFIX
 from cardiolens.score.statistics.pooled_rows import DEVIATION, MODELS_ABOVE, NEXT_MODEL
 from cardiolens.score.statistics.rows import OWN_UNIT, Row
@@ -69,6 +70,8 @@ def models_behind(rows_by_place: Mapping[Place, Rows]) -> dict[Place, list[str]]
 
 def _of_question(place: Place, rows: Rows, models: Sequence[str]) -> Iterator[Finding]:
     where = place_words(place, models)
+    if ENTROPY_DEFICIT in rows:
+        yield _collapse(place, rows, models)
     for metric, subject in SUBJECTS.items():
         if metric in rows:
             evidence = Evidence.of(rows, metric)
@@ -77,6 +80,16 @@ def _of_question(place: Place, rows: Rows, models: Sequence[str]) -> Iterator[Fi
     if sides := side_words(place):
         first, second = sides
         yield sentences.equivalence(first, second, where, rows["primary.equivalence"], rows)
+
+
+def _collapse(place: Place, rows: Rows, models: Sequence[str]) -> Finding:
+    """Whether answers spread over fewer categories than the truth (17.13)."""
+    claim = "answers spread over fewer categories than the truth on " + place_words(place, models)
+    claim += " (entropy of the truth minus that of the answers, 100 for all classes alike)"
+    evidence = Evidence.of(rows, ENTROPY_DEFICIT)
+    finding = sentences.threshold(claim, rows[ENTROPY_DEFICIT], 0.0, evidence, beyond=True)
+    sentence = finding.sentence[0].upper() + finding.sentence[1:]
+    return replace(finding, sentence=sentence + _spread(rows, ENTROPY_DEFICIT, len(models)))
 
 
 def place_words(place: Place, models: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from cardiolens.score.statistics.answers import Answers
+from cardiolens.score.statistics.collapse import ENTROPY_DEFICIT
 from cardiolens.score.statistics.corrected import corrected_statistics
 from cardiolens.score.statistics.items import Floats, Items
 from cardiolens.score.statistics.references import skill
@@ -24,12 +25,8 @@ Subtasks = dict[str, dict[str, Statistic]]  # by subtask, by metric
 
 # besides the primary value: means over the subtasks that have these metrics
 _EXTRA_METRICS = (
-    "collapse_index",
-    "mean_cardinality",
-    "precision",
-    "recall",
-    "abnormal_call",
-    SEVERITY_SHIFT,
+    *("collapse_index", "mean_cardinality", "precision", "recall", "abnormal_call"),
+    *(SEVERITY_SHIFT, ENTROPY_DEFICIT),
 )
 _OF_CLASSES = (CRITERION, D_PRIME)  # rates among the normal and among the abnormal weigh alike
 _REFERENCES = ("uniform", "prevalence", "constant")
@@ -110,6 +107,11 @@ def _diagnosis(by_subtask: Subtasks, items: Items) -> dict[Key, Statistic]:
             called = items.where(np.isin(items.subtask, list(calls)))
             note = f"{metric} of {' and '.join(calls)}"
             statistics[metric, "tier:3"] = mean_of(calls, _basis_of_calls(called, Basis.of(called, note)))
+    deficits = {
+        name: by_subtask[name][ENTROPY_DEFICIT] for name in subtasks if ENTROPY_DEFICIT in by_subtask[name]
+    }
+    of_deficits = Basis.of(items, f"{ENTROPY_DEFICIT} of {names}")
+    statistics[ENTROPY_DEFICIT, "tier:3"] = mean_of(deficits, of_deficits)
     return statistics | {("accuracy", "tier:3"): accuracy}
 
 

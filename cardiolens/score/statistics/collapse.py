@@ -15,6 +15,9 @@ MODAL_EXCESS = 0.1
 EXCESS = 0.05
 
 
+ENTROPY_DEFICIT = "entropy_deficit"
+
+
 def of_confusion(confusion: Floats) -> dict[str, Floats]:
     """Indices of matrices (..., gold, predicted), the last predicted column unparsed."""
     table = without_unparsed(confusion)
@@ -28,7 +31,7 @@ def of_confusion(confusion: Floats) -> dict[str, Floats]:
     return {
         "entropy": entropy,
         "gold_entropy": gold_entropy,
-        "entropy_deficit": gold_entropy - entropy,
+        ENTROPY_DEFICIT: gold_entropy - entropy,
         "effective_classes": np.exp(_entropy(called)),
         "modal_share": modal_share,
         "modal_excess": excess,

@@ -10,6 +10,7 @@ import numpy as np
 from cardiolens.config.sweep import HEADLINE
 from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.cells import Cells, claimed_statistics
+from cardiolens.score.statistics.collapse import ENTROPY_DEFICIT
 from cardiolens.score.statistics.corrected import CORRECTED, EXACT
 from cardiolens.score.statistics.differences import (
     Resampling,
@@ -34,7 +35,10 @@ from cardiolens.score.statistics.tier_changes import tier_change_rows
 Headlines = Mapping[str, Mapping[str, Sequence[str]]]  # by model, by protocol: arms, one a seed
 
 COMPARED_METRICS = ("primary", "primary.skill")
-METRICS = (*COMPARED_METRICS, "primary.uniform", "primary.prevalence", "primary.constant", CORRECTED, EXACT)
+METRICS = (
+    *(*COMPARED_METRICS, "primary.uniform", "primary.prevalence", "primary.constant"),
+    *(CORRECTED, EXACT, ENTROPY_DEFICIT),
+)
 PREFIX = "headline:"
 
 

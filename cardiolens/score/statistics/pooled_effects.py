@@ -96,6 +96,10 @@ class PooledEffects:
                     parts = [self._effects[place]] if place in self._effects else []
                     self._effects[place] = total([*parts, effect.times(sign * weight)])
 
+    def put(self, question: PooledQuestion, model: str, key: Key, effect: Effect) -> None:
+        """Set the effect of a model on a question that is no difference of two arms."""
+        self._effects[question.arm_id, question.versus_arm_id, model, key] = effect
+
     def of(self, question: PooledQuestion, key: Key) -> dict[str, Effect]:
         """Effects by model, of those for which no pair is missing.
 

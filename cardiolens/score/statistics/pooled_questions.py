@@ -7,9 +7,13 @@ from itertools import groupby, product
 import numpy as np
 
 from cardiolens.config.sweep import REFERENCES
+from cardiolens.score.statistics.collapse import ENTROPY_DEFICIT
 from cardiolens.score.statistics.factors import ArmFactors, ArmPair
+from cardiolens.score.statistics.statistic import Key
 
 PREFIX = "pooled:"
+COLLAPSE = "collapse"  # in place of a factor
+COLLAPSE_KEYS: tuple[Key, ...] = ((ENTROPY_DEFICIT, "tier:1"), (ENTROPY_DEFICIT, "tier:3"))
 DOUBLING = "per doubling"
 _FEWEST_FOR_SLOPE = 3
 

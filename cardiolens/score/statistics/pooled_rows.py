@@ -21,7 +21,7 @@ from cardiolens.score.statistics.multiple_testing import (
 from cardiolens.score.statistics.near_boundary import resampled_variance
 from cardiolens.score.statistics.outcomes import COMPLETE, INCOMPLETE
 from cardiolens.score.statistics.pooled_effects import Effect, PooledEffects, total
-from cardiolens.score.statistics.pooled_questions import DOUBLING, PooledQuestion
+from cardiolens.score.statistics.pooled_questions import COLLAPSE, COLLAPSE_KEYS, DOUBLING, PooledQuestion
 from cardiolens.score.statistics.read_in_both import READ_IN_BOTH
 from cardiolens.score.statistics.rows import TIERS, as_row, scale
 from cardiolens.score.statistics.signal_detection import CRITERION, D_PRIME, SEVERITY_SHIFT
@@ -69,6 +69,8 @@ def pooled_rows(
 
 
 def _keys(question: PooledQuestion) -> list[Key]:
+    if question.factor == COLLAPSE:
+        return list(COLLAPSE_KEYS)
     scores = [("primary", tier) for tier in TIERS]
     return [*scores, *(CONSERVATISM if question.factor == "prompt" else ())]
 

@@ -10,6 +10,7 @@ from cardiolens.runtime.processes import spread
 from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.bootstrap import resampling_weights
+from cardiolens.score.statistics.collapse_question import collapse_effects, collapse_questions
 from cardiolens.score.statistics.differences import (
     MANY,
     Families,
@@ -89,7 +90,12 @@ def compute_scores(
         table.add(flag_incomplete(row, answers.shares) for row in scores.rows)
     tests = Tests()
     of_gains: list[Row] = []
+    of_collapse = collapse_questions(headlines or {}, simulated)
+    pooled = [*pooled, *of_collapse]
     effects = PooledEffects(pooled)
+    for question in of_collapse:
+        for model, key, effect in collapse_effects(question, of_headlines, headlines or {}):
+            effects.put(question, model, key, effect)
     kinds: dict[str, Any] = {"simulated": simulated, "pooled": effects.pairs}
     for pair in difference_rows(answers, by_arm, families or {}, sampling, **kinds):
         table.add(pair.rows)

@@ -165,13 +165,13 @@ def test_what_a_cohort_can_show_is_told_by_tier_before_anything_is_asked() -> No
     questions = from_rows(asked, QUESTIONS)
     two = [arm("a"), arm("b", prompt="reasoning")]
     lines = power_lines(questions, two)
-    alone, adjusted = (detectable_difference(planned_error(50, 4), number) for number in (1, 2 + 6))
+    alone, adjusted = (detectable_difference(planned_error(50, 4), number) for number in (1, 2 + 6 + 2))
     assert lines[0] == (
         f"tier 1: 50 patients, 200 items show a difference of {alone:.1f} points with 80 % power, "
-        f"{adjusted:.1f} among the 8 questions of this run"
+        f"{adjusted:.1f} among the 10 questions of this run"
     )
     assert lines[1].startswith("tier 3: 50 patients, 50 items")
-    assert "among" not in power_lines(questions, two[:1])[0]
+    assert "among the 2 questions" in power_lines(questions, two[:1])[0]  # collapse, on both tiers
     assert (
         number_of_questions([arm("a", simulated=True), arm("b", simulated=True, budget="8")], [1, 2, 3]) == 0
     )

@@ -31,7 +31,7 @@ def better_prompt() -> list[Finding]:
 def test_an_effect_of_all_models_is_one_sentence_with_its_spread(better_prompt: list[Finding]) -> None:
     found = of_tier_1(better_prompt, "Prompt reasoning instead of standard raises")
     assert found.verdict == "supported"
-    assert "after Holm over 12, 60 patients" in found.sentence
+    assert "after Holm over 14, 60 patients" in found.sentence
     assert "It goes up in 3 of 3 models; between models it has an SD of " in found.sentence
     assert " and a next model is expected between " in found.sentence
     assert any("raises the score on tier 1 of b: " in one.sentence for one in better_prompt)
