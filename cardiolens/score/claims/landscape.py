@@ -28,7 +28,7 @@ def landscape(scores: Sequence[Row], simulated: Collection[str] = ()) -> Analysi
     unreal = {f"{PREFIX}{model}" for model in simulated}
     models = [row for row in rows if not {row["arm_id"], row["versus_arm_id"]} & unreal]
     changes = [row for row in scores if str(row["arm_id"]).startswith(tier_changes.PREFIX)]
-    findings = [*_declines(models, changes), *_differences(models)]
+    findings = [*declines([*models, *changes]).values(), *_agreements(models), *_differences(models)]
     return Analysis("landscape", [*rows, *changes], tuple(findings))
 
 
@@ -43,36 +43,49 @@ def _differences(rows: Sequence[Row]) -> Iterator[Finding]:
             yield sentences.change(cause, f"the headline score on {tier}", row, evidence)
 
 
-def _declines(rows: Sequence[Row], changes: Sequence[Row]) -> Iterator[Finding]:
-    """Findings on accuracy from tier to tier over models, and on agreement of ranks of tiers 1 and 3.
+def declines(rows: Sequence[Row]) -> dict[tuple[str, str], Finding]:
+    """Findings on accuracy from tier to tier over models, by the earlier and the later tier.
 
     A change is claimed on corrected accuracy alone, and only where the share of exact answers changes the
     same way: neither readers that know as much in each tier and guess the rest, nor readers that are wrong as
     often in each tier, decline (protocol 16.4). Patients are as random as models (17.7). Holm is over the
     pairs of tiers.
     """
-    value = {
-        (row["arm_id"], row["metric"], row["scope"]): float(str(row["value"]))
-        for row in rows
-        if row["versus_arm_id"] is None
-    }
-    models = sorted({str(arm) for arm, _, _ in value})
-
-    def of(metric: str, tier: str) -> Floats:
-        return np.array([value.get((model, metric, tier), np.nan) for model in models])
-
+    changes = [row for row in rows if str(row["arm_id"]).startswith(tier_changes.PREFIX)]
     by_tiers: dict[tuple[str, str], dict[str, Row]] = {tiers: {} for tiers in combinations(TIERS, 2)}
-    for row in changes if len(models) > 1 else ():
+    for row in changes if len(_headline_values(rows, "primary", TIERS[0])) > 1 else ():
         earlier, later = (
             str(row[name]).removeprefix(tier_changes.PREFIX) for name in ("versus_arm_id", "arm_id")
         )
         by_tiers[earlier, later][str(row["metric"])] = row
     p_values = holm([_decline_p(of_tiers) for of_tiers in by_tiers.values()])
+    findings = {}
     for (tiers, of_tiers), p in zip(by_tiers.items(), p_values, strict=True):
         if CORRECTED in of_tiers:
-            described = {metric: of(metric, tiers[1]) - of(metric, tiers[0]) for metric in _DESCRIBED}
-            yield _decline(tiers, of_tiers[CORRECTED], described, p)
-    yield from _rank_agreement(of("primary", "tier:1"), of("primary", "tier:3"))
+            described = {
+                metric: _headline_values(rows, metric, tiers[1]) - _headline_values(rows, metric, tiers[0])
+                for metric in _DESCRIBED
+            }
+            findings[tiers] = _decline(tiers, of_tiers[CORRECTED], described, p)
+    return findings
+
+
+def _headline_values(rows: Sequence[Row], metric: str, tier: str) -> Floats:
+    """The headline of each model, sorted by model; NaN where it has none."""
+    headline_rows = [row for row in rows if row["versus_arm_id"] is None]
+    value = {
+        str(row["arm_id"]): float(str(row["value"]))
+        for row in headline_rows
+        if (row["metric"], row["scope"]) == (metric, tier)
+    }
+    return np.array(
+        [value.get(model, np.nan) for model in sorted({str(row["arm_id"]) for row in headline_rows})]
+    )
+
+
+def _agreements(rows: Sequence[Row]) -> Iterator[Finding]:
+    """Findings on agreement of the ranks of models on tiers 1 and 3."""
+    yield from _rank_agreement(*(_headline_values(rows, "primary", tier) for tier in (TIERS[0], TIERS[2])))
 
 
 def _decline_p(of_tiers: Mapping[str, Row]) -> float:

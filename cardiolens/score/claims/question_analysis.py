@@ -68,15 +68,22 @@ def models_behind(rows_by_place: Mapping[Place, Rows]) -> dict[Place, list[str]]
     return models
 
 
-def _of_question(place: Place, rows: Rows, models: Sequence[str]) -> Iterator[Finding]:
+def findings_by_metric(place: Place, rows: Rows, models: Sequence[str]) -> dict[str, Finding]:
+    """What a question says over its models, by metric."""
     where = place_words(place, models)
-    if ENTROPY_DEFICIT in rows:
-        yield _collapse(place, rows, models)
+    findings = {ENTROPY_DEFICIT: _collapse(place, rows, models)} if ENTROPY_DEFICIT in rows else {}
     for metric, subject in SUBJECTS.items():
         if metric in rows:
             evidence = Evidence.of(rows, metric)
             finding = sentences.change(cause_words(place), f"{subject} on {where}", rows[metric], evidence)
-            yield replace(finding, sentence=finding.sentence + _spread(rows, metric, len(models)))
+            sentence = finding.sentence + _spread(rows, metric, len(models))
+            findings[metric] = replace(finding, sentence=sentence)
+    return findings
+
+
+def _of_question(place: Place, rows: Rows, models: Sequence[str]) -> Iterator[Finding]:
+    where = place_words(place, models)
+    yield from findings_by_metric(place, rows, models).values()
     if sides := side_words(place):
         first, second = sides
         yield sentences.equivalence(first, second, where, rows["primary.equivalence"], rows)
@@ -100,7 +107,7 @@ def place_words(place: Place, models: Sequence[str]) -> str:
 
 def side_words(place: Place) -> tuple[str, str] | None:
     """Both sides in words where they may be equivalent; None of controls."""
-    factor, ours, theirs = _levels(place)
+    factor, ours, theirs = levels(place)
     if factor not in _EQUIVALENCES:
         return None
     first, second = (side.format(ours=ours, theirs=theirs) for side in _EQUIVALENCES[factor])
@@ -109,13 +116,14 @@ def side_words(place: Place) -> tuple[str, str] | None:
 
 def cause_words(place: Place) -> str:
     """What is done in place of what, in words."""
-    factor, ours, theirs = _levels(place)
+    factor, ours, theirs = levels(place)
     if factor == "control":
         return CONTROL_CAUSES[theirs]
     return _CAUSES[factor].format(ours=ours, theirs=theirs)
 
 
-def _levels(place: Place) -> tuple[str, str, str]:
+def levels(place: Place) -> tuple[str, str, str]:
+    """The factor of a question, and its two levels."""
     factor, _, ours = place[0].removeprefix(PREFIX).partition("=")
     return factor, ours, place[1].partition("=")[2]
 

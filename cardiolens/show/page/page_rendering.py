@@ -13,6 +13,7 @@ from cardiolens.score.claims.sentences import Finding
 from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM, FEWEST_FOR_INTERVAL
 from cardiolens.show.page.elements import Column, Section, Table
 from cardiolens.show.page.embed import embed, figure_json, tables_of, to_json
+from cardiolens.show.page.further_answers import further_answers
 from cardiolens.show.page.headline_answers import answers
 from cardiolens.show.page.interval_drawings import HEIGHT, WIDTH, strip
 from cardiolens.show.page.page_data import Facts
@@ -69,7 +70,7 @@ def render(facts: Facts) -> Page:
         "few": facts.n_patients < FEWEST_FOR_CLAIM,
         "fewest": FEWEST_FOR_CLAIM,
         "fewest_for_interval": FEWEST_FOR_INTERVAL,
-        "answers": [(answer, strip(answer)) for answer in answers(facts)],
+        "answers": [(answer, strip(answer)) for answer in [*answers(facts), *further_answers(facts)]],
         "box": (WIDTH, HEIGHT),
         "sections": sections,
         "first_findings": {section.name: _first_findings(section.findings) for section in sections},

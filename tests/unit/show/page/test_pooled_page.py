@@ -13,9 +13,11 @@ sys.path.insert(0, str(Path(__file__).parents[4]))
 from bench.claims import arms_of, findings, verdicts
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.score.claims import question_analysis
+from cardiolens.score.claims.landscape import landscape
 from cardiolens.score.run_results.run_analyses import AnalysisTable
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.show.page.elements import Answer
+from cardiolens.show.page.further_answers import further_answers
 from cardiolens.show.page.headline_answers import answers
 from cardiolens.show.page.page_data import Facts, read_facts
 from cardiolens.show.page.page_rendering import render
@@ -35,9 +37,10 @@ def of_models(simulated: Facts, models: list[str]) -> Facts:
     arms: list[ArmFactors] = arms_of(("clinical", "random@1"), ("16",), ("standard", "reasoning"), models)
     rows = verdicts(arms, 60, np.random.default_rng([31, 1]), better=0.8)
     scores = findings(arms, rows, resamples=200, swaps=200)[1]
-    analysis = question_analysis.questions(scores)
-    table = AnalysisTable(list(analysis.rows), list(analysis.findings))
-    analyses = {question_analysis.NAME: table}
+    made = question_analysis.questions(scores), landscape(scores)
+    analyses = {
+        analysis.name: AnalysisTable(list(analysis.rows), list(analysis.findings)) for analysis in made
+    }
     return replace(simulated, arms=tuple(arms), scores=from_rows(scores, SCORES), analyses=analyses)
 
 
@@ -58,6 +61,15 @@ def test_the_first_screen_answers_over_all_models(facts: Facts) -> None:
     selection = by_name(facts)["selector"]
     assert selection.verdict.startswith(("Not shown", "Cannot be told", "No, within"))
     assert by_name(facts)["budget"].verdict == "Not varied"
+
+
+def test_caution_and_collapse_are_answered_where_models_were_asked(facts: Facts, simulated: Facts) -> None:
+    further = {answer.name: answer for answer in further_answers(facts)}
+    assert further["caution-reasoning"].question == "Does prompt reasoning make models more cautious?"
+    assert "the criterion for calling an abnormality" in further["caution-reasoning"].sentence
+    assert further["collapse"].verdict in ("Yes", "No", "Cannot be told")
+    assert "fewer categories than the truth on tier 1 over 3 models" in further["collapse"].sentence
+    assert further_answers(simulated) == []
 
 
 def test_every_model_stands_below_the_mean_of_all(facts: Facts) -> None:
