@@ -230,7 +230,7 @@ def edges(patients: int, items: int, cohorts: int, resamples: int) -> Iterator[s
                 dice = np.random.default_rng([13, seed, patients, items])
                 right = _clustered(dice, patients, items, truth, effect)
                 share = Statistic(weights @ right / (patients * items), basis)
-                tally += _held(share, "share", truth)
+                tally += held(share, "share", truth)
                 other = _clustered(dice, patients, items, 0.95, effect)
                 pair = Statistic(weights @ (items - other) / (patients * items), basis, of_pairs=True)
                 narrow = pair.interval(100, 0.9, "difference")
@@ -259,7 +259,7 @@ def macro_edges(patients: int, cohorts: int, resamples: int) -> Iterator[str]:
             values = metrics.of_state("single", state, gold_classes(answered.gold, 3))["macro_f1"]
             worth = _worth([np.unique(true, return_counts=True)[1]])
             basis = replace(Basis(patients, patients, 0, 0), **worth)
-            tally += _held(Statistic(values, basis), "share", truth)
+            tally += held(Statistic(values, basis), "share", truth)
         bootstrap, product, before, width, _ = 100 * tally / cohorts
         yield (
             f"| {patients} | macro-F1 | 1 | {100 * truth:.1f} | {bootstrap:.1f} | {product:.1f} "
@@ -276,15 +276,15 @@ def _clustered(dice: np.random.Generator, patients: int, items: int, truth: floa
     return dice.binomial(items, share).astype(np.float64)
 
 
-def _held(statistic: Statistic, kind: IntervalKind, truth: float) -> Floats:
-    """Whether the bootstrap's and the product's interval hold the truth, both widths, and a 0."""
+def held(statistic: Statistic, kind: IntervalKind, truth: float) -> Floats:
+    """Whether the intervals of bootstrap and product hold the truth, both widths, and a 0."""
     basis = statistic.basis
     intervals = (
         percentile(statistic.values, patients=min(basis.n_patients, basis.n_effective)),
         statistic.interval(1, kind=kind),
     )
-    held = [one.low - 1e-12 <= truth <= one.high + 1e-12 for one in intervals]
-    return np.array([*held, *(one.high - one.low for one in intervals), 0.0])
+    holds = [one.low - 1e-12 <= truth <= one.high + 1e-12 for one in intervals]
+    return np.array([*holds, *(one.high - one.low for one in intervals), 0.0])
 
 
 def _pair(

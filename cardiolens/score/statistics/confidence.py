@@ -1,7 +1,7 @@
 """Scores from option probabilities, where the engine returns them (`answer_format=choice`)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -160,7 +160,8 @@ def _separation(items: Probabilities, times: Floats) -> dict[str, Statistic]:
         curve = measure.Curve.of(items.probability[:, option], positive, times)
         basis = Basis.of(items).of_two_classes(positive, items.patient)
         statistics[f"{AUROC}{suffix}"] = Statistic(measure.auroc(curve), basis)
-        statistics[f"{AVERAGE_PRECISION}{suffix}"] = Statistic(measure.average_precision(curve), basis)
+        of_precision = replace(basis, effective_items=float(basis.n_rarer_class or 0))
+        statistics[f"{AVERAGE_PRECISION}{suffix}"] = Statistic(measure.average_precision(curve), of_precision)
     return statistics
 
 

@@ -57,7 +57,7 @@ class Basis:
     note: str = ""
     n_effective: float = math.inf  # patients by whom its variance is known; fewer where classes are small
     effective_items: float = math.inf  # items that it is worth; fewer where classes are small
-    n_entities: int = 0  # of the references of reports; 0 for questions
+    n_entities: int = 0  # of the references of reports, or right options of sets; 0 for other questions
     n_arms: int = 1  # arms that were asked every item, in a mean over arms
     n_rarer_class: int | None = None  # patients of the rarer of two classes that are told apart
     n_hospitals: int | None = None  # where whole hospitals are resampled
@@ -74,7 +74,8 @@ class Basis:
 
     def of_two_classes(self, positive: Bools, patient: Ints) -> "Basis":
         """This basis for how well positive items are told from the others, with a note on their number."""
-        rarer = min(len(np.unique(patient[side])) for side in (positive, ~positive))
+        sizes = [len(np.unique(patient[side])) for side in (positive, ~positive)]
+        rarer = min(sizes)
         note = f"{int(positive.sum())} of {len(positive)} items positive"
         note += f", rarer class {rarer} {'patient' if rarer == 1 else 'patients'}"
         note = f"{self.note}, {note}" if self.note else note
@@ -82,7 +83,7 @@ class Basis:
             self,
             note=note,
             n_effective=min(self.n_effective, rarer),
-            effective_items=min(self.effective_items, rarer),
+            effective_items=min(self.effective_items, _worth_of_ranks(*sizes)),
             n_rarer_class=rarer,
         )
 
@@ -147,12 +148,16 @@ class Statistic:
     def _near_boundary(self, kind: Kind, tail: float, patients: float) -> Ends | None:
         if kind == "other":
             return None
-        items = self.basis.n_items / self.basis.n_arms
-        if kind == "difference" and self.basis.n_entities:  # reports differ in single entities
-            items = self.basis.n_entities / self.basis.n_arms
+        # sets and reports are right, and differ, in single options and entities
+        items = (self.basis.n_entities or self.basis.n_items) / self.basis.n_arms
         sample = Sample(items, self.basis.n_patients, min(items, self.basis.effective_items), patients)
         ends = share_ends if kind == "share" else difference_ends
         return ends(float(self.values[0]), resampled_variance(self.values, patients), sample, tail)
+
+
+def _worth_of_ranks(positive: int, negative: int) -> float:
+    """Number of items whose share of a half would vary as an AUROC of a half does (Mann and Whitney 1947)."""
+    return 3 * positive * negative / (positive + negative + 1)
 
 
 def mean_of(parts: Mapping[str, Statistic], basis: Basis) -> Statistic:

@@ -26,6 +26,7 @@ _PREVALENT = 0.9
 # metrics that enter tier scores, each with its references
 _REFERRED = {"single": ("accuracy", "macro_f1"), "ordinal": ("accuracy",), "multi": ("micro_f1",)}
 
+_OVER_OPTIONS = ("primary", "micro_f1", "precision", "recall")  # of sets: shares of single options
 _OVER_CLASSES = ("macro_f1", "balanced_accuracy")  # means over gold classes
 
 
@@ -61,6 +62,9 @@ def subtask_statistics(items: Items, weights: Floats, seed: int) -> dict[str, St
     of_classes = basis if answer_type == "multi" else basis.of_classes(items)
     of_calls_basis = replace(basis, n_effective=effective_patients_of_calls(items))
     bases = dict.fromkeys((CRITERION, D_PRIME), of_calls_basis)
+    if answer_type == "multi":
+        options = int(np.bitwise_count(items.gold).sum())
+        bases |= dict.fromkeys(_OVER_OPTIONS, replace(basis, n_entities=options))
     return {
         name: Statistic(value, of_classes if name.startswith(_OVER_CLASSES) else bases.get(name, basis))
         for name, value in values.items()
