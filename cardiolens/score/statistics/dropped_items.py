@@ -19,7 +19,19 @@ Rows = TypeVar("Rows", Items, Reports)
 
 def _all_options(items: Items) -> Ints:
     """All options of a set, the last of a choice."""
-    return np.where(items.answer_type == "multi", 2**items.options - 1, 2 ** (items.options - 1))
+    sizes = _sizes(items)
+    return np.where(items.answer_type == "multi", (1 << sizes) - 1, 1 << (sizes - 1))
+
+
+def _sizes(items: Items) -> Ints:
+    """Number of options of each item: the most that is known of its subtask, as items that were not judged
+    tell none; at least two.
+    """
+    _, subtask = np.unique(items.subtask, return_inverse=True)
+    of_gold = np.ceil(np.log2(items.gold + 1.0)).astype(np.int64)
+    most = np.full(int(subtask.max(initial=-1)) + 1, 2)
+    np.maximum.at(most, subtask, np.maximum(items.options, of_gold))
+    return np.asarray(most[subtask])
 
 
 _FILLS: Mapping[str, Callable[[Items], Ints]] = {
