@@ -32,6 +32,7 @@ class Grammar:
 
     tags: Mapping[Phrase, Tag]
     headings: Mapping[Phrase, str]  # a sequence, "silent", "silent_line", or "any"
+    fillers: frozenset[Phrase]  # phrases that a sentence may hold without a change of what it says
     plain: frozenset[str]  # words without meaning here, one letter away from words with one
 
 
@@ -40,7 +41,8 @@ def grammar() -> Grammar:
     """Load the packaged grammar once."""
     tree = read_yaml(Path(__file__).parent / "grammar.yaml")
     headings = {phrase: name for name, forms in tree["sections"].items() for phrase in phrases(forms)}
-    return Grammar(dict(_tags(tree)), headings, frozenset(tree["plain"]))
+    fillers = frozenset(phrases(tree["fillers"]))
+    return Grammar(dict(_tags(tree)), headings, fillers, frozenset(tree["plain"]))
 
 
 def _tags(tree: Mapping[str, Any]) -> Iterator[tuple[Phrase, Tag]]:

@@ -1,7 +1,7 @@
 """Mentions: the phrases of a sentence with their meanings, by longest match in grammar and lexicon."""
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from cardiolens.protocol.tasks.lexicon import Lexicon, Tag
@@ -44,8 +44,11 @@ class Reader:
     def mentions(self, text: str, start: int, end: int) -> list[Mention]:
         """Return the mentions of a span of text in order."""
         written = respelled(tokens(text, start, end), self.vocabulary)
-        words = list(unfolded(written, self.lexicon.aliases))
-        return _joined(list(_read(words, self)), self.lexicon)
+        return self.of_tokens(unfolded(written, self.lexicon.aliases))
+
+    def of_tokens(self, words: Iterable[Token]) -> list[Mention]:
+        """Return the mentions of tokens in order."""
+        return _joined(list(_read(list(words), self)), self.lexicon)
 
 
 @functools.lru_cache(maxsize=32)

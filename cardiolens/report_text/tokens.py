@@ -24,7 +24,7 @@ _NUMBER = r"\d+(?:[.,]\d+)?"
 _TOKEN = re.compile(
     rf"(?P<low>{_NUMBER})(?:\s*(?:%\s*)?(?:-|–|to)\s*(?P<high>{_NUMBER}))?(?:\s*(?:±|\+/?-)\s*{_NUMBER})?"
     r"\s*(?P<unit>%|per ?cent|ml\s*/\s*m(?:2|²|\^2)|mm|cm)(?![\w/])"
-    r"|(?P<sign>\([-–+]\))"
+    r"|(?P<sign>\([-–+]\)|(?<!\w)[-–+]ve\b)"
     rf"|(?P<inert>{_NUMBER}\s*(?:ms|msec|ml|g|kg|cm2|cm²|bpm|min|minutes|years?|days?|mcg|mg|mmhg)(?![\w/]))"
     r"|(?P<number>\d+(?:\.\d+)?)(?![\w])"
     r"|(?P<word>[^\W_]+(?:'s)?)"

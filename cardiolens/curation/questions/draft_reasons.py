@@ -21,6 +21,7 @@ class Reason(StrEnum):
     NO_SUCH_OPTION = "no_such_option"
     SILENT_SECTION = "silent_section"
     UNCERTAIN = "uncertain"
+    UNKNOWN_WORD = "unknown_word"
     NOT_TODAY = "not_today"
     OTHER_STRUCTURE = "other_structure"
     NO_OPTION = "no_option"
@@ -60,6 +61,7 @@ MEANINGS: dict[Reason, str] = {
     Reason.NO_SUCH_OPTION: "the finding names a field, value or certainty that does not exist",
     Reason.SILENT_SECTION: "the evidence stands where a report asks, or tells of the past",
     Reason.UNCERTAIN: "the report is not sure of it",
+    Reason.UNKNOWN_WORD: "a word, mark or number of its sentence has no role that the grammar knows",
     Reason.NOT_TODAY: "the report tells it of the past, or asks for it",
     Reason.OTHER_STRUCTURE: "it may be of another structure than the myocardium",
     Reason.NO_OPTION: "the words tell none of the options",

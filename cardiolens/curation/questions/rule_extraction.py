@@ -5,25 +5,39 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from cardiolens.curation.questions.diagnosis import diagnoses
+from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.numbers import measured
 from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.curation.questions.strict_patterns import has, has_for, words
 from cardiolens.curation.questions.uncertainty import doubt_of
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
+from cardiolens.report_text.layout import plain
 from cardiolens.report_text.findings import Finding, findings
 from cardiolens.report_text.sections import Sentence, sentence_at, sentences
+from cardiolens.report_text.understanding import unknown_words
 
 
 def extract(text: str, sex: str | None, catalogue: Catalogue) -> list[ReportStatement]:
     """Extract the statements of a report, each checked against the text."""
-    plain = without_names(text)
-    pieces = list(sentences(plain))
-    statements = [*_stated(plain, pieces, catalogue), *_measured(plain, pieces, sex)]
-    statements += diagnoses(plain, pieces, catalogue)
+    words_only = plain(without_names(text))
+    pieces = list(sentences(words_only))
+    statements = [*_stated(words_only, pieces, catalogue), *_measured(words_only, pieces, sex)]
+    statements += diagnoses(words_only, pieces, catalogue)
+    unknown = unknown_words(words_only, catalogue)
     return [
-        replace(statement, quote=text[statement.start : statement.end]).check(text)
+        _understood(
+            replace(statement, quote=text[statement.start : statement.end]),
+            unknown.get(sentence_at(pieces, statement.start)),
+        ).check(text)
         for statement in statements
     ]
+
+
+def _understood(statement: ReportStatement, unknown: str | None) -> ReportStatement:
+    """Return a statement, in doubt if a word of its sentence is unknown."""
+    if unknown is None or statement.certainty != "certain":
+        return statement
+    return replace(statement, doubt=Reason.UNKNOWN_WORD, unknown=unknown)
 
 
 def without_names(text: str) -> str:

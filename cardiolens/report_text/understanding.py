@@ -1,0 +1,104 @@
+"""Understanding: whether every word of a sentence has a role that the grammar knows, and which word has none.
+
+What a sentence says that holds an unknown word is not known, whatever finding it names.
+"""
+
+import functools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from cardiolens.protocol.tasks.catalogue import Catalogue
+from cardiolens.protocol.tasks.lexicon import Tag
+from cardiolens.protocol.tasks.phrases import Phrase
+from cardiolens.report_text.clauses import clauses
+from cardiolens.report_text.grammar import grammar
+from cardiolens.report_text.layout import plain
+from cardiolens.report_text.mentions import Mention, Reader, reader
+from cardiolens.report_text.sections import Sentence, sentences
+from cardiolens.report_text.tokens import tokens, unfolded
+
+_DOUBTS = frozenset(
+    "uncertain uncertain_behind historical hypothetical technique exceptions sparing spared".split()
+)
+_DENIALS = frozenset({"negated", "negated_behind"})
+_MARKS = frozenset(",:.;()&+'\"-–—%#=")
+_QUANTITIES = re.compile(r"(?:m[lL]|k?g|l|L)\s*/\s*(?:m\s?(?:2|²|\^2)?|min)\b|\bw/o?\b")
+_OPTIONS = re.compile(r"(?<=\w)\s*[/|\\]\s*(?=\w)")
+_BRACES = re.compile(r"[\[\]{}<>*_☐☒☑□?~\\|]|\.{3}|…|!|=>|→")
+_POINTS_BACK = re.compile(r"\W*(?:this|these|it|they|which|such|those|the (?:above|latter|former|same))\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """The phrases of all sequences and of the grammar, with the role of each."""
+
+    reader: Reader
+    fillers: frozenset[Phrase]
+
+    def unknown(self, text: str, start: int, end: int) -> str | None:
+        """Return the first word, mark or number of a span that keeps it from being understood."""
+        return _unknown_mark(text[start:end]) or _unknown_word(self.mentions(text, start, end))
+
+    def mentions(self, text: str, start: int, end: int) -> list[Mention]:
+        """Return the mentions of a span as it is spelled."""
+        return self.reader.of_tokens(unfolded(tokens(text, start, end), self.reader.lexicon.aliases))
+
+
+@functools.lru_cache(maxsize=8)
+def vocabulary(catalogue: Catalogue) -> Vocabulary:
+    """Build the vocabulary of a catalogue."""
+    lexicons = list(catalogue.lexicons.values())
+    fillers = frozenset({*grammar().fillers, *(phrase for lexicon in lexicons for phrase in lexicon.fillers)})
+    tags: dict[Phrase, Tag] = dict.fromkeys(fillers, Tag("filler", "filler"))
+    for lexicon in lexicons:
+        tags |= lexicon.tags
+    return Vocabulary(reader(replace(lexicons[0], tags=tags)), fillers)
+
+
+def unknown_words(text: str, catalogue: Catalogue) -> dict[Sentence, str]:
+    """Return the sentences that are not understood, each with the word, mark or number that is the reason."""
+    return dict(_unknown_words(plain(text), vocabulary(catalogue)))
+
+
+def _unknown_words(text: str, words: Vocabulary) -> Iterator[tuple[Sentence, str]]:
+    before: Sentence | None = None
+    for sentence in sentences(text):
+        reason = words.unknown(text, sentence.start, sentence.end)
+        if reason is None and sentence.topic is not None and not sentence.opens:
+            reason = words.unknown(text, sentence.topic.start, sentence.topic.end)
+        if reason is not None:
+            yield sentence, reason
+            if before is not None and _POINTS_BACK.match(text, sentence.start, sentence.end):
+                yield before, reason
+        before = sentence
+
+
+def _unknown_mark(phrase: str) -> str | None:
+    """Return a mark that leaves open what is meant: a choice, a gap, a bracket that nothing closes."""
+    if brace := _BRACES.search(phrase):
+        return brace[0]
+    if _OPTIONS.search(_QUANTITIES.sub(" ", phrase)):
+        return "/"
+    depth = 0
+    for letter in phrase:
+        depth += (letter == "(") - (letter == ")")
+        if depth < 0:
+            return ")"
+    return "(" if depth else '"' if phrase.count('"') % 2 else None
+
+
+def _unknown_word(mentions: Sequence[Mention]) -> str | None:
+    for mention in mentions:
+        if mention.kind in _DOUBTS or mention.kind == "number":
+            return mention.text
+        if mention.kind == "word" and mention.text not in _MARKS:
+            return mention.text
+    for clause in clauses(mentions):
+        denials = [mention.text for mention in clause.mentions if mention.kind in _DENIALS]
+        if len(denials) > 1:
+            return " ".join(denials)
+    choice = next((at for at, mention in enumerate(mentions) if mention.kind == "or"), None)
+    if choice is not None and not any(mention.kind in _DENIALS for mention in mentions[:choice]):
+        return mentions[choice].text
+    return None
