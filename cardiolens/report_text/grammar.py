@@ -32,6 +32,8 @@ class Grammar:
 
     tags: Mapping[Phrase, Tag]
     headings: Mapping[Phrase, str]  # a sequence, "silent", "silent_line", or "any"
+    examinations: Mapping[str, Mapping[str, frozenset[str]]]  # "earlier" and "current": words of such a label
+    labels: frozenset[str]  # words of labels that name a part of the heart, and end a silent line
     fillers: frozenset[Phrase]  # phrases that a sentence may hold without a change of what it says
     plain: frozenset[str]  # words without meaning here, one letter away from words with one
 
@@ -42,7 +44,18 @@ def grammar() -> Grammar:
     tree = read_yaml(Path(__file__).parent / "grammar.yaml")
     headings = {phrase: name for name, forms in tree["sections"].items() for phrase in phrases(forms)}
     fillers = frozenset(phrases(tree["fillers"]))
-    return Grammar(dict(_tags(tree)), headings, fillers, frozenset(tree["plain"]))
+    examinations = {
+        when: {kind: frozenset(words) for kind, words in kinds.items()}
+        for when, kinds in tree["examinations"].items()
+    }
+    return Grammar(
+        dict(_tags(tree)),
+        headings,
+        examinations,
+        frozenset(tree["labels"]),
+        fillers,
+        frozenset(tree["plain"]),
+    )
 
 
 def _tags(tree: Mapping[str, Any]) -> Iterator[tuple[Phrase, Tag]]:

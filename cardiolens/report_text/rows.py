@@ -28,14 +28,14 @@ def of_rows(text: str) -> str:
 def _words(line: str) -> str:
     row = line.rstrip("\n")
     cells = [cell.strip() for cell in _CELL.split(row.strip("| \t"))]
-    if len(cells) < 2 or not any(mark in row for mark in "\t|") and len(cells) < 3:
+    if len(cells) < 2 or ":" in cells[0] or not any(mark in row for mark in "\t|") and len(cells) < 3:
         return _without_normal(line)
     name, *rest = cells
     said = _value(name, rest)
-    space = len(row) - sum(map(len, said or ())) - 2
+    space = len(row) - sum(map(len, said or ())) - 1
     if said is None or space < 0:
         return " " * len(row) + line[len(row) :]
-    return f"{said[0]}:{' ' * space} {said[1]}" + line[len(row) :]
+    return f"{said[0]}:{' ' * space}{said[1]}" + line[len(row) :]
 
 
 def _value(name: str, cells: list[str]) -> tuple[str, str] | None:

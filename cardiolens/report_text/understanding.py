@@ -7,11 +7,12 @@ import functools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.protocol.tasks.lexicon import Tag
 from cardiolens.protocol.tasks.phrases import Phrase
-from cardiolens.report_text.clauses import clauses
+from cardiolens.report_text.clauses import Clause, clauses
 from cardiolens.report_text.grammar import grammar
 from cardiolens.report_text.layout import plain
 from cardiolens.report_text.mentions import Mention, Reader, reader
@@ -21,6 +22,10 @@ from cardiolens.report_text.tokens import tokens, unfolded
 _DOUBTS = frozenset(
     "uncertain uncertain_behind historical hypothetical technique exceptions sparing spared".split()
 )
+_SAYING = frozenset("place grade predicate verb negated negated_behind measure".split())
+_JOINTS = frozenset("comma and with contrasts".split())
+# Words of phrases without meaning that yet turn, date or grade what their sentence says.
+_TURNS = frozenset("no not nothing without previous prior last earlier older since than versus vs normal range".split())
 _DENIALS = frozenset({"negated", "negated_behind"})
 _MARKS = frozenset(",:.;()&+'\"-–—%#=")
 _QUANTITIES = re.compile(r"(?:m[lL]|k?g|l|L)\s*/\s*(?:m\s?(?:2|²|\^2)?|min)\b|\bw/o?\b")
@@ -38,7 +43,23 @@ class Vocabulary:
 
     def unknown(self, text: str, start: int, end: int) -> str | None:
         """Return the first word, mark or number of a span that keeps it from being understood."""
-        return _unknown_mark(text[start:end]) or _unknown_word(self.mentions(text, start, end))
+        mentions = self.mentions(text, start, end)
+        return _unknown_mark(text[start:end]) or self._unknown_word(mentions) or _unknown_sense(mentions)
+
+    def names_only(self, text: str, start: int, end: int) -> bool:
+        """Return whether a span names a finding and says nothing of it: `LGE`, `Scar:`."""
+        kinds = {mention.kind for mention in self.mentions(text, start, end)}
+        return kinds.isdisjoint(_SAYING)
+
+    def _unknown_word(self, mentions: Sequence[Mention]) -> str | None:
+        for mention in mentions:
+            if mention.kind in _DOUBTS or mention.kind == "number":
+                return mention.text
+            if mention.kind == "neutral" and _TURNS & {*mention.text.split()}:
+                return mention.text
+            if mention.kind == "word" and mention.text not in _MARKS and (mention.text,) not in self.fillers:
+                return mention.text
+        return None
 
     def mentions(self, text: str, start: int, end: int) -> list[Mention]:
         """Return the mentions of a span as it is spelled."""
@@ -88,17 +109,28 @@ def _unknown_mark(phrase: str) -> str | None:
     return "(" if depth else '"' if phrase.count('"') % 2 else None
 
 
-def _unknown_word(mentions: Sequence[Mention]) -> str | None:
+def _unknown_sense(mentions: Sequence[Mention]) -> str | None:
+    """Return words that are known and leave open, together, what is meant: two denials, a choice."""
+    denials: list[str] = []
     for mention in mentions:
-        if mention.kind in _DOUBTS or mention.kind == "number":
-            return mention.text
-        if mention.kind == "word" and mention.text not in _MARKS:
-            return mention.text
-    for clause in clauses(mentions):
-        denials = [mention.text for mention in clause.mentions if mention.kind in _DENIALS]
-        if len(denials) > 1:
+        if mention.kind in _JOINTS or mention.text == ";":
+            denials = []
+        elif mention.kind in _DENIALS or (denials and mention.kind == "predicate" and mention.name == "present"):
+            denials.append(mention.text)
+        if len(denials) > 1 and "nor" not in denials:
             return " ".join(denials)
     choice = next((at for at, mention in enumerate(mentions) if mention.kind == "or"), None)
     if choice is not None and not any(mention.kind in _DENIALS for mention in mentions[:choice]):
         return mentions[choice].text
-    return None
+    return next((_text(clause) for before, clause in pairwise(clauses(mentions)) if _is_choice(before, clause)), None)
+
+
+def _is_choice(before: Clause, clause: Clause) -> bool:
+    """Return whether a clause is nothing but a further value of what stands before it: `normal, reduced`."""
+    values = ("predicate", "negated_behind")
+    is_bare = not clause.of_kind("name", "state", "structure", "place", "measure")
+    return clause.joint == "comma" and is_bare and bool(clause.of_kind(*values) and before.of_kind(*values))
+
+
+def _text(clause: Clause) -> str:
+    return " ".join(mention.text for mention in clause.mentions)

@@ -22,6 +22,8 @@ class Reason(StrEnum):
     SILENT_SECTION = "silent_section"
     UNCERTAIN = "uncertain"
     UNKNOWN_WORD = "unknown_word"
+    NAMED_ONLY = "named_only"
+    AMENDED = "amended"
     NOT_TODAY = "not_today"
     OTHER_STRUCTURE = "other_structure"
     NO_OPTION = "no_option"
@@ -62,6 +64,8 @@ MEANINGS: dict[Reason, str] = {
     Reason.SILENT_SECTION: "the evidence stands where a report asks, or tells of the past",
     Reason.UNCERTAIN: "the report is not sure of it",
     Reason.UNKNOWN_WORD: "a word, mark or number of its sentence has no role that the grammar knows",
+    Reason.NAMED_ONLY: "the finding is named, and nothing is said of it",
+    Reason.AMENDED: "an addendum or a correction of the report may change it",
     Reason.NOT_TODAY: "the report tells it of the past, or asks for it",
     Reason.OTHER_STRUCTURE: "it may be of another structure than the myocardium",
     Reason.NO_OPTION: "the words tell none of the options",

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from cardiolens.curation.questions.amendments import amended_sequences
 from cardiolens.curation.questions.diagnosis import diagnoses
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.numbers import measured
@@ -14,7 +15,7 @@ from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.report_text.layout import plain
 from cardiolens.report_text.findings import Finding, findings
 from cardiolens.report_text.sections import Sentence, sentence_at, sentences
-from cardiolens.report_text.understanding import unknown_words
+from cardiolens.report_text.understanding import unknown_words, vocabulary
 
 
 def extract(text: str, sex: str | None, catalogue: Catalogue) -> list[ReportStatement]:
@@ -23,21 +24,44 @@ def extract(text: str, sex: str | None, catalogue: Catalogue) -> list[ReportStat
     pieces = list(sentences(words_only))
     statements = [*_stated(words_only, pieces, catalogue), *_measured(words_only, pieces, sex)]
     statements += diagnoses(words_only, pieces, catalogue)
-    unknown = unknown_words(words_only, catalogue)
+    checks = _Checks(words_only, pieces, catalogue)
     return [
-        _understood(
-            replace(statement, quote=text[statement.start : statement.end]),
-            unknown.get(sentence_at(pieces, statement.start)),
-        ).check(text)
+        replace(statement, quote=text[statement.start : statement.end], **checks.of(statement)).check(text)
         for statement in statements
     ]
 
 
-def _understood(statement: ReportStatement, unknown: str | None) -> ReportStatement:
-    """Return a statement, in doubt if a word of its sentence is unknown."""
-    if unknown is None or statement.certainty != "certain":
-        return statement
-    return replace(statement, doubt=Reason.UNKNOWN_WORD, unknown=unknown)
+class _Checks:
+    """What keeps a statement from being drafted, whatever it says."""
+
+    def __init__(self, text: str, pieces: Sequence[Sentence], catalogue: Catalogue) -> None:
+        self.text = text
+        self.pieces = pieces
+        self.catalogue = catalogue
+        self.unknown = unknown_words(text, catalogue)
+        self.amended = amended_sequences(text, catalogue)
+
+    def of(self, statement: ReportStatement) -> dict[str, str]:
+        """Return the doubt of a statement that is certain by its own words, and its word; empty if there is none."""
+        sequence = self.catalogue[statement.subtask].sequence
+        sentence = sentence_at(self.pieces, statement.start)
+        if self.amended and sequence in {*self.amended, "multi"}:
+            return {"doubt": Reason.AMENDED}
+        if statement.certainty != "certain":
+            return {}
+        if unknown := self.unknown.get(sentence) or self._number(sequence, sentence):
+            return {"doubt": Reason.UNKNOWN_WORD, "unknown": unknown}
+        span = statement.start, statement.end
+        is_named = statement.polarity == "affirmed" and vocabulary(self.catalogue).names_only(self.text, *span)
+        return {"doubt": Reason.NAMED_ONLY} if is_named and statement.subtask in words()["named"] else {}
+
+    def _number(self, sequence: str, sentence: Sentence) -> str | None:
+        """Return a number in a sentence on a sequence that is read by words alone: `LGE score 0/17`."""
+        if sequence in ("cine", "multi"):
+            return None
+        phrase = re.sub(words()["numbers_of_places"], " ", self.text[sentence.start : sentence.end], flags=re.IGNORECASE)
+        number = re.search(r"\d[\d.,]*", phrase)
+        return number[0] if number else None
 
 
 def without_names(text: str) -> str:
