@@ -50,7 +50,7 @@ def sentences(text: str) -> Iterator[Sentence]:
     is_earlier = False  # whether an earlier report has begun, whose own headings open nothing
     for start, end in _pieces(text):
         opens_line = not text[text.rfind("\n", 0, start) + 1 : start].strip()
-        if opens_line and (examination := _examination(text, start)):
+        if examination := _examination(text, start, opens_line=opens_line):
             is_earlier = examination == "earlier"
         if is_earlier:
             section, topic, line_end = "silent", None, -1
@@ -92,10 +92,15 @@ def _last_heading(text: str) -> int:
     return max(places, default=-1)
 
 
-def _examination(text: str, start: int) -> str | None:
-    """Return whose report a line opens: "earlier" for `--- Previous report of 12.03.2020 ---`, or "current"."""
+def _examination(text: str, start: int, *, opens_line: bool) -> str | None:
+    """Return whose report begins: "earlier" for `--- Previous report of 12.03.2020 ---`, or "current".
+
+    Within a line, a label with a colon opens a remark (`Last MRI: scar.`), not a report.
+    """
     label = _LABEL.match(text, start)
-    words = set(_WORD.findall(label[0].lower())) if label else set()
+    if label is None or not (opens_line or text[label.end() : label.end() + 1] != ":"):
+        return None
+    words = set(_WORD.findall(label[0].lower()))
     letters = {word for word in words if not word.isdigit()}
     for when, kinds in grammar().examinations.items():
         if letters <= set().union(*kinds.values()) and letters & kinds["when"] and letters & kinds["what"]:

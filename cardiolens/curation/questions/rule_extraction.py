@@ -52,8 +52,12 @@ class _Checks:
         if unknown := self.unknown.get(sentence) or self._number(sequence, sentence):
             return {"doubt": Reason.UNKNOWN_WORD, "unknown": unknown}
         span = statement.start, statement.end
-        is_named = statement.polarity == "affirmed" and vocabulary(self.catalogue).names_only(self.text, *span)
-        return {"doubt": Reason.NAMED_ONLY} if is_named and statement.subtask in words()["named"] else {}
+        if statement.subtask in words()["named"] and (
+            has(words()["quality"], statement.quote)
+            or (statement.polarity == "affirmed" and vocabulary(self.catalogue).names_only(self.text, *span))
+        ):
+            return {"doubt": Reason.NAMED_ONLY}
+        return {}
 
     def _number(self, sequence: str, sentence: Sentence) -> str | None:
         """Return a number in a sentence on a sequence that is read by words alone: `LGE score 0/17`."""
