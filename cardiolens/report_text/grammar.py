@@ -31,6 +31,7 @@ class Grammar:
     """Phrases of report English by function, shared by all sequences."""
 
     tags: Mapping[Phrase, Tag]
+    aliases: Mapping[str, Phrase]  # short forms of notes
     headings: Mapping[Phrase, str]  # a sequence, "silent", "silent_line", or "any"
     examinations: Mapping[str, Mapping[str, frozenset[str]]]  # "earlier" and "current": words of such a label
     labels: frozenset[str]  # words of labels that name a part of the heart, and end a silent line
@@ -50,6 +51,7 @@ def grammar() -> Grammar:
     }
     return Grammar(
         dict(_tags(tree)),
+        {short: tuple(words.split()) for short, words in tree["aliases"].items()},
         headings,
         examinations,
         frozenset(tree["labels"]),

@@ -100,7 +100,10 @@ def _examination(text: str, start: int, *, opens_line: bool) -> str | None:
     label = _LABEL.match(text, start)
     if label is None or not (opens_line or text[label.end() : label.end() + 1] != ":"):
         return None
-    words = set(_WORD.findall(label[0].lower()))
+    spelled = tuple(_WORD.findall(label[0].lower()))
+    if spelled in grammar().headings:
+        return None
+    words = set(spelled)
     letters = {word for word in words if not word.isdigit()}
     for when, kinds in grammar().examinations.items():
         if letters <= set().union(*kinds.values()) and letters & kinds["when"] and letters & kinds["what"]:

@@ -28,9 +28,11 @@ _JOINTS = frozenset("comma and with contrasts".split())
 _TURNS = frozenset("no not nothing without previous prior last earlier older since than versus vs normal range".split())
 _DENIALS = frozenset({"negated", "negated_behind"})
 _MARKS = frozenset(",:.;()&+'\"-–—%#=")
-_QUANTITIES = re.compile(r"(?:m[lL]|k?g|l|L)\s*/\s*(?:m\s?(?:2|²|\^2)?|min)\b|\bw/o?\b")
+_QUANTITIES = re.compile(r"(?:m[lL]|k?g|l|L)\s*/\s*(?:m\s?(?:2|²|\^2)?|min)\b|\bw/o?\b|\b(?:T2/STIR|rest/stress|stress/rest)\b")
+_BOTH_DENIED = re.compile(r"\b(?:no|without)\s+[A-Za-z][\w \-]*\w/(?!no\b|yes\b)", re.IGNORECASE)
 _OPTIONS = re.compile(r"(?<=\w)\s*[/|\\]\s*(?=\w)")
 _BRACES = re.compile(r"[\[\]{}<>*_☐☒☑□?~\\|]|\.{3}|…|!|=>|→")
+_LABEL_ENDS = re.compile(r"[ =~_|*#]*:")
 _POINTS_BACK = re.compile(r"\W*(?:this|these|it|they|which|such|those|the (?:above|latter|former|same))\b", re.IGNORECASE)
 
 
@@ -63,7 +65,7 @@ class Vocabulary:
 
     def mentions(self, text: str, start: int, end: int) -> list[Mention]:
         """Return the mentions of a span as it is spelled."""
-        return self.reader.of_tokens(unfolded(tokens(text, start, end), self.reader.lexicon.aliases))
+        return self.reader.of_tokens(unfolded(tokens(text, start, end), self.reader.aliases))
 
 
 @functools.lru_cache(maxsize=8)
@@ -86,8 +88,8 @@ def _unknown_words(text: str, words: Vocabulary) -> Iterator[tuple[Sentence, str
     before: Sentence | None = None
     for sentence in sentences(text):
         reason = words.unknown(text, sentence.start, sentence.end)
-        if reason is None and sentence.topic is not None and not sentence.opens:
-            reason = words.unknown(text, sentence.topic.start, sentence.topic.end)
+        if reason is None and (topic := sentence.topic) is not None and _LABEL_ENDS.match(text, topic.end):
+            reason = words.unknown(text, topic.start, topic.end)
         if reason is not None:
             yield sentence, reason
             if before is not None and _POINTS_BACK.match(text, sentence.start, sentence.end):
@@ -99,7 +101,7 @@ def _unknown_mark(phrase: str) -> str | None:
     """Return a mark that leaves open what is meant: a choice, a gap, a bracket that nothing closes."""
     if brace := _BRACES.search(phrase):
         return brace[0]
-    if _OPTIONS.search(_QUANTITIES.sub(" ", phrase)):
+    if _OPTIONS.search(_BOTH_DENIED.sub(" ", _QUANTITIES.sub(" ", phrase))):
         return "/"
     depth = 0
     for letter in phrase:
