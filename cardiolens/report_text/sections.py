@@ -50,7 +50,7 @@ def sentences(text: str) -> Iterator[Sentence]:
     is_earlier = False  # whether an earlier report has begun, whose own headings open nothing
     for start, end in _pieces(text):
         opens_line = not text[text.rfind("\n", 0, start) + 1 : start].strip()
-        if examination := _examination(text, start, opens_line=opens_line):
+        if examination := _examination(text, start, opens_line=opens_line, is_silent=section == "silent"):
             is_earlier = examination == "earlier"
         if is_earlier:
             section, topic, line_end = "silent", None, -1
@@ -92,13 +92,16 @@ def _last_heading(text: str) -> int:
     return max(places, default=-1)
 
 
-def _examination(text: str, start: int, *, opens_line: bool) -> str | None:
+def _examination(text: str, start: int, *, opens_line: bool, is_silent: bool) -> str | None:
     """Return whose report begins: "earlier" for `--- Previous report of 12.03.2020 ---`, or "current".
 
-    Within a line, a label with a colon opens a remark (`Last MRI: scar.`), not a report.
+    Within a line, or in a silent section, a label with text behind it opens a remark (`Last MRI: scar.`).
     """
     label = _LABEL.match(text, start)
-    if label is None or not (opens_line or text[label.end() : label.end() + 1] != ":"):
+    if label is None:
+        return None
+    has_text = bool(text[label.end() + 1 : f"{text}\n".index("\n", label.end())].strip())
+    if (has_text and is_silent) or (text[label.end() : label.end() + 1] == ":" and not opens_line):
         return None
     spelled = tuple(_WORD.findall(label[0].lower()))
     if spelled in grammar().headings:
