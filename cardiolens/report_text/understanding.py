@@ -53,6 +53,15 @@ class Vocabulary:
         kinds = {mention.kind for mention in self.mentions(text, start, end)}
         return kinds.isdisjoint(_SAYING)
 
+    def shares_places(self, text: str, start: int, end: int) -> bool:
+        """Return whether the places of a span are of all its findings: of one, or all before or behind them."""
+        mentions = self.mentions(text, start, end)
+        findings = [at for at, one in enumerate(mentions) if one.kind in ("name", "state")]
+        traits = {mentions[at].trait for at in findings if mentions[at].kind == "state"}
+        places = [at for at, one in enumerate(mentions) if one.kind == "place"]
+        between = any(min(findings) < at < max(findings) for at in places) if findings else False
+        return len(traits) < 2 or not between
+
     def _unknown_word(self, mentions: Sequence[Mention]) -> str | None:
         for mention in mentions:
             if mention.kind in _DOUBTS or mention.kind == "number":
@@ -121,6 +130,8 @@ def _unknown_sense(mentions: Sequence[Mention]) -> str | None:
             denials.append(mention.text)
         if len(denials) > 1 and "nor" not in denials:
             return " ".join(denials)
+    if any(mention.kind in _DENIALS for mention in mentions) and any(one.text == "yes" for one in mentions):
+        return "yes"
     choice = next((at for at, mention in enumerate(mentions) if mention.kind == "or"), None)
     if choice is not None and not any(mention.kind in _DENIALS for mention in mentions[:choice]):
         return mentions[choice].text
@@ -131,7 +142,7 @@ def _is_choice(before: Clause, clause: Clause) -> bool:
     """Return whether a clause is nothing but a further value of what stands before it: `normal, reduced`."""
     values = ("predicate", "negated_behind")
     is_bare = not clause.of_kind("name", "state", "structure", "place", "measure")
-    return clause.joint == "comma" and is_bare and bool(clause.of_kind(*values) and before.of_kind(*values))
+    return clause.joint in ("comma", "and") and is_bare and bool(clause.of_kind(*values) and before.of_kind(*values))
 
 
 def _text(clause: Clause) -> str:

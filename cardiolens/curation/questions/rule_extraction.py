@@ -51,10 +51,14 @@ class _Checks:
             return {}
         if unknown := self.unknown.get(sentence) or self._number(sequence, sentence):
             return {"doubt": Reason.UNKNOWN_WORD, "unknown": unknown}
-        span = statement.start, statement.end
+        known = vocabulary(self.catalogue)
+        if statement.subtask in words()["places"] and not known.shares_places(
+            self.text, sentence.start, sentence.end
+        ):
+            return {"doubt": Reason.UNANCHORED}
         if statement.subtask in words()["named"] and (
             has(words()["quality"], statement.quote)
-            or (statement.polarity == "affirmed" and vocabulary(self.catalogue).names_only(self.text, *span))
+            or (statement.polarity == "affirmed" and known.names_only(self.text, statement.start, statement.end))
         ):
             return {"doubt": Reason.NAMED_ONLY}
         return {}
