@@ -64,5 +64,7 @@ def _tags(tree: Mapping[str, Any]) -> Iterator[tuple[Phrase, Tag]]:
     for family, kind in _FAMILIES.items():
         for name, forms in tree[family].items():
             yield from ((phrase, Tag(kind or name, name)) for phrase in phrases(forms))
+    yield from ((phrase, Tag("structure", "other")) for phrase in phrases(tree["other_organs"]))
+    yield from ((phrase, Tag("hypothetical", "relatives")) for phrase in phrases(tree["relatives"]))
     for cue in _CUES:
         yield from ((phrase, Tag(cue, cue)) for phrase in phrases(tree[cue]))

@@ -12,6 +12,7 @@ from itertools import pairwise
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.protocol.tasks.lexicon import Tag
 from cardiolens.protocol.tasks.phrases import Phrase
+from cardiolens.report_text.assertion import MARKS
 from cardiolens.report_text.clauses import Clause, clauses
 from cardiolens.report_text.grammar import grammar
 from cardiolens.report_text.layout import plain
@@ -27,7 +28,6 @@ _JOINTS = frozenset("comma and with contrasts".split())
 # Words of phrases without meaning that yet turn, date or grade what their sentence says.
 _TURNS = frozenset("no not nothing without previous prior last earlier older since than versus vs normal range".split())
 _DENIALS = frozenset({"negated", "negated_behind"})
-_MARKS = frozenset(",:.;()&+'\"-–—%#=")
 _QUANTITIES = re.compile(r"(?:m[lL]|k?g|l|L)\s*/\s*(?:m\s?(?:2|²|\^2)?|min)\b|\bw/o?\b|\b(?:T2/STIR|rest/stress|stress/rest)\b")
 _BOTH_DENIED = re.compile(r"\b(?:no|without)\s+[A-Za-z][\w \-]*\w/(?!no\b|yes\b)", re.IGNORECASE)
 _OPTIONS = re.compile(r"(?<=\w)\s*[/|\\]\s*(?=\w)")
@@ -53,6 +53,10 @@ class Vocabulary:
         kinds = {mention.kind for mention in self.mentions(text, start, end)}
         return kinds.isdisjoint(_SAYING)
 
+    def names_other_organ(self, text: str, start: int, end: int) -> bool:
+        """Return whether a span names an organ whose findings no report of ours has."""
+        return any("other" in mention.names for mention in self.mentions(text, start, end))
+
     def shares_places(self, text: str, start: int, end: int) -> bool:
         """Return whether the places of a span are of all its findings: of one, or all before or behind them."""
         mentions = self.mentions(text, start, end)
@@ -68,7 +72,7 @@ class Vocabulary:
                 return mention.text
             if mention.kind == "neutral" and _TURNS & {*mention.text.split()}:
                 return mention.text
-            if mention.kind == "word" and mention.text not in _MARKS and (mention.text,) not in self.fillers:
+            if mention.kind == "word" and mention.text not in MARKS and (mention.text,) not in self.fillers:
                 return mention.text
         return None
 
@@ -123,11 +127,13 @@ def _unknown_mark(phrase: str) -> str | None:
 def _unknown_sense(mentions: Sequence[Mention]) -> str | None:
     """Return words that are known and leave open, together, what is meant: two denials, a choice."""
     denials: list[str] = []
+    is_denied_before = False  # whether a denial stands behind its finding: `absent`
     for mention in mentions:
         if mention.kind in _JOINTS or mention.text == ";":
             denials = []
-        elif mention.kind in _DENIALS or (denials and mention.kind == "predicate" and mention.name == "present"):
+        elif mention.kind in _DENIALS or (is_denied_before and mention.name == "present"):
             denials.append(mention.text)
+        is_denied_before = bool(denials) and (is_denied_before or mention.kind == "negated_behind")
         if len(denials) > 1 and "nor" not in denials:
             return " ".join(denials)
     if any(mention.kind in _DENIALS for mention in mentions) and any(one.text == "yes" for one in mentions):

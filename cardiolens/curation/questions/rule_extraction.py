@@ -52,6 +52,8 @@ class _Checks:
         if unknown := self.unknown.get(sentence) or self._number(sequence, sentence):
             return {"doubt": Reason.UNKNOWN_WORD, "unknown": unknown}
         known = vocabulary(self.catalogue)
+        if sequence not in ("cine", "multi") and known.names_other_organ(self.text, sentence.start, sentence.end):
+            return {"doubt": Reason.OTHER_STRUCTURE}
         if statement.subtask in words()["places"] and not known.shares_places(
             self.text, sentence.start, sentence.end
         ):
