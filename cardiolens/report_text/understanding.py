@@ -26,6 +26,7 @@ _DOUBTS = frozenset(
 _SAYING = frozenset("place grade predicate verb negated negated_behind measure".split())
 _JOINTS = frozenset("comma and with contrasts".split())
 # Words of phrases without meaning that yet turn, date or grade what their sentence says.
+_VALUES = ("predicate", "negated_behind")
 _TURNS = frozenset("no not nothing without previous prior last earlier older since than versus vs normal range".split())
 _DENIALS = frozenset({"negated", "negated_behind"})
 _QUANTITIES = re.compile(r"(?:m[lL]|k?g|l|L)\s*/\s*(?:m\s?(?:2|²|\^2)?|min)\b|\bw/o?\b|\b(?:T2/STIR|rest/stress|stress/rest)\b")
@@ -52,6 +53,15 @@ class Vocabulary:
         """Return whether a span names a finding and says nothing of it: `LGE`, `Scar:`."""
         kinds = {mention.kind for mention in self.mentions(text, start, end)}
         return kinds.isdisjoint(_SAYING)
+
+    def denies_behind(self, text: str, start: int, end: int) -> bool:
+        """Return whether a span denies something behind its name: `MR and TR: none`."""
+        return any(mention.kind == "negated_behind" for mention in self.mentions(text, start, end))
+
+    def interprets(self, text: str, start: int, end: int) -> bool:
+        """Return whether a span places a finding and says what it is: `bright septum, in keeping with oedema`."""
+        kinds = {mention.kind for mention in self.mentions(text, start, end)}
+        return {"lasting", "place"} <= kinds
 
     def names_other_organ(self, text: str, start: int, end: int) -> bool:
         """Return whether a span names an organ whose findings no report of ours has."""
@@ -136,19 +146,31 @@ def _unknown_sense(mentions: Sequence[Mention]) -> str | None:
         is_denied_before = bool(denials) and (is_denied_before or mention.kind == "negated_behind")
         if len(denials) > 1 and "nor" not in denials:
             return " ".join(denials)
-    if any(mention.kind in _DENIALS for mention in mentions) and any(one.text == "yes" for one in mentions):
-        return "yes"
+    if denied := [mention for mention in mentions if mention.kind in _DENIALS]:
+        if any(mention.text == "yes" for mention in mentions):
+            return "yes"
+        if left := next((one for one in denied if one.text in ("no", "not") and _stops(mentions, one)), None):
+            return left.text
     choice = next((at for at, mention in enumerate(mentions) if mention.kind == "or"), None)
     if choice is not None and not any(mention.kind in _DENIALS for mention in mentions[:choice]):
         return mentions[choice].text
     return next((_text(clause) for before, clause in pairwise(clauses(mentions)) if _is_choice(before, clause)), None)
 
 
+def _stops(mentions: Sequence[Mention], denial: Mention) -> bool:
+    """Return whether a denial stands at the end of a list or a clause: `the lateral wall does not`, `no, septal`."""
+    at = mentions.index(denial)
+    behind = mentions[at + 1 :]
+    return (bool(behind) and (behind[0].kind == "comma" or behind[0].text == ";")) or (
+        denial.text == "not" and not behind
+    )
+
+
 def _is_choice(before: Clause, clause: Clause) -> bool:
     """Return whether a clause is nothing but a further value of what stands before it: `normal, reduced`."""
-    values = ("predicate", "negated_behind")
-    is_bare = not clause.of_kind("name", "state", "structure", "place", "measure")
-    return clause.joint in ("comma", "and") and is_bare and bool(clause.of_kind(*values) and before.of_kind(*values))
+    has_value = bool(clause.of_kind("predicate", "negated_behind", "state") and before.of_kind(*_VALUES))
+    is_bare = not clause.of_kind("name", "structure", "place", "measure", "negated", "lasting")
+    return clause.joint in ("comma", "and") and is_bare and has_value
 
 
 def _text(clause: Clause) -> str:

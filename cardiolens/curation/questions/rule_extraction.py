@@ -58,12 +58,17 @@ class _Checks:
             self.text, sentence.start, sentence.end
         ):
             return {"doubt": Reason.UNANCHORED}
-        if statement.subtask in words()["named"] and (
-            has(words()["quality"], statement.quote)
-            or (statement.polarity == "affirmed" and known.names_only(self.text, statement.start, statement.end))
-        ):
-            return {"doubt": Reason.NAMED_ONLY}
-        return {}
+        return {"doubt": Reason.NAMED_ONLY} if self._is_named_only(statement, sentence) else {}
+
+    def _is_named_only(self, statement: ReportStatement, sentence: Sentence) -> bool:
+        """Return whether a finding is named, and nothing is said of it."""
+        known, whole = vocabulary(self.catalogue), (self.text, sentence.start, sentence.end)
+        is_bare = statement.polarity == "affirmed" and known.names_only(self.text, statement.start, statement.end)
+        if statement.subtask in words()["listed"]:
+            return is_bare and known.denies_behind(*whole)
+        if statement.subtask not in words()["named"]:
+            return False
+        return (is_bare and not known.interprets(*whole)) or has(words()["quality"], statement.quote)
 
     def _number(self, sequence: str, sentence: Sentence) -> str | None:
         """Return a number in a sentence on a sequence that is read by words alone: `LGE score 0/17`."""
