@@ -5,7 +5,7 @@ What a sentence says that holds an unknown word is not known, whatever finding i
 
 import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -43,6 +43,7 @@ class Vocabulary:
 
     reader: Reader
     fillers: frozenset[Phrase]
+    tags: Mapping[Phrase, Tag]
 
     def unknown(self, text: str, start: int, end: int) -> str | None:
         """Return the first word, mark or number of a span that keeps it from being understood."""
@@ -99,7 +100,7 @@ def vocabulary(catalogue: Catalogue) -> Vocabulary:
     tags: dict[Phrase, Tag] = dict.fromkeys(fillers, Tag("filler", "filler"))
     for lexicon in lexicons:
         tags |= lexicon.tags
-    return Vocabulary(reader(replace(lexicons[0], tags=tags)), fillers)
+    return Vocabulary(reader(replace(lexicons[0], tags=tags)), fillers, {**grammar().tags, **tags})
 
 
 def unknown_words(text: str, catalogue: Catalogue) -> dict[Sentence, str]:
