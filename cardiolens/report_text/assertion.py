@@ -70,14 +70,18 @@ def _is_choice(clause: Clause) -> bool:
     """Return whether a clause gives values to choose from: `normal / reduced`, `present or absent`."""
     values = [
         first.kind in _VALUES and joint.kind == "or" and second.kind in _VALUES
-        for first, joint, second in zip(clause.mentions, clause.mentions[1:], clause.mentions[2:], strict=False)
+        for first, joint, second in zip(
+            clause.mentions, clause.mentions[1:], clause.mentions[2:], strict=False
+        )
     ]
     return any(values) and not clause.of_kind("negated")
 
 
 def is_unknown(mention: Mention) -> bool:
     """Return whether a mention is a word or a number without a role."""
-    is_word = mention.kind == "word" and mention.text not in MARKS and (mention.text,) not in grammar().fillers
+    is_word = (
+        mention.kind == "word" and mention.text not in MARKS and (mention.text,) not in grammar().fillers
+    )
     return is_word or mention.kind in ("number", "measure")
 
 

@@ -18,7 +18,11 @@ def _said(line: str) -> str:
     label = _LABEL.match(line, 0, boxes[0].start())
     start = label.end() if label else 0
     options = _options(line, start, boxes)
-    ticked = [span for span, box in zip(options, boxes, strict=True) if box["square"] or box["round"] or box["ticked"]]
+    ticked = [
+        span
+        for span, box in zip(options, boxes, strict=True)
+        if box["square"] or box["round"] or box["ticked"]
+    ]
     blank = re.sub(r"[^\n]", " ", line)
     if len(ticked) != 1 or any(":" in line[slice(*span)] for span in options):
         return blank
@@ -29,6 +33,8 @@ def _said(line: str) -> str:
 def _options(line: str, start: int, boxes: list[re.Match[str]]) -> list[tuple[int, int]]:
     """Return the span of the option of each box: the words behind it, or before it if the line ends with a box."""
     if line[start : boxes[0].start()].strip() and not line[boxes[-1].end() :].strip():
-        return list(zip([start, *(box.end() for box in boxes[:-1])], [box.start() for box in boxes], strict=True))
+        return list(
+            zip([start, *(box.end() for box in boxes[:-1])], [box.start() for box in boxes], strict=True)
+        )
     ends = [*(box.start() for box in boxes[1:]), len(line.rstrip("\n"))]
     return list(zip([box.end() for box in boxes], ends, strict=True))

@@ -27,14 +27,20 @@ _SAYING = frozenset("place grade predicate verb negated negated_behind measure".
 _JOINTS = frozenset("comma and with contrasts".split())
 # Words of phrases without meaning that yet turn, date or grade what their sentence says.
 _VALUES = ("predicate", "negated_behind")
-_TURNS = frozenset("no not nothing without previous prior last earlier older since than versus vs normal range".split())
+_TURNS = frozenset(
+    "no not nothing without previous prior last earlier older since than versus vs normal range".split()
+)
 _DENIALS = frozenset({"negated", "negated_behind"})
-_QUANTITIES = re.compile(r"(?:m[lL]|k?g|l|L)\s*/\s*(?:m\s?(?:2|²|\^2)?|min)\b|\bw/o?\b|\b(?:T2/STIR|rest/stress|stress/rest)\b")
+_QUANTITIES = re.compile(
+    r"(?:m[lL]|k?g|l|L)\s*/\s*(?:m\s?(?:2|²|\^2)?|min)\b|\bw/o?\b|\b(?:T2/STIR|rest/stress|stress/rest)\b"
+)
 _BOTH_DENIED = re.compile(r"\b(?:no|without)\s+[A-Za-z][\w \-]*\w/(?!no\b|yes\b)", re.IGNORECASE)
 _OPTIONS = re.compile(r"(?<=\w)\s*[/|\\]\s*(?=\w)")
 _BRACES = re.compile(r"[\[\]{}<>*_☐☒☑□?~\\|]|\.{3}|…|!|=>|→")
 _LABEL_ENDS = re.compile(r"[ =~_|*#]*:")
-_POINTS_BACK = re.compile(r"\W*(?:this|these|it|they|which|such|those|the (?:above|latter|former|same))\b", re.IGNORECASE)
+_POINTS_BACK = re.compile(
+    r"\W*(?:this|these|it|they|which|such|those|the (?:above|latter|former|same))\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +161,9 @@ def _unknown_sense(mentions: Sequence[Mention]) -> str | None:
     choice = next((at for at, mention in enumerate(mentions) if mention.kind == "or"), None)
     if choice is not None and not any(mention.kind in _DENIALS for mention in mentions[:choice]):
         return mentions[choice].text
-    return next((_text(clause) for before, clause in pairwise(clauses(mentions)) if _is_choice(before, clause)), None)
+    return next(
+        (_text(clause) for before, clause in pairwise(clauses(mentions)) if _is_choice(before, clause)), None
+    )
 
 
 def _stops(mentions: Sequence[Mention], denial: Mention) -> bool:

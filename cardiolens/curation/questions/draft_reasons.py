@@ -45,6 +45,7 @@ class Reason(StrEnum):
     EXTRACTORS_DISAGREE = "extractors_disagree"
     NO_SEQUENCE = "no_sequence"
     LEAKS = "leaks"
+    ANSWERED_BLIND = "answered_blind"
     NO_MASK = "no_mask"
     MASK_UNFIT = "mask_unfit"
 
@@ -87,6 +88,7 @@ MEANINGS: dict[Reason, str] = {
     Reason.EXTRACTORS_DISAGREE: "the two extractors read different answers",
     Reason.NO_SEQUENCE: "the study has no such images",
     Reason.LEAKS: "the name of the study tells the answer",
+    Reason.ANSWERED_BLIND: "all probes answer it in every order without an image",
     Reason.NO_MASK: "the study has no short-axis mask of a sequence that the label map is for",
     Reason.MASK_UNFIT: "the mask contradicts its label map, its images or study.json",
 }

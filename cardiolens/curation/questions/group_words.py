@@ -33,7 +33,9 @@ def with_words(catalogue: Catalogue, path: Path | None) -> Catalogue:
     try:
         group = GroupWords.model_validate(read_yaml(path))
     except ValidationError as error:
-        raise InputError(f"words={path}: {describe(error)}; expected fillers: [...], synonyms: {{...}}") from None
+        raise InputError(
+            f"words={path}: {describe(error)}; expected fillers: [...], synonyms: {{...}}"
+        ) from None
     fillers = frozenset(_phrase(filler, path) for filler in group.fillers)
     synonyms = {_phrase(new, path): _phrase(ours, path) for new, ours in group.synonyms.items()}
     if both := sorted(" ".join(phrase) for phrase in fillers & synonyms.keys()):

@@ -52,7 +52,9 @@ class _Checks:
         if unknown := self.unknown.get(sentence) or self._number(sequence, sentence):
             return {"doubt": Reason.UNKNOWN_WORD, "unknown": unknown}
         known = vocabulary(self.catalogue)
-        if sequence not in ("cine", "multi") and known.names_other_organ(self.text, sentence.start, sentence.end):
+        if sequence not in ("cine", "multi") and known.names_other_organ(
+            self.text, sentence.start, sentence.end
+        ):
             return {"doubt": Reason.OTHER_STRUCTURE}
         if statement.subtask in words()["places"] and not known.shares_places(
             self.text, sentence.start, sentence.end
@@ -63,7 +65,9 @@ class _Checks:
     def _is_named_only(self, statement: ReportStatement, sentence: Sentence) -> bool:
         """Return whether a finding is named, and nothing is said of it."""
         known, whole = vocabulary(self.catalogue), (self.text, sentence.start, sentence.end)
-        is_bare = statement.polarity == "affirmed" and known.names_only(self.text, statement.start, statement.end)
+        is_bare = statement.polarity == "affirmed" and known.names_only(
+            self.text, statement.start, statement.end
+        )
         if statement.subtask in words()["listed"]:
             return is_bare and known.denies_behind(*whole)
         if statement.subtask not in words()["named"]:
@@ -74,7 +78,9 @@ class _Checks:
         """Return a number in a sentence on a sequence that is read by words alone: `LGE score 0/17`."""
         if sequence in ("cine", "multi"):
             return None
-        phrase = re.sub(words()["numbers_of_places"], " ", self.text[sentence.start : sentence.end], flags=re.IGNORECASE)
+        phrase = re.sub(
+            words()["numbers_of_places"], " ", self.text[sentence.start : sentence.end], flags=re.IGNORECASE
+        )
         number = re.search(r"\d[\d.,]*", phrase)
         return number[0] if number else None
 

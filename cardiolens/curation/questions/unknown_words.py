@@ -66,9 +66,7 @@ def _losses(report: Report, catalogue: Catalogue) -> dict[tuple[str, str], str]:
 
 def _lines(unknown: Mapping[str, Unknown], *, with_text: bool) -> Iterator[str]:
     """Yield a line a word; a word that may name somebody is only counted."""
-    shown = {
-        word: cost for word, cost in unknown.items() if with_text or len(cost.reports) >= FEWEST_REPORTS
-    }
+    shown = {word: cost for word, cost in unknown.items() if with_text or len(cost.reports) >= FEWEST_REPORTS}
     for word, cost in list(shown.items())[:_MOST_LINES]:
         yield f"{cost.drafts:6} drafts in {len(cost.reports):4} reports: {one_line(word)}"
         if with_text:

@@ -17,9 +17,7 @@ FOLDER = Path(__file__).with_name("hospitals")
 STYLES = tuple(sorted(path.stem for path in FOLDER.glob("*.txt") if path.stem != "targets"))
 WALLS = {"anterior": "A", "septal": "B", "inferior": "C", "lateral": "D"}
 LEVELS = {"basal": "A", "mid": "B", "apical": "C"}
-TOPICS = (
-    "ind tech lvsize lvwall motion ef diast rvsize rvfn rvwall atria avv ao peri lge perf t2 dx noise tail".split()
-)
+TOPICS = "ind tech lvsize lvwall motion ef diast rvsize rvfn rvwall atria avv ao peri lge perf t2 dx noise tail".split()
 HEADINGS = {
     "us_structured": {
         "lvsize": "LEFT VENTRICLE:\n",
