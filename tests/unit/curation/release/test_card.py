@@ -96,7 +96,10 @@ def test_volumes_of_two_patients_that_are_one_are_counted(tmp_path: Path) -> Non
     manifest.write_text(json.dumps(own))
     shutil.rmtree(root / "out")
     words = [f"questions={root}/q.jsonl", f"studies={root}/studies", f"out={root}/out", "name=ours"]
-    assert release([*words, "licence=internal", "cohorts=dev:0.5,test:0.5"]) == 0
+    words += ["licence=internal", "cohorts=dev:0.5,test:0.5"]
+    with pytest.raises(InputError, match="show the same pictures") as error:
+        release(words)
+    assert release([*words, str(error.value).rpartition("add ")[2]]) == 0
     card = (root / "out" / "README.md").read_text()
     assert "1 volumes are in more than one study, byte for byte: of these 1 in studies of several" in card
     assert "**1 volumes are in two cohorts**" in card
