@@ -37,6 +37,8 @@ _QUANTITIES = re.compile(
 _BOTH_DENIED = re.compile(r"\b(?:no|without)\s+[A-Za-z][\w \-]*\w/(?!no\b|yes\b)", re.IGNORECASE)
 _OPTIONS = re.compile(r"(?<=\w)\s*[/|\\]\s*(?=\w)")
 _BRACES = re.compile(r"[\[\]{}<>*_☐☒☑□?~\\|]|\.{3}|…|!|=>|→")
+_ARROW = re.compile(r"\s*(?:[=-]+>|→|⇒)")  # before a conclusion
+_IMAGES = re.compile(r"\b(?:scar|fibrosis|infarct(?:ion)?|necrosis)\s+(?:images?|sequences?)\b", re.IGNORECASE)
 _LABEL_ENDS = re.compile(r"[ =~_|*#]*:")
 _POINTS_BACK = re.compile(
     r"\W*(?:this|these|it|they|which|such|those|the (?:above|latter|former|same))\b", re.IGNORECASE
@@ -53,13 +55,18 @@ class Vocabulary:
 
     def unknown(self, text: str, start: int, end: int) -> str | None:
         """Return the first word, mark or number of a span that keeps it from being understood."""
+        if arrow := _ARROW.match(text, start, end):
+            start = arrow.end()
         mentions = self.mentions(text, start, end)
         return _unknown_mark(text[start:end]) or self._unknown_word(mentions) or _unknown_sense(mentions)
 
     def names_only(self, text: str, start: int, end: int) -> bool:
         """Return whether a span names a finding and says nothing of it: `LGE`, `Scar:`."""
-        kinds = {mention.kind for mention in self.mentions(text, start, end)}
-        return kinds.isdisjoint(_SAYING)
+        mentions = self.mentions(text, start, end)
+        kinds = [mention.kind for mention in mentions]
+        head, _, _ = " ".join(kinds).partition(" colon ")
+        is_headed = len(head) < len(" ".join(kinds)) and "state" in kinds[len(head.split()) :]
+        return _SAYING.isdisjoint(kinds) and not (is_headed and {"state", "name"} & {*head.split()})
 
     def denies_behind(self, text: str, start: int, end: int) -> bool:
         """Return whether a span denies something behind its name: `MR and TR: none`."""
@@ -129,6 +136,8 @@ def _unknown_words(text: str, words: Vocabulary) -> Iterator[tuple[Sentence, str
 
 def _unknown_mark(phrase: str) -> str | None:
     """Return a mark that leaves open what is meant: a choice, a gap, a bracket that nothing closes."""
+    if images := _IMAGES.search(phrase):
+        return images[0]
     if brace := _BRACES.search(phrase):
         return brace[0]
     if _OPTIONS.search(_BOTH_DENIED.sub(" ", _QUANTITIES.sub(" ", phrase))):
