@@ -83,12 +83,12 @@ def sentences(text: str) -> Iterator[Sentence]:
 
 
 def _last_heading(text: str) -> int:
-    """Return where the last line begins whose heading opens a section that is read."""
-    places = [
-        match.start()
-        for match in _LINE.finditer(text)
-        if grammar().headings.get(tuple(_WORD.findall(match[1].lower())), "silent") not in _SILENT
-    ]
+    """Return where the last line begins whose heading opens findings."""
+    places = []
+    for match in _LINE.finditer(text):
+        label = tuple(_WORD.findall(match[1].lower()))
+        if grammar().headings.get(label, "silent") not in _SILENT and not grammar().concluding & set(label):
+            places.append(match.start())
     return max(places, default=-1)
 
 

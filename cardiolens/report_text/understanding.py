@@ -26,10 +26,13 @@ _DOUBTS = frozenset(
 _SAYING = frozenset("place grade predicate verb negated negated_behind measure".split())
 _JOINTS = frozenset("comma and with contrasts".split())
 # Words of phrases without meaning that yet turn, date or grade what their sentence says.
+_STATING = ("name", "state", "predicate", "negated", "negated_behind", "measure", "grade", "lasting", "spared")
 _VALUES = ("predicate", "negated_behind")
 _TURNS = frozenset(
     "no not nothing without previous prior last earlier older since than versus vs normal range".split()
 )
+_RESTS = frozenset({"remaining", "the rest of", "the remainder of", "rest of the", "otherwise", "elsewhere"})
+_HALF_SAID = frozenset({"has regressed", "have regressed"})  # less than before, and not absent
 _DENIALS = frozenset({"negated", "negated_behind"})
 _QUANTITIES = re.compile(
     r"(?:m[lL]|k?g|l|L)\s*/\s*(?:m\s?(?:2|²|\^2)?|min)\b|\bw/o?\b|\b(?:T2/STIR|rest/stress|stress/rest)\b"
@@ -39,6 +42,7 @@ _OPTIONS = re.compile(r"(?<=\w)\s*[/|\\]\s*(?=\w)")
 _BRACES = re.compile(r"[\[\]{}<>*_☐☒☑□?~\\|]|\.{3}|…|!|=>|→")
 _ARROW = re.compile(r"\s*(?:[=-]+>|→|⇒)")  # before a conclusion
 _IMAGES = re.compile(r"\b(?:scar|fibrosis|infarct(?:ion)?|necrosis)\s+(?:images?|sequences?)\b", re.IGNORECASE)
+_TWO_MEANINGS = frozenset({"ai"})  # aortic insufficiency, or who drew the contours
 _LABEL_ENDS = re.compile(r"[ =~_|*#]*:")
 _POINTS_BACK = re.compile(
     r"\W*(?:this|these|it|they|which|such|those|the (?:above|latter|former|same))\b", re.IGNORECASE
@@ -50,6 +54,7 @@ class Vocabulary:
     """The phrases of all sequences and of the grammar, with the role of each."""
 
     reader: Reader
+    aliases: Mapping[str, Phrase]
     fillers: frozenset[Phrase]
     tags: Mapping[Phrase, Tag]
 
@@ -94,6 +99,8 @@ class Vocabulary:
         for mention in mentions:
             if mention.kind in _DOUBTS or mention.kind == "number":
                 return mention.text
+            if mention.text in _HALF_SAID:
+                return mention.text
             if mention.kind == "neutral" and _TURNS & {*mention.text.split()}:
                 return mention.text
             if mention.kind == "word" and mention.text not in MARKS and (mention.text,) not in self.fillers:
@@ -102,7 +109,7 @@ class Vocabulary:
 
     def mentions(self, text: str, start: int, end: int) -> list[Mention]:
         """Return the mentions of a span as it is spelled."""
-        return self.reader.of_tokens(unfolded(tokens(text, start, end), self.reader.aliases))
+        return self.reader.of_tokens(unfolded(tokens(text, start, end), self.aliases))
 
 
 @functools.lru_cache(maxsize=8)
@@ -113,7 +120,9 @@ def vocabulary(catalogue: Catalogue) -> Vocabulary:
     tags: dict[Phrase, Tag] = dict.fromkeys(fillers, Tag("filler", "filler"))
     for lexicon in lexicons:
         tags |= lexicon.tags
-    return Vocabulary(reader(replace(lexicons[0], tags=tags)), fillers, {**grammar().tags, **tags})
+    every = reader(replace(lexicons[0], tags=tags))
+    aliases = {short: words for short, words in every.aliases.items() if short not in _TWO_MEANINGS}
+    return Vocabulary(every, aliases, fillers, {**grammar().tags, **tags})
 
 
 def unknown_words(text: str, catalogue: Catalogue) -> dict[Sentence, str]:
@@ -154,6 +163,8 @@ def _unknown_sense(mentions: Sequence[Mention]) -> str | None:
     """Return words that are known and leave open, together, what is meant: two denials, a choice."""
     denials: list[str] = []
     is_denied_before = False  # whether a denial stands behind its finding: `absent`
+    if {"present", "absent"} <= {mention.text for mention in mentions}:
+        return "present absent"
     for mention in mentions:
         if mention.kind in _JOINTS or mention.text == ";":
             denials = []
@@ -167,6 +178,12 @@ def _unknown_sense(mentions: Sequence[Mention]) -> str | None:
             return "yes"
         if left := next((one for one in denied if one.text in ("no", "not") and _stops(mentions, one)), None):
             return left.text
+    if denied and (rest := next((one for one in mentions if one.text in _RESTS), None)):
+        return rest.text
+    for first, second in pairwise(mentions):
+        is_value = first.kind in _VALUES and second.kind in _VALUES
+        if is_value or (first.text == "in" and second.kind == "disease"):
+            return f"{first.text} {second.text}"
     choice = next((at for at, mention in enumerate(mentions) if mention.kind == "or"), None)
     if choice is not None and not any(mention.kind in _DENIALS for mention in mentions[:choice]):
         return mentions[choice].text
@@ -186,6 +203,8 @@ def _stops(mentions: Sequence[Mention], denial: Mention) -> bool:
 
 def _is_choice(before: Clause, clause: Clause) -> bool:
     """Return whether a clause is nothing but a further value of what stands before it: `normal, reduced`."""
+    if clause.joint == "contrasts" and clause.kinds.isdisjoint(_STATING):
+        return True  # an exception: `no LGE but the septum`
     has_value = bool(clause.of_kind("predicate", "negated_behind", "state") and before.of_kind(*_VALUES))
     is_bare = not clause.of_kind("name", "structure", "place", "measure", "negated", "lasting")
     return clause.joint in ("comma", "and") and is_bare and has_value

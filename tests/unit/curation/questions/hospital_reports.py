@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 FOLDER = Path(__file__).with_name("hospitals")
-STYLES = tuple(sorted(path.stem for path in FOLDER.glob("*.txt") if path.stem != "targets"))
+STYLES = tuple(sorted(path.stem for path in FOLDER.glob("*.txt") if "targets" not in path.stem and "second" not in path.stem))
 WALLS = {"anterior": "A", "septal": "B", "inferior": "C", "lateral": "D"}
 LEVELS = {"basal": "A", "mid": "B", "apical": "C"}
 TOPICS = "ind tech lvsize lvwall motion ef diast rvsize rvfn rvwall atria avv ao peri lge perf t2 dx noise tail".split()
@@ -34,7 +34,7 @@ HEADINGS = {
     "german_english": {"lvsize": "Findings:\n", "dx": "\n"},
     "dictation": {},
 }
-LINES = {"template", "table", "form"}  # a statement is a line of its own
+LINES = {"template", "table", "form", "second_style"}  # a statement is a line of its own
 
 
 @dataclass(slots=True)
@@ -83,12 +83,12 @@ def statements(style: str) -> list[tuple[str, str, str]]:
     return [_parts(entry) for entry in entries]
 
 
-def targets(half: str) -> list[tuple[str, Truth]]:
-    """Single lines with their truth."""
+def targets(half: str, name: str = "targets") -> list[tuple[str, Truth]]:
+    """Single lines with their truth; those of `second_targets` have no halves."""
     pairs = []
-    for line in (FOLDER / "targets.txt").read_text(encoding="utf-8").splitlines():
+    for line in (FOLDER / f"{name}.txt").read_text(encoding="utf-8").splitlines():
         text, _, words = line.rpartition(" | ")
-        if not line.startswith("# ") and half_of(text) == half:
+        if not line.startswith("# ") and half in (half_of(text), "second"):
             truth = Truth()
             truth.add(words)
             pairs.append((text, truth))
@@ -102,9 +102,9 @@ def half_of(text: str) -> str:
 
 def reports(half: str, of_each_style: int = 30, seed: int = 40) -> Iterator[Report]:
     """Reports of every style, of the lines of one half."""
-    for style in STYLES:
+    for style in ("second_style",) if half == "second" else STYLES:
         draw = random.Random(f"{seed} {half} {style}")
-        lines = [one for one in statements(style) if half_of(one[1]) == half]
+        lines = [one for one in statements(style) if half in (half_of(one[1]), "second")]
         for number in range(of_each_style):
             yield _report(f"{style}-{half}-{number}", style, lines, draw)
 
