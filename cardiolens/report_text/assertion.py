@@ -4,14 +4,13 @@ After ConText (Harkema et al. 2009): cues act forward or backward within their c
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 from cardiolens.report_text.clauses import Clause
 from cardiolens.report_text.grammar import grammar
 from cardiolens.report_text.mentions import Mention
 
 MARKS = frozenset(",:.;()&+'\"-–—%#=")
-_SAYING = frozenset("place structure grade predicate negated negated_behind".split())
+_SAYING = frozenset(["place", "structure", "grade", "predicate", "negated", "negated_behind"])
 _VALUES = frozenset({"predicate", "negated_behind"})
 _LIST_ENDS = ("negated", "verb", "grade", "measure", "colon", "uncertain")
 

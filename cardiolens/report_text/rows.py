@@ -28,7 +28,7 @@ def of_rows(text: str) -> str:
 def _words(line: str) -> str:
     row = line.rstrip("\n")
     cells = [cell.strip() for cell in _CELL.split(row.strip("| \t"))]
-    if len(cells) < 2 or ":" in cells[0] or not any(mark in row for mark in "\t|") and len(cells) < 3:
+    if len(cells) < 2 or ":" in cells[0] or (not any(mark in row for mark in "\t|") and len(cells) < 3):
         return _without_normal(line)
     name, *rest = cells
     said = _value(name, rest)

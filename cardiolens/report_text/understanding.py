@@ -21,15 +21,25 @@ from cardiolens.report_text.sections import Sentence, sentences
 from cardiolens.report_text.tokens import tokens, unfolded
 
 _DOUBTS = frozenset(
-    "uncertain uncertain_behind historical hypothetical technique exceptions sparing spared".split()
+    ["uncertain", "uncertain_behind", "historical", "hypothetical", "technique", "exceptions", "sparing", "spared"]
 )
-_SAYING = frozenset("place grade predicate verb negated negated_behind measure".split())
-_JOINTS = frozenset("comma and with contrasts".split())
+_SAYING = frozenset(["place", "grade", "predicate", "verb", "negated", "negated_behind", "measure"])
+_JOINTS = frozenset(["comma", "and", "with", "contrasts"])
 # Words of phrases without meaning that yet turn, date or grade what their sentence says.
-_STATING = ("name", "state", "predicate", "negated", "negated_behind", "measure", "grade", "lasting", "spared")
+_STATING = (
+    "name",
+    "state",
+    "predicate",
+    "negated",
+    "negated_behind",
+    "measure",
+    "grade",
+    "lasting",
+    "spared",
+)
 _VALUES = ("predicate", "negated_behind")
 _TURNS = frozenset(
-    "no not nothing without previous prior last earlier older since than versus vs normal range".split()
+    ["no", "not", "nothing", "without", "previous", "prior", "last", "earlier", "older", "since", "than", "versus", "vs", "normal", "range"]
 )
 _RESTS = frozenset({"remaining", "the rest of", "the remainder of", "rest of the", "otherwise", "elsewhere"})
 _HALF_SAID = frozenset({"has regressed", "have regressed"})  # less than before, and not absent
@@ -41,8 +51,15 @@ _BOTH_DENIED = re.compile(r"\b(?:no|without)\s+[A-Za-z][\w \-]*\w/(?!no\b|yes\b)
 _OPTIONS = re.compile(r"(?<=\w)\s*[/|\\]\s*(?=\w)")
 _BRACES = re.compile(r"[\[\]{}<>*_☐☒☑□?~\\|]|\.{3}|…|!|=>|→")
 _ARROW = re.compile(r"\s*(?:[=-]+>|→|⇒)")  # before a conclusion
-_IMAGES = re.compile(r"\b(?:scar|fibrosis|infarct(?:ion)?|necrosis)\s+(?:images?|sequences?)\b", re.IGNORECASE)
+_IMAGES = re.compile(
+    r"\b(?:scar|fibrosis|infarct(?:ion)?|necrosis)\s+(?:images?|sequences?)\b", re.IGNORECASE
+)
 _TWO_MEANINGS = frozenset({"ai"})  # aortic insufficiency, or who drew the contours
+_QUALITY = re.compile(
+    r"\b(?:images?|imaging|sequences?|study|scan)\b[^.;]{0,20}\b"
+    r"(?:poor|limited|suboptimal|weak|low|reduced|impaired|restricted|good|adequate|satisfactory|excellent)\b",
+    re.IGNORECASE,
+)
 _LABEL_ENDS = re.compile(r"[ =~_|*#]*:")
 _POINTS_BACK = re.compile(
     r"\W*(?:this|these|it|they|which|such|those|the (?:above|latter|former|same))\b", re.IGNORECASE
@@ -145,7 +162,7 @@ def _unknown_words(text: str, words: Vocabulary) -> Iterator[tuple[Sentence, str
 
 def _unknown_mark(phrase: str) -> str | None:
     """Return a mark that leaves open what is meant: a choice, a gap, a bracket that nothing closes."""
-    if images := _IMAGES.search(phrase):
+    if images := _IMAGES.search(phrase) or _QUALITY.search(phrase):
         return images[0]
     if brace := _BRACES.search(phrase):
         return brace[0]
@@ -178,6 +195,11 @@ def _unknown_sense(mentions: Sequence[Mention]) -> str | None:
             return "yes"
         if left := next((one for one in denied if one.text in ("no", "not") and _stops(mentions, one)), None):
             return left.text
+    if mentions and mentions[-1].kind == "contrasts":
+        return mentions[-1].text
+    spans = [one.text for one in mentions if one.measure is not None and one.measure.low < one.measure.high]
+    if spans and any(one.kind == "predicate" and one.name == "normal" for one in mentions):
+        return "normal range"
     if denied and (rest := next((one for one in mentions if one.text in _RESTS), None)):
         return rest.text
     for first, second in pairwise(mentions):
@@ -205,6 +227,8 @@ def _is_choice(before: Clause, clause: Clause) -> bool:
     """Return whether a clause is nothing but a further value of what stands before it: `normal, reduced`."""
     if clause.joint == "contrasts" and clause.kinds.isdisjoint(_STATING):
         return True  # an exception: `no LGE but the septum`
+    if before.of_kind("negated_behind") and clause.kinds <= {"place", "grade"}:
+        return True  # `none; focal; diffuse`
     has_value = bool(clause.of_kind("predicate", "negated_behind", "state") and before.of_kind(*_VALUES))
     is_bare = not clause.of_kind("name", "structure", "place", "measure", "negated", "lasting")
     return clause.joint in ("comma", "and") and is_bare and has_value

@@ -16,7 +16,7 @@ from cardiolens.protocol.tasks.protocol import read_yaml
 from cardiolens.report_text.understanding import vocabulary
 
 # Roles that a phrase of a group may take over from one of ours.
-_TAKEN_OVER = frozenset("structure place name state predicate grade".split())
+_TAKEN_OVER = frozenset(["structure", "place", "name", "state", "predicate", "grade"])
 
 
 class GroupWords(Spec):

@@ -12,8 +12,8 @@ from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.curation.questions.strict_patterns import has, has_for, words
 from cardiolens.curation.questions.uncertainty import doubt_of
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
-from cardiolens.report_text.layout import plain
 from cardiolens.report_text.findings import Finding, findings
+from cardiolens.report_text.layout import plain
 from cardiolens.report_text.sections import Sentence, sentence_at, sentences
 from cardiolens.report_text.understanding import unknown_words, vocabulary
 
@@ -65,9 +65,9 @@ class _Checks:
     def _is_named_only(self, statement: ReportStatement, sentence: Sentence) -> bool:
         """Return whether a finding is named, and nothing is said of it."""
         known, whole = vocabulary(self.catalogue), (self.text, sentence.start, sentence.end)
-        is_bare = statement.polarity == "affirmed" and known.names_only(
-            self.text, statement.start, statement.end
-        )
+        normal = {option.text for option in self.catalogue[statement.subtask].options if option.normal}
+        is_affirmed = statement.polarity == "affirmed" and statement.value not in normal
+        is_bare = is_affirmed and known.names_only(self.text, statement.start, statement.end)
         if statement.subtask in words()["listed"]:
             return is_bare and known.denies_behind(*whole)
         if statement.subtask not in words()["named"]:

@@ -137,7 +137,11 @@ def _probes(facts: Mapping[str, Any]) -> str:
     if not facts["questions"]:
         return "No model was asked these questions without images before the release."
     leaks = [name for name, excess in facts["excess"].items() if excess > MOST_EXCESS]
-    found = f"more than {MOST_EXCESS:.0%} in {', '.join(leaks)}" if leaks else f"{MOST_EXCESS:.0%} or less everywhere"
+    found = (
+        f"more than {MOST_EXCESS:.0%} in {', '.join(leaks)}"
+        if leaks
+        else f"{MOST_EXCESS:.0%} or less everywhere"
+    )
     return (
         f"{facts['models']} models were asked {facts['questions']} of the questions without images before the "
         f"release: beyond the best constant answer they were right in {found}."

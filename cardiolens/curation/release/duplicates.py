@@ -31,7 +31,10 @@ def check_duplicates(spec: Release, studies: Mapping[str, Study]) -> dict[str, A
         for (first, second), frames in same_studies(ours, read_hashes(path)).items()
     }
     lines = [f"{first} and {second}: {frames} frames" for (first, second), frames in sorted(within.items())]
-    lines += [f"{first} and {second} of {name}: {frames} frames" for (first, second, name), frames in sorted(public.items())]
+    lines += [
+        f"{first} and {second} of {name}: {frames} frames"
+        for (first, second, name), frames in sorted(public.items())
+    ]
     if lines and (digest := digest_of(lines)[:_DIGITS]) != spec.duplicates:
         report = spec.out.with_name(f"{spec.out.name}-duplicates.txt")
         disk.write_text(report, "".join(f"{line}\n" for line in lines))

@@ -73,4 +73,8 @@ def probed(rows: Sequence[GivenQuestion]) -> Record:
         if isinstance(n_models, int) and isinstance(value, int | float):
             models.append(n_models)
             excess[row.question.subtask] = max(float(value), excess.get(row.question.subtask, -1.0))
-    return {"questions": len(models), "models": min(models, default=0), "excess": dict(sorted(excess.items()))}
+    return {
+        "questions": len(models),
+        "models": min(models, default=0),
+        "excess": dict(sorted(excess.items())),
+    }

@@ -92,7 +92,9 @@ def read_hashes(path: Path) -> HashedFrames:
     try:
         lines = read_text(path, _MOST_LIST).splitlines()
     except (OSError, ValueError) as error:
-        raise InputError(f"known={path}: cannot be read ({type(error).__name__}); expected JSON Lines") from None
+        raise InputError(
+            f"known={path}: cannot be read ({type(error).__name__}); expected JSON Lines"
+        ) from None
     for number, line in enumerate(lines, start=1):
         try:
             record = parse_json(line)
@@ -121,7 +123,9 @@ def same_studies(first: HashedFrames, second: HashedFrames) -> dict[tuple[str, s
                 frames[study, other][volume].add(start + row)
     held = Counter(first.volumes)
     pairs = {
-        pair: sum(len(same) for volume, same in of_pair.items() if len(same) >= LEAST_SHARE * held[pair[0], volume])
+        pair: sum(
+            len(same) for volume, same in of_pair.items() if len(same) >= LEAST_SHARE * held[pair[0], volume]
+        )
         for pair, of_pair in frames.items()
     }
     return {pair: count for pair, count in pairs.items() if count}

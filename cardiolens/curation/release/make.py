@@ -98,7 +98,11 @@ def _write(
     facts |= counted(questions, studies, cohort_of, spec.cohorts)
     facts |= {"withheld": list(spec.withheld)} if spec.withheld else {}
     contents = read_contents(out, catalogue)
-    facts |= population(contents) | {"perceptual": perceptual, "probes": probed(questions)} | {"frames": SHOWN if spec.frames else None}
+    facts |= (
+        population(contents)
+        | {"perceptual": perceptual, "probes": probed(questions)}
+        | {"frames": SHOWN if spec.frames else None}
+    )
     write_tables(out, contents, catalogue, canary=facts["canary"], frames=spec.frames)
     disk.write_text(out / "README.md", card(facts, catalogue))
     disk.write_text(out / CROISSANT, json.dumps(croissant(facts, catalogue), indent=1) + "\n")

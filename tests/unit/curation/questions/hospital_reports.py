@@ -14,10 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 FOLDER = Path(__file__).with_name("hospitals")
-STYLES = tuple(sorted(path.stem for path in FOLDER.glob("*.txt") if "targets" not in path.stem and "second" not in path.stem))
+STYLES = tuple(
+    sorted(
+        path.stem for path in FOLDER.glob("*.txt") if "targets" not in path.stem and "second" not in path.stem
+    )
+)
 WALLS = {"anterior": "A", "septal": "B", "inferior": "C", "lateral": "D"}
 LEVELS = {"basal": "A", "mid": "B", "apical": "C"}
-TOPICS = "ind tech lvsize lvwall motion ef diast rvsize rvfn rvwall atria avv ao peri lge perf t2 dx noise tail".split()
+TOPICS = ["ind", "tech", "lvsize", "lvwall", "motion", "ef", "diast", "rvsize", "rvfn", "rvwall", "atria", "avv", "ao", "peri", "lge", "perf", "t2", "dx", "noise", "tail"]
 HEADINGS = {
     "us_structured": {
         "lvsize": "LEFT VENTRICLE:\n",

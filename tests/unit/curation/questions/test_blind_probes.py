@@ -69,7 +69,9 @@ def choose(request: TextRequest, pick: Any) -> str:
 
 
 def longest(requests: Sequence[TextRequest]) -> list[str | None]:
-    return [choose(request, lambda options: max(options, key=lambda one: len(one[1]))) for request in requests]
+    return [
+        choose(request, lambda options: max(options, key=lambda one: len(one[1]))) for request in requests
+    ]
 
 
 def first(requests: Sequence[TextRequest]) -> list[str | None]:
@@ -90,8 +92,12 @@ def test_a_planted_give_away_is_found_and_its_questions_are_out(tmp_path: Path) 
     assert any("'shown'" in word for word in probes["subtasks"]["L01"]["given_away_by"])
     assert not probes["subtasks"]["C10"]["leaks"]
     assert {line["subtask"] for line in lines(folder / "questions.jsonl")} == {"C10"}
-    assert {(line["reason"], line["subtask"]) for line in lines(folder / "rejects.jsonl")} == {("answered_blind", "L01")}
-    verdicts = {state["verdict"] for one in lines(folder / "6-automatic.jsonl") for state in [one["checked"]["L01"]]}
+    assert {(line["reason"], line["subtask"]) for line in lines(folder / "rejects.jsonl")} == {
+        ("answered_blind", "L01")
+    }
+    verdicts = {
+        state["verdict"] for one in lines(folder / "6-automatic.jsonl") for state in [one["checked"]["L01"]]
+    }
     assert verdicts == {"fail"}
     assert "Blind probes" in (folder / "counts.html").read_text()
 
@@ -160,7 +166,9 @@ def test_a_model_that_knows_our_texts_goes_on_with_them_and_a_guesser_is_no_bett
         return replies
 
     def guesses(requests: Sequence[TextRequest]) -> list[str | None]:
-        return [json.dumps({"continuation": "A. Normal B. Mildly reduced C. Severely reduced"}) for _ in requests]
+        return [
+            json.dumps({"continuation": "A. Normal B. Mildly reduced C. Severely reduced"}) for _ in requests
+        ]
 
     probe_drafts(folder, CATALOGUE, {"knows": knows, "guesses": guesses})
     completion = json.loads((folder / "probes.json").read_text())["completion"]

@@ -10,7 +10,14 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.curation.release.frame_hashes import SIDE, HashedFrames, hash_of, read_hashes, same_studies, write_hashes
+from cardiolens.curation.release.frame_hashes import (
+    SIDE,
+    HashedFrames,
+    hash_of,
+    read_hashes,
+    same_studies,
+    write_hashes,
+)
 from cardiolens.curation.release.make import release
 from cardiolens.phantom.phantom_cohort import make_cohort
 
@@ -63,7 +70,9 @@ def test_one_heart_under_two_patients_is_refused_until_it_is_named(phantoms: Pat
     assert release(words(double, tmp_path / "out", name)) == 0
     index = json.loads((tmp_path / "out" / "release.json").read_text())
     assert index["perceptual"]["pairs"] == 1
-    assert "1 pairs of studies of several patients show the same" in (tmp_path / "out" / "README.md").read_text()
+    assert (
+        "1 pairs of studies of several patients show the same" in (tmp_path / "out" / "README.md").read_text()
+    )
 
 
 def test_a_study_of_a_public_set_is_found_and_one_that_is_none_is_not(phantoms: Path, tmp_path: Path) -> None:
@@ -79,7 +88,9 @@ def test_a_study_of_a_public_set_is_found_and_one_that_is_none_is_not(phantoms: 
     assert release(words(phantoms, tmp_path / "out", f"known=[{tmp_path}/others.jsonl]")) == 0
     index = json.loads((tmp_path / "out" / "release.json").read_text())
     assert (index["perceptual"]["pairs"], index["perceptual"]["known_pairs"]) == (0, 0)
-    canaries = {json.loads(line)["canary"] for line in (tmp_path / "out" / "questions.jsonl").read_text().splitlines()}
+    canaries = {
+        json.loads(line)["canary"] for line in (tmp_path / "out" / "questions.jsonl").read_text().splitlines()
+    }
     assert canaries == {index["canary"]}
 
 
