@@ -28,7 +28,8 @@ def of_rows(text: str) -> str:
 def _words(line: str) -> str:
     row = line.rstrip("\n")
     cells = [cell.strip() for cell in _CELL.split(row.strip("| \t"))]
-    if len(cells) < 2 or ":" in cells[0] or (not any(mark in row for mark in "\t|") and len(cells) < 3):
+    is_prose = ":" in cells[0] or any(cell.endswith((".", ",", ";", ":", "?")) for cell in cells)
+    if len(cells) < 2 or is_prose or (not any(mark in row for mark in "\t|") and len(cells) < 3):
         return _without_normal(line)
     name, *rest = cells
     said = _value(name, rest)

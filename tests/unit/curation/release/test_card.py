@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cardiolens.base.errors import InputError
 from cardiolens.curation.release.known_limits import known_limits
 from cardiolens.curation.release.make import release
 from cardiolens.protocol.tasks.catalogue import load_catalogue
