@@ -12,6 +12,8 @@ _VALUES = frozenset({"predicate", "negated_behind"})
 _DENIALS = frozenset({"negated", "negated_behind"})
 _OWN = ("name", "structure", "place", "measure", "negated", "lasting")  # kinds of a clause of its own
 _SAYING = frozenset({*_VALUES, "name", "state", "negated", "measure", "grade", "lasting", "spared"})
+_APART = frozenset({*_JOINTS, "or", "to", "verb", "colon", "lasting", "open", "negated", "predicate"})
+_TOGETHER = ({"jet", "regurgitation"}, {"jet"}, {"regurgitation"}, {"sam", "jet"}, {"enhancement"}, {"signal"})
 _RESTS = frozenset({"remaining", "the rest of", "the remainder of", "rest of the", "otherwise", "elsewhere"})
 _QUANTITIES = re.compile(
     r"(?:m[lL]|k?g|l|L)\s*/\s*(?:m\s?(?:2|²|\^2)?|min)\b|\bw/o?\b|\b(?:T2/STIR|rest/stress|stress/rest)\b"
@@ -101,6 +103,21 @@ def _neighbours(mentions: Sequence[Mention]) -> str | None:
     return None
 
 
+def _run_on(mentions: Sequence[Mention]) -> str | None:
+    """`no tricuspid regurgitation small pericardial effusion`: two statements that nothing keeps apart."""
+    trait, is_apart, has_place = "", True, False
+    for mention in mentions:
+        if mention.kind in _APART or mention.text == ";":
+            is_apart = True
+        elif mention.kind in ("structure", "place"):
+            has_place = True
+        elif mention.kind == "state":
+            if trait and has_place and not is_apart and {trait, mention.trait} not in _TOGETHER:
+                return mention.text
+            trait, is_apart, has_place = mention.trait, False, False
+    return None
+
+
 def _choice(mentions: Sequence[Mention]) -> str | None:
     """`normal or dilated`: a choice, unless all of it is denied."""
     at = next((at for at, mention in enumerate(mentions) if mention.kind == "or"), None)
@@ -131,6 +148,7 @@ _CHECKS: Sequence[Callable[[Sequence[Mention]], str | None]] = (
     _rest,
     _range_of_normal,
     _neighbours,
+    _run_on,
     _choice,
     _list_of_values,
 )
