@@ -1,7 +1,7 @@
-"""Draft questions of reports in the manner of ten hospitals: `python bench/hospitals.py [open|closed|second]`.
+"""Drafts of reports in the manner of ten hospitals: `python bench/hospitals.py [open|closed|second]`.
 
-The lines and their truth are in tests/unit/curation/questions/hospitals. A draft that is not what its report tells
-is printed.
+The lines and their truth are in tests/unit/curation/questions/hospitals. A draft that is not what its report
+tells is printed.
 """
 
 import sys

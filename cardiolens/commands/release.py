@@ -30,11 +30,8 @@ def main() -> int:
     try:
         if (word := verify_word(words, SignedVerifyWord)) is not None:
             return verify(word.verify, word.key)
-        if "harness" in named:
-            return make_tasks(words)
-        if "hashes" in named:
-            words_of_hashes = read_words(Hashes, words)
-            return write_hashes(words_of_hashes.hashes, words_of_hashes.out)
+        if "harness" in named or "hashes" in named:
+            return make_tasks(words) if "harness" in named else write_hashes(read_words(Hashes, words))
         if "submit" in named:
             return submit(read_words(Submit, words))
         if "score" in named:

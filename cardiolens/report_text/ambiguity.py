@@ -13,7 +13,14 @@ _DENIALS = frozenset({"negated", "negated_behind"})
 _OWN = ("name", "structure", "place", "measure", "negated", "lasting")  # kinds of a clause of its own
 _SAYING = frozenset({*_VALUES, "name", "state", "negated", "measure", "grade", "lasting", "spared"})
 _APART = frozenset({*_JOINTS, "or", "to", "verb", "colon", "lasting", "open", "negated", "predicate"})
-_TOGETHER = ({"jet", "regurgitation"}, {"jet"}, {"regurgitation"}, {"sam", "jet"}, {"enhancement"}, {"signal"})
+_TOGETHER = (
+    {"jet", "regurgitation"},
+    {"jet"},
+    {"regurgitation"},
+    {"sam", "jet"},
+    {"enhancement"},
+    {"signal"},
+)
 _RESTS = frozenset({"remaining", "the rest of", "the remainder of", "rest of the", "otherwise", "elsewhere"})
 _QUANTITIES = re.compile(
     r"(?:m[lL]|k?g|l|L)\s*/\s*(?:m\s?(?:2|²|\^2)?|min)\b|\bw/o?\b|\b(?:T2/STIR|rest/stress|stress/rest)\b"
@@ -88,13 +95,18 @@ def _rest(mentions: Sequence[Mention]) -> str | None:
 
 def _range_of_normal(mentions: Sequence[Mention]) -> str | None:
     """`normal LVEF: 55-70 %`: what is normal, and not what was measured."""
-    is_range = any(one.measure is not None and one.measure.low < one.measure.high for one in mentions)
-    normal = next((one.text for one in mentions if one.kind == "predicate" and one.name == "normal"), None)
+    is_range = any(
+        mention.measure is not None and mention.measure.low < mention.measure.high for mention in mentions
+    )
+    normal = next(
+        (mention.text for mention in mentions if mention.kind == "predicate" and mention.name == "normal"),
+        None,
+    )
     return normal if is_range else None
 
 
 def _neighbours(mentions: Sequence[Mention]) -> str | None:
-    """`normal-reduced`: values side by side; `LGE in sarcoidosis`: what is seen in a disease, and not here."""
+    """`normal-reduced`: values side by side; `LGE in sarcoidosis`: what a disease has."""
     for first, second in pairwise(mentions):
         if (first.kind in _VALUES and second.kind in _VALUES) or (
             first.text == "in" and second.kind == "disease"
@@ -127,7 +139,7 @@ def _choice(mentions: Sequence[Mention]) -> str | None:
 
 
 def _list_of_values(mentions: Sequence[Mention]) -> str | None:
-    """`normal, reduced`; `none; focal; diffuse`; `no LGE but the septum`: values or places without a finding."""
+    """`normal, reduced`; `none; focal; diffuse`; `no LGE but the septum`: values without a finding."""
     for before, clause in pairwise(clauses(mentions)):
         is_exception = clause.joint == "contrasts" and clause.kinds.isdisjoint(_SAYING)
         is_pattern = bool(before.of_kind("negated_behind")) and clause.kinds <= {"place", "grade"}

@@ -57,7 +57,7 @@ def certainty(clauses: Sequence[Clause], number: int, at: int, *, negated: bool)
 
 
 def _is_left_open(clause: Clause, at: int) -> bool:
-    """Return whether a finding is named, and the words behind it are not known: `LGE deferred`, `LGE not given`."""
+    """Return whether a finding is named, and the words behind it are not known: `LGE deferred`."""
     behind = [mention for mention in clause.mentions[at + 1 :] if mention.kind not in ("verb", "colon")]
     if len(behind) > 1 and behind[0].text == "not" and is_unknown(behind[1]):
         return True

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from cardiolens.protocol.tasks.lexicon import Lexicon
 from cardiolens.report_text.clauses import Clause, clauses
 from cardiolens.report_text.finding_places import bears, placed_statements, values
-from cardiolens.report_text.layout import plain
 from cardiolens.report_text.mentions import Reader, reader
+from cardiolens.report_text.report_layout import plain
 from cardiolens.report_text.sections import Sentence, sentences
 from cardiolens.report_text.statements import Reading, Statement, wholes
 

@@ -8,10 +8,10 @@ _LABEL = re.compile(r"[^:\n]*:\s*")
 
 def of_forms(text: str) -> str:
     """Blank out what the lines with boxes do not say; every letter that is left keeps its place."""
-    return "".join(map(_said, text.splitlines(keepends=True)))
+    return "".join(map(_ticked, text.splitlines(keepends=True)))
 
 
-def _said(line: str) -> str:
+def _ticked(line: str) -> str:
     boxes = list(_BOX.finditer(line))
     if not boxes:
         return line
@@ -31,7 +31,7 @@ def _said(line: str) -> str:
 
 
 def _options(line: str, start: int, boxes: list[re.Match[str]]) -> list[tuple[int, int]]:
-    """Return the span of the option of each box: the words behind it, or before it if the line ends with a box."""
+    """Return the span of the option of each box: the words behind it, or before it if a box ends the line."""
     if line[start : boxes[0].start()].strip() and not line[boxes[-1].end() :].strip():
         return list(
             zip([start, *(box.end() for box in boxes[:-1])], [box.start() for box in boxes], strict=True)

@@ -3,7 +3,8 @@
 import re
 
 _SPOKEN = re.compile(
-    r"(?<=[a-z\d]) +(?:(?P<stop>period|full stop|new paragraph|new line)(?=\s|$)|(?P<comma>comma)(?=\s|$)|(?P<colon>colon)(?=\s|$))"
+    r"(?<=[a-z\d]) +(?:(?P<stop>period|full stop|new paragraph|new line)|(?P<comma>comma)|(?P<colon>colon))"
+    r"(?=\s|$)"
 )
 
 

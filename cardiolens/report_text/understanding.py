@@ -14,8 +14,8 @@ from cardiolens.protocol.tasks.phrases import Phrase
 from cardiolens.report_text.ambiguity import unclear_mark, unclear_sense
 from cardiolens.report_text.assertion import MARKS
 from cardiolens.report_text.grammar import grammar
-from cardiolens.report_text.layout import plain
 from cardiolens.report_text.mentions import Mention, Reader, reader
+from cardiolens.report_text.report_layout import plain
 from cardiolens.report_text.sections import Sentence, sentences
 from cardiolens.report_text.tokens import tokens, unfolded
 
@@ -66,7 +66,7 @@ class Vocabulary:
         return any(mention.kind == "negated_behind" for mention in self.mentions(text, start, end))
 
     def interprets(self, text: str, start: int, end: int) -> bool:
-        """Return whether a span places a finding and says what it is: `bright septum, in keeping with oedema`."""
+        """Return whether a span says what is in a place: `septum bright, consistent with oedema`."""
         kinds = {mention.kind for mention in self.mentions(text, start, end)}
         return {"lasting", "place"} <= kinds
 
@@ -75,11 +75,11 @@ class Vocabulary:
         return any("other" in mention.names for mention in self.mentions(text, start, end))
 
     def shares_places(self, text: str, start: int, end: int) -> bool:
-        """Return whether the places of a span are of all its findings: of one, or all before or behind them."""
+        """Return whether the places of a span are of all its findings: all before them, or all behind."""
         mentions = self.mentions(text, start, end)
-        findings = [at for at, one in enumerate(mentions) if one.kind in ("name", "state")]
+        findings = [at for at, mention in enumerate(mentions) if mention.kind in ("name", "state")]
         traits = {mentions[at].trait for at in findings if mentions[at].kind == "state"}
-        places = [at for at, one in enumerate(mentions) if one.kind == "place"]
+        places = [at for at, mention in enumerate(mentions) if mention.kind == "place"]
         between = any(min(findings) < at < max(findings) for at in places) if findings else False
         return len(traits) < 2 or not between
 

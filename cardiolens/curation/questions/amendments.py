@@ -7,12 +7,14 @@ from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.report_text.mentions import reader
 
 _AMENDS = re.compile(
-    r"\b(?:addend(?:um|a)|errat(?:um|a)|corrigend(?:um|a)|correction|corrected|amend(?:ed|ment)|retract\w*|revised|"
-    r"disregard|ignore the|supersed\w*|(?:strike|scratch|delete|cancel) (?:that|this)|start again|should read|in error)\b",
+    r"\b(?:addend(?:um|a)|errat(?:um|a)|corrigend(?:um|a)|correction|corrected|amend(?:ed|ment)|retract\w*|"
+    r"revised|disregard|ignore the|supersed\w*|(?:strike|scratch|delete|cancel) (?:that|this)|start again|"
+    r"should read|in error)\b",
     re.IGNORECASE,
 )
 _HARMLESS = re.compile(
-    r"[^\n.]*?\b(?:discussed with|communicated (?:to|with)|telephoned to|copied to|sent to|no change)[^\n.]*\.?\s*(?:\n|$)",
+    r"[^\n.]*?\b(?:discussed with|communicated (?:to|with)|telephoned to|copied to|sent to|no change)"
+    r"[^\n.]*\.?\s*(?:\n|$)",
     re.IGNORECASE,
 )
 

@@ -1,4 +1,4 @@
-"""Blind probes of drafts by two or more models, written to the stages, the counts and the questions (stage 6d)."""
+"""Blind probes of drafts by two or more models: asked, scored, and written to the stages (stage 6d)."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -54,8 +54,9 @@ def probe_drafts(folder: Path, catalogue: Catalogue, models: Mapping[str, Ask]) 
     replies: dict[str, dict[str, list[Any]]] = {}
     completions = {}
     for name, ask in models.items():
-        asked = [probe.request() for probe in probes] + [one for text in texts for one in text.requests()]
-        answers = _answers(ask, asked)
+        requests = [probe.request() for probe in probes]
+        requests += [request for text in texts for request in text.requests()]
+        answers = _answers(ask, requests)
         choices = [probe.answer(reply) for probe, reply in zip(probes, answers, strict=False)]
         replies[name] = {setting: choices[at :: len(SETTINGS)] for at, setting in enumerate(SETTINGS)}
         rest = answers[len(probes) :]
@@ -64,7 +65,7 @@ def probe_drafts(folder: Path, catalogue: Catalogue, models: Mapping[str, Ask]) 
     out = {
         (questions[at].study_id, questions[at].subtask) for at in answered_blind(questions, replies, scores)
     }
-    _write(folder, scores, completions, out, replies, questions)
+    _write(folder, scores, completions, out, replies=replies, questions=questions)
     _say(scores, completions, len(out))
     return 0
 
@@ -73,9 +74,10 @@ def _answers(ask: Ask, requests: Sequence[TextRequest]) -> list[str | None]:
     """Return the reply to each request; those in the same words are asked once."""
     once = distinct(requests)
     replies = {
-        (one.system, one.prompt, one.schema): reply for one, reply in zip(once, ask(once), strict=True)
+        (request.system, request.prompt, request.schema): reply
+        for request, reply in zip(once, ask(once), strict=True)
     }
-    return [replies[one.system, one.prompt, one.schema] for one in requests]
+    return [replies[request.system, request.prompt, request.schema] for request in requests]
 
 
 def _write(
@@ -83,6 +85,7 @@ def _write(
     scores: Mapping[str, SubtaskProbe],
     completions: Mapping[str, Any],
     out: set[tuple[str, str]],
+    *,
     replies: Replies,
     questions: Sequence[Question],
 ) -> None:
@@ -112,7 +115,9 @@ def _write(
         folder / "questions.jsonl",
         [_probed(line, scores, len(replies)) for line in lines if _id(line) not in out],
     )
-    rejects = [one for one in read_lines(folder / "rejects.jsonl") if one["reason"] != Reason.ANSWERED_BLIND]
+    rejects = [
+        line for line in read_lines(folder / "rejects.jsonl") if line["reason"] != Reason.ANSWERED_BLIND
+    ]
     rejects += [
         reject(6, Reason.ANSWERED_BLIND, study_id=study, subtask=subtask) for study, subtask in sorted(out)
     ]
@@ -155,14 +160,15 @@ def _say(scores: Mapping[str, SubtaskProbe], completions: Mapping[str, Any], n_o
         say(
             f"{name}: blind accuracy exceeds the best constant answer by {score.excess:.0%}, to review: {why}"
         )
-    for model, told in completions.items():
+    for model, score in completions.items():
         verdict = (
             "goes on with our words: they were in its training"
-            if told["memorised"]
+            if score["memorised"]
             else "shows no memory of them"
         )
         say(
-            f"{model}: {told['ours']:.0%} of second halves, null {told['null']:.0%} (p {told['p']:.2g}): {verdict}"
+            f"{model}: {score['ours']:.0%} of second halves, null {score['null']:.0%} (p {score['p']:.2g}): "
+            f"{verdict}"
         )
     say(
         f"probed: {sum(score.questions for score in scores.values())} questions of {len(scores)} subtasks; "
@@ -176,8 +182,8 @@ def _models(words: Sequence[str]) -> list[str]:
     names = [name.strip() for name in value.strip("[]").split(",") if name.strip()]
     if len(set(names)) < 2:
         raise InputError(
-            f"model={value or 'nothing'}: a probe asks two or more models, so that one model's taste is not taken "
-            "for a leak; give e.g. model=[qwen3_vl_8b,internvl3_8b]"
+            f"model={value or 'nothing'}: a probe asks two or more models, so that one model's taste is not "
+            "taken for a leak; give e.g. model=[qwen3_vl_8b,internvl3_8b]"
         )
     return list(dict.fromkeys(names))
 

@@ -1,7 +1,7 @@
-"""Completion probe: whether a model goes on with the words of our questions, more than after words of its own.
+"""Completion probe: whether a model goes on with the words of our questions.
 
-A model that was trained on a question can finish it. So can one that guesses well: therefore the same second half
-is awaited after the same question in other words, which is the null.
+A model that was trained on a question can finish it. So can one that guesses well: therefore the same second
+half is awaited after the same question in other words, which is the null.
 """
 
 import json
@@ -82,8 +82,11 @@ def completion_scores(
     """Return how much of the second halves a model goes on with, of ours and of the null, and a sign test."""
     pairs = [(text.share(ours), text.share(null)) for text, (ours, null) in zip(texts, replies, strict=True)]
     n = max(1, len(pairs))
-    ours, null = sum(own for own, _ in pairs) / n, sum(other for _, other in pairs) / n
-    more, less = sum(own > other for own, other in pairs), sum(own < other for own, other in pairs)
+    ours, null = sum(own for own, _ in pairs) / n, sum(reworded for _, reworded in pairs) / n
+    more, less = (
+        sum(own > reworded for own, reworded in pairs),
+        sum(own < reworded for own, reworded in pairs),
+    )
     p = sum(comb(more + less, k) for k in range(more, more + less + 1)) / 2 ** (more + less)
     memorised = p < LEVEL and ours - null > LEAST_DIFFERENCE
     return {"texts": len(pairs), "ours": ours, "null": null, "p": p, "memorised": memorised}

@@ -47,8 +47,9 @@ def with_words(catalogue: Catalogue, path: Path | None) -> Catalogue:
         _check(new, tags, path, may_hold=_TAKEN_OVER | {"filler"})
         if (tag := tags.get(ours)) is None or tag.kind not in _TAKEN_OVER:
             raise InputError(
-                f"words={path}: {' '.join(new)!r} is to mean {' '.join(ours)!r}, which names no structure, place, "
-                "finding, value or grade of ours; give a phrase of the lexicon, e.g. late gadolinium enhancement"
+                f"words={path}: {' '.join(new)!r} is to mean {' '.join(ours)!r}, which names no structure, "
+                "place, finding, value or grade of ours; give a phrase of the lexicon, e.g. late gadolinium "
+                "enhancement"
             )
     lexicons = {
         name: replace(lexicon, tags={**lexicon.tags, **_own(synonyms, lexicon.tags, tags)}, fillers=fillers)
@@ -73,8 +74,8 @@ def _check(phrase: Phrase, tags: Mapping[Phrase, Tag], path: Path, may_hold: fro
         kind = tags[part].kind if part in tags else "filler"
         if kind not in may_hold or (part == phrase and kind != "filler"):
             raise InputError(
-                f"words={path}: {' '.join(phrase)!r} holds {' '.join(part)!r}, which is a {kind.replace('_', ' ')} "
-                "with us; leave it out, or give a phrase without it"
+                f"words={path}: {' '.join(phrase)!r} holds {' '.join(part)!r}, which has another role with "
+                f"us: {kind.replace('_', ' ')}; leave it out, or give a phrase without it"
             )
 
 

@@ -1,4 +1,4 @@
-"""Prompts of blind probes (protocol 9, stage 6d): a question without images, and what a reply to it answers."""
+"""Prompts of blind probes (protocol 9, stage 6d): a question without images, and what a reply chooses."""
 
 import json
 import re
@@ -52,17 +52,17 @@ class Probe:
             return self._named(value)
         of_shown = dict(self._shown())
         letters = value if isinstance(value, list) else [value]
-        if not letters or any(letter not in of_shown for letter in letters):
+        if not letters or not all(isinstance(letter, str) and letter in of_shown for letter in letters):
             return None
-        return frozenset(of_shown[letter] for letter in letters)
+        return frozenset(of_shown[str(letter)] for letter in letters)
 
     def _named(self, value: object) -> Answer | None:
         """Return the options whose text a free answer holds, word for word, and no shorter one within it."""
-        said = f" {_folded(value)} " if isinstance(value, str) else ""
+        reply = f" {_folded(value)} " if isinstance(value, str) else ""
         texts = {option.key: _folded(option.text) for option in self.question.options}
-        held = {key for key, text in texts.items() if f" {text} " in said}
+        keys = {key for key, text in texts.items() if f" {text} " in reply}
         longest = {
-            key for key in held if not any(texts[key] in texts[other] for other in held if other != key)
+            key for key in keys if not any(texts[key] in texts[longer] for longer in keys if longer != key)
         }
         return frozenset(longest) or None
 
@@ -108,4 +108,4 @@ def _folded(text: str) -> str:
 
 def distinct(requests: Sequence[TextRequest]) -> list[TextRequest]:
     """Return each request once: drafts of one subtask are often asked in the same words."""
-    return list({(one.system, one.prompt, one.schema): one for one in requests}.values())
+    return list({(request.system, request.prompt, request.schema): request for request in requests}.values())

@@ -1,4 +1,4 @@
-"""Scores of blind probes: what can be answered without images, beyond the best constant answer, and by which words."""
+"""Scores of blind probes: what is answered without images beyond the best constant, and by which words."""
 
 import re
 from collections import Counter, defaultdict
@@ -56,7 +56,7 @@ def probe_scores(questions: Sequence[Question], replies: Replies) -> dict[str, S
 def answered_blind(
     questions: Sequence[Question], replies: Replies, scores: Mapping[str, SubtaskProbe]
 ) -> set[int]:
-    """Return the places of questions that every model answers in every order, for another reason than a constant.
+    """Return the places of questions that every model answers in every order, and not by a constant.
 
     A constant answer is right somewhere in every subtask, so this counts only where the subtask leaks, and
     where the same words are not also a question with another answer.
@@ -95,7 +95,7 @@ def _subtask(questions: Sequence[Question], replies: Replies) -> SubtaskProbe:
 
 
 def _accuracy(truth: Sequence[Answer], replies: Sequence[Answer | None]) -> float:
-    return sum(one == other for one, other in zip(truth, replies, strict=True)) / len(truth)
+    return sum(answer == reply for answer, reply in zip(truth, replies, strict=True)) / len(truth)
 
 
 def _of(replies: Replies, places: Sequence[int]) -> Replies:

@@ -13,7 +13,7 @@ from cardiolens.curation.questions.strict_patterns import has, has_for, words
 from cardiolens.curation.questions.uncertainty import doubt_of
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.report_text.findings import Finding, findings
-from cardiolens.report_text.layout import plain
+from cardiolens.report_text.report_layout import plain
 from cardiolens.report_text.sections import Sentence, sentence_at, sentences
 from cardiolens.report_text.understanding import unknown_words, vocabulary
 
@@ -26,7 +26,7 @@ def extract(text: str, sex: str | None, catalogue: Catalogue) -> list[ReportStat
     statements += diagnoses(words_only, pieces, catalogue)
     checks = _Checks(words_only, pieces, catalogue)
     return [
-        replace(statement, quote=text[statement.start : statement.end], **checks.of(statement)).check(text)
+        checks.checked(replace(statement, quote=text[statement.start : statement.end])).check(text)
         for statement in statements
     ]
 
@@ -41,38 +41,43 @@ class _Checks:
         self.unknown = unknown_words(text, catalogue)
         self.amended = amended_sequences(text, catalogue)
 
-    def of(self, statement: ReportStatement) -> dict[str, str]:
-        """Return the doubt of a statement that is certain by its own words, and its word; empty if there is none."""
+    def checked(self, statement: ReportStatement) -> ReportStatement:
+        """Return a statement; in doubt if something beside its own words speaks against it."""
+        doubt, unknown = self._doubt(statement)
+        return statement if doubt is None else replace(statement, doubt=doubt, unknown=unknown)
+
+    def _doubt(self, statement: ReportStatement) -> tuple[Reason | None, str | None]:
+        """Return why a statement that is certain by its own words is none, and the word that is to blame."""
         sequence = self.catalogue[statement.subtask].sequence
         sentence = sentence_at(self.pieces, statement.start)
         if self.amended and sequence in {*self.amended, "multi"}:
-            return {"doubt": Reason.AMENDED}
+            return Reason.AMENDED, None
         if statement.certainty != "certain":
-            return {}
+            return None, None
         if unknown := self.unknown.get(sentence) or self._number(sequence, sentence):
-            return {"doubt": Reason.UNKNOWN_WORD, "unknown": unknown}
-        known = vocabulary(self.catalogue)
-        if sequence not in ("cine", "multi") and known.names_other_organ(
+            return Reason.UNKNOWN_WORD, unknown
+        roles = vocabulary(self.catalogue)
+        if sequence not in ("cine", "multi") and roles.names_other_organ(
             self.text, sentence.start, sentence.end
         ):
-            return {"doubt": Reason.OTHER_STRUCTURE}
-        if statement.subtask in words()["places"] and not known.shares_places(
+            return Reason.OTHER_STRUCTURE, None
+        if statement.subtask in words()["places"] and not roles.shares_places(
             self.text, sentence.start, sentence.end
         ):
-            return {"doubt": Reason.UNANCHORED}
-        return {"doubt": Reason.NAMED_ONLY} if self._is_named_only(statement, sentence) else {}
+            return Reason.UNANCHORED, None
+        return (Reason.NAMED_ONLY, None) if self._is_named_only(statement, sentence) else (None, None)
 
     def _is_named_only(self, statement: ReportStatement, sentence: Sentence) -> bool:
         """Return whether a finding is named, and nothing is said of it."""
-        known, whole = vocabulary(self.catalogue), (self.text, sentence.start, sentence.end)
+        roles, whole = vocabulary(self.catalogue), (self.text, sentence.start, sentence.end)
         normal = {option.text for option in self.catalogue[statement.subtask].options if option.normal}
         is_affirmed = statement.polarity == "affirmed" and statement.value not in normal
-        is_bare = is_affirmed and known.names_only(self.text, statement.start, statement.end)
+        is_bare = is_affirmed and roles.names_only(self.text, statement.start, statement.end)
         if statement.subtask in words()["listed"]:
-            return is_bare and known.denies_behind(*whole)
+            return is_bare and roles.denies_behind(*whole)
         if statement.subtask not in words()["named"]:
             return False
-        return (is_bare and not known.interprets(*whole)) or has(words()["quality"], statement.quote)
+        return (is_bare and not roles.interprets(*whole)) or has(words()["quality"], statement.quote)
 
     def _number(self, sequence: str, sentence: Sentence) -> str | None:
         """Return a number in a sentence on a sequence that is read by words alone: `LGE score 0/17`."""

@@ -1,4 +1,4 @@
-"""The words that cost most drafts: what to teach next, without a word of any report unless it is asked for."""
+"""The words that cost most drafts: what to teach next, without a report's text unless it is asked for."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -74,9 +74,9 @@ def _lines(unknown: Mapping[str, Unknown], *, with_text: bool) -> Iterator[str]:
     hidden = Counter(cost.drafts for word, cost in unknown.items() if word not in shown)
     if hidden:
         yield (
-            f"{hidden.total()} other words stand in fewer than {FEWEST_REPORTS} reports, which may be names; they "
-            f"cost {sum(drafts * count for drafts, count in hidden.items())} drafts; text=true shows them, with "
-            "sentences of the reports"
+            f"{hidden.total()} other words stand in fewer than {FEWEST_REPORTS} reports, and may be names; "
+            f"they cost {sum(drafts * count for drafts, count in hidden.items())} drafts; text=true shows "
+            "them, with sentences of the reports"
         )
     if not unknown:
         yield "no draft was lost for a word that is not known"

@@ -128,8 +128,8 @@ def _perceptual(counts: Mapping[str, int]) -> str:
         else "No two studies of several patients show the same pictures"
     )
     lists = counts["known_lists"]
-    known = f"; {counts['known_pairs']} show a study of {lists} lists of public sets" if lists else ""
-    return f"{within}, by perceptual hashes of {counts['frames']} frames{known}."
+    public = f"; {counts['known_pairs']} show a study of {lists} lists of public sets" if lists else ""
+    return f"{within}, by perceptual hashes of {counts['frames']} frames{public}."
 
 
 def _probes(facts: Mapping[str, Any]) -> str:
@@ -137,14 +137,14 @@ def _probes(facts: Mapping[str, Any]) -> str:
     if not facts["questions"]:
         return "No model was asked these questions without images before the release."
     leaks = [name for name, excess in facts["excess"].items() if excess > MOST_EXCESS]
-    found = (
+    where = (
         f"more than {MOST_EXCESS:.0%} in {', '.join(leaks)}"
         if leaks
         else f"{MOST_EXCESS:.0%} or less everywhere"
     )
     return (
-        f"{facts['models']} models were asked {facts['questions']} of the questions without images before the "
-        f"release: beyond the best constant answer they were right in {found}."
+        f"{facts['models']} models were asked {facts['questions']} of the questions without images before "
+        f"the release: beyond the best constant answer they were right in {where}."
     )
 
 

@@ -39,9 +39,9 @@ def check_duplicates(spec: Release, studies: Mapping[str, Study]) -> dict[str, A
         report = spec.out.with_name(f"{spec.out.name}-duplicates.txt")
         disk.write_text(report, "".join(f"{line}\n" for line in lines))
         raise InputError(
-            f"{len(within)} pairs of studies of several patients show the same pictures, and {len(public)} a study "
-            f"of a public set; {report} has them; leave one of each out, or, if that is as it should be, add "
-            f"duplicates={digest}"
+            f"{len(within)} pairs of studies of several patients show the same pictures, and {len(public)} a "
+            f"study of a public set; {report} has them; leave one of each out, or, if that is as it should "
+            f"be, add duplicates={digest}"
         )
     return {
         "frames": len(ours.volumes),

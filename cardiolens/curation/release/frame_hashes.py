@@ -1,4 +1,4 @@
-"""Perceptual hashes of frames (protocol 9, stage 6e): the same picture in another file, window or size is found."""
+"""Perceptual hashes of frames (protocol 9, stage 6e): the same picture in another file, window or size."""
 
 import json
 from collections import Counter, defaultdict
@@ -16,6 +16,7 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 from cardiolens.config.dataset import Windows
+from cardiolens.curation.release.release_words import Hashes
 from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
 from cardiolens.study.volume import read_volume
 from cardiolens.study.windowing import grey_scale
@@ -52,7 +53,7 @@ def hash_of(frame: NDArray[np.uint8]) -> str | None:
 
 
 def hashes_of(study: Study) -> Iterator[tuple[str, str, str]]:
-    """Yield study, volume and hash of the frames of a study: of a series over time, those of its first phase."""
+    """Yield study, volume and hash of the frames of a study: of a series in time, of its first phase."""
     for manifest in study.manifest.volumes:
         volume = read_volume(study.folder, manifest)
         window = Windows().of(manifest.sequence, manifest.volume_id)
@@ -73,16 +74,17 @@ def hashed(studies: Mapping[str, Study]) -> HashedFrames:
     return HashedFrames.of([row for study in studies.values() for row in hashes_of(study)])
 
 
-def write_hashes(studies: Path, out: Path) -> int:
+def write_hashes(spec: Hashes) -> int:
     """Write the list of hashes of a folder of studies, for those who release others; return 0."""
-    found = [read_study(folder) for folder in _folders(studies)]
-    if not found:
+    studies, out = spec.hashes, spec.out
+    chosen = [read_study(folder) for folder in _folders(studies)]
+    if not chosen:
         raise InputError(f"hashes={studies}: holds no study; expected <folder>/{MANIFEST_NAME}")
-    rows = [row for study in found for row in hashes_of(study)]
+    rows = [row for study in chosen for row in hashes_of(study)]
     names = ("study", "volume", "phash")
     lines = (json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
     disk.write_text(out, "".join(lines))
-    say(f"hashes: {len(rows)} frames of {len(found)} studies: {out}")
+    say(f"hashes: {len(rows)} frames of {len(chosen)} studies: {out}")
     return 0
 
 
@@ -104,27 +106,27 @@ def read_hashes(path: Path) -> HashedFrames:
             is_hash = False
         if not is_hash:
             raise InputError(
-                f"known={path} line {number}: is no hash; expected study, volume, and phash of {SIDE * SIDE // 4} "
-                "hexadecimal digits, as cardiolens release hashes=... out=... writes them"
+                f"known={path} line {number}: is no hash; expected study, volume, and phash of "
+                f"{SIDE * SIDE // 4} hexadecimal digits, as cardiolens release hashes=... out=... writes them"
             )
         rows.append((study, volume, digits))
     return HashedFrames.of(rows)
 
 
 def same_studies(first: HashedFrames, second: HashedFrames) -> dict[tuple[str, str], int]:
-    """Return the pairs of studies of which one shows a volume of the other, with the frames that are the same."""
+    """Return the pairs of studies of which one shows a volume of the other, with the number of frames."""
     frames: dict[tuple[str, str], dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for start in range(0, len(first.bits), _CHUNK):
         part = first.bits[start : start + _CHUNK]
         distance = np.bitwise_count(part[:, None, :] ^ second.bits[None, :, :]).sum(axis=2, dtype=np.uint16)
         for row, column in np.argwhere(distance <= MOST_BITS).tolist():
-            (study, volume), (other, _) = first.volumes[start + row], second.volumes[column]
-            if study != other:
-                frames[study, other][volume].add(start + row)
-    held = Counter(first.volumes)
+            (study, volume), (rival, _) = first.volumes[start + row], second.volumes[column]
+            if study != rival:
+                frames[study, rival][volume].add(start + row)
+    sizes = Counter(first.volumes)
     pairs = {
         pair: sum(
-            len(same) for volume, same in of_pair.items() if len(same) >= LEAST_SHARE * held[pair[0], volume]
+            len(same) for volume, same in of_pair.items() if len(same) >= LEAST_SHARE * sizes[pair[0], volume]
         )
         for pair, of_pair in frames.items()
     }

@@ -51,7 +51,7 @@ def release(words: Sequence[str]) -> int:
     n_confirmed = check_identities(spec, catalogue, questions, studies)
     perceptual = check_duplicates(spec, studies)
     with disk.draft_folder(spec.out) as draft:
-        facts = _write(spec, draft, catalogue, questions, studies, perceptual)
+        facts = _write(spec, draft, catalogue, questions, studies, perceptual=perceptual)
     if n_confirmed:
         say(f"{n_confirmed} texts that may name somebody were confirmed to name nobody")
     for cohort, counts in facts["cohorts"].items():
@@ -69,6 +69,7 @@ def _write(
     catalogue: Catalogue,
     questions: Sequence[GivenQuestion],
     studies: Mapping[str, Study],
+    *,
     perceptual: Record,
 ) -> Record:
     """Write all files of a release to a folder, the index last, and return its facts."""

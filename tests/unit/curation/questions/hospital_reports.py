@@ -1,9 +1,9 @@
 """Reports in the manner of ten hospitals, put together from the lines of `hospitals/`, with what they tell.
 
-A line is `topic | text | truth`. `L01=B` is told for certain; `?L01=B` would be right but need not be drafted; `-`
-tells nothing. `{wall}` and `{level}` stand for any, and `{W}` and `{L}` for their options. A tail says what an
-addendum makes of the answers: `!C10=B` allows that answer alone, `!C10` allows none. The lines are split into an
-open and a closed half by their digest, so that no sentence of a report of one half stands in the other.
+A line is `topic | text | truth`. `L01=B` is told for certain; `?L01=B` would be right but need not be
+drafted; `-` tells nothing. `{wall}` and `{level}` stand for any, and `{W}` and `{L}` for their options. A
+tail says what an addendum makes of the answers: `!C10=B` allows that answer alone, `!C10` allows none. The
+lines are split into an open and a closed half by their digest: no sentence of one stands in the other.
 """
 
 import hashlib
@@ -21,7 +21,21 @@ STYLES = tuple(
 )
 WALLS = {"anterior": "A", "septal": "B", "inferior": "C", "lateral": "D"}
 LEVELS = {"basal": "A", "mid": "B", "apical": "C"}
-TOPICS = ["ind", "tech", "lvsize", "lvwall", "motion", "ef", "diast", "rvsize", "rvfn", "rvwall", "atria", "avv", "ao", "peri", "lge", "perf", "t2", "dx", "noise", "tail"]
+TOPICS = (
+    "ind",
+    "tech",
+    "lvsize",
+    "lvwall",
+    "motion",
+    "ef",
+    "diast",
+    "rvsize",
+    "rvfn",
+    "rvwall",
+    "atria",
+    "avv",
+)
+TOPICS += ("ao", "peri", "lge", "perf", "t2", "dx", "noise", "tail")
 HEADINGS = {
     "us_structured": {
         "lvsize": "LEFT VENTRICLE:\n",

@@ -16,7 +16,7 @@ from cardiolens.curation.questions.rule_extraction import extract
 from cardiolens.curation.questions.unknown_words import unknown_of
 from cardiolens.phantom.roster import catalogue
 from cardiolens.report_text.extract import extract as entities_of
-from cardiolens.report_text.layout import plain
+from cardiolens.report_text.report_layout import plain
 
 CATALOGUE = catalogue()
 LINES = {  # of issue 40: what may be drafted of each

@@ -1,4 +1,4 @@
-"""Duplicates: a patient in two cohorts under two ids is found, in another window and size, and so is a public study."""
+"""Duplicates: a patient under two ids is found, also in another window, and so is a public study."""
 
 import json
 import time
@@ -19,6 +19,7 @@ from cardiolens.curation.release.frame_hashes import (
     write_hashes,
 )
 from cardiolens.curation.release.make import release
+from cardiolens.curation.release.release_words import Hashes
 from cardiolens.phantom.phantom_cohort import make_cohort
 
 
@@ -80,11 +81,11 @@ def test_a_study_of_a_public_set_is_found_and_one_that_is_none_is_not(phantoms: 
     public = tmp_path / "public"
     (public / "studies").mkdir(parents=True)
     (double / "studies" / "AGAIN").rename(public / "studies" / "AGAIN")
-    assert write_hashes(public / "studies", tmp_path / "public.jsonl") == 0
+    assert write_hashes(Hashes(hashes=public / "studies", out=tmp_path / "public.jsonl")) == 0
     with pytest.raises(InputError, match="1 a study of a public set"):
         release(words(phantoms, tmp_path / "out", f"known=[{tmp_path}/public.jsonl]"))
     make_cohort(PhantomSpec(n_sampled=1, seed=77), tmp_path / "others")
-    write_hashes(tmp_path / "others" / "studies", tmp_path / "others.jsonl")
+    write_hashes(Hashes(hashes=tmp_path / "others" / "studies", out=tmp_path / "others.jsonl"))
     assert release(words(phantoms, tmp_path / "out", f"known=[{tmp_path}/others.jsonl]")) == 0
     index = json.loads((tmp_path / "out" / "release.json").read_text())
     assert (index["perceptual"]["pairs"], index["perceptual"]["known_pairs"]) == (0, 0)

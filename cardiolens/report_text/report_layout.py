@@ -3,8 +3,8 @@
 import functools
 
 from cardiolens.report_text.forms import of_forms
-from cardiolens.report_text.rows import of_rows
 from cardiolens.report_text.spoken import of_dictation
+from cardiolens.report_text.table_rows import of_rows
 
 
 @functools.lru_cache(maxsize=64)

@@ -32,11 +32,11 @@ def _words(line: str) -> str:
     if len(cells) < 2 or is_prose or (not any(mark in row for mark in "\t|") and len(cells) < 3):
         return _without_normal(line)
     name, *rest = cells
-    said = _value(name, rest)
-    space = len(row) - sum(map(len, said or ())) - 1
-    if said is None or space < 0:
+    cells_read = _value(name, rest)
+    space = len(row) - sum(map(len, cells_read or ())) - 1
+    if cells_read is None or space < 0:
         return " " * len(row) + line[len(row) :]
-    return f"{said[0]}:{' ' * space}{said[1]}" + line[len(row) :]
+    return f"{cells_read[0]}:{' ' * space}{cells_read[1]}" + line[len(row) :]
 
 
 def _value(name: str, cells: list[str]) -> tuple[str, str] | None:
