@@ -32,7 +32,9 @@ _BRACES = re.compile(r"[\[\]{}<>*_☐☒☑□?~\\|]|\.{3}|…|!|=>|→")
 _IMAGES = re.compile(
     r"\b(?:scar|fibrosis|infarct(?:ion)?|necrosis)\s+(?:images?|sequences?)\b|"
     r"\b(?:images?|imaging|sequences?|study|scan)\b[^.;]{0,20}\b(?:poor|limited|suboptimal|weak|low|reduced|"
-    r"impaired|restricted|good|adequate|satisfactory|excellent)\b",
+    r"impaired|restricted|good|adequate|satisfactory|excellent)\b|"
+    r"\bno\s+(?:images?|imaging|sequences?|contrast|gadolinium)\b(?!\s+(?:show|demonstr|enhanc|uptake))|"
+    r"\b(?:study|scan|examination|mri|cmr)\s+without\b",
     re.IGNORECASE,
 )
 
@@ -149,7 +151,7 @@ def _list_of_values(mentions: Sequence[Mention]) -> str | None:
 
 
 def _is_further_value(before: Clause, clause: Clause) -> bool:
-    has_value = bool(clause.of_kind(*_VALUES, "state") and before.of_kind(*_VALUES))
+    has_value = bool(clause.of_kind(*_VALUES, "state") and before.of_kind(*_VALUES, "measure"))
     return clause.joint in ("comma", "and") and has_value and not clause.of_kind(*_OWN)
 
 

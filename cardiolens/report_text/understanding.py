@@ -30,6 +30,8 @@ _TURNING = "no not nothing without previous prior last earlier older since than 
 _TURNS = frozenset(_TURNING.split())
 _HALF_SAID = frozenset({"has regressed", "have regressed"})  # less than before, and not absent
 _TWO_MEANINGS = frozenset({"ai"})  # aortic insufficiency, or who drew the contours
+_OR = re.compile(r"\bor\b", re.IGNORECASE)
+_DENIALS = frozenset({"negated", "negated_behind"})
 _ARROW = re.compile(r"\s*(?:[=-]+>|→|⇒)")  # before a conclusion
 _LABEL_ENDS = re.compile(r"[ =~_|*#]*:")
 _POINTS_BACK = re.compile(
@@ -51,6 +53,8 @@ class Vocabulary:
         if arrow := _ARROW.match(text, start, end):
             start = arrow.end()
         mentions = self.mentions(text, start, end)
+        if _OR.search(text, start, end) and not any(mention.kind in _DENIALS for mention in mentions):
+            return "or"
         return unclear_mark(text[start:end]) or self._unknown_word(mentions) or unclear_sense(mentions)
 
     def names_only(self, text: str, start: int, end: int) -> bool:

@@ -7,9 +7,10 @@ from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.report_text.mentions import reader
 
 _AMENDS = re.compile(
-    r"\b(?:addend(?:um|a)|errat(?:um|a)|corrigend(?:um|a)|correction|corrected|amend(?:ed|ment)|retract\w*|"
-    r"revised|disregard|ignore the|supersed\w*|(?:strike|scratch|delete|cancel) (?:that|this)|start again|"
-    r"should read|in error)\b",
+    r"\b(?:addend(?:um|a)|errat(?:um|a)|corrigend(?:um|a)|correction(?=\s*[:,])|"
+    r"corrected (?:to|report|version)|amend(?:ed|ment)|retracted (?:report|statement)|"
+    r"revised (?:report|version)|disregard|ignore the|"
+    r"supersed\w*|(?:strike|scratch|delete|cancel) (?:that|this)|start again|should read|in error)\b",
     re.IGNORECASE,
 )
 _HARMLESS = re.compile(

@@ -57,9 +57,7 @@ class _Checks:
         if unknown := self.unknown.get(sentence) or self._number(sequence, sentence):
             return Reason.UNKNOWN_WORD, unknown
         roles = vocabulary(self.catalogue)
-        if sequence not in ("cine", "multi") and roles.names_other_organ(
-            self.text, sentence.start, sentence.end
-        ):
+        if sequence != "cine" and roles.names_other_organ(self.text, sentence.start, sentence.end):
             return Reason.OTHER_STRUCTURE, None
         if statement.subtask in words()["places"] and not roles.shares_places(
             self.text, sentence.start, sentence.end
