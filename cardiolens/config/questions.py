@@ -16,7 +16,7 @@ class QuestionsSpec(Spec):
     masks: GivenPath | None = None  # a folder of studies with masks
     labels: str | None = None  # name of the masks' label convention
     out: GivenPath | None = None  # a folder outside the inputs, for the stages
-    mode: Literal["draft", "unknown", "probe"] = "draft"
+    mode: Literal["draft", "unknown", "probe"] = "draft"  # draft, count unknown words, or ask without images
     draft: GivenPath | None = None  # of a probe: the folder that drafts were written to
     words: GivenPath | None = None  # a file of words that the reports of a group use
     text: bool = False  # whether mode=unknown may print sentences of reports
@@ -33,7 +33,7 @@ class QuestionsSpec(Spec):
     @model_validator(mode="after")
     def _of_mode(self) -> "QuestionsSpec":
         if self.mode == "draft" and self.out is None:
-            raise ValueError("out has no value; give a folder for the stages: out=...")
+            raise ValueError("out has no value; give one: out=<a folder for the stages>")
         if (self.mode == "probe") != (self.draft is not None):
             raise ValueError("mode=probe and draft=<the folder of the drafts> go together; give both or none")
         if self.mode != "draft" and self.out is not None:

@@ -12,8 +12,8 @@ _HEADING = re.compile(r"[\s\-*•#=~_|\d.)]*([^\W_][^:\n.;,]{0,45}?)[\s=~_|*#]*(
 _ITEM = re.compile(r"\s*(?:[-*•]|\d+[.)])\s*")  # mark before a list item
 _ARROW = re.compile(r"\s*(?:[=-]+>|→|⇒)")  # before a conclusion
 _BRACKET = re.compile(r"\([^()]*\)")
-_LINE = re.compile(r"^[\s\-*•#=~_|\d.)]*([^\W_][^:\n.;,]{0,45}?)[\s=~_|*#]*(?::|$)", re.MULTILINE)
-_ENDED = re.compile(r"[.?!]\s*\Z")
+_LINE = re.compile(r"^[ \t\-*•#=~_|\d.)]*([^\W_][^:\n.;,]{0,45}?)[\s=~_|*#]*(?::|$)", re.MULTILINE)
+_ENDS = frozenset(".?!")
 _SILENT = ("silent", "silent_line")
 _LABEL = re.compile(r"[^:\n]{0,80}(?=[:\n]|$)")
 _LONGEST = 1500  # characters of a sentence
@@ -66,7 +66,8 @@ def sentences(text: str) -> Iterator[Sentence]:
         if section == "silent" and is_inline and opens_line and not named:
             # a form goes on: `Reason for exam: chest pain` in one line, `LV size: normal` in the next
             is_label = bool(heading and heading[2] == ":" and grammar().labels & set(label))
-            if is_label or (start > last_heading and _ENDED.search(text, 0, start) and text[start].isupper()):
+            is_ended = text[max(0, start - 9) : start].rstrip()[-1:] in _ENDS
+            if is_label or (start > last_heading and is_ended and text[start].isupper()):
                 section, named = "any", "any" if is_label else None
         short = named == "silent_line"
         named = "silent" if short else named
@@ -100,7 +101,8 @@ def _examination(text: str, start: int, *, opens_line: bool, is_silent: bool) ->
     label = _LABEL.match(text, start)
     if label is None:
         return None
-    has_text = bool(text[label.end() + 1 : f"{text}\n".index("\n", label.end())].strip())
+    line_end = text.find("\n", label.end())
+    has_text = bool(text[label.end() + 1 : line_end if line_end >= 0 else len(text)].strip())
     if (has_text and is_silent) or (text[label.end() : label.end() + 1] == ":" and not opens_line):
         return None
     spelled = tuple(_WORD.findall(label[0].lower()))
@@ -109,7 +111,7 @@ def _examination(text: str, start: int, *, opens_line: bool, is_silent: bool) ->
     words = set(spelled)
     letters = {word for word in words if not word.isdigit()}
     for when, kinds in grammar().examinations.items():
-        if letters <= set().union(*kinds.values()) and letters & kinds["when"] and letters & kinds["what"]:
+        if letters & kinds["when"] and letters & kinds["what"] and letters <= set().union(*kinds.values()):
             return when
     return None
 

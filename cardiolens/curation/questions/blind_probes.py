@@ -8,6 +8,7 @@ from typing import Any
 from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted.bounded_files import read_text
 from cardiolens.config.questions import QuestionsSpec
 from cardiolens.curation.questions.completion_probe import completion_scores, half_texts
 from cardiolens.curation.questions.counts import with_probes
@@ -131,7 +132,7 @@ def _write(
     disk.write_text(folder / PROBES, json.dumps(record, indent=1) + "\n")
     page = folder / "counts.html"
     if page.is_file():
-        disk.write_text(page, with_probes(page.read_text(encoding="utf-8"), record))
+        disk.write_text(page, with_probes(read_text(page), record))
 
 
 def _id(line: Record) -> tuple[str, str]:
