@@ -33,7 +33,7 @@ class QuestionsSpec(Spec):
     @model_validator(mode="after")
     def _of_mode(self) -> "QuestionsSpec":
         if self.mode == "draft" and self.out is None:
-            raise ValueError("out has no value; give one: out=<a folder for the stages>")
+            raise ValueError("out has no value; give one: out=..., a folder for the stages")
         if (self.mode == "probe") != (self.draft is not None):
             raise ValueError("mode=probe and draft=<the folder of the drafts> go together; give both or none")
         if self.mode != "draft" and self.out is not None:
