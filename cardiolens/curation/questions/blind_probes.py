@@ -62,6 +62,7 @@ def probe_drafts(folder: Path, catalogue: Catalogue, models: Mapping[str, Ask]) 
         replies[name] = {setting: choices[at :: len(SETTINGS)] for at, setting in enumerate(SETTINGS)}
         rest = answers[len(probes) :]
         completions[name] = completion_scores(texts, list(zip(rest[::2], rest[1::2], strict=True)))
+    _check_read(replies)
     scores = probe_scores(questions, replies)
     out = {
         (questions[at].study_id, questions[at].subtask) for at in answered_blind(questions, replies, scores)
@@ -69,6 +70,22 @@ def probe_drafts(folder: Path, catalogue: Catalogue, models: Mapping[str, Ask]) 
     _write(folder, scores, completions, out, replies=replies, questions=questions)
     _say(scores, completions, len(out))
     return 0
+
+
+def _check_read(replies: Replies) -> None:
+    """Raise InputError if fewer than two models answered: who does not answer finds no leak."""
+    n_read = {
+        model: sum(answer is not None for answers in settings.values() for answer in answers)
+        for model, settings in replies.items()
+    }
+    silent = sorted(model for model, count in n_read.items() if not count)
+    if len(n_read) - len(silent) < 2:
+        raise InputError(
+            f"model: no reply of {', '.join(silent)} holds an answer, and a probe needs two that answer; "
+            "nothing was written; name others, or look at their replies in probes/<model>/store"
+        )
+    for model in silent:
+        say(f"{model}: none of its replies holds an answer; it probes nothing")
 
 
 def _answers(ask: Ask, requests: Sequence[TextRequest]) -> list[str | None]:
@@ -162,6 +179,9 @@ def _say(scores: Mapping[str, SubtaskProbe], completions: Mapping[str, Any], n_o
             f"{name}: blind accuracy exceeds the best constant answer by {score.excess:.0%}, to review: {why}"
         )
     for model, score in completions.items():
+        if not score["read"]:
+            say(f"{model}: no continuation of a text was read, so nothing is known of its memory")
+            continue
         verdict = (
             "goes on with our words: they were in its training"
             if score["memorised"]

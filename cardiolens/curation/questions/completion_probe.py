@@ -89,7 +89,8 @@ def completion_scores(
     )
     p = sum(comb(more + less, k) for k in range(more, more + less + 1)) / 2 ** (more + less)
     memorised = p < LEVEL and ours - null > LEAST_DIFFERENCE
-    return {"texts": len(pairs), "ours": ours, "null": null, "p": p, "memorised": memorised}
+    n_read = sum(bool(_continuation(reply)) for pair in replies for reply in pair)
+    return {"texts": len(pairs), "read": n_read, "ours": ours, "null": null, "p": p, "memorised": memorised}
 
 
 def _continuation(reply: str | None) -> str:

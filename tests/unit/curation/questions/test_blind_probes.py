@@ -116,17 +116,25 @@ def test_where_nothing_is_planted_nothing_is_found(tmp_path: Path) -> None:
 
 def test_a_leak_that_one_model_alone_sees_goes_to_review_and_stays(tmp_path: Path) -> None:
     folder = write_drafts(tmp_path, planted=True)
-    probe_drafts(folder, CATALOGUE, {"one": longest, "two": silent})
+    probe_drafts(folder, CATALOGUE, {"one": longest, "two": first})
     made = [line for line in lines(folder / "questions.jsonl") if line["subtask"] == "L01"]
     assert len(made) == N
     assert {line["verification"]["queue"] for line in made} == {"full"}
 
 
+def test_models_that_do_not_answer_find_no_leak_and_are_no_probe(tmp_path: Path) -> None:
+    folder = write_drafts(tmp_path, planted=True)
+    before = {path.name: path.read_text() for path in folder.iterdir()}
+    with pytest.raises(InputError, match="no reply of two holds an answer"):
+        probe_drafts(folder, CATALOGUE, {"one": longest, "two": silent})
+    assert {path.name: path.read_text() for path in folder.iterdir()} == before
+
+
 def test_probing_twice_writes_the_same(tmp_path: Path) -> None:
     folder = write_drafts(tmp_path, planted=False)
-    probe_drafts(folder, CATALOGUE, {"one": first, "two": silent})
+    probe_drafts(folder, CATALOGUE, {"one": first, "two": longest})
     before = {path.name: path.read_text() for path in folder.iterdir()}
-    probe_drafts(folder, CATALOGUE, {"one": first, "two": silent})
+    probe_drafts(folder, CATALOGUE, {"one": first, "two": longest})
     assert {path.name: path.read_text() for path in folder.iterdir()} == before
 
 
@@ -170,7 +178,12 @@ def test_a_model_that_knows_our_texts_goes_on_with_them_and_a_guesser_is_no_bett
             json.dumps({"continuation": "A. Normal B. Mildly reduced C. Severely reduced"}) for _ in requests
         ]
 
-    probe_drafts(folder, CATALOGUE, {"knows": knows, "guesses": guesses})
+    def both(continues: Any) -> Any:
+        return lambda requests: [
+            (first([one]) if one.name in SETTINGS else continues([one]))[0] for one in requests
+        ]
+
+    probe_drafts(folder, CATALOGUE, {"knows": both(knows), "guesses": both(guesses)})
     completion = json.loads((folder / "probes.json").read_text())["completion"]
     assert completion["knows"]["memorised"]
     assert completion["knows"]["ours"] > 0.9
