@@ -134,7 +134,9 @@ def _write(
         [_probed(line, scores, len(replies)) for line in lines if _id(line) not in out],
     )
     rejects = [
-        line for line in read_lines(folder / "rejects.jsonl") if line["reason"] != Reason.ANSWERED_BLIND
+        line
+        for line in read_lines(folder / "rejects.jsonl")
+        if line["reason"] != Reason.ANSWERED_BLIND or (line["study_id"], line["subtask"]) not in right
     ]
     rejects += [
         reject(6, Reason.ANSWERED_BLIND, study_id=study, subtask=subtask) for study, subtask in sorted(out)

@@ -138,6 +138,14 @@ def test_probing_twice_writes_the_same(tmp_path: Path) -> None:
     assert {path.name: path.read_text() for path in folder.iterdir()} == before
 
 
+def test_what_an_earlier_probe_left_out_stays_out_with_its_reason(tmp_path: Path) -> None:
+    folder = write_drafts(tmp_path, planted=True)
+    for _ in range(2):
+        probe_drafts(folder, CATALOGUE, {"one": longest, "two": longest})
+    assert len(lines(folder / "rejects.jsonl")) == N
+    assert len(lines(folder / "questions.jsonl")) == N
+
+
 def test_options_stand_in_three_orders_and_letters_lead_back_to_them(tmp_path: Path) -> None:
     row = next(given_questions(write_drafts(tmp_path, planted=False) / "questions.jsonl", CATALOGUE))
     probes = {one.setting: one for one in probes_of("x", row.question)}
