@@ -16,7 +16,9 @@ def main() -> int:
     from cardiolens.commands.command import begin, tell
     from cardiolens.config.command_words import check_once
     from cardiolens.config.compose import read_questions_spec
+    from cardiolens.curation.questions.blind_probes import probe
     from cardiolens.curation.questions.draft_questions import questions
+    from cardiolens.curation.questions.unknown_words import count_unknown
     from cardiolens.runtime.stopping import StoppedError
 
     begin()
@@ -24,6 +26,10 @@ def main() -> int:
     try:
         check_once(about_model)
         spec = read_questions_spec(own)
+        if spec.mode == "unknown":
+            return count_unknown(spec)
+        if spec.mode == "probe":
+            return probe(spec, about_model)
         return questions(spec, _second(spec, about_model))
     except (InputError, RunError, StoppedError) as error:
         return tell(error)

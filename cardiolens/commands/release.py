@@ -1,7 +1,8 @@
 """`python -m cardiolens.release questions=... studies=... name=... licence=... out=...`: make a release.
 
 `verify=FOLDER` compares a release with its index, with `key=PUBLICKEY` after checking its signature.
-`harness=FOLDER out=...` makes task folders for other harnesses of it. Of a release with withheld answers,
+`harness=FOLDER out=...` makes task folders for other harnesses of it. `hashes=STUDIES out=FILE` writes the
+perceptual hashes of studies, which `known=FILE` of a release looks for. Of a release with withheld answers,
 `submit=RUN out=FILE` writes the replies of a run, and `score=FILE answers=FILE` judges them where the answers
 are.
 """
@@ -16,8 +17,10 @@ def main() -> int:
     """Make or verify a release, make task folders of one, or submit or score replies to withheld answers."""
     from cardiolens.config.command_words import SignedVerifyWord, read_words, verify_word
     from cardiolens.curation.release.benchmark_submission import Submit, submit
+    from cardiolens.curation.release.frame_hashes import write_hashes
     from cardiolens.curation.release.harness.make_tasks import make_tasks
     from cardiolens.curation.release.make import release
+    from cardiolens.curation.release.release_words import Hashes
     from cardiolens.curation.release.submission_scores import Score, score_submission
     from cardiolens.curation.release.verify import verify
 
@@ -27,8 +30,8 @@ def main() -> int:
     try:
         if (word := verify_word(words, SignedVerifyWord)) is not None:
             return verify(word.verify, word.key)
-        if "harness" in named:
-            return make_tasks(words)
+        if "harness" in named or "hashes" in named:
+            return make_tasks(words) if "harness" in named else write_hashes(read_words(Hashes, words))
         if "submit" in named:
             return submit(read_words(Submit, words))
         if "score" in named:

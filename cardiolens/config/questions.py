@@ -1,5 +1,8 @@
 """Configuration of deriving questions from reports and masks."""
 
+from pathlib import Path
+from typing import Literal
+
 from pydantic import model_validator
 
 from cardiolens.config.base import GivenPath, Spec
@@ -12,12 +15,35 @@ class QuestionsSpec(Spec):
     studies: GivenPath | None = None  # the folder of the studies that the reports describe
     masks: GivenPath | None = None  # a folder of studies with masks
     labels: str | None = None  # name of the masks' label convention
-    out: GivenPath  # a folder outside the inputs, for the stages
+    out: GivenPath | None = None  # a folder outside the inputs, for the stages
+    mode: Literal["draft", "unknown", "probe"] = "draft"  # draft, count unknown words, or ask without images
+    draft: GivenPath | None = None  # of a probe: the folder that drafts were written to
+    words: GivenPath | None = None  # a file of words that the reports of a group use
+    text: bool = False  # whether mode=unknown may print sentences of reports
     links: GivenPath | None = None  # a table that maps accession numbers to studies
     protocol: str = "openprotocol-1"  # a packaged protocol, or a folder of one
 
+    @property
+    def stages(self) -> Path:
+        """The folder of the stages, which every draft has."""
+        if self.out is None:
+            raise AssertionError("checked by _of_mode")
+        return self.out
+
+    @model_validator(mode="after")
+    def _of_mode(self) -> "QuestionsSpec":
+        if self.mode == "draft" and self.out is None:
+            raise ValueError("out has no value; give one: out=..., a folder for the stages")
+        if (self.mode == "probe") != (self.draft is not None):
+            raise ValueError("mode=probe and draft=<the folder of the drafts> go together; give both or none")
+        if self.mode != "draft" and self.out is not None:
+            raise ValueError(f"mode={self.mode} writes no stages; leave out away")
+        return self
+
     @model_validator(mode="after")
     def _apart(self) -> "QuestionsSpec":
+        if self.out is None:
+            return self
         out = self.out.resolve()
         for name, value in (("reports", self.reports), ("studies", self.studies), ("masks", self.masks)):
             path = None if value is None else value.resolve()
@@ -27,6 +53,8 @@ class QuestionsSpec(Spec):
 
     @model_validator(mode="after")
     def _something_to_read(self) -> "QuestionsSpec":
+        if self.mode == "probe":
+            return self
         if self.reports is None and self.masks is None:
             raise ValueError("neither reports nor masks has a value; give one: reports=... or masks=...")
         if (self.reports is None) != (self.studies is None):

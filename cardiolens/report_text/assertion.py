@@ -6,7 +6,12 @@ After ConText (Harkema et al. 2009): cues act forward or backward within their c
 from collections.abc import Sequence
 
 from cardiolens.report_text.clauses import Clause
+from cardiolens.report_text.grammar import grammar
+from cardiolens.report_text.mentions import Mention
 
+MARKS = frozenset(",:.;()&+'\"-–—%#=")
+_SAYING = frozenset(["place", "structure", "grade", "predicate", "negated", "negated_behind"])
+_VALUES = frozenset({"predicate", "negated_behind"})
 _LIST_ENDS = ("negated", "verb", "grade", "measure", "colon", "uncertain")
 
 
@@ -42,11 +47,41 @@ def certainty(clauses: Sequence[Clause], number: int, at: int, *, negated: bool)
         return "hypothetical"
     if _earlier(clauses, number, at, "hypothetical", across=True):
         return "hypothetical"
+    if _is_left_open(clauses[number], at) or _is_choice(clauses[number]):
+        return "uncertain"
     doubted = reaches(clauses, number, at, "uncertain") or _asked(clauses[number], at)
     if doubted or follows(clauses[number], at, "uncertain_behind"):
         return "uncertain"
     past = _earlier(clauses, number, at, "historical", across=False)
     return "historical" if past and not negated and not _lasts(clauses, number) else "certain"
+
+
+def _is_left_open(clause: Clause, at: int) -> bool:
+    """Return whether a finding is named, and the words behind it are not known: `LGE deferred`."""
+    behind = [mention for mention in clause.mentions[at + 1 :] if mention.kind not in ("verb", "colon")]
+    if len(behind) > 1 and behind[0].text == "not" and is_unknown(behind[1]):
+        return True
+    is_bare = clause.mentions[at].name == "present" and clause.kinds.isdisjoint(_SAYING)
+    return is_bare and bool(behind) and is_unknown(behind[0])
+
+
+def _is_choice(clause: Clause) -> bool:
+    """Return whether a clause gives values to choose from: `normal / reduced`, `present or absent`."""
+    values = [
+        first.kind in _VALUES and joint.kind == "or" and second.kind in _VALUES
+        for first, joint, second in zip(
+            clause.mentions, clause.mentions[1:], clause.mentions[2:], strict=False
+        )
+    ]
+    return any(values) and not clause.of_kind("negated")
+
+
+def is_unknown(mention: Mention) -> bool:
+    """Return whether a mention is a word or a number without a role."""
+    is_word = (
+        mention.kind == "word" and mention.text not in MARKS and (mention.text,) not in grammar().fillers
+    )
+    return is_word or mention.kind in ("number", "measure")
 
 
 def _carries_on(clauses: Sequence[Clause], number: int) -> bool:

@@ -53,7 +53,10 @@ def _bearer(reading: Reading, number: int, at: int, last: Statement | None) -> S
     if statements := reading.of_clause(number):
         fit = [statement for statement in statements if bears(statement, reading.lexicon)]
         return min(fit, key=lambda statement: (abs(statement.at - at), not statement.abnormal), default=None)
-    if reading.clauses[number].of_kind("foreign"):
+    clause = reading.clauses[number]
+    if clause.of_kind("foreign") or any(
+        clause.mentions[place].name == "normal" for place in clause.of_kind("predicate")
+    ):
         return None
     if fit := [statement for statement in reading.made if bears(statement, reading.lexicon)]:
         return min(

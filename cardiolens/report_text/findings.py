@@ -1,12 +1,13 @@
 """Findings of a report's text, each with its evidence (protocol 3.2; protocol 9, stage 2)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cardiolens.protocol.tasks.lexicon import Lexicon
 from cardiolens.report_text.clauses import Clause, clauses
 from cardiolens.report_text.finding_places import bears, placed_statements, values
 from cardiolens.report_text.mentions import Reader, reader
+from cardiolens.report_text.report_layout import plain
 from cardiolens.report_text.sections import Sentence, sentences
 from cardiolens.report_text.statements import Reading, Statement, wholes
 
@@ -30,6 +31,7 @@ class Finding:
 
 def findings(text: str, lexicon: Lexicon) -> list[Finding]:
     """Return the findings of a text on one sequence, in the order of its sentences."""
+    original, text = text, plain(text)
     results: list[Finding] = []
     last: Statement | None = None
     for sentence in sentences(text):
@@ -45,7 +47,7 @@ def findings(text: str, lexicon: Lexicon) -> list[Finding]:
                 ),
                 last,
             )
-    return results
+    return [replace(finding, quote=original[finding.start : finding.end]) for finding in results]
 
 
 def asserted(finding_list: list[Finding]) -> Iterator[Finding]:

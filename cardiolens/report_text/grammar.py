@@ -31,7 +31,12 @@ class Grammar:
     """Phrases of report English by function, shared by all sequences."""
 
     tags: Mapping[Phrase, Tag]
+    aliases: Mapping[str, Phrase]  # short forms of notes
     headings: Mapping[Phrase, str]  # a sequence, "silent", "silent_line", or "any"
+    examinations: Mapping[str, Mapping[str, frozenset[str]]]  # "earlier" and "current": words of such a label
+    concluding: frozenset[str]  # headings that come behind the findings
+    labels: frozenset[str]  # words of labels that name a part of the heart, and end a silent line
+    fillers: frozenset[Phrase]  # phrases that a sentence may hold without a change of what it says
     plain: frozenset[str]  # words without meaning here, one letter away from words with one
 
 
@@ -40,12 +45,29 @@ def grammar() -> Grammar:
     """Load the packaged grammar once."""
     tree = read_yaml(Path(__file__).parent / "grammar.yaml")
     headings = {phrase: name for name, forms in tree["sections"].items() for phrase in phrases(forms)}
-    return Grammar(dict(_tags(tree)), headings, frozenset(tree["plain"]))
+    fillers = frozenset(phrases(tree["fillers"]))
+    examinations = {
+        when: {kind: frozenset(words) for kind, words in kinds.items()}
+        for when, kinds in tree["examinations"].items()
+    }
+    return Grammar(
+        dict(_tags(tree)),
+        {short: tuple(words.split()) for short, words in tree["aliases"].items()},
+        headings,
+        examinations,
+        frozenset(tree["concluding"]),
+        frozenset(tree["labels"]),
+        fillers,
+        frozenset(tree["plain"]),
+    )
 
 
 def _tags(tree: Mapping[str, Any]) -> Iterator[tuple[Phrase, Tag]]:
     for family, kind in _FAMILIES.items():
         for name, forms in tree[family].items():
             yield from ((phrase, Tag(kind or name, name)) for phrase in phrases(forms))
+    yield from ((phrase, Tag("disease", "disease")) for phrase in phrases(tree["diseases"]))
+    yield from ((phrase, Tag("structure", "other")) for phrase in phrases(tree["other_organs"]))
+    yield from ((phrase, Tag("hypothetical", "relatives")) for phrase in phrases(tree["relatives"]))
     for cue in _CUES:
         yield from ((phrase, Tag(cue, cue)) for phrase in phrases(tree[cue]))

@@ -1,7 +1,7 @@
 """Mentions: the phrases of a sentence with their meanings, by longest match in grammar and lexicon."""
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cardiolens.protocol.tasks.lexicon import Lexicon, Tag
@@ -38,14 +38,18 @@ class Reader:
     """Grammar and lexicon of one sequence, prepared for reading."""
 
     lexicon: Lexicon
+    aliases: Mapping[str, Phrase]
     tree: _Tree
     vocabulary: frozenset[str]
 
     def mentions(self, text: str, start: int, end: int) -> list[Mention]:
         """Return the mentions of a span of text in order."""
         written = respelled(tokens(text, start, end), self.vocabulary)
-        words = list(unfolded(written, self.lexicon.aliases))
-        return _joined(list(_read(words, self)), self.lexicon)
+        return self.of_tokens(unfolded(written, self.aliases))
+
+    def of_tokens(self, words: Iterable[Token]) -> list[Mention]:
+        """Return the mentions of tokens in order."""
+        return _joined(list(_read(list(words), self)), self.lexicon)
 
 
 @functools.lru_cache(maxsize=32)
@@ -58,8 +62,9 @@ def reader(lexicon: Lexicon) -> Reader:
         for word in phrase:
             branch = branch.setdefault(word, {})  # type: ignore[assignment]
         branch[""] = tag
-    words = {word for phrase in tags for word in phrase} | lexicon.aliases.keys() | grammar().plain
-    return Reader(lexicon, tree, frozenset(words))
+    aliases = {**grammar().aliases, **lexicon.aliases}
+    words = {word for phrase in tags for word in phrase} | aliases.keys() | grammar().plain
+    return Reader(lexicon, aliases, tree, frozenset(words))
 
 
 def _foreign(lexicon: Lexicon) -> dict[Phrase, Tag]:

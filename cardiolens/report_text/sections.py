@@ -11,6 +11,11 @@ _BREAK = re.compile(rf"{_ABBREVIATED}[.!](?=\s|$)|\?(?=\s*$|\s+[A-Z\n])|\n+")
 _HEADING = re.compile(r"[\s\-*•#=~_|\d.)]*([^\W_][^:\n.;,]{0,45}?)[\s=~_|*#]*(:|\n|\s[-–—]\s)")
 _ITEM = re.compile(r"\s*(?:[-*•]|\d+[.)])\s*")  # mark before a list item
 _ARROW = re.compile(r"\s*(?:[=-]+>|→|⇒)")  # before a conclusion
+_BRACKET = re.compile(r"\([^()]*\)")
+_LINE = re.compile(r"^[ \t\-*•#=~_|\d.)]*([^\W_][^:\n.;,]{0,45}?)[\s=~_|*#]*(?::|$)", re.MULTILINE)
+_ENDS = frozenset(".?!")
+_SILENT = ("silent", "silent_line")
+_LABEL = re.compile(r"[^:\n]{0,80}(?=[:\n]|$)")
 _LONGEST = 1500  # characters of a sentence
 _WORD = re.compile(r"[^\W_]+")
 
@@ -40,13 +45,30 @@ def sentences(text: str) -> Iterator[Sentence]:
     """Yield the sentences of a report in order."""
     section, topic = "any", None
     line_end, resumed = -1, "any"  # of a line that a short heading makes silent, and the section after it
+    last_heading = _last_heading(text)
+    is_inline = False  # whether the heading of the section has its text in its own line
+    is_earlier = False  # whether an earlier report has begun, whose own headings open nothing
     for start, end in _pieces(text):
+        opens_line = not text[text.rfind("\n", 0, start) + 1 : start].strip()
+        if examination := _examination(text, start, opens_line=opens_line, is_silent=section == "silent"):
+            is_earlier = examination == "earlier"
+        if is_earlier:
+            section, topic, line_end = "silent", None, -1
+            yield Sentence(start, end, section, opens_line, text[end : end + 1] == "?", None)
+            continue
         if topic and not topic.alone and "\n" in text[topic.end : start]:
             topic = None
         heading = _HEADING.match(text, start, min(end + 1, len(text)))
-        named = grammar().headings.get(tuple(_WORD.findall(heading[1].lower()))) if heading else None
+        label = tuple(_WORD.findall(_BRACKET.sub(" ", heading[1].lower()))) if heading else ()
+        named = grammar().headings.get(label)
         if start >= line_end >= 0:
             section, line_end = resumed, -1
+        if section == "silent" and is_inline and opens_line and not named:
+            # a form goes on: `Reason for exam: chest pain` in one line, `LV size: normal` in the next
+            is_label = bool(heading and heading[2] == ":" and grammar().labels & set(label))
+            is_ended = text[max(0, start - 9) : start].rstrip()[-1:] in _ENDS
+            if is_label or (start > last_heading and is_ended and text[start].isupper()):
+                section, named = "any", "any" if is_label else None
         short = named == "silent_line"
         named = "silent" if short else named
         followed = heading and named and heading[2] == ":" and text[heading.end() : end].strip()
@@ -55,10 +77,43 @@ def sentences(text: str) -> Iterator[Sentence]:
         elif heading and followed and (short or (section == "any" and _is_item(text, heading.start(1)))):
             line_end, resumed = f"{text}\n".index("\n", start), section
         if named or (heading and heading[2] == ":"):
-            section, topic = named or section, None
+            section, topic, is_inline = named or section, None, bool(followed)
         yield Sentence(start, end, section, named is not None, text[end : end + 1] == "?", topic)
         if heading and (heading[2] == ":" or not text[heading.end() : end].strip()):
             topic = Heading(*heading.span(1), alone=not text[heading.end() : end].strip())
+
+
+def _last_heading(text: str) -> int:
+    """Return where the last line begins whose heading opens findings."""
+    places = []
+    for match in _LINE.finditer(text):
+        label = tuple(_WORD.findall(match[1].lower()))
+        if grammar().headings.get(label, "silent") not in _SILENT and not grammar().concluding & set(label):
+            places.append(match.start())
+    return max(places, default=-1)
+
+
+def _examination(text: str, start: int, *, opens_line: bool, is_silent: bool) -> str | None:
+    """Return whose report begins: "earlier" for `--- Previous report of 12.03.2020 ---`, or "current".
+
+    Within a line, or in a silent section, a label with text behind it opens a remark (`Last MRI: scar.`).
+    """
+    label = _LABEL.match(text, start)
+    if label is None:
+        return None
+    line_end = text.find("\n", label.end())
+    has_text = bool(text[label.end() + 1 : line_end if line_end >= 0 else len(text)].strip())
+    if (has_text and is_silent) or (text[label.end() : label.end() + 1] == ":" and not opens_line):
+        return None
+    spelled = tuple(_WORD.findall(label[0].lower()))
+    if spelled in grammar().headings:
+        return None
+    words = set(spelled)
+    letters = {word for word in words if not word.isdigit()}
+    for when, kinds in grammar().examinations.items():
+        if letters & kinds["when"] and letters & kinds["what"] and letters <= set().union(*kinds.values()):
+            return when
+    return None
 
 
 def _is_item(text: str, place: int) -> bool:

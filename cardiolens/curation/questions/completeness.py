@@ -9,6 +9,7 @@ from cardiolens.curation.questions.extent import options_of_extent
 from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.curation.questions.strict_patterns import has, has_for, words
 from cardiolens.protocol.tasks.catalogue import Subtask
+from cardiolens.report_text.report_layout import plain
 from cardiolens.report_text.sections import Sentence, sentence_at, sentences
 
 
@@ -21,6 +22,7 @@ class Report:
     pieces: list[Sentence] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.text = plain(self.text)
         self.pieces = list(sentences(self.text))
 
     def lacks(

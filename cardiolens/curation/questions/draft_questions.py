@@ -13,6 +13,7 @@ from cardiolens.curation.questions import counts
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.drafts import automatic_of, check_of, compact, drafts_of, truth_of
 from cardiolens.curation.questions.from_masks import joined, of_masks
+from cardiolens.curation.questions.group_words import with_words
 from cardiolens.curation.questions.numbers import sex_of
 from cardiolens.curation.questions.report_files import Rejects, Report, read_reports, reject
 from cardiolens.curation.questions.rule_extraction import extract
@@ -27,21 +28,21 @@ Reader = Callable[[Sequence[Record], Catalogue], list[tuple[list[Record], Reject
 def questions(spec: QuestionsSpec, second: Reader | None = None) -> int:
     """Make draft questions from reports, masks or both; return 0 if there is at least one, else 1."""
     started = time.monotonic()
-    catalogue = load_catalogue(spec.protocol)
-    stages = Stages(spec.out, catalogue.sha256)
+    catalogue = with_words(load_catalogue(spec.protocol), spec.words)
+    stages = Stages(spec.stages, catalogue.sha256)
     lines, rejects = _of_reports(spec, stages, catalogue, second)
     if spec.masks is not None:
-        disk.make_folder(spec.out)
+        disk.make_folder(spec.stages)
         lines, more = _with_masks(spec, spec.masks, stages, catalogue, lines)
         rejects += more
     rejects.sort(
         key=lambda reject: (reject["stage"], reject.get("study_id") or "", reject.get("subtask") or "")
     )
-    write_lines(spec.out / "questions.jsonl", lines)
-    write_lines(spec.out / "rejects.jsonl", rejects)
+    write_lines(spec.stages / "questions.jsonl", lines)
+    write_lines(spec.stages / "rejects.jsonl", rejects)
     reason_rows = counts.reasons(rejects)
     page = counts.page(stages.counts, stages.made, reason_rows, counts.by_subtask(lines, rejects, catalogue))
-    disk.write_text(spec.out / "counts.html", page)
+    disk.write_text(spec.stages / "counts.html", page)
     for name, number in stages.counts.items():
         of_what = "studies" if name.endswith(".mask") else "reports"
         say(f"{name}: {number} {of_what}, {stages.made[name]} made now")
@@ -51,7 +52,7 @@ def questions(spec: QuestionsSpec, second: Reader | None = None) -> int:
     say(
         f"{_read(stages)}: {len(lines)} draft questions, {sampled} to sampling, "
         f"{len(lines) - sampled} to full review, {len(rejects)} left out "
-        f"({time.monotonic() - started:.1f} s): {spec.out}"
+        f"({time.monotonic() - started:.1f} s): {spec.stages}"
     )
     return 0 if lines else 1
 
@@ -63,7 +64,7 @@ def _of_reports(
     if spec.reports is None or spec.studies is None:
         return [], []
     reports, rejects = read_reports(spec.reports, spec.studies, spec.links)
-    disk.make_folder(spec.out)
+    disk.make_folder(spec.stages)
     sections = stages.run("1-sections", "sections-1", [_given(report) for report in reports], _sections)
     findings = {"rules": _rules(stages, sections, catalogue)}
     if second is not None:

@@ -21,6 +21,9 @@ class Reason(StrEnum):
     NO_SUCH_OPTION = "no_such_option"
     SILENT_SECTION = "silent_section"
     UNCERTAIN = "uncertain"
+    UNKNOWN_WORD = "unknown_word"
+    NAMED_ONLY = "named_only"
+    AMENDED = "amended"
     NOT_TODAY = "not_today"
     OTHER_STRUCTURE = "other_structure"
     NO_OPTION = "no_option"
@@ -42,6 +45,7 @@ class Reason(StrEnum):
     EXTRACTORS_DISAGREE = "extractors_disagree"
     NO_SEQUENCE = "no_sequence"
     LEAKS = "leaks"
+    ANSWERED_BLIND = "answered_blind"
     NO_MASK = "no_mask"
     MASK_UNFIT = "mask_unfit"
 
@@ -60,6 +64,9 @@ MEANINGS: dict[Reason, str] = {
     Reason.NO_SUCH_OPTION: "the finding names a field, value or certainty that does not exist",
     Reason.SILENT_SECTION: "the evidence stands where a report asks, or tells of the past",
     Reason.UNCERTAIN: "the report is not sure of it",
+    Reason.UNKNOWN_WORD: "a word, mark or number of its sentence has no role that the grammar knows",
+    Reason.NAMED_ONLY: "the finding is named, and nothing is said of it",
+    Reason.AMENDED: "an addendum or a correction of the report may change it",
     Reason.NOT_TODAY: "the report tells it of the past, or asks for it",
     Reason.OTHER_STRUCTURE: "it may be of another structure than the myocardium",
     Reason.NO_OPTION: "the words tell none of the options",
@@ -81,6 +88,7 @@ MEANINGS: dict[Reason, str] = {
     Reason.EXTRACTORS_DISAGREE: "the two extractors read different answers",
     Reason.NO_SEQUENCE: "the study has no such images",
     Reason.LEAKS: "the name of the study tells the answer",
+    Reason.ANSWERED_BLIND: "all probes answer it in every order without an image",
     Reason.NO_MASK: "the study has no short-axis mask of a sequence that the label map is for",
     Reason.MASK_UNFIT: "the mask contradicts its label map, its images or study.json",
 }

@@ -64,7 +64,7 @@ def model_spec(spec: QuestionsSpec, words: Sequence[str]) -> SweepSpec:
         raise InputError(
             "model: reads reports, and none are named; add reports=... and studies=..., or leave model out"
         )
-    return asking_spec(spec.studies, spec.out / "model", spec.protocol, words)
+    return asking_spec(spec.studies, spec.stages / "model", spec.protocol, words)
 
 
 def asking_spec(studies: Path, out: Path, protocol: str, words: Sequence[str]) -> SweepSpec:

@@ -4,26 +4,88 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from cardiolens.curation.questions.amendments import amended_sequences
 from cardiolens.curation.questions.diagnosis import diagnoses
+from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.numbers import measured
 from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.curation.questions.strict_patterns import has, has_for, words
 from cardiolens.curation.questions.uncertainty import doubt_of
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.report_text.findings import Finding, findings
+from cardiolens.report_text.report_layout import plain
 from cardiolens.report_text.sections import Sentence, sentence_at, sentences
+from cardiolens.report_text.understanding import unknown_words, vocabulary
 
 
 def extract(text: str, sex: str | None, catalogue: Catalogue) -> list[ReportStatement]:
     """Extract the statements of a report, each checked against the text."""
-    plain = without_names(text)
-    pieces = list(sentences(plain))
-    statements = [*_stated(plain, pieces, catalogue), *_measured(plain, pieces, sex)]
-    statements += diagnoses(plain, pieces, catalogue)
+    words_only = plain(without_names(text))
+    pieces = list(sentences(words_only))
+    statements = [*_stated(words_only, pieces, catalogue), *_measured(words_only, pieces, sex)]
+    statements += diagnoses(words_only, pieces, catalogue)
+    checks = _Checks(words_only, pieces, catalogue)
     return [
-        replace(statement, quote=text[statement.start : statement.end]).check(text)
+        checks.checked(replace(statement, quote=text[statement.start : statement.end])).check(text)
         for statement in statements
     ]
+
+
+class _Checks:
+    """What keeps a statement from being drafted, whatever it says."""
+
+    def __init__(self, text: str, pieces: Sequence[Sentence], catalogue: Catalogue) -> None:
+        self.text = text
+        self.pieces = pieces
+        self.catalogue = catalogue
+        self.unknown = unknown_words(text, catalogue)
+        self.amended = amended_sequences(text, catalogue)
+
+    def checked(self, statement: ReportStatement) -> ReportStatement:
+        """Return a statement; in doubt if something beside its own words speaks against it."""
+        doubt, unknown = self._doubt(statement)
+        return statement if doubt is None else replace(statement, doubt=doubt, unknown=unknown)
+
+    def _doubt(self, statement: ReportStatement) -> tuple[Reason | None, str | None]:
+        """Return why a statement that is certain by its own words is none, and the word that is to blame."""
+        sequence = self.catalogue[statement.subtask].sequence
+        sentence = sentence_at(self.pieces, statement.start)
+        if self.amended and sequence in {*self.amended, "multi"}:
+            return Reason.AMENDED, None
+        if statement.certainty != "certain":
+            return None, None
+        if unknown := self.unknown.get(sentence) or self._number(sequence, sentence):
+            return Reason.UNKNOWN_WORD, unknown
+        roles = vocabulary(self.catalogue)
+        if sequence != "cine" and roles.names_other_organ(self.text, sentence.start, sentence.end):
+            return Reason.OTHER_STRUCTURE, None
+        if statement.subtask in words()["places"] and not roles.shares_places(
+            self.text, sentence.start, sentence.end
+        ):
+            return Reason.UNANCHORED, None
+        return (Reason.NAMED_ONLY, None) if self._is_named_only(statement, sentence) else (None, None)
+
+    def _is_named_only(self, statement: ReportStatement, sentence: Sentence) -> bool:
+        """Return whether a finding is named, and nothing is said of it."""
+        roles, whole = vocabulary(self.catalogue), (self.text, sentence.start, sentence.end)
+        normal = {option.text for option in self.catalogue[statement.subtask].options if option.normal}
+        is_affirmed = statement.polarity == "affirmed" and statement.value not in normal
+        is_bare = is_affirmed and roles.names_only(self.text, statement.start, statement.end)
+        if statement.subtask in words()["listed"]:
+            return is_bare and roles.denies_behind(*whole)
+        if statement.subtask not in words()["named"]:
+            return False
+        return (is_bare and not roles.interprets(*whole)) or has(words()["quality"], statement.quote)
+
+    def _number(self, sequence: str, sentence: Sentence) -> str | None:
+        """Return a number in a sentence on a sequence that is read by words alone: `LGE score 0/17`."""
+        if sequence in ("cine", "multi"):
+            return None
+        phrase = re.sub(
+            words()["numbers_of_places"], " ", self.text[sentence.start : sentence.end], flags=re.IGNORECASE
+        )
+        number = re.search(r"\d[\d.,]*", phrase)
+        return number[0] if number else None
 
 
 def without_names(text: str) -> str:

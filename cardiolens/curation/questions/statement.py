@@ -26,6 +26,7 @@ class ReportStatement:
     measured: bool = False  # a number tells the value
     near: tuple[str, ...] = ()  # of a number between two options: both
     doubt: str | None = None  # a Reason why the value is not told for certain
+    unknown: str | None = None  # the word, mark or number that its sentence was not understood for
 
     def check(self, text: str) -> "ReportStatement":
         """The finding itself; InputError where its quote is not what stands at its place."""

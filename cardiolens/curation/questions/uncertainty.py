@@ -77,6 +77,7 @@ def _denies_a_kind(statement: ReportStatement, subtask: Subtask) -> bool:
     denied = statement.polarity == "negated" or has(r"\b(no|not|without)\b", statement.quote)
     return (
         has_for("function", subtask.id, statement.quote)
+        or (denied and subtask.id in rules["parts"] and has(rules["grade"], statement.quote))
         or (denied and has(rules["kind"], statement.quote))
         or (subtask.id in rules["whole"] and not has_for("whole", subtask.id, statement.quote))
         # No thinning: the wall may be thick.

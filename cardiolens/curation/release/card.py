@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from cardiolens.curation.questions.probe_scores import MOST_EXCESS
 from cardiolens.curation.release.hub_head import hub_head
 from cardiolens.curation.release.known_limits import known_limits
 from cardiolens.curation.release.question_table import description_of, table_schema
@@ -48,7 +49,7 @@ No patient is in two of them.
 
 {_table(("cohort", "what is told of studies", "value", "studies"), _subgroups(facts))}
 
-{_duplicates(facts["duplicates"])}
+{_duplicates(facts["duplicates"])} {_perceptual(facts["perceptual"])}
 
 ## Questions
 
@@ -57,6 +58,8 @@ No patient is in two of them.
 Answers come from: {origins}. {verified} Evidence and the names of who verified are not part of the release.
 
 {_table(("kappa of two readers, in the batch", "questions"), _agreement(facts))}
+
+{_probes(facts["probes"])}
 
 {_withheld(facts.get("withheld", ()))}## Known limits
 
@@ -114,6 +117,34 @@ def _duplicates(counts: Mapping[str, int]) -> str:
         f"{counts['volumes']} volumes are in more than one study, byte for byte: of these "
         f"{counts['across_patients']} in studies of several patients, {counts['across_cohorts']} in several "
         "cohorts."
+    )
+
+
+def _perceptual(counts: Mapping[str, int]) -> str:
+    """Say what perceptual hashes of frames show."""
+    within = (
+        f"{counts['pairs']} pairs of studies of several patients show the same pictures"
+        if counts["pairs"]
+        else "No two studies of several patients show the same pictures"
+    )
+    lists = counts["known_lists"]
+    public = f"; {counts['known_pairs']} show a study of {lists} lists of public sets" if lists else ""
+    return f"{within}, by perceptual hashes of {counts['frames']} frames{public}."
+
+
+def _probes(facts: Mapping[str, Any]) -> str:
+    """Say what models answer without images."""
+    if not facts["questions"]:
+        return "No model was asked these questions without images before the release."
+    leaks = [name for name, excess in facts["excess"].items() if excess > MOST_EXCESS]
+    where = (
+        f"more than {MOST_EXCESS:.0%} in {', '.join(leaks)}"
+        if leaks
+        else f"{MOST_EXCESS:.0%} or less everywhere"
+    )
+    return (
+        f"{facts['models']} models were asked {facts['questions']} of the questions without images before "
+        f"the release: beyond the best constant answer they were right in {where}."
     )
 
 

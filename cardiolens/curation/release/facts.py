@@ -62,3 +62,19 @@ def counted(
         "verified": sum(question.question.verified for question in rows),
         "questions": len(rows),
     }
+
+
+def probed(rows: Sequence[GivenQuestion]) -> Record:
+    """Return how many questions blind probes asked, of how many models, and the excess of each subtask."""
+    excess: dict[str, float] = {}
+    models: list[int] = []
+    for row in rows:
+        n_models, value = (row.question.verification.get(name) for name in ("probes", "blind_excess"))
+        if isinstance(n_models, int) and isinstance(value, int | float):
+            models.append(n_models)
+            excess[row.question.subtask] = max(float(value), excess.get(row.question.subtask, -1.0))
+    return {
+        "questions": len(models),
+        "models": min(models, default=0),
+        "excess": dict(sorted(excess.items())),
+    }

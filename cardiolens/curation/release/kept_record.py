@@ -73,6 +73,8 @@ _KEPT: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "adjudicated": (lambda value: isinstance(value, bool), "true or false"),
     "kappa_batch": (_is_batch, f"null or the name of a batch: {_BATCH}"),
     "kappa": (_is_kappa, "null or a number from -1 to 1"),
+    "probes": (_is_count(_MOST_READERS), "the number of models that probed it"),
+    "blind_excess": (_is_kappa, "a number from -1 to 1"),
     "agreement": (_is_word("agreed", "alone"), "agreed or alone"),
 }
 

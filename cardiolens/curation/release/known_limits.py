@@ -10,8 +10,8 @@ FEW = 5  # questions of one subtask; the page of a sweep leaves smaller subtasks
 ALWAYS = (
     "It is for research on models that read images, and measures no benefit to patients.",
     "Cohorts are drawn by patient at random; they are not balanced for answers, scanners or ages.",
-    "Nobody has measured here how often a question can be answered without its images; "
-    "`control=[blind]` of a sweep measures it.",
+    "How often a question can be answered without its images differs by model; `control=[blind]` of a sweep "
+    "measures it.",
     "How the holder of the data chose these studies among all patients is not recorded.",
 )
 

@@ -17,7 +17,8 @@ from cardiolens.config.released import INDEX
 from cardiolens.curation.questions.stage_files import write_lines
 from cardiolens.curation.release.card import card
 from cardiolens.curation.release.croissant import CROISSANT, croissant
-from cardiolens.curation.release.facts import counted, described
+from cardiolens.curation.release.duplicates import check_duplicates
+from cardiolens.curation.release.facts import counted, described, probed
 from cardiolens.curation.release.identity_report import check_identities
 from cardiolens.curation.release.kept_record import kept_manifest, kept_question
 from cardiolens.curation.release.nifti_copy import copy_of
@@ -48,8 +49,9 @@ def release(words: Sequence[str]) -> int:
     questions = _asked(spec, catalogue)
     studies = _studies(spec, {row.question.study_id for row in questions})
     n_confirmed = check_identities(spec, catalogue, questions, studies)
+    perceptual = check_duplicates(spec, studies)
     with disk.draft_folder(spec.out) as draft:
-        facts = _write(spec, draft, catalogue, questions, studies)
+        facts = _write(spec, draft, catalogue, questions, studies, perceptual=perceptual)
     if n_confirmed:
         say(f"{n_confirmed} texts that may name somebody were confirmed to name nobody")
     for cohort, counts in facts["cohorts"].items():
@@ -67,6 +69,8 @@ def _write(
     catalogue: Catalogue,
     questions: Sequence[GivenQuestion],
     studies: Mapping[str, Study],
+    *,
+    perceptual: Record,
 ) -> Record:
     """Write all files of a release to a folder, the index last, and return its facts."""
     secret = secrets.token_hex(16)  # withheld_ids nowhere: the order of new ids tells nothing of the old ones
@@ -95,7 +99,11 @@ def _write(
     facts |= counted(questions, studies, cohort_of, spec.cohorts)
     facts |= {"withheld": list(spec.withheld)} if spec.withheld else {}
     contents = read_contents(out, catalogue)
-    facts |= population(contents) | {"frames": SHOWN if spec.frames else None}
+    facts |= (
+        population(contents)
+        | {"perceptual": perceptual, "probes": probed(questions)}
+        | {"frames": SHOWN if spec.frames else None}
+    )
     write_tables(out, contents, catalogue, canary=facts["canary"], frames=spec.frames)
     disk.write_text(out / "README.md", card(facts, catalogue))
     disk.write_text(out / CROISSANT, json.dumps(croissant(facts, catalogue), indent=1) + "\n")

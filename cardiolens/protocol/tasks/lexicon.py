@@ -71,6 +71,9 @@ class Lexicon:
     traits: Mapping[str, Trait]
     wholes: Mapping[str, Mapping[str, str]]  # by structure: field values when it is called normal
     foreign: frozenset[Phrase]  # state phrases of all sequences
+    fillers: frozenset[Phrase] = (
+        frozenset()
+    )  # of a group: phrases that change nothing of what a sentence says
 
 
 def load_lexicon(path: Path, sequence: str, fields: Mapping[str, Collection[str]]) -> Lexicon:

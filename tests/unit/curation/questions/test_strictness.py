@@ -40,7 +40,12 @@ TWINS = {  # rule: subtask, a text that leaves it open, a text that tells it, th
         "C",
     ),
     "what was in the past": ("T01", "Had septal oedema as a child.", "Septal oedema.", "B"),
-    "another examination": ("P01", "Perfusion defect on SPECT.", "Perfusion defect.", "B"),
+    "another examination": (
+        "P01",
+        "Perfusion defect of the septum on SPECT.",
+        "Perfusion defect of the septum.",
+        "B",
+    ),
     "another examination's number": ("C10", "LVEF 25 % on echo.", "LVEF 25 %.", "D"),
     "an earlier number": ("C10", "LVEF 25 % ten years ago.", "LVEF 25 %.", "D"),
     "a silent heading": ("L01", "Hx: scar of the septum.", "LGE: scar of the septum.", "B"),
@@ -81,7 +86,7 @@ TWINS = {  # rule: subtask, a text that leaves it open, a text that tells it, th
         "Late enhancement of the lateral wall.",
         "B",
     ),
-    "a contrary word": ("L01", "LGE scar: -ve.", "LGE: scar.", "B"),
+    "a contrary word": ("L01", "LGE scar: - ve.", "LGE: scar.", "B"),
     "a share of a wall": (
         "L05",
         "Scar of the septum of 50 % transmural extent.",

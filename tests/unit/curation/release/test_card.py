@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cardiolens.base.errors import InputError
 from cardiolens.curation.release.known_limits import known_limits
 from cardiolens.curation.release.make import release
 from cardiolens.protocol.tasks.catalogue import load_catalogue
@@ -96,7 +97,10 @@ def test_volumes_of_two_patients_that_are_one_are_counted(tmp_path: Path) -> Non
     manifest.write_text(json.dumps(own))
     shutil.rmtree(root / "out")
     words = [f"questions={root}/q.jsonl", f"studies={root}/studies", f"out={root}/out", "name=ours"]
-    assert release([*words, "licence=internal", "cohorts=dev:0.5,test:0.5"]) == 0
+    words += ["licence=internal", "cohorts=dev:0.5,test:0.5"]
+    with pytest.raises(InputError, match="show the same pictures") as error:
+        release(words)
+    assert release([*words, str(error.value).rpartition("add ")[2]]) == 0
     card = (root / "out" / "README.md").read_text()
     assert "1 volumes are in more than one study, byte for byte: of these 1 in studies of several" in card
     assert "**1 volumes are in two cohorts**" in card

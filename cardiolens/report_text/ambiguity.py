@@ -1,0 +1,168 @@
+"""Ambiguity: marks and known words that leave open, together, what a sentence says."""
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from cardiolens.report_text.clauses import Clause, clauses
+from cardiolens.report_text.mentions import Mention
+
+_JOINTS = frozenset({"comma", "and", "with", "contrasts"})
+_VALUES = frozenset({"predicate", "negated_behind"})
+_DENIALS = frozenset({"negated", "negated_behind"})
+_OWN = ("name", "structure", "place", "measure", "negated", "lasting")  # kinds of a clause of its own
+_SAYING = frozenset({*_VALUES, "name", "state", "negated", "measure", "grade", "lasting", "spared"})
+_APART = frozenset({*_JOINTS, "or", "to", "verb", "colon", "lasting", "open", "negated", "predicate"})
+_TOGETHER = (
+    {"jet", "regurgitation"},
+    {"jet"},
+    {"regurgitation"},
+    {"sam", "jet"},
+    {"enhancement"},
+    {"signal"},
+)
+_RESTS = frozenset({"remaining", "the rest of", "the remainder of", "rest of the", "otherwise", "elsewhere"})
+_QUANTITIES = re.compile(
+    r"(?:m[lL]|k?g|l|L)\s*/\s*(?:m\s?(?:2|²|\^2)?|min)\b|\bw/o?\b|\b(?:T2/STIR|rest/stress|stress/rest)\b"
+)
+_BOTH_DENIED = re.compile(r"\b(?:no|without)\s+[A-Za-z][\w \-]*\w/(?!no\b|yes\b)", re.IGNORECASE)
+_OPTIONS = re.compile(r"(?<=\w)\s*[/|\\]\s*(?=\w)")
+_BRACES = re.compile(r"[\[\]{}<>*_☐☒☑□?~\\|]|\.{3}|…|!|=>|→")
+# The name of images is no finding, nor is their quality.
+_IMAGES = re.compile(
+    r"\b(?:scar|fibrosis|infarct(?:ion)?|necrosis)\s+(?:images?|sequences?)\b|"
+    r"\b(?:images?|imaging|sequences?|study|scan)\b[^.;]{0,20}\b(?:poor|limited|suboptimal|weak|low|reduced|"
+    r"impaired|restricted|good|adequate|satisfactory|excellent)\b|"
+    r"\bno\s+(?:images?|imaging|sequences?|contrast|gadolinium)\b(?!\s+(?:show|demonstr|enhanc|uptake))|"
+    r"\b(?:study|scan|examination|mri|cmr)\s+without\b",
+    re.IGNORECASE,
+)
+
+
+def unclear_mark(phrase: str) -> str | None:
+    """Return a mark that leaves open what is meant: a choice, a gap, a bracket that nothing closes."""
+    if match := _IMAGES.search(phrase) or _BRACES.search(phrase):
+        return match[0]
+    if _OPTIONS.search(_BOTH_DENIED.sub(" ", _QUANTITIES.sub(" ", phrase))):
+        return "/"
+    depth = 0
+    for letter in phrase:
+        depth += (letter == "(") - (letter == ")")
+        if depth < 0:
+            return ")"
+    return "(" if depth else '"' if phrase.count('"') % 2 else None
+
+
+def unclear_sense(mentions: Sequence[Mention]) -> str | None:
+    """Return known words of a sentence that leave open what it says; None if there are none."""
+    return next(filter(None, (check(mentions) for check in _CHECKS)), None)
+
+
+def _several_denials(mentions: Sequence[Mention]) -> str | None:
+    """`no no LGE`, `no LGE can be excluded`, `absent present`; not in two parts of a list."""
+    denials: list[Mention] = []
+    for mention in mentions:
+        is_behind = any(denial.kind == "negated_behind" for denial in denials)
+        if mention.kind in _JOINTS or mention.text == ";":
+            denials = []
+        elif mention.kind in _DENIALS or (is_behind and mention.name == "present"):
+            denials.append(mention)
+        if len(denials) > 1 and all(denial.text != "nor" for denial in denials):
+            return " ".join(denial.text for denial in denials)
+    return None
+
+
+def _answers_of_a_form(mentions: Sequence[Mention]) -> str | None:
+    """`LGE: no, septal yes`, `present - absent`: the answers of a form, of which none is ticked."""
+    texts = {mention.text for mention in mentions}
+    denied = any(mention.kind in _DENIALS for mention in mentions)
+    return "yes" if denied and "yes" in texts else "absent" if {"present", "absent"} <= texts else None
+
+
+def _open_denial(mentions: Sequence[Mention]) -> str | None:
+    """`the lateral wall does not`, `defect: no, septal`: what is denied is left out."""
+    for mention, following in pairwise([*mentions, None]):
+        ends = following is None or following.kind == "comma" or following.text == ";"
+        if mention is not None and ends and (mention.text == "not" or (mention.text == "no" and following)):
+            return mention.text
+    return None
+
+
+def _rest(mentions: Sequence[Mention]) -> str | None:
+    """`no LGE of the remaining wall`, `no LGE yet`: a contrast that nothing stands against."""
+    denied = any(mention.kind in _DENIALS for mention in mentions)
+    rest = next((mention.text for mention in mentions if denied and mention.text in _RESTS), None)
+    return rest or (mentions[-1].text if mentions and mentions[-1].kind == "contrasts" else None)
+
+
+def _range_of_normal(mentions: Sequence[Mention]) -> str | None:
+    """`normal LVEF: 55-70 %`: what is normal, and not what was measured."""
+    is_range = any(
+        mention.measure is not None and mention.measure.low < mention.measure.high for mention in mentions
+    )
+    normal = next(
+        (mention.text for mention in mentions if mention.kind == "predicate" and mention.name == "normal"),
+        None,
+    )
+    return normal if is_range else None
+
+
+def _neighbours(mentions: Sequence[Mention]) -> str | None:
+    """`normal-reduced`: values side by side; `LGE in sarcoidosis`: what a disease has."""
+    for first, second in pairwise(mentions):
+        if (first.kind in _VALUES and second.kind in _VALUES) or (
+            first.text == "in" and second.kind == "disease"
+        ):
+            return f"{first.text} {second.text}"
+    return None
+
+
+def _run_on(mentions: Sequence[Mention]) -> str | None:
+    """`no tricuspid regurgitation small pericardial effusion`: two statements that nothing keeps apart."""
+    trait, is_apart, has_place = "", True, False
+    for mention in mentions:
+        if mention.kind in _APART or mention.text == ";":
+            is_apart = True
+        elif mention.kind in ("structure", "place"):
+            has_place = True
+        elif mention.kind == "state":
+            if trait and has_place and not is_apart and {trait, mention.trait} not in _TOGETHER:
+                return mention.text
+            trait, is_apart, has_place = mention.trait, False, False
+    return None
+
+
+def _choice(mentions: Sequence[Mention]) -> str | None:
+    """`normal or dilated`: a choice, unless all of it is denied."""
+    at = next((at for at, mention in enumerate(mentions) if mention.kind == "or"), None)
+    if at is None or any(mention.kind in _DENIALS for mention in mentions[:at]):
+        return None
+    return mentions[at].text
+
+
+def _list_of_values(mentions: Sequence[Mention]) -> str | None:
+    """`normal, reduced`; `none; focal; diffuse`; `no LGE but the septum`: values without a finding."""
+    for before, clause in pairwise(clauses(mentions)):
+        is_exception = clause.joint == "contrasts" and clause.kinds.isdisjoint(_SAYING)
+        is_pattern = bool(before.of_kind("negated_behind")) and clause.kinds <= {"place", "grade"}
+        if is_exception or is_pattern or _is_further_value(before, clause):
+            return " ".join(mention.text for mention in clause.mentions)
+    return None
+
+
+def _is_further_value(before: Clause, clause: Clause) -> bool:
+    has_value = bool(clause.of_kind(*_VALUES, "state") and before.of_kind(*_VALUES, "measure"))
+    return clause.joint in ("comma", "and") and has_value and not clause.of_kind(*_OWN)
+
+
+_CHECKS: Sequence[Callable[[Sequence[Mention]], str | None]] = (
+    _several_denials,
+    _answers_of_a_form,
+    _open_denial,
+    _rest,
+    _range_of_normal,
+    _neighbours,
+    _run_on,
+    _choice,
+    _list_of_values,
+)

@@ -1,0 +1,40 @@
+"""Forms: of a line of boxes only what is ticked is said; a line without one tick says nothing."""
+
+import re
+
+_BOX = re.compile(r"\[\s*(?P<square>[xX✓✔])?\s*\]|\(\s*(?P<round>[xX✓✔])?\s*\)|(?P<ticked>[☒☑🗹])|[☐□]")
+_LABEL = re.compile(r"[^:\n]*:\s*")
+
+
+def of_forms(text: str) -> str:
+    """Blank out what the lines with boxes do not say; every letter that is left keeps its place."""
+    return "".join(map(_ticked, text.splitlines(keepends=True)))
+
+
+def _ticked(line: str) -> str:
+    boxes = list(_BOX.finditer(line))
+    if not boxes:
+        return line
+    label = _LABEL.match(line, 0, boxes[0].start())
+    start = label.end() if label else 0
+    options = _options(line, start, boxes)
+    ticked = [
+        span
+        for span, box in zip(options, boxes, strict=True)
+        if box["square"] or box["round"] or box["ticked"]
+    ]
+    blank = re.sub(r"[^\n]", " ", line)
+    if len(ticked) != 1 or any(":" in line[slice(*span)] for span in options):
+        return blank
+    (first, last) = ticked[0]
+    return line[:start] + blank[start:first] + line[first:last] + blank[last:]
+
+
+def _options(line: str, start: int, boxes: list[re.Match[str]]) -> list[tuple[int, int]]:
+    """Return the span of the option of each box: the words behind it, or before it if a box ends the line."""
+    if line[start : boxes[0].start()].strip() and not line[boxes[-1].end() :].strip():
+        return list(
+            zip([start, *(box.end() for box in boxes[:-1])], [box.start() for box in boxes], strict=True)
+        )
+    ends = [*(box.start() for box in boxes[1:]), len(line.rstrip("\n"))]
+    return list(zip([box.end() for box in boxes], ends, strict=True))

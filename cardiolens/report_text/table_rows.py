@@ -1,0 +1,68 @@
+"""Rows of tables: a name, a value, perhaps its unit, and what is normal, which is no finding."""
+
+import re
+
+_CELL = re.compile(r"\t+| {3,}| *\| *")
+_NUMBER = re.compile(r"(?P<number>\d{1,4}(?:[.,]\d+)?)\s*(?P<unit>%|m[lL]\s*/\s*m(?:2|²|\^2)|mm|cm|ml|mL)?")
+_UNIT = re.compile(r"%|m[lL]\s*/\s*m(?:2|²|\^2)|mm|cm|ml|mL")
+_NAMED_UNIT = re.compile(r"\s*(?:\((?P<bracketed>[^()]*)\)|(?P<percent>%))\s*$")
+_NORMAL = re.compile(
+    r"\(?\s*(?:(?:reference|ref|normal|norm|nl|range)\b[.:]?\s*)*[<>≤≥]?\s*\d[\d.,]*(?:\s*(?:-|–|to)\s*\d[\d.,]*)?\s*"
+    r"(?:%|m[lL]/m2|mm|cm|ml|mL)?\s*\)?",
+    re.IGNORECASE,
+)
+_FLAG = re.compile(r"[HLhl*]|high|low|[↑↓]")
+_BRACKETED = re.compile(
+    r"\(\s*(?:[<>≤≥]?\s*\d[\d.,]*\s*(?:-|–|to)\s*\d[\d.,]*|"
+    r"(?:reference|ref|normal|norm|nl|range|n)\b[^()\n]*\d[^()\n]*|[<>≤≥]\s*\d[\d.,]*)\s*(?:%|m[lL]/m2|mm|cm|ml|mL)?\s*\)",
+    re.IGNORECASE,
+)
+_MEASURED = re.compile(r"\d\s*(?:%|m[lL]\s*/\s*m(?:2|²|\^2)|mm|cm|ml|mL|g|g/m2)?\s*$")
+
+
+def of_rows(text: str) -> str:
+    """Put the rows of tables into words, and leave out what is normal; the text keeps its length."""
+    return "".join(map(_words, text.splitlines(keepends=True)))
+
+
+def _words(line: str) -> str:
+    row = line.rstrip("\n")
+    cells = [cell.strip() for cell in _CELL.split(row.strip("| \t"))]
+    is_prose = ":" in cells[0] or any(cell.endswith((".", ",", ";", ":", "?")) for cell in cells)
+    if len(cells) < 2 or is_prose or (not any(mark in row for mark in "\t|") and len(cells) < 3):
+        return _without_normal(line)
+    name, *rest = cells
+    cells_read = _value(name, rest)
+    space = len(row) - sum(map(len, cells_read or ())) - 1
+    if cells_read is None or space < 0:
+        return " " * len(row) + line[len(row) :]
+    return f"{cells_read[0]}:{' ' * space}{cells_read[1]}" + line[len(row) :]
+
+
+def _value(name: str, cells: list[str]) -> tuple[str, str] | None:
+    """Return the name and the value of a row; None if it cannot be told which of its cells is the value."""
+    if unit_of_name := _NAMED_UNIT.search(name):
+        name = name[: unit_of_name.start()]
+    unit = (unit_of_name["bracketed"] or unit_of_name["percent"]) if unit_of_name else None
+    value, *rest = cells
+    number = _NUMBER.fullmatch(value)
+    if number is None:
+        is_words = re.search(r"[A-Za-z]", value) and not re.search(r"\d", value)
+        return (name, value) if is_words and not rest and not unit_of_name else None
+    unit = number["unit"] or unit
+    if rest and _UNIT.fullmatch(rest[0]):
+        if unit is not None:
+            return None
+        unit, rest = rest[0], rest[1:]
+    if unit is None or any(not (_NORMAL.fullmatch(cell) or _FLAG.fullmatch(cell)) for cell in rest if cell):
+        return None
+    return name, f"{number['number']} {unit}"
+
+
+def _without_normal(line: str) -> str:
+    """Blank out brackets that say what is normal of the number before them: `36 % (normal 57-77)`."""
+
+    def blank(match: re.Match[str]) -> str:
+        return " " * len(match[0]) if _MEASURED.search(line, 0, match.start()) else match[0]
+
+    return _BRACKETED.sub(blank, line)

@@ -1,0 +1,135 @@
+"""Understanding: whether every word of a sentence has a role that the grammar knows, and which word has none.
+
+What a sentence says that holds an unknown word is not known, whatever finding it names.
+"""
+
+import functools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from cardiolens.protocol.tasks.catalogue import Catalogue
+from cardiolens.protocol.tasks.lexicon import Tag
+from cardiolens.protocol.tasks.phrases import Phrase
+from cardiolens.report_text.ambiguity import unclear_mark, unclear_sense
+from cardiolens.report_text.assertion import MARKS
+from cardiolens.report_text.grammar import grammar
+from cardiolens.report_text.mentions import Mention, Reader, reader
+from cardiolens.report_text.report_layout import plain
+from cardiolens.report_text.sections import Sentence, sentences
+from cardiolens.report_text.tokens import tokens, unfolded
+
+# Roles of words that leave a sentence open, or put it in the past, in the future or in another person.
+_DOUBTS = frozenset(
+    {"uncertain", "uncertain_behind", "historical", "hypothetical", "technique"}
+    | {"exceptions", "sparing", "spared"}
+)
+_SAYING = frozenset({"place", "grade", "predicate", "verb", "negated", "negated_behind", "measure"})
+# Words of phrases without meaning that yet turn, date or grade what their sentence says.
+_TURNING = "no not nothing without previous prior last earlier older since than versus vs normal range"
+_TURNS = frozenset(_TURNING.split())
+_HALF_SAID = frozenset({"has regressed", "have regressed"})  # less than before, and not absent
+_TWO_MEANINGS = frozenset({"ai"})  # aortic insufficiency, or who drew the contours
+_OR = re.compile(r"\bor\b", re.IGNORECASE)
+_DENIALS = frozenset({"negated", "negated_behind"})
+_ARROW = re.compile(r"\s*(?:[=-]+>|→|⇒)")  # before a conclusion
+_LABEL_ENDS = re.compile(r"[ =~_|*#]*:")
+_POINTS_BACK = re.compile(
+    r"\W*(?:this|these|it|they|which|such|those|the (?:above|latter|former|same))\b", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """The phrases of all sequences and of the grammar, with the role of each."""
+
+    reader: Reader
+    aliases: Mapping[str, Phrase]
+    fillers: frozenset[Phrase]
+    tags: Mapping[Phrase, Tag]
+
+    def unknown(self, text: str, start: int, end: int) -> str | None:
+        """Return the first word, mark or number of a span that keeps it from being understood."""
+        if arrow := _ARROW.match(text, start, end):
+            start = arrow.end()
+        mentions = self.mentions(text, start, end)
+        if _OR.search(text, start, end) and not any(mention.kind in _DENIALS for mention in mentions):
+            return "or"
+        return unclear_mark(text[start:end]) or self._unknown_word(mentions) or unclear_sense(mentions)
+
+    def names_only(self, text: str, start: int, end: int) -> bool:
+        """Return whether a span names a finding and says nothing of it: `LGE`, `Scar:`."""
+        mentions = self.mentions(text, start, end)
+        kinds = [mention.kind for mention in mentions]
+        head, _, _ = " ".join(kinds).partition(" colon ")
+        is_headed = len(head) < len(" ".join(kinds)) and "state" in kinds[len(head.split()) :]
+        return _SAYING.isdisjoint(kinds) and not (is_headed and {"state", "name"} & {*head.split()})
+
+    def denies_behind(self, text: str, start: int, end: int) -> bool:
+        """Return whether a span denies something behind its name: `MR and TR: none`."""
+        return any(mention.kind == "negated_behind" for mention in self.mentions(text, start, end))
+
+    def interprets(self, text: str, start: int, end: int) -> bool:
+        """Return whether a span says what is in a place: `septum bright, consistent with oedema`."""
+        kinds = {mention.kind for mention in self.mentions(text, start, end)}
+        return {"lasting", "place"} <= kinds
+
+    def names_other_organ(self, text: str, start: int, end: int) -> bool:
+        """Return whether a span names an organ whose findings no report of ours has."""
+        return any("other" in mention.names for mention in self.mentions(text, start, end))
+
+    def shares_places(self, text: str, start: int, end: int) -> bool:
+        """Return whether the places of a span are of all its findings: all before them, or all behind."""
+        mentions = self.mentions(text, start, end)
+        findings = [at for at, mention in enumerate(mentions) if mention.kind in ("name", "state")]
+        traits = {mentions[at].trait for at in findings if mentions[at].kind == "state"}
+        places = [at for at, mention in enumerate(mentions) if mention.kind == "place"]
+        between = any(min(findings) < at < max(findings) for at in places) if findings else False
+        return len(traits) < 2 or not between
+
+    def _unknown_word(self, mentions: Sequence[Mention]) -> str | None:
+        for mention in mentions:
+            if mention.kind in _DOUBTS or mention.kind == "number":
+                return mention.text
+            if mention.text in _HALF_SAID:
+                return mention.text
+            if mention.kind == "neutral" and _TURNS & {*mention.text.split()}:
+                return mention.text
+            if mention.kind == "word" and mention.text not in MARKS and (mention.text,) not in self.fillers:
+                return mention.text
+        return None
+
+    def mentions(self, text: str, start: int, end: int) -> list[Mention]:
+        """Return the mentions of a span as it is spelled."""
+        return self.reader.of_tokens(unfolded(tokens(text, start, end), self.aliases))
+
+
+@functools.lru_cache(maxsize=8)
+def vocabulary(catalogue: Catalogue) -> Vocabulary:
+    """Build the vocabulary of a catalogue."""
+    lexicons = list(catalogue.lexicons.values())
+    fillers = frozenset({*grammar().fillers, *(phrase for lexicon in lexicons for phrase in lexicon.fillers)})
+    tags: dict[Phrase, Tag] = dict.fromkeys(fillers, Tag("filler", "filler"))
+    for lexicon in lexicons:
+        tags |= lexicon.tags
+    every = reader(replace(lexicons[0], tags=tags))
+    aliases = {short: words for short, words in every.aliases.items() if short not in _TWO_MEANINGS}
+    return Vocabulary(every, aliases, fillers, {**grammar().tags, **tags})
+
+
+def unknown_words(text: str, catalogue: Catalogue) -> dict[Sentence, str]:
+    """Return the sentences that are not understood, each with the word, mark or number that is the reason."""
+    return dict(_unknown_words(plain(text), vocabulary(catalogue)))
+
+
+def _unknown_words(text: str, words: Vocabulary) -> Iterator[tuple[Sentence, str]]:
+    before: Sentence | None = None
+    for sentence in sentences(text):
+        reason = words.unknown(text, sentence.start, sentence.end)
+        if reason is None and (topic := sentence.topic) is not None and _LABEL_ENDS.match(text, topic.end):
+            reason = words.unknown(text, topic.start, topic.end)
+        if reason is not None:
+            yield sentence, reason
+            if before is not None and _POINTS_BACK.match(text, sentence.start, sentence.end):
+                yield before, reason
+        before = sentence

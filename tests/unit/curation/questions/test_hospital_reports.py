@@ -1,0 +1,171 @@
+"""Reports and single lines in the manner of ten hospitals: nothing is drafted that is not understood."""
+
+import time
+from pathlib import Path
+
+import pytest
+from hospital_reports import Truth, reports, targets
+
+from cardiolens.base.errors import InputError
+from cardiolens.curation.questions.draft_reasons import Reason
+from cardiolens.curation.questions.extraction_truth import Extraction, settle
+from cardiolens.curation.questions.group_words import with_words
+from cardiolens.curation.questions.numbers import sex_of
+from cardiolens.curation.questions.report_files import Report
+from cardiolens.curation.questions.rule_extraction import extract
+from cardiolens.curation.questions.unknown_words import unknown_of
+from cardiolens.phantom.roster import catalogue
+from cardiolens.report_text.extract import extract as entities_of
+from cardiolens.report_text.report_layout import plain
+
+CATALOGUE = catalogue()
+LINES = {  # of issue 40: what may be drafted of each
+    "LGE not assessed": {},
+    "LGE not evaluated": {},
+    "LGE not given": {},
+    "LGE deferred": {},
+    "LGE declined": {},
+    "LGE N/A": {},
+    "LGE pending": {},
+    "LGE: see separate report": {},
+    "Oedema: not assessed": {},
+    "Scar: 0 %": {},
+    "LGE score 0/17": {},
+    "LGE: [ ] absent [x] present": {"L01": "B"},
+    "LGE: [ ] absent [ ] present": {},
+    "LGE: [x] absent [x] present": {},
+    "LV function: normal / reduced": {},
+    "LVEDVi 150 (reference: normal 50-95)": {},
+    "LV EF (%)\t36\t(normal 57-77)": {"C10": "C"},
+    "LV EF (%) 36 (normal 57-77)": {},
+    "scar of the septum; lateral wall is normal": {"L01": "B"},
+    "If LGE is present an ICD should be considered": {},
+    "The presence of LGE is associated with adverse events": {},
+    "Mother has DCM with LVEF 20 %": {},
+    "Absence of LGE does not exclude amyloidosis": {},
+    "bright signal in anterior wall from coil proximity": {},
+    "increased signal of the thymus": {},
+}
+
+
+def told(text: str) -> Extraction:
+    return settle(text, extract(text, sex_of(text, None), CATALOGUE), CATALOGUE)
+
+
+def drafted(text: str) -> dict[str, str]:
+    return {subtask: "".join(keys) for subtask, keys in told(text).answers.items()}
+
+
+def wrong(text: str, truth: Truth) -> dict[str, str]:
+    return {subtask: keys for subtask, keys in drafted(text).items() if truth.right.get(subtask) != keys}
+
+
+@pytest.mark.parametrize("text", LINES)
+def test_the_lines_of_the_issue(text: str) -> None:
+    assert drafted(text) == LINES[text]
+
+
+@pytest.mark.parametrize("text", [text for text, answers in LINES.items() if not answers])
+def test_the_judge_reads_nothing_there_either(text: str) -> None:
+    assert not {pair for name in CATALOGUE.lexicons for pair in entities_of(text, name, CATALOGUE)}
+
+
+@pytest.mark.parametrize("half", ["open", "closed", "second"])
+def test_no_single_line_is_drafted_wrongly(half: str) -> None:
+    lines = targets(half, "second_targets" if half == "second" else "targets")
+    assert len(lines) > 70
+    assert {text: wrong(text, truth) for text, truth in lines if wrong(text, truth)} == {}
+
+
+@pytest.mark.parametrize(
+    ("half", "of_each_style", "recall"),
+    [
+        ("open", 2, 0.6),
+        ("closed", 2, 0.6),
+        ("second", 20, 0.5),
+        pytest.param("open", 30, 0.75, marks=pytest.mark.slow),
+        pytest.param("closed", 30, 0.65, marks=pytest.mark.slow),
+        pytest.param("second", 100, 0.5, marks=pytest.mark.slow),
+    ],
+)
+def test_no_report_is_drafted_wrongly(half: str, of_each_style: int, recall: float) -> None:
+    hits = n_told = 0
+    for report in reports(half, of_each_style):
+        assert wrong(report.text, report.truth) == {}, report.text
+        drafts = drafted(report.text)
+        hits += sum(drafts.get(subtask) == keys for subtask, keys in report.truth.told.items())
+        n_told += len(report.truth.told)
+    assert hits >= recall * n_told
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("Frobnicated scar of the septum.", "frobnicated"),
+        ("Scar of the septum (transmural.", "("),
+        ("Scar of the septum or the lateral wall.", "or"),
+        ("LGE of the septum / lateral wall.", "/"),
+        ("If present, scar of the septum.", "if"),
+        ("Scar of the septum in 3 places.", "3"),
+        ("No LGE but the septum.", "the septum"),
+    ],
+)
+def test_the_reason_of_a_doubt_is_its_word(text: str, word: str) -> None:
+    statements = extract(text, None, CATALOGUE)
+    assert "L01" not in told(text).answers
+    assert {one.unknown for one in statements if one.doubt == Reason.UNKNOWN_WORD} <= {word}
+
+
+def test_a_layout_keeps_every_letter_in_its_place() -> None:
+    for report in reports("open", 3):
+        assert len(plain(report.text)) == len(report.text)
+        assert plain(plain(report.text)) == plain(report.text)
+        for one in extract(report.text, None, CATALOGUE):
+            assert report.text[one.start : one.end] == one.quote
+
+
+def test_unknown_words_are_counted_by_the_drafts_that_they_cost() -> None:
+    texts = ["Frobnicated scar of the septum.", "Frobnicated oedema of the apex.", "No scar."]
+    made = [Report(str(at), at, text, f"S{at}", None, ()) for at, text in enumerate(texts)]
+    unknown = unknown_of(made, CATALOGUE)
+    assert list(unknown) == ["frobnicated"]
+    assert len(unknown["frobnicated"].reports) == 2
+    assert unknown["frobnicated"].drafts >= 2
+
+
+def test_a_group_teaches_its_words(tmp_path: Path) -> None:
+    path = tmp_path / "words.yaml"
+    path.write_text("fillers: [frobnicated]\nsynonyms: {gadolinium staining: late gadolinium enhancement}\n")
+    taught = with_words(CATALOGUE, path)
+    text = "Frobnicated gadolinium staining of the septum."
+    assert settle(text, extract(text, None, taught), taught).answers == {"L01": ("B",), "L03": ("B",)}
+    assert not told(text).answers
+    assert taught.sha256 != CATALOGUE.sha256
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("fillers: ['no']", "'no' holds 'no'"),
+        ("fillers: [if present]", "holds 'if'"),
+        ("fillers: [septal]", "holds 'septal'"),
+        ("synonyms: {scar: oedema}", "'scar' holds 'scar'"),
+        ("synonyms: {foo: bar}", "is to mean 'bar'"),
+        ("synonyms: {unless bright: scar}", "holds 'unless'"),
+        ("fillers: [foo]\nsynonyms: {foo: scar}", "a filler and a synonym"),
+        ("fillers: [a/b]", "no phrase of letters"),
+        ("words: [foo]", "unknown key 'words'"),
+    ],
+)
+def test_words_that_contradict_ours_are_refused(tmp_path: Path, words: str, reason: str) -> None:
+    path = tmp_path / "words.yaml"
+    path.write_text(words)
+    with pytest.raises(InputError, match=reason):
+        with_words(CATALOGUE, path)
+
+
+def test_a_long_report_takes_no_longer_than_its_length() -> None:
+    text = "Scar of the septum, no oedema. " * 400
+    started = time.process_time()
+    told(text)
+    assert time.process_time() - started < 20.0

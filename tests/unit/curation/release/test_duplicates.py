@@ -1,0 +1,115 @@
+"""Duplicates: a patient under two ids is found, also in another window, and so is a public study."""
+
+import json
+import time
+from pathlib import Path
+
+import nibabel as nib
+import numpy as np
+import pytest
+
+from cardiolens.base.errors import InputError
+from cardiolens.config.dataset import PhantomSpec
+from cardiolens.curation.release.frame_hashes import (
+    SIDE,
+    HashedFrames,
+    hash_of,
+    read_hashes,
+    same_studies,
+    write_hashes,
+)
+from cardiolens.curation.release.make import release
+from cardiolens.curation.release.release_words import Hashes
+from cardiolens.phantom.phantom_cohort import make_cohort
+
+
+@pytest.fixture(scope="module")
+def phantoms(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("phantoms")
+    make_cohort(PhantomSpec(n_sampled=3), root)
+    return root
+
+
+def words(phantoms: Path, out: Path, *more: str) -> list[str]:
+    return [
+        *(f"questions={phantoms}/questions.jsonl", f"studies={phantoms}/studies", f"out={out}"),
+        *("name=ours", "licence=CC-BY-4.0", "cohorts=dev:0.5,test:0.5", *more),
+    ]
+
+
+def with_copy(phantoms: Path, root: Path) -> Path:
+    """The phantoms, and one of them again under another id, brighter and noisier."""
+    (root / "studies").mkdir(parents=True)
+    folders = sorted((phantoms / "studies").iterdir())
+    for folder in folders:
+        (root / "studies" / folder.name).symlink_to(folder)
+    source, copy = folders[0], root / "studies" / "AGAIN"
+    copy.mkdir()
+    manifest = json.loads((source / "study.json").read_text())
+    rng = np.random.default_rng(40)
+    for volume in manifest["volumes"]:
+        image = nib.load(source / volume["path"])
+        values = np.asarray(image.dataobj, np.float32)
+        values = values * 1.4 + rng.normal(0, 0.01 * np.ptp(values), values.shape) + 7
+        nib.save(nib.Nifti1Image(values.astype(np.int16), image.affine), copy / volume["path"])
+        volume.pop("sha256", None)
+        volume.pop("mask", None)
+    (copy / "study.json").write_text(json.dumps(manifest | {"study_id": "AGAIN", "patient_id": "SOMEBODY"}))
+    lines = (phantoms / "questions.jsonl").read_text().splitlines()
+    lines.append(json.dumps({"study": "AGAIN", "subtask": "C10", "answer": ["A"], "origin": "phantom"}))
+    (root / "questions.jsonl").write_text("\n".join(lines) + "\n")
+    return root
+
+
+def test_one_heart_under_two_patients_is_refused_until_it_is_named(phantoms: Path, tmp_path: Path) -> None:
+    double = with_copy(phantoms, tmp_path / "double")
+    with pytest.raises(InputError, match="1 pairs of studies of several patients") as error:
+        release(words(double, tmp_path / "out"))
+    assert "AGAIN" in (tmp_path / "out-duplicates.txt").read_text()
+    assert not (tmp_path / "out").exists()
+    name = str(error.value).rpartition("add ")[2]
+    assert release(words(double, tmp_path / "out", name)) == 0
+    index = json.loads((tmp_path / "out" / "release.json").read_text())
+    assert index["perceptual"]["pairs"] == 1
+    assert (
+        "1 pairs of studies of several patients show the same" in (tmp_path / "out" / "README.md").read_text()
+    )
+
+
+def test_a_study_of_a_public_set_is_found_and_one_that_is_none_is_not(phantoms: Path, tmp_path: Path) -> None:
+    double = with_copy(phantoms, tmp_path / "double")
+    public = tmp_path / "public"
+    (public / "studies").mkdir(parents=True)
+    (double / "studies" / "AGAIN").rename(public / "studies" / "AGAIN")
+    assert write_hashes(Hashes(hashes=public / "studies", out=tmp_path / "public.jsonl")) == 0
+    with pytest.raises(InputError, match="1 a study of a public set"):
+        release(words(phantoms, tmp_path / "out", f"known=[{tmp_path}/public.jsonl]"))
+    make_cohort(PhantomSpec(n_sampled=1, seed=77), tmp_path / "others")
+    write_hashes(Hashes(hashes=tmp_path / "others" / "studies", out=tmp_path / "others.jsonl"))
+    assert release(words(phantoms, tmp_path / "out", f"known=[{tmp_path}/others.jsonl]")) == 0
+    index = json.loads((tmp_path / "out" / "release.json").read_text())
+    assert (index["perceptual"]["pairs"], index["perceptual"]["known_pairs"]) == (0, 0)
+    canaries = {
+        json.loads(line)["canary"] for line in (tmp_path / "out" / "questions.jsonl").read_text().splitlines()
+    }
+    assert canaries == {index["canary"]}
+
+
+def test_a_list_that_is_none_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "list.jsonl"
+    good = json.dumps({"study": "a", "volume": "v", "phash": "0" * (SIDE * SIDE // 4)})
+    for bad in ("{}", "no JSON", '{"study": "a", "volume": "v", "phash": "00"}'):
+        path.write_text(f"{good}\n{bad}\n")
+        with pytest.raises(InputError, match="line 2: is no hash"):
+            read_hashes(path)
+
+
+def test_frames_without_a_picture_have_no_hash_and_a_thousand_take_seconds() -> None:
+    assert hash_of(np.full((64, 64), 9, np.uint8)) is None
+    rng = np.random.default_rng(1)
+    frames = rng.integers(0, 255, (500, 128, 128), np.uint8)
+    started = time.process_time()
+    rows = [(f"S{at}", "v", str(hash_of(frame))) for at, frame in enumerate(frames)]
+    hashed = HashedFrames.of(rows)
+    assert not same_studies(hashed, hashed)
+    assert time.process_time() - started < 3.0  # 10,000 frames a minute
