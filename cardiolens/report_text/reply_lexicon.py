@@ -27,7 +27,7 @@ _STRICT = ConfigDict(frozen=True, extra="forbid")
 
 
 class Tag(BaseModel):
-    """The opening and closing tag of a block."""
+    """What opens and closes a block: patterns, and of an answer literal tags."""
 
     model_config = _STRICT
 
@@ -41,6 +41,7 @@ class Words(BaseModel):
     model_config = _STRICT
 
     think: tuple[Tag, ...]
+    residue: tuple[Tag, ...]
     answer_tags: tuple[Tag, ...]
     answer_nouns: dict[str, tuple[str, ...]]
     answer_verbs: tuple[str, ...]
@@ -55,6 +56,7 @@ class Words(BaseModel):
     not_heads: tuple[str, ...]
     conclusions: tuple[str, ...]
     refusals: tuple[str, ...]
+    headings: dict[Literal["yes", "no"], tuple[str, ...]]
 
 
 @functools.cache

@@ -4,6 +4,7 @@ import functools
 from dataclasses import dataclass
 from typing import Literal
 
+from cardiolens.score.verdicts.headings import blocks_of
 from cardiolens.score.verdicts.marked_answer import read_marked_answer
 from cardiolens.score.verdicts.option_text import Option
 from cardiolens.score.verdicts.reading import Reading
@@ -56,9 +57,14 @@ def _parse(
     plain = visible_with_boxes(text)
     tokenizer = Tokenizer.of(options)
     several = answer_type == "multi"
-    rule, reading = read_marked_answer(plain, tokenizer, several=several, cut=cut) or ("none", None)
+    blocks = blocks_of(plain, tokenizer)
+    rule, reading = read_marked_answer(blocks.text, tokenizer, several=several, cut=cut) or ("none", None)
     if reading is None and not cut:
-        rule, reading = read_unmarked_answer(plain, tokenizer, several=several) or ("none", None)
+        rule, reading = ("heading", blocks.reading) if blocks.reading else (
+            read_unmarked_answer(blocks.text, tokenizer, several=several) or ("none", None)
+        )
+    if reading:
+        reading = blocks.check(reading)
     if reading is None or not reading.readable:
         return Parsed((), _rule_of(rule, reading), _unread(plain, rule, reading, cut))
     parsed = _checked(reading.keys, rule, options, several, exclusive)
