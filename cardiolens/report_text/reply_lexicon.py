@@ -35,6 +35,28 @@ class Tag(BaseModel):
     close: str
 
 
+class SecondThoughts(BaseModel):
+    """What follows an answer and may change it."""
+
+    model_config = _STRICT
+
+    doubts: tuple[str, ...]
+    reaffirms: tuple[str, ...]
+    provisional: tuple[str, ...]
+    ordering: tuple[str, ...]
+    contrasts: tuple[str, ...]
+    interjections: tuple[str, ...]
+
+
+class Commits(BaseModel):
+    """Words of a commitment, before and after its letters."""
+
+    model_config = _STRICT
+
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
 class Words(BaseModel):
     """The lexicon of `replies.yaml`."""
 
@@ -57,6 +79,8 @@ class Words(BaseModel):
     conclusions: tuple[str, ...]
     refusals: tuple[str, ...]
     headings: dict[Literal["yes", "no"], tuple[str, ...]]
+    second_thoughts: SecondThoughts
+    commits: Commits
 
 
 @functools.cache

@@ -48,12 +48,26 @@ def leading(tokens: list[Token], texts: OptionTexts, *, several: bool) -> tuple[
     return reader.read()
 
 
+def end_of_list(tokens: list[Token], texts: OptionTexts) -> int | None:
+    """The position in the text of the first token after the list at the start of tokens; None without one."""
+    reader = _ListReader(tokens, texts, several=True)
+    try:
+        reader.read()
+    except NotReadableError:
+        pass
+    after = reader.entries_end
+    if after is None or after >= len(tokens):
+        return None if after is None else tokens[-1].start + len(tokens[-1].text)
+    return tokens[after].start
+
+
 class _ListReader:
     def __init__(self, tokens: list[Token], texts: OptionTexts, several: bool) -> None:
         self._tokens = tokens
         self._texts = texts
         self._several = several
         self._at = 0
+        self.entries_end: int | None = None  # the token after the entries
         self._kinds: list[Kind | None] = [*(token.kind for token in tokens), None]
 
     def read(self) -> tuple[Reading, bool] | None:
@@ -77,6 +91,7 @@ class _ListReader:
 
     def _affirmed(self) -> list[str]:
         keys = self._entries()
+        self.entries_end = self._at
         foreign = [key for key in keys if key not in self._texts.keys]
         if foreign:
             raise NotReadableError(f"{foreign} are not options")
@@ -201,6 +216,7 @@ class _ListReader:
             return None
         self._at += 1
         if self._only_punctuation():
+            self.entries_end = self._at
             return reading_of(letters), True
         self._at -= 1
         return None

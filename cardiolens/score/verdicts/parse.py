@@ -65,6 +65,8 @@ def _parse(
         )
     if reading:
         reading = blocks.check(reading)
+    if reading and reading.contradicts and not cut:
+        return Parsed((), rule, "inconsistent")
     if reading is None or not reading.readable:
         return Parsed((), _rule_of(rule, reading), _unread(plain, rule, reading, cut))
     parsed = _checked(reading.keys, rule, options, several, exclusive)
