@@ -55,6 +55,7 @@ class Commits(BaseModel):
 
     before: tuple[str, ...]
     after: tuple[str, ...]
+    hedges: tuple[str, ...]
 
 
 class Words(BaseModel):

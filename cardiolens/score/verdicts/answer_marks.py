@@ -87,6 +87,7 @@ def _with_json(marks: list[Mark], plain: str) -> list[Mark]:
     return marks
 
 
+_CHINESE_NOT = frozenset("不未没非勿别")
 _SENTENCE_END = re.compile(r"[.!?;。\n]")
 _BOX_SIGN = re.compile(f"[{BOX}{TAG}]")
 
@@ -118,9 +119,9 @@ def _mark(match: re.Match[str]) -> Mark:
 
 
 def _stands_alone(lower: str, match: re.Match[str]) -> bool:
-    """Return whether a match begins at a word boundary."""
+    """Return whether a match begins at a word boundary, and not after a Chinese "not"."""
     before = lower[match.start() - 1 : match.start()]
-    return not (before and before.isascii() and before.isalnum())
+    return before not in _CHINESE_NOT and not (before and before.isascii() and before.isalnum())
 
 
 @functools.cache

@@ -8,7 +8,7 @@ from typing import Literal
 from cardiolens.report_text.reply_lexicon import words
 from cardiolens.score.verdicts.lists import leading
 from cardiolens.score.verdicts.option_text import OptionTexts
-from cardiolens.score.verdicts.reading import NotReadableError
+from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading, reading_of
 from cardiolens.score.verdicts.reply_clauses import Clause, clauses, polarity
 from cardiolens.score.verdicts.reply_tokens import Token, Tokenizer
 
@@ -35,7 +35,7 @@ class Said:
 
 def said_of_options(text: str, tokenizer: Tokenizer, *, texts: bool = False) -> Iterator[Said]:
     """What the clauses of a text say of options named by letter, or also by `texts`."""
-    for clause in map(_without_interjection, clauses(tokenizer.tokens(text))):
+    for clause in map(_conclusion, clauses(tokenizer.tokens(text))):
         names = [token for token in clause if _names(token, tokenizer.texts, texts)]
         if names:
             stance, keys = _stance(clause, names, tokenizer.texts)
@@ -60,7 +60,9 @@ def _stance(clause: Clause, names: list[Token], texts: OptionTexts) -> tuple[Sta
     keys = tuple(dict.fromkeys(token.key for token in names))
     at = clause.index(names[0])
     before = _without_arrows(clause[:at])
-    judged = polarity([*(token for token in before if token.text.lower() not in _TOWARDS), *clause[at:]])
+    judged = polarity(_judging(before, clause[at:], texts))
+    if any(token.text.lower() in _hedges() for token in clause):
+        judged = "open"
     if judged == "no":
         return "denies", keys
     if judged == "open":
@@ -74,6 +76,13 @@ def _stance(clause: Clause, names: list[Token], texts: OptionTexts) -> tuple[Sta
         return "affirms", keys
     is_entry = clause[at + 1 : at + 2] and clause[at + 1].kind in _ENTRY
     return ("explains" if is_entry else "mentions"), keys
+
+
+def _conclusion(clause: Clause) -> Clause:
+    """What a clause comes down to: "... see no jet, so A" without its premise, and without "Actually,"."""
+    clause = _without_interjection(clause)
+    named = next((at for at, token in enumerate(clause) if token.key), 0)
+    return clause[max((at for at in range(named) if clause[at].text.lower() in words().conclusions), default=0) :]
 
 
 def _without_interjection(clause: Clause) -> Clause:
@@ -92,6 +101,27 @@ def _phrase(before: Clause) -> Clause:
 @functools.cache
 def _interjections() -> frozenset[str]:
     return frozenset(words().second_thoughts.interjections)
+
+
+def _judging(before: Clause, rest: Clause, texts: OptionTexts) -> Clause:
+    """The tokens that affirm or deny: without remarks in brackets, "to", and letters of no option."""
+    clause = [token for token in before if token.text.lower() not in _TOWARDS] + _without_remarks(rest)
+    return [token for token in clause if token.kind != "key" or token.key in texts.keys]
+
+
+def _without_remarks(tokens: Clause) -> Clause:
+    """Tokens without brackets that name no option."""
+    kept: Clause = []
+    at = 0
+    while at < len(tokens):
+        if tokens[at].kind == "open":
+            end = next((n for n in range(at, len(tokens)) if tokens[n].kind == "close"), len(tokens) - 1)
+            if not any(token.key for token in tokens[at:end]):
+                at = end + 1
+                continue
+        kept.append(tokens[at])
+        at += 1
+    return kept
 
 
 def _without_arrows(before: Clause) -> Clause:
@@ -113,7 +143,11 @@ def _commits(before: Clause) -> bool:
     """Return whether what stands before a list commits a reply to it; so does nothing at all."""
     if all(token.kind in _SAYS_NOTHING for token in before):
         return True
-    return before[-1].kind in _ANNOUNCES or any(token.text.lower() in _before() for token in before)
+    announcing = next((token for token in reversed(before) if token.kind not in {"label", "open"}), None)
+    if any(token.text.lower() in _before() for token in before):
+        return True
+    is_of_frames = any(token.text.lower() in _no_choice() for token in before)
+    return announcing is not None and announcing.kind in _ANNOUNCES and not is_of_frames
 
 
 def _is_subject(tokens: Clause, texts: OptionTexts) -> bool:
@@ -125,13 +159,47 @@ def _would_choose(clause: Clause, before: Clause) -> bool:
     """Return whether all that leaves a clause open is the "would" of "I would call this C"."""
     open_words = [token.text.lower() for token in clause if token.kind in {"perhaps", "query", "either"}]
     open_words = [word for word in open_words if word not in _TOWARDS and word not in _ARROWS]
-    return set(open_words) <= {"would"} and any(
-        token.text.lower() in _before() for token in before
-    )
+    is_denied = any(token.kind in {"not", "no"} for token in clause)
+    chooses = any(token.text.lower() in _before() for token in before)
+    return set(open_words) <= {"would", "guess"} and chooses and not is_denied
+
+
+def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Reading, int] | None:
+    """The last commitment of a reply without marks, and where it ends; None without one.
+
+    UNREADABLE where an option that the reply leaves open or names elsewhere may belong to the answer. Where a
+    reply denies all other options, those that it only names are its answer.
+    """
+    said = list(said_of_options(text, tokenizer))
+    denied = {key for one in said if one.stance == "denies" for key in one.keys}
+    mentioned = {key for one in said if one.stance == "mentions" for key in one.keys}
+    is_partition = bool(denied) and denied | mentioned == tokenizer.texts.keys and not denied & mentioned
+    stances = {"commits", "affirms"} | ({"mentions"} if is_partition else set())
+    commitments = [one for one in said if one.stance in stances and (several or len(one.keys) == 1)]
+    if not commitments:
+        return None
+    last = commitments[-1]
+    if denied & set(last.keys):
+        return UNREADABLE, last.end
+    says_nothing = {"denies"} if last.is_alone else {"denies", "explains"}
+    others = [one for one in said if one.stance not in says_nothing and not set(one.keys) <= set(last.keys)]
+    if any(several or last.is_alone or one.start > last.start or one.stance in {"commits", "affirms"} for one in others):
+        return UNREADABLE, last.end
+    return reading_of(list(last.keys)), last.end
 
 
 def _concludes(before: Clause) -> bool:
     return all(token.kind in _SAYS_NOTHING or token.text.lower() in words().conclusions for token in before)
+
+
+@functools.cache
+def _hedges() -> frozenset[str]:
+    return frozenset(words().commits.hedges)
+
+
+@functools.cache
+def _no_choice() -> frozenset[str]:
+    return frozenset({*words().not_options, "options", "choices", "选项"})
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 import re
 
 from cardiolens.report_text.reply_lexicon import words
+from cardiolens.score.verdicts.commitments import committed
 from cardiolens.score.verdicts.enumerations import enumeration
 from cardiolens.score.verdicts.lists import leading
 from cardiolens.score.verdicts.option_text import OptionTexts
@@ -17,6 +18,7 @@ from cardiolens.score.verdicts.reply_clauses import (
     statements,
 )
 from cardiolens.score.verdicts.reply_tokens import Token, Tokenizer
+from cardiolens.score.verdicts.second_thoughts import after
 
 RuleReading = tuple[str, Reading]
 
@@ -40,9 +42,19 @@ def read_unmarked_answer(plain: str, tokenizer: Tokenizer, *, several: bool) -> 
         _last_lines(text, tokenizer)
         or _with_rule("enumeration", enumeration(option_statements))
         or _with_rule("answer_phrase", _closing_letters(tokens, tokenizer.texts))
+        or _with_rule("answer_phrase", _committed(text, tokenizer, several))
         or (list_reading if _begins_with_option(tokens) and "\n" not in text else None)
         or _with_rule("option_text", _quoted(tokens, option_statements, several))
     )
+
+
+def _committed(text: str, tokenizer: Tokenizer, several: bool) -> Reading | None:
+    """Read the last commitment in prose ("This is most likely B."), if what follows leaves it standing."""
+    reading_and_end = committed(text, tokenizer, several=several)
+    if reading_and_end is None or not reading_and_end[0].readable:
+        return reading_and_end and reading_and_end[0]
+    reading, end = reading_and_end
+    return after(text[end:], reading.keys, tokenizer, several=several)
 
 
 def _begins_with_option(tokens: list[Token]) -> bool:
