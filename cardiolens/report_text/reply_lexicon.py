@@ -56,6 +56,7 @@ class Commits(BaseModel):
     before: tuple[str, ...]
     after: tuple[str, ...]
     hedges: tuple[str, ...]
+    processes: tuple[str, ...]
 
 
 class Words(BaseModel):
@@ -80,6 +81,9 @@ class Words(BaseModel):
     conclusions: tuple[str, ...]
     refusals: tuple[str, ...]
     headings: dict[Literal["yes", "no"], tuple[str, ...]]
+    other_causes: tuple[str, ...]
+    despite: tuple[str, ...]
+    structures: dict[str, tuple[str, ...]]
     second_thoughts: SecondThoughts
     commits: Commits
 

@@ -66,15 +66,18 @@ def _stance(clause: Clause, names: list[Token], texts: OptionTexts) -> tuple[Sta
     if judged == "no":
         return "denies", keys
     if judged == "open":
-        return ("commits" if _would_choose(clause, before) and _is_list(clause[at:], texts) else "hedges"), keys
+        if _would_choose(clause, before) and (listed := _is_list(clause[at:], texts)):
+            return "commits", listed
+        return ("mentions" if _open_words(clause) <= _processes() else "hedges"), keys
     listed = _is_list(clause[at:], texts)
     if listed and (_commits(before) or len(before) < at):
         return "commits", listed
-    if all(token.kind in _SAYS_NOTHING for token in _phrase(before)) and _is_subject(clause[at:], texts):
+    if _says_nothing(_phrase(before)) and _is_subject(clause[at:], texts):
         return "commits", keys
     if judged == "yes":
         return "affirms", keys
-    is_entry = clause[at + 1 : at + 2] and clause[at + 1].kind in _ENTRY
+    ends = _ENTRY if _says_nothing(before) else _ENTRY - {"close", "open"}
+    is_entry = clause[at + 1 : at + 2] and clause[at + 1].kind in ends
     return ("explains" if is_entry else "mentions"), keys
 
 
@@ -105,8 +108,13 @@ def _interjections() -> frozenset[str]:
 
 def _judging(before: Clause, rest: Clause, texts: OptionTexts) -> Clause:
     """The tokens that affirm or deny: without remarks in brackets, "to", and letters of no option."""
-    clause = [token for token in before if token.text.lower() not in _TOWARDS] + _without_remarks(rest)
-    return [token for token in clause if token.kind != "key" or token.key in texts.keys]
+    clause = [token for token in before if token.kind != "either"] + _without_remarks(rest)
+    return [
+        token
+        for at, token in enumerate(clause)
+        if (token.kind != "key" or token.key in texts.keys)
+        and (token.text.lower() not in _TOWARDS or any(after.key for after in clause[at + 1 : at + 2]))
+    ]
 
 
 def _without_remarks(tokens: Clause) -> Clause:
@@ -141,13 +149,17 @@ def _is_list(tokens: Clause, texts: OptionTexts) -> tuple[str, ...]:
 
 def _commits(before: Clause) -> bool:
     """Return whether what stands before a list commits a reply to it; so does nothing at all."""
-    if all(token.kind in _SAYS_NOTHING for token in before):
+    if _says_nothing(_phrase(before)):
         return True
     announcing = next((token for token in reversed(before) if token.kind not in {"label", "open"}), None)
     if any(token.text.lower() in _before() for token in before):
         return True
     is_of_frames = any(token.text.lower() in _no_choice() for token in before)
     return announcing is not None and announcing.kind in _ANNOUNCES and not is_of_frames
+
+
+def _says_nothing(before: Clause) -> bool:
+    return all(token.kind in _SAYS_NOTHING for token in before)
 
 
 def _is_subject(tokens: Clause, texts: OptionTexts) -> bool:
@@ -157,11 +169,18 @@ def _is_subject(tokens: Clause, texts: OptionTexts) -> bool:
 
 def _would_choose(clause: Clause, before: Clause) -> bool:
     """Return whether all that leaves a clause open is the "would" of "I would call this C"."""
-    open_words = [token.text.lower() for token in clause if token.kind in {"perhaps", "query", "either"}]
-    open_words = [word for word in open_words if word not in _TOWARDS and word not in _ARROWS]
     is_denied = any(token.kind in {"not", "no"} for token in clause)
     chooses = any(token.text.lower() in _before() for token in before)
-    return set(open_words) <= {"would", "guess"} and chooses and not is_denied
+    return _open_words(clause) <= {"would", *_processes()} and chooses and not is_denied
+
+
+def _open_words(clause: Clause) -> set[str]:
+    """What leaves a clause open."""
+    open_words = {token.text.lower() for token in clause if token.kind in {"perhaps", "query"}}
+    open_words |= {token.text.lower() for token in clause if token.text.lower() in _hedges()}
+    between = [token for token in clause if token.kind == "either" and token.text.lower() not in _TOWARDS]
+    first = next(at for at, token in enumerate(clause) if token.key)
+    return (open_words | {token.text.lower() for token in between if token in clause[first:]}) - _ARROWS
 
 
 def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Reading, int] | None:
@@ -190,6 +209,11 @@ def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Readin
 
 def _concludes(before: Clause) -> bool:
     return all(token.kind in _SAYS_NOTHING or token.text.lower() in words().conclusions for token in before)
+
+
+@functools.cache
+def _processes() -> frozenset[str]:
+    return frozenset(words().commits.processes)
 
 
 @functools.cache

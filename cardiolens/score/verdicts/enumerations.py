@@ -1,5 +1,7 @@
 """Enumerations that answer yes or no for each option (protocol 16.2)."""
 
+from itertools import pairwise
+
 from cardiolens.score.verdicts.reading import UNREADABLE, Reading, reading_of
 from cardiolens.score.verdicts.reply_clauses import NAMES, Clause, Statement
 from cardiolens.score.verdicts.reply_tokens import Kind, Token
@@ -13,8 +15,10 @@ TRANSPARENT = frozenset({"label", "subject", "close"})  # ignored between an opt
 def enumeration(statements: list[Statement]) -> Reading | None:
     """The affirmed options of a text whose clauses begin with options and say yes or no to each.
 
-    None where there is no such enumeration.
+    An entry that only names what another entry denies affirms it: "Apex: enhancement" beside "Basal segment: no
+    enhancement". None where there is no such enumeration.
     """
+    denied_nouns = _denied_nouns(statements)
     affirmed: list[str] = []
     denied: list[str] = []
     loose: list[str] = []
@@ -22,6 +26,8 @@ def enumeration(statements: list[Statement]) -> Reading | None:
         names = _entry(clause)
         if names and is_broken_list(_from_first_name(clause)):
             return UNREADABLE
+        if names and polarity == "bare" and any(token.text.lower() in denied_nouns for token in clause):
+            polarity = "yes"
         if names and polarity in {"yes", "no"}:
             (affirmed if polarity == "yes" else denied).extend(names)
         elif names:
@@ -32,6 +38,17 @@ def enumeration(statements: list[Statement]) -> Reading | None:
         return None
     contradicted = set(affirmed) & set(denied) or set(loose) - set(affirmed)
     return UNREADABLE if contradicted else reading_of(affirmed)
+
+
+def _denied_nouns(statements: list[Statement]) -> frozenset[str]:
+    """What entries deny in one word: "enhancement" of "no enhancement"."""
+    return frozenset(
+        after.text.lower()
+        for clause, polarity in statements
+        if polarity == "no" and _entry(clause)
+        for token, after in pairwise(clause)
+        if token.kind == "not" and after.kind in {"subject", "word"}
+    )
 
 
 def _mentioned(clause: Clause, polarity: str) -> list[str]:

@@ -14,7 +14,7 @@ from cardiolens.score.verdicts.reply_tokens import Token, Tokenizer
 Stance = Literal["yes", "no", "neutral"]
 
 _HEAD = re.compile(
-    r"(?:(?<![^\n])|(?<=[.;。])[ \t]*)[ \t>#•·–—-]*(?P<head>[^\n.;:。|]{1,80}?)[ \t]*"
+    r"(?:(?<![^\n])|(?<=[.;。|/])[ \t]*)[ \t>#•·–—-]*(?P<head>[^\n.;:。|]{1,80}?)[ \t]*"
     r"(?::|[—–](?=[ \t])|[ \t]-(?=[ \t])|(?P<bare>(?=\n)))"
 )
 _LINE_END = re.compile(r"\n|\Z")
@@ -230,7 +230,7 @@ def _list(text: str, tokenizer: Tokenizer) -> tuple[str, ...]:
     if len(text) > 200:
         return ()
     try:
-        list_and_end = leading(tokenizer.tokens(text), tokenizer.texts, several=True)
+        list_and_end = leading(tokenizer.tokens(text.rstrip(" \t/|,;")), tokenizer.texts, several=True)
     except NotReadableError:
         return ()
     return list_and_end[0].keys if list_and_end and list_and_end[1] else ()

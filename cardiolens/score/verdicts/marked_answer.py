@@ -10,7 +10,7 @@ from cardiolens.score.verdicts.reading import CONTRADICTION, UNREADABLE, Reading
 from cardiolens.score.verdicts.reply import END
 from cardiolens.score.verdicts.reply_clauses import NAMES
 from cardiolens.score.verdicts.reply_tokens import Tokenizer
-from cardiolens.score.verdicts.second_thoughts import after, is_ordered, may_go_on
+from cardiolens.score.verdicts.second_thoughts import after, doubt_on_line, is_ordered, may_go_on
 from cardiolens.score.verdicts.values import Values
 
 _JOINS = frozenset({"comma", "join", "semicolon", "newline", "either", "perhaps", "close", "bar"})
@@ -145,7 +145,7 @@ class _MarkedAnswer:
 
     def _may_be_entry(self, line: str, adjacent: bool) -> bool:
         """Return whether a line below an answer begins with an option or, if adjacent, with a bullet."""
-        if not line.strip() or line.lstrip()[:4].lower() == "the ":
+        if not line.strip() or line.lstrip().lower().startswith(("the ", "->", "=>", "→", "⇒")):
             return False
         kinds = (token.kind for token in self._tokenizer.tokens(line[:_BEGINNING]))
         first = next((kind for kind in kinds if kind not in _BEFORE_ENTRY), None)
@@ -155,7 +155,8 @@ class _MarkedAnswer:
         """The last possible end of a mark's value: the next mark or the end of its box."""
         following = self._marks[at + 1].start if at + 1 < len(self._marks) else len(self._plain)
         box = self._plain.find(END, self._marks[at].end, following)
-        return following if box < 0 else box
+        doubted = doubt_on_line(self._plain, self._marks[at].end, following)
+        return min(end for end in (following, box, doubted) if end >= 0)
 
     def _is_cut_off(self, text: str, end: int, reading: Reading) -> bool:
         """Return whether the token limit may have cut off part of a list or text that ends with the reply."""

@@ -12,8 +12,8 @@ from cardiolens.score.verdicts.reply import refuses, visible_with_boxes
 from cardiolens.score.verdicts.reply_tokens import Tokenizer
 from cardiolens.score.verdicts.unmarked_answer import read_unmarked_answer
 
-# Version of the protocol's section 16. Raise it with every change that may parse a reply differently.
-RULES_VERSION = "1.2"
+# Version of the rules of the protocol's sections 16 and 18. Raise it with every change that may parse a reply differently.
+RULES_VERSION = "1.3"
 
 _SHORT = 60  # characters
 
@@ -24,7 +24,7 @@ ParseStatus = Literal["ok", "inconsistent", "parse_error", "refusal", "truncated
 class Parsed:
     """The options in a reply (displayed keys in the options' order), and the rule that matched.
 
-    Rules are answer_line, json, boxed, answer_tag, answer_phrase, letters, last_line, enumeration,
+    Rules are answer_line, json, boxed, answer_tag, answer_phrase, heading, letters, last_line, enumeration,
     option_text and none.
     """
 
@@ -40,19 +40,26 @@ def parse_answer(
     exclusive: tuple[str, ...] = (),
     *,
     cut: bool = False,
+    question: str = "",
 ) -> Parsed:
     """Parse the last mark of a reply that is not withdrawn; without marks, the reply itself.
 
-    `options` are (key, text) as displayed and `exclusive` displayed keys. What cannot be read completely,
+    `question` is its wording, which tells what a finding in prose is said of. `options` are (key, text) as
+    displayed and `exclusive` displayed keys. What cannot be read completely,
     letters outside the options, and several for a question that takes one are a parse_error. A reply that was
     `cut` by its token limit is read by an explicit mark only and is otherwise `truncated`.
     """
     read = _parse_short if len(text) <= _SHORT else _parse
-    return read(text, options, answer_type, exclusive, cut)
+    return read(text, options, answer_type, exclusive, cut, question)
 
 
 def _parse(
-    text: str, options: tuple[Option, ...], answer_type: str, exclusive: tuple[str, ...], cut: bool
+    text: str,
+    options: tuple[Option, ...],
+    answer_type: str,
+    exclusive: tuple[str, ...],
+    cut: bool,
+    question: str,
 ) -> Parsed:
     plain = visible_with_boxes(text)
     tokenizer = Tokenizer.of(options)
@@ -61,7 +68,7 @@ def _parse(
     rule, reading = read_marked_answer(blocks.text, tokenizer, several=several, cut=cut) or ("none", None)
     if reading is None and not cut:
         rule, reading = ("heading", blocks.reading) if blocks.reading else (
-            read_unmarked_answer(blocks.text, tokenizer, several=several) or ("none", None)
+            read_unmarked_answer(blocks.text, tokenizer, several=several, question=question) or ("none", None)
         )
     if reading:
         reading = blocks.check(reading)

@@ -6,8 +6,12 @@ from collections.abc import Sequence
 
 from cardiolens.report_text.reply_lexicon import words
 from cardiolens.score.verdicts.commitments import Said, said_of_options
+from cardiolens.score.verdicts.option_text import LATIN
 from cardiolens.score.verdicts.reading import CONTRADICTION, Keys, Reading, reading_of
 from cardiolens.score.verdicts.reply_tokens import Tokenizer
+
+
+_SHORTEST = 4  # characters of an answer and a second thought on one line
 
 
 def after(text: str, keys: Keys, tokenizer: Tokenizer, *, several: bool) -> Reading:
@@ -18,11 +22,12 @@ def after(text: str, keys: Keys, tokenizer: Tokenizer, *, several: bool) -> Read
     """
     lower = text.lower()
     doubts = [match.start() for match in doubt().finditer(lower)]
-    if not doubts and not _names_others(text, keys, tokenizer):
+    comes_down = _conclusion().search(lower) is not None
+    if not doubts and not comes_down and not _names_others(text, keys, tokenizer):
         return reading_of(list(keys))
     answer = _Answer(keys, several)
     position = 0
-    for said in said_of_options(text, tokenizer, texts=bool(doubts)):
+    for said in said_of_options(text, tokenizer, texts=bool(doubts) or comes_down):
         answer.is_open |= any(position <= start < said.end for start in doubts)
         position = said.end
         clause = lower[said.start : said.end]
@@ -62,7 +67,7 @@ class _Answer:
             self.is_open = False
         elif is_last and (said.by_letter or (said.is_alone and not self._several)):
             self.keys, self.is_open = said.keys, False
-        elif said.by_letter or is_last:
+        elif said.by_letter or is_last or (said.is_alone and not self._several):
             self.is_open = True
 
 
@@ -76,6 +81,16 @@ def is_ordered(before: str, between: str) -> bool:
         or _order().search(between.lower()) is not None
         or doubt().search(between.lower()) is not None
     )
+
+
+def doubt_on_line(plain: str, start: int, end: int) -> int:
+    """Where a second thought begins on the line of an answer at `start`, after its first letters; else -1."""
+    line_end = plain.find("\n", start, end)
+    line = plain[start : line_end if line_end >= 0 else end]
+    match = doubt().search(line.lower()) if len(line) > _SHORTEST else None
+    if match is None or not line[: match.start()].strip(" .:*"):
+        return -1
+    return start + len(line[: match.start()].rstrip(" .…"))
 
 
 def may_go_on(tail: str) -> bool:
@@ -108,6 +123,13 @@ def _confirmation() -> re.Pattern[str]:
 @functools.cache
 def _provisional() -> re.Pattern[str]:
     return _any(words().second_thoughts.provisional)
+
+
+@functools.cache
+def _conclusion() -> re.Pattern[str]:
+    """Pattern of a word that begins what a reply comes down to."""
+    conclusions = "|".join(re.escape(word) for word in words().conclusions if word != "so")
+    return re.compile(rf"(?:^|[\n.(;])[^\w\n]*(?:{conclusions})(?![{LATIN}])")
 
 
 @functools.cache

@@ -14,11 +14,13 @@ from cardiolens.score.verdicts.reply_clauses import (
     Statement,
     clauses,
     further_options,
+    is_explained_away,
     polarity,
     statements,
 )
 from cardiolens.score.verdicts.reply_tokens import Token, Tokenizer
 from cardiolens.score.verdicts.second_thoughts import after
+from cardiolens.score.verdicts.subject import Subject
 
 RuleReading = tuple[str, Reading]
 
@@ -28,7 +30,9 @@ _NO_CHOICE = frozenset({*words().not_options, "option", "options", "choices", "é
 _LONGEST_LINE = 200  # longer lines are not lists of options, and slow to tokenize
 
 
-def read_unmarked_answer(plain: str, tokenizer: Tokenizer, *, several: bool) -> RuleReading | None:
+def read_unmarked_answer(
+    plain: str, tokenizer: Tokenizer, *, several: bool, question: str = ""
+) -> RuleReading | None:
     """The rule and reading of a reply without marks; the first rule that matches wins."""
     text = tokenizer.texts.without_listing(plain).strip()
     tokens = tokenizer.tokens(text)
@@ -36,7 +40,7 @@ def read_unmarked_answer(plain: str, tokenizer: Tokenizer, *, several: bool) -> 
         None if _LISTS_OPTIONS.search(text.partition("\n")[0]) else _list_only(text, tokens, tokenizer)
     )
     if list_reading and list_reading[1].readable:
-        return list_reading
+        return (list_reading[0], UNREADABLE) if is_explained_away(tokens) else list_reading
     option_statements = statements(tokens)
     return (
         _last_lines(text, tokenizer)
@@ -44,7 +48,7 @@ def read_unmarked_answer(plain: str, tokenizer: Tokenizer, *, several: bool) -> 
         or _with_rule("answer_phrase", _closing_letters(tokens, tokenizer.texts))
         or _with_rule("answer_phrase", _committed(text, tokenizer, several))
         or (list_reading if _begins_with_option(tokens) and "\n" not in text else None)
-        or _with_rule("option_text", _quoted(tokens, option_statements, several))
+        or _with_rule("option_text", _quoted(tokens, option_statements, several, Subject(question, tokenizer.texts)))
     )
 
 
@@ -127,13 +131,22 @@ def _leading_alone(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     return list_and_end[0] if list_and_end and list_and_end[1] else None
 
 
-def _quoted(tokens: list[Token], option_statements: list[Statement], several: bool) -> Reading | None:
+def _quoted(
+    tokens: list[Token], option_statements: list[Statement], several: bool, subject: Subject
+) -> Reading | None:
     """Read option texts in prose, unless the reply has capital letters that no rule could read."""
     capitals = [token for token in tokens if token.kind == "key" and token.text.isupper()]
     return (
         None
         if capitals
-        else prose(option_statements, several=several, brief=is_one_sentence(tokens), after_mark=False)
+        else prose(
+            option_statements,
+            several=several,
+            brief=is_one_sentence(tokens),
+            after_mark=False,
+            subject=subject,
+            all_clauses=clauses(tokens),
+        )
     )
 
 
