@@ -2,8 +2,9 @@
 
 import functools
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from cardiolens.report_text.reply_lexicon import words
 from cardiolens.score.verdicts.lists import leading
@@ -13,10 +14,10 @@ from cardiolens.score.verdicts.reply_tokens import Token, Tokenizer
 
 Stance = Literal["yes", "no", "neutral"]
 
-_HEAD = re.compile(
-    r"(?:(?<![^\n])|(?<=[.;。|/])[ \t]*)[ \t>#•·–—-]*(?P<head>[^\n.;:。|]{1,80}?)[ \t]*"
-    r"(?::|[—–](?=[ \t])|[ \t]-(?=[ \t])|(?P<bare>(?=\n)))"
-)
+_ENDS_HEAD = re.compile(r":|[—–](?=[ \t])|(?<=[ \t])-(?=[ \t])|\n")
+_BEFORE_HEAD = "\n.;。|/"
+_LONGEST_HEAD = 80
+_STOP = re.compile(r"(?<=[A-Za-z)])[.;。](?=\s|$)")
 _LINE_END = re.compile(r"\n|\Z")
 _BULLET = re.compile(r"[ \t]*(?:[-•·‣*–]|\(?\d{1,2}[.)])[ \t]")
 _MOST_WORDS = 5  # of a heading without a colon
@@ -79,30 +80,50 @@ def _affirmed(found: list[Block], denied: frozenset[str]) -> Reading | None:
     return reading_of(sorted(affirmed))
 
 
+class _Head(NamedTuple):
+    """What may be a heading."""
+
+    text: str
+    start: int
+    end: int  # after its colon
+    is_bare: bool  # ends with its line, without a colon
+
+
+def _heads(plain: str, start: int = 0, end: int | None = None) -> Iterator[_Head]:
+    for sign in _ENDS_HEAD.finditer(plain, start, len(plain) if end is None else end):
+        at = sign.start()
+        earliest = max(start, at - _LONGEST_HEAD - 1)
+        begin = max(plain.rfind(before, earliest, at) for before in _BEFORE_HEAD) + 1
+        begin = max(begin, start)
+        text = plain[begin:at].strip(" \t>#•·*–—-")
+        if text and at - begin <= _LONGEST_HEAD:
+            is_bare = sign[0] == "\n"
+            yield _Head(text, begin, at if is_bare else sign.end(), is_bare)
+
+
 def _blocks(plain: str, tokenizer: Tokenizer) -> list[Block]:
     found: list[Block] = []
-    position = 0
-    while match := _HEAD.search(plain, position):
-        block = _block(plain, match, tokenizer)
-        position = block.end if block else max(match.end(), position + 1)
-        found += [block] if block else []
+    for head in _heads(plain):
+        if not found or head.start >= found[-1].end:
+            block = _block(plain, head, tokenizer)
+            found += [block] if block else []
     return found
 
 
-def _block(plain: str, match: re.Match[str], tokenizer: Tokenizer) -> Block | None:
-    line_end = _line_end(plain, match.end())
-    is_inline = plain[match.end() : line_end].strip() != ""
-    if not is_inline and not _may_begin_entry(plain, line_end):
+def _block(plain: str, head: _Head, tokenizer: Tokenizer) -> Block | None:
+    line_end = _line_end(plain, head.end)
+    is_inline = plain[head.end : line_end].strip() != ""
+    if is_inline if head.is_bare else (not is_inline and not _may_begin_entry(plain, line_end)):
         return None
-    stance = _stance(match["head"], tokenizer, bare=match["bare"] is not None)
+    stance = _stance(head.text, tokenizer, bare=head.is_bare)
     if stance is None:
         return None
-    read = _inline(plain, match.end(), line_end, tokenizer) if is_inline else _below(plain, line_end, tokenizer)
+    read = _inline(plain, head.end, line_end, tokenizer) if is_inline else _below(plain, line_end, tokenizer)
     if read is None:
         return None
     keys, end = read
     is_listing = stance == "neutral" and set(keys) == tokenizer.texts.keys
-    return None if is_listing else Block(stance, keys, match.start(), end)
+    return None if is_listing else Block(stance, keys, head.start, end)
 
 
 def _line_end(plain: str, position: int) -> int:
@@ -176,12 +197,8 @@ def _introduces(tokens: list[Token]) -> bool:
 
 def _inline(plain: str, start: int, line_end: int, tokenizer: Tokenizer) -> tuple[tuple[str, ...], int] | None:
     """The options after a heading on its line, up to the next heading or sentence."""
-    following = _HEAD.search(plain, start)
-    ends = {line_end}
-    while following and following.start() < line_end:
-        ends.add(following.start())
-        following = _HEAD.search(plain, following.end())
-    stop = re.compile(r"(?<=[A-Za-z)])[.;。](?=\s|$)").search(plain, start, line_end)
+    ends = {line_end, *(head.start for head in _heads(plain, start, line_end) if head.start > start)}
+    stop = _STOP.search(plain, start, line_end)
     for end in sorted(ends | ({stop.end()} if stop else set()), reverse=True):
         keys = _list(plain[start:end], tokenizer)
         if keys:
@@ -216,7 +233,7 @@ def _entry(line: str, tokenizer: Tokenizer) -> tuple[str, ...] | None:
     """The options that a line lists or begins with; () if it says yes or no itself, None if there are none."""
     if listed := _list(line, tokenizer):
         return listed
-    if _HEAD.match(line) and ":" in line and not any(t.key for t in tokenizer.tokens(line.partition(":")[0])):
+    if ":" in line and not any(token.key for token in tokenizer.tokens(line.partition(":")[0])):
         return None
     first = clauses(tokenizer.tokens(line))
     opening = [token for token in (first[0] if first else []) if token.kind not in {"bullet", "open", "label"}]
