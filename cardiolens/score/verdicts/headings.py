@@ -92,31 +92,32 @@ class _Head(NamedTuple):
 def _heads(plain: str, start: int = 0, end: int | None = None) -> Iterator[_Head]:
     for sign in _ENDS_HEAD.finditer(plain, start, len(plain) if end is None else end):
         at = sign.start()
-        earliest = max(start, at - _LONGEST_HEAD - 1)
-        begin = max(plain.rfind(before, earliest, at) for before in _BEFORE_HEAD) + 1
-        begin = max(begin, start)
-        text = plain[begin:at].strip(" \t>#•·*–—-")
-        if text and at - begin <= _LONGEST_HEAD:
-            is_bare = sign[0] == "\n"
+        window = plain[max(start, at - _LONGEST_HEAD) : at]
+        before = max(map(window.rfind, _BEFORE_HEAD))
+        begin = at - len(window) + before + 1
+        text = window[before + 1 :].strip(" \t>#•·*–—-")
+        is_bare = sign[0] == "\n"
+        if text and (before >= 0 or begin == start) and not (is_bare and text[0] == "("):
             yield _Head(text, begin, at if is_bare else sign.end(), is_bare)
 
 
 def _blocks(plain: str, tokenizer: Tokenizer) -> list[Block]:
+    """The options under headings; none where no heading affirms or denies, as in most replies."""
+    stances = [(head, _stance(head.text, tokenizer, head.is_bare)) for head in _heads(plain)]
     found: list[Block] = []
-    for head in _heads(plain):
-        if not found or head.start >= found[-1].end:
-            block = _block(plain, head, tokenizer)
+    if not any(stance in {"yes", "no"} for _, stance in stances):
+        return found
+    for head, stance in stances:
+        if stance and (not found or head.start >= found[-1].end):
+            block = _block(plain, head, stance, tokenizer)
             found += [block] if block else []
     return found
 
 
-def _block(plain: str, head: _Head, tokenizer: Tokenizer) -> Block | None:
+def _block(plain: str, head: _Head, stance: Stance, tokenizer: Tokenizer) -> Block | None:
     line_end = _line_end(plain, head.end)
     is_inline = plain[head.end : line_end].strip() != ""
     if is_inline if head.is_bare else (not is_inline and not _may_begin_entry(plain, line_end)):
-        return None
-    stance = _stance(head.text, tokenizer, bare=head.is_bare)
-    if stance is None:
         return None
     read = _inline(plain, head.end, line_end, tokenizer) if is_inline else _below(plain, line_end, tokenizer)
     if read is None:
@@ -137,6 +138,7 @@ def _may_begin_entry(plain: str, line_end: int) -> bool:
     return _BULLET.match(below) is not None or len(below.partition("\n")[0]) < 80
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def _stance(head: str, tokenizer: Tokenizer, bare: bool) -> Stance | None:
     """What a heading says of the options under it; None if it is no heading."""
     tokens = tokenizer.tokens(head)

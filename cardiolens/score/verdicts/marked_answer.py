@@ -10,7 +10,7 @@ from cardiolens.score.verdicts.reading import CONTRADICTION, UNREADABLE, Reading
 from cardiolens.score.verdicts.reply import END
 from cardiolens.score.verdicts.reply_clauses import NAMES
 from cardiolens.score.verdicts.reply_tokens import Tokenizer
-from cardiolens.score.verdicts.second_thoughts import after, doubt_on_line, is_ordered, may_go_on
+from cardiolens.score.verdicts.second_thoughts import after, doubt_on_line, is_ordered, is_silent, may_go_on
 from cardiolens.score.verdicts.values import Values
 
 _JOINS = frozenset({"comma", "join", "semicolon", "newline", "either", "perhaps", "close", "bar"})
@@ -64,6 +64,8 @@ class _MarkedAnswer:
         """The reading that stands at the end, seen from the last mark: what came before and what follows."""
         if not all(self._is_last(before, at, reading) for before in range(at)):
             return CONTRADICTION
+        if not self._cut and is_silent(self._plain[self._marks[at].end :], reading.keys, self._tokenizer):
+            return reading
         start = self._after_value(at, reading)
         tail = self._plain[start:]
         if self._cut and (may_go_on(tail) or not self._is_set_off(at)):

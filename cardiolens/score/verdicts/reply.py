@@ -13,7 +13,6 @@ BOX, TAG, END = "\ue000", "\ue001", "\ue002"
 
 _NO_SIGNS = str.maketrans("", "", BOX + TAG + END)
 _TAG_FLAGS = re.IGNORECASE
-_MAY_THINK = re.compile(r"[<\[◁]|\A\s*analysis[A-Z]|here(?: is|'s) my thought", re.IGNORECASE)
 _INVISIBLE = re.compile(r"[\u200b-\u200f\u2060\ufeff]")
 _LATEX_SIGN = re.compile(r"\\[()\[\],;:! ]")
 _LATEX_TEXT = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mathsf|operatorname)\s*\{([^{}]*)\}")
@@ -54,9 +53,10 @@ def without_thought(text: str) -> str:
 
     An unclosed block extends to the end. A close without an open ends a block that the prompt opened.
     """
-    if _MAY_THINK.search(text):
-        for opening, closing in _ends("think"):
-            text = _without(text, opening, closing, orphans=True)
+    opening_word = text[:20].lstrip()[:8].lower()
+    if "<" in text or "[" in text or "◁" in text or opening_word == "analysis" or opening_word[:4] == "here":
+        for opens, closes in _ends("think"):
+            text = _without(text, opens, closes, orphans=True)
     return text
 
 

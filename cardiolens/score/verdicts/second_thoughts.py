@@ -20,11 +20,11 @@ def after(text: str, keys: Keys, tokenizer: Tokenizer, *, several: bool) -> Read
     The last commitment counts if a second thought or a word of order comes before it. CONTRADICTION where an
     answer is put in doubt and not confirmed, and where two stand without order.
     """
+    if is_silent(text, keys, tokenizer):
+        return reading_of(list(keys))
     lower = text.lower()
     doubts = [match.start() for match in doubt().finditer(lower)]
     comes_down = _conclusion().search(lower) is not None
-    if not doubts and not comes_down and not _names_others(text, keys, tokenizer):
-        return reading_of(list(keys))
     answer = _Answer(keys, several)
     position = 0
     for said in said_of_options(text, tokenizer, texts=bool(doubts) or comes_down):
@@ -41,6 +41,16 @@ def after(text: str, keys: Keys, tokenizer: Tokenizer, *, several: bool) -> Read
     if answer.keys == keys and any(found.start() > max(doubts, default=-1) for found in _confirmation().finditer(lower)):
         answer.is_open = False
     return CONTRADICTION if answer.is_open else reading_of(list(answer.keys))
+
+
+def is_silent(text: str, keys: Keys, tokenizer: Tokenizer) -> bool:
+    """Return whether a text neither doubts an answer of `keys` nor speaks of another; most do not."""
+    lower = text.lower()
+    return not (
+        _names_others(text, keys, tokenizer)
+        or _conclusion().search(lower)
+        or doubt().search(lower)
+    )
 
 
 class _Answer:
