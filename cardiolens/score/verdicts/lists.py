@@ -48,17 +48,17 @@ def leading(tokens: list[Token], texts: OptionTexts, *, several: bool) -> tuple[
     return reader.read()
 
 
-def end_of_list(tokens: list[Token], texts: OptionTexts) -> int | None:
-    """The position in the text of the first token after the list at the start of tokens; None without one."""
+def end_of_list(tokens: list[Token], texts: OptionTexts, keys: Collection[str]) -> int | None:
+    """The position in the text after the list of `keys` at the start of tokens; None if there is no such list."""
     reader = _ListReader(tokens, texts, several=True)
     try:
-        reader.read()
+        reading_and_end = reader.read()
     except NotReadableError:
-        pass
+        return None
     after = reader.entries_end
-    if after is None or after >= len(tokens):
-        return None if after is None else tokens[-1].start + len(tokens[-1].text)
-    return tokens[after].start
+    if reading_and_end is None or after is None or set(reading_and_end[0].keys) != set(keys):
+        return None
+    return tokens[after].start if after < len(tokens) else tokens[-1].start + len(tokens[-1].text)
 
 
 class _ListReader:

@@ -103,7 +103,8 @@ class _MarkedAnswer:
             close = self._plain.find(END, mark.end)
             return len(self._plain) if close < 0 else close + 1
         value_end = self._value_end(at)
-        end = end_of_list(self._tokenizer.tokens(self._plain[mark.end : value_end]), self._tokenizer.texts)
+        tokens = self._tokenizer.tokens(self._plain[mark.end : value_end])
+        end = end_of_list(tokens, self._tokenizer.texts, reading.keys)
         return value_end if end is None else mark.end + end
 
     def _reading(self, at: int) -> Reading | None:
