@@ -1,4 +1,4 @@
-"""Actions of the `audit` command: `serve` the page, `report` the rates."""
+"""Actions of the `audit` command: `serve` the page, `report` the rates; and the second reading of replies."""
 
 import json
 from collections.abc import Sequence
@@ -14,9 +14,11 @@ from cardiolens.config.command_words import read_words
 from cardiolens.curation.audit.audit_desk import AuditDesk
 from cardiolens.curation.audit.audit_ledger import LEDGER, AuditLedger
 from cardiolens.curation.audit.audit_report import audit_report, lines
-from cardiolens.curation.audit.audit_sample import SAMPLE, Sample, draw, keep, kept
+from cardiolens.curation.audit.audit_sample import SAMPLE, Sample, Sampled, draw, keep, kept
 from cardiolens.curation.audit.audit_server import audit_server
 from cardiolens.curation.audit.audited_run import judged_choices, shown_replies
+from cardiolens.curation.audit.reread_replies import document, reread
+from cardiolens.curation.questions.model_extraction import asking_spec
 from cardiolens.show.notebook.run import FinishedRun, read_run
 
 REPORT = "audit.json"
@@ -61,6 +63,28 @@ def report(words: Sequence[str]) -> int:
     if sample is None:
         raise InputError(f"{run.folder}: has no audit yet; begin one with python -m cardiolens.audit run={run.folder}")
     return _report(run, sample, AuditLedger.of(run.folder / LEDGER))
+
+
+def second_reading(run: FinishedRun, about_model: Sequence[str]) -> int:
+    """Let a model read the replies that the rules left unread or inconsistent; no verdict changes."""
+    spec = run.configuration
+    rows = [row for row in judged_choices(run) if not row["parsed"] or row["parse_status"] == "inconsistent"]
+    rows = [row for row in rows if row["parse_status"] != "refusal"]
+    if not rows:
+        say("the rules read every reply; there is nothing to read a second time")
+        return 0
+    sweep = asking_spec(spec.store, run.folder / "second_reading", spec.dataset.protocol, about_model)
+    (model,) = sweep.model
+    places = [Sampled(row["model"], row["arm_id"], row["qa_id"], "") for row in rows]
+    tree = document(model.name, rows, reread(sweep, shown_replies(run, places)))
+    path = run.folder / f"reply_readings-{model.name}.json"
+    disk.write_text(path, json.dumps(tree, indent=1) + "\n")
+    say(
+        f"{model.name} reads an answer in {tree['read']} of {tree['replies']} replies that the rules left unread or "
+        f"inconsistent, none in {tree['none']}; {tree['unusable']} of its own replies were of no use"
+    )
+    say(f"second reading: {path} (no verdict changed)")
+    return 0 if tree["unusable"] < tree["replies"] else 1
 
 
 def _sample(run: FinishedRun, replies: int) -> Sample:
