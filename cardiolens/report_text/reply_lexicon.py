@@ -41,6 +41,7 @@ class SecondThoughts(BaseModel):
     model_config = _STRICT
 
     doubts: tuple[str, ...]
+    alternatives: tuple[str, ...]
     reaffirms: tuple[str, ...]
     provisional: tuple[str, ...]
     ordering: tuple[str, ...]
@@ -55,6 +56,7 @@ class Commits(BaseModel):
 
     before: tuple[str, ...]
     after: tuple[str, ...]
+    denies: tuple[str, ...]
     hedges: tuple[str, ...]
     processes: tuple[str, ...]
 
@@ -71,6 +73,7 @@ class Words(BaseModel):
     answer_verbs: tuple[str, ...]
     choosing: dict[str, tuple[str, ...]]
     suppositions: tuple[str, ...]
+    others_answers: tuple[str, ...]
     withdrawals: tuple[str, ...]
     json_keys: tuple[str, ...]
     placeholders: tuple[str, ...]

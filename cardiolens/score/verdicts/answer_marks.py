@@ -52,9 +52,20 @@ def _introduced(lower: str) -> list[Mark]:
         return []
     matches = _introductions(present).finditer(lower)
     introductions = [_mark(match) for match in matches if _stands_alone(lower, match)]
+    introductions = [mark for mark in introductions if not _is_of_others(lower, mark.start)]
     return [
         mark for mark in introductions if mark.rule != "answer_phrase" or not _is_supposed(lower, mark.start)
     ]
+
+
+def _is_of_others(lower: str, position: int) -> bool:
+    """Return whether an answer is somebody else's or a wrong one ("your answer: A")."""
+    return _others().search(lower[max(0, position - 20) : position]) is not None
+
+
+@functools.cache
+def _others() -> re.Pattern[str]:
+    return re.compile("|".join(words().others_answers))
 
 
 def _is_supposed(lower: str, position: int) -> bool:

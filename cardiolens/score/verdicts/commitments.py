@@ -63,7 +63,7 @@ def _stance(clause: Clause, names: list[Token], texts: OptionTexts) -> tuple[Sta
     judged = polarity(_judging(before, clause[at:], texts))
     if any(token.text.lower() in _hedges() for token in clause):
         judged = "open"
-    if judged == "no":
+    if judged == "no" or any(token.text.lower() in _denies() for token in before):
         return "denies", keys
     if judged == "open":
         if _would_choose(clause, before) and (listed := _is_list(clause[at:], texts)):
@@ -214,6 +214,11 @@ def _concludes(before: Clause) -> bool:
 @functools.cache
 def _processes() -> frozenset[str]:
     return frozenset(words().commits.processes)
+
+
+@functools.cache
+def _denies() -> frozenset[str]:
+    return frozenset(words().commits.denies)
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Read
 from cardiolens.score.verdicts.reply_clauses import NAMES, clauses, polarity
 from cardiolens.score.verdicts.reply_tokens import Token, Tokenizer
 
-Stance = Literal["yes", "no", "neutral"]
+Stance = Literal["yes", "no", "neutral", "open"]
 
 _ENDS_HEAD = re.compile(r":|[—–](?=[ \t])|(?<=[ \t])-(?=[ \t])|\n")
 _BEFORE_HEAD = "\n.;。|/"
@@ -68,8 +68,10 @@ def _blank(text: str) -> str:
 def _affirmed(found: list[Block], denied: frozenset[str]) -> Reading | None:
     sets = {
         stance: list(dict.fromkeys(frozenset(block.keys) for block in found if block.stance == stance))
-        for stance in ("yes", "neutral")
+        for stance in ("yes", "neutral", "open")
     }
+    if any(not keys <= denied for keys in sets["open"]):
+        return UNREADABLE
     affirmed = frozenset().union(*sets["yes"])
     if not affirmed and len(sets["neutral"]) == 1 and denied:
         affirmed = sets["neutral"][0]
@@ -147,7 +149,7 @@ def _stance(head: str, tokenizer: Tokenizer, bare: bool) -> Stance | None:
     tokens = _last_clause(tokens)
     kinds = [token.kind for token in tokens]
     if {"perhaps", "query", "either"} & set(kinds):
-        return None
+        return "open" if "yes" in kinds and not bare else None
     denials = sum(_denies(token) for token in tokens)
     affirms = any(token.kind == "yes" or token.text.lower() in _affirming() for token in tokens)
     if denials:

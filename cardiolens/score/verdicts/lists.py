@@ -297,5 +297,5 @@ class _ListReader:
 
 
 def _predicate_alone(clause: Clause) -> bool:
-    """Return whether a remark is a bare denial: "A (no)"."""
-    return all(token.kind in {"no", "not", "verb"} for token in clause)
+    """Return whether a remark is nothing but a denial: "A (no)", "A (not enhancing)"."""
+    return all(token.kind in {"no", "not", "verb", "yes", "subject"} for token in clause)

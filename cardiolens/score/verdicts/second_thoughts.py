@@ -33,7 +33,7 @@ def after(text: str, keys: Keys, tokenizer: Tokenizer, *, several: bool) -> Read
         clause = lower[said.start : said.end]
         answer.take_in(
             said,
-            is_doubted=any(start < said.end for start in doubts),
+            is_doubted=any(start < said.end for start in doubts) and _beside().search(clause) is None,
             is_ordered=_order().search(clause) is not None,
             is_confirmed=_confirmation().search(clause) is not None,
         )
@@ -133,6 +133,11 @@ def _confirmation() -> re.Pattern[str]:
 @functools.cache
 def _provisional() -> re.Pattern[str]:
     return _any(words().second_thoughts.provisional)
+
+
+@functools.cache
+def _beside() -> re.Pattern[str]:
+    return _any(words().second_thoughts.alternatives)
 
 
 @functools.cache

@@ -37,6 +37,14 @@ class Subject:
             other and other != named for clause in clauses for other in map(_named, _parts(clause))
         )
 
+    def is_foreign_in(self, clauses: list[Clause]) -> bool:
+        """Return whether a text in any of the clauses is said of another subject."""
+        return any(
+            token.kind == "text" and self.is_foreign(token, clause, clauses)
+            for clause in clauses
+            for token in clause
+        )
+
 
 def _is_attribute(text: str) -> bool:
     return all(_ADJECTIVE.fullmatch(word) or word in _PLAIN for word in _WORD.findall(text.lower()))

@@ -39,6 +39,9 @@ def read_unmarked_answer(
     list_reading = (
         None if _LISTS_OPTIONS.search(text.partition("\n")[0]) else _list_only(text, tokens, tokenizer)
     )
+    subject = Subject(question, tokenizer.texts)
+    if list_reading and list_reading[0] == "option_text" and subject.is_foreign_in(clauses(tokens)):
+        list_reading = None
     if list_reading and list_reading[1].readable:
         return (list_reading[0], UNREADABLE) if is_explained_away(tokens) else list_reading
     option_statements = statements(tokens)
@@ -48,7 +51,7 @@ def read_unmarked_answer(
         or _with_rule("answer_phrase", _closing_letters(tokens, tokenizer.texts))
         or _with_rule("answer_phrase", _committed(text, tokenizer, several))
         or (list_reading if _begins_with_option(tokens) and "\n" not in text else None)
-        or _with_rule("option_text", _quoted(tokens, option_statements, several, Subject(question, tokenizer.texts)))
+        or _with_rule("option_text", _quoted(tokens, option_statements, several, subject))
     )
 
 

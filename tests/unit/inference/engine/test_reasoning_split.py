@@ -20,7 +20,7 @@ CASES = [
     ("qwen3", "<think>A? ANSWER: A", "A? ANSWER: A", ""),
     ("gemma4", "<|channel>thought\nA?<channel|>ANSWER: B<turn|>", "A?", "ANSWER: B"),
     ("gemma4", "ANSWER: B", None, "ANSWER: B"),
-    ("glm45", "<think>A?</think><|begin_of_box|>B<|end_of_box|>", "A?", "<|begin_of_box|>B<|end_of_box|>"),
+    ("glm45", "<think>A?</think><|begin_of_box|>B<|end_of_box|>", "A?", "B"),
     ("hunyuan_a13b", "<think>\nA?\n</think>\n<answer>\nANSWER: B\n</answer>", "A?", "ANSWER: B"),
     ("openai_gptoss", "<|channel|>analysis<|message|>A?", "<|channel|>analysis<|message|>A?", ""),
     ("openai_gptoss", "ANSWER: B", None, "ANSWER: B"),
