@@ -26,7 +26,7 @@ RuleReading = tuple[str, Reading]
 
 _SETS_OFF = frozenset({"stop", "close", "colon", "dash", "newline", "comma", "semicolon", "open", "reason"})
 _LISTS_OPTIONS = re.compile(r"(?:options?|choices?|选项)[^\n]*:\s*$", re.IGNORECASE)
-_NO_CHOICE = frozenset({*words().not_options, "option", "options", "choices", "选项"})
+_NO_CHOICE = frozenset({*words().not_options, *words().commits.denies, "option", "options", "choices", "选项"})
 _LONGEST_LINE = 200  # longer lines are not lists of options, and slow to tokenize
 
 
@@ -164,6 +164,6 @@ def _closing_letters(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     sentence = before[-1] if before else []
     if not sentence or not _announces(sentence[-1]) or polarity(sentence) in {"no", "open"}:
         return None
-    if any(token.key or token.kind == "either" or token.text in _NO_CHOICE for token in sentence):
+    if any(token.key or token.kind == "either" or token.text.lower() in _NO_CHOICE for token in sentence):
         return None
     return _leading_alone(tokens[opening:], texts)
