@@ -81,7 +81,9 @@ def main() -> None:
         result = outcome(reply, blind=options.blind)
         counts.setdefault(reply.family, Counter())[result] += 1
         if options.show and result != "right":
-            print(f"--- {result}: {reply.family}, {reply.subtask}, right: {'/'.join(sorted(reply.right))}\n{reply.text}")
+            print(
+                f"--- {result}: {reply.family}, {reply.subtask}, right: {'/'.join(sorted(reply.right))}\n{reply.text}"
+            )
     whole = sum(counts.values(), Counter[str]())
     print("| family | replies | right | unread | wrong |\n|---|---|---|---|---|")
     for family, count in [*counts.items(), ("all", whole)]:

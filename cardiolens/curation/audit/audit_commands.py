@@ -47,7 +47,9 @@ def serve(words: Sequence[str]) -> int:
     sample = _sample(run, given.replies)
     desk = AuditDesk(sample, shown_replies(run, sample.replies), AuditLedger.of(run.folder / LEDGER))
     with audit_server(desk, given.port) as server:
-        say(f"{len(sample.replies)} replies of {len(sample.sizes)} models, {desk.state()['read']} read so far")
+        say(
+            f"{len(sample.replies)} replies of {len(sample.sizes)} models, {desk.state()['read']} read so far"
+        )
         say(f"page: {server.address} (this machine only; Ctrl-C ends it)")
         try:
             server.serve_forever()
@@ -61,7 +63,9 @@ def report(words: Sequence[str]) -> int:
     run = read_run(read_words(Report, words).run)
     sample = kept(run.folder / SAMPLE)
     if sample is None:
-        raise InputError(f"{run.folder}: has no audit yet; begin one with python -m cardiolens.audit run={run.folder}")
+        raise InputError(
+            f"{run.folder}: has no audit yet; begin one with python -m cardiolens.audit run={run.folder}"
+        )
     return _report(run, sample, AuditLedger.of(run.folder / LEDGER))
 
 

@@ -66,7 +66,9 @@ class AuditDesk:
             if not set(letters) <= keys.keys() or len(set(letters)) < len(letters):
                 raise InputError(f"letters {letters}: choose of {', '.join(keys)}, each once")
             if len(letters) > 1 and not shown.several:
-                raise InputError("the question takes one option; choose one, or none where the reply names two")
+                raise InputError(
+                    "the question takes one option; choose one, or none where the reply names two"
+                )
             self.ledger.add(place, tuple(keys[letter] for letter in letters))
 
 

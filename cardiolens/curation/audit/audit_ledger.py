@@ -25,7 +25,9 @@ class AuditLedger:
             for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
                 try:
                     entry = json.loads(line)
-                    ledger.readings[str(entry["arm_id"]), str(entry["qa_id"])] = tuple(map(str, entry["keys"]))
+                    ledger.readings[str(entry["arm_id"]), str(entry["qa_id"])] = tuple(
+                        map(str, entry["keys"])
+                    )
                 except (ValueError, KeyError, TypeError) as error:
                     raise InputError(f"{path}, line {number}: is no reading ({error}); remove it") from error
         return ledger

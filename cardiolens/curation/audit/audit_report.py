@@ -12,7 +12,9 @@ from cardiolens.score.statistics.misreading import Stratum, misreading, shift
 Row = Mapping[str, Any]
 
 
-def audit_report(sample: Sample, readings: Mapping[Place, tuple[str, ...]], verdicts: Sequence[Row]) -> dict[str, Any]:
+def audit_report(
+    sample: Sample, readings: Mapping[Place, tuple[str, ...]], verdicts: Sequence[Row]
+) -> dict[str, Any]:
     """Compare the person's readings with those of the rules, as they stand now.
 
     A reply is misread if the rules name options and the person names others or none; it is missed if the rules
@@ -63,7 +65,12 @@ def _share_right(verdicts: Sequence[Row], model: str) -> float:
 def _pair(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
     """Two models that follow each other: their difference, and whether their errors of reading could turn it."""
     difference = first["right"] - second["right"]
-    most = first["misread"]["high"] + first["missed"]["high"] + second["misread"]["high"] + second["missed"]["high"]
+    most = (
+        first["misread"]["high"]
+        + first["missed"]["high"]
+        + second["misread"]["high"]
+        + second["missed"]["high"]
+    )
     least = first["shift"]["low"] - second["shift"]["high"]
     return {
         "models": [first["model"], second["model"]],
@@ -100,4 +107,6 @@ def _interval(estimate: Mapping[str, float]) -> str:
 
 
 def _points(estimate: Mapping[str, float]) -> str:
-    return f"{100 * estimate['value']:+.1f} points [{100 * estimate['low']:+.1f}, {100 * estimate['high']:+.1f}]"
+    return (
+        f"{100 * estimate['value']:+.1f} points [{100 * estimate['low']:+.1f}, {100 * estimate['high']:+.1f}]"
+    )

@@ -82,7 +82,11 @@ def strata_of(sample: Sample) -> Counter[tuple[str, str]]:
 
 def keep(path: Path, sample: Sample) -> None:
     """Write a sample; later audits of the run read the same replies."""
-    tree = {"schema": "audit-sample-1", "replies": [asdict(one) for one in sample.replies], "sizes": sample.sizes}
+    tree = {
+        "schema": "audit-sample-1",
+        "replies": [asdict(one) for one in sample.replies],
+        "sizes": sample.sizes,
+    }
     disk.write_text(path, json.dumps(tree, indent=1) + "\n")
 
 

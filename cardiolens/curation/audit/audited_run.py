@@ -55,7 +55,9 @@ def shown_replies(run: FinishedRun, replies: Iterable[Sampled]) -> Mapping[tuple
             shown[place] = _shown(questions[row["qa_id"]], row["option_keys"], texts[row["request_key"]])
     absent = places - shown.keys()
     if absent:
-        raise InputError(f"{run.folder}: {len(absent)} sampled replies are not in its store; put the store back")
+        raise InputError(
+            f"{run.folder}: {len(absent)} sampled replies are not in its store; put the store back"
+        )
     return shown
 
 

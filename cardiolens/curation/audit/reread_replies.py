@@ -53,9 +53,7 @@ def reread(sweep: SweepSpec, shown: Mapping[tuple[str, str], Shown]) -> list[Rer
     planned = plan_texts(sweep, [[request] for request in distinct.values()])
     execute_plan(planned)
     told = dict(zip(distinct, replies_of(planned, list(distinct.values())), strict=True))
-    return [
-        Reread(place, keys_of(told[requests[place].text_id], one)) for place, one in shown.items()
-    ]
+    return [Reread(place, keys_of(told[requests[place].text_id], one)) for place, one in shown.items()]
 
 
 def request_on(shown: Shown) -> TextRequest:
@@ -79,19 +77,25 @@ def request_on(shown: Shown) -> TextRequest:
 
 def keys_of(reply: str | None, shown: Shown) -> tuple[str, ...] | None:
     """The options that a model's reply names, or None for a reply that is none of its kind."""
-    letters = dict(zip(sorted(key for key, _ in shown.options), (key for key, _ in shown.options), strict=True))
+    letters = dict(
+        zip(sorted(key for key, _ in shown.options), (key for key, _ in shown.options), strict=True)
+    )
     try:
         tree = parse_json((reply or "").encode())
     except ValueError:
         return None
     named = tree.get("options") if isinstance(tree, dict) else None
-    if not isinstance(named, list) or not all(isinstance(letter, str) and letter in letters for letter in named):
+    if not isinstance(named, list) or not all(
+        isinstance(letter, str) and letter in letters for letter in named
+    ):
         return None
     keys = tuple(dict.fromkeys(letters[letter] for letter in named))
     return keys if shown.several or len(keys) < 2 else None
 
 
-def document(model: str, rows: Sequence[Mapping[str, Any]], reread_replies: Sequence[Reread]) -> dict[str, Any]:
+def document(
+    model: str, rows: Sequence[Mapping[str, Any]], reread_replies: Sequence[Reread]
+) -> dict[str, Any]:
     """What a model read, beside the status that the rules gave; `rows` are the verdicts of the same replies."""
     keys = {one.place: one.keys for one in reread_replies}
     entries = [
@@ -99,7 +103,9 @@ def document(model: str, rows: Sequence[Mapping[str, Any]], reread_replies: Sequ
             "arm_id": row["arm_id"],
             "qa_id": row["qa_id"],
             "status": row["parse_status"],
-            "keys": None if keys[row["arm_id"], row["qa_id"]] is None else list(keys[row["arm_id"], row["qa_id"]] or ()),
+            "keys": None
+            if keys[row["arm_id"], row["qa_id"]] is None
+            else list(keys[row["arm_id"], row["qa_id"]] or ()),
         }
         for row in rows
     ]

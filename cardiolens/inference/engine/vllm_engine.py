@@ -128,7 +128,9 @@ class VllmEngine:
             return None
         from transformers import AutoTokenizer
 
-        tokenizer = AutoTokenizer.from_pretrained(self._folder, trust_remote_code=self._model.trust_remote_code)
+        tokenizer = AutoTokenizer.from_pretrained(
+            self._folder, trust_remote_code=self._model.trust_remote_code
+        )
         return ReasoningSplit.of(self._model, tokenizer)
 
     @cached_property

@@ -50,7 +50,9 @@ def shift(strata: Sequence[Stratum]) -> Estimate:
     value = sum(one.size / covered * one.shift / one.audited for one in audited)
     half = _Z * math.sqrt(_variance(audited, covered, [abs(one.shift) for one in audited]))
     share = covered / total
-    return Estimate(value, max(-1.0, (value - half) * share - 1 + share), min(1.0, (value + half) * share + 1 - share))
+    return Estimate(
+        value, max(-1.0, (value - half) * share - 1 + share), min(1.0, (value + half) * share + 1 - share)
+    )
 
 
 def _covered(strata: Sequence[Stratum]) -> tuple[list[Stratum], int, int]:

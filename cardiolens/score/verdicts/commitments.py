@@ -16,7 +16,9 @@ Stance = Literal["commits", "affirms", "denies", "hedges", "mentions", "explains
 
 _TOWARDS = frozenset({"to", "zu", "bis", "到"})
 _ARROWS = frozenset({"->", "=>", "→", "⇒"})
-_SAYS_NOTHING = frozenset({"label", "bullet", "open", "close", "also", "reason", "dash", "colon", "comma", "but"})
+_SAYS_NOTHING = frozenset(
+    {"label", "bullet", "open", "close", "also", "reason", "dash", "colon", "comma", "but"}
+)
 _ANNOUNCES = frozenset({"verb", "colon", "dash", "yes"})
 _ENTRY = frozenset({"colon", "dash", "close", "open", "stop", "bar"})
 
@@ -85,12 +87,18 @@ def _conclusion(clause: Clause) -> Clause:
     """What a clause comes down to: "... see no jet, so A" without its premise, and without "Actually,"."""
     clause = _without_interjection(clause)
     named = next((at for at, token in enumerate(clause) if token.key), 0)
-    return clause[max((at for at in range(named) if clause[at].text.lower() in words().conclusions), default=0) :]
+    return clause[
+        max((at for at in range(named) if clause[at].text.lower() in words().conclusions), default=0) :
+    ]
 
 
 def _without_interjection(clause: Clause) -> Clause:
     """A clause without "Actually," or "No," at its beginning."""
-    while len(clause) > 1 and clause[0].text.lower() in _interjections() and clause[1].kind in {"comma", "colon", "dash"}:
+    while (
+        len(clause) > 1
+        and clause[0].text.lower() in _interjections()
+        and clause[1].kind in {"comma", "colon", "dash"}
+    ):
         clause = clause[2:]
     return clause
 
@@ -202,7 +210,10 @@ def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Readin
         return UNREADABLE, last.end
     says_nothing = {"denies"} if last.is_alone else {"denies", "explains"}
     others = [one for one in said if one.stance not in says_nothing and not set(one.keys) <= set(last.keys)]
-    if any(several or last.is_alone or one.start > last.start or one.stance in {"commits", "affirms"} for one in others):
+    if any(
+        several or last.is_alone or one.start > last.start or one.stance in {"commits", "affirms"}
+        for one in others
+    ):
         return UNREADABLE, last.end
     return reading_of(list(last.keys)), last.end
 

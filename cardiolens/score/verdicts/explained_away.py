@@ -38,7 +38,9 @@ def _objection(rest: list[Token]) -> list[Token]:
     """The rest of a line up to a sentence that does not refer to what was said."""
     objection: list[Token] = []
     for at, token in enumerate(rest):
-        if token.kind in _SENTENCE and not (rest[at + 1 :] and rest[at + 1].kind in {"pronoun", "no", "not", "label", "reason"}):
+        if token.kind in _SENTENCE and not (
+            rest[at + 1 :] and rest[at + 1].kind in {"pronoun", "no", "not", "label", "reason"}
+        ):
             break
         objection.append(token)
     return objection

@@ -199,7 +199,9 @@ def _introduces(tokens: list[Token]) -> bool:
     )
 
 
-def _inline(plain: str, start: int, line_end: int, tokenizer: Tokenizer) -> tuple[tuple[str, ...], int] | None:
+def _inline(
+    plain: str, start: int, line_end: int, tokenizer: Tokenizer
+) -> tuple[tuple[str, ...], int] | None:
     """The options after a heading on its line, up to the next heading or sentence."""
     ends = {line_end, *(head.start for head in _heads(plain, start, line_end) if head.start > start)}
     stop = _STOP.search(plain, start, line_end)
@@ -240,8 +242,14 @@ def _entry(line: str, tokenizer: Tokenizer) -> tuple[str, ...] | None:
     if ":" in line and not any(token.key for token in tokenizer.tokens(line.partition(":")[0])):
         return None
     first = clauses(tokenizer.tokens(line))
-    opening = [token for token in (first[0] if first else []) if token.kind not in {"bullet", "open", "label"}]
-    if not opening or opening[0].kind not in NAMES or (opening[0].kind == "key" and opening[0].text.islower()):
+    opening = [
+        token for token in (first[0] if first else []) if token.kind not in {"bullet", "open", "label"}
+    ]
+    if (
+        not opening
+        or opening[0].kind not in NAMES
+        or (opening[0].kind == "key" and opening[0].text.islower())
+    ):
         return None
     return () if polarity(first[0]) in {"yes", "no"} and len(line) < 60 else (opening[0].key,)
 

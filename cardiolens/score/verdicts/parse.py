@@ -67,8 +67,13 @@ def _parse(
     blocks = blocks_of(plain, tokenizer)
     rule, reading = read_marked_answer(blocks.text, tokenizer, several=several, cut=cut) or ("none", None)
     if reading is None and not cut:
-        rule, reading = ("heading", blocks.reading) if blocks.reading else (
-            read_unmarked_answer(blocks.text, tokenizer, several=several, question=question) or ("none", None)
+        rule, reading = (
+            ("heading", blocks.reading)
+            if blocks.reading
+            else (
+                read_unmarked_answer(blocks.text, tokenizer, several=several, question=question)
+                or ("none", None)
+            )
         )
     if reading:
         reading = blocks.check(reading)

@@ -33,7 +33,11 @@ def prose(
         statements = [
             statement
             for statement in statements
-            if not any(subject.is_foreign(token, statement.clause, all_clauses or []) for token in statement.clause if token.kind == "text")
+            if not any(
+                subject.is_foreign(token, statement.clause, all_clauses or [])
+                for token in statement.clause
+                if token.kind == "text"
+            )
         ]
     keys: list[str] = []
     for clause, polarity in statements:

@@ -10,7 +10,6 @@ from cardiolens.score.verdicts.option_text import LATIN
 from cardiolens.score.verdicts.reading import CONTRADICTION, Keys, Reading, reading_of
 from cardiolens.score.verdicts.reply_tokens import Tokenizer
 
-
 _SHORTEST = 4  # characters of an answer and a second thought on one line
 
 
@@ -38,7 +37,9 @@ def after(text: str, keys: Keys, tokenizer: Tokenizer, *, several: bool) -> Read
             is_confirmed=_confirmation().search(clause) is not None,
         )
     answer.is_open |= any(start >= position for start in doubts)
-    if answer.keys == keys and any(found.start() > max(doubts, default=-1) for found in _confirmation().finditer(lower)):
+    if answer.keys == keys and any(
+        found.start() > max(doubts, default=-1) for found in _confirmation().finditer(lower)
+    ):
         answer.is_open = False
     return CONTRADICTION if answer.is_open else reading_of(list(answer.keys))
 
@@ -46,11 +47,7 @@ def after(text: str, keys: Keys, tokenizer: Tokenizer, *, several: bool) -> Read
 def is_silent(text: str, keys: Keys, tokenizer: Tokenizer) -> bool:
     """Return whether a text neither doubts an answer of `keys` nor speaks of another; most do not."""
     lower = text.lower()
-    return not (
-        _names_others(text, keys, tokenizer)
-        or _conclusion().search(lower)
-        or doubt().search(lower)
-    )
+    return not (_names_others(text, keys, tokenizer) or _conclusion().search(lower) or doubt().search(lower))
 
 
 class _Answer:

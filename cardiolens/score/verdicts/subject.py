@@ -73,4 +73,6 @@ def _structures(of_words: Iterable[str]) -> frozenset[str]:
 @functools.cache
 def _known() -> dict[str, str]:
     """Each spelling of a structure or property, and the name that it counts as."""
-    return {spelling: name for name, spellings in words().structures.items() for spelling in (name, *spellings)}
+    return {
+        spelling: name for name, spellings in words().structures.items() for spelling in (name, *spellings)
+    }

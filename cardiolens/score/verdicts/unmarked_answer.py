@@ -26,7 +26,9 @@ RuleReading = tuple[str, Reading]
 
 _SETS_OFF = frozenset({"stop", "close", "colon", "dash", "newline", "comma", "semicolon", "open", "reason"})
 _LISTS_OPTIONS = re.compile(r"(?:options?|choices?|选项)[^\n]*:\s*$", re.IGNORECASE)
-_NO_CHOICE = frozenset({*words().not_options, *words().commits.denies, "option", "options", "choices", "选项"})
+_NO_CHOICE = frozenset(
+    {*words().not_options, *words().commits.denies, "option", "options", "choices", "选项"}
+)
 _LONGEST_LINE = 200  # longer lines are not lists of options, and slow to tokenize
 
 

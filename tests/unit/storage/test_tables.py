@@ -115,7 +115,9 @@ def test_parts_of_an_earlier_release_are_read_with_later_columns_null(tmp_path: 
     earlier = pa.schema(
         [field for field in schemas.COMPLETIONS if field.name != "reasoning"], schemas.COMPLETIONS.metadata
     )
-    tables.write_part(folder, tables.from_rows([{"request_key": "a", "text": "A"}], earlier), earlier, "part-0.parquet")
+    tables.write_part(
+        folder, tables.from_rows([{"request_key": "a", "text": "A"}], earlier), earlier, "part-0.parquet"
+    )
     tables.write_part(folder, new, schemas.COMPLETIONS, "part-1.parquet")
     read = tables.read(folder, schemas.COMPLETIONS)
     assert read["text"].to_pylist() == ["A", "B"]

@@ -202,7 +202,8 @@ def _letters(verdicts: pa.RecordBatch) -> np.ndarray:
     letters = np.where(np.asarray(pc.fill_null(verdicts["correct"], False)), ord("r"), ord("w"))
     readable = pc.is_in(verdicts["parse_status"], value_set=pa.array(["ok", "inconsistent"]))
     contradicts = pc.and_(
-        pc.equal(verdicts["parse_status"], "inconsistent"), pc.equal(pc.list_value_length(verdicts["parsed"]), 0)
+        pc.equal(verdicts["parse_status"], "inconsistent"),
+        pc.equal(pc.list_value_length(verdicts["parsed"]), 0),
     )
     readable = pc.and_(readable, pc.invert(pc.fill_null(contradicts, False)))
     letters = np.where(np.asarray(readable), letters, ord("u"))

@@ -51,7 +51,9 @@ def asked(server: LocalServer, path: str, body: Any = None) -> tuple[int, Any]:
     """Send one request of the page."""
     base = urlsplit(server.address)
     connection = http.client.HTTPConnection(base.hostname or "", base.port, timeout=10)
-    headers = {"Content-Type": "application/json", "Origin": f"http://{base.netloc}"} if body is not None else {}
+    headers = (
+        {"Content-Type": "application/json", "Origin": f"http://{base.netloc}"} if body is not None else {}
+    )
     payload = None if body is None else json.dumps(body)
     connection.request("GET" if body is None else "POST", f"{base.path}{path}", payload, headers)
     reply = connection.getresponse()
@@ -63,7 +65,17 @@ def asked(server: LocalServer, path: str, body: Any = None) -> tuple[int, Any]:
 def test_a_person_is_shown_neither_model_nor_our_reading(server: LocalServer) -> None:
     status, state = asked(server, "next.json")
     assert status == 200
-    assert state.keys() == {"number", "of", "read", "question", "options", "several", "reply", "cut", "chosen"}
+    assert state.keys() == {
+        "number",
+        "of",
+        "read",
+        "question",
+        "options",
+        "several",
+        "reply",
+        "cut",
+        "chosen",
+    }
     assert state["chosen"] is None
     for path in ("", "audit.js", "audit.css"):
         assert asked(server, path)[0] == 200
@@ -87,7 +99,8 @@ def test_a_reading_is_on_disk_and_the_next_reply_follows(server: LocalServer, de
 
 
 @pytest.mark.parametrize(
-    "body", [{"number": 10**6, "letters": []}, {"number": 0, "letters": ["Z"]}, {"number": 0, "letters": "A"}, {}]
+    "body",
+    [{"number": 10**6, "letters": []}, {"number": 0, "letters": ["Z"]}, {"number": 0, "letters": "A"}, {}],
 )
 def test_what_is_no_reading_is_refused_with_a_reason(server: LocalServer, body: dict[str, Any]) -> None:
     status, state = asked(server, "read", body)

@@ -14,7 +14,9 @@ RULES = {"ok: answer_line": 0.62, "ok: letters": 0.2, "ok: option_text": 0.08, "
 }
 
 
-def audited(dice: random.Random, rate_of: dict[str, float], n_replies: int, per_model: int) -> tuple[float, list[Stratum]]:
+def audited(
+    dice: random.Random, rate_of: dict[str, float], n_replies: int, per_model: int
+) -> tuple[float, list[Stratum]]:
     """One run with planted misreadings: their true rate, and the strata that an audit finds."""
     rows = []
     for place in range(n_replies):
@@ -22,7 +24,14 @@ def audited(dice: random.Random, rate_of: dict[str, float], n_replies: int, per_
         status, _, rule = name.partition(": ")
         planted = dice.random() < rate_of.get(name, 0.0)
         rows.append(
-            {"model": "m", "arm_id": "a", "qa_id": str(place), "parse_status": status, "rule": rule, "planted": planted}
+            {
+                "model": "m",
+                "arm_id": "a",
+                "qa_id": str(place),
+                "parse_status": status,
+                "rule": rule,
+                "planted": planted,
+            }
         )
     sample = draw(rows, per_model, seed=dice.randrange(2**30))
     strata = []
@@ -56,7 +65,9 @@ def test_three_percent_planted_are_told_as_three_percent_in_93_of_100_trials(
 
 def test_all_replies_read_leave_no_doubt() -> None:
     estimate = misreading([Stratum(10, 10, 1), Stratum(30, 30, 0)])
-    assert estimate.value == pytest.approx(estimate.low) == pytest.approx(estimate.high) == pytest.approx(1 / 40)
+    assert (
+        estimate.value == pytest.approx(estimate.low) == pytest.approx(estimate.high) == pytest.approx(1 / 40)
+    )
 
 
 def test_what_nobody_read_may_be_all_misread() -> None:

@@ -3,8 +3,8 @@
 from collections import Counter
 
 import pytest
-from bench.replies import outcome, written_replies
 
+from bench.replies import outcome, written_replies
 from cardiolens.score.verdicts.parse import parse_answer
 from cardiolens.score.verdicts.reply import without_thought
 
@@ -21,7 +21,8 @@ def test_few_replies_are_read_wrong_and_few_are_not_read(half: str, blind: bool)
 
 
 @pytest.mark.parametrize(
-    "text", ["ANSWER: B\n\nANSWER: D", "ANSWER: B\n\nThe correct answer is D.", "ANSWER: B\n\nAlternatively, D."]
+    "text",
+    ["ANSWER: B\n\nANSWER: D", "ANSWER: B\n\nThe correct answer is D.", "ANSWER: B\n\nAlternatively, D."],
 )
 def test_two_answers_without_order_are_inconsistent(text: str) -> None:
     parsed = parse_answer(text, GRADES, "ordinal")
