@@ -74,6 +74,7 @@ class Words(BaseModel):
     choosing: dict[str, tuple[str, ...]]
     suppositions: tuple[str, ...]
     others_answers: tuple[str, ...]
+    conditions: tuple[str, ...]
     withdrawals: tuple[str, ...]
     json_keys: tuple[str, ...]
     placeholders: tuple[str, ...]

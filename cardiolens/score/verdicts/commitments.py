@@ -17,7 +17,7 @@ Stance = Literal["commits", "affirms", "denies", "hedges", "mentions", "explains
 _TOWARDS = frozenset({"to", "zu", "bis", "到"})
 _ARROWS = frozenset({"->", "=>", "→", "⇒"})
 _SAYS_NOTHING = frozenset(
-    {"label", "bullet", "open", "close", "also", "reason", "dash", "colon", "comma", "but"}
+    {"pronoun", "label", "bullet", "open", "close", "also", "reason", "dash", "colon", "comma", "but"}
 )
 _ANNOUNCES = frozenset({"verb", "colon", "dash", "yes"})
 _ENTRY = frozenset({"colon", "dash", "close", "open", "stop", "bar"})

@@ -18,6 +18,7 @@ _ENDS_HEAD = re.compile(r":|[—–](?=[ \t])|(?<=[ \t])-(?=[ \t])|\n")
 _BEFORE_HEAD = "\n.;。|/"
 _LONGEST_HEAD = 80
 _STOP = re.compile(r"(?<=[A-Za-z)])[.;。](?=\s|$)")
+_JSON_SIGNS = re.compile(r"[{}_\"]")
 _LINE_END = re.compile(r"\n|\Z")
 _BULLET = re.compile(r"[ \t]*(?:[-•·‣*–]|\(?\d{1,2}[.)])[ \t]")
 _MOST_WORDS = 5  # of a heading without a colon
@@ -143,7 +144,7 @@ def _may_begin_entry(plain: str, line_end: int) -> bool:
 @functools.lru_cache(maxsize=1 << 14)
 def _stance(head: str, tokenizer: Tokenizer, bare: bool) -> Stance | None:
     """What a heading says of the options under it; None if it is no heading."""
-    tokens = tokenizer.tokens(head)
+    tokens = tokenizer.tokens(_JSON_SIGNS.sub(" ", head))
     if not tokens or any(token.key and token.kind in NAMES for token in tokens):
         return None
     tokens = _last_clause(tokens)

@@ -10,6 +10,7 @@ from cardiolens.score.verdicts.option_text import LATIN
 from cardiolens.score.verdicts.reading import CONTRADICTION, Keys, Reading, reading_of
 from cardiolens.score.verdicts.reply_tokens import Tokenizer
 
+_FIRST_WORD = re.compile(r"[^\W\d_]+")
 _SHORTEST = 4  # characters of an answer and a second thought on one line
 
 
@@ -63,6 +64,8 @@ class _Answer:
         is_own = set(said.keys) <= set(self.keys)
         if said.stance == "commits" and (self._several or len(said.keys) == 1):
             self._commit(said, is_last=is_doubted or is_ordered)
+        elif is_own and is_doubted and self._several and set(said.keys) != set(self.keys):
+            self.is_open = True  # a part of the answer, kept or withdrawn
         elif is_own:
             self.is_open = said.stance == "denies" or (self.is_open and said.stance in {"hedges", "explains"})
         elif said.stance != "denies" and not is_confirmed:
@@ -103,6 +106,9 @@ def doubt_on_line(plain: str, start: int, end: int) -> int:
 def may_go_on(tail: str) -> bool:
     """Return whether the end of a cut reply opens a thought that the cut may have left unfinished."""
     lower = tail.lower()
+    first = _FIRST_WORD.search(lower)
+    if first and first[0] in words().second_thoughts.interjections:
+        return True
     return doubt().search(lower) is not None or _contrast().search(lower) is not None
 
 
