@@ -56,7 +56,7 @@ def written_replies(half: str) -> Iterator[WrittenReply]:
 
 
 def outcome(reply: WrittenReply, *, blind: bool = False) -> str:
-    """`right`, `unread` or `wrong`; nothing read counts as right only where no answer is the only right reading."""
+    """`right`, `unread` or `wrong`; nothing read is right only where no answer is the only right reading."""
     subtask = SUBTASKS[reply.subtask]
     options = tuple((option.key, option.text) for option in subtask.options)
     question = "" if blind else subtask.question
@@ -81,9 +81,8 @@ def main() -> None:
         result = outcome(reply, blind=options.blind)
         counts.setdefault(reply.family, Counter())[result] += 1
         if options.show and result != "right":
-            print(
-                f"--- {result}: {reply.family}, {reply.subtask}, right: {'/'.join(sorted(reply.right))}\n{reply.text}"
-            )
+            print(f"--- {result}: {reply.family}, {reply.subtask}, right: {'/'.join(sorted(reply.right))}")
+            print(reply.text)
     whole = sum(counts.values(), Counter[str]())
     print("| family | replies | right | unread | wrong |\n|---|---|---|---|---|")
     for family, count in [*counts.items(), ("all", whole)]:

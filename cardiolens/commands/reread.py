@@ -1,8 +1,8 @@
 """`python -m cardiolens.reread run=outputs/... model=...`: a second reading of the text of a run's reports.
 
-A language model reads the text that the rules read; with `of=replies`, the replies to choice questions that the
-rules left unread or inconsistent, into `reply_readings-<model>.json`. Both scores and their agreement go to
-`second_reading-<model>.json` in the run's folder. The verdicts of the rules do not change.
+A language model reads the text that the rules read; with `of=replies`, the replies to choice questions that
+the rules left unread or inconsistent, into `reply_readings-<model>.json`. Both scores and their agreement go
+to `second_reading-<model>.json` in the run's folder. The verdicts of the rules do not change.
 """
 
 import json

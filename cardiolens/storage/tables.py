@@ -194,8 +194,8 @@ def scan(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows that match a filter, a batch at a time; memory does not grow with the table.
 
-    Parts and row groups whose statistics rule the filter out are not read. Later columns cannot be scanned, as
-    parts may lack them. Columns in `encoded` come as
+    Parts and row groups whose statistics rule the filter out are not read. Later columns cannot be scanned,
+    as parts may lack them. Columns in `encoded` come as
     dictionaries, as a part holds them. InputError as for `read_part`.
     """
     paths = parts(folder)

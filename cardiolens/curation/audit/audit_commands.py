@@ -84,8 +84,8 @@ def second_reading(run: FinishedRun, about_model: Sequence[str]) -> int:
     path = run.folder / f"reply_readings-{model.name}.json"
     disk.write_text(path, json.dumps(tree, indent=1) + "\n")
     say(
-        f"{model.name} reads an answer in {tree['read']} of {tree['replies']} replies that the rules left unread or "
-        f"inconsistent, none in {tree['none']}; {tree['unusable']} of its own replies were of no use"
+        f"{model.name} reads an answer in {tree['read']} of {tree['replies']} replies that the rules left "
+        f"unread or inconsistent, none in {tree['none']}; {tree['unusable']} of its own replies were no use"
     )
     say(f"second reading: {path} (no verdict changed)")
     return 0 if tree["unusable"] < tree["replies"] else 1

@@ -1,4 +1,4 @@
-"""The replies of an audit as a person meets them: without the model, the rules' reading and the true answer."""
+"""The replies of an audit as a person meets them: without model, rules' reading and true answer."""
 
 import threading
 from collections.abc import Mapping

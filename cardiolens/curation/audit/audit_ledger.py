@@ -1,4 +1,4 @@
-"""What a person read in the replies of an audit, one line each; of several lines on one reply the last counts."""
+"""What a person read in the replies of an audit, a line each; of several on one reply the last counts."""
 
 import json
 from dataclasses import dataclass, field

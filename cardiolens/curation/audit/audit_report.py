@@ -1,4 +1,4 @@
-"""Misreading rates of the models of a run, and what they could do to differences and to the order of models."""
+"""Misreading rates of the models of a run, and what they could do to differences and to their order."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -17,8 +17,8 @@ def audit_report(
 ) -> dict[str, Any]:
     """Compare the person's readings with those of the rules, as they stand now.
 
-    A reply is misread if the rules name options and the person names others or none; it is missed if the rules
-    name none where the person does. `verdicts` are all judged ones, with `model`.
+    A reply is misread if the rules name options and the person names others or none; it is missed if the
+    rules name none where the person does. `verdicts` are all judged ones, with `model`.
     """
     by_place = {(row["arm_id"], row["qa_id"]): row for row in verdicts}
     models = [_of_model(model, sample, readings, by_place) for model in sample.sizes]
@@ -63,7 +63,7 @@ def _share_right(verdicts: Sequence[Row], model: str) -> float:
 
 
 def _pair(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
-    """Two models that follow each other: their difference, and whether their errors of reading could turn it."""
+    """Two models that follow each other: their difference, and whether misreading could turn it."""
     difference = first["right"] - second["right"]
     most = (
         first["misread"]["high"]
@@ -84,16 +84,16 @@ def lines(report: Mapping[str, Any]) -> list[str]:
     """The report in words."""
     told = [
         f"{entry['model']}: {_percent(entry['right'])} right; {_interval(entry['misread'])} misread, "
-        f"{_interval(entry['missed'])} missed ({entry['audited']} of {entry['replies']} replies read by a person); "
-        f"read by the person, the share right moves by {_points(entry['shift'])}"
+        f"{_interval(entry['missed'])} missed ({entry['audited']} of {entry['replies']} replies read by a "
+        f"person); read by the person, the share right moves by {_points(entry['shift'])}"
         for entry in report["models"]
     ]
     for pair in report["neighbours"]:
         first, second = pair["models"]
         turns = "could turn" if pair["could_turn"] else "does not turn"
         told.append(
-            f"{first} before {second} by {100 * pair['difference']:.1f} points: misreading moves this by at most "
-            f"{100 * pair['most_by_reading']:.1f}, and {turns} the order"
+            f"{first} before {second} by {100 * pair['difference']:.1f} points: misreading moves this by at "
+            f"most {100 * pair['most_by_reading']:.1f}, and {turns} the order"
         )
     return told
 

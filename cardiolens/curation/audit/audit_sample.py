@@ -37,7 +37,7 @@ class Sample:
 
 
 def draw(verdicts: Sequence[Mapping[str, Any]], per_model: int, seed: int) -> Sample:
-    """Draw `per_model` replies of each model from judged verdicts with `model`, arm_id, qa_id, status and rule."""
+    """Draw `per_model` replies of each model from judged verdicts, which name their model."""
     dice = random.Random(seed)
     strata: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
     for row in verdicts:
@@ -55,7 +55,7 @@ def draw(verdicts: Sequence[Mapping[str, Any]], per_model: int, seed: int) -> Sa
 
 
 def allocate(sizes: Mapping[str, int], total: int) -> dict[str, int]:
-    """How many replies of each stratum are read: a few of each, and the rest by size, more where rules are young."""
+    """How many replies of each stratum are read: a few, and the rest by size, more where rules are young."""
     numbers = {name: min(size, _LEAST) for name, size in sizes.items()}
     weights = {name: size * (_MORE if _is_young(name) else 1.0) for name, size in sizes.items()}
     while (left := total - sum(numbers.values())) > 0:

@@ -1,4 +1,4 @@
-"""What an audit needs of a run: its judged choices with their models, and their replies as a person sees them."""
+"""What an audit needs of a run: its judged choices, and their replies as a person sees them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

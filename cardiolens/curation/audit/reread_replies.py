@@ -21,8 +21,8 @@ from cardiolens.curation.questions.model_extraction import (
 )
 
 _SYSTEM = (
-    "You read what a reply to a multiple-choice question answers. You do not judge whether it is right, and you "
-    "know nothing of the case. You reply with one JSON object and no other text."
+    "You read what a reply to a multiple-choice question answers. You do not judge whether it is right, and "
+    "you know nothing of the case. You reply with one JSON object and no other text."
 )
 _ASKED = """{notice}
 
@@ -33,8 +33,8 @@ Options:
 
 {reply}
 
-Which options does the reply give as its final answer? If it changes its answer, the last one counts. If it gives \
-no answer, leaves two open, or was cut before it answered, name none. Reply as {{"options": ["A"]}} or \
+Which options does the reply give as its final answer? If it changes its answer, the last one counts. If it \
+gives no answer, leaves two open, or was cut before it answered, name none. Reply as {{"options": ["A"]}} or \
 {{"options": []}}."""
 
 
@@ -96,7 +96,7 @@ def keys_of(reply: str | None, shown: Shown) -> tuple[str, ...] | None:
 def document(
     model: str, rows: Sequence[Mapping[str, Any]], reread_replies: Sequence[Reread]
 ) -> dict[str, Any]:
-    """What a model read, beside the status that the rules gave; `rows` are the verdicts of the same replies."""
+    """What a model read, beside the status that the rules gave; `rows` are their verdicts."""
     keys = {one.place: one.keys for one in reread_replies}
     entries = [
         {

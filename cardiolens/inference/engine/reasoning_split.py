@@ -25,7 +25,7 @@ class ReasoningSplit:
 
     @staticmethod
     def of(model: ModelSpec, tokenizer: Any) -> "ReasoningSplit":
-        """Make the parser that a model names; RunError if there is none of the name, or if it needs other tokens."""
+        """Make the parser that a model names; RunError if there is none, or if it needs other tokens."""
         from vllm.reasoning import ReasoningParserManager
 
         special_tokens = tokenizer.all_special_tokens
@@ -48,7 +48,7 @@ class ReasoningSplit:
         return ReasoningSplit(parser, special_tokens)
 
     def __call__(self, text: str) -> tuple[str | None, str]:
-        """Return the reasoning of a text, None without any, and its answer, empty if it was cut before one."""
+        """Return the reasoning of a text, None without any, and its answer, empty if cut before one."""
         reasoning, answer = self._separate(text)
         return self._without_marks(reasoning) or None, self._without_marks(answer)
 

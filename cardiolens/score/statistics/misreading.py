@@ -61,7 +61,7 @@ def _covered(strata: Sequence[Stratum]) -> tuple[list[Stratum], int, int]:
 
 
 def _variance(audited: Sequence[Stratum], covered: int, events: Sequence[int]) -> float:
-    """Variance of a stratified mean; each stratum's rate is drawn a little to that of all, so that none is zero."""
+    """Variance of a stratified mean; each stratum's rate is drawn to that of all, so that none is zero."""
     overall = (sum(events) + 1) / (sum(one.audited for one in audited) + 2)
     variance = 0.0
     for one, count in zip(audited, events, strict=True):

@@ -74,13 +74,19 @@ def _stance(clause: Clause, names: list[Token], texts: OptionTexts) -> tuple[Sta
     listed = _is_list(clause[at:], texts)
     if listed and (_commits(before) or len(before) < at):
         return "commits", listed
+    return _of_subject(clause, at, judged, texts), keys
+
+
+def _of_subject(clause: Clause, at: int, judged: str, texts: OptionTexts) -> Stance:
+    """What a clause says of options that it does not end with."""
+    before = clause[:at]
     if _says_nothing(_phrase(before)) and _is_subject(clause[at:], texts):
-        return "commits", keys
+        return "commits"
     if judged == "yes":
-        return "affirms", keys
+        return "affirms"
     ends = _ENTRY if _says_nothing(before) else _ENTRY - {"close", "open"}
     is_entry = clause[at + 1 : at + 2] and clause[at + 1].kind in ends
-    return ("explains" if is_entry else "mentions"), keys
+    return "explains" if is_entry else "mentions"
 
 
 def _conclusion(clause: Clause) -> Clause:

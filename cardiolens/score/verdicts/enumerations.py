@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from cardiolens.score.verdicts.reading import UNREADABLE, Reading, reading_of
-from cardiolens.score.verdicts.reply_clauses import NAMES, Clause, Statement
+from cardiolens.score.verdicts.reply_clauses import NAMES, Clause, Polarity, Statement
 from cardiolens.score.verdicts.reply_tokens import Kind, Token
 
 _SIGNS = {"open", "close", "bar", "stop", "comma", "dash", "colon", "bullet"}
@@ -15,19 +15,18 @@ TRANSPARENT = frozenset({"label", "subject", "close"})  # ignored between an opt
 def enumeration(statements: list[Statement]) -> Reading | None:
     """The affirmed options of a text whose clauses begin with options and say yes or no to each.
 
-    An entry that only names what another entry denies affirms it: "Apex: enhancement" beside "Basal segment: no
-    enhancement". None where there is no such enumeration.
+    An entry that only names what another entry denies affirms it: "Apex: enhancement" beside "Basal segment:
+    no enhancement". None where there is no such enumeration.
     """
     denied_nouns = _denied_nouns(statements)
     affirmed: list[str] = []
     denied: list[str] = []
     loose: list[str] = []
-    for clause, polarity in statements:
+    for clause, stance in statements:
+        polarity = _in_contrast(clause, stance, denied_nouns)
         names = _entry(clause)
         if names and is_broken_list(_from_first_name(clause)):
             return UNREADABLE
-        if names and polarity == "bare" and any(token.text.lower() in denied_nouns for token in clause):
-            polarity = "yes"
         if names and polarity in {"yes", "no"}:
             (affirmed if polarity == "yes" else denied).extend(names)
         elif names:
@@ -38,6 +37,12 @@ def enumeration(statements: list[Statement]) -> Reading | None:
         return None
     contradicted = set(affirmed) & set(denied) or set(loose) - set(affirmed)
     return UNREADABLE if contradicted else reading_of(affirmed)
+
+
+def _in_contrast(clause: Clause, stance: Polarity, denied_nouns: frozenset[str]) -> Polarity:
+    """The polarity of an entry beside entries that deny `denied_nouns`."""
+    affirms = stance == "bare" and any(token.text.lower() in denied_nouns for token in clause)
+    return "yes" if affirms and _entry(clause) else stance
 
 
 def _denied_nouns(statements: list[Statement]) -> frozenset[str]:

@@ -18,6 +18,7 @@ _ENDS_HEAD = re.compile(r":|[—–](?=[ \t])|(?<=[ \t])-(?=[ \t])|\n")
 _BEFORE_HEAD = "\n.;。|/"
 _LONGEST_HEAD = 80
 _STOP = re.compile(r"(?<=[A-Za-z)])[.;。](?=\s|$)")
+_BEFORE_ENTRY = frozenset({"bullet", "open", "label"})
 _JSON_SIGNS = re.compile(r"[{}_\"]")
 _LINE_END = re.compile(r"\n|\Z")
 _BULLET = re.compile(r"[ \t]*(?:[-•·‣*–]|\(?\d{1,2}[.)])[ \t]")
@@ -237,7 +238,7 @@ def _below(plain: str, line_end: int, tokenizer: Tokenizer) -> tuple[tuple[str, 
 
 
 def _entry(line: str, tokenizer: Tokenizer) -> tuple[str, ...] | None:
-    """The options that a line lists or begins with; () if it says yes or no itself, None if there are none."""
+    """The options that a line lists or begins with; () if it judges them itself, None without any."""
     if listed := _list(line, tokenizer):
         return listed
     if ":" in line and not any(token.key for token in tokenizer.tokens(line.partition(":")[0])):

@@ -49,7 +49,7 @@ def leading(tokens: list[Token], texts: OptionTexts, *, several: bool) -> tuple[
 
 
 def end_of_list(tokens: list[Token], texts: OptionTexts, keys: Collection[str]) -> int | None:
-    """The position in the text after the list of `keys` at the start of tokens; None if there is no such list."""
+    """The position in the text after the list of `keys` at the start of tokens; None without such a list."""
     reader = _ListReader(tokens, texts, several=True)
     try:
         reading_and_end = reader.read()

@@ -1,4 +1,4 @@
-"""The marked answer of a reply: its last mark, if nothing after it speaks of an answer (protocol 16.2, 18.1)."""
+"""The marked answer of a reply: its last mark, if no other answer follows it (protocol 16.2, 18.1)."""
 
 import functools
 import re
@@ -17,7 +17,8 @@ _JOINS = frozenset({"comma", "join", "semicolon", "newline", "either", "perhaps"
 _BEFORE_ENTRY = _JOINS | {"open", "label", "dash", "colon", "yes", "no", "bullet"}
 _BULLET = re.compile(r"\s*(?:[-•·‣*|]|\(?(?:\d{1,2}|[ivx]{1,4})[.)])\s", re.IGNORECASE)
 _OPENING = re.compile(
-    r"[^\w\n]*(?:(?:so|thus|hence|therefore|final|my|the|overall|in conclusion|in summary|somit|also|因此|所以|综上)[^\w\n]*)*",
+    r"[^\w\n]*(?:(?:so|thus|hence|therefore|final|my|the|overall|in conclusion|in summary|somit|also|因此"
+    r"|所以|综上)[^\w\n]*)*",
     re.IGNORECASE,
 )
 _MOST_LINES = 30

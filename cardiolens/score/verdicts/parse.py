@@ -12,7 +12,8 @@ from cardiolens.score.verdicts.reply import refuses, visible_with_boxes
 from cardiolens.score.verdicts.reply_tokens import Tokenizer
 from cardiolens.score.verdicts.unmarked_answer import read_unmarked_answer
 
-# Version of the rules of the protocol's sections 16 and 18. Raise it with every change that may parse a reply differently.
+# Version of the rules of the protocol's sections 16 and 18. Raise it with every change that may parse a reply
+# differently.
 RULES_VERSION = "1.3"
 
 _SHORT = 60  # characters
@@ -50,20 +51,23 @@ def parse_answer(
     `cut` by its token limit is read by an explicit mark only and is otherwise `truncated`.
     """
     read = _parse_short if len(text) <= _SHORT else _parse
-    return read(text, options, answer_type, exclusive, cut, question)
+    return read(text, _Asked(options, answer_type, exclusive, question), cut)
 
 
-def _parse(
-    text: str,
-    options: tuple[Option, ...],
-    answer_type: str,
-    exclusive: tuple[str, ...],
-    cut: bool,
-    question: str,
-) -> Parsed:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question as displayed."""
+
+    options: tuple[Option, ...]
+    answer_type: str
+    exclusive: tuple[str, ...]
+    question: str
+
+
+def _parse(text: str, asked: _Asked, cut: bool) -> Parsed:
     plain = visible_with_boxes(text)
-    tokenizer = Tokenizer.of(options)
-    several = answer_type == "multi"
+    tokenizer = Tokenizer.of(asked.options)
+    several = asked.answer_type == "multi"
     blocks = blocks_of(plain, tokenizer)
     rule, reading = read_marked_answer(blocks.text, tokenizer, several=several, cut=cut) or ("none", None)
     if reading is None and not cut:
@@ -71,7 +75,7 @@ def _parse(
             ("heading", blocks.reading)
             if blocks.reading
             else (
-                read_unmarked_answer(blocks.text, tokenizer, several=several, question=question)
+                read_unmarked_answer(blocks.text, tokenizer, several=several, question=asked.question)
                 or ("none", None)
             )
         )
@@ -81,7 +85,7 @@ def _parse(
         return Parsed((), rule, "inconsistent")
     if reading is None or not reading.readable:
         return Parsed((), _rule_of(rule, reading), _unread(plain, rule, reading, cut))
-    parsed = _checked(reading.keys, rule, options, several, exclusive)
+    parsed = _checked(reading.keys, rule, asked.options, several, asked.exclusive)
     return Parsed((), rule, "truncated") if cut and not parsed.keys else parsed
 
 

@@ -23,7 +23,7 @@ class Statement(NamedTuple):
 
 
 def statements(tokens: list[Token]) -> list[Statement]:
-    """The clauses of a text that mention options, with their polarity and what the rest of the line does to it."""
+    """The clauses of a text that mention options, with their polarity after the rest of their line."""
     naming = [clause for clause in clauses(tokens) if any(token.key for token in clause)]
     ends = [clause[0].start for clause in naming[1:]] + [tokens[-1].start + 1] if naming else []
     return [

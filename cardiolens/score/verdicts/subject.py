@@ -1,4 +1,4 @@
-"""Whether a statement speaks of what its question asks: "RV function is normal" answers nothing about the LV."""
+"""Whether a statement speaks of what its question asks: "RV function is normal" says nothing of the LV."""
 
 import functools
 import re
