@@ -56,7 +56,7 @@ def written_replies(half: str) -> Iterator[WrittenReply]:
 
 
 def outcome(reply: WrittenReply, *, blind: bool = False) -> str:
-    """`right`, `unread` or `wrong`; nothing read is right only where no answer is the only right reading."""
+    """`right`, `unread` or `wrong`; nothing read is right where no answer is a right reading."""
     subtask = SUBTASKS[reply.subtask]
     options = tuple((option.key, option.text) for option in subtask.options)
     question = "" if blind else subtask.question
@@ -66,7 +66,7 @@ def outcome(reply: WrittenReply, *, blind: bool = False) -> str:
     letters = "".join(parsed.keys)
     if letters:
         return "right" if letters in reply.right else "wrong"
-    return "right" if reply.right <= NO_ANSWER else "unread"
+    return "right" if reply.right & NO_ANSWER else "unread"
 
 
 def main() -> None:

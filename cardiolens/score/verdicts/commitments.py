@@ -16,6 +16,7 @@ Stance = Literal["commits", "affirms", "denies", "hedges", "mentions", "explains
 
 _TOWARDS = frozenset({"to", "zu", "bis", "到"})
 _ARROWS = frozenset({"->", "=>", "→", "⇒"})
+_PAUSES = frozenset({"...", "…"})
 _SAYS_NOTHING = frozenset(
     {"pronoun", "label", "bullet", "open", "close", "also", "reason", "dash", "colon", "comma", "but"}
 )
@@ -99,7 +100,9 @@ def _conclusion(clause: Clause) -> Clause:
 
 
 def _without_interjection(clause: Clause) -> Clause:
-    """A clause without "Actually," or "No," at its beginning."""
+    """A clause without "...", "Actually," or "No," at its beginning."""
+    while len(clause) > 1 and clause[0].text in _PAUSES:
+        clause = clause[1:]
     while (
         len(clause) > 1
         and clause[0].text.lower() in _interjections()
