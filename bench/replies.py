@@ -72,7 +72,7 @@ def outcome(reply: WrittenReply, *, blind: bool = False) -> str:
 def main() -> None:
     """Print the counts by family."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    arguments.add_argument("--half", choices=("open", "closed"), default="closed")
+    arguments.add_argument("--half", choices=("open", "closed", "fresh"), default="closed")
     arguments.add_argument("--blind", action="store_true")
     arguments.add_argument("--show", action="store_true")
     options = arguments.parse_args()

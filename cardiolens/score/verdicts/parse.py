@@ -12,7 +12,7 @@ from cardiolens.score.verdicts.reply import refuses, visible_with_boxes
 from cardiolens.score.verdicts.reply_tokens import Tokenizer
 from cardiolens.score.verdicts.unmarked_answer import read_unmarked_answer
 
-# Version of the rules of the protocol's sections 16 and 18. Raise it with every change that may parse a reply
+# Version of the rules of the protocol's section 16. Raise it with every change that may parse a reply
 # differently.
 RULES_VERSION = "1.3"
 

