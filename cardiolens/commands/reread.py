@@ -1,18 +1,26 @@
 """`python -m cardiolens.reread run=outputs/... model=...`: a second reading of the text of a run's reports.
 
-A language model reads the text that the rules read. Both scores and their agreement go to
-`second_reading-<model>.json` in the run's folder. The verdicts of the rules do not change.
+A language model reads the text that the rules read; with `of=replies`, the replies to choice questions that
+the rules left unread or inconsistent, into `reply_readings-<model>.json`. Both scores and their agreement go
+to `second_reading-<model>.json` in the run's folder. The verdicts of the rules do not change.
 """
 
 import json
 import math
 import sys
 from collections.abc import Sequence
+from typing import Literal
 
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
 from cardiolens.storage.places import Run
 from cardiolens.storage.run_word import RunWord
+
+
+class RereadWords(RunWord):
+    """The words of the command on one run."""
+
+    of: Literal["reports", "replies"] = "reports"
 
 
 def main() -> int:
@@ -21,8 +29,17 @@ def main() -> int:
 
     begin()
     try:
-        words, about_model = split_words(RunWord, sys.argv[1:], MODEL_OPTIONS)
+        words, about_model = split_words(RereadWords, sys.argv[1:], MODEL_OPTIONS)
         check_once(about_model)
+        if not about_model:
+            raise InputError(
+                "model= is not given; give the entry of conf/model that reads, e.g. model=qwen3_vl_8b"
+            )
+        if words.of == "replies":
+            from cardiolens.curation.audit.audit_commands import second_reading
+            from cardiolens.show.notebook.run import read_run
+
+            return second_reading(read_run(words.open().root), about_model)
         return reread(words.open(), about_model)
     except (InputError, RunError, StoppedError) as error:
         return tell(error)

@@ -1,5 +1,6 @@
 """Configuration of one model: source, serving and sampling."""
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
@@ -36,6 +37,8 @@ SERVING = (
     "card",
 )
 """Fields about serving or description of a model; they change no request and no answer."""
+
+_THINKING_NAME = re.compile(r"think|reason|magistral|qwq|gpt-oss|(?<![a-z])r1(?![a-z0-9])", re.IGNORECASE)
 
 EngineName = Literal[
     "vllm",
@@ -94,6 +97,7 @@ class ModelSpec(Spec):
     adapter: str | None = None  # LoRA adapter: a folder within the model's files, or a separate one
     engine_options: Mapping[str, JsonValue] = {}  # any other option of vLLM's AsyncEngineArgs
     template_options: Mapping[str, bool | int | str] = {}  # chat template options, e.g. enable_thinking
+    reasoning_parser: str | None = None  # vLLM's name of what separates the reasoning of a model that thinks
     trust_remote_code: bool = False  # run Python code from the model's files
     long_side: Positive = 448  # pixels of the longer side of a resized frame
     max_tokens: Mapping[str, Positive] = {}  # by prompt name, or 'report'; overrides the prompt's limit
@@ -106,6 +110,21 @@ class ModelSpec(Spec):
     def simulated(self) -> bool:
         """True for a simulated reader, which is sent no frames."""
         return self.engine not in ("vllm", "http", "person")
+
+    @property
+    def thinks(self) -> bool:
+        """True if the model reasons before it answers, by its template options, its card or its name."""
+        switches = [bool(value) for name, value in self.template_options.items() if "think" in name]
+        if switches:
+            return any(switches)
+        if self.card is not None:
+            return self.card.thinking in ("always", "on")
+        return _THINKING_NAME.search(self.source) is not None
+
+    @property
+    def separates_reasoning(self) -> bool:
+        """True if the engine stores reasoning and answer apart."""
+        return self.thinks and self.reasoning_parser is not None
 
     @property
     def answers_from(self) -> Literal["images", "readings", "truth", "options"]:
@@ -151,6 +170,15 @@ class ModelSpec(Spec):
         if self.engine_options and self.engine != "vllm":
             raise ValueError(
                 f"engine_options are vLLM's, and {self.name} has engine: {self.engine}; remove them"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _parsed_by_vllm(self) -> "ModelSpec":
+        if self.reasoning_parser is not None and self.engine != "vllm":
+            raise ValueError(
+                f"reasoning_parser is vLLM's, and {self.name} has engine: {self.engine}; remove it (a server "
+                "separates the reasoning itself)"
             )
         return self
 

@@ -27,12 +27,38 @@ _STRICT = ConfigDict(frozen=True, extra="forbid")
 
 
 class Tag(BaseModel):
-    """The opening and closing tag of a block."""
+    """What opens and closes a block: patterns, and of an answer literal tags."""
 
     model_config = _STRICT
 
     open: str
     close: str
+
+
+class SecondThoughts(BaseModel):
+    """What follows an answer and may change it."""
+
+    model_config = _STRICT
+
+    doubts: tuple[str, ...]
+    alternatives: tuple[str, ...]
+    reaffirms: tuple[str, ...]
+    provisional: tuple[str, ...]
+    ordering: tuple[str, ...]
+    contrasts: tuple[str, ...]
+    interjections: tuple[str, ...]
+
+
+class Commits(BaseModel):
+    """Words of a commitment, before and after its letters."""
+
+    model_config = _STRICT
+
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    denies: tuple[str, ...]
+    hedges: tuple[str, ...]
+    processes: tuple[str, ...]
 
 
 class Words(BaseModel):
@@ -41,11 +67,14 @@ class Words(BaseModel):
     model_config = _STRICT
 
     think: tuple[Tag, ...]
+    residue: tuple[Tag, ...]
     answer_tags: tuple[Tag, ...]
     answer_nouns: dict[str, tuple[str, ...]]
     answer_verbs: tuple[str, ...]
     choosing: dict[str, tuple[str, ...]]
     suppositions: tuple[str, ...]
+    others_answers: tuple[str, ...]
+    conditions: tuple[str, ...]
     withdrawals: tuple[str, ...]
     json_keys: tuple[str, ...]
     placeholders: tuple[str, ...]
@@ -55,6 +84,12 @@ class Words(BaseModel):
     not_heads: tuple[str, ...]
     conclusions: tuple[str, ...]
     refusals: tuple[str, ...]
+    headings: dict[Literal["yes", "no"], tuple[str, ...]]
+    other_causes: tuple[str, ...]
+    despite: tuple[str, ...]
+    structures: dict[str, tuple[str, ...]]
+    second_thoughts: SecondThoughts
+    commits: Commits
 
 
 @functools.cache

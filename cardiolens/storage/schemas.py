@@ -7,6 +7,9 @@ import pyarrow as pa
 
 SCHEMA_VERSION = "1"
 
+# Columns that parts of a table lack if an earlier release wrote them; read as null.
+LATER_COLUMNS = {"completions": frozenset({"reasoning"})}
+
 FRAME = "\ufffc"  # marks the place of a frame in a message
 
 # The status of a request as planned, and the statuses of a completion that end a request.
@@ -176,6 +179,7 @@ COMPLETIONS = _schema(
     "completions",
     ("request_key", pa.string()),
     ("text", pa.string()),  # of the reply; of several samples one line of JSON each
+    ("reasoning", pa.string()),  # before the reply, where the engine separates it; else null
     ("finish_reason", pa.string()),  # stop, length, the engine's own word; samples: of several
     ("option_logprobs", pa.map_(pa.string(), pa.float64())),  # by letter displayed; docs/statistics.md
     ("prompt_tokens", pa.int32()),

@@ -37,6 +37,7 @@ class Reply:
 
     text: str
     finish_reason: str
+    reasoning: str | None = None  # where the engine separates it from the text
     prompt_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0

@@ -17,6 +17,7 @@ from cardiolens.inference.engine.decoding import (
 from cardiolens.inference.engine.encoder_cache import enlarge, room_on_cpu, room_on_gpu
 from cardiolens.inference.engine.gpu_memory import batched_tokens, gpu_gib, turn_on, wait_for_memory
 from cardiolens.inference.engine.option_probabilities import TokenStep, set_logprobs
+from cardiolens.inference.engine.reasoning_split import ReasoningSplit
 from cardiolens.inference.engine.startup import failure_of, started, use_all_threads
 from cardiolens.inference.models.adapter import room_for
 from cardiolens.inference.models.chat import Chat
@@ -68,6 +69,7 @@ class VllmEngine:
     async def start(self) -> None:
         if self._deployment.gpus:
             use_all_threads()  # before torch is imported
+        _ = self._reasoning  # a parser that does not exist, too
         _ = self._chat  # a broken template or processor must fail the model, not every request
         from vllm import AsyncEngineArgs
         from vllm.v1.engine.async_llm import AsyncLLM
@@ -105,7 +107,7 @@ class VllmEngine:
             raise failure_of(error, dead=self._engine.errored) from error
         if final is None:
             raise RequestError(ErrorKind.NO_ANSWER, "vLLM ended the request without an output")
-        return _reply(final, ask)
+        return _reply(final, ask, self._reasoning)
 
     def frames(self) -> FrameWork:
         return self._frames
@@ -118,6 +120,18 @@ class VllmEngine:
     @cached_property
     def _chat(self) -> Chat:
         return Chat.of(self._model, self._folder)
+
+    @cached_property
+    def _reasoning(self) -> ReasoningSplit | None:
+        """What separates the reasoning of this model from its answers."""
+        if not self._model.separates_reasoning:
+            return None
+        from transformers import AutoTokenizer
+
+        tokenizer = AutoTokenizer.from_pretrained(
+            self._folder, trust_remote_code=self._model.trust_remote_code
+        )
+        return ReasoningSplit.of(self._model, tokenizer)
 
     @cached_property
     def _lora_request(self) -> "LoRARequest | None":
@@ -159,6 +173,8 @@ class VllmEngine:
             options |= {"enable_lora": True, "max_lora_rank": room_for(self._adapter)}
         if self._deployment.spans_nodes:
             options["distributed_executor_backend"] = "ray"  # within one node, vLLM starts its own processes
+        if model.separates_reasoning:
+            options["reasoning_parser"] = model.reasoning_parser  # constraints hold from the answer on
         options |= model.engine_options
         if model.load_format != "auto":
             options["load_format"] = model.load_format
@@ -190,6 +206,8 @@ class VllmEngine:
             if ask.constraint != FREE
             else None,
             logprobs=alternatives(ask) if must_be_legal_reply(ask) else None,
+            # The marks around reasoning are special tokens in many families; skipped, they are lost.
+            skip_special_tokens=not self._model.separates_reasoning,
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
 
@@ -240,15 +258,19 @@ def _frame_counter(engine: VllmEngine) -> "StatLoggerBase":
     return FrameCounter()
 
 
-def _reply(output: "RequestOutput", ask: Ask) -> Reply:
+def _reply(output: "RequestOutput", ask: Ask, split: ReasoningSplit | None) -> Reply:
     completion = output.outputs[0]
     if completion.finish_reason in _CUT_OFF:
         raise RequestError(ErrorKind.NO_ANSWER, f"vLLM ended the request with {completion.finish_reason!r}")
+    reasoning, text = split(completion.text) if split else (None, completion.text)
     return Reply(
-        text=completion.text,
+        text=text,
+        reasoning=reasoning,
         finish_reason=completion.finish_reason or "unknown",
         prompt_tokens=len(output.prompt_token_ids or ()),
         cached_tokens=output.num_cached_tokens or 0,
         output_tokens=len(completion.token_ids),
-        option_logprobs=_option_logprobs(completion, ask) if must_be_legal_reply(ask) else {},
+        option_logprobs=_option_logprobs(completion, ask)
+        if must_be_legal_reply(ask) and not reasoning  # the first tokens are not the answer's
+        else {},
     )

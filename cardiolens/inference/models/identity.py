@@ -64,6 +64,8 @@ def identify(model: ModelSpec, cache: Path) -> Identity:
         facts["load_format"] = model.load_format
     if model.template_options:
         facts["template_options"] = dict(model.template_options)
+    if model.separates_reasoning:
+        facts["reasoning_parser"] = model.reasoning_parser
     if changing := changing_answers(model.engine_options):
         facts["engine_options"] = changing
     adapter = None if model.adapter is None else find_adapter(model.adapter, folder)

@@ -105,6 +105,7 @@ class CompletionRow(TypedDict, total=False):
 
     request_key: str
     text: str
+    reasoning: str | None
     finish_reason: str
     option_logprobs: Sequence[tuple[str, float]]
     prompt_tokens: int

@@ -237,6 +237,7 @@ async def _complete(answering: Awaitable[Reply]) -> Settled:
         return failed, error.kind
     row: CompletionRow = {
         "text": reply.text,
+        "reasoning": reply.reasoning,
         "finish_reason": reply.finish_reason,
         "option_logprobs": list(reply.option_logprobs.items()),
         "prompt_tokens": reply.prompt_tokens,

@@ -73,7 +73,7 @@ def items(
         subtask=strings(rows["subtask"]),
         sequence=strings(rows["sequence"]),
         answer_type=strings(rows["answer_type"]),
-        parse_status=strings(rows["parse_status"]),
+        parse_status=_parse_status(rows),
         question=number_in(rows["qa_id"], vocabulary.questions),
         request=number_of(rows["request_key"]),
         patient=patient,
@@ -84,6 +84,14 @@ def items(
         parsed=_bits(rows["parsed"]),
         judged=np.asarray(pc.equal(rows["status"], "judged"), np.bool_),
     )
+
+
+def _parse_status(rows: pa.Table) -> NDArray[np.str_]:
+    """The parse statuses; two answers without order name none, and count as a reply that was not read."""
+    contradicts = pc.and_(
+        pc.equal(rows["parse_status"], "inconsistent"), pc.equal(pc.list_value_length(rows["parsed"]), 0)
+    )
+    return strings(pc.if_else(pc.fill_null(contradicts, False), "parse_error", rows["parse_status"]))
 
 
 def count(rows: pa.Table, name: str) -> Floats:

@@ -52,9 +52,35 @@ def _introduced(lower: str) -> list[Mark]:
         return []
     matches = _introductions(present).finditer(lower)
     introductions = [_mark(match) for match in matches if _stands_alone(lower, match)]
+    introductions = [
+        mark
+        for mark in introductions
+        if not _is_of_others(lower, mark.start) and not _is_conditional(lower, mark.start)
+    ]
     return [
         mark for mark in introductions if mark.rule != "answer_phrase" or not _is_supposed(lower, mark.start)
     ]
+
+
+def _is_of_others(lower: str, position: int) -> bool:
+    """Return whether an answer is somebody else's or a wrong one ("your answer: A")."""
+    return _others().search(lower[max(0, position - 20) : position]) is not None
+
+
+def _is_conditional(lower: str, position: int) -> bool:
+    """Return whether an answer stands under a condition ("if it moved, ANSWER: A")."""
+    before = lower[max(0, position - 200) : position]
+    return _condition().search(_SENTENCE_END.split(before)[-1]) is not None
+
+
+@functools.cache
+def _condition() -> re.Pattern[str]:
+    return re.compile("|".join(words().conditions))
+
+
+@functools.cache
+def _others() -> re.Pattern[str]:
+    return re.compile("|".join(words().others_answers))
 
 
 def _is_supposed(lower: str, position: int) -> bool:
@@ -87,6 +113,7 @@ def _with_json(marks: list[Mark], plain: str) -> list[Mark]:
     return marks
 
 
+_CHINESE_NOT = frozenset("不未没非勿别")
 _SENTENCE_END = re.compile(r"[.!?;。\n]")
 _BOX_SIGN = re.compile(f"[{BOX}{TAG}]")
 
@@ -105,7 +132,7 @@ def _introductions(present: frozenset[str]) -> re.Pattern[str]:
     letter = r"(?<=[ \t])(?=\(?[a-z]\)?(?:[.,;:)]|[ \t]*(?:\n|$)|[ \t]+(?:and|&)[ \t]))"  # "Answer B"
     introduced = (
         rf"(?:{nouns}){remark}"
-        r"(?:(?P<line>[:=]>?|[-–—]>|[→⇒]|[-–—](?=[ \t]))"
+        r"(?:(?P<line>[:=]>?|】|[-–—]>|[→⇒]|[-–—](?=[ \t]))"
         rf"|(?:{verbs})\s*(?P<late>:)?|(?=\n)|{letter})"
     )
     return re.compile("|".join([introduced] * bool(nouns) + [choices] * bool(choices)))
@@ -118,9 +145,9 @@ def _mark(match: re.Match[str]) -> Mark:
 
 
 def _stands_alone(lower: str, match: re.Match[str]) -> bool:
-    """Return whether a match begins at a word boundary."""
+    """Return whether a match begins at a word boundary, and not after a Chinese "not"."""
     before = lower[match.start() - 1 : match.start()]
-    return not (before and before.isascii() and before.isalnum())
+    return before not in _CHINESE_NOT and not (before and before.isascii() and before.isalnum())
 
 
 @functools.cache

@@ -19,6 +19,7 @@ class Case:
     answer: tuple[str, ...]
     reference: str | None = None  # JSON, of a report
     protocol: str = ""  # name or folder, as the catalogue is loaded by
+    question: str = ""  # its wording
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -77,7 +78,9 @@ def _parse_displayed(case: Case, reply: CaseReply) -> Parsed:
     original = dict(zip(case.keys, displayed, strict=True))
     options = tuple((letter, texts[key]) for letter, key in original.items())
     exclusive = tuple(letter for letter, key in original.items() if key in case.exclusive)
-    parsed = parse_answer(reply.text, options, case.answer_type, exclusive, cut=reply.cut)
+    parsed = parse_answer(
+        reply.text, options, case.answer_type, exclusive, cut=reply.cut, question=case.question
+    )
     original_keys = {original[letter] for letter in parsed.keys}
     return Parsed(tuple(key for key in case.keys if key in original_keys), parsed.rule, parsed.status)
 
@@ -120,6 +123,7 @@ def case_of(row: Mapping[str, object], protocol: str | None = None) -> Case:
         answer=tuple(_entries(row["answer"])),
         reference=row["reference"] if isinstance(row["reference"], str) else None,
         protocol=protocol or str(row["protocol"]),
+        question=str(row.get("question") or ""),
     )
     _check(case, str(row["qa_id"]))
     return case

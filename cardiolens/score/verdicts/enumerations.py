@@ -1,7 +1,9 @@
 """Enumerations that answer yes or no for each option (protocol 16.2)."""
 
+from itertools import pairwise
+
 from cardiolens.score.verdicts.reading import UNREADABLE, Reading, reading_of
-from cardiolens.score.verdicts.reply_clauses import NAMES, Clause, Statement
+from cardiolens.score.verdicts.reply_clauses import NAMES, Clause, Polarity, Statement
 from cardiolens.score.verdicts.reply_tokens import Kind, Token
 
 _SIGNS = {"open", "close", "bar", "stop", "comma", "dash", "colon", "bullet"}
@@ -13,12 +15,15 @@ TRANSPARENT = frozenset({"label", "subject", "close"})  # ignored between an opt
 def enumeration(statements: list[Statement]) -> Reading | None:
     """The affirmed options of a text whose clauses begin with options and say yes or no to each.
 
-    None where there is no such enumeration.
+    An entry that only names what another entry denies affirms it: "Apex: enhancement" beside "Basal segment:
+    no enhancement". None where there is no such enumeration.
     """
+    denied_nouns = _denied_nouns(statements)
     affirmed: list[str] = []
     denied: list[str] = []
     loose: list[str] = []
-    for clause, polarity in statements:
+    for clause, stance in statements:
+        polarity = _in_contrast(clause, stance, denied_nouns)
         names = _entry(clause)
         if names and is_broken_list(_from_first_name(clause)):
             return UNREADABLE
@@ -32,6 +37,23 @@ def enumeration(statements: list[Statement]) -> Reading | None:
         return None
     contradicted = set(affirmed) & set(denied) or set(loose) - set(affirmed)
     return UNREADABLE if contradicted else reading_of(affirmed)
+
+
+def _in_contrast(clause: Clause, stance: Polarity, denied_nouns: frozenset[str]) -> Polarity:
+    """The polarity of an entry beside entries that deny `denied_nouns`."""
+    affirms = stance == "bare" and any(token.text.lower() in denied_nouns for token in clause)
+    return "yes" if affirms and _entry(clause) else stance
+
+
+def _denied_nouns(statements: list[Statement]) -> frozenset[str]:
+    """What entries deny in one word: "enhancement" of "no enhancement"."""
+    return frozenset(
+        after.text.lower()
+        for clause, polarity in statements
+        if polarity == "no" and _entry(clause)
+        for token, after in pairwise(clause)
+        if token.kind == "not" and after.kind in {"subject", "word"}
+    )
 
 
 def _mentioned(clause: Clause, polarity: str) -> list[str]:

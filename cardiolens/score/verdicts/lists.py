@@ -48,12 +48,26 @@ def leading(tokens: list[Token], texts: OptionTexts, *, several: bool) -> tuple[
     return reader.read()
 
 
+def end_of_list(tokens: list[Token], texts: OptionTexts, keys: Collection[str]) -> int | None:
+    """The position in the text after the list of `keys` at the start of tokens; None without such a list."""
+    reader = _ListReader(tokens, texts, several=True)
+    try:
+        reading_and_end = reader.read()
+    except NotReadableError:
+        return None
+    after = reader.entries_end
+    if reading_and_end is None or after is None or set(reading_and_end[0].keys) != set(keys):
+        return None
+    return tokens[after].start if after < len(tokens) else tokens[-1].start + len(tokens[-1].text)
+
+
 class _ListReader:
     def __init__(self, tokens: list[Token], texts: OptionTexts, several: bool) -> None:
         self._tokens = tokens
         self._texts = texts
         self._several = several
         self._at = 0
+        self.entries_end: int | None = None  # the token after the entries
         self._kinds: list[Kind | None] = [*(token.kind for token in tokens), None]
 
     def read(self) -> tuple[Reading, bool] | None:
@@ -77,6 +91,7 @@ class _ListReader:
 
     def _affirmed(self) -> list[str]:
         keys = self._entries()
+        self.entries_end = self._at
         foreign = [key for key in keys if key not in self._texts.keys]
         if foreign:
             raise NotReadableError(f"{foreign} are not options")
@@ -201,6 +216,7 @@ class _ListReader:
             return None
         self._at += 1
         if self._only_punctuation():
+            self.entries_end = self._at
             return reading_of(letters), True
         self._at -= 1
         return None
@@ -281,5 +297,5 @@ class _ListReader:
 
 
 def _predicate_alone(clause: Clause) -> bool:
-    """Return whether a remark is a bare denial: "A (no)"."""
-    return all(token.kind in {"no", "not", "verb"} for token in clause)
+    """Return whether a remark is nothing but a denial: "A (no)", "A (not enhancing)"."""
+    return all(token.kind in {"no", "not", "verb", "yes", "subject"} for token in clause)

@@ -1,19 +1,26 @@
-"""The marked answer of a reply: the last mark that is not withdrawn (protocol 16.2)."""
+"""The marked answer of a reply: its last mark, if no other answer follows it (protocol 16.2)."""
 
 import functools
 import re
 
 from cardiolens.report_text.reply_lexicon import words
 from cardiolens.score.verdicts.answer_marks import EXPLICIT, Mark, marks
-from cardiolens.score.verdicts.reading import UNREADABLE, Reading
+from cardiolens.score.verdicts.lists import end_of_list
+from cardiolens.score.verdicts.reading import CONTRADICTION, UNREADABLE, Reading
 from cardiolens.score.verdicts.reply import END
 from cardiolens.score.verdicts.reply_clauses import NAMES
 from cardiolens.score.verdicts.reply_tokens import Tokenizer
+from cardiolens.score.verdicts.second_thoughts import after, doubt_on_line, is_ordered, is_silent, may_go_on
 from cardiolens.score.verdicts.values import Values
 
 _JOINS = frozenset({"comma", "join", "semicolon", "newline", "either", "perhaps", "close", "bar"})
 _BEFORE_ENTRY = _JOINS | {"open", "label", "dash", "colon", "yes", "no", "bullet"}
 _BULLET = re.compile(r"\s*(?:[-•·‣*|]|\(?(?:\d{1,2}|[ivx]{1,4})[.)])\s", re.IGNORECASE)
+_OPENING = re.compile(
+    r"[^\w\n]*(?:(?:so|thus|hence|therefore|final|my|the|overall|in conclusion|in summary|somit|also|因此"
+    r"|所以|综上)[^\w\n]*)*",
+    re.IGNORECASE,
+)
 _MOST_LINES = 30
 _BEGINNING = 80  # characters of a line that decide whether it is an entry
 
@@ -46,14 +53,60 @@ class _MarkedAnswer:
     def last(self) -> tuple[str, Reading] | None:
         for at in range(len(self._marks) - 1, -1, -1):
             mark = self._marks[at]
-            reading = self._reading(at)
             if mark.rule == "withdrawal":
-                if at == 0:
-                    continue
-                return "answer_phrase", reading if reading and reading.readable else UNREADABLE
+                continue
+            reading = self._reading(at)
             if reading:
-                return mark.rule, self._alone(at, reading)
+                reading = self._alone(at, reading)
+                return mark.rule, self._standing(at, reading) if reading.readable else reading
         return None
+
+    def _standing(self, at: int, reading: Reading) -> Reading:
+        """The reading that stands at the end, seen from the last mark: what came before and what follows."""
+        if not all(self._is_last(before, at, reading) for before in range(at)):
+            return CONTRADICTION
+        if not self._cut and is_silent(self._plain[self._marks[at].end :], reading.keys, self._tokenizer):
+            return reading
+        start = self._after_value(at, reading)
+        tail = self._plain[start:]
+        if self._cut and (may_go_on(tail) or not self._is_set_off(at)):
+            return CONTRADICTION
+        return after(tail, reading.keys, self._tokenizer, several=self._several) if tail.strip() else reading
+
+    def _is_set_off(self, at: int) -> bool:
+        """Return whether an answer line begins its line, but for a word that concludes."""
+        mark = self._marks[at]
+        before = self._plain[self._plain.rfind("\n", 0, mark.start) + 1 : mark.start]
+        return mark.rule != "answer_line" or _OPENING.fullmatch(before) is not None
+
+    def _is_last(self, before: int, at: int, reading: Reading) -> bool:
+        """Return whether a mark names no other options than a later one, or stands in order before it."""
+        earlier, mark = self._marks[before], self._marks[at]
+        if earlier.rule == "withdrawal" or self._are_joined_up(before, at):
+            return True
+        if (earlier.rule not in EXPLICIT and mark.rule in EXPLICIT) or earlier.rule == mark.rule == "json":
+            return True
+        named = self._reading(before)
+        if named is None or not named.readable or set(named.keys) == set(reading.keys):
+            return True
+        line = self._plain.rfind("\n", 0, earlier.start) + 1
+        return is_ordered(self._plain[line : earlier.end], self._plain[earlier.end : mark.end])
+
+    def _are_joined_up(self, before: int, at: int) -> bool:
+        return all(self._are_joined(first, first + 1) for first in range(before, at))
+
+    def _after_value(self, at: int, reading: Reading) -> int:
+        """Where the text after the value of a mark begins."""
+        mark = self._marks[at]
+        if mark.rule == "json":
+            return mark.end
+        if mark.rule in {"boxed", "answer_tag"}:
+            close = self._plain.find(END, mark.end)
+            return len(self._plain) if close < 0 else close + 1
+        value_end = self._value_end(at)
+        tokens = self._tokenizer.tokens(self._plain[mark.end : value_end])
+        end = end_of_list(tokens, self._tokenizer.texts, reading.keys)
+        return value_end if end is None else mark.end + end
 
     def _reading(self, at: int) -> Reading | None:
         mark = self._marks[at]
@@ -73,6 +126,17 @@ class _MarkedAnswer:
         text = self._plain[start:end]
         if "<" in text or "[" in text:
             text = _placeholder().sub(" ", text)
+        lines, first, last = self._lines_of_value(text)
+        return "\n".join(lines[first:last]), end if last >= len(lines) else start
+
+    def _value_end(self, at: int) -> int:
+        """Where the lines of a mark's value end."""
+        start = self._marks[at].end
+        lines, _, last = self._lines_of_value(self._plain[start : self._end(at)])
+        return start + len("\n".join(lines[:last]))
+
+    def _lines_of_value(self, text: str) -> tuple[list[str], int, int]:
+        """The lines of a text, and the first line of the value in it and the line after its last."""
         lines = text.split("\n", _MOST_LINES)
         first = next((number for number, line in enumerate(lines) if line.strip()), len(lines))
         last = first + 1
@@ -81,11 +145,11 @@ class _MarkedAnswer:
                 last = number + 1
             elif lines[number].strip():
                 break
-        return "\n".join(lines[first:last]), end if last >= len(lines) else start
+        return lines, first, last
 
     def _may_be_entry(self, line: str, adjacent: bool) -> bool:
         """Return whether a line below an answer begins with an option or, if adjacent, with a bullet."""
-        if not line.strip() or line.lstrip()[:4].lower() == "the ":
+        if not line.strip() or line.lstrip().lower().startswith(("the ", "->", "=>", "→", "⇒")):
             return False
         kinds = (token.kind for token in self._tokenizer.tokens(line[:_BEGINNING]))
         first = next((kind for kind in kinds if kind not in _BEFORE_ENTRY), None)
@@ -95,7 +159,8 @@ class _MarkedAnswer:
         """The last possible end of a mark's value: the next mark or the end of its box."""
         following = self._marks[at + 1].start if at + 1 < len(self._marks) else len(self._plain)
         box = self._plain.find(END, self._marks[at].end, following)
-        return following if box < 0 else box
+        doubted = doubt_on_line(self._plain, self._marks[at].end, following)
+        return min(end for end in (following, box, doubted) if end >= 0)
 
     def _is_cut_off(self, text: str, end: int, reading: Reading) -> bool:
         """Return whether the token limit may have cut off part of a list or text that ends with the reply."""

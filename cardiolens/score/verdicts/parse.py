@@ -4,6 +4,7 @@ import functools
 from dataclasses import dataclass
 from typing import Literal
 
+from cardiolens.score.verdicts.headings import blocks_of
 from cardiolens.score.verdicts.marked_answer import read_marked_answer
 from cardiolens.score.verdicts.option_text import Option
 from cardiolens.score.verdicts.reading import Reading
@@ -11,8 +12,9 @@ from cardiolens.score.verdicts.reply import refuses, visible_with_boxes
 from cardiolens.score.verdicts.reply_tokens import Tokenizer
 from cardiolens.score.verdicts.unmarked_answer import read_unmarked_answer
 
-# Version of the protocol's section 16. Raise it with every change that may parse a reply differently.
-RULES_VERSION = "1.2"
+# Version of the rules of the protocol's section 16. Raise it with every change that may parse a reply
+# differently.
+RULES_VERSION = "1.3"
 
 _SHORT = 60  # characters
 
@@ -23,7 +25,7 @@ ParseStatus = Literal["ok", "inconsistent", "parse_error", "refusal", "truncated
 class Parsed:
     """The options in a reply (displayed keys in the options' order), and the rule that matched.
 
-    Rules are answer_line, json, boxed, answer_tag, answer_phrase, letters, last_line, enumeration,
+    Rules are answer_line, json, boxed, answer_tag, answer_phrase, heading, letters, last_line, enumeration,
     option_text and none.
     """
 
@@ -39,29 +41,51 @@ def parse_answer(
     exclusive: tuple[str, ...] = (),
     *,
     cut: bool = False,
+    question: str = "",
 ) -> Parsed:
     """Parse the last mark of a reply that is not withdrawn; without marks, the reply itself.
 
-    `options` are (key, text) as displayed and `exclusive` displayed keys. What cannot be read completely,
+    `question` is its wording, which tells what a finding in prose is said of. `options` are (key, text) as
+    displayed and `exclusive` displayed keys. What cannot be read completely,
     letters outside the options, and several for a question that takes one are a parse_error. A reply that was
     `cut` by its token limit is read by an explicit mark only and is otherwise `truncated`.
     """
     read = _parse_short if len(text) <= _SHORT else _parse
-    return read(text, options, answer_type, exclusive, cut)
+    return read(text, _Asked(options, answer_type, exclusive, question), cut)
 
 
-def _parse(
-    text: str, options: tuple[Option, ...], answer_type: str, exclusive: tuple[str, ...], cut: bool
-) -> Parsed:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question as displayed."""
+
+    options: tuple[Option, ...]
+    answer_type: str
+    exclusive: tuple[str, ...]
+    question: str
+
+
+def _parse(text: str, asked: _Asked, cut: bool) -> Parsed:
     plain = visible_with_boxes(text)
-    tokenizer = Tokenizer.of(options)
-    several = answer_type == "multi"
-    rule, reading = read_marked_answer(plain, tokenizer, several=several, cut=cut) or ("none", None)
+    tokenizer = Tokenizer.of(asked.options)
+    several = asked.answer_type == "multi"
+    blocks = blocks_of(plain, tokenizer)
+    rule, reading = read_marked_answer(blocks.text, tokenizer, several=several, cut=cut) or ("none", None)
     if reading is None and not cut:
-        rule, reading = read_unmarked_answer(plain, tokenizer, several=several) or ("none", None)
+        rule, reading = (
+            ("heading", blocks.reading)
+            if blocks.reading
+            else (
+                read_unmarked_answer(blocks.text, tokenizer, several=several, question=asked.question)
+                or ("none", None)
+            )
+        )
+    if reading:
+        reading = blocks.check(reading)
+    if reading and reading.contradicts and not cut:
+        return Parsed((), rule, "inconsistent")
     if reading is None or not reading.readable:
         return Parsed((), _rule_of(rule, reading), _unread(plain, rule, reading, cut))
-    parsed = _checked(reading.keys, rule, options, several, exclusive)
+    parsed = _checked(reading.keys, rule, asked.options, several, asked.exclusive)
     return Parsed((), rule, "truncated") if cut and not parsed.keys else parsed
 
 

@@ -7,18 +7,38 @@ from cardiolens.score.verdicts.enumerations import CONTINUES, TRANSPARENT, is_br
 from cardiolens.score.verdicts.reading import UNREADABLE, Reading, reading_of
 from cardiolens.score.verdicts.reply_clauses import Clause, Statement
 from cardiolens.score.verdicts.reply_tokens import Token
+from cardiolens.score.verdicts.subject import Subject
 
 _PREDICATES = frozenset({"verb", "colon", "dash", "bar"})
 
 
-def prose(statements: list[Statement], *, several: bool, brief: bool, after_mark: bool) -> Reading | None:
+def prose(
+    statements: list[Statement],
+    *,
+    several: bool,
+    brief: bool,
+    after_mark: bool,
+    subject: Subject | None = None,
+    all_clauses: list[Clause] | None = None,
+) -> Reading | None:
     """The options whose texts a reply in prose affirms; None if there are none.
 
     A text counts if it is written as in the options. After a mark (`after_mark`), in a `brief` reply of one
     sentence and in a conclusion it counts in any case, a single word at the end of its clause only ("normal
     thickness" is no function). Without a mark one of several options counts at the end of its clause only,
-    in any case as a predicate ("is thinned").
+    in any case as a predicate ("is thinned"). A text that is said of another `subject` than the question's
+    does not count.
     """
+    if subject:
+        statements = [
+            statement
+            for statement in statements
+            if not any(
+                subject.is_foreign(token, statement.clause, all_clauses or [])
+                for token in statement.clause
+                if token.kind == "text"
+            )
+        ]
     keys: list[str] = []
     for clause, polarity in statements:
         texts = [token for token in clause if token.kind == "text"]

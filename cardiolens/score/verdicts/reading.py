@@ -11,6 +11,7 @@ class Reading:
 
     keys: Keys
     names_options: bool = True  # a denial ("cannot be determined") names none
+    contradicts: bool = False
 
     @property
     def readable(self) -> bool:
@@ -19,6 +20,8 @@ class Reading:
 
 UNREADABLE = Reading(())
 DENIAL = Reading((), names_options=False)
+CONTRADICTION = Reading((), contradicts=True)
+"""Two answers without order, or one that the reply itself puts in doubt."""
 
 
 class NotReadableError(Exception):

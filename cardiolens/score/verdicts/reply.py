@@ -3,13 +3,16 @@
 import functools
 import re
 import unicodedata
+from typing import Literal
 
-from cardiolens.report_text.reply_lexicon import Tag, words
+from cardiolens.report_text.reply_lexicon import words
+from cardiolens.score.verdicts.quotations import without_quotations
 
 # Private-use characters around the marked answer of a reply; replies do not contain them.
 BOX, TAG, END = "\ue000", "\ue001", "\ue002"
 
 _NO_SIGNS = str.maketrans("", "", BOX + TAG + END)
+_TAG_FLAGS = re.IGNORECASE
 _INVISIBLE = re.compile(r"[\u200b-\u200f\u2060\ufeff]")
 _LATEX_SIGN = re.compile(r"\\[()\[\],;:! ]")
 _LATEX_TEXT = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mathsf|operatorname)\s*\{([^{}]*)\}")
@@ -21,7 +24,9 @@ _HTML_LETTER, _HTML_LETTER_END = (
     re.compile(r"</?([biu])>", re.IGNORECASE),
     re.compile(r"</([biu])>", re.IGNORECASE),
 )
-_CONTROL = re.compile(r"<\|[a-z_]+\|>|</?s>|<(?:end|start)_of_turn>|<eos>", re.IGNORECASE)
+_CONTROL = re.compile(
+    r"<\|start\|>assistant|<\|[a-z_]+\|?>|<[a-z_]+\|>|</?s>|<(?:end|start)_of_turn>|<eos>", re.IGNORECASE
+)
 
 
 def visible(text: str) -> str:
@@ -31,7 +36,7 @@ def visible(text: str) -> str:
 
 def visible_with_boxes(text: str) -> str:
     """Return a reply's visible text, boxed answers between BOX and END, tagged ones between TAG and END."""
-    plain = without_thought(text)
+    plain = without_quotations(without_residue(without_thought(text)))
     if not plain.isascii():
         plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", plain)).replace("’", "'")
     if "<" in plain:
@@ -44,29 +49,39 @@ def visible_with_boxes(text: str) -> str:
 
 
 def without_thought(text: str) -> str:
-    """Remove the think blocks of a reply.
+    """Remove the reasoning of a reply.
 
     An unclosed block extends to the end. A close without an open ends a block that the prompt opened.
     """
-    if "<" in text or "[" in text or "◁" in text:
-        for tag in words().think:
-            text = _without(text, *_patterns(tag))
+    opening_word = text[:20].lstrip()[:8].lower()
+    if "<" in text or "[" in text or "◁" in text or opening_word == "analysis" or opening_word[:4] == "here":
+        for opens, closes in _ends("think"):
+            text = _without(text, opens, closes, orphans=True)
+    return text
+
+
+def without_residue(text: str) -> str:
+    """Remove calls of tools, their results, and programs."""
+    if "<" in text or "```" in text:
+        for opening, closing in _ends("residue"):
+            text = _without(text, opening, closing, orphans=False)
     return text
 
 
 @functools.cache
-def _patterns(tag: Tag) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    ends = (re.compile(re.escape(end), re.IGNORECASE) for end in (tag.open, tag.close))
-    return next(ends), next(ends)
+def _ends(blocks: Literal["think", "residue"]) -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
+    tags = words().think if blocks == "think" else words().residue
+    return [(re.compile(tag.open, _TAG_FLAGS), re.compile(tag.close, _TAG_FLAGS)) for tag in tags]
 
 
-def _without(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> str:
+def _without(text: str, opening: re.Pattern[str], closing: re.Pattern[str], *, orphans: bool) -> str:
     remainder = ""
     while opened := opening.search(text):
-        remainder += _after_orphan(text[: opened.start()], closing)
+        before = text[: opened.start()]
+        remainder += _after_orphan(before, closing) if orphans else before
         close = closing.search(text, opened.end())
         text = text[close.end() :] if close else ""
-    return remainder + _after_orphan(text, closing)
+    return remainder + (_after_orphan(text, closing) if orphans else text)
 
 
 def _after_orphan(text: str, closing: re.Pattern[str]) -> str:

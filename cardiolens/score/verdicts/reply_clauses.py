@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from cardiolens.score.verdicts.explained_away import effect
 from cardiolens.score.verdicts.reply_tokens import Token
 
 Clause = list[Token]
@@ -22,12 +23,36 @@ class Statement(NamedTuple):
 
 
 def statements(tokens: list[Token]) -> list[Statement]:
-    """The clauses of a text that mention options, with their polarity."""
+    """The clauses of a text that mention options, with their polarity after the rest of their line."""
+    naming = [clause for clause in clauses(tokens) if any(token.key for token in clause)]
+    ends = [clause[0].start for clause in naming[1:]] + [tokens[-1].start + 1] if naming else []
     return [
-        Statement(clause, polarity(clause))
-        for clause in clauses(tokens)
-        if any(token.key for token in clause)
+        Statement(clause, _lasting(polarity(clause), clause, _rest_of_line(tokens, clause, end)))
+        for clause, end in zip(naming, ends, strict=True)
     ]
+
+
+def is_explained_away(tokens: list[Token]) -> bool:
+    """Return whether the first option of a text is affirmed and then denied on its line."""
+    naming = [clause for clause in clauses(tokens) if any(token.key for token in clause)]
+    if not naming or polarity(naming[0]) != "yes":
+        return False
+    return statements(tokens)[0].polarity != "yes"
+
+
+def _lasting(stance: Polarity, clause: Clause, rest: Clause) -> Polarity:
+    """The polarity of a clause after the rest of its line."""
+    if stance not in {"yes", "bare"}:
+        return stance
+    effects: dict[str, Polarity] = {"none": stance, "denied": "no", "open": "open"}
+    return effects[effect(clause, rest, affirms=stance == "yes")]
+
+
+def _rest_of_line(tokens: list[Token], clause: Clause, end: int) -> Clause:
+    """The tokens after a clause, up to a new line or the position of the next option."""
+    rest = [token for token in tokens if clause[-1].start < token.start < end]
+    newline = next((at for at, token in enumerate(rest) if token.kind == "newline"), len(rest))
+    return rest[:newline]
 
 
 def clauses(tokens: list[Token]) -> list[Clause]:

@@ -3,6 +3,7 @@
 import re
 
 from cardiolens.report_text.reply_lexicon import words
+from cardiolens.score.verdicts.commitments import committed
 from cardiolens.score.verdicts.enumerations import enumeration
 from cardiolens.score.verdicts.lists import leading
 from cardiolens.score.verdicts.option_text import OptionTexts
@@ -13,36 +14,56 @@ from cardiolens.score.verdicts.reply_clauses import (
     Statement,
     clauses,
     further_options,
+    is_explained_away,
     polarity,
     statements,
 )
 from cardiolens.score.verdicts.reply_tokens import Token, Tokenizer
+from cardiolens.score.verdicts.second_thoughts import after
+from cardiolens.score.verdicts.subject import Subject
 
 RuleReading = tuple[str, Reading]
 
 _SETS_OFF = frozenset({"stop", "close", "colon", "dash", "newline", "comma", "semicolon", "open", "reason"})
 _LISTS_OPTIONS = re.compile(r"(?:options?|choices?|选项)[^\n]*:\s*$", re.IGNORECASE)
-_NO_CHOICE = frozenset({*words().not_options, "option", "options", "choices", "选项"})
+_NO_CHOICE = frozenset(
+    {*words().not_options, *words().commits.denies, "option", "options", "choices", "选项"}
+)
 _LONGEST_LINE = 200  # longer lines are not lists of options, and slow to tokenize
 
 
-def read_unmarked_answer(plain: str, tokenizer: Tokenizer, *, several: bool) -> RuleReading | None:
+def read_unmarked_answer(
+    plain: str, tokenizer: Tokenizer, *, several: bool, question: str = ""
+) -> RuleReading | None:
     """The rule and reading of a reply without marks; the first rule that matches wins."""
     text = tokenizer.texts.without_listing(plain).strip()
     tokens = tokenizer.tokens(text)
     list_reading = (
         None if _LISTS_OPTIONS.search(text.partition("\n")[0]) else _list_only(text, tokens, tokenizer)
     )
+    subject = Subject(question, tokenizer.texts)
+    if list_reading and list_reading[0] == "option_text" and subject.is_foreign_in(clauses(tokens)):
+        list_reading = None
     if list_reading and list_reading[1].readable:
-        return list_reading
+        return (list_reading[0], UNREADABLE) if is_explained_away(tokens) else list_reading
     option_statements = statements(tokens)
     return (
         _last_lines(text, tokenizer)
         or _with_rule("enumeration", enumeration(option_statements))
         or _with_rule("answer_phrase", _closing_letters(tokens, tokenizer.texts))
+        or _with_rule("answer_phrase", _committed(text, tokenizer, several))
         or (list_reading if _begins_with_option(tokens) and "\n" not in text else None)
-        or _with_rule("option_text", _quoted(tokens, option_statements, several))
+        or _with_rule("option_text", _quoted(tokens, option_statements, several, subject))
     )
+
+
+def _committed(text: str, tokenizer: Tokenizer, several: bool) -> Reading | None:
+    """Read the last commitment in prose ("This is most likely B."), if what follows leaves it standing."""
+    reading_and_end = committed(text, tokenizer, several=several)
+    if reading_and_end is None or not reading_and_end[0].readable:
+        return reading_and_end and reading_and_end[0]
+    reading, end = reading_and_end
+    return after(text[end:], reading.keys, tokenizer, several=several)
 
 
 def _begins_with_option(tokens: list[Token]) -> bool:
@@ -115,13 +136,22 @@ def _leading_alone(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     return list_and_end[0] if list_and_end and list_and_end[1] else None
 
 
-def _quoted(tokens: list[Token], option_statements: list[Statement], several: bool) -> Reading | None:
+def _quoted(
+    tokens: list[Token], option_statements: list[Statement], several: bool, subject: Subject
+) -> Reading | None:
     """Read option texts in prose, unless the reply has capital letters that no rule could read."""
     capitals = [token for token in tokens if token.kind == "key" and token.text.isupper()]
     return (
         None
         if capitals
-        else prose(option_statements, several=several, brief=is_one_sentence(tokens), after_mark=False)
+        else prose(
+            option_statements,
+            several=several,
+            brief=is_one_sentence(tokens),
+            after_mark=False,
+            subject=subject,
+            all_clauses=clauses(tokens),
+        )
     )
 
 
@@ -136,6 +166,6 @@ def _closing_letters(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     sentence = before[-1] if before else []
     if not sentence or not _announces(sentence[-1]) or polarity(sentence) in {"no", "open"}:
         return None
-    if any(token.key or token.kind == "either" or token.text in _NO_CHOICE for token in sentence):
+    if any(token.key or token.kind == "either" or token.text.lower() in _NO_CHOICE for token in sentence):
         return None
     return _leading_alone(tokens[opening:], texts)

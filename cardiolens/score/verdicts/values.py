@@ -8,6 +8,7 @@ from cardiolens.score.verdicts.reply_clauses import NAMES, statements
 from cardiolens.score.verdicts.reply_tokens import Token, Tokenizer
 
 _UNDECIDED = frozenset({"either", "perhaps", "not", "unsure"})
+_NAMES_OPTION = frozenset({"letter", "option", "key", "choice", "id"})
 _AFFIRMED = frozenset({"true", "yes", "1", "selected", "present"})
 
 
@@ -40,7 +41,8 @@ class Values:
         if isinstance(value, str):
             return self.line(value)
         if isinstance(value, dict):
-            return self._ticked(value)
+            named = next((value[key] for key in value if key.casefold() in _NAMES_OPTION), None)
+            return self.line(named) if isinstance(named, str) else self._ticked(value)
         if isinstance(value, list) and value:
             return self._entries(value)
         return UNREADABLE if value not in (None, []) else None

@@ -10,6 +10,7 @@ from cardiolens.inference.engine.arguments import check_engine_options
 from cardiolens.inference.engine.http.access import check_access
 from cardiolens.inference.engine.readers import check_readers
 from cardiolens.inference.models.identity import identify
+from cardiolens.inference.models.thinking import unseparated
 from cardiolens.inference.placement.placement import Deployment
 from cardiolens.inference.plan.candidates import at_hand
 from cardiolens.inference.plan.missing import missing_of
@@ -35,6 +36,8 @@ def submit(spec: SweepSpec) -> int:
     """Submit jobs for the missing work of a sweep; return 0, also if jobs are alive or nothing is missing."""
     cluster = _checked(spec)
     spec, absent = at_hand(spec)
+    for warning in unseparated(spec):
+        say(f"check: {warning}")
     for model, why in absent.items():
         say(f"left out: {model}: {why}")
     run = run_of(spec)

@@ -10,6 +10,7 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.engine.arguments import check_engine_options
 from cardiolens.inference.engine.http.access import check_access
 from cardiolens.inference.engine.readers import check_readers
+from cardiolens.inference.models.thinking import unseparated
 from cardiolens.inference.placement.footprint import Node
 from cardiolens.inference.placement.inventory import nodes_of_ray, nodes_to_plan_with
 from cardiolens.inference.plan.candidates import at_hand, place_sweep
@@ -43,6 +44,8 @@ def sweep(spec: SweepSpec) -> int:
     spec, absent = at_hand(spec)
     for model, why in absent.items():
         say(f"left out: {model}: {why}")
+    for warning in unseparated(spec):
+        say(f"check: {warning}")
     check_tracker(spec.tracker)
     check_readers(spec)
     check_access(spec)

@@ -25,6 +25,10 @@ class Command:
 
 SWEEP = {"hydra": True, "sweep": ("name=a",), "wrong": "limit=two", "listed": ("dataset", "model", "budget")}
 COMMANDS: Mapping[str, Command] = {
+    "audit": Command(
+        "cardiolens.commands.audit", ("run=x",), wrong="replies=few", listed=("replies", "port")
+    ),
+    "audit report": Command("cardiolens.commands.audit", ("run=x",), ("report",)),
     "bundle": Command(
         "cardiolens.commands.bundle",
         ("out=x",),

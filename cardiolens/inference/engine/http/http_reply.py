@@ -37,6 +37,8 @@ class _Logprobs(BaseModel):
 
 class _Message(BaseModel):
     content: str | None = None
+    reasoning: str | None = None  # vLLM since 0.18 and others
+    reasoning_content: str | None = None  # earlier ones, and servers of other makers
     refusal: str | None = None
 
 
@@ -95,6 +97,7 @@ def read_reply(answer: HttpAnswer, http: HttpSpec, ask: Ask) -> Reply:
     details = completion.usage.prompt_tokens_details
     return Reply(
         text=_text(choice, _LONGEST_TOKEN * ask.max_tokens),
+        reasoning=_reasoning(choice, _LONGEST_TOKEN * ask.max_tokens),
         finish_reason=one_line(choice.finish_reason or "unknown", _LONGEST_REASON),
         prompt_tokens=completion.usage.prompt_tokens,
         cached_tokens=(details and details.cached_tokens) or 0,
@@ -123,6 +126,12 @@ def _text(choice: _Choice, most: int) -> str:
     if len(text) > most:
         raise FaultError(FaultKind.MALFORMED, f"{len(text):,} characters; expected at most {most:,}")
     return text
+
+
+def _reasoning(choice: _Choice, most: int) -> str | None:
+    """Return the reasoning that a server separates from the text, as far as the token limit allows it."""
+    reasoning = choice.message.reasoning or choice.message.reasoning_content
+    return reasoning[:most] if reasoning else None
 
 
 def _first_token(choice: _Choice) -> dict[str, float]:

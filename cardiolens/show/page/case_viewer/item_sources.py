@@ -22,8 +22,8 @@ _REQUEST = (
     "request_key",
 )
 _VERDICT = ("arm_id", "qa_id", "channel", "status", "parse_status", "rule", "parsed", "gold", "correct")
-_ENDING = ("qa_id", "arm_id", "channel", "status", "parse_status", "correct")
-_COMPLETION = ("request_key", "text", "status", "written_at")
+_ENDING = ("qa_id", "arm_id", "channel", "status", "parse_status", "parsed", "correct")
+_COMPLETION = ("request_key", "text", "reasoning", "status", "written_at")
 _STAGE = ("request_key", "stage", "frames", "prompt", "reply")
 _SEPARATOR = "\x1f"
 _LISTINGS = 20  # attempts to read completions while another process compacts them
@@ -201,6 +201,11 @@ def _letters(verdicts: pa.RecordBatch) -> np.ndarray:
     """`r` right, `w` wrong, `u` not readable, `o` no answer."""
     letters = np.where(np.asarray(pc.fill_null(verdicts["correct"], False)), ord("r"), ord("w"))
     readable = pc.is_in(verdicts["parse_status"], value_set=pa.array(["ok", "inconsistent"]))
+    contradicts = pc.and_(
+        pc.equal(verdicts["parse_status"], "inconsistent"),
+        pc.equal(pc.list_value_length(verdicts["parsed"]), 0),
+    )
+    readable = pc.and_(readable, pc.invert(pc.fill_null(contradicts, False)))
     letters = np.where(np.asarray(readable), letters, ord("u"))
     return np.where(np.asarray(pc.equal(verdicts["status"], "judged")), letters, ord("o")).astype(np.uint8)
 
@@ -228,10 +233,13 @@ def _replies(folder: Path, keys: pa.Array) -> dict[str, str | None]:
         except tables.UNREADABLE as error:
             raise InputError(f"{folder}: holds a part that is not whole ({error}); run again") from error
         else:
-            return dict(
-                zip(completions["request_key"].to_pylist(), completions["text"].to_pylist(), strict=True)
-            )
+            return {row["request_key"]: _with_reasoning(row) for row in completions.to_pylist()}
     raise AssertionError("the last listing returns or raises")
+
+
+def _with_reasoning(row: Mapping[str, str | None]) -> str | None:
+    """The text of a reply after its reasoning as a block, which the page folds."""
+    return f"<think>{row['reasoning']}</think>\n{row['text'] or ''}" if row["reasoning"] else row["text"]
 
 
 def _matching_rows(folder: Path, keys: pa.Array) -> Iterator[pa.Table]:
@@ -242,7 +250,8 @@ def _matching_rows(folder: Path, keys: pa.Array) -> Iterator[pa.Table]:
                 stored_keys = part.read_row_group(group, columns=["request_key"])["request_key"]
                 rows = np.flatnonzero(np.asarray(pc.is_in(stored_keys, value_set=keys)))
                 if len(rows):
-                    yield part.read_row_group(group, columns=list(_COMPLETION)).select(_COMPLETION).take(rows)
+                    stored = part.read_row_group(group, columns=list(_COMPLETION)).take(rows)
+                    yield tables.with_later(stored, _COMPLETION, schemas.COMPLETIONS)
 
 
 def _schema(columns: Sequence[str]) -> pa.Schema:

@@ -1,0 +1,1 @@
+"""How often the rules misread the replies of a run, by a person who reads a sample of them."""

@@ -1,0 +1,114 @@
+"""Actions of the `audit` command: `serve` the page, `report` the rates; and the second reading of replies."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import Field
+
+from cardiolens.base import disk
+from cardiolens.base.console import say
+from cardiolens.base.errors import InputError
+from cardiolens.config.base import GivenPath, Spec
+from cardiolens.config.command_words import read_words
+from cardiolens.curation.audit.audit_desk import AuditDesk
+from cardiolens.curation.audit.audit_ledger import LEDGER, AuditLedger
+from cardiolens.curation.audit.audit_report import audit_report, lines
+from cardiolens.curation.audit.audit_sample import SAMPLE, Sample, Sampled, draw, keep, kept
+from cardiolens.curation.audit.audit_server import audit_server
+from cardiolens.curation.audit.audited_run import judged_choices, shown_replies
+from cardiolens.curation.audit.reread_replies import document, reread
+from cardiolens.curation.questions.model_extraction import asking_spec
+from cardiolens.show.notebook.run import FinishedRun, read_run
+
+REPORT = "audit.json"
+PORT = 8433
+REPLIES = 200  # of each model
+
+
+class Serve(Spec):
+    """Options of `serve`."""
+
+    run: GivenPath
+    replies: int = Field(REPLIES, ge=20)
+    port: int = Field(PORT, ge=0, le=65535)
+
+
+class Report(Spec):
+    """Options of `report`."""
+
+    run: GivenPath
+
+
+def serve(words: Sequence[str]) -> int:
+    """Serve the page until interrupted, then report."""
+    given = read_words(Serve, words)
+    run = read_run(given.run)
+    sample = _sample(run, given.replies)
+    desk = AuditDesk(sample, shown_replies(run, sample.replies), AuditLedger.of(run.folder / LEDGER))
+    with audit_server(desk, given.port) as server:
+        say(
+            f"{len(sample.replies)} replies of {len(sample.sizes)} models, {desk.state()['read']} read so far"
+        )
+        say(f"page: {server.address} (this machine only; Ctrl-C ends it)")
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            say("")
+    return _report(run, sample, desk.ledger)
+
+
+def report(words: Sequence[str]) -> int:
+    """Write and print the rates of what was read so far."""
+    run = read_run(read_words(Report, words).run)
+    sample = kept(run.folder / SAMPLE)
+    if sample is None:
+        raise InputError(
+            f"{run.folder}: has no audit yet; begin one with python -m cardiolens.audit run={run.folder}"
+        )
+    return _report(run, sample, AuditLedger.of(run.folder / LEDGER))
+
+
+def second_reading(run: FinishedRun, about_model: Sequence[str]) -> int:
+    """Let a model read the replies that the rules left unread or inconsistent; no verdict changes."""
+    spec = run.configuration
+    rows = [row for row in judged_choices(run) if not row["parsed"] or row["parse_status"] == "inconsistent"]
+    rows = [row for row in rows if row["parse_status"] != "refusal"]
+    if not rows:
+        say("the rules read every reply; there is nothing to read a second time")
+        return 0
+    sweep = asking_spec(spec.store, run.folder / "second_reading", spec.dataset.protocol, about_model)
+    (model,) = sweep.model
+    places = [Sampled(row["model"], row["arm_id"], row["qa_id"], "") for row in rows]
+    tree = document(model.name, rows, reread(sweep, shown_replies(run, places)))
+    path = run.folder / f"reply_readings-{model.name}.json"
+    disk.write_text(path, json.dumps(tree, indent=1) + "\n")
+    say(
+        f"{model.name} reads an answer in {tree['read']} of {tree['replies']} replies that the rules left "
+        f"unread or inconsistent, none in {tree['none']}; {tree['unusable']} of its own replies were no use"
+    )
+    say(f"second reading: {path} (no verdict changed)")
+    return 0 if tree["unusable"] < tree["replies"] else 1
+
+
+def _sample(run: FinishedRun, replies: int) -> Sample:
+    """The sample of a run, drawn once; the same run gives the same sample."""
+    path = run.folder / SAMPLE
+    sample = kept(path)
+    if sample is None:
+        sample = draw(judged_choices(run), replies, seed=0)
+        keep(path, sample)
+    return sample
+
+
+def _report(run: FinishedRun, sample: Sample, ledger: AuditLedger) -> int:
+    if not ledger.readings:
+        say("nothing is read yet, so there is no rate")
+        return 0
+    tree = audit_report(sample, ledger.readings, judged_choices(run))
+    path = Path(run.folder / REPORT)
+    disk.write_text(path, json.dumps(tree, indent=1) + "\n")
+    for line in lines(tree):
+        say(line)
+    say(f"audit: {path}")
+    return 0

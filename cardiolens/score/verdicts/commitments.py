@@ -1,0 +1,261 @@
+"""Commitments of a reply to options, clause by clause: "I now favour B", "D is the better choice"."""
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from cardiolens.report_text.reply_lexicon import words
+from cardiolens.score.verdicts.lists import leading
+from cardiolens.score.verdicts.option_text import OptionTexts
+from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading, reading_of
+from cardiolens.score.verdicts.reply_clauses import Clause, clauses, polarity
+from cardiolens.score.verdicts.reply_tokens import Token, Tokenizer
+
+Stance = Literal["commits", "affirms", "denies", "hedges", "mentions", "explains"]
+
+_TOWARDS = frozenset({"to", "zu", "bis", "到"})
+_ARROWS = frozenset({"->", "=>", "→", "⇒"})
+_PAUSES = frozenset({"...", "…"})
+_SAYS_NOTHING = frozenset(
+    {"pronoun", "label", "bullet", "open", "close", "also", "reason", "dash", "colon", "comma", "but"}
+)
+_ANNOUNCES = frozenset({"verb", "colon", "dash", "yes"})
+_ENTRY = frozenset({"colon", "dash", "close", "open", "stop", "bar"})
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What one clause says of the options that it names."""
+
+    stance: Stance
+    keys: tuple[str, ...]
+    by_letter: bool  # and not by the options' texts alone
+    is_alone: bool  # nothing but the options, or with a word that concludes before them
+    start: int
+    end: int
+
+
+def said_of_options(text: str, tokenizer: Tokenizer, *, texts: bool = False) -> Iterator[Said]:
+    """What the clauses of a text say of options named by letter, or also by `texts`."""
+    for clause in map(_conclusion, clauses(tokenizer.tokens(text))):
+        names = [token for token in clause if _names(token, tokenizer.texts, texts)]
+        if names:
+            stance, keys = _stance(clause, names, tokenizer.texts)
+            last = clause[-1]
+            yield Said(
+                stance=stance,
+                keys=keys,
+                by_letter=any(token.kind == "key" for token in names),
+                is_alone=_concludes(clause[: clause.index(names[0])]),
+                start=clause[0].start,
+                end=last.start + len(last.text),
+            )
+
+
+def _names(token: Token, texts: OptionTexts, with_texts: bool) -> bool:
+    if token.kind == "key":
+        return token.text.isupper() and token.key in texts.keys
+    return with_texts and token.kind == "text"
+
+
+def _stance(clause: Clause, names: list[Token], texts: OptionTexts) -> tuple[Stance, tuple[str, ...]]:
+    keys = tuple(dict.fromkeys(token.key for token in names))
+    at = clause.index(names[0])
+    before = _without_arrows(clause[:at])
+    judged = polarity(_judging(before, clause[at:], texts))
+    if any(token.text.lower() in _hedges() for token in clause):
+        judged = "open"
+    if judged == "no" or any(token.text.lower() in _denies() for token in before):
+        return "denies", keys
+    if judged == "open":
+        if _would_choose(clause, before) and (listed := _is_list(clause[at:], texts)):
+            return "commits", listed
+        return ("mentions" if _open_words(clause) <= _processes() else "hedges"), keys
+    listed = _is_list(clause[at:], texts)
+    if listed and (_commits(before) or len(before) < at):
+        return "commits", listed
+    return _of_subject(clause, at, judged, texts), keys
+
+
+def _of_subject(clause: Clause, at: int, judged: str, texts: OptionTexts) -> Stance:
+    """What a clause says of options that it does not end with."""
+    before = clause[:at]
+    if _says_nothing(_phrase(before)) and _is_subject(clause[at:], texts):
+        return "commits"
+    if judged == "yes":
+        return "affirms"
+    ends = _ENTRY if _says_nothing(before) else _ENTRY - {"close", "open"}
+    is_entry = clause[at + 1 : at + 2] and clause[at + 1].kind in ends
+    return "explains" if is_entry else "mentions"
+
+
+def _conclusion(clause: Clause) -> Clause:
+    """What a clause comes down to: "... see no jet, so A" without its premise, and without "Actually,"."""
+    clause = _without_interjection(clause)
+    named = next((at for at, token in enumerate(clause) if token.key), 0)
+    return clause[
+        max((at for at in range(named) if clause[at].text.lower() in words().conclusions), default=0) :
+    ]
+
+
+def _without_interjection(clause: Clause) -> Clause:
+    """A clause without "...", "Actually," or "No," at its beginning."""
+    while len(clause) > 1 and clause[0].text in _PAUSES:
+        clause = clause[1:]
+    while (
+        len(clause) > 1
+        and clause[0].text.lower() in _interjections()
+        and clause[1].kind in {"comma", "colon", "dash"}
+    ):
+        clause = clause[2:]
+    return clause
+
+
+def _phrase(before: Clause) -> Clause:
+    """What stands before an option since the last comma."""
+    commas = [at for at, token in enumerate(before) if token.kind == "comma"]
+    return before[commas[-1] :] if commas else before
+
+
+@functools.cache
+def _interjections() -> frozenset[str]:
+    return frozenset(words().second_thoughts.interjections)
+
+
+def _judging(before: Clause, rest: Clause, texts: OptionTexts) -> Clause:
+    """The tokens that affirm or deny: without remarks in brackets, "to", and letters of no option."""
+    clause = [token for token in before if token.kind != "either"] + _without_remarks(rest)
+    return [
+        token
+        for at, token in enumerate(clause)
+        if (token.kind != "key" or token.key in texts.keys)
+        and (token.text.lower() not in _TOWARDS or any(after.key for after in clause[at + 1 : at + 2]))
+    ]
+
+
+def _without_remarks(tokens: Clause) -> Clause:
+    """Tokens without brackets that name no option."""
+    kept: Clause = []
+    at = 0
+    while at < len(tokens):
+        if tokens[at].kind == "open":
+            end = next((n for n in range(at, len(tokens)) if tokens[n].kind == "close"), len(tokens) - 1)
+            if not any(token.key for token in tokens[at:end]):
+                at = end + 1
+                continue
+        kept.append(tokens[at])
+        at += 1
+    return kept
+
+
+def _without_arrows(before: Clause) -> Clause:
+    while before and before[-1].text in _ARROWS:
+        before = before[:-1]
+    return before
+
+
+def _is_list(tokens: Clause, texts: OptionTexts) -> tuple[str, ...]:
+    """The options of tokens that are nothing but a list."""
+    try:
+        list_and_end = leading(tokens, texts, several=True)
+    except NotReadableError:
+        return ()
+    return list_and_end[0].keys if list_and_end and list_and_end[1] else ()
+
+
+def _commits(before: Clause) -> bool:
+    """Return whether what stands before a list commits a reply to it; so does nothing at all."""
+    if _says_nothing(_phrase(before)):
+        return True
+    announcing = next((token for token in reversed(before) if token.kind not in {"label", "open"}), None)
+    if any(token.text.lower() in _before() for token in before):
+        return True
+    is_of_frames = any(token.text.lower() in _no_choice() for token in before)
+    return announcing is not None and announcing.kind in _ANNOUNCES and not is_of_frames
+
+
+def _says_nothing(before: Clause) -> bool:
+    return all(token.kind in _SAYS_NOTHING for token in before)
+
+
+def _is_subject(tokens: Clause, texts: OptionTexts) -> bool:
+    """Return whether a list is followed by what makes it the answer: "B is more accurate"."""
+    return any(token.text.lower() in _after() for token in tokens[1:] if not token.key)
+
+
+def _would_choose(clause: Clause, before: Clause) -> bool:
+    """Return whether all that leaves a clause open is the "would" of "I would call this C"."""
+    is_denied = any(token.kind in {"not", "no"} for token in clause)
+    chooses = any(token.text.lower() in _before() for token in before)
+    return _open_words(clause) <= {"would", *_processes()} and chooses and not is_denied
+
+
+def _open_words(clause: Clause) -> set[str]:
+    """What leaves a clause open."""
+    open_words = {token.text.lower() for token in clause if token.kind in {"perhaps", "query"}}
+    open_words |= {token.text.lower() for token in clause if token.text.lower() in _hedges()}
+    between = [token for token in clause if token.kind == "either" and token.text.lower() not in _TOWARDS]
+    first = next(at for at, token in enumerate(clause) if token.key)
+    return (open_words | {token.text.lower() for token in between if token in clause[first:]}) - _ARROWS
+
+
+def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Reading, int] | None:
+    """The last commitment of a reply without marks, and where it ends; None without one.
+
+    UNREADABLE where an option that the reply leaves open or names elsewhere may belong to the answer. Where a
+    reply denies all other options, those that it only names are its answer.
+    """
+    said = list(said_of_options(text, tokenizer))
+    denied = {key for one in said if one.stance == "denies" for key in one.keys}
+    mentioned = {key for one in said if one.stance == "mentions" for key in one.keys}
+    is_partition = bool(denied) and denied | mentioned == tokenizer.texts.keys and not denied & mentioned
+    stances = {"commits", "affirms"} | ({"mentions"} if is_partition else set())
+    commitments = [one for one in said if one.stance in stances and (several or len(one.keys) == 1)]
+    if not commitments:
+        return None
+    last = commitments[-1]
+    if denied & set(last.keys):
+        return UNREADABLE, last.end
+    says_nothing = {"denies"} if last.is_alone else {"denies", "explains"}
+    others = [one for one in said if one.stance not in says_nothing and not set(one.keys) <= set(last.keys)]
+    if any(
+        several or last.is_alone or one.start > last.start or one.stance in {"commits", "affirms"}
+        for one in others
+    ):
+        return UNREADABLE, last.end
+    return reading_of(list(last.keys)), last.end
+
+
+def _concludes(before: Clause) -> bool:
+    return all(token.kind in _SAYS_NOTHING or token.text.lower() in words().conclusions for token in before)
+
+
+@functools.cache
+def _processes() -> frozenset[str]:
+    return frozenset(words().commits.processes)
+
+
+@functools.cache
+def _denies() -> frozenset[str]:
+    return frozenset(words().commits.denies)
+
+
+@functools.cache
+def _hedges() -> frozenset[str]:
+    return frozenset(words().commits.hedges)
+
+
+@functools.cache
+def _no_choice() -> frozenset[str]:
+    return frozenset({*words().not_options, "options", "choices", "选项"})
+
+
+@functools.cache
+def _before() -> frozenset[str]:
+    return frozenset(words().commits.before)
+
+
+@functools.cache
+def _after() -> frozenset[str]:
+    return frozenset(words().commits.after)

@@ -1,0 +1,62 @@
+"""What a line says after it has affirmed an option: "bright, but this is blood pool" (protocol 16.2)."""
+
+import functools
+import re
+from typing import Literal
+
+from cardiolens.report_text.reply_lexicon import words
+from cardiolens.score.verdicts.reply_tokens import Token
+
+Effect = Literal["none", "denied", "open"]
+
+_DENYING = frozenset({"not", "no"})
+_SENTENCE = frozenset({"stop", "semicolon", "query"})
+
+
+def effect(clause: list[Token], rest: list[Token], *, affirms: bool) -> Effect:
+    """What the rest of a line does to an option that a clause affirms or only names.
+
+    It denies the option where it names another cause or says no, and leaves it open where it objects in words
+    that are not known. A new sentence counts only if it refers to what was said.
+    """
+    own, objection = _text(clause), _objection(rest)
+    if _cause().search(own) and not _despite().search(own):
+        return "denied"
+    said = _text(objection)
+    if not said or _despite().search(said):
+        return "none"
+    if _cause().search(said):
+        return "denied"
+    if not affirms:
+        return "none"
+    if any(token.kind in _DENYING for token in objection):
+        return "denied"
+    return "open" if any(token.kind in {"but", "perhaps"} for token in objection) else "none"
+
+
+def _objection(rest: list[Token]) -> list[Token]:
+    """The rest of a line up to a sentence that does not refer to what was said."""
+    objection: list[Token] = []
+    for at, token in enumerate(rest):
+        if token.kind in _SENTENCE and not (
+            rest[at + 1 :] and rest[at + 1].kind in {"pronoun", "no", "not", "label", "reason"}
+        ):
+            break
+        objection.append(token)
+    return objection
+
+
+def _text(tokens: list[Token]) -> str:
+    return " ".join(token.text.lower() for token in tokens)
+
+
+@functools.cache
+def _cause() -> re.Pattern[str]:
+    return re.compile("|".join(words().other_causes))
+
+
+@functools.cache
+def _despite() -> re.Pattern[str]:
+    causes = "|".join(words().other_causes)
+    before = "|".join(words().despite)
+    return re.compile(rf"(?:{before})(?:\s+\S+){{0,4}}?\s*(?:{causes})")

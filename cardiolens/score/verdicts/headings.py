@@ -1,0 +1,267 @@
+"""Headings that affirm or deny the options under them: "Selected: A, B", "Spared walls:" (protocol 16.2)."""
+
+import functools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from cardiolens.report_text.reply_lexicon import words
+from cardiolens.score.verdicts.lists import leading
+from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading, reading_of
+from cardiolens.score.verdicts.reply_clauses import NAMES, clauses, polarity
+from cardiolens.score.verdicts.reply_tokens import Token, Tokenizer
+
+Stance = Literal["yes", "no", "neutral", "open"]
+
+_ENDS_HEAD = re.compile(r":|[—–](?=[ \t])|(?<=[ \t])-(?=[ \t])|\n")
+_BEFORE_HEAD = "\n.;。|/"
+_LONGEST_HEAD = 80
+_STOP = re.compile(r"(?<=[A-Za-z)])[.;。](?=\s|$)")
+_BEFORE_ENTRY = frozenset({"bullet", "open", "label"})
+_JSON_SIGNS = re.compile(r"[{}_\"]")
+_LINE_END = re.compile(r"\n|\Z")
+_BULLET = re.compile(r"[ \t]*(?:[-•·‣*–]|\(?\d{1,2}[.)])[ \t]")
+_MOST_WORDS = 5  # of a heading without a colon
+_MOST_LINES = 30
+_NEGATING = re.compile(r"(?:non|nicht)[- ]?\w|(?:un|in|im|ir|dis)(?P<stem>\w{3,})")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The options under one heading."""
+
+    stance: Stance
+    keys: tuple[str, ...]
+    start: int  # of the heading
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """A reply without the options that its headings deny, and what the headings say of the options."""
+
+    text: str
+    denied: frozenset[str]
+    reading: Reading | None  # of the headings alone; None where they affirm nothing
+
+    def check(self, reading: Reading) -> Reading:
+        """The reading, or UNREADABLE if it names an option that a heading denies."""
+        return UNREADABLE if self.denied.intersection(reading.keys) else reading
+
+
+def blocks_of(plain: str, tokenizer: Tokenizer) -> Blocks:
+    """Read the headings of a visible reply."""
+    found = _blocks(plain, tokenizer)
+    if all(block.stance == "neutral" for block in found):
+        return Blocks(plain, frozenset(), None)
+    text = plain
+    for block in found:
+        if block.stance == "no":  # of the same length, so that what follows stands where it stood
+            text = text[: block.start] + _blank(text[block.start : block.end]) + text[block.end :]
+    denied = frozenset(key for block in found if block.stance == "no" for key in block.keys)
+    return Blocks(text, denied, _affirmed(found, denied))
+
+
+def _blank(text: str) -> str:
+    return "".join("\n" if sign == "\n" else " " for sign in text)
+
+
+def _affirmed(found: list[Block], denied: frozenset[str]) -> Reading | None:
+    sets = {
+        stance: list(dict.fromkeys(frozenset(block.keys) for block in found if block.stance == stance))
+        for stance in ("yes", "neutral", "open")
+    }
+    if any(not keys <= denied for keys in sets["open"]):
+        return UNREADABLE
+    affirmed = frozenset().union(*sets["yes"])
+    if not affirmed and len(sets["neutral"]) == 1 and denied:
+        affirmed = sets["neutral"][0]
+    if not affirmed:
+        return UNREADABLE if sets["neutral"] else None
+    if affirmed & denied or any(not keys <= affirmed for keys in sets["neutral"]):
+        return UNREADABLE
+    return reading_of(sorted(affirmed))
+
+
+class _Head(NamedTuple):
+    """What may be a heading."""
+
+    text: str
+    start: int
+    end: int  # after its colon
+    is_bare: bool  # ends with its line, without a colon
+
+
+def _heads(plain: str, start: int = 0, end: int | None = None) -> Iterator[_Head]:
+    for sign in _ENDS_HEAD.finditer(plain, start, len(plain) if end is None else end):
+        at = sign.start()
+        window = plain[max(start, at - _LONGEST_HEAD) : at]
+        before = max(map(window.rfind, _BEFORE_HEAD))
+        begin = at - len(window) + before + 1
+        text = window[before + 1 :].strip(" \t>#•·*–—-")
+        is_bare = sign[0] == "\n"
+        if text and (before >= 0 or begin == start) and not (is_bare and text[0] == "("):
+            yield _Head(text, begin, at if is_bare else sign.end(), is_bare)
+
+
+def _blocks(plain: str, tokenizer: Tokenizer) -> list[Block]:
+    """The options under headings; none where no heading affirms or denies, as in most replies."""
+    stances = [(head, _stance(head.text, tokenizer, head.is_bare)) for head in _heads(plain)]
+    found: list[Block] = []
+    if not any(stance in {"yes", "no"} for _, stance in stances):
+        return found
+    for head, stance in stances:
+        if stance and (not found or head.start >= found[-1].end):
+            block = _block(plain, head, stance, tokenizer)
+            found += [block] if block else []
+    return found
+
+
+def _block(plain: str, head: _Head, stance: Stance, tokenizer: Tokenizer) -> Block | None:
+    line_end = _line_end(plain, head.end)
+    is_inline = plain[head.end : line_end].strip() != ""
+    if is_inline if head.is_bare else (not is_inline and not _may_begin_entry(plain, line_end)):
+        return None
+    read = _inline(plain, head.end, line_end, tokenizer) if is_inline else _below(plain, line_end, tokenizer)
+    if read is None:
+        return None
+    keys, end = read
+    is_listing = stance == "neutral" and set(keys) == tokenizer.texts.keys
+    return None if is_listing else Block(stance, keys, head.start, end)
+
+
+def _line_end(plain: str, position: int) -> int:
+    match = _LINE_END.search(plain, position)
+    return match.start() if match else len(plain)
+
+
+def _may_begin_entry(plain: str, line_end: int) -> bool:
+    """A quick look at what stands below a heading: bullets, or a short line."""
+    below = plain[line_end : line_end + 400].lstrip("\n \t")
+    return _BULLET.match(below) is not None or len(below.partition("\n")[0]) < 80
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _stance(head: str, tokenizer: Tokenizer, bare: bool) -> Stance | None:
+    """What a heading says of the options under it; None if it is no heading."""
+    tokens = tokenizer.tokens(_JSON_SIGNS.sub(" ", head))
+    if not tokens or any(token.key and token.kind in NAMES for token in tokens):
+        return None
+    tokens = _last_clause(tokens)
+    kinds = [token.kind for token in tokens]
+    if {"perhaps", "query", "either"} & set(kinds):
+        return "open" if "yes" in kinds and not bare else None
+    denials = sum(_denies(token) for token in tokens)
+    affirms = any(token.kind == "yes" or token.text.lower() in _affirming() for token in tokens)
+    if denials:
+        return "no" if denials % 2 else "yes"
+    if affirms or (not bare and _introduces(tokens)):
+        return "yes"
+    return None if bare or len(tokens) > 2 * _MOST_WORDS else "neutral"
+
+
+def _last_clause(tokens: list[Token]) -> list[Token]:
+    """What a heading says last: "I am not a doctor, but ANSWER" is no denial."""
+    divides = [
+        at
+        for at, token in enumerate(tokens[:-1])
+        if token.kind in {"but", "comma"} or token.text.lower() in words().conclusions
+    ]
+    return tokens[divides[-1] + 1 :] if divides else tokens
+
+
+def _denies(token: Token) -> bool:
+    if token.kind in {"not", "no"} or token.text.lower() in _denying():
+        return True
+    if token.kind not in {"word", "part"}:
+        return False
+    negated = _NEGATING.match(token.text.lower())
+    return negated is not None and (negated["stem"] is None or _affirms(negated["stem"]))
+
+
+def _affirms(stem: str) -> bool:
+    return stem in _affirming() or stem in words().words["yes"]
+
+
+@functools.cache
+def _affirming() -> frozenset[str]:
+    return frozenset(words().headings["yes"])
+
+
+@functools.cache
+def _denying() -> frozenset[str]:
+    return frozenset(words().headings["no"])
+
+
+def _introduces(tokens: list[Token]) -> bool:
+    """Return whether a sentence ends before the list that completes it: "The enhancing walls are:"."""
+    return tokens[-1].kind == "verb" and not any(
+        token.text.lower() in {"option", "options", "choices"} for token in tokens
+    )
+
+
+def _inline(
+    plain: str, start: int, line_end: int, tokenizer: Tokenizer
+) -> tuple[tuple[str, ...], int] | None:
+    """The options after a heading on its line, up to the next heading or sentence."""
+    ends = {line_end, *(head.start for head in _heads(plain, start, line_end) if head.start > start)}
+    stop = _STOP.search(plain, start, line_end)
+    for end in sorted(ends | ({stop.end()} if stop else set()), reverse=True):
+        keys = _list(plain[start:end], tokenizer)
+        if keys:
+            return keys, end
+    return None
+
+
+def _below(plain: str, line_end: int, tokenizer: Tokenizer) -> tuple[tuple[str, ...], int] | None:
+    """The options that begin the lines below a heading."""
+    keys: list[str] = []
+    position = end = line_end
+    for _ in range(_MOST_LINES):
+        if position >= len(plain):
+            break
+        position += 1
+        next_end = _line_end(plain, position)
+        line = plain[position:next_end]
+        position = next_end
+        if not line.strip():
+            continue
+        entry = _entry(line, tokenizer)
+        if entry is None:
+            break
+        if entry == ():
+            return None
+        keys += entry
+        end = next_end
+    return (tuple(dict.fromkeys(keys)), end) if keys else None
+
+
+def _entry(line: str, tokenizer: Tokenizer) -> tuple[str, ...] | None:
+    """The options that a line lists or begins with; () if it judges them itself, None without any."""
+    if listed := _list(line, tokenizer):
+        return listed
+    if ":" in line and not any(token.key for token in tokenizer.tokens(line.partition(":")[0])):
+        return None
+    first = clauses(tokenizer.tokens(line))
+    opening = [
+        token for token in (first[0] if first else []) if token.kind not in {"bullet", "open", "label"}
+    ]
+    if (
+        not opening
+        or opening[0].kind not in NAMES
+        or (opening[0].kind == "key" and opening[0].text.islower())
+    ):
+        return None
+    return () if polarity(first[0]) in {"yes", "no"} and len(line) < 60 else (opening[0].key,)
+
+
+def _list(text: str, tokenizer: Tokenizer) -> tuple[str, ...]:
+    """The options of a text that is nothing but a list; empty for any other text."""
+    if len(text) > 200:
+        return ()
+    try:
+        list_and_end = leading(tokenizer.tokens(text.rstrip(" \t/|,;")), tokenizer.texts, several=True)
+    except NotReadableError:
+        return ()
+    return list_and_end[0].keys if list_and_end and list_and_end[1] else ()

@@ -1,0 +1,42 @@
+"""Answers that a reply quotes and does not give, such as the format that the prompt asks for."""
+
+import functools
+import re
+
+from cardiolens.report_text.reply_lexicon import words
+
+_QUOTED = re.compile(
+    r"\"(?P<double>[^\"\n]{1,120})\"|“(?P<curly>[^“”\n]{1,120})”|„(?P<low>[^„“”\"\n]{1,120})[“”\"]"
+    r"|«(?P<guillemet>[^«»\n]{1,120})»|「(?P<corner>[^「」\n]{1,120})」|『(?P<corners>[^『』\n]{1,120})』"
+    r"|(?<![`\w])`(?P<code>[^`\n]{1,120})`(?!`)|(?<![\w'])'(?P<single>[^'\n]{1,120})'(?!\w)"
+)
+_SAYS_WORDS = re.compile(r"[^\W\d_]")
+_JSON_BEFORE, _JSON_AFTER = re.compile(r"[{\[,:]\s*$"), re.compile(r"\s*[,}\]:]")
+
+
+def without_quotations(text: str) -> str:
+    """Blank the answers in quotation marks or code, unless a line is nothing but the quotation."""
+    if not any(sign in text for sign in "\"'`“„«「『"):
+        return text
+    return _QUOTED.sub(lambda quoted: " " if _quotes_an_answer(quoted) else quoted[0], text)
+
+
+def _quotes_an_answer(quoted: re.Match[str]) -> bool:
+    inner = quoted[quoted.lastgroup or 0]
+    if not _answer().search(inner):
+        return False
+    text = quoted.string
+    start = text.rfind("\n", 0, quoted.start()) + 1
+    end = text.find("\n", quoted.end())
+    before, after = text[start : quoted.start()], text[quoted.end() : end if end >= 0 else len(text)]
+    if "{" in text[: quoted.start()] and _JSON_BEFORE.search(before) and _JSON_AFTER.match(after):
+        return False  # a string of JSON
+    return _SAYS_WORDS.search(before + after) is not None
+
+
+@functools.cache
+def _answer() -> re.Pattern[str]:
+    """Pattern of an answer with its value ("ANSWER: B", "the answer is B", a box)."""
+    nouns = "|".join(noun for nouns in words().answer_nouns.values() for noun in nouns)
+    verbs = "|".join(words().answer_verbs)
+    return re.compile(rf"(?:{nouns})\s*(?:[:：=]|{verbs})|\\boxed\{{", re.IGNORECASE)

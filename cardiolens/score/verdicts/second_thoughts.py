@@ -1,0 +1,164 @@
+"""What a reply says after its answer, and whether the answer still stands (protocol 16.2)."""
+
+import functools
+import re
+from collections.abc import Sequence
+
+from cardiolens.report_text.reply_lexicon import words
+from cardiolens.score.verdicts.commitments import Said, said_of_options
+from cardiolens.score.verdicts.option_text import LATIN
+from cardiolens.score.verdicts.reading import CONTRADICTION, Keys, Reading, reading_of
+from cardiolens.score.verdicts.reply_tokens import Tokenizer
+
+_FIRST_WORD = re.compile(r"[^\W\d_]+")
+_SHORTEST = 4  # characters of an answer and a second thought on one line
+
+
+def after(text: str, keys: Keys, tokenizer: Tokenizer, *, several: bool) -> Reading:
+    """The reading that stands at the end of a text that follows an answer of `keys`.
+
+    The last commitment counts if a second thought or a word of order comes before it. CONTRADICTION where an
+    answer is put in doubt and not confirmed, and where two stand without order.
+    """
+    if is_silent(text, keys, tokenizer):
+        return reading_of(list(keys))
+    lower = text.lower()
+    doubts = [match.start() for match in doubt().finditer(lower)]
+    comes_down = _conclusion().search(lower) is not None
+    answer = _Answer(keys, several)
+    position = 0
+    for said in said_of_options(text, tokenizer, texts=bool(doubts) or comes_down):
+        answer.is_open |= any(position <= start < said.end for start in doubts)
+        position = said.end
+        clause = lower[said.start : said.end]
+        answer.take_in(
+            said,
+            is_doubted=any(start < said.end for start in doubts) and _beside().search(clause) is None,
+            is_ordered=_order().search(clause) is not None,
+            is_confirmed=_confirmation().search(clause) is not None,
+        )
+    answer.is_open |= any(start >= position for start in doubts)
+    if answer.keys == keys and any(
+        found.start() > max(doubts, default=-1) for found in _confirmation().finditer(lower)
+    ):
+        answer.is_open = False
+    return CONTRADICTION if answer.is_open else reading_of(list(answer.keys))
+
+
+def is_silent(text: str, keys: Keys, tokenizer: Tokenizer) -> bool:
+    """Return whether a text neither doubts an answer of `keys` nor speaks of another; most do not."""
+    lower = text.lower()
+    return not (_names_others(text, keys, tokenizer) or _conclusion().search(lower) or doubt().search(lower))
+
+
+class _Answer:
+    """The answer of a reply while the text after it is read."""
+
+    def __init__(self, keys: Keys, several: bool) -> None:
+        self.keys = keys
+        self.is_open = False  # put in doubt, and not confirmed or replaced
+        self._several = several
+
+    def take_in(self, said: Said, *, is_doubted: bool, is_ordered: bool, is_confirmed: bool) -> None:
+        """Take in what one clause says of options."""
+        is_own = set(said.keys) <= set(self.keys)
+        if said.stance == "commits" and (self._several or len(said.keys) == 1):
+            self._commit(said, is_last=is_doubted or is_ordered)
+        elif is_own and is_doubted and self._several and set(said.keys) != set(self.keys):
+            self.is_open = True  # a part of the answer, kept or withdrawn
+        elif is_own:
+            self.is_open = said.stance == "denies" or (self.is_open and said.stance in {"hedges", "explains"})
+        elif said.stance != "denies" and not is_confirmed:
+            speaks_against = said.by_letter and said.stance in {"affirms", "mentions", "commits"}
+            self.is_open |= is_doubted or speaks_against
+
+    def _commit(self, said: Said, *, is_last: bool) -> None:
+        if set(said.keys) == set(self.keys):
+            self.is_open = False
+        elif is_last and (said.by_letter or (said.is_alone and not self._several)):
+            self.keys, self.is_open = said.keys, False
+        elif said.by_letter or is_last or (said.is_alone and not self._several):
+            self.is_open = True
+
+
+def is_ordered(before: str, between: str) -> bool:
+    """Return whether the second of two answers is the last word.
+
+    `before` is the line of the first up to it; `between` is the text from the first to the second.
+    """
+    return (
+        _provisional().search(before.lower()) is not None
+        or _order().search(between.lower()) is not None
+        or doubt().search(between.lower()) is not None
+    )
+
+
+def doubt_on_line(plain: str, start: int, end: int) -> int:
+    """Where a second thought begins on the line of an answer at `start`, after its first letters; else -1."""
+    line_end = plain.find("\n", start, end)
+    line = plain[start : line_end if line_end >= 0 else end]
+    match = doubt().search(line.lower()) if len(line) > _SHORTEST else None
+    if match is None or not line[: match.start()].strip(" .:*"):
+        return -1
+    return start + len(line[: match.start()].rstrip(" .…"))
+
+
+def may_go_on(tail: str) -> bool:
+    """Return whether the end of a cut reply opens a thought that the cut may have left unfinished."""
+    lower = tail.lower()
+    first = _FIRST_WORD.search(lower)
+    if first and first[0] in words().second_thoughts.interjections:
+        return True
+    return doubt().search(lower) is not None or _contrast().search(lower) is not None
+
+
+def _names_others(text: str, keys: Keys, tokenizer: Tokenizer) -> bool:
+    others = "".join(sorted(tokenizer.texts.keys - set(keys)))
+    return bool(others) and _letters(others).search(text) is not None
+
+
+@functools.lru_cache(maxsize=256)
+def _letters(letters: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![A-Za-z0-9])[{re.escape(letters)}](?![A-Za-z0-9'])")
+
+
+@functools.cache
+def doubt() -> re.Pattern[str]:
+    """Pattern of a second thought, in lower case."""
+    return _any(words().second_thoughts.doubts)
+
+
+@functools.cache
+def _confirmation() -> re.Pattern[str]:
+    return _any(words().second_thoughts.reaffirms)
+
+
+@functools.cache
+def _provisional() -> re.Pattern[str]:
+    return _any(words().second_thoughts.provisional)
+
+
+@functools.cache
+def _beside() -> re.Pattern[str]:
+    return _any(words().second_thoughts.alternatives)
+
+
+@functools.cache
+def _conclusion() -> re.Pattern[str]:
+    """Pattern of a word that begins what a reply comes down to."""
+    conclusions = "|".join(re.escape(word) for word in words().conclusions if word != "so")
+    return re.compile(rf"(?:^|[\n.(;])[^\w\n]*(?:{conclusions})(?![{LATIN}])")
+
+
+@functools.cache
+def _contrast() -> re.Pattern[str]:
+    return _any(words().second_thoughts.contrasts)
+
+
+@functools.cache
+def _order() -> re.Pattern[str]:
+    return _any(words().second_thoughts.ordering)
+
+
+def _any(patterns: Sequence[str]) -> re.Pattern[str]:
+    return re.compile("|".join(patterns))

@@ -1,0 +1,78 @@
+"""Whether a statement speaks of what its question asks: "RV function is normal" says nothing of the LV."""
+
+import functools
+import re
+from collections.abc import Iterable
+
+from cardiolens.report_text.reply_lexicon import words
+from cardiolens.score.verdicts.option_text import OptionTexts
+from cardiolens.score.verdicts.reply_clauses import Clause
+from cardiolens.score.verdicts.reply_tokens import Token
+
+_WORD = re.compile(r"[^\W\d_]+\d?")
+_ADJECTIVE = re.compile(r"\w*(?:al|ed|ly|ic|ive|ous|ent|ant|ory|orm|mal|ned|ing)")
+_PLAIN = frozenset({"small", "large", "or", "to", "size", "neither", "none", "no", "and", "trace"})
+
+
+class Subject:
+    """The structures and properties that a question asks about; unknown if its wording is."""
+
+    def __init__(self, question: str, texts: OptionTexts) -> None:
+        self._is_known = bool(question)
+        own_words = {word for option_words in texts.own.values() for word in option_words}
+        self._asked = _structures(_WORD.findall(question.lower())) | _structures(own_words)
+
+    def is_foreign(self, token: Token, clause: Clause, clauses: list[Clause]) -> bool:
+        """Return whether an option's text in a clause says something of another subject.
+
+        Only a text without a noun of its own can ("Normal"). Where the question is not known, a reply that
+        speaks of several subjects leaves open which of them it asks about.
+        """
+        if not _is_attribute(token.text):
+            return False
+        if self._is_known:
+            return not _named(other for other in clause if other is not token) <= self._asked
+        named = next(filter(None, (_named(part) for part in _parts(clause) if token in part)), frozenset())
+        return bool(named) and any(
+            other and other != named for clause in clauses for other in map(_named, _parts(clause))
+        )
+
+    def is_foreign_in(self, clauses: list[Clause]) -> bool:
+        """Return whether a text in any of the clauses is said of another subject."""
+        return any(
+            token.kind == "text" and self.is_foreign(token, clause, clauses)
+            for clause in clauses
+            for token in clause
+        )
+
+
+def _is_attribute(text: str) -> bool:
+    return all(_ADJECTIVE.fullmatch(word) or word in _PLAIN for word in _WORD.findall(text.lower()))
+
+
+def _named(tokens: Iterable[Token]) -> frozenset[str]:
+    return _structures(word for token in tokens for word in _WORD.findall(token.text.lower()))
+
+
+def _parts(clause: Clause) -> list[Clause]:
+    """A clause between its commas."""
+    parts: list[Clause] = [[]]
+    for token in clause:
+        if token.kind in {"comma", "join"}:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return parts
+
+
+def _structures(of_words: Iterable[str]) -> frozenset[str]:
+    known = _known()
+    return frozenset(known[word] for word in of_words if word in known)
+
+
+@functools.cache
+def _known() -> dict[str, str]:
+    """Each spelling of a structure or property, and the name that it counts as."""
+    return {
+        spelling: name for name, spellings in words().structures.items() for spelling in (name, *spellings)
+    }

@@ -1,0 +1,162 @@
+"""An audit of a finished run: what a person is shown, what is kept, and what is told of misreading."""
+
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pyarrow.compute as pc
+import pytest
+from page_run import finished, small_spec
+from small_cohort import make_cohort
+
+from cardiolens.base.errors import InputError
+from cardiolens.curation.audit.audit_commands import report
+from cardiolens.curation.audit.audit_desk import AuditDesk
+from cardiolens.curation.audit.audit_ledger import LEDGER, AuditLedger
+from cardiolens.curation.audit.audit_report import audit_report
+from cardiolens.curation.audit.audit_sample import SAMPLE, draw, keep, kept
+from cardiolens.curation.audit.audit_server import audit_server
+from cardiolens.curation.audit.audited_run import judged_choices, shown_replies
+from cardiolens.show.local_server import LocalServer
+from cardiolens.show.notebook.run import FinishedRun, read_run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+    root = make_cohort(tmp_path_factory.mktemp("audit"), 4)
+    return read_run(finished(small_spec(root, "audit", control=["none"])).root)
+
+
+@pytest.fixture
+def desk(run: FinishedRun, tmp_path: Path) -> AuditDesk:
+    sample = draw(judged_choices(run), 30, seed=1)
+    return AuditDesk(sample, shown_replies(run, sample.replies), AuditLedger.of(tmp_path / LEDGER))
+
+
+@pytest.fixture
+def server(desk: AuditDesk) -> Iterator[LocalServer]:
+    with audit_server(desk) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def asked(server: LocalServer, path: str, body: Any = None) -> tuple[int, Any]:
+    """Send one request of the page."""
+    base = urlsplit(server.address)
+    connection = http.client.HTTPConnection(base.hostname or "", base.port, timeout=10)
+    headers = (
+        {"Content-Type": "application/json", "Origin": f"http://{base.netloc}"} if body is not None else {}
+    )
+    payload = None if body is None else json.dumps(body)
+    connection.request("GET" if body is None else "POST", f"{base.path}{path}", payload, headers)
+    reply = connection.getresponse()
+    content = reply.read()
+    connection.close()
+    return reply.status, json.loads(content) if "json" in (reply.getheader("Content-Type") or "") else content
+
+
+def test_a_person_is_shown_neither_model_nor_our_reading(server: LocalServer) -> None:
+    status, state = asked(server, "next.json")
+    assert status == 200
+    assert state.keys() == {
+        "number",
+        "of",
+        "read",
+        "question",
+        "options",
+        "several",
+        "reply",
+        "cut",
+        "chosen",
+    }
+    assert state["chosen"] is None
+    for path in ("", "audit.js", "audit.css"):
+        assert asked(server, path)[0] == 200
+
+
+def test_nothing_is_told_without_the_token(server: LocalServer) -> None:
+    base = urlsplit(server.address)
+    connection = http.client.HTTPConnection(base.hostname or "", base.port, timeout=10)
+    connection.request("GET", "/next.json")
+    assert connection.getresponse().status == 404
+    connection.close()
+
+
+def test_a_reading_is_on_disk_and_the_next_reply_follows(server: LocalServer, desk: AuditDesk) -> None:
+    first = asked(server, "next.json")[1]
+    letter = first["options"][0][0]
+    state = asked(server, "read", {"number": first["number"], "letters": [letter]})[1]
+    assert (state["read"], state["number"]) == (1, first["number"] + 1)
+    assert asked(server, f"replies/{first['number']}")[1]["chosen"] == [letter]
+    assert AuditLedger.of(desk.ledger.path).readings == desk.ledger.readings
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{"number": 10**6, "letters": []}, {"number": 0, "letters": ["Z"]}, {"number": 0, "letters": "A"}, {}],
+)
+def test_what_is_no_reading_is_refused_with_a_reason(server: LocalServer, body: dict[str, Any]) -> None:
+    status, state = asked(server, "read", body)
+    assert status in {200, 400}
+    assert state["error"]
+
+
+def test_a_person_who_reads_as_we_do_finds_nothing_and_planted_misreadings_are_found(
+    run: FinishedRun, desk: AuditDesk
+) -> None:
+    verdicts = judged_choices(run)
+    parsed = {(row["arm_id"], row["qa_id"]): tuple(row["parsed"] or ()) for row in verdicts}
+    places = [(one.arm_id, one.qa_id) for one in desk.sample.replies]
+    same = {place: parsed[place] for place in places}
+    told = audit_report(desk.sample, same, verdicts)
+    assert all(entry["misread"]["value"] == entry["missed"]["value"] == 0 for entry in told["models"])
+    planted = dict(same)
+    planted[next(place for place in places if same[place])] = ()
+    told = audit_report(desk.sample, planted, verdicts)
+    assert sum(entry["misread"]["value"] > 0 for entry in told["models"]) == 1
+    assert all(pair["most_by_reading"] > 0 for pair in told["neighbours"])
+
+
+def test_the_letters_of_a_person_are_those_that_the_model_saw(run: FinishedRun, desk: AuditDesk) -> None:
+    requests = run.requests.filter(pc.equal(run.requests["status"], "planned")).to_pylist()
+    displayed = {(row["arm_id"], row["qa_id"]): row["option_keys"] for row in requests}
+    for number, one in enumerate(desk.sample.replies):
+        place = (one.arm_id, one.qa_id)
+        last = desk.state(number)["options"][-1]
+        desk.read(number, [last[0]])
+        assert desk.ledger.readings[place] == (displayed[place][-1],)
+
+
+def test_a_sample_is_drawn_once_and_a_report_needs_one(run: FinishedRun, tmp_path: Path) -> None:
+    sample = draw(judged_choices(run), 20, seed=0)
+    keep(tmp_path / SAMPLE, sample)
+    assert kept(tmp_path / SAMPLE) == sample
+    (tmp_path / SAMPLE).write_text("{}")
+    with pytest.raises(InputError, match="is no sample"):
+        kept(tmp_path / SAMPLE)
+    with pytest.raises(InputError, match="no audit yet"):
+        report([f"run={run.folder}"])
+
+
+def test_a_report_stands_beside_the_scores(run: FinishedRun, capsys: pytest.CaptureFixture[str]) -> None:
+    sample = draw(judged_choices(run), 20, seed=0)
+    keep(run.folder / SAMPLE, sample)
+    ledger = AuditLedger.of(run.folder / LEDGER)
+    for one in sample.replies:
+        ledger.add((one.arm_id, one.qa_id), ())
+    assert report([f"run={run.folder}"]) == 0
+    assert "misread" in capsys.readouterr().out
+    assert json.loads((run.folder / "audit.json").read_text())["schema"] == "audit-1"
+
+
+def test_a_broken_line_of_the_ledger_is_named(tmp_path: Path) -> None:
+    (tmp_path / LEDGER).write_text('{"arm_id": "a"}\n')
+    with pytest.raises(InputError, match="line 1"):
+        AuditLedger.of(tmp_path / LEDGER)
