@@ -4,7 +4,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 from cardiolens.base import disk
 from cardiolens.base.console import say
+from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.provenance import code_of
 from cardiolens.base.untrusted.bounded_files import parse_json, read_json, read_text
@@ -20,10 +21,12 @@ from cardiolens.base.untrusted.resource_limits import limited
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest import write
 from cardiolens.curation.ingest.decisions import Choices, Decisions, read_decisions
-from cardiolens.curation.ingest.deidentify import Pseudonyms, read_key
+from cardiolens.curation.ingest.deidentify import Pseudonyms, public_pseudonyms, read_key
 from cardiolens.curation.ingest.find import Candidate, find
 from cardiolens.curation.ingest.header import read_images
 from cardiolens.curation.ingest.image import Image, RejectedError
+from cardiolens.curation.ingest.layouts.assignment import Assignment, assign, propose_layout
+from cardiolens.curation.ingest.layouts.convention import convention
 from cardiolens.curation.ingest.nifti_file import is_nifti
 from cardiolens.curation.ingest.nifti_source import NiftiSource, nifti_frames
 from cardiolens.curation.ingest.pixels import MEMORY, decoded
@@ -35,6 +38,7 @@ log = logging.getLogger(__name__)
 
 Rejects = list[dict[str, Any]]
 _WORTH = 400  # files from which further processes save more time than they take to start
+NO_LAYOUT = "none"
 _HEADER_SECONDS = 10  # of a processor; a header takes some milliseconds
 _CHUNK = 32  # files per task of a process
 
@@ -54,6 +58,8 @@ class _Export:
     rejects: Rejects = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)  # of rejected files by id; only for `links`
     n_files: int = 0
+    layout: str | None = None  # digest of the layout that says what each file is
+    pseudonyms: Pseudonyms | None = None  # of a public set, instead of those under the key
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,7 @@ class _Task:
     files: dict[str, tuple[int, int]]  # name → size, stamp
     names: Pseudonyms
     choices: Choices
+    layout: str | None = None  # digest of the layout that says what each file is
     unreadable: frozenset[Place] = frozenset()  # files that ended the process that read them
 
 
@@ -84,11 +91,12 @@ def ingest(spec: IngestSpec) -> int:
     names = Pseudonyms(read_key(_key_of(spec)))
     decisions = read_decisions(spec.decisions) if spec.decisions is not None else Decisions()
     export = _read(spec, names)
+    names = export.pseudonyms or names
     _check_found(spec, export)
     spec.out.mkdir(parents=True, exist_ok=True)
     rejects, builds = list(export.rejects), []
     tasks = [
-        _Task(spec, study_id, images, export.files[study_id], names, decisions.of(study_id))
+        _Task(spec, study_id, images, export.files[study_id], names, decisions.of(study_id), export.layout)
         for study_id, images in sorted(export.studies.items())
     ]
     for outcome in spread(_study, tasks, worth=export.n_files >= _WORTH, lost=_without_deadly_files):
@@ -115,7 +123,7 @@ def _read(spec: IngestSpec, names: Pseudonyms) -> _Export:
     export = _Export()
     digests_seen: set[str] = set()
     nifti, sources = NiftiSource(), dict[str, Candidate]()
-    dicom: list[tuple[str, Candidate]] = []
+    others: dict[str, Candidate] = {}
     for candidate in find(spec.source):
         export.n_files += 1
         name = _relative(candidate.place.name, spec.source)
@@ -124,9 +132,20 @@ def _read(spec: IngestSpec, names: Pseudonyms) -> _Export:
         elif is_nifti(name):
             nifti.files[name], sources[name] = candidate.place, candidate
         elif nifti.takes(name, candidate.place):
-            sources[name] = candidate
+            sources[name] = others[name] = candidate
         else:
-            dicom.append((name, candidate))
+            others[name] = candidate
+    assignment = _assigned(spec, nifti, others)
+    dicom = [pair for pair in others.items() if pair[0] not in sources]
+    if assignment is not None:
+        export.layout = digest_of(assignment.convention.model_dump(mode="json"))
+        if assignment.convention.public:
+            names = export.pseudonyms = public_pseudonyms(assignment.convention.name)
+        sources |= {name: others[name] for name in assignment.information}
+        for name, _ in dicom:
+            if name not in sources:
+                _reject(export, names.file(name), name, Reason.NOT_OF_LAYOUT)
+        dicom = []
     places = [candidate.place for _, candidate in dicom]
     headers = spread(
         _headers, places, chunk=_CHUNK, worth=len(places) >= _WORTH, lost=lambda _: (Reason.READER_ENDED, "")
@@ -136,8 +155,27 @@ def _read(spec: IngestSpec, names: Pseudonyms) -> _Export:
             _reject(export, names.file(name), name, *images)
         else:
             _sort_in(export, images, candidate, name, names=names, digests_seen=digests_seen)
-    _read_nifti(export, nifti, sources, names)
+    _read_nifti(export, nifti, sources, names, assignment)
     return export
+
+
+def _assigned(
+    spec: IngestSpec, nifti: NiftiSource, others: Mapping[str, Candidate]
+) -> Assignment | None:
+    """Return what each file is by the layout that is named, or by the one that fits; None without one."""
+    if spec.layout == NO_LAYOUT or not nifti.files:
+        if spec.layout not in (None, NO_LAYOUT):
+            raise InputError(f"layout={spec.layout}: source={spec.source} holds no NIfTI; correct source")
+        return None
+    if spec.layout is not None:
+        chosen = convention(spec.layout)
+    else:
+        proposed = propose_layout(list(nifti.files))
+        if proposed is None:
+            return None
+        chosen = proposed.convention
+        say(f"layout={chosen.name} is taken: {proposed.evidence}; layout=none imports without one")
+    return assign(chosen, nifti.files, {name: other.place for name, other in others.items()})
 
 
 def _headers(place: Place) -> list[Image] | tuple[Reason, str]:
@@ -152,9 +190,13 @@ def _headers(place: Place) -> list[Image] | tuple[Reason, str]:
 
 
 def _read_nifti(
-    export: _Export, nifti: NiftiSource, sources: dict[str, Candidate], names: Pseudonyms
+    export: _Export,
+    nifti: NiftiSource,
+    sources: dict[str, Candidate],
+    names: Pseudonyms,
+    assignment: Assignment | None,
 ) -> None:
-    frames = nifti_frames(nifti)
+    frames = nifti_frames(nifti, assignment)
     for name, frame, reason, detail in frames.rejects:
         _reject(export, names.file(name), name, reason, detail, frame=frame)
     for name, images in frames.images.items():
@@ -224,7 +266,12 @@ def _check_found(spec: IngestSpec, export: _Export) -> None:
 def _study(task: _Task) -> _Outcome:
     """Import one study; reuse an earlier import of the same files with the same options."""
     spec, study_id, images, names = task.spec, task.study_id, task.images, task.names
-    options = {"threshold": spec.threshold, "lge": spec.lge, "cohort": list(spec.cohort)}
+    options = {
+        "threshold": spec.threshold,
+        "lge": spec.lge,
+        "cohort": list(spec.cohort),
+        "layout": task.layout,
+    }
     choice_lines = (f"{stack} {choice.model_dump_json()}" for stack, choice in sorted(task.choices.items()))
     provenance = {
         "input_sha256": names.digest(

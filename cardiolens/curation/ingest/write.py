@@ -25,6 +25,7 @@ from cardiolens.curation.ingest.image import Image
 from cardiolens.curation.ingest.orient import affine
 from cardiolens.curation.ingest.propose import Proposal
 from cardiolens.curation.ingest.reasons import MEANINGS, Reason
+from cardiolens.curation.ingest.stack import Stack
 from cardiolens.curation.ingest.study import Imported, Volume
 from cardiolens.study.manifest import MANIFEST_NAME, StudyManifest
 from cardiolens.study.sequences import SHORT_AXIS
@@ -113,12 +114,20 @@ def write_study(
         "left_out": dict(sorted(Counter(str(reason) for _, reason in imported.left_out).items())),
         "passes": sorted({tag for image in images for tag in image.tags} & PASSES.keys()),
         "removed": removed(images),
+        "set": _of_set(images[0]),
     }
     lines = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in rejects)
     disk.write_draft(notes / REJECTS_NAME, lines.encode("utf-8", "surrogatepass"))
     disk.write_draft(notes / BUILD_NAME, _json(build).encode())
     _publish(places, has_study=bool(accepted))
     return build
+
+
+def _of_set(image: Image) -> dict[str, str] | None:
+    """Return the layout of a study and its own name for the patient's disease."""
+    if image.declared is None:
+        return None
+    return {"layout": image.declared.layout, "group": image.person.group}
 
 
 def _decisions(imported: Imported, choices: Choices) -> dict[str, Any]:
@@ -158,16 +167,8 @@ def _publish(places: Places, *, has_study: bool) -> None:
 def _write_volume(folder: Path, volume: Volume, name: str) -> dict[str, Any]:
     """Write a volume as (column, row, slice, phase), and return its entry for study.json."""
     stack, proposal = volume.stack, volume.proposal
-    voxels = volume.values.transpose(3, 2, 0, 1)
-    voxels = voxels[..., 0] if stack.n_phases == 1 else voxels
-    image = nib.Nifti1Image(np.asfortranarray(voxels), affine(stack), dtype=voxels.dtype)
-    image.header.set_xyzt_units("mm")
-    code = "scanner" if stack.placed else "unknown"
-    image.set_qform(affine(stack), code=code)
-    image.set_sform(affine(stack), code=code)
-    image.header.set_slope_inter(volume.slope, volume.intercept)
     path = folder / f"{name}.nii"
-    disk.write_draft(path, _nifti_bytes(image, voxels))
+    voxels = _write_nifti(path, stack, volume.values, volume.slope, volume.intercept)
     gap, spacing = stack.step, stack.first.spacing
     entry: dict[str, Any] = {
         "volume_id": proposal.volume_id,
@@ -181,7 +182,7 @@ def _write_volume(folder: Path, volume: Volume, name: str) -> dict[str, Any]:
             "n_slices": stack.n_slices,
             "n_phases": stack.n_phases,
         },
-        "spatial_order": "base_to_apex" if proposal.view == SHORT_AXIS and stack.placed else "unknown",
+        "spatial_order": "base_to_apex" if proposal.view == SHORT_AXIS and volume.ordered else "unknown",
         "key_layers": None,
         "ed_phase": volume.ed_phase,
         "es_phase": volume.es_phase,
@@ -189,11 +190,37 @@ def _write_volume(folder: Path, volume: Volume, name: str) -> dict[str, Any]:
         "display_transform": volume.transform.model_dump(),
         "sha256": sha256_of(path),
     }
+    if volume.masks is not None:
+        entry["mask"] = _write_mask(folder, volume, name)
     if proposal.confirmed:
         entry["confirmed"] = ["display"]
     if volume.t_on is not None:
         entry |= {"t_on": volume.t_on, "t_peak": volume.t_peak}
     return entry
+
+
+def _write_mask(folder: Path, volume: Volume, name: str) -> dict[str, Any]:
+    """Write the mask of a volume on the same grid, and return its entry."""
+    assert volume.masks is not None
+    path = folder / "masks" / f"{name}.nii"
+    path.parent.mkdir(exist_ok=True)
+    _write_nifti(path, volume.stack, volume.masks, 1.0, 0.0)
+    labels = next(image.mask.labels for image in volume.stack.images() if image.mask is not None)
+    return {"path": f"masks/{path.name}", "sha256": sha256_of(path), "labels": labels}
+
+
+def _write_nifti(path: Path, stack: Stack, values: Any, slope: float, intercept: float) -> Any:
+    """Write values (slice, phase, row, column) as (column, row, slice, phase), and return them so."""
+    voxels = values.transpose(3, 2, 0, 1)
+    voxels = voxels[..., 0] if stack.n_phases == 1 else voxels
+    image = nib.Nifti1Image(np.asfortranarray(voxels), affine(stack), dtype=voxels.dtype)
+    image.header.set_xyzt_units("mm")
+    code = "scanner" if stack.placed else "unknown"
+    image.set_qform(affine(stack), code=code)
+    image.set_sform(affine(stack), code=code)
+    image.header.set_slope_inter(slope, intercept)
+    disk.write_draft(path, _nifti_bytes(image, voxels))
+    return voxels
 
 
 def _nifti_bytes(image: nib.Nifti1Image, voxels: Any) -> bytes:
@@ -216,6 +243,9 @@ def _manifest(
         "age_band": age_band(image.person),
         "vendor": vendor(image.person),
         "field_tesla": tesla(image.person),
+        "site": image.person.site or None,
+        "height_cm": image.person.height_cm,
+        "weight_kg": image.person.weight_kg,
     }
     return _json(
         {
