@@ -1,10 +1,14 @@
 """`python -m cardiolens.ingest source=... out=...`: an export of DICOM or NIfTI → studies with proposals.
 
-`init out=...` writes skeletons of study.json and questions.jsonl for NIfTI files instead.
+A public set that a layout names also gets its questions and a manifest of digests. `init out=...` writes skeletons of study.json and questions.jsonl for NIfTI files instead.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cardiolens.curation.questions.set_questions import SetQuestions
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -14,16 +18,43 @@ def main(argv: Sequence[str] | None = None) -> int:
     from cardiolens.config.command_words import read_words
     from cardiolens.config.compose import read_ingest_spec
     from cardiolens.curation.ingest.import_run import ingest
+    from cardiolens.curation.ingest.layouts.layout_file import layout_of
     from cardiolens.curation.ingest.manifest_draft import Words, write_skeletons
+    from cardiolens.curation.questions.set_questions import write_set_questions
+    from cardiolens.curation.release.set_manifest import write_set_manifest
 
     begin()
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         if words[:1] == ["init"]:
             return write_skeletons(read_words(Words, words[1:]).out)
-        return ingest(read_ingest_spec(words))
+        spec = read_ingest_spec(words)
+        status = ingest(spec)
+        layout = layout_of(spec.out)
+        if layout is not None:
+            report_set(write_set_questions(spec.out, layout), write_set_manifest(spec.source, spec.out, layout))
+        return status
     except (InputError, RunError) as error:
         return tell(error)
+
+
+def report_set(questions: "SetQuestions", manifest: Mapping[str, Any]) -> None:
+    """Print what a public set can ask, what its labels do not tell, and its digests."""
+    from collections import Counter
+
+    from cardiolens.base.console import say
+
+    groups = ", ".join(f"{count} {group}" for group, count in sorted(questions.by_group.items()))
+    say(f"groups: {groups}")
+    for group, why in sorted(questions.unanswered.items()):
+        say(f"no diagnosis is asked of group {group}: {why}")
+    for problem in questions.problems[:3]:
+        say(f"masks cannot be used: {problem}")
+    subtasks = Counter(line["subtask"] for line in questions.lines)
+    asked = ", ".join(f"{count} {subtask}" for subtask, count in sorted(subtasks.items()))
+    say(f"{len(questions.lines)} questions, none verified (label of the set): {asked or 'none'}")
+    digests = f"files {manifest['files']['digest']}, studies {manifest['studies']['digest']}"
+    say(f"set.json: {digests}, questions {str(manifest['questions']['sha256'])[:32]}")
 
 
 if __name__ == "__main__":

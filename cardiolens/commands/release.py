@@ -1,6 +1,7 @@
 """`python -m cardiolens.release questions=... studies=... name=... licence=... out=...`: make a release.
 
-`verify=FOLDER` compares a release with its index, with `key=PUBLICKEY` after checking its signature.
+`verify=FOLDER` compares a release with its index, with `key=PUBLICKEY` after checking its signature; an imported
+public set with its `set.json`.
 `harness=FOLDER out=...` makes task folders for other harnesses of it. Of a release with withheld answers,
 `submit=RUN out=FILE` writes the replies of a run, and `score=FILE answers=FILE` judges them where the answers
 are.
@@ -18,6 +19,7 @@ def main() -> int:
     from cardiolens.curation.release.benchmark_submission import Submit, submit
     from cardiolens.curation.release.harness.make_tasks import make_tasks
     from cardiolens.curation.release.make import release
+    from cardiolens.curation.release.set_manifest import SET_NAME, verify_set
     from cardiolens.curation.release.submission_scores import Score, score_submission
     from cardiolens.curation.release.verify import verify
 
@@ -26,6 +28,8 @@ def main() -> int:
     named = {word.partition("=")[0] for word in words}
     try:
         if (word := verify_word(words, SignedVerifyWord)) is not None:
+            if (word.verify / SET_NAME).is_file() and word.key is None:
+                return verify_set(word.verify)
             return verify(word.verify, word.key)
         if "harness" in named:
             return make_tasks(words)

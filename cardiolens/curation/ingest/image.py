@@ -52,6 +52,7 @@ class HeaderRule:
     placed: bool = True  # False: the affines are no positions in the patient
     xyzt: bool = False  # slices on the third axis, phases on the fourth
     timed: bool = True  # False: the fourth voxel length is no time
+    stored: str = ""  # where stored columns and rows point by an affine that is no position, such as LP
     spacing_mm: Vector | None = None  # stated by a person or an information file, instead of the header's
 
 

@@ -26,7 +26,8 @@ from cardiolens.curation.ingest.find import Candidate, find
 from cardiolens.curation.ingest.header import read_images
 from cardiolens.curation.ingest.image import Image, RejectedError
 from cardiolens.curation.ingest.layouts.assignment import Assignment, assign, propose_layout
-from cardiolens.curation.ingest.layouts.convention import convention
+from cardiolens.curation.ingest.layouts.convention import Convention, convention
+from cardiolens.curation.ingest.layouts.layout_file import write_layout
 from cardiolens.curation.ingest.nifti_file import is_nifti
 from cardiolens.curation.ingest.nifti_source import NiftiSource, nifti_frames
 from cardiolens.curation.ingest.pixels import MEMORY, decoded
@@ -58,7 +59,7 @@ class _Export:
     rejects: Rejects = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)  # of rejected files by id; only for `links`
     n_files: int = 0
-    layout: str | None = None  # digest of the layout that says what each file is
+    convention: Convention | None = None  # the layout that says what each file is
     pseudonyms: Pseudonyms | None = None  # of a public set, instead of those under the key
 
 
@@ -95,8 +96,9 @@ def ingest(spec: IngestSpec) -> int:
     _check_found(spec, export)
     spec.out.mkdir(parents=True, exist_ok=True)
     rejects, builds = list(export.rejects), []
+    layout = None if export.convention is None else digest_of(export.convention.model_dump(mode="json"))
     tasks = [
-        _Task(spec, study_id, images, export.files[study_id], names, decisions.of(study_id), export.layout)
+        _Task(spec, study_id, images, export.files[study_id], names, decisions.of(study_id), layout)
         for study_id, images in sorted(export.studies.items())
     ]
     for outcome in spread(_study, tasks, worth=export.n_files >= _WORTH, lost=_without_deadly_files):
@@ -107,6 +109,7 @@ def ingest(spec: IngestSpec) -> int:
     rejects.sort(key=lambda line: (line["file"], line["frame"]))
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in rejects)
     disk.write_text(spec.out / write.REJECTS_NAME, text)
+    write_layout(spec.out, export.convention)
     if spec.links is not None:
         _write_links(spec.links, export, names)
     if spec.decisions is not None:
@@ -138,7 +141,7 @@ def _read(spec: IngestSpec, names: Pseudonyms) -> _Export:
     assignment = _assigned(spec, nifti, others)
     dicom = [pair for pair in others.items() if pair[0] not in sources]
     if assignment is not None:
-        export.layout = digest_of(assignment.convention.model_dump(mode="json"))
+        export.convention = assignment.convention
         if assignment.convention.public:
             names = export.pseudonyms = public_pseudonyms(assignment.convention.name)
         sources |= {name: others[name] for name in assignment.information}

@@ -75,6 +75,7 @@ def scan(place: Place, *, one_phase: bool = False, rule: HeaderRule = HeaderRule
     flags = [*axes.flags, *content.flags]
     if matrix is None:
         flags += ["no_orientation"] if rule.placed else []
+        flags += ["stored_otherwise_than_the_layout_says"] if not _is_stored(content.facts, rule) else []
     elif _is_straight(matrix):
         flags.append("orientation_of_the_scanner")
         matrix = None
@@ -281,6 +282,16 @@ def _matrix(affine: Array, axes: Axes) -> Array:
     if float(np.abs(matrix[:3, 3]).max()) > 10_000:
         raise RejectedError(Reason.BAD_POSITION, "more than 10 m from the scanner")
     return matrix
+
+
+def _is_stored(facts: nifti.Header, rule: HeaderRule) -> bool:
+    """Return whether columns and rows point where a layout says; an affine that is no position tells so much."""
+    if not rule.stored or facts.affine is None:
+        return True
+    axes = np.diag([-1.0, -1.0, 1.0]) @ facts.affine[:3, :2]
+    names = (("L", "R"), ("P", "A"), ("H", "F"))
+    told = [names[int(np.abs(axis).argmax())][int(axis[np.abs(axis).argmax()] < 0)] for axis in axes.T]
+    return "".join(told) == rule.stored
 
 
 def _is_straight(matrix: Array) -> bool:

@@ -22,6 +22,10 @@ CONTRADICTIONS = (  # flags whose stacks always wait for a person
     "display_contradicted_by_mask",
     "heart_of_no_size",
     "time_contradicted",
+    "stored_otherwise_than_the_layout_says",
+    "ed_es_contradicted_by_mask",
+    "ed_es_beyond_the_phases",
+    "mask_of_other_labels",
 )
 _DECLARED = 0.98  # share of correct volumes among those that a layout names
 _NAMED_VIEW = 0.8  # share of correct names among series names that name one view

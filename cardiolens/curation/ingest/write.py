@@ -123,6 +123,11 @@ def write_study(
     return build
 
 
+def _own_cohort(image: Image) -> list[str]:
+    """Return the cohort of a study whose import names none: its set, if it has one."""
+    return [] if image.declared is None else [image.declared.layout]
+
+
 def _of_set(image: Image) -> dict[str, str] | None:
     """Return the layout of a study and its own name for the patient's disease."""
     if image.declared is None:
@@ -252,7 +257,7 @@ def _manifest(
             "schema": "study-1",
             "study_id": study_id,
             "patient_id": names.patient(image.identity),
-            "cohort": provenance["options"]["cohort"],
+            "cohort": provenance["options"]["cohort"] or _own_cohort(image),
             "species": "human",
             "report_id": None,
             **{name: value for name, value in facts.items() if value is not None},

@@ -101,13 +101,20 @@ class HeaderSource(Spec):
 
     spacing: Literal["agree", "pixdim", "sform"] = "agree"  # agree: a contradiction waits for a person
     position: Literal["header", "none"] = "header"  # none: the affines are no positions in the patient
+    stored: Annotated[str, Field(pattern=r"^([LRAPHF]{2})?$")] = ""  # where columns and rows point, as LP
     axes: Literal["pixels", "xyzt"] = "pixels"  # xyzt: slices on the third axis, phases on the fourth
     time: Literal["header", "none"] = "header"  # none: the fourth voxel length is no time
     order: Literal["header", "mask", "base_to_apex", "apex_to_base"] = "header"  # mask: masks or blood tell
 
     def rule(self) -> HeaderRule:
         """Return what reading a file needs to know."""
-        return HeaderRule(self.spacing, self.position == "header", self.axes == "xyzt", self.time == "header")
+        return HeaderRule(
+            self.spacing,
+            placed=self.position == "header",
+            xyzt=self.axes == "xyzt",
+            timed=self.time == "header",
+            stored=self.stored,
+        )
 
 
 class Convention(Spec):

@@ -1,0 +1,104 @@
+"""Questions of public sets: diagnoses by the sets' groups, and findings by their masks.
+
+Nobody verified these answers for this purpose: their verification says `label of the set`.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted.bounded_files import read_json
+from cardiolens.curation.ingest.layouts.convention import Convention
+from cardiolens.curation.masks.mask_findings import has_masks
+from cardiolens.curation.masks.labels import label_map
+from cardiolens.curation.questions.drafts import Item
+from cardiolens.curation.questions.from_masks import joined, of_masks
+from cardiolens.curation.questions.report_files import Rejects
+from cardiolens.curation.questions.stage_files import Stages, write_lines
+from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
+from cardiolens.study.manifest import read_study
+
+STATUS = "label of the set"
+QUESTIONS = "questions"  # folder below an import's out
+PROTOCOL = "openprotocol-1"
+
+
+@dataclass(frozen=True, slots=True)
+class SetQuestions:
+    """What was drafted for one import."""
+
+    lines: list[Item]
+    rejects: Rejects
+    by_group: Mapping[str, int]  # studies by group
+    unanswered: Mapping[str, str]  # groups without an answer, and why
+    problems: list[str]
+
+
+def write_set_questions(out: Path, convention: Convention) -> SetQuestions:
+    """Write `out/questions/questions.jsonl` for the studies of an import by a layout."""
+    catalogue = load_catalogue(PROTOCOL)
+    folder = out / QUESTIONS
+    groups = dict(_groups(out))
+    by_group = [line for study, group in groups.items() for line in _of_group(study, group, convention, catalogue)]
+    masks, rejects, problems = _of_masks(out, convention, folder, catalogue)
+    lines, against = joined(by_group, masks, catalogue)
+    lines = [_labelled(line, convention.name) for line in lines]
+    write_lines(folder / "questions.jsonl", lines)
+    write_lines(folder / "rejects.jsonl", [*rejects, *against])
+    counts = Counter(group or "no group" for group in groups.values())
+    unanswered = {
+        group: convention.group_meanings.get(group, "no class of the catalogue, and none of the layout's groups")
+        for group in counts
+        if group not in convention.groups
+    }
+    return SetQuestions(lines, [*rejects, *against], counts, unanswered, problems)
+
+
+def _groups(out: Path) -> Iterator[tuple[str, str]]:
+    """Yield each study with volumes and its group, as the import noted them."""
+    for path in sorted(out.glob("proposals/*/build.json")):
+        try:
+            build: dict[str, Any] = read_json(path)
+            of_set = build["set"]
+            if build["volumes"] and of_set is not None:
+                yield str(build["study_id"]), str(of_set["group"])
+        except (OSError, ValueError, KeyError, TypeError):
+            raise InputError(f"{path}: is no record of this version; run the import again") from None
+
+
+def _of_group(study: str, group: str, convention: Convention, catalogue: Catalogue) -> Iterator[Item]:
+    for subtask, key in convention.groups.get(group, {}).items():
+        if key not in catalogue[subtask].keys:
+            raise InputError(
+                f"layout={convention.name}: group {group} answers {subtask} by {key}; expected of "
+                f"{', '.join(catalogue[subtask].keys)}; correct the layout"
+            )
+        yield {
+            "study": study,
+            "subtask": subtask,
+            "answer": [key],
+            "evidence": [f"group {group} of {convention.name}"],
+            "origin": "set",
+            "verification": {},
+        }
+
+
+def _of_masks(
+    out: Path, convention: Convention, folder: Path, catalogue: Catalogue
+) -> tuple[list[Item], Rejects, list[str]]:
+    studies = out / "studies"
+    if convention.labels is None or not studies.is_dir():
+        return [], [], []
+    labels = label_map(convention.labels)
+    manifests = [read_study(path.parent).manifest for path in sorted(studies.glob("*/study.json"))]
+    if not any(has_masks(manifest, labels) for manifest in manifests):
+        return [], [], []
+    return of_masks(studies, labels.name, PROTOCOL, Stages(folder, catalogue.sha256), catalogue)
+
+
+def _labelled(line: Item, layout: str) -> Item:
+    told = {name: value for name, value in line["verification"].items() if name.startswith("mask")}
+    return {**line, "verification": {"status": STATUS, "layout": layout, **told}}
