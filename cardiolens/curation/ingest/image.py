@@ -1,5 +1,6 @@
 """Record of one frame's header, the same for classic DICOM, multi-frame DICOM and NIfTI."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -87,6 +88,7 @@ class Reading:
     one_phase: bool = False  # the file's name declares a single phase
     sure: bool = True  # False: a person decides which axis is which
     rule: HeaderRule = HeaderRule()
+    places_mm: Mapping[str, Vector] = field(default_factory=dict)  # lengths of columns, rows, slices by place
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # frames compare by identity, not by header

@@ -51,7 +51,7 @@ class Scan:
     grid: tuple[int, int, int, int]  # slices, phases, rows, columns
     affine: Array | None  # (column, row, slice) to DICOM's coordinates (left, back, head; mm)
     lengths: Lengths  # mm between columns, rows, slices
-    declared_mm: str  # what each place of the header says of the voxels
+    places_mm: dict[str, Lengths]  # what each place of the header says of columns, rows and slices
     slope: float
     intercept: float
     phase_ms: float | None  # time between phases
@@ -90,7 +90,7 @@ def scan(place: Place, *, one_phase: bool = False, rule: HeaderRule = HeaderRule
         grid=(frames.shape[0], frames.shape[1], frames.shape[2], frames.shape[3]),
         affine=matrix,
         lengths=content.lengths,
-        declared_mm=content.facts.lengths.words,
+        places_mm=content.places_mm,
         slope=content.facts.slope,
         intercept=content.facts.inter,
         phase_ms=_phase_ms(raw) if rule.timed else None,
@@ -117,6 +117,7 @@ class _Content:
     axes: Axes
     frames: Array  # (slice, phase, row, column)
     lengths: Lengths  # mm between columns, rows, slices
+    places_mm: dict[str, Lengths]
     affine: Array | None  # voxel to patient (RAS, mm), with the lengths that hold
     flags: tuple[str, ...]
 
@@ -130,7 +131,13 @@ def _content(place: Place, rule: HeaderRule, *, one_phase: bool) -> _Content:
     by_axis = edges[order[0]], edges[order[1]], edges[order[2]]
     if rule.spacing_mm is not None and affine is None:
         by_axis = rule.spacing_mm
-    return _Content(facts, raw, axes, frames_of(voxels, axes), by_axis, affine, flags)
+    declared = {"sform": facts.lengths.sform, "pixdim": facts.lengths.pixdim}
+    places = {
+        name: (value[order[0]], value[order[1]], value[order[2]])
+        for name, value in declared.items()
+        if value is not None
+    }
+    return _Content(facts, raw, axes, frames_of(voxels, axes), by_axis, places, affine, flags)
 
 
 def _lengths(declared: VoxelLengths, rule: HeaderRule) -> tuple[Lengths | None, tuple[str, ...]]:

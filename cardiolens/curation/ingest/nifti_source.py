@@ -528,6 +528,7 @@ def _image(
             one_phase=file.role is None and _is_one_phase(file.name),
             sure=scanned.axes.sure,
             rule=HeaderRule() if file.role is None else file.role.rule,
+            places_mm=scanned.places_mm,
         ),
         moment=moment,
         declared=None if file.role is None else file.role.declared,

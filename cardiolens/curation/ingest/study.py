@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cardiolens.base.untrusted.file_place import Place
 from cardiolens.curation.ingest.burnt_text import shows_text
-from cardiolens.curation.ingest.decide import Identify, decided_by, with_ids
+from cardiolens.curation.ingest.decide import Identify, decided_by, stated_mm, with_ids
 from cardiolens.curation.ingest.decisions import Choice, Choices
 from cardiolens.curation.ingest.image import Image, RejectedError
 from cardiolens.curation.ingest.orient import base_first, display
@@ -113,6 +113,8 @@ def import_study(
         if proposal.status != "left_out":
             choice = choices[proposal.stack_id] if proposal.confirmed else None
             known = by_layout.get(proposal.stack.first.identity.series)
+            if choice is not None:
+                proposal, known = _restated(proposal, choice, pixels, known)
             volume = _volume(proposal, pixels, frame, areas, known)
             imported.volumes.append(_with_choice(volume, choice))
         else:
@@ -263,10 +265,31 @@ def _volume(
     return _TIMED.get(proposal.sequence, _untimed)(volume, frame, own)
 
 
+def _restated(
+    proposal: Proposal, choice: Choice, pixels: dict[Image, Frame], known: Settled | None
+) -> tuple[Proposal, Settled | None]:
+    """Apply what a person states of a stack's voxel size, slice order and mask."""
+    if known is not None and choice.mask is False:
+        known = replace(known, masks={})
+    if known is not None and choice.base_first is not None:
+        known = replace(known, ordered=choice.base_first)
+    lengths = stated_mm(proposal.stack, choice)
+    if lengths is None:
+        return proposal, known
+    stack = proposal.stack.with_spacing(lengths)
+    again = dict(zip(proposal.stack.images(), stack.images(), strict=True))
+    pixels |= {new: pixels[old] for old, new in again.items()}
+    if known is not None:
+        known = replace(known, masks={again.get(image, image): mask for image, mask in known.masks.items()})
+    return replace(proposal, stack=stack), known
+
+
 def _with_choice(volume: Volume, choice: Choice | None) -> Volume:
     """Apply the display and the phases of a person's choice."""
     if choice is None or choice.display is None:
         return volume
+    if choice.base_first is not None:
+        volume = replace(volume, ordered=choice.base_first)
     return replace(
         volume,
         transform=choice.display,

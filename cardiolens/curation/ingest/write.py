@@ -6,7 +6,7 @@ volumes that wait for a decision. A study appears whole or not at all.
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -294,10 +294,18 @@ def _proposals(study_id: str, imported: Imported, entries: dict[int, dict[str, A
                 "slices": stack.n_slices,
                 "phases": stack.n_phases,
                 "along_normal": runs_along_normal(stack),
+                "places_mm": {name: list(mm) for name, mm in _places(stack).items()},
+                "masked": any(image.mask is not None for image in stack.images()),
                 "entry": entry,
             }
         )
     return {"schema": "proposals-1", "study_id": study_id, "proposals": listed}
+
+
+def _places(stack: Stack) -> Mapping[str, tuple[float, float, float]]:
+    """Return what each place of a header says of columns, rows and slices."""
+    reading = stack.first.reading
+    return {} if reading is None else reading.places_mm
 
 
 def reject(
