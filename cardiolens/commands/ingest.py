@@ -5,6 +5,7 @@ A public set that a layout names also gets its questions and a manifest of diges
 
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,10 +18,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     from cardiolens.commands.command import begin, tell
     from cardiolens.config.command_words import read_words
     from cardiolens.config.compose import read_ingest_spec
-    from cardiolens.curation.ingest.import_run import ingest
-    from cardiolens.curation.ingest.layouts.layout_file import layout_of
+    from cardiolens.curation.ingest.import_run import ingest_by_layout
     from cardiolens.curation.ingest.manifest_draft import Words, write_skeletons
-    from cardiolens.curation.questions.set_questions import write_set_questions
+    from cardiolens.curation.questions.set_questions import write_all_questions, write_set_questions
     from cardiolens.curation.release.set_manifest import write_set_manifest
 
     begin()
@@ -29,20 +29,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         if words[:1] == ["init"]:
             return write_skeletons(read_words(Words, words[1:]).out)
         spec = read_ingest_spec(words)
-        status = ingest(spec)
-        layout = layout_of(spec.out)
+        status, layout = ingest_by_layout(spec)
         if layout is not None:
-            report_set(write_set_questions(spec.out, layout), write_set_manifest(spec.source, spec.out, layout))
+            drafted = write_set_questions(spec.out, layout)
+            write_all_questions(spec.out)
+            report_set(spec.out, drafted, write_set_manifest(spec.source, spec.out, layout))
         return status
     except (InputError, RunError) as error:
         return tell(error)
 
 
-def report_set(questions: "SetQuestions", manifest: Mapping[str, Any]) -> None:
+def report_set(out: Path, questions: "SetQuestions", manifest: Mapping[str, Any]) -> None:
     """Print what a public set can ask, what its labels do not tell, and its digests."""
     from collections import Counter
 
     from cardiolens.base.console import say
+    from cardiolens.curation.release.set_card import write_card
 
     groups = ", ".join(f"{count} {group}" for group, count in sorted(questions.by_group.items()))
     say(f"groups: {groups}")
@@ -53,8 +55,12 @@ def report_set(questions: "SetQuestions", manifest: Mapping[str, Any]) -> None:
     subtasks = Counter(line["subtask"] for line in questions.lines)
     asked = ", ".join(f"{count} {subtask}" for subtask, count in sorted(subtasks.items()))
     say(f"{len(questions.lines)} questions, none verified (label of the set): {asked or 'none'}")
-    digests = f"files {manifest['files']['digest']}, studies {manifest['studies']['digest']}"
-    say(f"set.json: {digests}, questions {str(manifest['questions']['sha256'])[:32]}")
+    say(f"set.json: studies {manifest['studies']['digest']}, questions {manifest['questions']['sha256'][:32]}")
+    say(f"card: {write_card(out, manifest)}")
+    say(
+        f"next: python -m cardiolens.sweep +experiment=public_hearts dataset.studies={out / 'studies'} "
+        f"dataset.questions={out / 'questions' / 'questions.jsonl'}"
+    )
 
 
 if __name__ == "__main__":

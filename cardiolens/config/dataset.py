@@ -49,6 +49,7 @@ class DatasetSpec(Spec):
     allow_links: bool = False  # symbolic links may lead to files below `studies` and `link_roots`
     link_roots: tuple[GivenPath, ...] = ()  # further folders that links may lead into
     allow_unverified: bool = False  # questions with unverified answers may be asked
+    public_hearts: bool = False  # the pictures are of public sets, which models may have been trained on
     root: GivenPath | None = None  # downloaded data of MedThinkVQA; its cases are the studies
     split: Literal["train", "test"] = "test"  # split of the data below `root`
     release: ReleaseSpec | None = None  # the release that studies and questions are of; its folder names it

@@ -89,6 +89,11 @@ class _Outcome:
 
 def ingest(spec: IngestSpec) -> int:
     """Import an export; return 0 if at least one study has a volume and no study failed, else 1."""
+    return ingest_by_layout(spec)[0]
+
+
+def ingest_by_layout(spec: IngestSpec) -> tuple[int, Convention | None]:
+    """Import an export; return what `ingest` returns, and the layout that said what each file is."""
     started = time.monotonic()
     names = Pseudonyms(read_key(_key_of(spec)))
     decisions = read_decisions(spec.decisions) if spec.decisions is not None else Decisions()
@@ -110,12 +115,13 @@ def ingest(spec: IngestSpec) -> int:
     rejects.sort(key=lambda line: (line["file"], line["frame"]))
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in rejects)
     disk.write_text(spec.out / write.REJECTS_NAME, text)
-    write_layout(spec.out, export.convention)
+    if export.convention is not None:
+        write_layout(spec.out, export.convention)
     if spec.links is not None:
         _write_links(spec.links, export, names)
     if spec.decisions is not None:
         _report_decisions(decisions, builds)
-    return _report(spec, builds, rejects, export, time.monotonic() - started)
+    return _report(spec, builds, rejects, export, time.monotonic() - started), export.convention
 
 
 def _key_of(spec: IngestSpec) -> Path:

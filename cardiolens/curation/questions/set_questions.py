@@ -17,7 +17,7 @@ from cardiolens.curation.masks.labels import label_map
 from cardiolens.curation.questions.drafts import Item
 from cardiolens.curation.questions.from_masks import joined, of_masks
 from cardiolens.curation.questions.report_files import Rejects
-from cardiolens.curation.questions.stage_files import Stages, write_lines
+from cardiolens.curation.questions.stage_files import Stages, read_lines, write_lines
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.study.manifest import read_study
 
@@ -38,12 +38,12 @@ class SetQuestions:
 
 
 def write_set_questions(out: Path, convention: Convention) -> SetQuestions:
-    """Write `out/questions/questions.jsonl` for the studies of an import by a layout."""
+    """Write `out/questions/<layout>/questions.jsonl` for the studies of an import by a layout."""
     catalogue = load_catalogue(PROTOCOL)
-    folder = out / QUESTIONS
-    groups = dict(_groups(out))
+    folder = out / QUESTIONS / convention.name
+    groups = dict(_groups(out, convention.name))
     by_group = [line for study, group in groups.items() for line in _of_group(study, group, convention, catalogue)]
-    masks, rejects, problems = _of_masks(out, convention, folder, catalogue)
+    masks, rejects, problems = _of_masks(out, groups, convention, folder, catalogue)
     lines, against = joined(by_group, masks, catalogue)
     lines = [_labelled(line, convention.name) for line in lines]
     write_lines(folder / "questions.jsonl", lines)
@@ -57,13 +57,34 @@ def write_set_questions(out: Path, convention: Convention) -> SetQuestions:
     return SetQuestions(lines, [*rejects, *against], counts, unanswered, problems)
 
 
-def _groups(out: Path) -> Iterator[tuple[str, str]]:
+def write_all_questions(out: Path) -> None:
+    """Write `out/questions/questions.jsonl`: the questions of all sets in a folder, with their measurements."""
+    folders = sorted(path.parent for path in (out / QUESTIONS).glob("*/questions.jsonl"))
+    lines: list[Item] = []
+    for folder in folders:
+        words = _measurements(folder)
+        for line in read_lines(folder / "questions.jsonl"):
+            told = [words.get((line["study"], name), name) for name in line["evidence"]]
+            lines.append({**line, "evidence": told})
+    write_lines(out / QUESTIONS / "questions.jsonl", lines)
+
+
+def _measurements(folder: Path) -> dict[tuple[str, str], str]:
+    """Return what each mask finding was measured as, by study and id."""
+    return {
+        (record["study_id"], item["id"]): item["quote"] or item["id"]
+        for record in read_lines(folder / "2-findings.mask.jsonl")
+        for item in record["items"]
+    }
+
+
+def _groups(out: Path, layout: str) -> Iterator[tuple[str, str]]:
     """Yield each study with volumes and its group, as the import noted them."""
     for path in sorted(out.glob("proposals/*/build.json")):
         try:
             build: dict[str, Any] = read_json(path)
             of_set = build["set"]
-            if build["volumes"] and of_set is not None:
+            if build["volumes"] and of_set is not None and of_set["layout"] == layout:
                 yield str(build["study_id"]), str(of_set["group"])
         except (OSError, ValueError, KeyError, TypeError):
             raise InputError(f"{path}: is no record of this version; run the import again") from None
@@ -87,16 +108,16 @@ def _of_group(study: str, group: str, convention: Convention, catalogue: Catalog
 
 
 def _of_masks(
-    out: Path, convention: Convention, folder: Path, catalogue: Catalogue
+    out: Path, groups: Mapping[str, str], convention: Convention, folder: Path, catalogue: Catalogue
 ) -> tuple[list[Item], Rejects, list[str]]:
     studies = out / "studies"
     if convention.labels is None or not studies.is_dir():
         return [], [], []
     labels = label_map(convention.labels)
-    manifests = [read_study(path.parent).manifest for path in sorted(studies.glob("*/study.json"))]
-    if not any(has_masks(manifest, labels) for manifest in manifests):
+    ours = [read_study(studies / name) for name in sorted(groups)]
+    if not any(has_masks(study.manifest, labels) for study in ours):
         return [], [], []
-    return of_masks(studies, labels.name, PROTOCOL, Stages(folder, catalogue.sha256), catalogue)
+    return of_masks(studies, labels.name, PROTOCOL, Stages(folder, catalogue.sha256), catalogue, chosen=ours)
 
 
 def _labelled(line: Item, layout: str) -> Item:

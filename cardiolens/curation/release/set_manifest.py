@@ -25,24 +25,35 @@ _CHUNK = 1 << 20
 
 
 def write_set_manifest(source: Path, out: Path, convention: Convention) -> dict[str, Any]:
-    """Write `out/set.json`, and return its content."""
-    files = _source_digests(source)
+    """Add a set to `out/set.json`, and return the file's content."""
+    files = sorted(_source_digests(source))
     studies = _study_digests(out)
     questions = out / QUESTIONS
-    record = {
-        "schema": SCHEMA,
-        "layout": convention.name,
+    one_set = {
         "title": convention.title,
         "place": convention.place,
         "licence": convention.licence,
         "limits": convention.limits,
         "sources": list(convention.sources),
-        "files": {"count": len(files), "digest": digest_of(sorted(files)), "sha256": sorted(files)},
+        "files": {"count": len(files), "digest": digest_of(files), "sha256": files},
+    }
+    record = {
+        "schema": SCHEMA,
+        "sets": dict(sorted((_other_sets(out) | {convention.name: one_set}).items())),
         "studies": {"count": len(studies), "digest": digest_of(studies), "sha256": studies},
-        "questions": {"sha256": sha256_of(questions) if questions.is_file() else None},
+        "questions": {"sha256": sha256_of(questions) if questions.is_file() else ""},
     }
     disk.write_text(out / SET_NAME, _json(record))
     return record
+
+
+def _other_sets(out: Path) -> dict[str, Any]:
+    """Return the sets of earlier imports into a folder."""
+    try:
+        sets = read_json(out / SET_NAME)["sets"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return sets if isinstance(sets, dict) else {}
 
 
 def verify_set(folder: Path) -> int:
@@ -51,7 +62,8 @@ def verify_set(folder: Path) -> int:
         record = read_json(folder / SET_NAME)
         studies = {str(name): str(value) for name, value in record["studies"]["sha256"].items()}
         questions, schema = record["questions"]["sha256"], record["schema"]
-        digests = {part: str(record[part]["digest"]) for part in ("files", "studies")}
+        digests = {f"files of {name}": str(each["files"]["digest"]) for name, each in record["sets"].items()}
+        digests["studies"] = str(record["studies"]["digest"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = getattr(error, "strerror", None) or type(error).__name__
         raise InputError(f"verify={folder}: {SET_NAME} cannot be read ({reason}); import the set again") from None
@@ -67,7 +79,7 @@ def verify_set(folder: Path) -> int:
     return 1 if differences else 0
 
 
-def _differences(folder: Path, studies: Mapping[str, str], questions: str | None) -> Iterator[str]:
+def _differences(folder: Path, studies: Mapping[str, str], questions: str) -> Iterator[str]:
     present = {path.parent.name for path in folder.glob(f"studies/*/{MANIFEST_NAME}")}
     for name in sorted(present - studies.keys()):
         yield f"studies/{name}: is not of this import"
@@ -80,7 +92,7 @@ def _differences(folder: Path, studies: Mapping[str, str], questions: str | None
         else:
             yield from _volume_differences(place)
     path = folder / QUESTIONS
-    if questions is not None and not (path.is_file() and sha256_of(path) == questions):
+    if questions and not (path.is_file() and sha256_of(path) == questions):
         yield f"{QUESTIONS}: is not what was drafted"
 
 

@@ -1,4 +1,4 @@
-"""`layout.json`: the layout that an import used, beside what it wrote."""
+"""`layouts/<name>.json`: the layouts that the imports into one folder used, beside what they wrote."""
 
 from pathlib import Path
 
@@ -10,23 +10,22 @@ from cardiolens.base.untrusted.bounded_files import read_text
 from cardiolens.config.base import describe
 from cardiolens.curation.ingest.layouts.convention import Convention
 
-LAYOUT_NAME = "layout.json"
+_FOLDER = "layouts"
 
 
-def write_layout(out: Path, convention: Convention | None) -> None:
-    """Write the layout of an import; remove that of an earlier one if this has none."""
-    if convention is not None:
-        disk.write_text(out / LAYOUT_NAME, convention.model_dump_json(indent=1) + "\n")
-    elif (out / LAYOUT_NAME).exists():
-        disk.remove(out / LAYOUT_NAME)
+def write_layout(out: Path, convention: Convention) -> None:
+    """Write the layout of an import."""
+    disk.make_folder(out / _FOLDER)
+    disk.write_text(out / _FOLDER / f"{convention.name}.json", convention.model_dump_json(indent=1) + "\n")
 
 
-def layout_of(out: Path) -> Convention | None:
-    """Return the layout that an import used; None if it used none."""
-    path = out / LAYOUT_NAME
-    if not path.is_file():
-        return None
-    try:
-        return Convention.model_validate_json(read_text(path))
-    except ValidationError as error:
-        raise InputError(f"{path}: {describe(error)}; run the import again") from None
+def layouts_of(out: Path) -> dict[str, Convention]:
+    """Return the layouts that the imports into a folder used, by name."""
+    layouts = {}
+    for path in sorted((out / _FOLDER).glob("*.json")):
+        try:
+            layouts[path.stem] = Convention.model_validate_json(read_text(path))
+        except (OSError, ValidationError) as error:
+            reason = describe(error) if isinstance(error, ValidationError) else error.strerror
+            raise InputError(f"{path}: {reason}; run the import again") from None
+    return layouts

@@ -13,7 +13,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.curation.ingest.layouts.assignment import propose_layout
 from cardiolens.curation.ingest.layouts.convention import convention, conventions
 from cardiolens.curation.masks.labels import Tissue, label_map
-from cardiolens.curation.questions.set_questions import write_set_questions
+from cardiolens.curation.questions.set_questions import write_all_questions, write_set_questions
 from cardiolens.curation.release.set_manifest import verify_set, write_set_manifest
 from cardiolens.phantom.sets.set_writers import SETS
 from tests.unit.curation.ingest.set_phantoms import (
@@ -161,8 +161,9 @@ def test_the_same_set_has_the_same_digests_wherever_it_lies(subjects, tmp_path, 
         write_set(subjects[:1], "acdc", source)
         out = imported_set(tmp_path / name, tmp_path / f"out_{name}")
         write_set_questions(out, conventions()["acdc"])
+        write_all_questions(out)
         record = write_set_manifest(tmp_path / name, out, conventions()["acdc"])
-        digests.append([record[part] for part in ("files", "studies", "questions")])
+        digests.append([record[part] for part in ("sets", "studies", "questions")])
     assert digests[0] == digests[1]
     assert verify_set(out) == 0
     with (out / "questions" / "questions.jsonl").open("a") as file:
