@@ -55,7 +55,9 @@ def report_set(out: Path, questions: "SetQuestions", manifest: Mapping[str, Any]
     subtasks = Counter(line["subtask"] for line in questions.lines)
     asked = ", ".join(f"{count} {subtask}" for subtask, count in sorted(subtasks.items()))
     say(f"{len(questions.lines)} questions, none verified (label of the set): {asked or 'none'}")
-    say(f"set.json: studies {manifest['studies']['digest']}, questions {manifest['questions']['sha256'][:32]}")
+    say(
+        f"set.json: studies {manifest['studies']['digest']}, questions {manifest['questions']['sha256'][:32]}"
+    )
     say(f"card: {write_card(out, manifest)}")
     say(
         f"next: python -m cardiolens.sweep +experiment=public_hearts dataset.studies={out / 'studies'} "

@@ -12,7 +12,6 @@ from cardiolens.study.voxel_lengths import ALIKE, in_words
 HeaderOf = Callable[[str], Header]  # reads the header of a volume by path
 
 
-
 def completed(entry: Mapping[str, Any], header_of: HeaderOf | None) -> dict[str, Any]:
     """Return an entry with `volume_id`, `shape` and `spacing_mm` filled in.
 

@@ -26,7 +26,11 @@ class VoxelLengths:
     sform: Lengths | None
     pixdim: Lengths | None
     turned: bool = False  # sform and qform agree on the lengths and place the voxels differently
-    single: tuple[bool, bool, bool] = (False, False, False)  # axes of one voxel, whose length measures nothing
+    single: tuple[bool, bool, bool] = (
+        False,
+        False,
+        False,
+    )  # axes of one voxel, whose length measures nothing
 
     @property
     def contradicted(self) -> bool:

@@ -36,7 +36,9 @@ class Choice(Spec):
     ed_phase: Phase | None = None
     es_phase: Phase | None = None
     spacing: Literal["sform", "pixdim"] | tuple[Length, Length, Length] | None = None  # columns, rows, slices
-    base_first: bool | None = None  # whether the first slice, in the chosen order, is the base; null: as found
+    base_first: bool | None = (
+        None  # whether the first slice, in the chosen order, is the base; null: as found
+    )
     mask: bool | None = None  # whether the mask that the import found is of this volume; null: as found
 
     @model_validator(mode="after")

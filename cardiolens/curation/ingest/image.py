@@ -43,6 +43,8 @@ class Person:
     weight_kg: float | None = None
     site: str = ""
     group: str = ""  # the set's own name of the patient's disease
+    lv_edv_ml: float | None = None  # volumes of the left ventricle, measured by the set
+    lv_esv_ml: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,9 @@ class HeaderRule:
     """What a layout says of the NIfTI headers of its set."""
 
     spacing: Literal["agree", "pixdim", "sform"] = "agree"
-    placed: bool = True  # False: the affines are no positions in the patient
+    placed: bool = (
+        True  # False: an affine along the scanner's axes is no position, and tells how arrays are stored
+    )
     xyzt: bool = False  # slices on the third axis, phases on the fourth
     timed: bool = True  # False: the fourth voxel length is no time
     stored: str = ""  # where stored columns and rows point by an affine that is no position, such as LP
@@ -132,6 +136,7 @@ class Image:
     phases_declared: int | None = None
     reading: Reading | None = None  # of a frame of a NIfTI file
     moment: str = ""  # ED or ES, if a sidecar or a file name declares it
+    of_set: str = ""  # the layout of the set that the file belongs to
     declared: Declared | None = None  # by a layout
     mask: MaskFrame | None = None
     tags: tuple[str, ...] = field(default=(), repr=False)  # keywords of all header elements

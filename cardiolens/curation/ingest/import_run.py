@@ -25,7 +25,13 @@ from cardiolens.curation.ingest.deidentify import Pseudonyms, public_pseudonyms,
 from cardiolens.curation.ingest.find import Candidate, find
 from cardiolens.curation.ingest.header import read_images
 from cardiolens.curation.ingest.image import Image, RejectedError
-from cardiolens.curation.ingest.layouts.assignment import Assignment, assign, propose_layout
+from cardiolens.curation.ingest.layouts.assignment import (
+    Assignment,
+    assign,
+    assign_dicom,
+    of_subject,
+    propose_layout,
+)
 from cardiolens.curation.ingest.layouts.convention import Convention, convention
 from cardiolens.curation.ingest.layouts.layout_file import write_layout
 from cardiolens.curation.ingest.nifti_file import is_nifti
@@ -153,9 +159,9 @@ def _read(spec: IngestSpec, names: Pseudonyms) -> _Export:
             names = export.pseudonyms = public_pseudonyms(assignment.convention.name)
         sources |= {name: others[name] for name in assignment.information}
         for name, _ in dicom:
-            if name not in sources:
+            if name not in sources and name not in assignment.subjects:
                 _reject(export, names.file(name), name, Reason.NOT_OF_LAYOUT)
-        dicom = []
+        dicom = [pair for pair in dicom if pair[0] in assignment.subjects]
     places = [candidate.place for _, candidate in dicom]
     headers = spread(
         _headers, places, chunk=_CHUNK, worth=len(places) >= _WORTH, lost=lambda _: (Reason.READER_ENDED, "")
@@ -164,28 +170,31 @@ def _read(spec: IngestSpec, names: Pseudonyms) -> _Export:
         if isinstance(images, tuple):
             _reject(export, names.file(name), name, *images)
         else:
+            if assignment is not None:
+                subject = assignment.subjects[name]
+                facts = assignment.facts_of(subject)
+                images = [of_subject(image, subject, facts, assignment.convention.name) for image in images]
             _sort_in(export, images, candidate, name, names=names, digests_seen=digests_seen)
     _read_nifti(export, nifti, sources, names, assignment)
     return export
 
 
-def _assigned(
-    spec: IngestSpec, nifti: NiftiSource, others: Mapping[str, Candidate]
-) -> Assignment | None:
+def _assigned(spec: IngestSpec, nifti: NiftiSource, others: Mapping[str, Candidate]) -> Assignment | None:
     """Return what each file is by the layout that is named, or by the one that fits; None without one."""
-    if spec.layout == NO_LAYOUT or not nifti.files:
-        if spec.layout not in (None, NO_LAYOUT):
-            raise InputError(f"layout={spec.layout}: source={spec.source} holds no NIfTI; correct source")
+    if spec.layout == NO_LAYOUT:
         return None
+    places = {name: other.place for name, other in others.items()}
     if spec.layout is not None:
         chosen = convention(spec.layout)
+        if chosen.dicom is not None:
+            return assign_dicom(chosen, places)
     else:
         proposed = propose_layout(list(nifti.files))
         if proposed is None:
             return None
         chosen = proposed.convention
         say(f"layout={chosen.name} is taken: {proposed.evidence}; layout=none imports without one")
-    return assign(chosen, nifti.files, {name: other.place for name, other in others.items()})
+    return assign(chosen, nifti.files, places)
 
 
 def _headers(place: Place) -> list[Image] | tuple[Reason, str]:

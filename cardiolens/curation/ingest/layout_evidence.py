@@ -57,9 +57,7 @@ def settled(proposal: Proposal, reader: PixelReader, pixels: Mapping[Image, NDAr
     return _unplaced(proposal, declared, display, masks_by_image, told, areas, pixels)
 
 
-def _readable(
-    proposal: Proposal, reader: PixelReader
-) -> tuple[Proposal, Mapping[Image, NDArray[Any]]]:
+def _readable(proposal: Proposal, reader: PixelReader) -> tuple[Proposal, Mapping[Image, NDArray[Any]]]:
     try:
         return proposal, masks_of(proposal.stack, reader)
     except RejectedError:

@@ -12,7 +12,10 @@ _FEWEST_SLICES = 3  # with a cavity, for its area to tell base from apex
 _SLOPE = 0.5  # least correlation of area and slice number
 _FEWEST_PIXELS = 20  # of a ventricle in a slice, for its centre to tell a side
 _SIDEWAYS = 0.5  # cosine of the largest angle between the direction of the right ventricle and image left
-CAVITY_MM = (20.0, 110.0)  # diameter of the left ventricle's cavity at its widest, of hearts of adults and children
+CAVITY_MM = (
+    20.0,
+    110.0,
+)  # diameter of the left ventricle's cavity at its widest, of hearts of adults and children
 LENGTH_MM = (25.0, 180.0)  # from the first to the last slice with a cavity, of stacks of four and more
 _FEWEST_FOR_LENGTH = 4
 

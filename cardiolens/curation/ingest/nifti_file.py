@@ -73,9 +73,12 @@ def scan(place: Place, *, one_phase: bool = False, rule: HeaderRule = HeaderRule
     axes, frames, raw = content.axes, content.frames, content.raw
     matrix = None if content.affine is None else _matrix(content.affine, axes)
     flags = [*axes.flags, *content.flags]
-    if matrix is None:
-        flags += ["no_orientation"] if rule.placed else []
+    if matrix is not None and not rule.placed and _is_straight(matrix):
+        matrix = None
         flags += ["stored_otherwise_than_the_layout_says"] if not _is_stored(content.facts, rule) else []
+    elif matrix is None:
+        flags.append("no_orientation")
+        flags += ["stored_otherwise_than_the_layout_says"] if rule.stored else []
     elif _is_straight(matrix):
         flags.append("orientation_of_the_scanner")
         matrix = None
@@ -162,7 +165,7 @@ def _affine(
 ) -> NDArray[np.float64] | None:
     """Return the affine in mm with the voxel lengths that hold; None if the header holds no position."""
     code = max(int(raw["sform_code"]), int(raw["qform_code"]))
-    if facts.affine is None or not rule.placed or code not in _PATIENT_CODES:
+    if facts.affine is None or code not in _PATIENT_CODES:
         return None
     affine = facts.affine.copy()
     affine[:3] *= UNITS_MM.get(int(raw["xyzt_units"]) & 7, 1.0)
@@ -260,9 +263,7 @@ def _axes(
     slice_axis = (int(raw["dim_info"]) >> 4 & 3) - 1
     sliced = slice_axis if slice_axis >= 0 else None
     known = steps if affine is not None or (steps is not None and len(set(steps)) > 1) else None
-    axes = axes_of(
-        voxels, known, sliced=sliced, step=1.0 if steps is None else steps[2], one_phase=one_phase
-    )
+    axes = axes_of(voxels, known, sliced=sliced, step=1.0 if steps is None else steps[2], one_phase=one_phase)
     return axes, _columns(axes)
 
 

@@ -171,14 +171,14 @@ def _frames_of_layout(
             frames.rejects.append((path, 0, *scanned))
             continue
         sidecar = _json_of(path, sidecars, frames)
-        file = _File(path, role.name, scanned, sidecar, role.subject, role.subject, number, role)
-        (masks if role.is_mask else files)[role.subject].append(file)
-    for subject, members in files.items():
-        facts = assignment.facts_of(subject)
+        file = _File(path, role.name, scanned, sidecar, role.subject, role.study, number, role)
+        (masks if role.is_mask else files)[role.study].append(file)
+    for study, members in files.items():
+        facts = assignment.facts_of(members[0].patient)
         moments = {name: phase for name, phase in (("ED", facts.ed), ("ES", facts.es)) if phase is not None}
         volumes = {file.name.folder for file in members if "cine" in file.name.base}
         _study(members, dict.fromkeys(volumes, moments), frames)
-        _link_masks(members, masks.pop(subject, []), frames, assignment)
+        _link_masks(members, masks.pop(study, []), frames, assignment)
         _add_facts(members, facts, frames)
         shown = next((file.path for file in members if file.path in frames.images), "")
         for path in facts.files:
@@ -243,9 +243,7 @@ def _add_facts(files: Sequence[_File], facts: Facts, frames: Frames) -> None:
         if facts.slice_mm is not None and not np.isclose(facts.slice_mm, file.scan.lengths[2], rtol=0.02):
             flags.append(SPACING_FLAGS[0])
         if file.role.first_is_ed and phases > 1 and not any(image.moment == "ED" for image in images):
-            images = [
-                image if image.frame % phases else replace(image, moment="ED") for image in images
-            ]
+            images = [image if image.frame % phases else replace(image, moment="ED") for image in images]
         frames.images[file.path] = [_with_facts(image, facts, flags) for image in images]
 
 
@@ -261,7 +259,8 @@ def _with_facts(image: Image, facts: Facts, flags: Sequence[str]) -> Image:
         manufacturer=person.manufacturer or own.manufacturer,
         tesla=own.tesla if person.tesla is None else person.tesla,
     )
-    return replace(image, reading=reading, person=merged)
+    layout = "" if image.declared is None else image.declared.layout
+    return replace(image, reading=reading, person=merged, of_set=layout)
 
 
 def _link(
@@ -271,9 +270,7 @@ def _link(
     slices, phases, rows, columns = image.scan.grid
     m_slices, m_phases, m_rows, m_columns = mask.scan.grid
     if (m_slices, m_rows, m_columns) != (slices, rows, columns):
-        return (
-            f"its grid is {m_columns} x {m_rows} x {m_slices}, its image's {columns} x {rows} x {slices}"
-        )
+        return f"its grid is {m_columns} x {m_rows} x {m_slices}, its image's {columns} x {rows} x {slices}"
     if not _same_lengths(mask.scan, image.scan):
         return "its voxels have another size than its image's"
     if _is_elsewhere(mask.scan, image.scan):
@@ -291,7 +288,10 @@ def _link(
         for slice_number in range(slices):
             frame = slice_number * phases + phase
             linked[frame] = MaskFrame(
-                mask.scan.place, slice_number * m_phases + number, labels, mask.role.rule if mask.role else HeaderRule()
+                mask.scan.place,
+                slice_number * m_phases + number,
+                labels,
+                mask.role.rule if mask.role else HeaderRule(),
             )
     return None
 
@@ -523,7 +523,7 @@ def _image(
         flip=sidecar.number("FlipAngle"),
         reading=Reading(
             evidence=scanned.axes.evidence,
-            flags=scanned.flags,
+            flags=(*scanned.flags, *_contradictions(scanned, sidecar)),
             placed=scanned.affine is not None,
             one_phase=file.role is None and _is_one_phase(file.name),
             sure=scanned.axes.sure,
@@ -536,13 +536,32 @@ def _image(
     )
 
 
+def _contradictions(scanned: Scan, sidecar: Sidecar) -> list[str]:
+    """Return flags for what sidecar or pixels contradict in a header."""
+    rows, slices = sidecar.spacing()
+    pairs = ((rows, scanned.lengths[1]), (slices, scanned.lengths[2] if scanned.grid[0] > 1 else None))
+    flags = [
+        SPACING_FLAGS[0]
+        for told, length in pairs
+        if told is not None and length is not None and not np.isclose(told, length, rtol=0.02)
+    ]
+    return flags[:1] + (["time_contradicted"] if _lasts_too_long(scanned) else [])
+
+
+def _lasts_too_long(scanned: Scan) -> bool:
+    """Return whether frames that close a cycle last longer than a heartbeat by the header."""
+    phases = scanned.grid[1]
+    cyclic = scanned.axes.cyclic and phases >= _FEWEST_PHASES
+    return cyclic and scanned.phase_ms is not None and scanned.phase_ms * (phases - 1) > _LONGEST_CYCLE_MS
+
+
 def _times(
     scanned: Scan, sidecar: Sidecar, phase: int, n_phases: int, *, cyclic: bool
 ) -> tuple[float | None, float | None, int | None]:
     """Return trigger time (ms), clock (s) and temporal position of a phase."""
     if n_phases == 1:
         return None, None, None
-    declared = None if scanned.grid[1] == 1 else scanned.phase_ms
+    declared = None if scanned.grid[1] == 1 or _lasts_too_long(scanned) else scanned.phase_ms
     step = declared or (None if scanned.grid[1] == 1 else sidecar.number("RepetitionTime", 1000.0))
     if step and step * (n_phases - 1) < _LONGEST_CYCLE_MS and (declared or cyclic):
         return phase * step, None, None

@@ -60,7 +60,10 @@ class Stack:
         for number, line in enumerate(self.grid):
             x, y, z = (float(value) for value in origin + unit * apart * number)
             grid.append(
-                tuple(replace(each, spacing=(down, across), position=(x, y, z), thickness=apart) for each in line)
+                tuple(
+                    replace(each, spacing=(down, across), position=(x, y, z), thickness=apart)
+                    for each in line
+                )
             )
         return replace(self, grid=tuple(grid))
 

@@ -125,14 +125,15 @@ def write_study(
 
 def _own_cohort(image: Image) -> list[str]:
     """Return the cohort of a study whose import names none: its set, if it has one."""
-    return [] if image.declared is None else [image.declared.layout]
+    return [image.of_set] if image.of_set else []
 
 
-def _of_set(image: Image) -> dict[str, str] | None:
-    """Return the layout of a study and its own name for the patient's disease."""
-    if image.declared is None:
+def _of_set(image: Image) -> dict[str, Any] | None:
+    """Return the layout of a study, its own name for the patient's disease, and what it measured."""
+    if not image.of_set:
         return None
-    return {"layout": image.declared.layout, "group": image.person.group}
+    measured = {"lv_edv_ml": image.person.lv_edv_ml, "lv_esv_ml": image.person.lv_esv_ml}
+    return {"layout": image.of_set, "group": image.person.group, **measured}
 
 
 def _decisions(imported: Imported, choices: Choices) -> dict[str, Any]:

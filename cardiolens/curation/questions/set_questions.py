@@ -13,6 +13,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.curation.ingest.layouts.convention import Convention
 from cardiolens.curation.masks.mask_findings import has_masks
+from cardiolens.curation.masks.grades import quantities
 from cardiolens.curation.masks.labels import label_map
 from cardiolens.curation.questions.drafts import Item
 from cardiolens.curation.questions.from_masks import joined, of_masks
@@ -41,8 +42,16 @@ def write_set_questions(out: Path, convention: Convention) -> SetQuestions:
     """Write `out/questions/<layout>/questions.jsonl` for the studies of an import by a layout."""
     catalogue = load_catalogue(PROTOCOL)
     folder = out / QUESTIONS / convention.name
-    groups = dict(_groups(out, convention.name))
-    by_group = [line for study, group in groups.items() for line in _of_group(study, group, convention, catalogue)]
+    noted = dict(_noted(out, convention.name))
+    groups = {study: str(each["group"]) for study, each in noted.items()}
+    by_group = [
+        line
+        for study, each in noted.items()
+        for line in (
+            *_of_group(study, groups[study], convention, catalogue),
+            *_of_volumes(study, each, convention, catalogue),
+        )
+    ]
     masks, rejects, problems = _of_masks(out, groups, convention, folder, catalogue)
     lines, against = joined(by_group, masks, catalogue)
     lines = [_labelled(line, convention.name) for line in lines]
@@ -50,7 +59,9 @@ def write_set_questions(out: Path, convention: Convention) -> SetQuestions:
     write_lines(folder / "rejects.jsonl", [*rejects, *against])
     counts = Counter(group or "no group" for group in groups.values())
     unanswered = {
-        group: convention.group_meanings.get(group, "no class of the catalogue, and none of the layout's groups")
+        group: convention.group_meanings.get(
+            group, "no class of the catalogue, and none of the layout's groups"
+        )
         for group in counts
         if group not in convention.groups
     }
@@ -78,14 +89,14 @@ def _measurements(folder: Path) -> dict[tuple[str, str], str]:
     }
 
 
-def _groups(out: Path, layout: str) -> Iterator[tuple[str, str]]:
-    """Yield each study with volumes and its group, as the import noted them."""
+def _noted(out: Path, layout: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield each study with volumes, and what the import noted of its set's own labels."""
     for path in sorted(out.glob("proposals/*/build.json")):
         try:
             build: dict[str, Any] = read_json(path)
             of_set = build["set"]
             if build["volumes"] and of_set is not None and of_set["layout"] == layout:
-                yield str(build["study_id"]), str(of_set["group"])
+                yield str(build["study_id"]), of_set
         except (OSError, ValueError, KeyError, TypeError):
             raise InputError(f"{path}: is no record of this version; run the import again") from None
 
@@ -105,6 +116,30 @@ def _of_group(study: str, group: str, convention: Convention, catalogue: Catalog
             "origin": "set",
             "verification": {},
         }
+
+
+def _of_volumes(
+    study: str, noted: Mapping[str, Any], convention: Convention, catalogue: Catalogue
+) -> Iterator[Item]:
+    """Yield the grade of the ejection fraction of a set that measured volumes, where it is certain."""
+    edv, esv = noted.get("lv_edv_ml"), noted.get("lv_esv_ml")
+    if not isinstance(edv, float) or not isinstance(esv, float) or esv >= edv:
+        return
+    ejection = 100 * (edv - esv) / edv
+    quantity = quantities()["lv_ejection"]
+    value = quantity.grade(ejection, None)
+    for subtask in catalogue.subtasks.values():
+        keys = [option.key for option in subtask.options if value in option.values]
+        if subtask.finding == quantity.finding and keys:
+            words = f"LVEF ({edv:.1f} - {esv:.1f}) / {edv:.1f} mL = {ejection:.1f} % of {convention.name}"
+            yield {
+                "study": study,
+                "subtask": subtask.id,
+                "answer": keys,
+                "evidence": [words],
+                "origin": "set",
+                "verification": {},
+            }
 
 
 def _of_masks(

@@ -23,7 +23,9 @@ def write_card(out: Path, record: Mapping[str, Any]) -> Path:
 
 def _lines(out: Path, record: Mapping[str, Any]) -> Iterator[str]:
     lines = [parse_json(line) for line in read_text(out / QUESTIONS).splitlines() if line]
-    by_set = {name: [each for each in lines if each["verification"]["layout"] == name] for name in record["sets"]}
+    by_set = {
+        name: [each for each in lines if each["verification"]["layout"] == name] for name in record["sets"]
+    }
     yield "# Public hearts"
     yield ""
     yield (

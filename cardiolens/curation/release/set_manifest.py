@@ -66,7 +66,9 @@ def verify_set(folder: Path) -> int:
         digests["studies"] = str(record["studies"]["digest"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = getattr(error, "strerror", None) or type(error).__name__
-        raise InputError(f"verify={folder}: {SET_NAME} cannot be read ({reason}); import the set again") from None
+        raise InputError(
+            f"verify={folder}: {SET_NAME} cannot be read ({reason}); import the set again"
+        ) from None
     if schema != SCHEMA:
         raise InputError(f"verify={folder}: {SET_NAME} is not of schema {SCHEMA}; another version made it")
     differences = list(_differences(folder, studies, questions))

@@ -138,7 +138,9 @@ def _mnms(folder: Path, subjects: Sequence[Subject]) -> None:
 
 
 def _mnms_name(subject: Subject) -> str:
-    return f"A{subject.number:01d}S9V{subject.number % 10}" if subject.number < 10 else f"B{subject.number:05d}"
+    return (
+        f"A{subject.number:01d}S9V{subject.number % 10}" if subject.number < 10 else f"B{subject.number:05d}"
+    )
 
 
 def _mnms2(folder: Path, subjects: Sequence[Subject]) -> None:

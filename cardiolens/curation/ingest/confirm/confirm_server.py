@@ -116,7 +116,9 @@ class Desk:
                     refused = f"not kept, the file of decisions cannot be written ({error.strerror or error})"
             if refused is not None:
                 return refusal(HTTPStatus.OK, refused, self._state(study.study_id))
-            return json_reply(self._state(study.study_id) | {"others": {name: self._state(name) for name in others}})
+            return json_reply(
+                self._state(study.study_id) | {"others": {name: self._state(name) for name in others}}
+            )
 
     def _elsewhere(self, study: ImportedStudy, change: Change) -> dict[str, dict[str, Choice | None]]:
         """Return the same decisions for the stacks of the same volume in other studies, where none is made.

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.file_place import Place
-from cardiolens.curation.ingest.image import Declared, HeaderRule
+from cardiolens.curation.ingest.image import Declared, HeaderRule, Image
 from cardiolens.curation.ingest.layouts.convention import (
     Convention,
     FileRule,
@@ -27,6 +27,7 @@ class FileRole:
     """What one file is."""
 
     subject: str
+    study: str  # of the subject: itself, or one of its sessions
     volume: str  # of an image
     mask_of: tuple[str, ...]  # of a mask
     name: Name
@@ -47,6 +48,7 @@ class Assignment:
     roles: Mapping[str, FileRole]
     facts: Mapping[str, Facts] = field(default_factory=dict)
     unlabelled: frozenset[str] = frozenset()
+    subjects: Mapping[str, str] = field(default_factory=dict)  # of DICOM files
 
     @property
     def information(self) -> set[str]:
@@ -66,9 +68,7 @@ class Assignment:
         return path in self.unlabelled
 
 
-def assign(
-    convention: Convention, files: Mapping[str, Place], others: Mapping[str, Place]
-) -> Assignment:
+def assign(convention: Convention, files: Mapping[str, Place], others: Mapping[str, Place]) -> Assignment:
     """Assign a role to each NIfTI file; read the facts of subjects from the other files.
 
     InputError for a repackaged version, two files that would be the same, and if no file fits.
@@ -81,7 +81,7 @@ def assign(
             f"as {_example(convention)}; correct source, or name another layout, or none with layout=none"
         )
     facts = facts_of_subjects(convention, {match.subject for match in matches.values()}, others)
-    roles = {path: _role(convention, match, facts) for path, match in matches.items()}
+    roles = {path: _role(convention, match) for path, match in matches.items()}
     _check_unique(convention, roles)
     unlabelled = {
         path
@@ -89,6 +89,36 @@ def assign(
         if match.rule.unlabelled and convention.pattern(match.rule.unlabelled).match(path)
     }
     return Assignment(convention, roles, facts, frozenset(unlabelled))
+
+
+def assign_dicom(convention: Convention, files: Mapping[str, Place]) -> Assignment:
+    """Assign each DICOM file to its subject by its path; InputError if no file fits."""
+    assert convention.dicom is not None
+    _check_refused(convention, list(files))
+    pattern = convention.pattern(convention.dicom)
+    matches = {path: match["subject"] for path in files if (match := pattern.match(path))}
+    if not matches:
+        raise InputError(
+            f"layout={convention.name}: none of {len(files)} files is an image of it; expected files such as "
+            f"{convention.dicom}; correct source, or name another layout, or none with layout=none"
+        )
+    return Assignment(
+        convention, {}, facts_of_subjects(convention, set(matches.values()), files), subjects=matches
+    )
+
+
+def of_subject(image: Image, subject: str, facts: Facts, layout: str) -> Image:
+    """Return a DICOM frame as one of a subject of a set, with what the set tells of it."""
+    own, told = image.person, facts.person
+    person = replace(
+        told,
+        sex=told.sex or own.sex,
+        age=told.age or own.age,
+        manufacturer=told.manufacturer or own.manufacturer,
+        tesla=own.tesla if told.tesla is None else told.tesla,
+    )
+    identity = replace(image.identity, patient=subject, study=subject)
+    return replace(image, identity=identity, person=person, of_set=layout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +137,7 @@ def propose_layout(paths: Sequence[str]) -> Proposed | None:
     images = [path for path in paths if path.lower().endswith(_IMAGES)]
     if not images:
         return None
-    known = [each for each in conventions().values() if each.kind == "nifti"]
+    known = [each for each in conventions().values() if each.files and each.proposed]
     for each in known:
         if refusal := _refusal(each, images):
             rule, refused = refusal
@@ -121,7 +151,9 @@ def propose_layout(paths: Sequence[str]) -> Proposed | None:
     chosen = next(each for each in known if each.name == name)
     explained = [path for path in images if _match(chosen, path) is not None]
     example = next(path for path in explained if (match := _match(chosen, path)) and match.rule.image)
-    return Proposed(chosen, f"{len(explained)} of {len(images)} files have its names, such as {_shape(chosen, example)}")
+    return Proposed(
+        chosen, f"{len(explained)} of {len(images)} files have its names, such as {_shape(chosen, example)}"
+    )
 
 
 def _fit(convention: Convention, images: Iterable[str]) -> float:
@@ -139,6 +171,11 @@ class _Matched:
     subject: str
     phase: int | None
     moment: str
+    session: str = ""
+
+    @property
+    def study(self) -> str:
+        return f"{self.subject}/{self.session}" if self.session else self.subject
 
 
 def _match(convention: Convention, path: str) -> _Matched | None:
@@ -152,16 +189,17 @@ def _match(convention: Convention, path: str) -> _Matched | None:
         subject = groups.get("subject")
         if subject is None:
             continue
-        return _Matched(rule, subject, None if phase is None else int(phase), moment)
+        session = groups.get("session") or ""
+        return _Matched(rule, subject, None if phase is None else int(phase), moment, session)
     return None
 
 
-def _role(convention: Convention, match: _Matched, facts: Mapping[str, Facts]) -> FileRole:
+def _role(convention: Convention, match: _Matched) -> FileRole:
     rule, volume = match.rule, match.rule.image or match.rule.mask_of[0]
     sequence, view = volume_kind(volume)
     header = convention.header
     name = Name(
-        folder=f"{match.subject}/{volume}",
+        folder=f"{match.study}/{volume}",
         words=f"{sequence} {view}",
         base=volume,
         rest=volume,
@@ -172,13 +210,13 @@ def _role(convention: Convention, match: _Matched, facts: Mapping[str, Facts]) -
     )
     display = rule.display or convention.display
     declared = Declared(convention.name, sequence, view, header.order, display) if rule.image else None
-    spacing = facts.get(match.subject, Facts()).slice_mm
     return FileRole(
         match.subject,
+        match.study,
         rule.image or "",
         rule.mask_of,
         name,
-        header.rule() if spacing is None else header.rule(),
+        header.rule(),
         declared,
         rule.first_phase == "ED",
     )
@@ -187,7 +225,7 @@ def _role(convention: Convention, match: _Matched, facts: Mapping[str, Facts]) -
 def _check_unique(convention: Convention, roles: Mapping[str, FileRole]) -> None:
     seen: dict[tuple[object, ...], str] = {}
     for path, role in sorted(roles.items()):
-        key = (role.subject, role.volume, role.mask_of, role.name.phase, role.name.moment)
+        key = (role.study, role.volume, role.mask_of, role.name.phase, role.name.moment)
         if key in seen:
             raise InputError(
                 f"layout={convention.name}: {seen[key]} and {path} are the same file of one subject by this "

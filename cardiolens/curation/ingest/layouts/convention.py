@@ -20,25 +20,33 @@ from cardiolens.study.sequences import sequences
 
 FOLDER = "layout"  # below conf/
 _MOST_BYTES = 1 << 18
-_PLACES = re.compile(r"\{([a-z]+)\}|(\*)")
-_GROUPS = {"phase": r"\d{1,4}", "moment": "ED|ES|ed|es", "slice": r"\d{1,4}"}
+_PLACES = re.compile(r"\{([a-z]+)\}|(\*\*?)")
+_GROUPS = {"session": r"ses-[A-Za-z0-9]+", "phase": r"\d{1,4}", "moment": "ED|ES|ed|es", "slice": r"\d{1,4}"}
 _NIFTI = r"\.nii(?:\.gz)?"
 _NO_SUBJECT = r"[^/]+?"
 
 Column = Annotated[str, Field(min_length=1)]
 FactName = Literal[
-    "ed", "es", "group", "height_cm", "weight_kg", "sex", "age", "vendor", "field_tesla", "site", "slice_mm"
+    "ed",
+    "es",
+    "group",
+    "height_cm",
+    "weight_kg",
+    "sex",
+    "age",
+    "vendor",
+    "field_tesla",
+    "site",
+    "slice_mm",
+    "lv_edv_ml",
+    "lv_esv_ml",
 ]
-FACTS: tuple[FactName, ...] = (
-    *("ed", "es", "group", "height_cm", "weight_kg"),
-    *("sex", "age", "vendor", "field_tesla", "site", "slice_mm"),
-)
 
 
 class FileRule(Spec):
     """Files of one kind, by a pattern of their paths: an image, or a mask of images.
 
-    `{subject}` is the patient, `{phase}` and `{moment}` the phase, `*` any text within a name; folders before
+    `{subject}` is the patient, `{session}` one of several examinations, `{phase}` and `{moment}` the phase, `*` any text within a name; folders before
     the pattern are free, and `.nii` stands for `.nii.gz` too.
     """
 
@@ -100,7 +108,9 @@ class HeaderSource(Spec):
     """What of the NIfTI headers of a set holds."""
 
     spacing: Literal["agree", "pixdim", "sform"] = "agree"  # agree: a contradiction waits for a person
-    position: Literal["header", "none"] = "header"  # none: the affines are no positions in the patient
+    position: Literal["header", "none"] = (
+        "header"  # none: straight affines are no positions, display is declared
+    )
     stored: Annotated[str, Field(pattern=r"^([LRAPHF]{2})?$")] = ""  # where columns and rows point, as LP
     axes: Literal["pixels", "xyzt"] = "pixels"  # xyzt: slices on the third axis, phases on the fourth
     time: Literal["header", "none"] = "header"  # none: the fourth voxel length is no time
@@ -122,7 +132,6 @@ class Convention(Spec):
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]*$")]
     title: str
-    kind: Literal["nifti", "dicom"] = "nifti"
     public: bool = False  # ids follow from the subjects' names alone, the same for everybody
     sources: tuple[str, ...] = ()  # where each trait was read
     place: str = ""  # where the set is had
@@ -130,6 +139,10 @@ class Convention(Spec):
     limits: str = ""  # what its answers cannot say, and what is known of leakage
     subject: str = _NO_SUBJECT
     files: tuple[FileRule, ...] = ()
+    dicom: str | None = (
+        None  # a pattern of the DICOM files of a subject, instead of files; ** crosses folders
+    )
+    proposed: bool = True  # False: taken only by name
     refused: tuple[RefusedFiles, ...] = ()
     information: tuple[InfoRule, ...] = ()
     header: HeaderSource = HeaderSource()
@@ -142,18 +155,23 @@ class Convention(Spec):
 
     @model_validator(mode="after")
     def _is_legal(self) -> "Convention":
+        if (self.dicom is None) == (not self.files):
+            raise ValueError("has neither files of NIfTI nor dicom, or both; give one")
         if self.labels is not None and self.labels not in label_maps():
             raise ValueError(f"labels {self.labels!r}: choose of {', '.join(label_maps())}")
         if self.labels is None and any(rule.mask_of for rule in self.files):
             raise ValueError("has masks without labels; name their label map")
         if self.header.position == "none" and self.header.axes != "xyzt":
-            raise ValueError("position none needs axes xyzt: without positions, display is of the stored axes")
+            raise ValueError(
+                "position none needs axes xyzt: without positions, display is of the stored axes"
+            )
         try:
             re.compile(self.subject)
         except re.error as error:
             raise ValueError(f"subject {self.subject!r}: is no regular expression ({error})") from None
         for pattern in (
             *(rule.files for rule in (*self.files, *self.refused, *self.information)),
+            *((self.dicom,) if self.dicom is not None else ()),
             *(rule.unlabelled for rule in self.files if rule.unlabelled),
         ):
             self.pattern(pattern)
@@ -175,7 +193,7 @@ def _pattern(template: str, subject: str) -> re.Pattern[str]:
         parts.append(_literal(template[at : match.start()]))
         at, name = match.end(), match[1]
         if match[2]:
-            parts.append("[^/]*?")
+            parts.append(".*?" if match[2] == "**" else "[^/]*?")
         elif name in used:
             parts.append(f"(?P={name})")
         elif name == "subject" or name in _GROUPS:
@@ -240,7 +258,9 @@ def read_convention(path: Path) -> Convention:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"layout={path}: cannot be read ({reason})") from None
     if not isinstance(tree, dict):
-        raise InputError(f"layout={path}: is no layout; expected names and values as in conf/layout/acdc.yaml")
+        raise InputError(
+            f"layout={path}: is no layout; expected names and values as in conf/layout/acdc.yaml"
+        )
     try:
         return Convention.model_validate({"name": path.stem, **tree})
     except ValidationError as error:

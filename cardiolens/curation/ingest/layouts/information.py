@@ -45,8 +45,10 @@ def facts_of_subjects(
         for path, place in sorted(others.items()):
             if (match := pattern.match(path)) is None:
                 continue
-            told = _pairs(rule, path, place, match.groupdict().get("subject") or "") if rule.kind == "pairs" else (
-                _rows(rule, path, place)
+            told = (
+                _pairs(rule, path, place, match.groupdict().get("subject") or "")
+                if rule.kind == "pairs"
+                else (_rows(rule, path, place))
             )
             for subject, facts in told:
                 if subject in values:
@@ -75,25 +77,31 @@ def _content(path: str, place: Place) -> str:
         return stored.decode("latin-1")  # the text files of some sets are Western European
 
 
-def _pairs(rule: InfoRule, path: str, place: Place, subject: str) -> Iterator[tuple[str, dict[FactName, str]]]:
+def _pairs(
+    rule: InfoRule, path: str, place: Place, subject: str
+) -> Iterator[tuple[str, dict[FactName, str]]]:
     pairs: dict[str, str] = {}
     for match in _PAIR.finditer(_content(path, place)):
         key = _plain(match[1])
         if key in pairs and pairs[key] != match[2]:
             raise InputError(f"{path}: {match[1]!r} stands twice with two values; correct the file")
         pairs[key] = match[2]
-    yield subject, {
-        name: pairs[_plain(fact.column)] for name, fact in rule.facts.items() if _plain(fact.column) in pairs
-    }
+    yield (
+        subject,
+        {
+            name: pairs[_plain(fact.column)]
+            for name, fact in rule.facts.items()
+            if _plain(fact.column) in pairs
+        },
+    )
 
 
 def _rows(rule: InfoRule, path: str, place: Place) -> Iterator[tuple[str, dict[FactName, str]]]:
     text = _content(path, place)
     head = text.split("\n", 1)[0]
-    if head.count(";") > head.count(","):
-        text = text.replace(";", ",")
+    delimiter = max(",;\t", key=head.count)
     try:
-        rows = parse_rows(text)
+        rows = parse_rows(text, delimiter)
     except ValueError as error:
         raise InputError(f"{path}: {error}; expected a table with the column {rule.subject}") from None
     names = {_plain(name): name for row in rows[:1] for name in row}
@@ -162,6 +170,8 @@ def _facts(values: Mapping[FactName, str], rules: Mapping[FactName, FactRule]) -
         weight_kg=number("weight_kg", *_WEIGHT_KG),
         site=text("site"),
         group=text("group"),
+        lv_edv_ml=number("lv_edv_ml", 1, 1000),
+        lv_esv_ml=number("lv_esv_ml", 0.5, 1000),
     )
     ed, es = phase("ed"), phase("es")
     if ed is not None and ed == es:

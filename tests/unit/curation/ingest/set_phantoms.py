@@ -43,9 +43,7 @@ def write_set(subjects: list[Subject], form: str, folder: Path) -> list[dict[str
     """Write the hearts as a set, and return the truth of each."""
     trimmed = in_format(subjects, form)
     SETS[form].write(folder, trimmed)
-    return [
-        truth_of(HEARTS[subject.number - 1], SETS[form].name(subject), subject) for subject in trimmed
-    ]
+    return [truth_of(HEARTS[subject.number - 1], SETS[form].name(subject), subject) for subject in trimmed]
 
 
 def imported_set(source: Path, out: Path, **options: Any) -> Path:

@@ -16,6 +16,8 @@ from cardiolens.curation.masks.labels import Tissue, label_map
 from cardiolens.curation.questions.set_questions import write_all_questions, write_set_questions
 from cardiolens.curation.release.set_manifest import verify_set, write_set_manifest
 from cardiolens.phantom.sets.set_writers import SETS
+from tests.unit.curation.ingest.exports import CURRENT, healthy
+from tests.unit.curation.ingest.nifti_exports import grids, save, whole
 from tests.unit.curation.ingest.set_phantoms import (
     frames_of_file,
     hearts,
@@ -108,7 +110,9 @@ def test_a_study_without_a_position_waits_with_a_proposal(sets):
 def test_facts_of_information_files_reach_the_study(sets):
     def facts(form, subject):
         tree = manifest_of(study_of(sets[form][1], form, subject))
-        return {name: value for name, value in tree.items() if name not in ("volumes", "study_id", "patient_id")}
+        return {
+            name: value for name, value in tree.items() if name not in ("volumes", "study_id", "patient_id")
+        }
 
     body = {"height_cm": 172.0, "weight_kg": 67.8}
     assert facts("acdc", "patient001").items() >= (body | {"vendor": "Siemens", "cohort": ["acdc"]}).items()
@@ -319,14 +323,24 @@ def test_a_layout_of_ones_own_needs_no_code(subjects, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("title: x\nfiles: [{files: a.nii, image: heart}]", r"no study holds a volume 'heart'; choose of cine_sax"),
+        (
+            "title: x\nfiles: [{files: a.nii, image: heart}]",
+            r"no study holds a volume 'heart'; choose of cine_sax",
+        ),
         ("title: x\nfiles: [{files: '{who}.nii', image: cine_sax}]", r"no place \{who\}; choose of subject"),
         ("title: x\nfiles: [{files: a.nii}]", "is no image and no mask"),
-        ("title: x\nlabels: theirs", r"labels 'theirs': choose of acdc"),
-        ("title: x\nsubject: '['", "is no regular expression"),
-        ("title: x\nheader: {position: none}", "position none needs axes xyzt"),
+        (
+            "title: x\nfiles: [{files: a.nii, image: lge_sax}]\nlabels: theirs",
+            r"labels 'theirs': choose of acdc",
+        ),
+        ("title: x\nfiles: [{files: a.nii, image: lge_sax}]\nsubject: '['", "is no regular expression"),
+        (
+            "title: x\nfiles: [{files: a.nii, image: lge_sax}]\nheader: {position: none}",
+            "position none needs axes xyzt",
+        ),
         ("- x", "is no layout"),
         ("titel: x", "titel"),
+        ("title: x", "neither files of NIfTI nor dicom"),
     ],
 )
 def test_a_wrong_layout_is_refused_by_field_and_legal_values(tmp_path, text, message):
@@ -342,3 +356,72 @@ def test_every_layout_names_sources_terms_and_place():
         assert each.licence
         assert each.place
         assert each.limits
+
+
+def test_sessions_of_bids_are_studies_of_one_patient(prepared_phantom, tmp_path):
+    every = {grid.volume_id: grid for grid in grids(prepared_phantom / "data" / "studies" / "PH-NORMAL")}
+    for session in ("ses-1", "ses-2"):
+        home = tmp_path / "in" / "sub-07" / session / "anat"
+        for name in ("cine_sax", "lge_sax"):
+            sequence, _, view = name.partition("_")
+            whole(home, every[name], f"sub-07_{session}_acq-{view}_{sequence}")
+    (tmp_path / "in" / "participants.tsv").write_text("participant_id\tsex\tage\tgroup\nsub-07\tF\t61\tx\n")
+    out = imported_set(tmp_path / "in", tmp_path / "out", layout="bids")
+    trees = [json.loads(path.read_text()) for path in out.glob("studies/*/study.json")]
+    assert len(trees) == 2
+    assert len({tree["patient_id"] for tree in trees}) == 1
+    assert {tree["sex"] for tree in trees} == {"female"}
+    assert all([v["volume_id"] for v in tree["volumes"]] == ["cine_sax", "lge_sax"] for tree in trees)
+
+
+@pytest.mark.parametrize("told", [{"PixelSpacing": [1.0, 1.0]}, {"SpacingBetweenSlices": 2.0}])
+def test_a_sidecar_that_contradicts_the_spacing_waits(prepared_phantom, tmp_path, told):
+    every = {grid.volume_id: grid for grid in grids(prepared_phantom / "data" / "studies" / "PH-NORMAL")}
+    whole(tmp_path / "in" / "Doe", every["cine_sax"], "cine_sax")
+    (tmp_path / "in" / "Doe" / "cine_sax.json").write_text(json.dumps(told))
+    out = imported_set(tmp_path / "in", tmp_path / "out")
+    [path] = out.glob("proposals/*/proposals.json")
+    [proposal] = json.loads(path.read_text())["proposals"]
+    assert (proposal["status"], proposal["reason"]) == ("waits", "spacing_unsettled")
+
+
+def test_a_cine_of_a_minute_by_its_header_waits_as_a_cine(prepared_phantom, tmp_path):
+    every = {grid.volume_id: grid for grid in grids(prepared_phantom / "data" / "studies" / "PH-NORMAL")}
+    cine = every["cine_sax"]
+    save(tmp_path / "in" / "Doe" / "cine_sax.nii.gz", cine.voxels, cine.affine, step_s=5.0)
+    out = imported_set(tmp_path / "in", tmp_path / "out")
+    [path] = out.glob("proposals/*/proposals.json")
+    [proposal] = json.loads(path.read_text())["proposals"]
+    assert (proposal["status"], proposal["volume_id"]) == ("waits", "cine_sax")
+    assert "time_contradicted" in proposal["flags"]
+
+
+def test_dicom_of_sunnybrook_gets_its_patients_and_groups(tmp_path):
+    for number, subject in enumerate(("SCD0000101", "SCD0000201")):
+        CURRENT["study"] = f"1.2.3.{number}"
+        healthy(tmp_path / "in" / "SCD_IMAGES_01" / subject / "CINESAX_300", 10)
+    (tmp_path / "in" / "scd_patientdata.csv").write_text(
+        "PatientID,OriginalID,Gender,Age,Pathology\n"
+        "SCD0000101,SC-HF-I-1,Male,60,Heart failure with infarct\n"
+        "SCD0000201,SC-HYP-1,Female,55,Hypertrophy\n"
+    )
+    out = imported_set(tmp_path / "in", tmp_path / "out", layout="scd")
+    tree = manifest_of(study_of(out, "scd", "SCD0000101"))
+    assert (tree["sex"], tree["age_band"], tree["cohort"]) == ("male", "60-69", ["scd"])
+    drafted = write_set_questions(out, conventions()["scd"])
+    assert [(line["study"], line["subtask"], line["answer"]) for line in drafted.lines] == [
+        (study_of(out, "scd", "SCD0000101").name, "D01", ["B"])
+    ]
+    assert drafted.unanswered == {"Hypertrophy": "hypertrophy of any cause"}
+
+
+def test_volumes_of_the_data_science_bowl_grade_the_ejection_fraction(tmp_path):
+    CURRENT["study"] = "1.2.3.9"
+    healthy(tmp_path / "in" / "train" / "7" / "study" / "sax_10", 10)
+    (tmp_path / "in" / "train.csv").write_text("Id,Systole,Diastole\n7,40.0,110.0\n8,1,2\n")
+    out = imported_set(tmp_path / "in", tmp_path / "out", layout="dsb2015")
+    drafted = write_set_questions(out, conventions()["dsb2015"])
+    assert [(line["subtask"], line["answer"], line["origin"]) for line in drafted.lines] == [
+        ("C10", ["A"], "set")
+    ]
+    assert "63.6 %" in drafted.lines[0]["evidence"][0]
