@@ -2,8 +2,7 @@
 [reports=free]`. `reports=free` writes free-text reports and their truth beside the studies; `format=text`
 writes the reports alone, without images.
 
-As a public set is downloaded: `... format=acdc|emidec|mnms|mnms2|myops|cinemyops|mscmr`, for layout=... of the
-import.
+As a public set is downloaded: `... format=acdc|emidec|mnms|mnms2|myops|cinemyops|mscmr`.
 
 As DICOM: `... format=dicom vendor=siemens|ge|philips|enhanced [wrong_names=0.33] [repeats=0.2]
 [transfer_syntax=explicit|implicit|rle|jpeg2000]`.

@@ -1,6 +1,7 @@
 """`python -m cardiolens.ingest source=... out=...`: an export of DICOM or NIfTI → studies with proposals.
 
-A public set that a layout names also gets its questions and a manifest of digests. `init out=...` writes skeletons of study.json and questions.jsonl for NIfTI files instead.
+A public set that a layout names also gets its questions and a manifest of digests. `init out=...` writes
+skeletons of study.json and questions.jsonl for NIfTI files instead.
 """
 
 import sys

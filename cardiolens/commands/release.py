@@ -1,7 +1,7 @@
 """`python -m cardiolens.release questions=... studies=... name=... licence=... out=...`: make a release.
 
-`verify=FOLDER` compares a release with its index, with `key=PUBLICKEY` after checking its signature; an imported
-public set with its `set.json`.
+`verify=FOLDER` compares a release with its index, with `key=PUBLICKEY` after checking its signature; and an
+imported public set with its `set.json`.
 `harness=FOLDER out=...` makes task folders for other harnesses of it. Of a release with withheld answers,
 `submit=RUN out=FILE` writes the replies of a run, and `score=FILE answers=FILE` judges them where the answers
 are.
@@ -28,9 +28,8 @@ def main() -> int:
     named = {word.partition("=")[0] for word in words}
     try:
         if (word := verify_word(words, SignedVerifyWord)) is not None:
-            if (word.verify / SET_NAME).is_file() and word.key is None:
-                return verify_set(word.verify)
-            return verify(word.verify, word.key)
+            is_set = word.key is None and (word.verify / SET_NAME).is_file()
+            return verify_set(word.verify) if is_set else verify(word.verify, word.key)
         if "harness" in named:
             return make_tasks(words)
         if "submit" in named:

@@ -49,8 +49,9 @@ def check_spacing(
         if confirmed and any(_alike(declared, lengths, axes) for lengths in places):
             return
         raise InputError(
-            f"its header contradicts itself ({header.lengths.words}), and study.json says {in_words(declared)}; "
-            f"expected one voxel size; find the right one out, state it in spacing_mm and add "
+            f"its header contradicts itself ({header.lengths.words}), and study.json says "
+            f"{in_words(declared)}; expected one voxel size; find the right one out, state it in spacing_mm "
+            "and add "
             '"confirmed": ["spacing"]'
         )
     spacing = header.spacing_mm

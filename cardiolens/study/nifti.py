@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted import gzip_stream
 from cardiolens.base.untrusted.bounded_files import MOST_BYTES, read_bytes, read_start
-from cardiolens.study.voxel_lengths import UNITS_MM, VoxelLengths, voxel_lengths
+from cardiolens.study.voxel_lengths import UNITS_MM, UNTOLD, VoxelLengths, voxel_lengths
 
 GZIP_MAGIC = gzip_stream.MAGIC
 HEADER_BYTES = 540  # header size of NIfTI-2, which exceeds that of NIfTI-1
@@ -33,7 +33,7 @@ class Header:
     inter: float
     affine: NDArray[np.float64] | None  # voxel to patient (RAS, mm); None if not declared
     spacing_mm: tuple[float, float, float] | None = None  # of the first three axes; None if not declared
-    lengths: VoxelLengths = VoxelLengths(None, None)  # by the places that declare them
+    lengths: VoxelLengths = UNTOLD  # by the places that declare them
 
     @property
     def n_bytes(self) -> int:

@@ -1,8 +1,8 @@
 """Voxel lengths of a NIfTI header by the places that declare them, and whether they agree.
 
 The columns of the sform are one place, `pixdim` is the other; the qform takes its lengths from `pixdim`. Some
-writers left unit columns in the sform beside true lengths in `pixdim` (ACDC and EMIDEC), so neither is believed
-against the other.
+writers left unit columns in the sform beside true lengths in `pixdim` (ACDC and EMIDEC), so neither is
+believed against the other.
 """
 
 import math
@@ -55,6 +55,9 @@ class VoxelLengths:
         """What each place says."""
         places = (("sform", self.sform), ("pixdim", self.pixdim))
         return ", ".join(f"{name} {in_words(lengths)}" for name, lengths in places if lengths is not None)
+
+
+UNTOLD = VoxelLengths(None, None)
 
 
 def in_words(lengths: Sequence[float]) -> str:

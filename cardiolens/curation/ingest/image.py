@@ -61,6 +61,9 @@ class HeaderRule:
     spacing_mm: Vector | None = None  # stated by a person or an information file, instead of the header's
 
 
+ORDINARY = HeaderRule()  # of a header that no layout speaks of
+
+
 @dataclass(frozen=True, slots=True)
 class MaskFrame:
     """Where the mask of a frame lies, and in which label map."""
@@ -91,7 +94,7 @@ class Reading:
     placed: bool = True  # False: the position in the patient is unknown
     one_phase: bool = False  # the file's name declares a single phase
     sure: bool = True  # False: a person decides which axis is which
-    rule: HeaderRule = HeaderRule()
+    rule: HeaderRule = ORDINARY
     places_mm: Mapping[str, Vector] = field(default_factory=dict)  # lengths of columns, rows, slices by place
 
 

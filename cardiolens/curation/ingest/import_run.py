@@ -29,7 +29,6 @@ from cardiolens.curation.ingest.layouts.assignment import (
     Assignment,
     assign,
     assign_dicom,
-    of_subject,
     propose_layout,
 )
 from cardiolens.curation.ingest.layouts.convention import Convention, convention
@@ -154,14 +153,9 @@ def _read(spec: IngestSpec, names: Pseudonyms) -> _Export:
     assignment = _assigned(spec, nifti, others)
     dicom = [pair for pair in others.items() if pair[0] not in sources]
     if assignment is not None:
-        export.convention = assignment.convention
-        if assignment.convention.public:
-            names = export.pseudonyms = public_pseudonyms(assignment.convention.name)
+        names = _by_layout(export, assignment, names)
         sources |= {name: others[name] for name in assignment.information}
-        for name, _ in dicom:
-            if name not in sources and name not in assignment.subjects:
-                _reject(export, names.file(name), name, Reason.NOT_OF_LAYOUT)
-        dicom = [pair for pair in dicom if pair[0] in assignment.subjects]
+        dicom = _of_layout(export, assignment, names, dicom)
     places = [candidate.place for _, candidate in dicom]
     headers = spread(
         _headers, places, chunk=_CHUNK, worth=len(places) >= _WORTH, lost=lambda _: (Reason.READER_ENDED, "")
@@ -170,13 +164,28 @@ def _read(spec: IngestSpec, names: Pseudonyms) -> _Export:
         if isinstance(images, tuple):
             _reject(export, names.file(name), name, *images)
         else:
-            if assignment is not None:
-                subject = assignment.subjects[name]
-                facts = assignment.facts_of(subject)
-                images = [of_subject(image, subject, facts, assignment.convention.name) for image in images]
-            _sort_in(export, images, candidate, name, names=names, digests_seen=digests_seen)
+            ours = images if assignment is None else assignment.of_subject(name, images)
+            _sort_in(export, ours, candidate, name, names=names, digests_seen=digests_seen)
     _read_nifti(export, nifti, sources, names, assignment)
     return export
+
+
+def _by_layout(export: _Export, assignment: Assignment, names: Pseudonyms) -> Pseudonyms:
+    """Note the layout of an export; return the pseudonyms of its ids."""
+    export.convention = assignment.convention
+    if assignment.convention.public:
+        export.pseudonyms = public_pseudonyms(assignment.convention.name)
+    return export.pseudonyms or names
+
+
+def _of_layout(
+    export: _Export, assignment: Assignment, names: Pseudonyms, files: Sequence[tuple[str, Candidate]]
+) -> list[tuple[str, Candidate]]:
+    """Return the DICOM files that a layout names; reject those that it neither names nor takes facts from."""
+    for name, _ in files:
+        if name not in assignment.information and name not in assignment.subjects:
+            _reject(export, names.file(name), name, Reason.NOT_OF_LAYOUT)
+    return [pair for pair in files if pair[0] in assignment.subjects]
 
 
 def _assigned(spec: IngestSpec, nifti: NiftiSource, others: Mapping[str, Candidate]) -> Assignment | None:

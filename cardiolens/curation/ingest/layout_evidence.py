@@ -33,7 +33,7 @@ class Settled:
     """A proposal of a layout with what its pictures tell."""
 
     proposal: Proposal
-    display: DisplayTransform = DisplayTransform()
+    display: DisplayTransform
     ordered: bool = False  # whether the stack is known to run from base to apex
     masks: Mapping[Image, NDArray[Any]] = field(default_factory=dict)
     areas: BloodAreas | None = None  # of a cine without a position in the patient
@@ -54,7 +54,8 @@ def settled(proposal: Proposal, reader: PixelReader, pixels: Mapping[Image, NDAr
     proposal = _with_moments(proposal, masks_by_image)
     if proposal.stack.placed:
         return _placed(proposal, display, masks_by_image, told)
-    return _unplaced(proposal, declared, display, masks_by_image, told, areas, pixels)
+    so_far = Settled(proposal, display, False, masks_by_image, areas)
+    return _unplaced(so_far, declared, told, pixels)
 
 
 def _readable(proposal: Proposal, reader: PixelReader) -> tuple[Proposal, Mapping[Image, NDArray[Any]]]:
@@ -120,14 +121,13 @@ def _placed(
 
 
 def _unplaced(
-    proposal: Proposal,
+    so_far: Settled,
     declared: Declared,
-    display: DisplayTransform,
-    masks: Mapping[Image, NDArray[Any]],
     told: MaskEvidence | None,
-    areas: BloodAreas | None,
     pixels: Mapping[Image, NDArray[Any]],
 ) -> Settled:
+    """Order a stack whose header tells no position, and check its display, by mask or blood."""
+    proposal, display, masks, areas = so_far.proposal, so_far.display, so_far.masks, so_far.areas
     if told is not None and told.right_ventricle is not None:
         if not is_shown_left(told.right_ventricle, display):
             proposal = proposal.flagged("display_contradicted_by_mask")

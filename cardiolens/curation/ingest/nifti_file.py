@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from cardiolens.base.untrusted import gzip_stream
 from cardiolens.base.untrusted.file_place import Place
 from cardiolens.curation.ingest.axis_order import Axes, axes_of, conventional, frames_of, squeezed
-from cardiolens.curation.ingest.image import HeaderRule, RejectedError
+from cardiolens.curation.ingest.image import ORDINARY, HeaderRule, RejectedError
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.study import nifti
 from cardiolens.study.manifest import MOST_FRAMES, MOST_VOXELS
@@ -67,8 +67,8 @@ def is_nifti(name: str) -> bool:
     return name.lower().endswith((*SUFFIXES, *PAIR_SUFFIXES))
 
 
-def scan(place: Place, *, one_phase: bool = False, rule: HeaderRule = HeaderRule()) -> Scan:
-    """Read a file once; RejectedError if it holds no usable image. `rule`: what a layout says of its header."""
+def scan(place: Place, *, one_phase: bool = False, rule: HeaderRule = ORDINARY) -> Scan:
+    """Read a file once by what a layout says of its header; RejectedError if it holds no usable image."""
     content = _content(place, rule, one_phase=one_phase)
     axes, frames, raw = content.axes, content.frames, content.raw
     matrix = None if content.affine is None else _matrix(content.affine, axes)
@@ -105,7 +105,7 @@ def scan(place: Place, *, one_phase: bool = False, rule: HeaderRule = HeaderRule
     )
 
 
-def frames_at(place: Place, *, one_phase: bool = False, rule: HeaderRule = HeaderRule()) -> Array:
+def frames_at(place: Place, *, one_phase: bool = False, rule: HeaderRule = ORDINARY) -> Array:
     """Read all frames as stored, slice by slice; shape (frame, row, column)."""
     frames = _content(place, rule, one_phase=one_phase).frames
     return frames.reshape(-1, *frames.shape[2:])
@@ -293,7 +293,7 @@ def _matrix(affine: Array, axes: Axes) -> Array:
 
 
 def _is_stored(facts: nifti.Header, rule: HeaderRule) -> bool:
-    """Return whether columns and rows point where a layout says; an affine that is no position tells so much."""
+    """Return whether columns and rows point where a layout says, as an affine that is no position tells."""
     if not rule.stored or facts.affine is None:
         return True
     axes = np.diag([-1.0, -1.0, 1.0]) @ facts.affine[:3, :2]

@@ -13,6 +13,7 @@ from cardiolens.base.untrusted.file_place import Place
 from cardiolens.base.untrusted.resource_limits import limited
 from cardiolens.curation.ingest.axis_order import cycles
 from cardiolens.curation.ingest.image import (
+    ORDINARY,
     HeaderRule,
     Identity,
     Image,
@@ -127,9 +128,7 @@ def nifti_frames(source: NiftiSource, assignment: Assignment | None = None) -> F
 def _scans(source: NiftiSource) -> dict[str, Scan | Rejection]:
     """What each file holds, or why it holds nothing that can be used; read in worker processes."""
     paths = [path for path in source.files if not path.lower().endswith(PAIR_SUFFIXES)]
-    return _scanned(
-        paths, [(source.files[path], _is_one_phase(name_of(path)), HeaderRule()) for path in paths]
-    )
+    return _scanned(paths, [(source.files[path], _is_one_phase(name_of(path)), ORDINARY) for path in paths])
 
 
 _Way = tuple[Place, bool, HeaderRule]
@@ -291,7 +290,7 @@ def _link(
                 mask.scan.place,
                 slice_number * m_phases + number,
                 labels,
-                mask.role.rule if mask.role else HeaderRule(),
+                mask.role.rule if mask.role else ORDINARY,
             )
     return None
 
@@ -527,7 +526,7 @@ def _image(
             placed=scanned.affine is not None,
             one_phase=file.role is None and _is_one_phase(file.name),
             sure=scanned.axes.sure,
-            rule=HeaderRule() if file.role is None else file.role.rule,
+            rule=ORDINARY if file.role is None else file.role.rule,
             places_mm=scanned.places_mm,
         ),
         moment=moment,

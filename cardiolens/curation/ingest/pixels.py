@@ -11,7 +11,7 @@ from cardiolens.base.untrusted import dicom_file
 from cardiolens.base.untrusted.file_place import Place
 from cardiolens.base.untrusted.resource_limits import limited
 from cardiolens.curation.ingest.header import read_dataset
-from cardiolens.curation.ingest.image import HeaderRule, Image, MaskFrame, RejectedError
+from cardiolens.curation.ingest.image import ORDINARY, HeaderRule, Image, MaskFrame, RejectedError
 from cardiolens.curation.ingest.nifti_file import frames_at
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.stack import Stack
@@ -72,7 +72,7 @@ def _decoded_mask(mask: MaskFrame) -> Frame:
     return frames.astype(np.int32)
 
 
-def decoded(place: Place, *, one_phase: bool | None, rule: HeaderRule = HeaderRule()) -> Frame:
+def decoded(place: Place, *, one_phase: bool | None, rule: HeaderRule = ORDINARY) -> Frame:
     """Decode all frames of a DICOM file, or of NIfTI if `one_phase` is told, within bounds.
 
     `rule`: what a layout says of the header of NIfTI.

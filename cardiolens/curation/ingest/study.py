@@ -12,8 +12,8 @@ from cardiolens.curation.ingest.burnt_text import shows_text
 from cardiolens.curation.ingest.decide import Identify, decided_by, stated_mm, with_ids
 from cardiolens.curation.ingest.decisions import Choice, Choices
 from cardiolens.curation.ingest.image import Image, RejectedError
-from cardiolens.curation.ingest.orient import base_first, display
 from cardiolens.curation.ingest.layout_evidence import Settled, settled
+from cardiolens.curation.ingest.orient import base_first, display
 from cardiolens.curation.ingest.pixels import Frame, PixelReader, one_scale, stacked, stacked_masks
 from cardiolens.curation.ingest.propose import TEXT_FLAG, Proposal, choose, propose
 from cardiolens.curation.ingest.reasons import Reason
@@ -113,9 +113,8 @@ def import_study(
         if proposal.status != "left_out":
             choice = choices[proposal.stack_id] if proposal.confirmed else None
             known = by_layout.get(proposal.stack.first.identity.series)
-            if choice is not None:
-                proposal, known = _restated(proposal, choice, pixels, known)
-            volume = _volume(proposal, pixels, frame, areas, known)
+            stated = (proposal, known) if choice is None else _restated(proposal, choice, pixels, known)
+            volume = _volume(stated[0], pixels, frame, areas, stated[1])
             imported.volumes.append(_with_choice(volume, choice))
         else:
             imported.seen.append(_left_out_volume(proposal, pixels, frame))

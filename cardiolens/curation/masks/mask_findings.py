@@ -42,7 +42,7 @@ class Body:
     @staticmethod
     def of_manifest(manifest: StudyManifest) -> "Body":
         """Return what study.json tells."""
-        sex: Sex | None = manifest.sex if manifest.sex in ("male", "female") else None  # type: ignore[assignment]
+        sex: Sex | None = manifest.sex if manifest.sex in ("male", "female") else None
         if manifest.height_cm is None or manifest.weight_kg is None:
             return Body(sex)
         return Body.of(sex, manifest.height_cm, manifest.weight_kg)

@@ -33,8 +33,8 @@ def of_masks(
 ) -> tuple[Lines, Rejects, list[str]]:
     """Return question lines of studies with usable masks, the rejects, and the problems with masks.
 
-    `chosen` are the studies that are read; by default all below `masks`. InputError if no study has a mask that
-    the label map applies to.
+    `chosen` are the studies that are read; by default all below `masks`. InputError if no study has a mask
+    that the label map applies to.
     """
     known = label_map(labels)
     studies = {study.study_id: study for study in (_studies(masks) if chosen is None else chosen)}

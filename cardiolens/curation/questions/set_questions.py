@@ -12,9 +12,9 @@ from typing import Any
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.curation.ingest.layouts.convention import Convention
-from cardiolens.curation.masks.mask_findings import has_masks
 from cardiolens.curation.masks.grades import quantities
 from cardiolens.curation.masks.labels import label_map
+from cardiolens.curation.masks.mask_findings import has_masks
 from cardiolens.curation.questions.drafts import Item
 from cardiolens.curation.questions.from_masks import joined, of_masks
 from cardiolens.curation.questions.report_files import Rejects
@@ -69,7 +69,7 @@ def write_set_questions(out: Path, convention: Convention) -> SetQuestions:
 
 
 def write_all_questions(out: Path) -> None:
-    """Write `out/questions/questions.jsonl`: the questions of all sets in a folder, with their measurements."""
+    """Write `out/questions/questions.jsonl`: the questions of all sets in a folder, and what was measured."""
     folders = sorted(path.parent for path in (out / QUESTIONS).glob("*/questions.jsonl"))
     lines: list[Item] = []
     for folder in folders:

@@ -29,9 +29,9 @@ def _lines(out: Path, record: Mapping[str, Any]) -> Iterator[str]:
     yield "# Public hearts"
     yield ""
     yield (
-        "Pictures and labels are public: any model may have been trained on them, and a high score may be memory. "
-        "Compare with a private cohort before you conclude. Every answer is a label of its set; nobody verified it "
-        "for these questions. Research use only."
+        "Pictures and labels are public: any model may have been trained on them, and a high score may be "
+        "memory. Compare with a private cohort before you conclude. Every answer is a label of its set, which "
+        "nobody verified for these questions. Research use only."
     )
     for name, each in record["sets"].items():
         asked = Counter(line["subtask"] for line in by_set[name])
@@ -43,7 +43,7 @@ def _lines(out: Path, record: Mapping[str, Any]) -> Iterator[str]:
             f"* Layout `{name}`, {each['files']['count']} files, digest `{each['files']['digest']}`.",
             f"* From: {each['place']}. Terms: {each['licence']}.",
             f"* Limits: {each['limits']}.",
-            f"* Asks: {', '.join(f'{subtask} ({count})' for subtask, count in sorted(asked.items())) or 'nothing'}.",
+            f"* Asks: {', '.join(f'{name} ({count})' for name, count in sorted(asked.items())) or 'none'}.",
             f"* Cannot ask: {', '.join(silent)}.",
             "* Where its traits were read: " + "; ".join(each["sources"]) + ".",
         )

@@ -102,8 +102,9 @@ def _emidec(folder: Path, subjects: Sequence[Subject]) -> None:
         mask = unit_sform(marks, lge.spacing_mm, qform=False)
         _write(root / f"Case_{name}" / "Contours" / f"Case_{name}.nii.gz", mask)
         text = (
-            f"Case {name}\n\nGap between slices\u2020: {lge.spacing_mm[2]:g} mm\nSex\u2020: F\nAge : 70\nTobacco : 3\n"
-            "Overweight : N\nECG (ST +) : Y\nTroponin : 1.1\nKillip Max: 1\nFEVG : 60\nNTProBNP : 248\n"
+            f"Case {name}\n\nGap between slices\u2020: {lge.spacing_mm[2]:g} mm\nSex\u2020: F\n"
+            "Age : 70\nTobacco : 3\nOverweight : N\nECG (ST +) : Y\nTroponin : 1.1\nKillip Max: 1\n"
+            "FEVG : 60\nNTProBNP : 248\n"
         )
         _write(root / f"Case {name}.txt", text.encode("cp1252"))
     _write(root / "Readme.txt", b"EMIDEC\n")
@@ -162,7 +163,7 @@ def _mnms2(folder: Path, subjects: Sequence[Subject]) -> None:
 
 
 def _myops(folder: Path, subjects: Sequence[Subject]) -> None:
-    """C0 and DE on one grid of few slices with one mask; T2 has another grid in the phantom and is left out."""
+    """C0 and DE on one grid of few slices with one mask; T2 has another grid and is left out."""
     for subject in subjects:
         name = f"myops_training_{100 + subject.number}"
         views = {"C0": "cine_sax", "DE": "lge_sax"}

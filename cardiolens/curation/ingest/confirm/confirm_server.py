@@ -123,8 +123,8 @@ class Desk:
     def _elsewhere(self, study: ImportedStudy, change: Change) -> dict[str, dict[str, Choice | None]]:
         """Return the same decisions for the stacks of the same volume in other studies, where none is made.
 
-        Phases and millimetres belong to one study and are not carried over; the place that tells the millimetres
-        is, and so are display, direction and what the first slice is.
+        Phases and millimetres belong to one study and are not carried over; the place that tells the
+        millimetres is, and so are display, direction and what the first slice is.
         """
         carried: dict[str, dict[str, Choice | None]] = {}
         for choice in change.stacks.values():
@@ -150,10 +150,8 @@ class Desk:
         if not change.stacks or not change.stacks.keys() <= stacks.keys():
             return "no such stack; load the page again"
         for stack, choice in change.stacks.items():
-            if choice is not None and (why := choice.refused(int(stacks[stack]["phases"]))):
+            if choice is not None and (why := _why_refused(choice, stacks[stack])):
                 return f"{_WORDS[why]}"
-            if choice is not None and choice.status == "confirmed" and _is_open(stacks[stack], choice):
-                return _WORDS["spacing"]
         merged = self.ledger.decisions.of(study.study_id) | change.stacks
         twice = contradicted([choice for choice in merged.values() if choice is not None])
         if twice:
@@ -162,13 +160,19 @@ class Desk:
 
 
 def carried_over(choice: Choice, proposal: Mapping[str, Any]) -> Choice | None:
-    """Return a decision on one study's stack for another's; None if it is not of the same volume or does not fit."""
+    """Return a decision on one study's stack for another's; None if it does not fit."""
     same = proposal["volume_id"] == choice.volume_id and proposal["status"] != "left_out"
     spacing = choice.spacing if isinstance(choice.spacing, str) else None
     own = choice.model_copy(update={"spacing": spacing, "ed_phase": None, "es_phase": None})
     if not same or own.refused(int(proposal["phases"])) or _is_open(proposal, own):
         return None
     return own
+
+
+def _why_refused(choice: Choice, proposal: Mapping[str, Any]) -> str | None:
+    refused = choice.refused(int(proposal["phases"]))
+    is_open = choice.status == "confirmed" and _is_open(proposal, choice)
+    return refused or ("spacing" if is_open else None)
 
 
 def _is_open(proposal: Mapping[str, Any], choice: Choice) -> bool:

@@ -63,6 +63,11 @@ class Assignment:
         """Return the facts of a subject; empty if no file tells any."""
         return self.facts.get(subject, Facts())
 
+    def of_subject(self, path: str, images: Sequence[Image]) -> list[Image]:
+        """Return the frames of a DICOM file as those of its subject."""
+        subject = self.subjects[path]
+        return [_of_subject(image, subject, self.facts_of(subject), self.convention.name) for image in images]
+
     def is_unlabelled(self, path: str) -> bool:
         """Return whether a mask is one of those that the set leaves empty."""
         return path in self.unlabelled
@@ -77,8 +82,8 @@ def assign(convention: Convention, files: Mapping[str, Place], others: Mapping[s
     matches = {path: match for path in files if (match := _match(convention, path)) is not None}
     if not any(match.rule.image for match in matches.values()):
         raise InputError(
-            f"layout={convention.name}: none of {len(files)} NIfTI files is an image of it; expected files such "
-            f"as {_example(convention)}; correct source, or name another layout, or none with layout=none"
+            f"layout={convention.name}: none of {len(files)} NIfTI files is an image of it; expected files "
+            f"such as {_example(convention)}; correct source, or name another layout, or none: layout=none"
         )
     facts = facts_of_subjects(convention, {match.subject for match in matches.values()}, others)
     roles = {path: _role(convention, match) for path, match in matches.items()}
@@ -107,7 +112,7 @@ def assign_dicom(convention: Convention, files: Mapping[str, Place]) -> Assignme
     )
 
 
-def of_subject(image: Image, subject: str, facts: Facts, layout: str) -> Image:
+def _of_subject(image: Image, subject: str, facts: Facts, layout: str) -> Image:
     """Return a DICOM frame as one of a subject of a set, with what the set tells of it."""
     own, told = image.person, facts.person
     person = replace(
@@ -249,8 +254,8 @@ def _refusal(convention: Convention, paths: Sequence[str]) -> tuple[RefusedFiles
 
 def _repackaged(convention: Convention, rule: RefusedFiles, paths: Sequence[str]) -> InputError:
     return InputError(
-        f"layout={convention.name}: {len(paths)} files such as {', '.join(sorted(paths)[:_MOST_NAMED])} are of a "
-        f"repackaged version: {rule.reason}; get the set from {convention.place or 'its makers'}, "
+        f"layout={convention.name}: {len(paths)} files such as {', '.join(sorted(paths)[:_MOST_NAMED])} "
+        f"are of a repackaged version: {rule.reason}; get the set from {convention.place or 'its makers'}, "
         "or import it as any NIfTI with layout=none"
     )
 

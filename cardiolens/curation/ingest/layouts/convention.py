@@ -46,8 +46,8 @@ FactName = Literal[
 class FileRule(Spec):
     """Files of one kind, by a pattern of their paths: an image, or a mask of images.
 
-    `{subject}` is the patient, `{session}` one of several examinations, `{phase}` and `{moment}` the phase, `*` any text within a name; folders before
-    the pattern are free, and `.nii` stands for `.nii.gz` too.
+    `{subject}` is the patient, `{session}` one of several examinations, `{phase}` and `{moment}` the phase,
+    `*` any text within a name; folders before the pattern are free, and `.nii` stands for `.nii.gz` too.
     """
 
     files: str
@@ -65,7 +65,8 @@ class FileRule(Spec):
         for volume in (self.image, *self.mask_of):
             if volume is not None and volume not in legal_volumes():
                 raise ValueError(
-                    f"{self.files}: no study holds a volume {volume!r}; choose of {', '.join(legal_volumes())}"
+                    f"{self.files}: no study holds a volume {volume!r}; choose of "
+                    f"{', '.join(legal_volumes())}"
                 )
         return self
 
@@ -170,7 +171,9 @@ class Convention(Spec):
         except re.error as error:
             raise ValueError(f"subject {self.subject!r}: is no regular expression ({error})") from None
         for pattern in (
-            *(rule.files for rule in (*self.files, *self.refused, *self.information)),
+            *(rule.files for rule in self.files),
+            *(rule.files for rule in self.refused),
+            *(rule.files for rule in self.information),
             *((self.dicom,) if self.dicom is not None else ()),
             *(rule.unlabelled for rule in self.files if rule.unlabelled),
         ):

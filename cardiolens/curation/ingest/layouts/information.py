@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import decode
@@ -27,7 +27,7 @@ class Facts:
     ed: int | None = None
     es: int | None = None
     slice_mm: float | None = None  # distance of slices
-    person: Person = Person()
+    person: Person = field(default_factory=Person)
     doubts: tuple[str, ...] = ()  # facts whose values are not usable
     files: tuple[str, ...] = ()
 

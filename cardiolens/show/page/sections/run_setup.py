@@ -33,8 +33,8 @@ _STAGES = (
 UNVERIFIED_ALLOWED = "answers that nobody verified were allowed (dataset.allow_unverified=true)"
 
 PUBLIC_HEARTS = (
-    "pictures and labels are of public sets, which may be in the training data of any model: a high score may be "
-    "memory; the answers are labels of the sets, which nobody verified for these questions"
+    "pictures and labels are of public sets, which may be in the training data of any model: a high score "
+    "may be memory; the answers are labels of the sets, which nobody verified for these questions"
 )
 
 
