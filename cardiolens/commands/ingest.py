@@ -54,8 +54,8 @@ def report_set(out: Path, questions: "SetQuestions", manifest: Mapping[str, Any]
     for problem in questions.problems[:3]:
         say(f"masks cannot be used: {problem}")
     subtasks = Counter(line["subtask"] for line in questions.lines)
-    asked = ", ".join(f"{count} {subtask}" for subtask, count in sorted(subtasks.items()))
-    say(f"{len(questions.lines)} questions, none verified (label of the set): {asked or 'none'}")
+    counts = ", ".join(f"{count} {subtask}" for subtask, count in sorted(subtasks.items()))
+    say(f"{len(questions.lines)} questions, none verified (label of the set): {counts or 'none'}")
     say(
         f"set.json: studies {manifest['studies']['digest']}, questions {manifest['questions']['sha256'][:32]}"
     )

@@ -71,8 +71,8 @@ def check_turned(header: Header, *, confirmed: bool) -> None:
         )
 
 
-def _alike(one: tuple[float, ...], other: tuple[float, ...], axes: int) -> bool:
-    return all(math.isclose(a, b, rel_tol=ALIKE) for a, b in list(zip(one, other, strict=False))[:axes])
+def _alike(first: tuple[float, ...], second: tuple[float, ...], axes: int) -> bool:
+    return all(math.isclose(a, b, rel_tol=ALIKE) for a, b in list(zip(first, second, strict=False))[:axes])
 
 
 def _volume_id(sequence: object, view: object) -> str:

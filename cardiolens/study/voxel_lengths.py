@@ -39,9 +39,9 @@ class VoxelLengths:
             return False
         return not self.equal(self.sform, self.pixdim)
 
-    def equal(self, one: Lengths, other: Lengths) -> bool:
+    def equal(self, first: Lengths, second: Lengths) -> bool:
         """Return whether two triples are alike along the axes of several voxels."""
-        pairs = zip(one, other, self.single, strict=True)
+        pairs = zip(first, second, self.single, strict=True)
         return all(single or math.isclose(a, b, rel_tol=ALIKE) for a, b, single in pairs)
 
     @property

@@ -52,7 +52,7 @@ class HeaderRule:
     """What a layout says of the NIfTI headers of its set."""
 
     spacing: Literal["agree", "pixdim", "sform"] = "agree"
-    placed: bool = (
+    positions: bool = (
         True  # False: an affine along the scanner's axes is no position, and tells how arrays are stored
     )
     xyzt: bool = False  # slices on the third axis, phases on the fourth

@@ -138,7 +138,7 @@ def _read(spec: IngestSpec, names: Pseudonyms) -> _Export:
     export = _Export()
     digests_seen: set[str] = set()
     nifti, sources = NiftiSource(), dict[str, Candidate]()
-    others: dict[str, Candidate] = {}
+    plain_files: dict[str, Candidate] = {}
     for candidate in find(spec.source):
         export.n_files += 1
         name = _relative(candidate.place.name, spec.source)
@@ -147,14 +147,14 @@ def _read(spec: IngestSpec, names: Pseudonyms) -> _Export:
         elif is_nifti(name):
             nifti.files[name], sources[name] = candidate.place, candidate
         elif nifti.takes(name, candidate.place):
-            sources[name] = others[name] = candidate
+            sources[name] = plain_files[name] = candidate
         else:
-            others[name] = candidate
-    assignment = _assigned(spec, nifti, others)
-    dicom = [pair for pair in others.items() if pair[0] not in sources]
+            plain_files[name] = candidate
+    assignment = _assigned(spec, nifti, plain_files)
+    dicom = [pair for pair in plain_files.items() if pair[0] not in sources]
     if assignment is not None:
         names = _by_layout(export, assignment, names)
-        sources |= {name: others[name] for name in assignment.information}
+        sources |= {name: plain_files[name] for name in assignment.information}
         dicom = _of_layout(export, assignment, names, dicom)
     places = [candidate.place for _, candidate in dicom]
     headers = spread(
@@ -188,11 +188,13 @@ def _of_layout(
     return [pair for pair in files if pair[0] in assignment.subjects]
 
 
-def _assigned(spec: IngestSpec, nifti: NiftiSource, others: Mapping[str, Candidate]) -> Assignment | None:
+def _assigned(
+    spec: IngestSpec, nifti: NiftiSource, plain_files: Mapping[str, Candidate]
+) -> Assignment | None:
     """Return what each file is by the layout that is named, or by the one that fits; None without one."""
     if spec.layout == NO_LAYOUT:
         return None
-    places = {name: other.place for name, other in others.items()}
+    places = {name: candidate.place for name, candidate in plain_files.items()}
     if spec.layout is not None:
         chosen = convention(spec.layout)
         if chosen.dicom is not None:

@@ -48,14 +48,14 @@ def settled(proposal: Proposal, reader: PixelReader, pixels: Mapping[Image, NDAr
         masks = _readable(proposal, reader)
         return Settled(masks[0], display, False, masks[1])
     proposal, masks_by_image = _readable(proposal, reader)
-    proposal, told = _evidence(proposal, masks_by_image)
-    areas = None if told is not None or proposal.stack.placed else _blood(proposal, pixels)
-    proposal = _sized(proposal, told, areas)
+    proposal, by_mask = _evidence(proposal, masks_by_image)
+    areas = None if by_mask is not None or proposal.stack.placed else _blood(proposal, pixels)
+    proposal = _sized(proposal, by_mask, areas)
     proposal = _with_moments(proposal, masks_by_image)
     if proposal.stack.placed:
-        return _placed(proposal, display, masks_by_image, told)
+        return _with_position(proposal, display, masks_by_image, by_mask)
     so_far = Settled(proposal, display, False, masks_by_image, areas)
-    return _unplaced(so_far, declared, told, pixels)
+    return _unplaced(so_far, declared, by_mask, pixels)
 
 
 def _readable(proposal: Proposal, reader: PixelReader) -> tuple[Proposal, Mapping[Image, NDArray[Any]]]:
@@ -74,14 +74,14 @@ def _evidence(
     [labels] = {image.mask.labels for image in masks if image.mask is not None}
     spacing = (*stack.first.spacing, stack.step)
     try:
-        told = mask_evidence(stacked_masks(stack, masks), label_map(labels), proposal.sequence, spacing)
+        by_mask = mask_evidence(stacked_masks(stack, masks), label_map(labels), proposal.sequence, spacing)
     except InputError:
         return proposal.flagged("mask_of_other_labels"), None
-    return proposal, told
+    return proposal, by_mask
 
 
-def _sized(proposal: Proposal, told: MaskEvidence | None, areas: BloodAreas | None) -> Proposal:
-    if told is not None and not has_heart_size(told.cavity_mm, told.length_mm):
+def _sized(proposal: Proposal, by_mask: MaskEvidence | None, areas: BloodAreas | None) -> Proposal:
+    if by_mask is not None and not has_heart_size(by_mask.cavity_mm, by_mask.length_mm):
         return proposal.flagged("heart_of_no_size")
     if areas is not None and areas.found():
         widest = float(2 * np.sqrt(areas.by_slice_and_phase.max() / np.pi))
@@ -108,14 +108,14 @@ def _cavity(mask: NDArray[Any], labels: str, sequence: str) -> int:
     return int(np.isin(mask, values).sum())
 
 
-def _placed(
+def _with_position(
     proposal: Proposal,
     display: DisplayTransform,
     masks: Mapping[Image, NDArray[Any]],
-    told: MaskEvidence | None,
+    by_mask: MaskEvidence | None,
 ) -> Settled:
     """Check the order that coordinates give against the mask; the stack already runs from the base."""
-    if told is not None and told.larger_end > 0:
+    if by_mask is not None and by_mask.larger_end > 0:
         proposal = proposal.flagged("slice_order_contradicted")
     return Settled(proposal, display, True, masks)
 
@@ -123,19 +123,19 @@ def _placed(
 def _unplaced(
     so_far: Settled,
     declared: Declared,
-    told: MaskEvidence | None,
+    by_mask: MaskEvidence | None,
     pixels: Mapping[Image, NDArray[Any]],
 ) -> Settled:
     """Order a stack whose header tells no position, and check its display, by mask or blood."""
     proposal, display, masks, areas = so_far.proposal, so_far.display, so_far.masks, so_far.areas
-    if told is not None and told.right_ventricle is not None:
-        if not is_shown_left(told.right_ventricle, display):
+    if by_mask is not None and by_mask.right_ventricle is not None:
+        if not is_shown_left(by_mask.right_ventricle, display):
             proposal = proposal.flagged("display_contradicted_by_mask")
         evidence = "the mask's right ventricle lies left of the left ventricle as shown"
         proposal = _witnessed(proposal, "display", "as declared", _MASK_WITNESS, evidence)
     end, by = 0, ""
-    if told is not None and told.larger_end:
-        end, by = told.larger_end, "mask"
+    if by_mask is not None and by_mask.larger_end:
+        end, by = by_mask.larger_end, "mask"
     elif areas is not None and areas.found() and areas.larger_end():
         end, by = areas.larger_end(), "blood"
     if end:

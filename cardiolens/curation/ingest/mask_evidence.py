@@ -63,11 +63,11 @@ def _larger_end(areas: NDArray[np.float64]) -> int:
     return int(np.sign(slope)) if abs(slope) > _SLOPE else 0
 
 
-def _right_of(left: NDArray[np.bool_], right: NDArray[np.bool_]) -> tuple[float, float] | None:
+def _right_of(lv: NDArray[np.bool_], rv: NDArray[np.bool_]) -> tuple[float, float] | None:
     steps = []
-    for inside, beside in zip(left, right, strict=True):
-        if min(np.count_nonzero(inside), np.count_nonzero(beside)) >= _FEWEST_PIXELS:
-            centres = [np.argwhere(part).mean(axis=0) for part in (inside, beside)]
+    for cavity, chamber in zip(lv, rv, strict=True):
+        if min(np.count_nonzero(cavity), np.count_nonzero(chamber)) >= _FEWEST_PIXELS:
+            centres = [np.argwhere(part).mean(axis=0) for part in (cavity, chamber)]
             steps.append(centres[1] - centres[0])
     if not steps:
         return None

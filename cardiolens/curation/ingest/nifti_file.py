@@ -73,7 +73,7 @@ def scan(place: Place, *, one_phase: bool = False, rule: HeaderRule = ORDINARY) 
     axes, frames, raw = content.axes, content.frames, content.raw
     matrix = None if content.affine is None else _matrix(content.affine, axes)
     flags = [*axes.flags, *content.flags]
-    if matrix is not None and not rule.placed and _is_straight(matrix):
+    if matrix is not None and not rule.positions and _is_straight(matrix):
         matrix = None
         flags += ["stored_otherwise_than_the_layout_says"] if not _is_stored(content.facts, rule) else []
     elif matrix is None:
@@ -147,8 +147,8 @@ def _lengths(declared: VoxelLengths, rule: HeaderRule) -> tuple[Lengths | None, 
     """Return the voxel lengths that hold, and a flag if the header contradicts itself."""
     stated = rule.spacing_mm
     if stated is not None:
-        known = [lengths for lengths in (declared.sform, declared.pixdim) if lengths is not None]
-        differ = any(not declared.equal(stated, lengths) for lengths in known)
+        places = [lengths for lengths in (declared.sform, declared.pixdim) if lengths is not None]
+        differ = any(not declared.equal(stated, lengths) for lengths in places)
         return stated, ("spacing_stated_against_header",) if differ else ()
     if rule.spacing != "agree":
         chosen = declared.pixdim if rule.spacing == "pixdim" else declared.sform
@@ -262,8 +262,10 @@ def _axes(
     steps = lengths if lengths is not None and all(0 < value < 100 for value in lengths) else None
     slice_axis = (int(raw["dim_info"]) >> 4 & 3) - 1
     sliced = slice_axis if slice_axis >= 0 else None
-    known = steps if affine is not None or (steps is not None and len(set(steps)) > 1) else None
-    axes = axes_of(voxels, known, sliced=sliced, step=1.0 if steps is None else steps[2], one_phase=one_phase)
+    axis_lengths = steps if affine is not None or (steps is not None and len(set(steps)) > 1) else None
+    axes = axes_of(
+        voxels, axis_lengths, sliced=sliced, step=1.0 if steps is None else steps[2], one_phase=one_phase
+    )
     return axes, _columns(axes)
 
 
@@ -298,8 +300,8 @@ def _is_stored(facts: nifti.Header, rule: HeaderRule) -> bool:
         return True
     axes = np.diag([-1.0, -1.0, 1.0]) @ facts.affine[:3, :2]
     names = (("L", "R"), ("P", "A"), ("H", "F"))
-    told = [names[int(np.abs(axis).argmax())][int(axis[np.abs(axis).argmax()] < 0)] for axis in axes.T]
-    return "".join(told) == rule.stored
+    directions = [names[int(np.abs(axis).argmax())][int(axis[np.abs(axis).argmax()] < 0)] for axis in axes.T]
+    return "".join(directions) == rule.stored
 
 
 def _is_straight(matrix: Array) -> bool:

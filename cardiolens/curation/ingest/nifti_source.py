@@ -179,9 +179,9 @@ def _frames_of_layout(
         _study(members, dict.fromkeys(volumes, moments), frames)
         _link_masks(members, masks.pop(study, []), frames, assignment)
         _add_facts(members, facts, frames)
-        shown = next((file.path for file in members if file.path in frames.images), "")
+        image_path = next((file.path for file in members if file.path in frames.images), "")
         for path in facts.files:
-            frames.used[path] = shown
+            frames.used[path] = image_path
     frames.rejects += [
         (file.path, 0, Reason.MASK, "without an image") for group in masks.values() for file in group
     ]
@@ -250,13 +250,13 @@ def _with_facts(image: Image, facts: Facts, flags: Sequence[str]) -> Image:
     assert image.reading is not None
     reading = replace(image.reading, flags=(*image.reading.flags, *flags))
     person = facts.person
-    own = image.person
+    header = image.person
     merged = replace(
         person,
-        sex=person.sex or own.sex,
-        age=person.age or own.age,
-        manufacturer=person.manufacturer or own.manufacturer,
-        tesla=own.tesla if person.tesla is None else person.tesla,
+        sex=person.sex or header.sex,
+        age=person.age or header.age,
+        manufacturer=person.manufacturer or header.manufacturer,
+        tesla=header.tesla if person.tesla is None else person.tesla,
     )
     layout = "" if image.declared is None else image.declared.layout
     return replace(image, reading=reading, person=merged, of_set=layout)
@@ -541,8 +541,8 @@ def _contradictions(scanned: Scan, sidecar: Sidecar) -> list[str]:
     pairs = ((rows, scanned.lengths[1]), (slices, scanned.lengths[2] if scanned.grid[0] > 1 else None))
     flags = [
         SPACING_FLAGS[0]
-        for told, length in pairs
-        if told is not None and length is not None and not np.isclose(told, length, rtol=0.02)
+        for stated_mm, length in pairs
+        if stated_mm is not None and length is not None and not np.isclose(stated_mm, length, rtol=0.02)
     ]
     return flags[:1] + (["time_contradicted"] if _lasts_too_long(scanned) else [])
 

@@ -134,10 +134,10 @@ def _declared(stack: Stack, declared: Declared, frame: HeartFrame) -> Proposal:
         *_read_axes(stack),
     ]
     likely, flags = {declared.view: 1.0}, list(stack.flags)
-    if stack.placed and (seen := view_by_geometry(stack, frame)) is not None:
-        says, probability = best(seen.likely)
-        witnesses.append(("view", Witness("geometry", says, probability, seen.evidence)))
-        if seen.likely[declared.view] < _REFUTED:
+    if stack.placed and (by_geometry := view_by_geometry(stack, frame)) is not None:
+        says, probability = best(by_geometry.likely)
+        witnesses.append(("view", Witness("geometry", says, probability, by_geometry.evidence)))
+        if by_geometry.likely[declared.view] < _REFUTED:
             flags.append("view_witnesses_disagree")
             likely = {declared.view: 0.5, says: 0.5}
     return Proposal(

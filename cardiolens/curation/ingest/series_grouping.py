@@ -55,7 +55,7 @@ def stacks_of(images: Sequence[Image]) -> tuple[list[Stack], LeftOut]:
     for image in images:
         by_series.setdefault(image.identity.series, []).append(image)
     declared = [series for series in by_series.values() if series[0].declared is not None]
-    named = [stack for series in declared for stack in _of_layout(series, left_out)]
+    layout_stacks = [stack for series in declared for stack in _of_layout(series, left_out)]
     for series in by_series.values():
         if series[0].declared is not None:
             continue
@@ -69,7 +69,7 @@ def stacks_of(images: Sequence[Image]) -> tuple[list[Stack], LeftOut]:
             else:
                 piles.append(pile)
     piles = _without_flow(piles, left_out)
-    stacks = named + [stack for group in _alike(piles) for stack in _joined(group, left_out)]
+    stacks = layout_stacks + [stack for group in _alike(piles) for stack in _joined(group, left_out)]
     return sorted(stacks, key=lambda stack: (stack.series, stack.later)), left_out
 
 

@@ -112,8 +112,12 @@ def import_study(
             imported.left_out += [(image, proposal.reason) for image in proposal.stack.images()]
         if proposal.status != "left_out":
             choice = choices[proposal.stack_id] if proposal.confirmed else None
-            known = by_layout.get(proposal.stack.first.identity.series)
-            stated = (proposal, known) if choice is None else _restated(proposal, choice, pixels, known)
+            by_pictures = by_layout.get(proposal.stack.first.identity.series)
+            stated = (
+                (proposal, by_pictures)
+                if choice is None
+                else _restated(proposal, choice, pixels, by_pictures)
+            )
             volume = _volume(stated[0], pixels, frame, areas, stated[1])
             imported.volumes.append(_with_choice(volume, choice))
         else:
@@ -241,13 +245,13 @@ def _volume(
     pixels: dict[Image, Frame],
     frame: HeartFrame,
     areas: BloodAreas | None,
-    known: Settled | None,
+    by_pictures: Settled | None,
 ) -> Volume:
     values, slope, intercept = stacked(proposal.stack, pixels)
     displayed = (
         display(proposal.stack, proposal.view, frame)
         if proposal.stack.placed
-        else Display(DisplayTransform() if known is None else known.display, clear=True)
+        else Display(DisplayTransform() if by_pictures is None else by_pictures.display, clear=True)
     )
     proposal = proposal if displayed.clear else proposal.flagged("display_unclear")
     proposal = proposal if one_scale(proposal.stack) else proposal.flagged("rescaled_frame_by_frame")
@@ -257,30 +261,34 @@ def _volume(
         slope,
         intercept,
         displayed.transform,
-        masks=stacked_masks(proposal.stack, known.masks) if known is not None and known.masks else None,
-        ordered=proposal.stack.placed if known is None else known.ordered,
+        masks=stacked_masks(proposal.stack, by_pictures.masks)
+        if by_pictures is not None and by_pictures.masks
+        else None,
+        ordered=proposal.stack.placed if by_pictures is None else by_pictures.ordered,
     )
-    own = areas if known is None or known.areas is None else known.areas
-    return _TIMED.get(proposal.sequence, _untimed)(volume, frame, own)
+    blood = areas if by_pictures is None or by_pictures.areas is None else by_pictures.areas
+    return _TIMED.get(proposal.sequence, _untimed)(volume, frame, blood)
 
 
 def _restated(
-    proposal: Proposal, choice: Choice, pixels: dict[Image, Frame], known: Settled | None
+    proposal: Proposal, choice: Choice, pixels: dict[Image, Frame], by_pictures: Settled | None
 ) -> tuple[Proposal, Settled | None]:
     """Apply what a person states of a stack's voxel size, slice order and mask."""
-    if known is not None and choice.mask is False:
-        known = replace(known, masks={})
-    if known is not None and choice.base_first is not None:
-        known = replace(known, ordered=choice.base_first)
+    if by_pictures is not None and choice.mask is False:
+        by_pictures = replace(by_pictures, masks={})
+    if by_pictures is not None and choice.base_first is not None:
+        by_pictures = replace(by_pictures, ordered=choice.base_first)
     lengths = stated_mm(proposal.stack, choice)
     if lengths is None:
-        return proposal, known
+        return proposal, by_pictures
     stack = proposal.stack.with_spacing(lengths)
     again = dict(zip(proposal.stack.images(), stack.images(), strict=True))
     pixels |= {new: pixels[old] for old, new in again.items()}
-    if known is not None:
-        known = replace(known, masks={again.get(image, image): mask for image, mask in known.masks.items()})
-    return replace(proposal, stack=stack), known
+    if by_pictures is not None:
+        by_pictures = replace(
+            by_pictures, masks={again.get(image, image): mask for image, mask in by_pictures.masks.items()}
+        )
+    return replace(proposal, stack=stack), by_pictures
 
 
 def _with_choice(volume: Volume, choice: Choice | None) -> Volume:

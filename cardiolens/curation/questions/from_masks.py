@@ -36,13 +36,13 @@ def of_masks(
     `chosen` are the studies that are read; by default all below `masks`. InputError if no study has a mask
     that the label map applies to.
     """
-    known = label_map(labels)
+    convention = label_map(labels)
     studies = {study.study_id: study for study in (_studies(masks) if chosen is None else chosen)}
-    able = {study_id: study for study_id, study in studies.items() if has_masks(study.manifest, known)}
+    able = {study_id: study for study_id, study in studies.items() if has_masks(study.manifest, convention)}
     if not able:
         raise InputError(
             f"masks={masks}: none of its {len(studies)} studies has a short-axis mask of "
-            f"{' or '.join(known.sequences)}, which labels={labels} is for; add mask to the volume in "
+            f"{' or '.join(convention.sequences)}, which labels={labels} is for; add mask to the volume in "
             "study.json, or name another label map"
         )
     rejects: Rejects = [

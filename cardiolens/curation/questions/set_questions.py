@@ -42,11 +42,11 @@ def write_set_questions(out: Path, convention: Convention) -> SetQuestions:
     """Write `out/questions/<layout>/questions.jsonl` for the studies of an import by a layout."""
     catalogue = load_catalogue(PROTOCOL)
     folder = out / QUESTIONS / convention.name
-    noted = dict(_noted(out, convention.name))
-    groups = {study: str(each["group"]) for study, each in noted.items()}
+    records = dict(_set_records(out, convention.name))
+    groups = {study: str(each["group"]) for study, each in records.items()}
     by_group = [
         line
-        for study, each in noted.items()
+        for study, each in records.items()
         for line in (
             *_of_group(study, groups[study], convention, catalogue),
             *_of_volumes(study, each, convention, catalogue),
@@ -75,8 +75,8 @@ def write_all_questions(out: Path) -> None:
     for folder in folders:
         words = _measurements(folder)
         for line in read_lines(folder / "questions.jsonl"):
-            told = [words.get((line["study"], name), name) for name in line["evidence"]]
-            lines.append({**line, "evidence": told})
+            quotes = [words.get((line["study"], name), name) for name in line["evidence"]]
+            lines.append({**line, "evidence": quotes})
     write_lines(out / QUESTIONS / "questions.jsonl", lines)
 
 
@@ -89,7 +89,7 @@ def _measurements(folder: Path) -> dict[tuple[str, str], str]:
     }
 
 
-def _noted(out: Path, layout: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _set_records(out: Path, layout: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield each study with volumes, and what the import noted of its set's own labels."""
     for path in sorted(out.glob("proposals/*/build.json")):
         try:
@@ -119,10 +119,10 @@ def _of_group(study: str, group: str, convention: Convention, catalogue: Catalog
 
 
 def _of_volumes(
-    study: str, noted: Mapping[str, Any], convention: Convention, catalogue: Catalogue
+    study: str, record: Mapping[str, Any], convention: Convention, catalogue: Catalogue
 ) -> Iterator[Item]:
     """Yield the grade of the ejection fraction of a set that measured volumes, where it is certain."""
-    edv, esv = noted.get("lv_edv_ml"), noted.get("lv_esv_ml")
+    edv, esv = record.get("lv_edv_ml"), record.get("lv_esv_ml")
     if not isinstance(edv, float) or not isinstance(esv, float) or esv >= edv:
         return
     ejection = 100 * (edv - esv) / edv
@@ -156,5 +156,5 @@ def _of_masks(
 
 
 def _labelled(line: Item, layout: str) -> Item:
-    told = {name: value for name, value in line["verification"].items() if name.startswith("mask")}
-    return {**line, "verification": {"status": STATUS, "layout": layout, **told}}
+    mask_notes = {name: value for name, value in line["verification"].items() if name.startswith("mask")}
+    return {**line, "verification": {"status": STATUS, "layout": layout, **mask_notes}}

@@ -30,12 +30,12 @@ def _lines(out: Path, record: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield (
         "Pictures and labels are public: any model may have been trained on them, and a high score may be "
-        "memory. Compare with a private cohort before you conclude. Every answer is a label of its set, which "
-        "nobody verified for these questions. Research use only."
+        "memory. Compare with a private cohort before you conclude. Every answer is a label of its set. "
+        "Nobody verified it for these questions. Research use only."
     )
     for name, each in record["sets"].items():
-        asked = Counter(line["subtask"] for line in by_set[name])
-        silent = [subtask for subtask in load_catalogue(_PROTOCOL).subtasks if subtask not in asked]
+        by_subtask = Counter(line["subtask"] for line in by_set[name])
+        silent = [subtask for subtask in load_catalogue(_PROTOCOL).subtasks if subtask not in by_subtask]
         yield from (
             "",
             f"## {each['title']}",
@@ -43,7 +43,7 @@ def _lines(out: Path, record: Mapping[str, Any]) -> Iterator[str]:
             f"* Layout `{name}`, {each['files']['count']} files, digest `{each['files']['digest']}`.",
             f"* From: {each['place']}. Terms: {each['licence']}.",
             f"* Limits: {each['limits']}.",
-            f"* Asks: {', '.join(f'{name} ({count})' for name, count in sorted(asked.items())) or 'none'}.",
+            f"* Asks: {', '.join(f'{key} ({n})' for key, n in sorted(by_subtask.items())) or 'none'}.",
             f"* Cannot ask: {', '.join(silent)}.",
             "* Where its traits were read: " + "; ".join(each["sources"]) + ".",
         )

@@ -38,18 +38,18 @@ def make_set(spec: PhantomSpec, form: str, folder: Path) -> None:
 
 def subject_of(study_id: str, spec: PhantomSpec, form: SetFormat, number: int) -> Subject:
     """Render the views of one study."""
-    drawn, size = study(spec.seed, study_id), sizes()[spec.size]
-    heart, look = Heart(drawn.parameters), appearance(spec.difficulty, drawn.seed, size.spacing_mm)
+    phantom, size = study(spec.seed, study_id), sizes()[spec.size]
+    heart, look = Heart(phantom.parameters), appearance(spec.difficulty, phantom.seed, size.spacing_mm)
     volumes = {
-        name: set_volume(render(heart, views()[name], size, look=look, seed=drawn.seed, masks=True), size)
+        name: set_volume(render(heart, views()[name], size, look=look, seed=phantom.seed, masks=True), size)
         for name in form.views
     }
     if form.static:
         volumes = {name: volume.at_end_diastole() for name, volume in volumes.items()}
     if form.slices:
         volumes = {name: volume.slices(form.slices) for name, volume in volumes.items()}
-    truth = drawn.truth
-    return Subject(number, volumes, truth.etiology, truth.subtype, drawn.parameters.bsa)
+    truth = phantom.truth
+    return Subject(number, volumes, truth.etiology, truth.subtype, phantom.parameters.bsa)
 
 
 def truth_of(study_id: str, name: str, subject: Subject) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from cardiolens.phantom.nifti_writer import gzipped
 Array = NDArray[np.generic]
 
 
-def placed(voxels: Array, affine: NDArray[np.float64], step: float | None = None) -> bytes:
+def positioned(voxels: Array, affine: NDArray[np.float64], step: float | None = None) -> bytes:
     """A file with its position; `step` stands in the fourth voxel length, in no declared unit."""
     image = nib.Nifti1Image(np.ascontiguousarray(voxels), np.round(affine, 6))
     image.header.set_xyzt_units("mm", "sec")
@@ -33,4 +33,4 @@ def unit_sform(voxels: Array, spacing: tuple[float, float, float], *, qform: boo
 
 def straight(voxels: Array, spacing: tuple[float, float, float]) -> bytes:
     """A file whose affine tells the lengths and no position."""
-    return placed(voxels, np.diag([-spacing[0], -spacing[1], spacing[2], 1.0]))
+    return positioned(voxels, np.diag([-spacing[0], -spacing[1], spacing[2], 1.0]))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.base import disk
-from cardiolens.phantom.sets.set_headers import placed, straight, unit_sform
+from cardiolens.phantom.sets.set_headers import positioned, straight, unit_sform
 from cardiolens.phantom.sets.set_volume import SetVolume
 
 ACDC = {"rv_blood": 1, "myocardium": 2, "lv_blood": 3}
@@ -126,8 +126,8 @@ def _mnms(folder: Path, subjects: Sequence[Subject]) -> None:
         if labelled:
             for phase in (0, cine.es):
                 marks[..., phase] = cine.labels(MNMS, "myocardium")[..., phase]
-        _write(home / f"{name}_sa.nii.gz", placed(cine.voxels, cine.affine, step=34.0))
-        _write(home / f"{name}_sa_gt.nii.gz", placed(marks.astype(np.uint8), cine.affine, step=1.0))
+        _write(home / f"{name}_sa.nii.gz", positioned(cine.voxels, cine.affine, step=34.0))
+        _write(home / f"{name}_sa_gt.nii.gz", positioned(marks.astype(np.uint8), cine.affine, step=1.0))
         group = {"MINF": "IHD", "RV": "Other"}.get(subject.group, subject.group)
         place = subject.number % 4
         lines.append(
@@ -152,11 +152,11 @@ def _mnms2(folder: Path, subjects: Sequence[Subject]) -> None:
         for short, view in (("SA", "cine_sax"), ("LA", "cine_4ch")):
             cine = subject.volume(view)
             marks = cine.labels(MNMS, "myocardium").astype(np.uint8)
-            _write(home / f"{name}_{short}_CINE.nii.gz", placed(cine.voxels, cine.affine, step=1.0))
+            _write(home / f"{name}_{short}_CINE.nii.gz", positioned(cine.voxels, cine.affine, step=1.0))
             for moment, phase in (("ED", 0), ("ES", cine.es)):
                 frame = f"{name}_{short}_{moment}"
-                _write(home / f"{frame}.nii.gz", placed(cine.voxels[..., phase], cine.affine))
-                _write(home / f"{frame}_gt.nii.gz", placed(marks[..., phase], cine.affine))
+                _write(home / f"{frame}.nii.gz", positioned(cine.voxels[..., phase], cine.affine))
+                _write(home / f"{frame}_gt.nii.gz", positioned(marks[..., phase], cine.affine))
         group = {"MINF": "LV", "DCM": "LV"}.get(subject.group, subject.group)
         lines.append(f"{subject.number},{group},Philips Medical Systems,Achieva,1.5")
     _write(folder / "MnM2" / "dataset_information.csv", ("\n".join(lines) + "\n").encode())
@@ -180,7 +180,7 @@ def _of_zhuang(subject: Subject, voxels: NDArray[np.int16], volume: SetVolume) -
     """A file with a position; every third subject has lengths alone, as nobody describes these headers."""
     if subject.is_straight:
         return straight(voxels, volume.spacing_mm)
-    return placed(voxels, volume.affine)
+    return positioned(voxels, volume.affine)
 
 
 def _cinemyops(folder: Path, subjects: Sequence[Subject]) -> None:
@@ -188,11 +188,11 @@ def _cinemyops(folder: Path, subjects: Sequence[Subject]) -> None:
         name = f"Case{subject.number:03d}"
         home = folder / "CineMyoPS_train" / name
         cine, lge, t2 = (subject.volume(view) for view in ("cine_sax", "lge_sax", "t2_sax"))
-        _write(home / f"{name}_Cine.nii.gz", placed(cine.voxels, cine.affine, step=0.04))
-        _write(home / f"{name}_LGE.nii.gz", placed(lge.voxels[..., 0], lge.affine))
-        _write(home / f"{name}_T2.nii.gz", placed(t2.voxels[..., 0], t2.affine))
+        _write(home / f"{name}_Cine.nii.gz", positioned(cine.voxels, cine.affine, step=0.04))
+        _write(home / f"{name}_LGE.nii.gz", positioned(lge.voxels[..., 0], lge.affine))
+        _write(home / f"{name}_T2.nii.gz", positioned(t2.voxels[..., 0], t2.affine))
         marks = cine.labels(MYOPS, "myocardium")[..., 0]
-        _write(home / f"{name}_gd.nii.gz", placed(marks, cine.affine))
+        _write(home / f"{name}_gd.nii.gz", positioned(marks, cine.affine))
 
 
 def _mscmr(folder: Path, subjects: Sequence[Subject]) -> None:

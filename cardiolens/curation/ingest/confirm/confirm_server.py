@@ -107,8 +107,8 @@ class Desk:
                         self.ledger.undo(study.study_id)
                     else:
                         self.ledger.decide(study.study_id, change.stacks)
-                    others = self._elsewhere(study, change) if change.everywhere else {}
-                    for name, stacks in others.items():
+                    carried = self._elsewhere(study, change) if change.everywhere else {}
+                    for name, stacks in carried.items():
                         self.ledger.decide(name, stacks)
                 except InputError as error:
                     refused = str(error)
@@ -117,7 +117,7 @@ class Desk:
             if refused is not None:
                 return refusal(HTTPStatus.OK, refused, self._state(study.study_id))
             return json_reply(
-                self._state(study.study_id) | {"others": {name: self._state(name) for name in others}}
+                self._state(study.study_id) | {"others": {name: self._state(name) for name in carried}}
             )
 
     def _elsewhere(self, study: ImportedStudy, change: Change) -> dict[str, dict[str, Choice | None]]:
@@ -130,14 +130,14 @@ class Desk:
         for choice in change.stacks.values():
             if choice is None or choice.status != "confirmed":
                 continue
-            for other in self.studies:
-                decided = self.ledger.decisions.of(other.study_id)
-                if other is study or choice.volume_id in {each.volume_id for each in decided.values()}:
+            for neighbour in self.studies:
+                decided = self.ledger.decisions.of(neighbour.study_id)
+                if neighbour is study or choice.volume_id in {each.volume_id for each in decided.values()}:
                     continue
-                for stack, proposal in other.by_stack().items():
-                    own = carried_over(choice, proposal)
-                    if stack not in decided and own is not None:
-                        carried.setdefault(other.study_id, {})[stack] = own
+                for stack, proposal in neighbour.by_stack().items():
+                    carried_choice = carried_over(choice, proposal)
+                    if stack not in decided and carried_choice is not None:
+                        carried.setdefault(neighbour.study_id, {})[stack] = carried_choice
                         break
         return carried
 
@@ -161,12 +161,12 @@ class Desk:
 
 def carried_over(choice: Choice, proposal: Mapping[str, Any]) -> Choice | None:
     """Return a decision on one study's stack for another's; None if it does not fit."""
-    same = proposal["volume_id"] == choice.volume_id and proposal["status"] != "left_out"
+    is_same_volume = proposal["volume_id"] == choice.volume_id and proposal["status"] != "left_out"
     spacing = choice.spacing if isinstance(choice.spacing, str) else None
-    own = choice.model_copy(update={"spacing": spacing, "ed_phase": None, "es_phase": None})
-    if not same or own.refused(int(proposal["phases"])) or _is_open(proposal, own):
+    carried = choice.model_copy(update={"spacing": spacing, "ed_phase": None, "es_phase": None})
+    if not is_same_volume or carried.refused(int(proposal["phases"])) or _is_open(proposal, carried):
         return None
-    return own
+    return carried
 
 
 def _why_refused(choice: Choice, proposal: Mapping[str, Any]) -> str | None:

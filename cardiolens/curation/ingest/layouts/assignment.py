@@ -73,19 +73,21 @@ class Assignment:
         return path in self.unlabelled
 
 
-def assign(convention: Convention, files: Mapping[str, Place], others: Mapping[str, Place]) -> Assignment:
+def assign(
+    convention: Convention, files: Mapping[str, Place], information: Mapping[str, Place]
+) -> Assignment:
     """Assign a role to each NIfTI file; read the facts of subjects from the other files.
 
     InputError for a repackaged version, two files that would be the same, and if no file fits.
     """
-    _check_refused(convention, [*files, *others])
+    _check_refused(convention, [*files, *information])
     matches = {path: match for path in files if (match := _match(convention, path)) is not None}
     if not any(match.rule.image for match in matches.values()):
         raise InputError(
             f"layout={convention.name}: none of {len(files)} NIfTI files is an image of it; expected files "
             f"such as {_example(convention)}; correct source, or name another layout, or none: layout=none"
         )
-    facts = facts_of_subjects(convention, {match.subject for match in matches.values()}, others)
+    facts = facts_of_subjects(convention, {match.subject for match in matches.values()}, information)
     roles = {path: _role(convention, match) for path, match in matches.items()}
     _check_unique(convention, roles)
     unlabelled = {
@@ -114,13 +116,13 @@ def assign_dicom(convention: Convention, files: Mapping[str, Place]) -> Assignme
 
 def _of_subject(image: Image, subject: str, facts: Facts, layout: str) -> Image:
     """Return a DICOM frame as one of a subject of a set, with what the set tells of it."""
-    own, told = image.person, facts.person
+    header, published = image.person, facts.person
     person = replace(
-        told,
-        sex=told.sex or own.sex,
-        age=told.age or own.age,
-        manufacturer=told.manufacturer or own.manufacturer,
-        tesla=own.tesla if told.tesla is None else told.tesla,
+        published,
+        sex=published.sex or header.sex,
+        age=published.age or header.age,
+        manufacturer=published.manufacturer or header.manufacturer,
+        tesla=header.tesla if published.tesla is None else published.tesla,
     )
     identity = replace(image.identity, patient=subject, study=subject)
     return replace(image, identity=identity, person=person, of_set=layout)
@@ -142,18 +144,18 @@ def propose_layout(paths: Sequence[str]) -> Proposed | None:
     images = [path for path in paths if path.lower().endswith(_IMAGES)]
     if not images:
         return None
-    known = [each for each in conventions().values() if each.files and each.proposed]
-    for each in known:
+    layouts = [each for each in conventions().values() if each.files and each.proposed]
+    for each in layouts:
         if refusal := _refusal(each, images):
             rule, refused = refusal
             if 2 * len(refused) > len(images):
                 raise _repackaged(each, rule, refused)
-    fits = Counter({each.name: _fit(each, images) for each in known})
+    fits = Counter({each.name: _fit(each, images) for each in layouts})
     [(name, share)] = fits.most_common(1)
-    rivals = [other for other, value in fits.items() if value == share and other != name]
+    rivals = [rival for rival, value in fits.items() if value == share and rival != name]
     if share < _FEWEST_SHARE or rivals:
         return None
-    chosen = next(each for each in known if each.name == name)
+    chosen = next(each for each in layouts if each.name == name)
     explained = [path for path in images if _match(chosen, path) is not None]
     example = next(path for path in explained if (match := _match(chosen, path)) and match.rule.image)
     return Proposed(
@@ -228,15 +230,15 @@ def _role(convention: Convention, match: _Matched) -> FileRole:
 
 
 def _check_unique(convention: Convention, roles: Mapping[str, FileRole]) -> None:
-    seen: dict[tuple[object, ...], str] = {}
+    path_of: dict[tuple[object, ...], str] = {}
     for path, role in sorted(roles.items()):
         key = (role.study, role.volume, role.mask_of, role.name.phase, role.name.moment)
-        if key in seen:
+        if key in path_of:
             raise InputError(
-                f"layout={convention.name}: {seen[key]} and {path} are the same file of one subject by this "
-                "layout; give a source with one copy of the set"
+                f"layout={convention.name}: {path_of[key]} and {path} are the same file of one subject by "
+                "this layout; give a source with one copy of the set"
             )
-        seen[key] = path
+        path_of[key] = path
 
 
 def _check_refused(convention: Convention, paths: Sequence[str]) -> None:

@@ -121,7 +121,7 @@ class HeaderSource(Spec):
         """Return what reading a file needs to know."""
         return HeaderRule(
             self.spacing,
-            placed=self.position == "header",
+            positions=self.position == "header",
             xyzt=self.axes == "xyzt",
             timed=self.time == "header",
             stored=self.stored,
@@ -242,13 +242,13 @@ def convention(word: str) -> Convention:
     """Return a layout by its name or by the path of its file; InputError lists the names."""
     if word.endswith((".yaml", ".yml")):
         return read_convention(Path(word))
-    known = conventions()
-    if word not in known:
+    layouts = conventions()
+    if word not in layouts:
         raise InputError(
-            f"layout={word}: no such layout; choose of {', '.join(nearest_first(word, known))}, "
+            f"layout={word}: no such layout; choose of {', '.join(nearest_first(word, layouts))}, "
             "or give the path of your own .yaml file (docs/how-to/import.md)"
         )
-    return known[word]
+    return layouts[word]
 
 
 def read_convention(path: Path) -> Convention:

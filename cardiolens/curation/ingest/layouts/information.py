@@ -33,27 +33,27 @@ class Facts:
 
 
 def facts_of_subjects(
-    convention: Convention, subjects: Collection[str], others: Mapping[str, Place]
+    convention: Convention, subjects: Collection[str], files: Mapping[str, Place]
 ) -> dict[str, Facts]:
     """Read the information files of a set; InputError if one cannot be read or lacks a column."""
     values: dict[str, dict[FactName, str]] = {subject: {} for subject in subjects}
-    files: dict[str, list[str]] = {subject: [] for subject in subjects}
+    sources: dict[str, list[str]] = {subject: [] for subject in subjects}
     rules: dict[FactName, FactRule] = {}
     for rule in convention.information:
         rules |= rule.facts
         pattern = convention.pattern(rule.files)
-        for path, place in sorted(others.items()):
+        for path, place in sorted(files.items()):
             if (match := pattern.match(path)) is None:
                 continue
-            told = (
+            entries = (
                 _pairs(rule, path, place, match.groupdict().get("subject") or "")
                 if rule.kind == "pairs"
                 else (_rows(rule, path, place))
             )
-            for subject, facts in told:
+            for subject, facts in entries:
                 if subject in values:
                     values[subject] |= facts
-                    files[subject].append(path)
+                    sources[subject].append(path)
     for subject in subjects:
         for name, value in convention.facts.items():
             values[subject].setdefault(name, value)
@@ -61,7 +61,8 @@ def facts_of_subjects(
             if subject.lower().startswith(start.lower()):
                 values[subject].setdefault("group", group)
     return {
-        subject: replace(_facts(values[subject], rules), files=tuple(files[subject])) for subject in subjects
+        subject: replace(_facts(values[subject], rules), files=tuple(sources[subject]))
+        for subject in subjects
     }
 
 
@@ -115,12 +116,12 @@ def _rows(rule: InfoRule, path: str, place: Place) -> Iterator[tuple[str, dict[F
         subject = (row.get(key) or "").strip()
         if subject.isdigit():
             subject = subject.zfill(rule.subject_width)
-        told = {
+        entries = {
             name: (row.get(names[_plain(fact.column)]) or "").strip()
             for name, fact in rule.facts.items()
             if _plain(fact.column) in names
         }
-        yield subject, told
+        yield subject, entries
 
 
 def _plain(name: str) -> str:
@@ -143,22 +144,22 @@ def _facts(values: Mapping[FactName, str], rules: Mapping[FactName, FactRule]) -
             return None
         match = _NUMBER.search(value)
         rule = rules.get(name)
-        found = float(match[0].replace(",", ".")) * (rule.times if rule else 1.0) if match else math.nan
-        if not low < found < high:
+        parsed = float(match[0].replace(",", ".")) * (rule.times if rule else 1.0) if match else math.nan
+        if not low < parsed < high:
             doubts.append(f"{name}_not_usable")
             return None
-        return found
+        return parsed
 
     def phase(name: FactName) -> int | None:
         rule = rules.get(name)
         offset = 1 - (rule.counts_from if rule else 1)
-        found = number(name, -0.5, 10_000)
-        if found is None:
+        parsed = number(name, -0.5, 10_000)
+        if parsed is None:
             return None
-        if found != int(found) or found + offset < 1:
+        if parsed != int(parsed) or parsed + offset < 1:
             doubts.append(f"{name}_not_usable")
             return None
-        return int(found) + offset
+        return int(parsed) + offset
 
     age = number("age", 0, 130)
     person = Person(
