@@ -152,7 +152,8 @@ def _unplaced(
     if end > 0:
         proposal = replace(proposal, stack=reversed_stack(proposal.stack))
         areas = None if areas is None else BloodAreas(areas.by_slice_and_phase[::-1])
-    if areas is None and proposal.stack.n_phases > 1:
+    moments = {image.moment for image in proposal.stack.images()}
+    if areas is None and not {"ED", "ES"} <= moments:
         areas = _blood(proposal, pixels)
     return Settled(proposal, display, True, masks, areas)
 

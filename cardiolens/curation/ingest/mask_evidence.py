@@ -37,7 +37,10 @@ def mask_evidence(
 
     `spacing`: mm between rows, columns, slices. InputError for values that the label map does not know.
     """
-    tissues: Tissues = labels.tissues(masks, sequence)
+    labelled_phases = masks.any(axis=(0, 2, 3))
+    if not labelled_phases.any():
+        return None
+    tissues: Tissues = labels.tissues(masks[:, labelled_phases], sequence)
     cavity = np.isin(tissues, [int(kind) for kind in CAVITY])
     by_phase = cavity.sum(axis=(0, 2, 3))
     if not by_phase.any():

@@ -192,10 +192,10 @@ def choose(proposals: Iterable[Proposal], lge: str, threshold: float) -> list[Pr
             by_volume.setdefault(proposal.volume_id, []).append(proposal)
         elif TEXT_FLAG in proposal.flags:
             decided.append(proposal.left_out(Reason.BURNED_IN_TEXT, waits=True))
-        elif set(SPACING_FLAGS) & set(proposal.flags):
-            decided.append(proposal.left_out(Reason.SPACING_UNSETTLED, waits=True))
         elif not proposal.stack.placed and not proposal.displayable:
             decided.append(proposal.left_out(Reason.NO_POSITION, waits=True))
+        elif set(SPACING_FLAGS) & set(proposal.flags):
+            decided.append(proposal.left_out(Reason.SPACING_UNSETTLED, waits=True))
         elif set(CONTRADICTIONS) & set(proposal.flags):
             decided.append(proposal.left_out(Reason.CONTRADICTED, waits=True))
         elif not proposal.stack.sure:
