@@ -12,7 +12,6 @@ from cardiolens.curation.ingest.evidence import Witness
 from cardiolens.curation.ingest.image import Declared, Image, RejectedError
 from cardiolens.curation.ingest.mask_evidence import (
     MaskEvidence,
-    has_heart_size,
     is_shown_left,
     mask_evidence,
 )
@@ -21,6 +20,7 @@ from cardiolens.curation.ingest.propose import Proposal
 from cardiolens.curation.ingest.series_grouping import reversed_stack
 from cardiolens.curation.masks.labels import CAVITY, label_map
 from cardiolens.study.blood_pool import BloodAreas, moving_pixel, slice_areas
+from cardiolens.study.heart_size import has_heart_size
 from cardiolens.study.manifest import DisplayTransform
 from cardiolens.study.sequences import SHORT_AXIS
 
@@ -85,7 +85,7 @@ def _sized(proposal: Proposal, by_mask: MaskEvidence | None, areas: BloodAreas |
         return proposal.flagged("heart_of_no_size")
     if areas is not None and areas.found():
         widest = float(2 * np.sqrt(areas.by_slice_and_phase.max() / np.pi))
-        return proposal if has_heart_size(widest, None) else proposal.flagged("heart_of_no_size")
+        return proposal if has_heart_size(widest) else proposal.flagged("heart_of_no_size")
     return proposal
 
 

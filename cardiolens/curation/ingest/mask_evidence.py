@@ -12,11 +12,6 @@ _FEWEST_SLICES = 3  # with a cavity, for its area to tell base from apex
 _SLOPE = 0.5  # least correlation of area and slice number
 _FEWEST_PIXELS = 20  # of a ventricle in a slice, for its centre to tell a side
 _SIDEWAYS = 0.5  # cosine of the largest angle between the direction of the right ventricle and image left
-CAVITY_MM = (
-    20.0,
-    110.0,
-)  # diameter of the left ventricle's cavity at its widest, of hearts of adults and children
-LENGTH_MM = (25.0, 180.0)  # from the first to the last slice with a cavity, of stacks of four and more
 _FEWEST_FOR_LENGTH = 4
 
 
@@ -86,9 +81,3 @@ def is_shown_left(step: tuple[float, float], transform: DisplayTransform) -> boo
     row, column = step if transform.transpose else (step[1], step[0])
     across = -column if transform.flip_cols else column
     return bool(-across / max(float(np.hypot(row, column)), 1e-9) > _SIDEWAYS)
-
-
-def has_heart_size(cavity_mm: float | None, length_mm: float | None) -> bool:
-    """Return whether the measures may be a human heart's; unknown ones may."""
-    measures = ((cavity_mm, CAVITY_MM), (length_mm, LENGTH_MM))
-    return all(value is None or low <= value <= high for value, (low, high) in measures)
