@@ -142,6 +142,7 @@ def _unplaced(
         reliability = _MASK_WITNESS if by == "mask" else _BLOOD_WITNESS
         says = f"base at {_ENDS[end]}"
         proposal = _witnessed(proposal, "order", says, reliability, f"by the area of the ventricle's {by}")
+        proposal = proposal.flagged("slice_order_by_blood") if by == "blood" else proposal
     if declared.order in ("base_to_apex", "apex_to_base"):
         stated = -1 if declared.order == "base_to_apex" else 1
         if end and end != stated:

@@ -36,6 +36,7 @@ _FEWEST_PHASES = 8  # for pixels to tell whether phases form a cycle
 _LONGEST_CYCLE_MS = 2500.0
 _SHORTEST_BEAT_MS = 350.0
 _INFO = "info.cfg"
+_NO_PHASE = "nothing says which phase of its image it is of"
 _WORTH = 16  # files from which further processes gain more than their start takes
 
 Rejection = tuple[Reason, str]
@@ -217,6 +218,10 @@ def _link_masks(
                 continue
             why = _link(mask, image, frames.images[image.path], linked[image.path], assignment.labels)
             fitting += why is None
+            if why == _NO_PHASE:
+                frames.images[image.path] = [
+                    _flagged(each, "mask_phase_unknown") for each in frames.images[image.path]
+                ]
             reasons += [] if why is None else [why]
         if not fitting:
             frames.rejects.append((mask.path, 0, Reason.MASK, reasons[0] if reasons else "without an image"))
@@ -244,6 +249,11 @@ def _add_facts(files: Sequence[_File], facts: Facts, frames: Frames) -> None:
         if file.role.first_is_ed and phases > 1 and not any(image.moment == "ED" for image in images):
             images = [image if image.frame % phases else replace(image, moment="ED") for image in images]
         frames.images[file.path] = [_with_facts(image, facts, flags) for image in images]
+
+
+def _flagged(image: Image, flag: str) -> Image:
+    assert image.reading is not None
+    return replace(image, reading=replace(image.reading, flags=(*image.reading.flags, flag)))
 
 
 def _with_facts(image: Image, facts: Facts, flags: Sequence[str]) -> Image:
@@ -281,7 +291,7 @@ def _link(
             return f"it has {m_phases} phases, its image {phases}"
         phase = _phase_of(mask, image, frames)
         if phase is None:
-            return "nothing says which phase of its image it is of"
+            return _NO_PHASE
         where = range(phase, phase + 1)
     for number, phase in enumerate(where):
         for slice_number in range(slices):

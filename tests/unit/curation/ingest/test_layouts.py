@@ -425,3 +425,25 @@ def test_volumes_of_the_data_science_bowl_grade_the_ejection_fraction(tmp_path):
         ("C10", ["A"], "set")
     ]
     assert "63.6 %" in drafted.lines[0]["evidence"][0]
+
+
+def test_without_masks_the_blood_tells_the_order_and_the_import_says_so(acdc, tmp_path):
+    for path in acdc.glob("*_gt.nii.gz"):
+        path.unlink()
+    out = imported_set(tmp_path / "export", tmp_path / "out")
+    folder = study_of(out, "acdc", "patient001")
+    assert volume_of(folder, "cine_sax")["spatial_order"] == "base_to_apex"
+    assert any("slice_order_by_blood" in proposal["flags"] for proposal in proposals_of(out, folder))
+
+
+def test_a_mask_whose_phase_nobody_tells_is_named(subjects, tmp_path):
+    write_set(subjects[:1], "mnms2", tmp_path / "export")
+    home = tmp_path / "export" / "MnM2" / "dataset" / "001"
+    for moment in ("ED", "ES"):
+        (home / f"001_SA_{moment}.nii.gz").unlink()
+    out = imported_set(tmp_path / "export", tmp_path / "out")
+    folder = study_of(out, "mnms2", "001")
+    volume = volume_of(folder, "cine_sax")
+    assert "mask" not in volume
+    flags = {flag for proposal in proposals_of(out, folder) for flag in proposal["flags"]}
+    assert "mask_phase_unknown" in flags
