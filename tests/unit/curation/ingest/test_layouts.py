@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from cardiolens.base.errors import InputError
+from cardiolens.config.compose import read_ingest_spec
 from cardiolens.curation.ingest.layouts.assignment import propose_layout
 from cardiolens.curation.ingest.layouts.convention import convention, conventions
 from cardiolens.curation.masks.labels import Tissue, label_map
@@ -447,3 +448,17 @@ def test_a_mask_whose_phase_nobody_tells_is_named(subjects, tmp_path):
     assert "mask" not in volume
     flags = {flag for proposal in proposals_of(out, folder) for flag in proposal["flags"]}
     assert "mask_phase_unknown" in flags
+
+
+def test_the_word_layout_is_no_choice_of_hydra():
+    words = ["source=/a", "out=/b"]
+    assert read_ingest_spec([*words, "layout=acdc"]).layout == "acdc"
+    assert read_ingest_spec([*words, "layout=/c/ours.yaml"]).layout == "/c/ours.yaml"
+    assert read_ingest_spec(words).layout is None
+    assert read_ingest_spec([*words, "layout=null"]).layout is None
+    for wrong, message in (
+        (["layout="], "has no value; give a name of conf/layout"),
+        (["layout=acdc", "layout=mnms"], "stands twice"),
+    ):
+        with pytest.raises(InputError, match=message):
+            read_ingest_spec([*words, *wrong])
