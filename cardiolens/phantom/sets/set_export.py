@@ -23,8 +23,7 @@ from cardiolens.phantom.sets.set_writers import SETS, SetFormat, Subject
 def make_set(spec: PhantomSpec, form: str, folder: Path) -> None:
     """Make `folder/export/` and `folder/truth.jsonl`; the folder must be absent or empty.
 
-    Subjects are made and written one after another, so memory does not grow with the cohort; tables of all
-    subjects come last.
+    All subjects are held in memory, as tables list them all: some 3 MB each in the small size.
     """
     ids, chosen = planned(spec, folder), SETS[form]
     with disk.draft_folder(folder) as draft, disk.open_text(draft / "truth.jsonl") as lines:
