@@ -322,6 +322,8 @@ def _cycle_phases(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -
     """Set end-diastole and end-systole from the short-axis cine's blood, at the same share of the cycle."""
     if (declared := _declared(volume)) is not None:
         return declared
+    if volume.stack.n_phases == 1:
+        return volume
     measured_here = volume.stack.placed or volume.proposal.displayable
     if areas is None or not areas.found() or not measured_here:
         return replace(volume, proposal=volume.proposal.flagged("end_systole_by_default"))

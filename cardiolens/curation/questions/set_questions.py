@@ -23,6 +23,7 @@ from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.study.manifest import read_study
 
 STATUS = "label of the set"
+_NO_GROUP = "no group"
 QUESTIONS = "questions"  # folder below an import's out
 PROTOCOL = "openprotocol-1"
 
@@ -57,13 +58,13 @@ def write_set_questions(out: Path, convention: Convention) -> SetQuestions:
     lines = [_labelled(line, convention.name) for line in lines]
     write_lines(folder / "questions.jsonl", lines)
     write_lines(folder / "rejects.jsonl", [*rejects, *against])
-    counts = Counter(group or "no group" for group in groups.values())
+    counts = Counter(group or _NO_GROUP for group in groups.values())
     unanswered = {
         group: convention.group_meanings.get(
             group, "no class of the catalogue, and none of the layout's groups"
         )
         for group in counts
-        if group not in convention.groups
+        if group not in convention.groups and (convention.groups or group != _NO_GROUP)
     }
     return SetQuestions(lines, [*rejects, *against], counts, unanswered, problems)
 
