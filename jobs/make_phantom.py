@@ -2,6 +2,8 @@
 [reports=free]`. `reports=free` writes free-text reports and their truth beside the studies; `format=text`
 writes the reports alone, without images.
 
+As a public set is downloaded: `... format=acdc|emidec|mnms|mnms2|myops|cinemyops|mscmr`.
+
 As DICOM: `... format=dicom vendor=siemens|ge|philips|enhanced [wrong_names=0.33] [repeats=0.2]
 [transfer_syntax=explicit|implicit|rle|jpeg2000]`.
 """
@@ -22,6 +24,8 @@ from cardiolens.phantom.dicom.dicom_export import make_export
 from cardiolens.phantom.dicom.spec import ExportSpec
 from cardiolens.phantom.free_text.report_writer import make_reports
 from cardiolens.phantom.phantom_cohort import make_cohort, planned
+from cardiolens.phantom.sets.set_export import make_set
+from cardiolens.phantom.sets.set_writers import SETS
 from cardiolens.runtime.connect import ray_cluster
 
 _WORTH_A_CLUSTER = 24  # studies; Ray takes longer to start than fewer studies take to make
@@ -31,7 +35,9 @@ class Words(Spec):
     """Words of the script for NIfTI and for text, beside those of a dataset."""
 
     out: GivenPath | None = None
-    format: Literal["nifti", "dicom", "text"] = "nifti"
+    format: Literal[
+        "nifti", "dicom", "text", "acdc", "emidec", "mnms", "mnms2", "myops", "cinemyops", "mscmr"
+    ] = "nifti"
     masks: bool | None = None
     reports: Literal["free"] | None = None
 
@@ -59,6 +65,8 @@ def main(argv: list[str]) -> int:
         folder = words.out or _place(spec.dataset.studies.parent, export, words.format)
         if export is not None:
             _export(spec.dataset.phantom, export, folder)
+        elif words.format in SETS:
+            make_set(spec.dataset.phantom, words.format, folder)
         elif words.format == "text":
             make_reports(spec.dataset.phantom, folder, spec.dataset.protocol)
         else:
@@ -86,6 +94,10 @@ def read(argv: Sequence[str]) -> tuple[Words, list[str]]:
     words, sweep_words = split_words(kind, argv)
     if words.reports and words.format == "dicom":
         raise InputError("reports=free: only beside NIfTI; make them with format=text, they fit both")
+    if words.reports and words.format in SETS:
+        raise InputError(f"reports=free: no public set has reports; leave it out with format={words.format}")
+    if words.masks is not None and words.format in SETS:
+        raise InputError(f"masks=: format={words.format} has the masks of that set; leave it out")
     if words.masks is not None and words.format == "text":
         raise InputError("masks=: only of images; leave it out with format=text")
     return words, sweep_words
@@ -93,8 +105,8 @@ def read(argv: Sequence[str]) -> tuple[Words, list[str]]:
 
 def _place(cohort: Path, export: ExportSpec | None, form: str) -> Path:
     """Return the default folder: the NIfTI cohort's, or one beside it named after vendor or format."""
-    if form == "text":
-        return cohort.with_name(f"{cohort.name}_text")
+    if form == "text" or form in SETS:
+        return cohort.with_name(f"{cohort.name}_{form}")
     return cohort if export is None else cohort.with_name(f"{cohort.name}_{export.vendor}")
 
 

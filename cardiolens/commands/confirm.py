@@ -1,6 +1,9 @@
 """`python -m cardiolens.confirm out=/data`: a page on which a person confirms what an import proposes."""
 
 import sys
+from typing import Annotated
+
+from pydantic import Field
 
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
@@ -17,6 +20,7 @@ class Words(Spec):
 
     out: GivenPath  # the folder of an import
     decisions: GivenPath | None = None
+    port: Annotated[int, Field(ge=0, le=65535)] = 0  # 0: a free port
 
 
 def confirm(words: Words) -> int:
@@ -24,7 +28,7 @@ def confirm(words: Words) -> int:
     out = words.out
     decisions = words.decisions or out.with_name(f"{out.resolve().name}.decisions.jsonl")
     desk = Desk(read_imported(out), Ledger(decisions))
-    with desk_server(desk) as server:
+    with desk_server(desk, words.port) as server:
         say(f"{len(desk.studies)} studies: {server.address} (this machine only; Ctrl-C ends it)")
         say(f"decisions: {decisions}")
         say(f"next: python -m cardiolens.ingest source=... out={out} decisions={decisions}")

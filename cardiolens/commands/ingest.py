@@ -1,10 +1,16 @@
 """`python -m cardiolens.ingest source=... out=...`: an export of DICOM or NIfTI → studies with proposals.
 
-`init out=...` writes skeletons of study.json and questions.jsonl for NIfTI files instead.
+A public set that a layout names also gets its questions and a manifest of digests. `init out=...` writes
+skeletons of study.json and questions.jsonl for NIfTI files instead.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cardiolens.curation.questions.set_questions import SetQuestions
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -13,17 +19,51 @@ def main(argv: Sequence[str] | None = None) -> int:
     from cardiolens.commands.command import begin, tell
     from cardiolens.config.command_words import read_words
     from cardiolens.config.compose import read_ingest_spec
-    from cardiolens.curation.ingest.import_run import ingest
+    from cardiolens.curation.ingest.import_run import ingest_by_layout
     from cardiolens.curation.ingest.manifest_draft import Words, write_skeletons
+    from cardiolens.curation.questions.set_questions import write_all_questions, write_set_questions
+    from cardiolens.curation.release.set_manifest import write_set_manifest
 
     begin()
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         if words[:1] == ["init"]:
             return write_skeletons(read_words(Words, words[1:]).out)
-        return ingest(read_ingest_spec(words))
+        spec = read_ingest_spec(words)
+        status, layout = ingest_by_layout(spec)
+        if layout is not None:
+            drafted = write_set_questions(spec.out, layout)
+            write_all_questions(spec.out)
+            report_set(spec.out, drafted, write_set_manifest(spec.source, spec.out, layout))
+        return status
     except (InputError, RunError) as error:
         return tell(error)
+
+
+def report_set(out: Path, questions: "SetQuestions", manifest: Mapping[str, Any]) -> None:
+    """Print what a public set can ask, what its labels do not tell, and its digests."""
+    from collections import Counter
+
+    from cardiolens.base.console import say
+    from cardiolens.curation.release.set_card import write_card
+
+    groups = ", ".join(f"{count} {group}" for group, count in sorted(questions.by_group.items()))
+    say(f"groups: {groups}")
+    for group, why in sorted(questions.unanswered.items()):
+        say(f"no diagnosis is asked of group {group}: {why}")
+    for problem in questions.problems[:3]:
+        say(f"masks cannot be used: {problem}")
+    subtasks = Counter(line["subtask"] for line in questions.lines)
+    counts = ", ".join(f"{count} {subtask}" for subtask, count in sorted(subtasks.items()))
+    say(f"{len(questions.lines)} questions, none verified (label of the set): {counts or 'none'}")
+    say(
+        f"set.json: studies {manifest['studies']['digest']}, questions {manifest['questions']['sha256'][:32]}"
+    )
+    say(f"card: {write_card(out, manifest)}")
+    say(
+        f"next: python -m cardiolens.sweep +experiment=public_hearts dataset.studies={out / 'studies'} "
+        f"dataset.questions={out / 'questions' / 'questions.jsonl'}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """`python -m cardiolens.release questions=... studies=... name=... licence=... out=...`: make a release.
 
-`verify=FOLDER` compares a release with its index, with `key=PUBLICKEY` after checking its signature.
+`verify=FOLDER` compares a release with its index, with `key=PUBLICKEY` after checking its signature; and an
+imported public set with its `set.json`.
 `harness=FOLDER out=...` makes task folders for other harnesses of it. `hashes=STUDIES out=FILE` writes the
 perceptual hashes of studies, which `known=FILE` of a release looks for. Of a release with withheld answers,
 `submit=RUN out=FILE` writes the replies of a run, and `score=FILE answers=FILE` judges them where the answers
@@ -21,6 +22,7 @@ def main() -> int:
     from cardiolens.curation.release.harness.make_tasks import make_tasks
     from cardiolens.curation.release.make import release
     from cardiolens.curation.release.release_words import Hashes
+    from cardiolens.curation.release.set_manifest import SET_NAME, verify_set
     from cardiolens.curation.release.submission_scores import Score, score_submission
     from cardiolens.curation.release.verify import verify
 
@@ -29,7 +31,8 @@ def main() -> int:
     named = {word.partition("=")[0] for word in words}
     try:
         if (word := verify_word(words, SignedVerifyWord)) is not None:
-            return verify(word.verify, word.key)
+            is_set = word.key is None and (word.verify / SET_NAME).is_file()
+            return verify_set(word.verify) if is_set else verify(word.verify, word.key)
         if "harness" in named or "hashes" in named:
             return make_tasks(words) if "harness" in named else write_hashes(read_words(Hashes, words))
         if "submit" in named:

@@ -95,8 +95,20 @@ def read_spec(argv: Sequence[str]) -> SweepSpec:
 
 
 def read_ingest_spec(argv: Sequence[str]) -> IngestSpec:
-    """Compose and validate an import from command-line words, e.g. ['source=/export', 'out=/data']."""
-    return _read_own("ingest", IngestSpec, argv)
+    """Compose and validate an import from command-line words, e.g. ['source=/export', 'out=/data'].
+
+    Hydra would take `layout=` for a choice of its own kind of files in `conf/layout`, so it is read here.
+    """
+    check_once(argv)
+    layouts = [word.removeprefix("layout=") for word in argv if word.startswith("layout=")]
+    spec = _read_own("ingest", IngestSpec, [word for word in argv if not word.startswith("layout=")])
+    if "" in layouts:
+        raise InputError(
+            "layout=: has no value; give a name of conf/layout, the path of a .yaml file, or none"
+        )
+    return (
+        spec.model_copy(update={"layout": name}) if (name := "".join(layouts)) not in ("", "null") else spec
+    )
 
 
 def read_questions_spec(argv: Sequence[str]) -> QuestionsSpec:

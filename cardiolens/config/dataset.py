@@ -50,6 +50,7 @@ class DatasetSpec(Spec):
     link_roots: tuple[GivenPath, ...] = ()  # further folders that links may lead into
     allow_same_pixels: bool = False  # studies may share images; the page says how many do
     allow_unverified: bool = False  # questions with unverified answers may be asked
+    public_hearts: bool = False  # the pictures are of public sets, which models may have been trained on
     root: GivenPath | None = None  # downloaded data of MedThinkVQA; its cases are the studies
     split: Literal["train", "test"] = "test"  # split of the data below `root`
     release: ReleaseSpec | None = None  # the release that studies and questions are of; its folder names it

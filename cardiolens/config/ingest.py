@@ -17,6 +17,9 @@ class IngestSpec(Spec):
     decisions: GivenPath | None = None  # a person's decisions, as `confirm` writes them
     threshold: Annotated[float, Field(ge=0, le=1)] = 0.8  # least confidence of a volume that needs no person
     lge: Literal["magnitude", "psir"] = "magnitude"  # which of the two images of an inversion recovery to use
+    layout: str | None = (
+        None  # a name of conf/layout, the path of such a file, or none; null: the one that fits
+    )
     cohort: tuple[str, ...] = ()  # names of cohorts to which every study is added
 
     @model_validator(mode="after")

@@ -129,6 +129,7 @@ _LATER_DEFAULTS: tuple[tuple[str, Any], ...] = (("wording", [0]), ("primary", No
 _DATASET_LATER_DEFAULTS: tuple[tuple[str, Any], ...] = (
     ("windows", {}),
     ("allow_unverified", False),
+    ("public_hearts", False),
     ("split", "test"),
     ("release", None),
 )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cardiolens.study.blood_pool import BloodAreas, moving_pixel, slice_areas
+from cardiolens.study.heart_size import CAVITY_MM, has_heart_size
 from cardiolens.study.manifest import Study, VolumeManifest
 from cardiolens.study.volume import Volume, read_volume
 
@@ -20,6 +21,7 @@ class Cycle:
     end_systole: int
     n_phases: int
     tied: tuple[int, ...] = ()  # other phases with as little blood as end-systole
+    cavity_mm: float | None = None  # width of the blood at its widest
 
 
 def needs_cycle(manifest: VolumeManifest) -> bool:
@@ -47,7 +49,20 @@ def _cycle(volume: Volume) -> Cycle | None:
         areas = _areas(volume)
     if areas is None or not areas.found():
         return None
-    return Cycle(areas.end_diastole, areas.end_systole, volume.layout.n_phases, areas.tied)
+    row_mm, column_mm, _ = volume.manifest.spacing_mm
+    widest = float(2 * np.sqrt(areas.by_slice_and_phase.max() * row_mm * column_mm / np.pi))
+    return Cycle(areas.end_diastole, areas.end_systole, volume.layout.n_phases, areas.tied, widest)
+
+
+def size_doubts(manifest: VolumeManifest, cycle: Cycle | None) -> tuple[str, ...]:
+    """Return the doubt about a short-axis cine whose left ventricle has no heart's width."""
+    if cycle is None or manifest.volume_id != SHORT_AXIS_CINE or has_heart_size(cycle.cavity_mm):
+        return ()
+    low, high = CAVITY_MM
+    return (
+        f"{manifest.volume_id}: by spacing_mm its left ventricle is {cycle.cavity_mm:.0f} mm wide; expected "
+        f"{low:.0f} to {high:.0f} mm of a human heart; check spacing_mm",
+    )
 
 
 def _areas(volume: Volume) -> BloodAreas | None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.storage import schemas
-from cardiolens.study.cycle import Cycle, cycle_of, with_cycle
+from cardiolens.study.cycle import Cycle, cycle_of, size_doubts, with_cycle
 from cardiolens.study.layout import small
 from cardiolens.study.manifest import Study, VolumeManifest
 from cardiolens.study.orientation import heart_frame, orientation_doubts, volume_placements
@@ -61,7 +61,7 @@ def _displayed_volume(
     except InputError as error:
         raise InputError(f"{manifest.path}: {error}") from None
     passage, place = _passage(volume)
-    warnings = doubts
+    warnings = doubts + size_doubts(manifest, cycle)
     findings: tuple[str, ...] = (finding,) if finding else ()
     if passage is not None and place:
         findings += (f"{manifest.volume_id}: t_on is {passage.t_on} and t_peak {passage.t_peak}, {place}",)

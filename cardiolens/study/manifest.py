@@ -72,6 +72,7 @@ class MaskDeclaration(Spec):
 
     path: str
     sha256: Sha256 | None = None
+    labels: str | None = None  # the label map of its values
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ class VolumeManifest(Spec):
     t_peak: Index | None = None
     window: tuple[Finite, Finite] | None = None  # intensities shown as black and white
     take: Index | None = None  # which of several images of each slice to use
-    confirmed: tuple[Literal["display", "layout"], ...] = ()  # checks that a person overrules
+    confirmed: tuple[Literal["display", "layout", "spacing"], ...] = ()  # checks that a person overrules
 
     @model_validator(mode="before")
     @classmethod
@@ -284,6 +285,8 @@ class StudyManifest(Spec):
     vendor: Label | None = None
     field_tesla: Annotated[float, Field(gt=0, le=20, strict=True)] | None = None
     site: Label | None = None
+    height_cm: Annotated[float, Field(gt=30, lt=260, allow_inf_nan=False, strict=True)] | None = None
+    weight_kg: Annotated[float, Field(gt=1, lt=400, allow_inf_nan=False, strict=True)] | None = None
     volumes: Annotated[tuple[VolumeManifest, ...], Field(min_length=1)]
 
     @property

@@ -7,10 +7,9 @@ from typing import Any
 from cardiolens.base.errors import InputError
 from cardiolens.study.nifti import Header
 from cardiolens.study.sequences import sequences
+from cardiolens.study.voxel_lengths import ALIKE, in_words
 
 HeaderOf = Callable[[str], Header]  # reads the header of a volume by path
-
-_ALIKE = 0.01  # largest relative difference of two spacings that count as equal
 
 
 def completed(entry: Mapping[str, Any], header_of: HeaderOf | None) -> dict[str, Any]:
@@ -36,20 +35,44 @@ def completed(entry: Mapping[str, Any], header_of: HeaderOf | None) -> dict[str,
     return filled
 
 
-def check_spacing(declared: tuple[float, ...], header: Header, *, slices_alone: bool) -> None:
-    """Raise InputError if a declared spacing differs from the header's.
+def check_spacing(
+    declared: tuple[float, float, float], header: Header, *, slices_alone: bool, confirmed: bool = False
+) -> None:
+    """Raise InputError if a declared spacing differs from the header's, or if the header contradicts itself.
 
     The third axis is compared only with `slices_alone`: if it also holds phases, its spacing means nothing.
+    `confirmed`: a person decided between the lengths of a header that contradicts itself.
     """
-    spacing = header.spacing_mm
-    if spacing is None:
-        return
     axes = 3 if slices_alone else 2
-    if not all(math.isclose(a, b, rel_tol=_ALIKE) for a, b in zip(declared[:axes], spacing, strict=False)):
+    places = [lengths for lengths in (header.lengths.sform, header.lengths.pixdim) if lengths is not None]
+    if header.lengths.contradicted and not _alike(places[0], places[1], axes):
+        if confirmed and any(_alike(declared, lengths, axes) for lengths in places):
+            return
+        raise InputError(
+            f"its header contradicts itself ({header.lengths.words}), and study.json says "
+            f"{in_words(declared)}; expected one voxel size; find the right one out, state it in spacing_mm "
+            "and add "
+            '"confirmed": ["spacing"]'
+        )
+    spacing = header.spacing_mm
+    if spacing is not None and not _alike(declared, spacing, axes):
         raise InputError(
             f"its spacing is {list(spacing[:axes])} mm; expected {list(declared[:axes])} as declared; "
             "correct spacing_mm or file, or leave spacing_mm out"
         )
+
+
+def check_turned(header: Header, *, confirmed: bool) -> None:
+    """Raise InputError if sform and qform place the voxels differently, unless a person saw the display."""
+    if header.lengths.turned and not confirmed:
+        raise InputError(
+            "its sform and qform place the voxels differently, so its header tells no orientation; expected "
+            'one position in the patient; look at it (jobs/show_study.py) and add "confirmed": ["display"]'
+        )
+
+
+def _alike(first: tuple[float, ...], second: tuple[float, ...], axes: int) -> bool:
+    return all(math.isclose(a, b, rel_tol=ALIKE) for a, b in list(zip(first, second, strict=False))[:axes])
 
 
 def _volume_id(sequence: object, view: object) -> str:
@@ -62,6 +85,11 @@ def _spacing(path: str, header: Header, entry: Mapping[str, Any]) -> list[float]
         raise InputError(
             f"spacing_mm is left out, and the header of {path} declares none; expected three lengths in mm; "
             "give spacing_mm"
+        )
+    if header.lengths.contradicted:
+        raise InputError(
+            f"spacing_mm is left out, and the header of {path} contradicts itself ({header.lengths.words}); "
+            'find the right lengths out, give them as spacing_mm and add "confirmed": ["spacing"]'
         )
     if not _holds_slices_alone(header.shape, entry):
         raise InputError(

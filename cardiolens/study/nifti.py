@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted import gzip_stream
 from cardiolens.base.untrusted.bounded_files import MOST_BYTES, read_bytes, read_start
+from cardiolens.study.voxel_lengths import UNITS_MM, UNTOLD, VoxelLengths, voxel_lengths
 
 GZIP_MAGIC = gzip_stream.MAGIC
 HEADER_BYTES = 540  # header size of NIfTI-2, which exceeds that of NIfTI-1
 MOST_EXTENSION = 64 << 20  # bytes between header and voxels, or after the voxels
 _FREE_BYTES = 256 << 20  # to which any gzip file may unpack; larger masks are stored without gzip
 START_BYTES = 64 << 10  # the start of a file that contains the header, also if gzipped
-_UNITS_MM = {0: 1.0, 1: 1000.0, 2: 1.0, 3: 0.001}  # NIfTI's codes of metre, mm, micron; 0: not declared
 NOT_NIFTI = "expected a single-file NIfTI (.nii or .nii.gz); convert the file"
 
 
@@ -33,6 +33,7 @@ class Header:
     inter: float
     affine: NDArray[np.float64] | None  # voxel to patient (RAS, mm); None if not declared
     spacing_mm: tuple[float, float, float] | None = None  # of the first three axes; None if not declared
+    lengths: VoxelLengths = UNTOLD  # by the places that declare them
 
     @property
     def n_bytes(self) -> int:
@@ -124,13 +125,14 @@ def _header(header: Any) -> Header:
         inter=0.0 if inter is None else float(inter),
         affine=affine,
         spacing_mm=_spacing(header, affine),
+        lengths=voxel_lengths(header),
     )
 
 
 def _spacing(header: Any, affine: NDArray[np.float64] | None) -> tuple[float, float, float] | None:
     """Return the voxel size in mm, or None; edges of 1 without an affine mean a header left unfilled."""
     edges = header["pixdim"][1:4] if affine is None else np.linalg.norm(affine[:3, :3], axis=0)
-    unit = _UNITS_MM.get(int(header["xyzt_units"]) & 7)
+    unit = UNITS_MM.get(int(header["xyzt_units"]) & 7)
     untold = affine is None and np.all(edges == 1)
     if unit is None or untold or not (np.isfinite(edges).all() and np.all(edges > 0)):
         return None

@@ -17,7 +17,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.study.axes import check_time
 from cardiolens.study.layout import Layout, infer_n_phases, resolve, small
 from cardiolens.study.manifest import DisplayTransform, VolumeManifest
-from cardiolens.study.manifest_defaults import check_spacing
+from cardiolens.study.manifest_defaults import check_spacing, check_turned
 from cardiolens.study.nifti import parse_header, read_file, sha256, voxels
 
 
@@ -74,7 +74,13 @@ def read_volume(folder: Path, manifest: VolumeManifest) -> Volume:
                 check_time([small(in_file_order[at]) for at in file_frames], layout)
         manifest.timing(layout)
         slices_alone = len(shape) == 4 or layout.n_phases == 1
-        check_spacing(manifest.spacing_mm, header, slices_alone=slices_alone)
+        check_spacing(
+            manifest.spacing_mm,
+            header,
+            slices_alone=slices_alone,
+            confirmed="spacing" in manifest.confirmed,
+        )
+        check_turned(header, confirmed="display" in manifest.confirmed)
     hashes, n_bytes = {manifest.path: digest}, len(stored)
     if manifest.mask is not None:
         hashes[manifest.mask.path], n_mask_bytes = _check_mask(folder, manifest, shape)

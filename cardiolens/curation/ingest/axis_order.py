@@ -62,6 +62,15 @@ def frames_of(voxels: Array, axes: Axes) -> Array:
     return ordered.reshape(-1, axes.phases_within, *ordered.shape[2:])
 
 
+def conventional(voxels: Array) -> Axes:
+    """Return the axes of the standard: columns, rows, slices, and phases on the fourth."""
+    axes = Axes((0, 1), 2 if voxels.ndim > 2 else None, 3 if voxels.ndim > 3 else None)
+    if voxels.ndim < 4 or voxels.shape[3] == 1:
+        return replace(axes, time=None, evidence="the layout says that the third axis counts slices")
+    cyclic = _measure(_along(voxels, axes)).cyclic
+    return replace(axes, cyclic=cyclic, evidence="the layout says that the fourth axis is time")
+
+
 def axes_of(
     voxels: Array,
     lengths: Sequence[float] | None,

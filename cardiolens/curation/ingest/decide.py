@@ -10,6 +10,7 @@ import numpy as np
 from cardiolens.curation.ingest.decisions import Choice, Choices, contradicted
 from cardiolens.curation.ingest.evidence import Witness
 from cardiolens.curation.ingest.image import Image
+from cardiolens.curation.ingest.nifti_file import SPACING_FLAGS
 from cardiolens.curation.ingest.propose import Proposal
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.series_grouping import reversed_stack
@@ -60,6 +61,7 @@ def _decided(proposal: Proposal, choice: Choice | None, twice: set[str]) -> Prop
     if choice.status == "excluded":
         return proposal.left_out(Reason.EXCLUDED)
     refused = "two_stacks" if choice.volume_id in twice else choice.refused(proposal.stack.n_phases)
+    refused = refused or _refused_spacing(proposal, choice)
     if refused is not None:
         return proposal.flagged(f"decision_refused_{refused}", factor=0.0)
     sequence, view = str(choice.sequence), str(choice.view)
@@ -78,6 +80,21 @@ def _decided(proposal: Proposal, choice: Choice | None, twice: set[str]) -> Prop
         reason=None,
         stack=proposal.stack if forward else reversed_stack(proposal.stack),
     )
+
+
+def _refused_spacing(proposal: Proposal, choice: Choice) -> str | None:
+    """Refuse a decision that leaves the size of voxels open, or names a place that does not tell it."""
+    if choice.spacing is None:
+        return "spacing" if set(SPACING_FLAGS) & set(proposal.flags) else None
+    return None if stated_mm(proposal.stack, choice) is not None else "spacing"
+
+
+def stated_mm(stack: Stack, choice: Choice) -> tuple[float, float, float] | None:
+    """Return the lengths of columns, rows and slices that a person states; None if nothing is stated."""
+    if not isinstance(choice.spacing, str):
+        return choice.spacing
+    reading = stack.first.reading
+    return None if reading is None else reading.places_mm.get(choice.spacing)
 
 
 def runs_along_normal(stack: Stack) -> bool:

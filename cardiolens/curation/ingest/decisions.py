@@ -22,6 +22,7 @@ from cardiolens.study.sequences import sequences
 SCHEMA = "decision-1"
 
 Phase = Annotated[int, Field(ge=0)]
+Length = Annotated[float, Field(gt=0.05, lt=100)]  # mm
 
 
 class Choice(Spec):
@@ -34,6 +35,11 @@ class Choice(Spec):
     along_normal: bool | None = None  # whether slice numbers grow along the normal (rows x columns)
     ed_phase: Phase | None = None
     es_phase: Phase | None = None
+    spacing: Literal["sform", "pixdim"] | tuple[Length, Length, Length] | None = None  # columns, rows, slices
+    base_first: bool | None = (
+        None  # whether the first slice, in the chosen order, is the base; null: as found
+    )
+    mask: bool | None = None  # whether the mask that the import found is of this volume; null: as found
 
     @model_validator(mode="after")
     def _whole(self) -> "Choice":

@@ -124,6 +124,11 @@ class Pseudonyms:
         return hmac.new(self.key, text, hashlib.sha256).hexdigest()[:16]
 
 
+def public_pseudonyms(layout: str) -> Pseudonyms:
+    """Return the ids of a public set, which everybody makes alike: its subjects' names are no secret."""
+    return Pseudonyms(hashlib.sha256(f"cardiolens public set {layout}".encode()).digest())
+
+
 def read_key(path: Path) -> bytes:
     """Read the key; if the file is missing, write a new key that only its owner can read.
 

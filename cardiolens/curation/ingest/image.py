@@ -1,9 +1,12 @@
 """Record of one frame's header, the same for classic DICOM, multi-frame DICOM and NIfTI."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from cardiolens.base.untrusted.file_place import Place
 from cardiolens.curation.ingest.reasons import Reason
+from cardiolens.study.manifest import DisplayTransform
 
 Vector = tuple[float, float, float]
 
@@ -36,6 +39,50 @@ class Person:
     age: str = ""
     manufacturer: str = ""
     tesla: float | None = None
+    height_cm: float | None = None
+    weight_kg: float | None = None
+    site: str = ""
+    group: str = ""  # the set's own name of the patient's disease
+    lv_edv_ml: float | None = None  # volumes of the left ventricle, measured by the set
+    lv_esv_ml: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderRule:
+    """What a layout says of the NIfTI headers of its set."""
+
+    spacing: Literal["agree", "pixdim", "sform"] = "agree"
+    positions: bool = (
+        True  # False: an affine along the scanner's axes is no position, and tells how arrays are stored
+    )
+    xyzt: bool = False  # slices on the third axis, phases on the fourth
+    timed: bool = True  # False: the fourth voxel length is no time
+    stored: str = ""  # where stored columns and rows point by an affine that is no position, such as LP
+    spacing_mm: Vector | None = None  # stated by a person or an information file, instead of the header's
+
+
+ORDINARY = HeaderRule()  # of a header that no layout speaks of
+
+
+@dataclass(frozen=True, slots=True)
+class MaskFrame:
+    """Where the mask of a frame lies, and in which label map."""
+
+    place: Place
+    frame: int
+    labels: str
+    rule: HeaderRule
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What a layout says of a frame's volume."""
+
+    layout: str
+    sequence: str
+    view: str
+    order: str  # header, mask, base_to_apex or apex_to_base
+    display: DisplayTransform | None  # where the header holds no position
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +94,8 @@ class Reading:
     placed: bool = True  # False: the position in the patient is unknown
     one_phase: bool = False  # the file's name declares a single phase
     sure: bool = True  # False: a person decides which axis is which
+    rule: HeaderRule = ORDINARY
+    places_mm: Mapping[str, Vector] = field(default_factory=dict)  # lengths of columns, rows, slices by place
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # frames compare by identity, not by header
@@ -90,4 +139,7 @@ class Image:
     phases_declared: int | None = None
     reading: Reading | None = None  # of a frame of a NIfTI file
     moment: str = ""  # ED or ES, if a sidecar or a file name declares it
+    of_set: str = ""  # the layout of the set that the file belongs to
+    declared: Declared | None = None  # by a layout
+    mask: MaskFrame | None = None
     tags: tuple[str, ...] = field(default=(), repr=False)  # keywords of all header elements

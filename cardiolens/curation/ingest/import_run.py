@@ -4,7 +4,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 from cardiolens.base import disk
 from cardiolens.base.console import say
+from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.provenance import code_of
 from cardiolens.base.untrusted.bounded_files import parse_json, read_json, read_text
@@ -20,10 +21,18 @@ from cardiolens.base.untrusted.resource_limits import limited
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest import write
 from cardiolens.curation.ingest.decisions import Choices, Decisions, read_decisions
-from cardiolens.curation.ingest.deidentify import Pseudonyms, read_key
+from cardiolens.curation.ingest.deidentify import Pseudonyms, public_pseudonyms, read_key
 from cardiolens.curation.ingest.find import Candidate, find
 from cardiolens.curation.ingest.header import read_images
 from cardiolens.curation.ingest.image import Image, RejectedError
+from cardiolens.curation.ingest.layouts.assignment import (
+    Assignment,
+    assign,
+    assign_dicom,
+    propose_layout,
+)
+from cardiolens.curation.ingest.layouts.convention import Convention, convention
+from cardiolens.curation.ingest.layouts.layout_file import write_layout
 from cardiolens.curation.ingest.nifti_file import is_nifti
 from cardiolens.curation.ingest.nifti_source import NiftiSource, nifti_frames
 from cardiolens.curation.ingest.pixels import MEMORY, decoded
@@ -35,12 +44,14 @@ log = logging.getLogger(__name__)
 
 Rejects = list[dict[str, Any]]
 _WORTH = 400  # files from which further processes save more time than they take to start
+NO_LAYOUT = "none"
 _HEADER_SECONDS = 10  # of a processor; a header takes some milliseconds
 _CHUNK = 32  # files per task of a process
 
 _REFUSED = {
     "decision_refused_two_stacks": "another stack is confirmed as the same volume; confirm one of them",
     "decision_refused_sequence": "cine and perfusion have several phases, others one; correct the sequence",
+    "decision_refused_spacing": "the size of its voxels is not settled by it; state spacing in the decision",
     "decision_refused_phase": "the stack has no such phase, or is no cycle; correct ED and ES",
 }
 
@@ -54,6 +65,8 @@ class _Export:
     rejects: Rejects = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)  # of rejected files by id; only for `links`
     n_files: int = 0
+    convention: Convention | None = None  # the layout that says what each file is
+    pseudonyms: Pseudonyms | None = None  # of a public set, instead of those under the key
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +79,7 @@ class _Task:
     files: dict[str, tuple[int, int]]  # name → size, stamp
     names: Pseudonyms
     choices: Choices
+    layout: str | None = None  # digest of the layout that says what each file is
     unreadable: frozenset[Place] = frozenset()  # files that ended the process that read them
 
 
@@ -80,15 +94,22 @@ class _Outcome:
 
 def ingest(spec: IngestSpec) -> int:
     """Import an export; return 0 if at least one study has a volume and no study failed, else 1."""
+    return ingest_by_layout(spec)[0]
+
+
+def ingest_by_layout(spec: IngestSpec) -> tuple[int, Convention | None]:
+    """Import an export; return what `ingest` returns, and the layout that said what each file is."""
     started = time.monotonic()
     names = Pseudonyms(read_key(_key_of(spec)))
     decisions = read_decisions(spec.decisions) if spec.decisions is not None else Decisions()
     export = _read(spec, names)
+    names = export.pseudonyms or names
     _check_found(spec, export)
     spec.out.mkdir(parents=True, exist_ok=True)
     rejects, builds = list(export.rejects), []
+    layout = None if export.convention is None else digest_of(export.convention.model_dump(mode="json"))
     tasks = [
-        _Task(spec, study_id, images, export.files[study_id], names, decisions.of(study_id))
+        _Task(spec, study_id, images, export.files[study_id], names, decisions.of(study_id), layout)
         for study_id, images in sorted(export.studies.items())
     ]
     for outcome in spread(_study, tasks, worth=export.n_files >= _WORTH, lost=_without_deadly_files):
@@ -99,11 +120,13 @@ def ingest(spec: IngestSpec) -> int:
     rejects.sort(key=lambda line: (line["file"], line["frame"]))
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in rejects)
     disk.write_text(spec.out / write.REJECTS_NAME, text)
+    if export.convention is not None:
+        write_layout(spec.out, export.convention)
     if spec.links is not None:
         _write_links(spec.links, export, names)
     if spec.decisions is not None:
         _report_decisions(decisions, builds)
-    return _report(spec, builds, rejects, export, time.monotonic() - started)
+    return _report(spec, builds, rejects, export, time.monotonic() - started), export.convention
 
 
 def _key_of(spec: IngestSpec) -> Path:
@@ -115,7 +138,7 @@ def _read(spec: IngestSpec, names: Pseudonyms) -> _Export:
     export = _Export()
     digests_seen: set[str] = set()
     nifti, sources = NiftiSource(), dict[str, Candidate]()
-    dicom: list[tuple[str, Candidate]] = []
+    plain_files: dict[str, Candidate] = {}
     for candidate in find(spec.source):
         export.n_files += 1
         name = _relative(candidate.place.name, spec.source)
@@ -124,9 +147,15 @@ def _read(spec: IngestSpec, names: Pseudonyms) -> _Export:
         elif is_nifti(name):
             nifti.files[name], sources[name] = candidate.place, candidate
         elif nifti.takes(name, candidate.place):
-            sources[name] = candidate
+            sources[name] = plain_files[name] = candidate
         else:
-            dicom.append((name, candidate))
+            plain_files[name] = candidate
+    assignment = _assigned(spec, nifti, plain_files)
+    dicom = [pair for pair in plain_files.items() if pair[0] not in sources]
+    if assignment is not None:
+        names = _by_layout(export, assignment, names)
+        sources |= {name: plain_files[name] for name in assignment.information}
+        dicom = _of_layout(export, assignment, names, dicom)
     places = [candidate.place for _, candidate in dicom]
     headers = spread(
         _headers, places, chunk=_CHUNK, worth=len(places) >= _WORTH, lost=lambda _: (Reason.READER_ENDED, "")
@@ -135,9 +164,48 @@ def _read(spec: IngestSpec, names: Pseudonyms) -> _Export:
         if isinstance(images, tuple):
             _reject(export, names.file(name), name, *images)
         else:
-            _sort_in(export, images, candidate, name, names=names, digests_seen=digests_seen)
-    _read_nifti(export, nifti, sources, names)
+            ours = images if assignment is None else assignment.of_subject(name, images)
+            _sort_in(export, ours, candidate, name, names=names, digests_seen=digests_seen)
+    _read_nifti(export, nifti, sources, names, assignment)
     return export
+
+
+def _by_layout(export: _Export, assignment: Assignment, names: Pseudonyms) -> Pseudonyms:
+    """Note the layout of an export; return the pseudonyms of its ids."""
+    export.convention = assignment.convention
+    if assignment.convention.public:
+        export.pseudonyms = public_pseudonyms(assignment.convention.name)
+    return export.pseudonyms or names
+
+
+def _of_layout(
+    export: _Export, assignment: Assignment, names: Pseudonyms, files: Sequence[tuple[str, Candidate]]
+) -> list[tuple[str, Candidate]]:
+    """Return the DICOM files that a layout names; reject those that it neither names nor takes facts from."""
+    for name, _ in files:
+        if name not in assignment.information and name not in assignment.subjects:
+            _reject(export, names.file(name), name, Reason.NOT_OF_LAYOUT)
+    return [pair for pair in files if pair[0] in assignment.subjects]
+
+
+def _assigned(
+    spec: IngestSpec, nifti: NiftiSource, plain_files: Mapping[str, Candidate]
+) -> Assignment | None:
+    """Return what each file is by the layout that is named, or by the one that fits; None without one."""
+    if spec.layout == NO_LAYOUT:
+        return None
+    places = {name: candidate.place for name, candidate in plain_files.items()}
+    if spec.layout is not None:
+        chosen = convention(spec.layout)
+        if chosen.dicom is not None:
+            return assign_dicom(chosen, places)
+    else:
+        proposed = propose_layout(list(nifti.files))
+        if proposed is None:
+            return None
+        chosen = proposed.convention
+        say(f"layout={chosen.name} is taken: {proposed.evidence}; layout=none imports without one")
+    return assign(chosen, nifti.files, places)
 
 
 def _headers(place: Place) -> list[Image] | tuple[Reason, str]:
@@ -152,9 +220,13 @@ def _headers(place: Place) -> list[Image] | tuple[Reason, str]:
 
 
 def _read_nifti(
-    export: _Export, nifti: NiftiSource, sources: dict[str, Candidate], names: Pseudonyms
+    export: _Export,
+    nifti: NiftiSource,
+    sources: dict[str, Candidate],
+    names: Pseudonyms,
+    assignment: Assignment | None,
 ) -> None:
-    frames = nifti_frames(nifti)
+    frames = nifti_frames(nifti, assignment)
     for name, frame, reason, detail in frames.rejects:
         _reject(export, names.file(name), name, reason, detail, frame=frame)
     for name, images in frames.images.items():
@@ -224,7 +296,12 @@ def _check_found(spec: IngestSpec, export: _Export) -> None:
 def _study(task: _Task) -> _Outcome:
     """Import one study; reuse an earlier import of the same files with the same options."""
     spec, study_id, images, names = task.spec, task.study_id, task.images, task.names
-    options = {"threshold": spec.threshold, "lge": spec.lge, "cohort": list(spec.cohort)}
+    options = {
+        "threshold": spec.threshold,
+        "lge": spec.lge,
+        "cohort": list(spec.cohort),
+        "layout": task.layout,
+    }
     choice_lines = (f"{stack} {choice.model_dump_json()}" for stack, choice in sorted(task.choices.items()))
     provenance = {
         "input_sha256": names.digest(

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from cardiolens.base.untrusted import gzip_stream
 from cardiolens.base.untrusted.file_place import Place
-from cardiolens.curation.ingest.axis_order import Axes, axes_of, frames_of, squeezed
-from cardiolens.curation.ingest.image import RejectedError
+from cardiolens.curation.ingest.axis_order import Axes, axes_of, conventional, frames_of, squeezed
+from cardiolens.curation.ingest.image import ORDINARY, HeaderRule, RejectedError
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.study import nifti
 from cardiolens.study.manifest import MOST_FRAMES, MOST_VOXELS
+from cardiolens.study.voxel_lengths import UNITS_MM, Lengths, VoxelLengths
 
 SUFFIXES = (".nii", ".nii.gz")
 PAIR_SUFFIXES = (".hdr", ".img", ".hdr.gz", ".img.gz")
@@ -31,11 +32,12 @@ _GREY_KINDS = {2, 4, 8, 16, 64, 256, 512, 768, 1024, 1280}
 _PATIENT_CODES = (1, 2)  # scanner and aligned; 3 and 4 are templates of the head
 _STRAIGHT = 0.9999  # cosine from which a direction equals a scanner axis
 _PARALLEL = 0.02
-_MM = {1: 1000.0, 2: 1.0, 3: 0.001}
 _MS = {8: 1000.0, 16: 1.0, 24: 0.001}
 _TEXTS = ("descrip", "aux_file", "db_name", "intent_name")
 _FEW = 16  # most grey values of a mask
-_SAME_PLACE_MM = 1.0
+_MOST_MM = 1000.0
+SPACING_FLAGS = ("spacing_contradicted", "spacing_unknown")  # a flagged stack always waits for a person
+_UNFILLED = (1.0, 1.0, 1.0)  # what writers put where they know nothing
 
 Array = NDArray[Any]
 
@@ -48,7 +50,8 @@ class Scan:
     axes: Axes
     grid: tuple[int, int, int, int]  # slices, phases, rows, columns
     affine: Array | None  # (column, row, slice) to DICOM's coordinates (left, back, head; mm)
-    lengths: tuple[float, float, float]  # mm between columns, rows, slices
+    lengths: Lengths  # mm between columns, rows, slices
+    places_mm: dict[str, Lengths]  # what each place of the header says of columns, rows and slices
     slope: float
     intercept: float
     phase_ms: float | None  # time between phases
@@ -64,25 +67,22 @@ def is_nifti(name: str) -> bool:
     return name.lower().endswith((*SUFFIXES, *PAIR_SUFFIXES))
 
 
-def scan(place: Place, *, one_phase: bool = False) -> Scan:
-    """Read a file once; RejectedError if it holds no usable image."""
-    facts, raw, voxels = _read(place)
-    if (affine := facts.affine) is not None and max(
-        int(raw["sform_code"]), int(raw["qform_code"])
-    ) not in _PATIENT_CODES:
-        affine = None
-    unit = _MM.get(int(raw["xyzt_units"]) & 7, 1.0)
-    pixdim = [abs(float(value)) * unit for value in raw["pixdim"][1:4]]
-    axes, lengths = _axes(voxels, affine, unit, pixdim, raw, one_phase=one_phase)
-    frames = frames_of(voxels, axes)
-    matrix = None if affine is None else _matrix(affine, axes, unit)
-    flags = list(axes.flags)
-    if matrix is None:
+def scan(place: Place, *, one_phase: bool = False, rule: HeaderRule = ORDINARY) -> Scan:
+    """Read a file once by what a layout says of its header; RejectedError if it holds no usable image."""
+    content = _content(place, rule, one_phase=one_phase)
+    axes, frames, raw = content.axes, content.frames, content.raw
+    matrix = None if content.affine is None else _matrix(content.affine, axes)
+    flags = [*axes.flags, *content.flags]
+    if matrix is not None and not rule.positions and _is_straight(matrix):
+        matrix = None
+        flags += ["stored_otherwise_than_the_layout_says"] if not _is_stored(content.facts, rule) else []
+    elif matrix is None:
         flags.append("no_orientation")
+        flags += ["stored_otherwise_than_the_layout_says"] if rule.stored else []
     elif _is_straight(matrix):
         flags.append("orientation_of_the_scanner")
         matrix = None
-    elif _forms_differ(raw):
+    elif content.facts.lengths.turned:
         flags.append("sform_and_qform_differ")
         matrix = None
     if not all(_SMALLEST <= side <= _LARGEST for side in frames.shape[2:]):
@@ -92,29 +92,89 @@ def scan(place: Place, *, one_phase: bool = False) -> Scan:
         axes=axes,
         grid=(frames.shape[0], frames.shape[1], frames.shape[2], frames.shape[3]),
         affine=matrix,
-        lengths=lengths,
-        slope=facts.slope,
-        intercept=facts.inter,
-        phase_ms=_phase_ms(raw),
-        few_values=_has_few_values(voxels),
+        lengths=content.lengths,
+        places_mm=content.places_mm,
+        slope=content.facts.slope,
+        intercept=content.facts.inter,
+        phase_ms=_phase_ms(raw) if rule.timed else None,
+        few_values=_has_few_values(frames),
         flags=tuple(flags),
         texts=tuple(f"NIfTI {name}" for name in _TEXTS if bytes(raw[name].tobytes()).strip(b"\0 ")),
-        digests=tuple(_digest(frame, facts) for line in frames for frame in line),
+        digests=tuple(_digest(frame, content.facts) for line in frames for frame in line),
         middle=frames[len(frames) // 2, 0].copy() if frames.shape[1] == 1 else None,
     )
 
 
-def frames_at(place: Place, *, one_phase: bool = False) -> Array:
+def frames_at(place: Place, *, one_phase: bool = False, rule: HeaderRule = ORDINARY) -> Array:
     """Read all frames as stored, slice by slice; shape (frame, row, column)."""
-    facts, raw, voxels = _read(place)
-    unit = _MM.get(int(raw["xyzt_units"]) & 7, 1.0)
-    pixdim = [abs(float(value)) * unit for value in raw["pixdim"][1:4]]
-    affine = facts.affine
-    if max(int(raw["sform_code"]), int(raw["qform_code"])) not in _PATIENT_CODES:
-        affine = None
-    axes, _ = _axes(voxels, affine, unit, pixdim, raw, one_phase=one_phase)
-    frames = frames_of(voxels, axes)
+    frames = _content(place, rule, one_phase=one_phase).frames
     return frames.reshape(-1, *frames.shape[2:])
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """A file with its axes told apart, and what of its header holds."""
+
+    facts: nifti.Header
+    raw: Any
+    axes: Axes
+    frames: Array  # (slice, phase, row, column)
+    lengths: Lengths  # mm between columns, rows, slices
+    places_mm: dict[str, Lengths]
+    affine: Array | None  # voxel to patient (RAS, mm), with the lengths that hold
+    flags: tuple[str, ...]
+
+
+def _content(place: Place, rule: HeaderRule, *, one_phase: bool) -> _Content:
+    facts, raw, voxels = _read(place)
+    lengths, flags = _lengths(facts.lengths, rule)
+    affine = _affine(facts, raw, rule, lengths)
+    axes, order = _axes(voxels, affine, lengths, raw, rule, one_phase=one_phase)
+    edges = lengths or (1.0, 1.0, 1.0)
+    by_axis = edges[order[0]], edges[order[1]], edges[order[2]]
+    if rule.spacing_mm is not None and affine is None:
+        by_axis = rule.spacing_mm
+    declared = {"sform": facts.lengths.sform, "pixdim": facts.lengths.pixdim}
+    places = {
+        name: (value[order[0]], value[order[1]], value[order[2]])
+        for name, value in declared.items()
+        if value is not None
+    }
+    return _Content(facts, raw, axes, frames_of(voxels, axes), by_axis, places, affine, flags)
+
+
+def _lengths(declared: VoxelLengths, rule: HeaderRule) -> tuple[Lengths | None, tuple[str, ...]]:
+    """Return the voxel lengths that hold, and a flag if the header contradicts itself."""
+    stated = rule.spacing_mm
+    if stated is not None:
+        places = [lengths for lengths in (declared.sform, declared.pixdim) if lengths is not None]
+        differ = any(not declared.equal(stated, lengths) for lengths in places)
+        return stated, ("spacing_stated_against_header",) if differ else ()
+    if rule.spacing != "agree":
+        chosen = declared.pixdim if rule.spacing == "pixdim" else declared.sform
+        flags = (f"spacing_by_{rule.spacing}_against_the_other",) if declared.contradicted else ()
+        lengths = chosen or declared.proposal
+        return lengths, SPACING_FLAGS[1:] if lengths in (None, _UNFILLED) else flags
+    if declared.contradicted:
+        return declared.proposal, SPACING_FLAGS[:1]
+    return declared.proposal, SPACING_FLAGS[1:] if declared.proposal in (None, _UNFILLED) else ()
+
+
+def _affine(
+    facts: nifti.Header, raw: Any, rule: HeaderRule, lengths: Lengths | None
+) -> NDArray[np.float64] | None:
+    """Return the affine in mm with the voxel lengths that hold; None if the header holds no position."""
+    code = max(int(raw["sform_code"]), int(raw["qform_code"]))
+    if facts.affine is None or code not in _PATIENT_CODES:
+        return None
+    affine = facts.affine.copy()
+    affine[:3] *= UNITS_MM.get(int(raw["xyzt_units"]) & 7, 1.0)
+    columns = np.linalg.norm(affine[:3, :3], axis=0)
+    if not all(0 < length < _MOST_MM for length in columns):
+        raise RejectedError(Reason.BAD_POSITION, "an axis without length")
+    if lengths is not None and facts.lengths.sform is not None:
+        affine[:3, :3] *= np.array(lengths) / columns
+    return affine
 
 
 def _read(place: Place) -> tuple[nifti.Header, Any, Array]:
@@ -187,19 +247,26 @@ def _raw(head: bytes) -> Any:
 
 
 def _axes(
-    voxels: Array, affine: Array | None, unit: float, pixdim: list[float], raw: Any, *, one_phase: bool
-) -> tuple[Axes, tuple[float, float, float]]:
-    columns = None if affine is None else [float(v) for v in np.linalg.norm(affine[:3, :3], axis=0) * unit]
-    if columns is not None and not all(0 < length < 1000 for length in columns):
-        raise RejectedError(Reason.BAD_POSITION, "an axis without length")
-    steps = columns or [value if 0 < value < 100 else 1.0 for value in pixdim]
+    voxels: Array,
+    affine: Array | None,
+    lengths: Lengths | None,
+    raw: Any,
+    rule: HeaderRule,
+    *,
+    one_phase: bool,
+) -> tuple[Axes, tuple[int, int, int]]:
+    """Return the axes of a file, and which lengths belong to column, row and slice."""
+    if rule.xyzt:
+        axes = conventional(voxels)
+        return axes, _columns(axes)
+    steps = lengths if lengths is not None and all(0 < value < 100 for value in lengths) else None
     slice_axis = (int(raw["dim_info"]) >> 4 & 3) - 1
     sliced = slice_axis if slice_axis >= 0 else None
-    lengths = steps if columns is not None or len(set(steps)) > 1 else None
-    axes = axes_of(voxels, lengths, sliced=sliced, step=steps[2], one_phase=one_phase)
-    order = _columns(axes)
-    across = steps[order[2]]
-    return axes, (steps[order[0]], steps[order[1]], across)
+    axis_lengths = steps if affine is not None or (steps is not None and len(set(steps)) > 1) else None
+    axes = axes_of(
+        voxels, axis_lengths, sliced=sliced, step=1.0 if steps is None else steps[2], one_phase=one_phase
+    )
+    return axes, _columns(axes)
 
 
 def _columns(axes: Axes) -> tuple[int, int, int]:
@@ -212,11 +279,10 @@ def _columns(axes: Axes) -> tuple[int, int, int]:
     return row_axis, column_axis, 3 - row_axis - column_axis
 
 
-def _matrix(affine: Array, axes: Axes, unit: float) -> Array:
+def _matrix(affine: Array, axes: Axes) -> Array:
     """Convert an affine to DICOM's coordinates (mm) by (column, row, slice); RejectedError if skewed."""
     order = _columns(axes)
     matrix = np.diag([-1.0, -1.0, 1.0, 1.0]) @ affine
-    matrix[:3] *= unit
     matrix = matrix[:, [*order, 3]]
     directions = matrix[:3, :3] / np.linalg.norm(matrix[:3, :3], axis=0)
     if abs(float(directions[:, 0] @ directions[:, 1])) > _PARALLEL:
@@ -228,19 +294,20 @@ def _matrix(affine: Array, axes: Axes, unit: float) -> Array:
     return matrix
 
 
+def _is_stored(facts: nifti.Header, rule: HeaderRule) -> bool:
+    """Return whether columns and rows point where a layout says, as an affine that is no position tells."""
+    if not rule.stored or facts.affine is None:
+        return True
+    axes = np.diag([-1.0, -1.0, 1.0]) @ facts.affine[:3, :2]
+    names = (("L", "R"), ("P", "A"), ("H", "F"))
+    directions = [names[int(np.abs(axis).argmax())][int(axis[np.abs(axis).argmax()] < 0)] for axis in axes.T]
+    return "".join(directions) == rule.stored
+
+
 def _is_straight(matrix: Array) -> bool:
     """Return whether a grid is aligned with the scanner axes, as no view of the heart is."""
     directions = np.abs(matrix[:3, :3] / np.linalg.norm(matrix[:3, :3], axis=0))
     return bool((directions.max(axis=0) > _STRAIGHT).all())
-
-
-def _forms_differ(raw: Any) -> bool:
-    """Return whether sform and qform both refer to the patient but disagree on the position."""
-    if not all(int(raw[name]) in _PATIENT_CODES for name in ("sform_code", "qform_code")):
-        return False
-    sform, qform = raw.get_sform(), raw.get_qform()
-    corners = np.array([[0, 0, 0, 1], [32, 0, 0, 1], [0, 32, 0, 1], [0, 0, 1, 1]]).T
-    return bool(np.abs((sform - qform) @ corners).max() > _SAME_PLACE_MM)
 
 
 def _phase_ms(raw: Any) -> float | None:

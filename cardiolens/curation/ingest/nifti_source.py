@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -12,9 +12,20 @@ from numpy.typing import NDArray
 from cardiolens.base.untrusted.file_place import Place
 from cardiolens.base.untrusted.resource_limits import limited
 from cardiolens.curation.ingest.axis_order import cycles
-from cardiolens.curation.ingest.image import Identity, Image, Reading, RejectedError, Vector
+from cardiolens.curation.ingest.image import (
+    ORDINARY,
+    HeaderRule,
+    Identity,
+    Image,
+    MaskFrame,
+    Reading,
+    RejectedError,
+    Vector,
+)
+from cardiolens.curation.ingest.layouts.assignment import Assignment, FileRole
+from cardiolens.curation.ingest.layouts.information import Facts
 from cardiolens.curation.ingest.names import Name, name_of, natural, stem, subjects
-from cardiolens.curation.ingest.nifti_file import PAIR_SUFFIXES, Scan, scan
+from cardiolens.curation.ingest.nifti_file import PAIR_SUFFIXES, SPACING_FLAGS, Scan, scan
 from cardiolens.curation.ingest.pixels import MEMORY, SECONDS
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.sidecar import Sidecar, read_moments, read_sidecar
@@ -25,6 +36,7 @@ _FEWEST_PHASES = 8  # for pixels to tell whether phases form a cycle
 _LONGEST_CYCLE_MS = 2500.0
 _SHORTEST_BEAT_MS = 350.0
 _INFO = "info.cfg"
+_NO_PHASE = "nothing says which phase of its image it is of"
 _WORTH = 16  # files from which further processes gain more than their start takes
 
 Rejection = tuple[Reason, str]
@@ -69,13 +81,19 @@ class _File:
     patient: str
     study: str
     number: int  # rank of the file within the export
+    role: FileRole | None = None  # by a layout
 
 
-def nifti_frames(source: NiftiSource) -> Frames:
-    """Read the frames of all NIfTI files; an unusable file becomes a reject."""
+def nifti_frames(source: NiftiSource, assignment: Assignment | None = None) -> Frames:
+    """Read the frames of all NIfTI files; an unusable file becomes a reject.
+
+    An `assignment` says what each file is; without one, names and pixels do.
+    """
     frames = Frames()
-    keys = subjects(sorted(source.files, key=natural))
     sidecars = _sidecars(source, frames)
+    if assignment is not None:
+        return _frames_of_layout(source, assignment, sidecars, frames)
+    keys = subjects(sorted(source.files, key=natural))
     scans = _scans(source)
     files: list[_File] = []
     for number, path in enumerate(sorted(source.files, key=natural), start=1):
@@ -111,22 +129,209 @@ def nifti_frames(source: NiftiSource) -> Frames:
 def _scans(source: NiftiSource) -> dict[str, Scan | Rejection]:
     """What each file holds, or why it holds nothing that can be used; read in worker processes."""
     paths = [path for path in source.files if not path.lower().endswith(PAIR_SUFFIXES)]
-    ways = [(source.files[path], _is_one_phase(name_of(path))) for path in paths]
+    return _scanned(paths, [(source.files[path], _is_one_phase(name_of(path)), ORDINARY) for path in paths])
+
+
+_Way = tuple[Place, bool, HeaderRule]
+
+
+def _scanned(paths: Sequence[str], ways: Sequence[_Way]) -> dict[str, Scan | Rejection]:
     scans = spread(_scan, ways, worth=len(ways) >= _WORTH, lost=lambda _: (Reason.READER_ENDED, ""))
     return dict(zip(paths, scans, strict=True))
 
 
-def _scan(way: tuple[Place, bool]) -> Scan | Rejection:
-    place, one_phase = way
+def _scan(way: _Way) -> Scan | Rejection:
+    place, one_phase, rule = way
     try:
         with limited(MEMORY + 4 * place.size(), SECONDS):
-            return scan(place, one_phase=one_phase)
+            return scan(place, one_phase=one_phase, rule=rule)
     except RejectedError as error:
         return error.reason, error.detail
     except MemoryError:
         return Reason.TOO_LARGE, ""
     except (OSError, ValueError) as error:
         return Reason.UNREADABLE, type(error).__name__
+
+
+def _frames_of_layout(
+    source: NiftiSource,
+    assignment: Assignment,
+    sidecars: Mapping[str, tuple[str, Sidecar]],
+    frames: Frames,
+) -> Frames:
+    """Read the frames of the images that a layout names, with their masks and facts."""
+    paths = [path for path in sorted(assignment.roles, key=natural) if path in source.files]
+    ways = [(source.files[path], False, assignment.roles[path].rule) for path in paths]
+    scans = _scanned(paths, ways)
+    files: dict[str, list[_File]] = defaultdict(list)
+    masks: dict[str, list[_File]] = defaultdict(list)
+    for number, path in enumerate(paths, start=1):
+        role, scanned = assignment.roles[path], scans[path]
+        if isinstance(scanned, tuple):
+            frames.rejects.append((path, 0, *scanned))
+            continue
+        sidecar = _json_of(path, sidecars, frames)
+        file = _File(path, role.name, scanned, sidecar, role.subject, role.study, number, role)
+        (masks if role.is_mask else files)[role.study].append(file)
+    for study, members in files.items():
+        facts = assignment.facts_of(members[0].patient)
+        moments = {name: phase for name, phase in (("ED", facts.ed), ("ES", facts.es)) if phase is not None}
+        volumes = {file.name.folder for file in members if "cine" in file.name.base}
+        _study(members, dict.fromkeys(volumes, moments), frames)
+        _link_masks(members, masks.pop(study, []), frames, assignment)
+        _add_facts(members, facts, frames)
+        image_path = next((file.path for file in members if file.path in frames.images), "")
+        for path in facts.files:
+            frames.used[path] = image_path
+    frames.rejects += [
+        (file.path, 0, Reason.MASK, "without an image") for group in masks.values() for file in group
+    ]
+    frames.rejects += [
+        (path, 0, Reason.NOT_OF_LAYOUT, "") for path in source.files if path not in assignment.roles
+    ]
+    frames.rejects += [
+        (path, 0, Reason.NOT_OF_LAYOUT, "")
+        for path in source.sidecars
+        if path not in frames.used and not any(path == reject[0] for reject in frames.rejects)
+    ]
+    return frames
+
+
+def _link_masks(
+    images: Sequence[_File],
+    masks: Sequence[_File],
+    frames: Frames,
+    assignment: Assignment,
+) -> None:
+    """Give each frame the mask that the layout names for its volume and phase; reject the other masks."""
+    linked: dict[str, dict[int, MaskFrame]] = defaultdict(dict)
+    for mask in masks:
+        if mask.role is None or assignment.is_unlabelled(mask.path):
+            frames.rejects.append((mask.path, 0, Reason.MASK, "of an unlabelled part of the set"))
+            continue
+        fitting = 0
+        reasons: list[str] = []
+        for image in images:
+            if image.role is None or image.role.volume not in mask.role.mask_of:
+                continue
+            if image.path not in frames.images:
+                continue
+            why = _link(mask, image, frames.images[image.path], linked[image.path], assignment.labels)
+            fitting += why is None
+            if why == _NO_PHASE:
+                frames.images[image.path] = [
+                    _flagged(each, "mask_phase_unknown") for each in frames.images[image.path]
+                ]
+            reasons += [] if why is None else [why]
+        if not fitting:
+            frames.rejects.append((mask.path, 0, Reason.MASK, reasons[0] if reasons else "without an image"))
+        else:
+            frames.used[mask.path] = next(file.path for file in images if file.path in frames.images)
+    for path, by_frame in linked.items():
+        frames.images[path] = [
+            image if image.frame not in by_frame else replace(image, mask=by_frame[image.frame])
+            for image in frames.images[path]
+        ]
+
+
+def _add_facts(files: Sequence[_File], facts: Facts, frames: Frames) -> None:
+    """Add what information files tell of a subject to its frames, and flags for what they contradict."""
+    for file in files:
+        images = frames.images.get(file.path)
+        if not images or file.role is None:
+            continue
+        flags = list(facts.doubts)
+        phases = file.scan.grid[1]
+        if phases > 1 and any(moment is not None and moment > phases for moment in (facts.ed, facts.es)):
+            flags.append("ed_es_beyond_the_phases")
+        if facts.slice_mm is not None and not np.isclose(facts.slice_mm, file.scan.lengths[2], rtol=0.02):
+            flags.append(SPACING_FLAGS[0])
+        if file.role.first_is_ed and phases > 1 and not any(image.moment == "ED" for image in images):
+            images = [image if image.frame % phases else replace(image, moment="ED") for image in images]
+        frames.images[file.path] = [_with_facts(image, facts, flags) for image in images]
+
+
+def _flagged(image: Image, flag: str) -> Image:
+    assert image.reading is not None
+    return replace(image, reading=replace(image.reading, flags=(*image.reading.flags, flag)))
+
+
+def _with_facts(image: Image, facts: Facts, flags: Sequence[str]) -> Image:
+    assert image.reading is not None
+    reading = replace(image.reading, flags=(*image.reading.flags, *flags))
+    person = facts.person
+    header = image.person
+    merged = replace(
+        person,
+        sex=person.sex or header.sex,
+        age=person.age or header.age,
+        manufacturer=person.manufacturer or header.manufacturer,
+        tesla=header.tesla if person.tesla is None else person.tesla,
+    )
+    layout = "" if image.declared is None else image.declared.layout
+    return replace(image, reading=reading, person=merged, of_set=layout)
+
+
+def _link(
+    mask: _File, image: _File, frames: Sequence[Image], linked: dict[int, MaskFrame], labels: str
+) -> str | None:
+    """Link a mask to the frames of an image; return why it does not fit, or None."""
+    slices, phases, rows, columns = image.scan.grid
+    m_slices, m_phases, m_rows, m_columns = mask.scan.grid
+    if (m_slices, m_rows, m_columns) != (slices, rows, columns):
+        return f"its grid is {m_columns} x {m_rows} x {m_slices}, its image's {columns} x {rows} x {slices}"
+    if not _same_lengths(mask.scan, image.scan):
+        return "its voxels have another size than its image's"
+    if _is_elsewhere(mask.scan, image.scan):
+        return "its header places it elsewhere than its image"
+    if m_phases == phases > 1:
+        where = range(phases)
+    else:
+        if m_phases != 1:
+            return f"it has {m_phases} phases, its image {phases}"
+        phase = _phase_of(mask, image, frames)
+        if phase is None:
+            return _NO_PHASE
+        where = range(phase, phase + 1)
+    for number, phase in enumerate(where):
+        for slice_number in range(slices):
+            frame = slice_number * phases + phase
+            linked[frame] = MaskFrame(
+                mask.scan.place,
+                slice_number * m_phases + number,
+                labels,
+                mask.role.rule if mask.role else ORDINARY,
+            )
+    return None
+
+
+def _same_lengths(mask: Scan, image: Scan) -> bool:
+    return bool(np.allclose(mask.lengths, image.lengths, rtol=0.01))
+
+
+def _is_elsewhere(mask: Scan, image: Scan) -> bool:
+    if mask.affine is None or image.affine is None:
+        return False
+    slices, _, rows, columns = image.grid
+    corners = np.array([[0, 0, 0, 1], [columns, 0, 0, 1], [0, rows, 0, 1], [0, 0, slices, 1]]).T
+    return bool(np.abs((mask.affine - image.affine) @ corners)[:3].max() > 0.5 * min(image.lengths[:2]))
+
+
+def _phase_of(mask: _File, image: _File, frames: Sequence[Image]) -> int | None:
+    """Return the phase of an image that a mask of one phase is of: by number, else by moment."""
+    phases = image.scan.grid[1]
+    if mask.name.phase is not None and phases > 1:
+        return mask.name.phase - 1 if mask.name.phase <= phases else None
+    if phases == 1:
+        if mask.name.phase != image.name.phase:
+            return None
+        mine = {mask.name.moment, image.name.moment} - {""}
+        return 0 if len(mine) <= 1 else None
+    moments = {frame.moment: frame.frame % phases for frame in frames if frame.moment}
+    if mask.name.moment in moments:
+        return moments[mask.name.moment]
+    first = image.role is not None and image.role.first_is_ed and not mask.name.moment
+    return 0 if first else None
 
 
 def _is_one_phase(name: Name) -> bool:
@@ -327,14 +532,36 @@ def _image(
         flip=sidecar.number("FlipAngle"),
         reading=Reading(
             evidence=scanned.axes.evidence,
-            flags=scanned.flags,
+            flags=(*scanned.flags, *_contradictions(scanned, sidecar)),
             placed=scanned.affine is not None,
-            one_phase=_is_one_phase(file.name),
+            one_phase=file.role is None and _is_one_phase(file.name),
             sure=scanned.axes.sure,
+            rule=ORDINARY if file.role is None else file.role.rule,
+            places_mm=scanned.places_mm,
         ),
         moment=moment,
+        declared=None if file.role is None else file.role.declared,
         tags=(*scanned.texts, *sidecar.tags) if index == 0 else (),
     )
+
+
+def _contradictions(scanned: Scan, sidecar: Sidecar) -> list[str]:
+    """Return flags for what sidecar or pixels contradict in a header."""
+    rows, slices = sidecar.spacing()
+    pairs = ((rows, scanned.lengths[1]), (slices, scanned.lengths[2] if scanned.grid[0] > 1 else None))
+    flags = [
+        SPACING_FLAGS[0]
+        for stated_mm, length in pairs
+        if stated_mm is not None and length is not None and not np.isclose(stated_mm, length, rtol=0.02)
+    ]
+    return flags[:1] + (["time_contradicted"] if _lasts_too_long(scanned) else [])
+
+
+def _lasts_too_long(scanned: Scan) -> bool:
+    """Return whether frames that close a cycle last longer than a heartbeat by the header."""
+    phases = scanned.grid[1]
+    cyclic = scanned.axes.cyclic and phases >= _FEWEST_PHASES
+    return cyclic and scanned.phase_ms is not None and scanned.phase_ms * (phases - 1) > _LONGEST_CYCLE_MS
 
 
 def _times(
@@ -343,7 +570,7 @@ def _times(
     """Return trigger time (ms), clock (s) and temporal position of a phase."""
     if n_phases == 1:
         return None, None, None
-    declared = None if scanned.grid[1] == 1 else scanned.phase_ms
+    declared = None if scanned.grid[1] == 1 or _lasts_too_long(scanned) else scanned.phase_ms
     step = declared or (None if scanned.grid[1] == 1 else sidecar.number("RepetitionTime", 1000.0))
     if step and step * (n_phases - 1) < _LONGEST_CYCLE_MS and (declared or cyclic):
         return phase * step, None, None

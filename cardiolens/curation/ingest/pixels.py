@@ -11,7 +11,7 @@ from cardiolens.base.untrusted import dicom_file
 from cardiolens.base.untrusted.file_place import Place
 from cardiolens.base.untrusted.resource_limits import limited
 from cardiolens.curation.ingest.header import read_dataset
-from cardiolens.curation.ingest.image import Image, RejectedError
+from cardiolens.curation.ingest.image import ORDINARY, HeaderRule, Image, MaskFrame, RejectedError
 from cardiolens.curation.ingest.nifti_file import frames_at
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.stack import Stack
@@ -37,8 +37,26 @@ class PixelReader:
             self._frames = np.empty((0, 0, 0))  # free the last file before the next is decoded
             if image.place in self._unreadable:
                 raise RejectedError(Reason.READER_ENDED)
-            self._frames = decoded(image.place, one_phase=None if reading is None else reading.one_phase)
+            self._frames = (
+                decoded(image.place, one_phase=None)
+                if reading is None
+                else decoded(image.place, one_phase=reading.one_phase, rule=reading.rule)
+            )
             self._place = image.place
+        return self._checked(image)
+
+    def mask(self, mask: MaskFrame, shape: tuple[int, ...]) -> Frame:
+        """Read the labels of one frame (row, column); RejectedError if they cannot be read."""
+        if mask.place != self._place:
+            self._frames = np.empty((0, 0, 0))
+            self._frames = _decoded_mask(mask)
+            self._place = mask.place
+        if mask.frame >= len(self._frames) or self._frames[mask.frame].shape != shape:
+            raise RejectedError(Reason.MASK, "has other frames than its header says")
+        labels: Frame = self._frames[mask.frame]
+        return labels
+
+    def _checked(self, image: Image) -> Frame:
         if image.frame >= len(self._frames):
             raise RejectedError(Reason.BROKEN_PIXELS, "fewer frames than the header says")
         frame: Frame = self._frames[image.frame]
@@ -47,14 +65,23 @@ class PixelReader:
         return frame
 
 
-def decoded(place: Place, *, one_phase: bool | None) -> Frame:
+def _decoded_mask(mask: MaskFrame) -> Frame:
+    frames = decoded(mask.place, one_phase=False, rule=mask.rule)
+    if not np.array_equal(frames, np.round(frames)) or frames.min() < 0 or frames.max() >= 1 << 15:
+        raise RejectedError(Reason.MASK, "holds values that are no labels")
+    return frames.astype(np.int32)
+
+
+def decoded(place: Place, *, one_phase: bool | None, rule: HeaderRule = ORDINARY) -> Frame:
     """Decode all frames of a DICOM file, or of NIfTI if `one_phase` is told, within bounds.
+
+    `rule`: what a layout says of the header of NIfTI.
 
     RejectedError if the file cannot be decoded; a process that takes longer for it ends.
     """
     try:
         with limited(MEMORY + 4 * place.size(), SECONDS):
-            return _decoded(place) if one_phase is None else frames_at(place, one_phase=one_phase)
+            return _decoded(place) if one_phase is None else frames_at(place, one_phase=one_phase, rule=rule)
     except MemoryError:
         raise RejectedError(Reason.TOO_LARGE) from None
 
@@ -107,6 +134,27 @@ def _own_bits(frames: Frame, dataset: Dataset) -> Frame:
         return frames
     shifted: Frame = np.right_shift(np.left_shift(frames, unused), unused)
     return shifted
+
+
+def masks_of(stack: Stack, reader: PixelReader) -> dict[Image, Frame]:
+    """Read the masks of a stack's frames (row, column); RejectedError if one cannot be read."""
+    images = [image for image in stack.images() if image.mask is not None]
+    masks: dict[Image, Frame] = {}
+    for image in sorted(images, key=lambda image: image.mask.place if image.mask else image.place):
+        assert image.mask is not None
+        masks[image] = reader.mask(image.mask, (image.rows, image.columns))
+    return masks
+
+
+def stacked_masks(stack: Stack, masks: Mapping[Image, Frame]) -> Frame:
+    """Stack masks as (slice, phase, row, column), 0 in frames without one."""
+    shape = stack.n_slices, stack.n_phases, stack.first.rows, stack.first.columns
+    values = np.zeros(shape, dtype=np.int16)
+    for number, line in enumerate(stack.grid):
+        for phase, image in enumerate(line):
+            if image in masks:
+                values[number, phase] = masks[image]
+    return values
 
 
 def stacked(stack: Stack, frames: Mapping[Image, Frame]) -> tuple[Frame, float, float]:

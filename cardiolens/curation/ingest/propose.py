@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from cardiolens.curation.ingest.evidence import Witness, best, disagree, weigh
+from cardiolens.curation.ingest.image import Declared
+from cardiolens.curation.ingest.nifti_file import SPACING_FLAGS
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.sequence import CLASSES
 from cardiolens.curation.ingest.series_grouping import component_of
@@ -15,8 +17,20 @@ from cardiolens.study.sequences import SHORT_AXIS, sequences
 
 VIEWS = (SHORT_AXIS, *PROTOTYPES, "other")
 TEXT_FLAG = "text_in_picture"  # a flagged stack always waits for a person
+CONTRADICTIONS = (  # flags whose stacks always wait for a person
+    "slice_order_contradicted",
+    "display_contradicted_by_mask",
+    "heart_of_no_size",
+    "time_contradicted",
+    "stored_otherwise_than_the_layout_says",
+    "ed_es_contradicted_by_mask",
+    "ed_es_beyond_the_phases",
+    "mask_of_other_labels",
+)
+_DECLARED = 0.98  # share of correct volumes among those that a layout names
 _NAMED_VIEW = 0.8  # share of correct names among series names that name one view
 _NAMED_OTHER = 0.85
+_REFUTED = 0.02  # likelihood of a declared view below which geometry contradicts it
 _OWN_REASONS = {"localizer": Reason.LOCALIZER, "scout": Reason.SCOUT, "other_part": Reason.OTHER_PART}
 
 Status = Literal["taken", "waits", "left_out"]
@@ -49,6 +63,12 @@ class Proposal:
         rule = sequences().get(self.sequence)
         return rule.volume_id(self.view) if rule is not None and self.view in rule.views else ""
 
+    @property
+    def displayable(self) -> bool:
+        """Whether a layout declares how the stored frames are shown."""
+        declared = self.stack.first.declared
+        return declared is not None and declared.display is not None
+
     def left_out(self, reason: Reason, *, waits: bool = False) -> "Proposal":
         """Return a copy that is left out or waits, with the reason."""
         return replace(self, status="waits" if waits else "left_out", reason=reason)
@@ -65,6 +85,8 @@ def propose(stacks: Sequence[Stack], frame: HeartFrame) -> list[Proposal]:
 
 
 def _proposal(stack: Stack, frame: HeartFrame) -> Proposal:
+    if stack.first.declared is not None:
+        return _declared(stack, stack.first.declared, frame)
     kinds = [words.kind for words in stack.words if words.kind]
     sequence_likely = weigh(stack.witnesses, CLASSES) if stack.witnesses else {"other": 1.0}
     sequence, sure = best(sequence_likely)
@@ -101,6 +123,34 @@ def _proposal(stack: Stack, frame: HeartFrame) -> Proposal:
         return proposal
     reason = next((_OWN_REASONS[kind] for kind in kinds if kind in _OWN_REASONS), None)
     return proposal.left_out(reason or (Reason.OTHER_SEQUENCE if sequence == "other" else Reason.OTHER_VIEW))
+
+
+def _declared(stack: Stack, declared: Declared, frame: HeartFrame) -> Proposal:
+    """Return the volume that a layout names; geometry that contradicts its view lowers the confidence."""
+    evidence = f"the layout {declared.layout} says so"
+    witnesses = [
+        ("sequence", Witness("layout", declared.sequence, _DECLARED, evidence)),
+        ("view", Witness("layout", declared.view, _DECLARED, evidence)),
+        *_read_axes(stack),
+    ]
+    likely, flags = {declared.view: 1.0}, list(stack.flags)
+    if stack.placed and (by_geometry := view_by_geometry(stack, frame)) is not None:
+        says, probability = best(by_geometry.likely)
+        witnesses.append(("view", Witness("geometry", says, probability, by_geometry.evidence)))
+        if by_geometry.likely[declared.view] < _REFUTED:
+            flags.append("view_witnesses_disagree")
+            likely = {declared.view: 0.5, says: 0.5}
+    return Proposal(
+        stack=stack,
+        sequence=declared.sequence,
+        view=declared.view,
+        confidence=_DECLARED * likely[declared.view],
+        witnesses=tuple(witnesses),
+        alternatives={declared.sequence: _DECLARED} | likely,
+        flags=tuple(flags),
+        status="taken",
+        component=component_of(stack.first, stack.words[0]) if declared.sequence == "lge" else "",
+    )
 
 
 def _read_axes(stack: Stack) -> list[tuple[str, Witness]]:
@@ -142,8 +192,12 @@ def choose(proposals: Iterable[Proposal], lge: str, threshold: float) -> list[Pr
             by_volume.setdefault(proposal.volume_id, []).append(proposal)
         elif TEXT_FLAG in proposal.flags:
             decided.append(proposal.left_out(Reason.BURNED_IN_TEXT, waits=True))
-        elif not proposal.stack.placed:
+        elif not proposal.stack.placed and not proposal.displayable:
             decided.append(proposal.left_out(Reason.NO_POSITION, waits=True))
+        elif set(SPACING_FLAGS) & set(proposal.flags):
+            decided.append(proposal.left_out(Reason.SPACING_UNSETTLED, waits=True))
+        elif set(CONTRADICTIONS) & set(proposal.flags):
+            decided.append(proposal.left_out(Reason.CONTRADICTED, waits=True))
         elif not proposal.stack.sure:
             decided.append(proposal.left_out(Reason.AXES_UNCLEAR, waits=True))
         else:

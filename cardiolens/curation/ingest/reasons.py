@@ -43,6 +43,9 @@ class Reason(StrEnum):
     NO_IMAGE = "no_image"  # a sidecar without an image
     BAD_SIDECAR = "bad_sidecar"
     AXES_UNCLEAR = "axes_unclear"
+    NOT_OF_LAYOUT = "not_of_layout"
+    SPACING_UNSETTLED = "spacing_unsettled"
+    CONTRADICTED = "contradicted"
     # pixels
     NO_DECODER = "no_decoder"
     BROKEN_PIXELS = "broken_pixels"
@@ -103,6 +106,9 @@ MEANINGS: dict[Reason, str] = {
     Reason.NO_IMAGE: "is a sidecar without an image of the same name",
     Reason.BAD_SIDECAR: "is a sidecar that cannot be read; its image is imported without it",
     Reason.AXES_UNCLEAR: "has axes of time and slices that cannot be told apart; confirm them",
+    Reason.NOT_OF_LAYOUT: "is none of the files that the layout names",
+    Reason.SPACING_UNSETTLED: "has a header that is silent or in two minds on the size of voxels; state it",
+    Reason.CONTRADICTED: "has flags that contradict its order, display or size; look at it and confirm it",
     Reason.NO_DECODER: "is compressed; pip install 'cardiolens[dicom]' brings the decoders",
     Reason.BROKEN_PIXELS: "has pixels that cannot be decoded, or too few; export it again",
     Reason.READER_ENDED: "ended the process that reads it, or kept it busy for too long; export it again",

@@ -54,7 +54,11 @@ def stacks_of(images: Sequence[Image]) -> tuple[list[Stack], LeftOut]:
     by_series: dict[str, list[Image]] = {}
     for image in images:
         by_series.setdefault(image.identity.series, []).append(image)
+    declared = [series for series in by_series.values() if series[0].declared is not None]
+    layout_stacks = [stack for series in declared for stack in _of_layout(series, left_out)]
     for series in by_series.values():
+        if series[0].declared is not None:
+            continue
         words = words_of(series[0].description, series[0].protocol)
         reason = kind_by_tags(series, words)
         for bucket in _buckets(series):
@@ -65,8 +69,22 @@ def stacks_of(images: Sequence[Image]) -> tuple[list[Stack], LeftOut]:
             else:
                 piles.append(pile)
     piles = _without_flow(piles, left_out)
-    stacks = [stack for group in _alike(piles) for stack in _joined(group, left_out)]
+    stacks = layout_stacks + [stack for group in _alike(piles) for stack in _joined(group, left_out)]
     return sorted(stacks, key=lambda stack: (stack.series, stack.later)), left_out
+
+
+def _of_layout(series: Sequence[Image], left_out: LeftOut) -> Iterator[Stack]:
+    """Yield the stack of the frames that a layout names as one volume."""
+    assert series[0].declared is not None
+    sequence = series[0].declared.sequence
+    places = _places(series)
+    ordered = _ordered(places, sequence) if len({len(place) for place in places}) == 1 else None
+    if ordered is None:
+        left_out += [(image, Reason.UNORDERED) for image in series]
+        return
+    flags = [flag for image in series if image.reading for flag in image.reading.flags]
+    words = words_of(series[0].description, series[0].protocol)
+    yield Stack(ordered[0], (words,), (), tuple(dict.fromkeys(flags)))
 
 
 def _without_flow(piles: Sequence[_Pile], left_out: LeftOut) -> list[_Pile]:

@@ -22,7 +22,7 @@ ALLOWED = (
         "ScanOptions",
     ),
     *("ImageType", "EchoTime", "InversionTime", "RepetitionTime", "FlipAngle", "SliceThickness"),
-    *("CardiacNumberOfImages", "BurnedInAnnotation"),
+    *("CardiacNumberOfImages", "BurnedInAnnotation", "PixelSpacing", "SpacingBetweenSlices"),
 )
 
 
@@ -58,6 +58,10 @@ class Sidecar:
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             return None
         return float(value) * scale
+
+    def spacing(self) -> tuple[float | None, float | None]:
+        """Return the distance of rows and that of slices, mm, where the sidecar tells them."""
+        return self.number("PixelSpacing"), self.number("SpacingBetweenSlices")
 
     def person(self) -> Person:
         """Return the facts that a study may keep."""

@@ -1,7 +1,7 @@
 """Stack: frames of one sequence on a grid of parallel slices and phases."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,27 @@ class Stack:
     def normal(self) -> Point:
         """Unit normal: rows x columns."""
         return normal(self.first)
+
+    def with_spacing(self, mm: tuple[float, float, float]) -> "Stack":
+        """Return the stack with other lengths of columns, rows and slices; the first pixel stays in place."""
+        across, down, apart = mm
+        origin = self.corner(0)
+        step = self.corner(self.n_slices - 1) - origin if self.n_slices > 1 else self.normal
+        unit = step / float(np.linalg.norm(step))
+        grid = []
+        for number, line in enumerate(self.grid):
+            x, y, z = (float(value) for value in origin + unit * apart * number)
+            grid.append(
+                tuple(
+                    replace(each, spacing=(down, across), position=(x, y, z), thickness=apart)
+                    for each in line
+                )
+            )
+        return replace(self, grid=tuple(grid))
+
+    def without_flags(self, flags: Collection[str]) -> "Stack":
+        """Return the stack without some flags."""
+        return replace(self, flags=tuple(flag for flag in self.flags if flag not in flags))
 
     @property
     def series(self) -> list[int]:

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from cardiolens.base.untrusted.file_place import Place
 from cardiolens.curation.ingest.burnt_text import shows_text
-from cardiolens.curation.ingest.decide import Identify, decided_by, with_ids
+from cardiolens.curation.ingest.decide import Identify, decided_by, stated_mm, with_ids
 from cardiolens.curation.ingest.decisions import Choice, Choices
 from cardiolens.curation.ingest.image import Image, RejectedError
+from cardiolens.curation.ingest.layout_evidence import Settled, settled
 from cardiolens.curation.ingest.orient import base_first, display
-from cardiolens.curation.ingest.pixels import Frame, PixelReader, one_scale, stacked
+from cardiolens.curation.ingest.pixels import Frame, PixelReader, one_scale, stacked, stacked_masks
 from cardiolens.curation.ingest.propose import TEXT_FLAG, Proposal, choose, propose
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.series_grouping import LeftOut, reversed_stack, stacks_of
@@ -43,6 +44,8 @@ class Volume:
     es_phase: int | None = None
     t_on: int | None = None
     t_peak: int | None = None
+    masks: NDArray[Any] | None = None  # (slice, phase, row, column)
+    ordered: bool = True  # whether a short axis is known to run from base to apex
 
     @property
     def stack(self) -> Stack:
@@ -91,6 +94,15 @@ def import_study(
     )
     frame, areas = _heart([stack for stack in stacks if stack.placed and stack.sure], pixels)
     proposals = _oriented(propose(stacks, frame), frame, areas)
+    by_layout = {
+        each.stack.first.identity.series: settled(each, reader, pixels)
+        for each in proposals
+        if each.stack.first.declared is not None
+    }
+    proposals = [
+        by_layout[series].proposal if (series := each.stack.first.identity.series) in by_layout else each
+        for each in proposals
+    ]
     proposals += [each.left_out(each.reason or Reason.REPEAT) for each in propose(repeats, frame)]
     proposals = [_with_text_flag(each, pixels) for each in with_ids(proposals, pixels, identify)]
     decided = choose(decided_by(proposals, choices), lge, threshold)
@@ -100,7 +112,14 @@ def import_study(
             imported.left_out += [(image, proposal.reason) for image in proposal.stack.images()]
         if proposal.status != "left_out":
             choice = choices[proposal.stack_id] if proposal.confirmed else None
-            imported.volumes.append(_with_choice(_volume(proposal, pixels, frame, areas), choice))
+            by_pictures = by_layout.get(proposal.stack.first.identity.series)
+            stated = (
+                (proposal, by_pictures)
+                if choice is None
+                else _restated(proposal, choice, pixels, by_pictures)
+            )
+            volume = _volume(stated[0], pixels, frame, areas, stated[1])
+            imported.volumes.append(_with_choice(volume, choice))
         else:
             imported.seen.append(_left_out_volume(proposal, pixels, frame))
     return imported
@@ -222,24 +241,62 @@ def _in_order(stack: Stack, view: str, frame: HeartFrame) -> Stack:
 
 
 def _volume(
-    proposal: Proposal, pixels: dict[Image, Frame], frame: HeartFrame, areas: BloodAreas | None
+    proposal: Proposal,
+    pixels: dict[Image, Frame],
+    frame: HeartFrame,
+    areas: BloodAreas | None,
+    by_pictures: Settled | None,
 ) -> Volume:
     values, slope, intercept = stacked(proposal.stack, pixels)
     displayed = (
         display(proposal.stack, proposal.view, frame)
         if proposal.stack.placed
-        else Display(DisplayTransform(), clear=True)
+        else Display(DisplayTransform() if by_pictures is None else by_pictures.display, clear=True)
     )
     proposal = proposal if displayed.clear else proposal.flagged("display_unclear")
     proposal = proposal if one_scale(proposal.stack) else proposal.flagged("rescaled_frame_by_frame")
-    volume = Volume(proposal, values, slope, intercept, displayed.transform)
-    return _TIMED.get(proposal.sequence, _untimed)(volume, frame, areas)
+    volume = Volume(
+        proposal,
+        values,
+        slope,
+        intercept,
+        displayed.transform,
+        masks=stacked_masks(proposal.stack, by_pictures.masks)
+        if by_pictures is not None and by_pictures.masks
+        else None,
+        ordered=proposal.stack.placed if by_pictures is None else by_pictures.ordered,
+    )
+    blood = areas if by_pictures is None or by_pictures.areas is None else by_pictures.areas
+    return _TIMED.get(proposal.sequence, _untimed)(volume, frame, blood)
+
+
+def _restated(
+    proposal: Proposal, choice: Choice, pixels: dict[Image, Frame], by_pictures: Settled | None
+) -> tuple[Proposal, Settled | None]:
+    """Apply what a person states of a stack's voxel size, slice order and mask."""
+    if by_pictures is not None and choice.mask is False:
+        by_pictures = replace(by_pictures, masks={})
+    if by_pictures is not None and choice.base_first is not None:
+        by_pictures = replace(by_pictures, ordered=choice.base_first)
+    lengths = stated_mm(proposal.stack, choice)
+    if lengths is None:
+        return proposal, by_pictures
+    stack = proposal.stack.with_spacing(lengths)
+    again = dict(zip(proposal.stack.images(), stack.images(), strict=True))
+    pixels |= {new: pixels[old] for old, new in again.items()}
+    if by_pictures is not None:
+        by_pictures = replace(
+            by_pictures, masks={again.get(image, image): mask for image, mask in by_pictures.masks.items()}
+        )
+    return replace(proposal, stack=stack), by_pictures
 
 
 def _with_choice(volume: Volume, choice: Choice | None) -> Volume:
     """Apply the display and the phases of a person's choice."""
     if choice is None or choice.display is None:
         return volume
+    if choice.base_first is not None:
+        volume = replace(volume, ordered=choice.base_first)
     return replace(
         volume,
         transform=choice.display,
@@ -265,10 +322,17 @@ def _cycle_phases(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -
     """Set end-diastole and end-systole from the short-axis cine's blood, at the same share of the cycle."""
     if (declared := _declared(volume)) is not None:
         return declared
-    if areas is None or not areas.found() or not volume.stack.placed:
+    if volume.stack.n_phases == 1:
+        return volume
+    measured_here = volume.stack.placed or volume.proposal.displayable
+    if areas is None or not areas.found() or not measured_here:
         return replace(volume, proposal=volume.proposal.flagged("end_systole_by_default"))
     measured, n_phases = areas.by_slice_and_phase.shape[1], volume.stack.n_phases
     ed, es = (phase * n_phases // measured for phase in (areas.end_diastole, areas.end_systole))
+    moments = _moments(volume)
+    ed, es = moments.get("ED", ed), moments.get("ES", es)
+    if ed == es:
+        return replace(volume, proposal=volume.proposal.flagged("end_systole_by_default"))
     if areas.tied:
         volume = replace(volume, proposal=volume.proposal.flagged("end_systole_not_clear"))
     return replace(volume, ed_phase=ed, es_phase=es)
@@ -276,10 +340,16 @@ def _cycle_phases(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -
 
 def _declared(volume: Volume) -> Volume | None:
     """Set the ED and ES phases that sidecars or names declare; None unless both are declared."""
-    moments = {image.moment: phase for line in volume.stack.grid for phase, image in enumerate(line)}
+    moments = _moments(volume)
     if not {"ED", "ES"} <= moments.keys():
         return None
     return replace(volume, ed_phase=moments["ED"], es_phase=moments["ES"])
+
+
+def _moments(volume: Volume) -> dict[str, int]:
+    """Return the phases of ED and ES that sidecars, names or a layout declare."""
+    lines = volume.stack.grid
+    return {image.moment: phase for line in lines for phase, image in enumerate(line) if image.moment}
 
 
 def _first_pass_times(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Volume:

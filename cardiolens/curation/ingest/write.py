@@ -6,7 +6,7 @@ volumes that wait for a decision. A study appears whole or not at all.
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from cardiolens.curation.ingest.image import Image
 from cardiolens.curation.ingest.orient import affine
 from cardiolens.curation.ingest.propose import Proposal
 from cardiolens.curation.ingest.reasons import MEANINGS, Reason
+from cardiolens.curation.ingest.stack import Stack
 from cardiolens.curation.ingest.study import Imported, Volume
 from cardiolens.study.manifest import MANIFEST_NAME, StudyManifest
 from cardiolens.study.sequences import SHORT_AXIS
@@ -113,12 +114,26 @@ def write_study(
         "left_out": dict(sorted(Counter(str(reason) for _, reason in imported.left_out).items())),
         "passes": sorted({tag for image in images for tag in image.tags} & PASSES.keys()),
         "removed": removed(images),
+        "set": _of_set(images[0]),
     }
     lines = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in rejects)
     disk.write_draft(notes / REJECTS_NAME, lines.encode("utf-8", "surrogatepass"))
     disk.write_draft(notes / BUILD_NAME, _json(build).encode())
     _publish(places, has_study=bool(accepted))
     return build
+
+
+def _own_cohort(image: Image) -> list[str]:
+    """Return the cohort of a study whose import names none: its set, if it has one."""
+    return [image.of_set] if image.of_set else []
+
+
+def _of_set(image: Image) -> dict[str, Any] | None:
+    """Return the layout of a study, its own name for the patient's disease, and what it measured."""
+    if not image.of_set:
+        return None
+    measured = {"lv_edv_ml": image.person.lv_edv_ml, "lv_esv_ml": image.person.lv_esv_ml}
+    return {"layout": image.of_set, "group": image.person.group, **measured}
 
 
 def _decisions(imported: Imported, choices: Choices) -> dict[str, Any]:
@@ -158,16 +173,8 @@ def _publish(places: Places, *, has_study: bool) -> None:
 def _write_volume(folder: Path, volume: Volume, name: str) -> dict[str, Any]:
     """Write a volume as (column, row, slice, phase), and return its entry for study.json."""
     stack, proposal = volume.stack, volume.proposal
-    voxels = volume.values.transpose(3, 2, 0, 1)
-    voxels = voxels[..., 0] if stack.n_phases == 1 else voxels
-    image = nib.Nifti1Image(np.asfortranarray(voxels), affine(stack), dtype=voxels.dtype)
-    image.header.set_xyzt_units("mm")
-    code = "scanner" if stack.placed else "unknown"
-    image.set_qform(affine(stack), code=code)
-    image.set_sform(affine(stack), code=code)
-    image.header.set_slope_inter(volume.slope, volume.intercept)
     path = folder / f"{name}.nii"
-    disk.write_draft(path, _nifti_bytes(image, voxels))
+    voxels = _write_nifti(path, stack, volume.values, volume.slope, volume.intercept)
     gap, spacing = stack.step, stack.first.spacing
     entry: dict[str, Any] = {
         "volume_id": proposal.volume_id,
@@ -181,7 +188,7 @@ def _write_volume(folder: Path, volume: Volume, name: str) -> dict[str, Any]:
             "n_slices": stack.n_slices,
             "n_phases": stack.n_phases,
         },
-        "spatial_order": "base_to_apex" if proposal.view == SHORT_AXIS and stack.placed else "unknown",
+        "spatial_order": "base_to_apex" if proposal.view == SHORT_AXIS and volume.ordered else "unknown",
         "key_layers": None,
         "ed_phase": volume.ed_phase,
         "es_phase": volume.es_phase,
@@ -189,11 +196,37 @@ def _write_volume(folder: Path, volume: Volume, name: str) -> dict[str, Any]:
         "display_transform": volume.transform.model_dump(),
         "sha256": sha256_of(path),
     }
+    if volume.masks is not None:
+        entry["mask"] = _write_mask(folder, volume, name)
     if proposal.confirmed:
         entry["confirmed"] = ["display"]
     if volume.t_on is not None:
         entry |= {"t_on": volume.t_on, "t_peak": volume.t_peak}
     return entry
+
+
+def _write_mask(folder: Path, volume: Volume, name: str) -> dict[str, Any]:
+    """Write the mask of a volume on the same grid, and return its entry."""
+    assert volume.masks is not None
+    path = folder / "masks" / f"{name}.nii"
+    path.parent.mkdir(exist_ok=True)
+    _write_nifti(path, volume.stack, volume.masks, 1.0, 0.0)
+    labels = next(image.mask.labels for image in volume.stack.images() if image.mask is not None)
+    return {"path": f"masks/{path.name}", "sha256": sha256_of(path), "labels": labels}
+
+
+def _write_nifti(path: Path, stack: Stack, values: Any, slope: float, intercept: float) -> Any:
+    """Write values (slice, phase, row, column) as (column, row, slice, phase), and return them so."""
+    voxels = values.transpose(3, 2, 0, 1)
+    voxels = voxels[..., 0] if stack.n_phases == 1 else voxels
+    image = nib.Nifti1Image(np.asfortranarray(voxels), affine(stack), dtype=voxels.dtype)
+    image.header.set_xyzt_units("mm")
+    code = "scanner" if stack.placed else "unknown"
+    image.set_qform(affine(stack), code=code)
+    image.set_sform(affine(stack), code=code)
+    image.header.set_slope_inter(slope, intercept)
+    disk.write_draft(path, _nifti_bytes(image, voxels))
+    return voxels
 
 
 def _nifti_bytes(image: nib.Nifti1Image, voxels: Any) -> bytes:
@@ -216,13 +249,16 @@ def _manifest(
         "age_band": age_band(image.person),
         "vendor": vendor(image.person),
         "field_tesla": tesla(image.person),
+        "site": image.person.site or None,
+        "height_cm": image.person.height_cm,
+        "weight_kg": image.person.weight_kg,
     }
     return _json(
         {
             "schema": "study-1",
             "study_id": study_id,
             "patient_id": names.patient(image.identity),
-            "cohort": provenance["options"]["cohort"],
+            "cohort": provenance["options"]["cohort"] or _own_cohort(image),
             "species": "human",
             "report_id": None,
             **{name: value for name, value in facts.items() if value is not None},
@@ -259,10 +295,18 @@ def _proposals(study_id: str, imported: Imported, entries: dict[int, dict[str, A
                 "slices": stack.n_slices,
                 "phases": stack.n_phases,
                 "along_normal": runs_along_normal(stack),
+                "places_mm": {name: list(mm) for name, mm in _places(stack).items()},
+                "masked": any(image.mask is not None for image in stack.images()),
                 "entry": entry,
             }
         )
     return {"schema": "proposals-1", "study_id": study_id, "proposals": listed}
+
+
+def _places(stack: Stack) -> Mapping[str, tuple[float, float, float]]:
+    """Return what each place of a header says of columns, rows and slices."""
+    reading = stack.first.reading
+    return {} if reading is None else reading.places_mm
 
 
 def reject(

@@ -39,6 +39,14 @@ class Body:
             )
         return Body(sex, math.sqrt(height_cm * weight_kg / 3600))
 
+    @staticmethod
+    def of_manifest(manifest: StudyManifest) -> "Body":
+        """Return what study.json tells."""
+        sex: Sex | None = manifest.sex if manifest.sex in ("male", "female") else None
+        if manifest.height_cm is None or manifest.weight_kg is None:
+            return Body(sex)
+        return Body.of(sex, manifest.height_cm, manifest.weight_kg)
+
 
 def mask_findings(
     folder: Path, labels: str, body: Body | None = None, protocol: str = "openprotocol-1"
@@ -55,11 +63,11 @@ def mask_findings(
 
 
 def measure_study(folder: Path, labels: str, body: Body | None = None) -> Measures:
-    """Measure the short-axis masks of a study; without `body`, the sex is the manifest's."""
+    """Measure the short-axis masks of a study; without `body`, sex, height and weight are the manifest's."""
     chosen, study = label_map(labels), read_study(folder)
-    body = body or Body(study.manifest.sex if study.manifest.sex in ("male", "female") else None)
+    body = body or Body.of_manifest(study.manifest)
     measures = Measures()
-    volumes = [volume for volume in study.manifest.volumes if _is_for(volume, chosen)]
+    volumes = [volume for volume in study.manifest.volumes if is_for(volume, chosen)]
     if not volumes:
         raise InputError(
             f"{folder.name}: no short-axis mask of {' or '.join(chosen.sequences)}, as {labels} needs; "
@@ -77,11 +85,15 @@ def measure_study(folder: Path, labels: str, body: Body | None = None) -> Measur
 
 def has_masks(manifest: StudyManifest, labels: LabelMap) -> bool:
     """Return whether any volume of a study has a mask that a label map applies to."""
-    return any(_is_for(volume, labels) for volume in manifest.volumes)
+    return any(is_for(volume, labels) for volume in manifest.volumes)
 
 
-def _is_for(manifest: VolumeManifest, labels: LabelMap) -> bool:
-    return manifest.mask is not None and manifest.view == SHORT_AXIS and manifest.sequence in labels.sequences
+def is_for(manifest: VolumeManifest, labels: LabelMap) -> bool:
+    """Return whether a label map reads the mask of a volume, which may name another one."""
+    mask = manifest.mask
+    if mask is None or mask.labels not in (None, labels.name):
+        return False
+    return manifest.view == SHORT_AXIS and manifest.sequence in labels.sequences
 
 
 def _checked(study: Study, manifest: VolumeManifest, labels: LabelMap) -> Masked:

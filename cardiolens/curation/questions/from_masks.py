@@ -23,19 +23,26 @@ Lines = list[Item]
 
 
 def of_masks(
-    masks: Path, labels: str, protocol: str, stages: Stages, catalogue: Catalogue
+    masks: Path,
+    labels: str,
+    protocol: str,
+    stages: Stages,
+    catalogue: Catalogue,
+    *,
+    chosen: Sequence[Study] | None = None,
 ) -> tuple[Lines, Rejects, list[str]]:
     """Return question lines of studies with usable masks, the rejects, and the problems with masks.
 
-    InputError if no study has a mask that the label map applies to.
+    `chosen` are the studies that are read; by default all below `masks`. InputError if no study has a mask
+    that the label map applies to.
     """
-    chosen = label_map(labels)
-    studies = {study.study_id: study for study in _studies(masks)}
-    able = {study_id: study for study_id, study in studies.items() if has_masks(study.manifest, chosen)}
+    convention = label_map(labels)
+    studies = {study.study_id: study for study in (_studies(masks) if chosen is None else chosen)}
+    able = {study_id: study for study_id, study in studies.items() if has_masks(study.manifest, convention)}
     if not able:
         raise InputError(
             f"masks={masks}: none of its {len(studies)} studies has a short-axis mask of "
-            f"{' or '.join(chosen.sequences)}, which labels={labels} is for; add mask to the volume in "
+            f"{' or '.join(convention.sequences)}, which labels={labels} is for; add mask to the volume in "
             "study.json, or name another label map"
         )
     rejects: Rejects = [

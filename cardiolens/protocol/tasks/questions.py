@@ -27,7 +27,7 @@ def _without_frame_place(text: str) -> str:
 
 
 Name = Annotated[str, Field(min_length=1)]
-Origin = Literal["report", "mask", "reader", "phantom"]
+Origin = Literal["report", "mask", "set", "reader", "phantom"]  # set: a label of a public set
 STATED: frozenset[Origin] = frozenset({"reader", "phantom"})  # their answers need no verification
 PromptText = Annotated[str, Field(min_length=1), AfterValidator(_without_frame_place)]
 

@@ -106,7 +106,7 @@ def _gather_data(spec: SweepSpec, folder: Path) -> None:
     elsewhere = shutil.ignore_patterns(*_EXCLUDED_FOLDERS, "*.tmp")
     disk.copy_tree(spec.store, folder / "store", ignore=elsewhere)
     disk.copy_file(spec.dataset.questions, folder / "questions.jsonl")
-    fields = {"name", "protocol", "window_pct", "windows", "allow_unverified"}
+    fields = {"name", "protocol", "window_pct", "windows", "allow_unverified", "public_hearts"}
     fields |= set() if spec.dataset.release is None else {"release"}
     dataset = spec.dataset.model_dump(mode="json", include=fields)
     dataset |= {"studies": "store", "questions": "questions.jsonl", "prepared_only": True}

@@ -92,7 +92,8 @@ def test_the_spacing_of_phases_is_not_that_of_slices(tmp_path):
 @pytest.mark.parametrize(
     ("edges", "unit", "affine", "spacing"),
     [
-        ((1.4, 1.4, 8), "mm", SHORT_AXIS_AFFINE, [2, 2, 10]),
+        ((2, 2, 10), "mm", SHORT_AXIS_AFFINE, [2, 2, 10]),
+        ((1.4, 1.4, 8), "mm", SHORT_AXIS_AFFINE, "sform 2 x 2 x 10 mm, pixdim 1.4 x 1.4 x 8 mm"),
         ((1.4, 1.4, 8), "mm", None, [1.4, 1.4, 8]),
         ((0.0014, 0.0014, 0.008), "meter", None, [1.4, 1.4, 8]),
         ((1400, 1400, 8000), "micron", None, [1.4, 1.4, 8]),
@@ -117,6 +118,9 @@ def test_lengths_are_read_in_the_unit_that_the_header_names(tmp_path, edges, uni
     entry["sha256"] = sha256(folder / "lge_sax.nii.gz")
     if spacing is None:
         with pytest.raises(InputError, match=r"the header of lge_sax\.nii\.gz declares none; .*give spacing"):
+            read_study(study(folder, entry))
+    elif isinstance(spacing, str):
+        with pytest.raises(InputError, match=rf"lge_sax\.nii\.gz contradicts itself \({spacing}\)"):
             read_study(study(folder, entry))
     else:
         found = read_study(study(folder, entry)).manifest.volumes[0].spacing_mm

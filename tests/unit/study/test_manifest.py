@@ -201,7 +201,7 @@ def test_other_study_ids_are_kept(folder, study_id):
         ({"volumes": []}, "volumes: Tuple should have at least 1 item"),
         (
             {"hospital": "X"},
-            "unknown key 'hospital'; expected only age_band, cohort, field_tesla, patient_id, report_id",
+            "unknown key 'hospital'; expected only age_band, cohort, field_tesla, height_cm, patient_id",
         ),
         ({"volumes": [entry(), entry()]}, "2 volumes of view 'cine_sax'; expected one per view"),
     ],

@@ -4,7 +4,7 @@ It reads what the import wrote, and writes to the file of decisions alone.
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
@@ -16,6 +16,7 @@ from cardiolens.base.untrusted.bounded_files import parse_json
 from cardiolens.config.base import Spec, describe
 from cardiolens.curation.ingest.confirm.imported import ImportedStudy, sheet_of
 from cardiolens.curation.ingest.decisions import Choice, Ledger, contradicted
+from cardiolens.curation.ingest.nifti_file import SPACING_FLAGS
 from cardiolens.show.local_server import (
     LocalServer,
     Reply,
@@ -38,6 +39,7 @@ class Change(Spec):
     revision: int
     stacks: dict[str, Choice | None] = Field(default_factory=dict)
     undo: bool = False
+    everywhere: bool = False  # the same for the stacks of that volume in all other studies that are open
 
 
 @dataclass
@@ -105,13 +107,39 @@ class Desk:
                         self.ledger.undo(study.study_id)
                     else:
                         self.ledger.decide(study.study_id, change.stacks)
+                    carried = self._elsewhere(study, change) if change.everywhere else {}
+                    for name, stacks in carried.items():
+                        self.ledger.decide(name, stacks)
                 except InputError as error:
                     refused = str(error)
                 except OSError as error:
                     refused = f"not kept, the file of decisions cannot be written ({error.strerror or error})"
             if refused is not None:
                 return refusal(HTTPStatus.OK, refused, self._state(study.study_id))
-            return json_reply(self._state(study.study_id))
+            return json_reply(
+                self._state(study.study_id) | {"others": {name: self._state(name) for name in carried}}
+            )
+
+    def _elsewhere(self, study: ImportedStudy, change: Change) -> dict[str, dict[str, Choice | None]]:
+        """Return the same decisions for the stacks of the same volume in other studies, where none is made.
+
+        Phases and millimetres belong to one study and are not carried over; the place that tells the
+        millimetres is, and so are display, direction and what the first slice is.
+        """
+        carried: dict[str, dict[str, Choice | None]] = {}
+        for choice in change.stacks.values():
+            if choice is None or choice.status != "confirmed":
+                continue
+            for neighbour in self.studies:
+                decided = self.ledger.decisions.of(neighbour.study_id)
+                if neighbour is study or choice.volume_id in {each.volume_id for each in decided.values()}:
+                    continue
+                for stack, proposal in neighbour.by_stack().items():
+                    carried_choice = carried_over(choice, proposal)
+                    if stack not in decided and carried_choice is not None:
+                        carried.setdefault(neighbour.study_id, {})[stack] = carried_choice
+                        break
+        return carried
 
     def _refused(self, study: ImportedStudy, change: Change) -> str | None:
         if change.revision != self.ledger.decisions.revision(study.study_id):
@@ -122,7 +150,7 @@ class Desk:
         if not change.stacks or not change.stacks.keys() <= stacks.keys():
             return "no such stack; load the page again"
         for stack, choice in change.stacks.items():
-            if choice is not None and (why := choice.refused(int(stacks[stack]["phases"]))):
+            if choice is not None and (why := _why_refused(choice, stacks[stack])):
                 return f"{_WORDS[why]}"
         merged = self.ledger.decisions.of(study.study_id) | change.stacks
         twice = contradicted([choice for choice in merged.values() if choice is not None])
@@ -131,7 +159,31 @@ class Desk:
         return None
 
 
+def carried_over(choice: Choice, proposal: Mapping[str, Any]) -> Choice | None:
+    """Return a decision on one study's stack for another's; None if it does not fit."""
+    is_same_volume = proposal["volume_id"] == choice.volume_id and proposal["status"] != "left_out"
+    spacing = choice.spacing if isinstance(choice.spacing, str) else None
+    carried = choice.model_copy(update={"spacing": spacing, "ed_phase": None, "es_phase": None})
+    if not is_same_volume or carried.refused(int(proposal["phases"])) or _is_open(proposal, carried):
+        return None
+    return carried
+
+
+def _why_refused(choice: Choice, proposal: Mapping[str, Any]) -> str | None:
+    refused = choice.refused(int(proposal["phases"]))
+    is_open = choice.status == "confirmed" and _is_open(proposal, choice)
+    return refused or ("spacing" if is_open else None)
+
+
+def _is_open(proposal: Mapping[str, Any], choice: Choice) -> bool:
+    """Return whether a decision leaves the size of voxels open that the header does not settle."""
+    if isinstance(choice.spacing, str):
+        return choice.spacing not in proposal["places_mm"]
+    return choice.spacing is None and bool(set(SPACING_FLAGS) & set(proposal["flags"]))
+
+
 _WORDS = {
+    "spacing": "its header does not settle the size of voxels; P steps through what it says, or state it",
     "sequence": "a cine or a first pass has several phases, other sequences one; choose another sequence",
     "phase": "end-diastole and end-systole are phases of a cine, counted from 0",
 }

@@ -29,6 +29,8 @@ function standing(own, one) {
     sequence: one.sequence, view: one.view, along_normal: one.along_normal,
     display: entry.display_transform || {transpose: true, flip_rows: false, flip_cols: false},
     ed_phase: entry.ed_phase ?? null, es_phase: entry.es_phase ?? null,
+    spacing: null, base_first: one.view === "sax" ? entry.spatial_order === "base_to_apex" : null,
+    mask: one.masked ? Boolean(entry.mask) : null,
   };
 }
 
@@ -58,6 +60,7 @@ function confirmed(one, change = {}) {
   return {
     status: "confirmed", sequence: now.sequence, view: now.view, display: now.display,
     along_normal: now.along_normal, ed_phase: cycle ? now.ed_phase : null, es_phase: cycle ? now.es_phase : null,
+    spacing: now.spacing ?? null, base_first: now.base_first ?? null, mask: now.mask ?? null,
   };
 }
 
@@ -73,7 +76,9 @@ function send(make) {
     });
     const told = await reply.json();
     if (told.choices) Object.assign(own, {choices: told.choices, revision: told.revision});
-    say(told.error ? `Not done: ${told.error}` : "");
+    for (const other of studies) if (told.others?.[other.study_id]) Object.assign(other, told.others[other.study_id]);
+    const others = Object.keys(told.others || {}).length;
+    say(told.error ? `Not done: ${told.error}` : others ? `Confirmed in ${others} other studies.` : "");
   }).catch(() => say("Not done: the server does not answer; is it still running?")).then(show);
   return waiting;
 }
@@ -88,6 +93,23 @@ function acceptStudy() {
     const stacks = Object.fromEntries(open(own).map(one => [one.stack, confirmed(one)]));
     return Object.keys(stacks).length ? {stacks} : null;
   }).then(() => { if (own === study() && !open(own).length && !byId("message").textContent) nextOpen(); });
+}
+
+/* The same for that volume of all studies in which nothing is decided: display, direction, order, place of spacing. */
+function everywhere() {
+  const one = shown();
+  send(() => ({stacks: {[one.stack]: confirmed(one)}, everywhere: true}));
+}
+
+function flip(name) {
+  const now = standing(study(), shown());
+  change({display: {...now.display, [name]: !now.display[name]}});
+}
+
+function cycleSpacing() {
+  const one = shown(), names = Object.keys(one.places_mm), now = standing(study(), one).spacing;
+  if (!names.length) say("Not done: the header says nothing of spacing; state it in the file of decisions.");
+  else change({spacing: names[(names.indexOf(now) + 1) % names.length]});
 }
 
 function takeInstead() {
@@ -148,6 +170,12 @@ const ACTIONS = [
   ["1", "short axis", null], ["2", "two-chamber", null], ["3", "three-chamber", null], ["4", "four-chamber", null],
   ["g", "next sequence", cycleSequence],
   ["t", "turn: eight pictures", () => { at.picking = !at.picking; show(); }],
+  ["h", "flip left and right", () => flip("flip_cols")],
+  ["v", "flip up and down", () => flip("flip_rows")],
+  ["o", "the first slice is the base", () => change({base_first: !standing(study(), shown()).base_first})],
+  ["p", "spacing: as sform or pixdim says", cycleSpacing],
+  ["m", "the mask is of this volume", () => change({mask: !standing(study(), shown()).mask})],
+  ["e", "the same in all studies", everywhere],
   ["r", "reverse the slices", () => change({along_normal: !standing(study(), shown()).along_normal})],
   ["d", "this phase is end-diastole", () => mark("ed_phase", "es_phase")],
   ["s", "this phase is end-systole", () => mark("es_phase", "ed_phase")],
@@ -164,7 +192,7 @@ const ACTIONS = [
   ["?", "keys", () => { byId("help").hidden = !byId("help").hidden; }],
 ];
 const NAMES = {" ": "Space", ArrowRight: "→", ArrowLeft: "←"};
-const ALIASES = {ArrowDown: "j", ArrowUp: "k"};
+const ALIASES = {ArrowDown: "j", ArrowUp: "k", PageDown: "j", PageUp: "k", f: "]", b: "["};
 
 function press(key) {
   if (!studies.length) return false;
@@ -265,8 +293,8 @@ function detail(own, one) {
     return made;
   })));
   const marks = [];
-  if (many) marks.push([now.view === "sax" ? "first: base" : "first", {slice: 0}],
-    [now.view === "sax" ? "last: apex" : "last", {slice: one.slices - 1}]);
+  if (many) marks.push([now.base_first ? "first: base" : "first", {slice: 0}],
+    [now.base_first ? "last: apex" : "last", {slice: one.slices - 1}]);
   if (now.ed_phase !== null) marks.push([`ED: ${now.ed_phase + 1}`, {phase: now.ed_phase}]);
   if (now.es_phase !== null) marks.push([`ES: ${now.es_phase + 1}`, {phase: now.es_phase}]);
   parts.push(group(marks.map(([label, fixed]) => figure(picture(one, now, label, fixed), label))));
@@ -275,6 +303,10 @@ function detail(own, one) {
     element("li", `${each.about}: ${each.source} says ${each.says} (${each.evidence}; right ${Math.round(100 * each.reliability)} %)`)));
   const others = Object.entries(one.alternatives).sort((a, b) => b[1] - a[1]);
   parts.push(list, element("p", `alternatives: ${others.map(([name, p]) => `${name} ${Math.round(100 * p)} %`).join(", ")}`));
+  const places = Object.entries(one.places_mm).map(([name, mm]) => `${name} ${mm.map(v => v.toFixed(2)).join(" × ")} mm`);
+  if (places.length) parts.push(element("p", `spacing: ${now.spacing ?? "as found"} (${places.join(", ")})`));
+  if (now.view === "sax") parts.push(element("p", now.base_first ? "the first slice is the base" : "slice order not known"));
+  if (one.masked) parts.push(element("p", now.mask ? "with its mask" : "without its mask"));
   if (one.component) parts.push(element("p", `image: ${one.component}`));
   if (one.flags.length) parts.push(element("p", `look at: ${one.flags.join(", ")}`));
   return parts;

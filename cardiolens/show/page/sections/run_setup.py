@@ -32,6 +32,11 @@ _STAGES = (
 
 UNVERIFIED_ALLOWED = "answers that nobody verified were allowed (dataset.allow_unverified=true)"
 
+PUBLIC_HEARTS = (
+    "pictures and labels are of public sets, which may be in the training data of any model: a high score "
+    "may be memory; the answers are labels of the sets, which nobody verified for these questions"
+)
+
 
 def run_setup(facts: Facts) -> Section:
     """Tables of models, of arms, and of the settings that all arms share."""
@@ -160,6 +165,7 @@ def _common_settings(facts: Facts) -> Table:
         ("patients with a verdict", facts.n_patients),
         ("protocol", str(manifest["protocol"])),
         *([("questions", UNVERIFIED_ALLOWED)] if spec.dataset.allow_unverified else []),
+        *([("public hearts", PUBLIC_HEARTS)] if spec.dataset.public_hearts else []),
         *([("questions with withheld answers", withheld)] if withheld else []),
         ("captions", spec.caption),
         ("answer format", spec.answer_format),

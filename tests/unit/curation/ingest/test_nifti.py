@@ -119,7 +119,7 @@ def reasons(out: Path) -> list[str]:
 
 def test_a_patient_of_acdc_has_its_cine_its_declared_phases_and_no_mask(volumes, truth, tmp_path):
     acdc(tmp_path / "in" / "patient007", volumes["cine_sax"], with_4d=True)
-    out = imported(tmp_path)
+    out = imported(tmp_path, layout="none")
     assert shown(only_study(out)) == {"cine_sax": truth["cine_sax"]}
     assert reasons(out) == ["duplicate", "duplicate", "mask", "mask"]
     assert "DOE" not in "".join(path.read_text() for path in out.rglob("*.json"))

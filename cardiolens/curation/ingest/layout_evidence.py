@@ -1,0 +1,180 @@
+"""Settle what a layout leaves to the pictures: slice order, display and size, by masks and by blood."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardiolens.base.errors import InputError
+from cardiolens.curation.ingest.evidence import Witness
+from cardiolens.curation.ingest.image import Declared, Image, RejectedError
+from cardiolens.curation.ingest.mask_evidence import (
+    MaskEvidence,
+    is_shown_left,
+    mask_evidence,
+)
+from cardiolens.curation.ingest.pixels import PixelReader, masks_of, stacked, stacked_masks
+from cardiolens.curation.ingest.propose import Proposal
+from cardiolens.curation.ingest.series_grouping import reversed_stack
+from cardiolens.curation.masks.labels import CAVITY, label_map
+from cardiolens.study.blood_pool import BloodAreas, moving_pixel, slice_areas
+from cardiolens.study.heart_size import has_heart_size
+from cardiolens.study.manifest import DisplayTransform
+from cardiolens.study.sequences import SHORT_AXIS
+
+_MASK_WITNESS, _BLOOD_WITNESS = 0.97, 0.85
+_ENDS = {1: "the last slice", -1: "the first slice", 0: "neither end"}
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A proposal of a layout with what its pictures tell."""
+
+    proposal: Proposal
+    display: DisplayTransform
+    ordered: bool = False  # whether the stack is known to run from base to apex
+    masks: Mapping[Image, NDArray[Any]] = field(default_factory=dict)
+    areas: BloodAreas | None = None  # of a cine without a position in the patient
+
+
+def settled(proposal: Proposal, reader: PixelReader, pixels: Mapping[Image, NDArray[Any]]) -> Settled:
+    """Order a stack that a layout names from base to apex, and flag what masks or blood contradict."""
+    declared = proposal.stack.first.declared
+    assert declared is not None
+    display = declared.display or DisplayTransform(transpose=True)
+    if proposal.view != SHORT_AXIS:
+        masks = _readable(proposal, reader)
+        return Settled(masks[0], display, False, masks[1])
+    proposal, masks_by_image = _readable(proposal, reader)
+    proposal, by_mask = _evidence(proposal, masks_by_image)
+    areas = None if by_mask is not None or proposal.stack.placed else _blood(proposal, pixels)
+    proposal = _sized(proposal, by_mask, areas)
+    proposal = _with_moments(proposal, masks_by_image)
+    if proposal.stack.placed:
+        return _with_position(proposal, display, masks_by_image, by_mask)
+    so_far = Settled(proposal, display, False, masks_by_image, areas)
+    return _unplaced(so_far, declared, by_mask, pixels)
+
+
+def _readable(proposal: Proposal, reader: PixelReader) -> tuple[Proposal, Mapping[Image, NDArray[Any]]]:
+    try:
+        return proposal, masks_of(proposal.stack, reader)
+    except RejectedError:
+        return proposal.flagged("mask_unreadable"), {}
+
+
+def _evidence(
+    proposal: Proposal, masks: Mapping[Image, NDArray[Any]]
+) -> tuple[Proposal, MaskEvidence | None]:
+    if not masks:
+        return proposal, None
+    stack = proposal.stack
+    [labels] = {image.mask.labels for image in masks if image.mask is not None}
+    spacing = (*stack.first.spacing, stack.step)
+    try:
+        by_mask = mask_evidence(stacked_masks(stack, masks), label_map(labels), proposal.sequence, spacing)
+    except InputError:
+        return proposal.flagged("mask_of_other_labels"), None
+    return proposal, by_mask
+
+
+def _sized(proposal: Proposal, by_mask: MaskEvidence | None, areas: BloodAreas | None) -> Proposal:
+    if by_mask is not None and not has_heart_size(by_mask.cavity_mm, by_mask.length_mm):
+        return proposal.flagged("heart_of_no_size")
+    if areas is not None and areas.found():
+        widest = float(2 * np.sqrt(areas.by_slice_and_phase.max() / np.pi))
+        return proposal if has_heart_size(widest) else proposal.flagged("heart_of_no_size")
+    return proposal
+
+
+def _with_moments(proposal: Proposal, masks: Mapping[Image, NDArray[Any]]) -> Proposal:
+    """Flag a cine whose declared end-systole has a larger cavity than its end-diastole."""
+    if not masks or proposal.stack.n_phases == 1:
+        return proposal
+    areas: dict[str, int] = {}
+    for image, mask in masks.items():
+        if image.moment and image.mask is not None:
+            cavity = _cavity(mask, image.mask.labels, proposal.sequence)
+            areas[image.moment] = areas.get(image.moment, 0) + cavity
+    if {"ED", "ES"} <= areas.keys() and 0 < areas["ED"] <= areas["ES"]:
+        return proposal.flagged("ed_es_contradicted_by_mask")
+    return proposal
+
+
+def _cavity(mask: NDArray[Any], labels: str, sequence: str) -> int:
+    values = [value for value, tissue in label_map(labels).tissue_of(sequence).items() if tissue in CAVITY]
+    return int(np.isin(mask, values).sum())
+
+
+def _with_position(
+    proposal: Proposal,
+    display: DisplayTransform,
+    masks: Mapping[Image, NDArray[Any]],
+    by_mask: MaskEvidence | None,
+) -> Settled:
+    """Check the order that coordinates give against the mask; the stack already runs from the base."""
+    if by_mask is not None and by_mask.larger_end > 0:
+        proposal = proposal.flagged("slice_order_contradicted")
+    return Settled(proposal, display, True, masks)
+
+
+def _unplaced(
+    so_far: Settled,
+    declared: Declared,
+    by_mask: MaskEvidence | None,
+    pixels: Mapping[Image, NDArray[Any]],
+) -> Settled:
+    """Order a stack whose header tells no position, and check its display, by mask or blood."""
+    proposal, display, masks, areas = so_far.proposal, so_far.display, so_far.masks, so_far.areas
+    if by_mask is not None and by_mask.right_ventricle is not None:
+        if not is_shown_left(by_mask.right_ventricle, display):
+            proposal = proposal.flagged("display_contradicted_by_mask")
+        evidence = "the mask's right ventricle lies left of the left ventricle as shown"
+        proposal = _witnessed(proposal, "display", "as declared", _MASK_WITNESS, evidence)
+    end, by = 0, ""
+    if by_mask is not None and by_mask.larger_end:
+        end, by = by_mask.larger_end, "mask"
+    elif areas is not None and areas.found() and areas.larger_end():
+        end, by = areas.larger_end(), "blood"
+    if end:
+        reliability = _MASK_WITNESS if by == "mask" else _BLOOD_WITNESS
+        says = f"base at {_ENDS[end]}"
+        proposal = _witnessed(proposal, "order", says, reliability, f"by the area of the ventricle's {by}")
+        proposal = proposal.flagged("slice_order_by_blood") if by == "blood" else proposal
+    if declared.order in ("base_to_apex", "apex_to_base"):
+        stated = -1 if declared.order == "base_to_apex" else 1
+        if end and end != stated:
+            proposal = proposal.flagged("slice_order_contradicted")
+        end = stated
+    if not end:
+        return Settled(proposal.flagged("slice_order_unknown"), display, False, masks, areas)
+    if end > 0:
+        proposal = replace(proposal, stack=reversed_stack(proposal.stack))
+        areas = None if areas is None else BloodAreas(areas.by_slice_and_phase[::-1])
+    moments = {image.moment for image in proposal.stack.images()}
+    if areas is None and not {"ED", "ES"} <= moments:
+        areas = _blood(proposal, pixels)
+    return Settled(proposal, display, True, masks, areas)
+
+
+def _witnessed(proposal: Proposal, subject: str, says: str, reliability: float, evidence: str) -> Proposal:
+    witness = (subject, Witness("pixels", says, reliability, evidence))
+    return replace(proposal, witnesses=(*proposal.witnesses, witness))
+
+
+def _blood(proposal: Proposal, pixels: Mapping[Image, NDArray[Any]]) -> BloodAreas | None:
+    """Measure the blood of a cine without a position, around the point of most motion."""
+    stack = proposal.stack
+    if stack.n_phases == 1 or proposal.sequence != "cine":
+        return None
+    values, _, _ = stacked(stack, pixels)
+    seed = moving_pixel(values)
+    if seed is None:
+        return None
+    row_mm, column_mm = stack.first.spacing
+    rows, columns = np.indices(values.shape[2:])
+    away = np.hypot((rows - seed[0]) * row_mm, (columns - seed[1]) * column_mm)
+    areas = [slice_areas(line.astype(np.float64), away) * row_mm * column_mm for line in values]
+    return BloodAreas(np.array(areas))

@@ -1,0 +1,270 @@
+"""Conventions of archives as data: one YAML file each, in `conf/layout` or of the user's own."""
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError, model_validator
+
+from cardiolens.base.errors import InputError
+from cardiolens.base.suggest import nearest_first
+from cardiolens.base.untrusted.yaml_file import read_yaml
+from cardiolens.config.base import Spec, describe
+from cardiolens.config.compose import conf_folders
+from cardiolens.curation.ingest.image import HeaderRule
+from cardiolens.curation.masks.labels import label_maps
+from cardiolens.study.manifest import DisplayTransform
+from cardiolens.study.sequences import sequences
+
+FOLDER = "layout"  # below conf/
+_MOST_BYTES = 1 << 18
+_PLACES = re.compile(r"\{([a-z]+)\}|(\*\*?)")
+_GROUPS = {"session": r"ses-[A-Za-z0-9]+", "phase": r"\d{1,4}", "moment": "ED|ES|ed|es", "slice": r"\d{1,4}"}
+_NIFTI = r"\.nii(?:\.gz)?"
+_NO_SUBJECT = r"[^/]+?"
+
+Column = Annotated[str, Field(min_length=1)]
+FactName = Literal[
+    "ed",
+    "es",
+    "group",
+    "height_cm",
+    "weight_kg",
+    "sex",
+    "age",
+    "vendor",
+    "field_tesla",
+    "site",
+    "slice_mm",
+    "lv_edv_ml",
+    "lv_esv_ml",
+]
+
+
+class FileRule(Spec):
+    """Files of one kind, by a pattern of their paths: an image, or a mask of images.
+
+    `{subject}` is the patient, `{session}` one of several examinations, `{phase}` and `{moment}` the phase,
+    `*` any text within a name; folders before the pattern are free, and `.nii` stands for `.nii.gz` too.
+    """
+
+    files: str
+    image: str | None = None  # the volume that the file is, such as cine_sax
+    mask_of: tuple[str, ...] = ()  # the volumes that the file is a mask of
+    unlabelled: str | None = None  # folders whose masks are empty, by a pattern of the path
+    moment: Literal["ED", "ES"] | None = None  # the moment of a file of one phase
+    display: DisplayTransform | None = None  # of this image, instead of the layout's
+    first_phase: Literal["ED"] | None = None  # what the first of several phases is
+
+    @model_validator(mode="after")
+    def _is_one_thing(self) -> "FileRule":
+        if (self.image is None) == (not self.mask_of):
+            raise ValueError(f"{self.files}: is no image and no mask, or both; give image or mask_of")
+        for volume in (self.image, *self.mask_of):
+            if volume is not None and volume not in legal_volumes():
+                raise ValueError(
+                    f"{self.files}: no study holds a volume {volume!r}; choose of "
+                    f"{', '.join(legal_volumes())}"
+                )
+        return self
+
+
+class RefusedFiles(Spec):
+    """Files of a repackaged version, which is refused with the reason."""
+
+    files: str
+    reason: str
+
+
+class FactRule(Spec):
+    """Where a fact stands: its column or key, and how it is read."""
+
+    column: Column
+    counts_from: Literal[0, 1] = 1  # of ed and es: the number of the first phase
+    values: Mapping[str, str] = {}  # what the values mean, instead of themselves
+    times: float = 1.0  # factor to the unit of the fact, such as 100 for metres to cm
+
+
+class InfoRule(Spec):
+    """A file that tells facts about subjects: pairs of one subject, or a table with a row each."""
+
+    files: str
+    kind: Literal["pairs", "table"]
+    subject: Column | None = None  # column of a table with the subject's name
+    subject_width: int = 0  # digits to which a number in that column is filled up with zeros
+    facts: Mapping[FactName, FactRule]
+
+    @model_validator(mode="after")
+    def _has_subjects(self) -> "InfoRule":
+        if (self.kind == "table") != (self.subject is not None):
+            raise ValueError(f"{self.files}: a table needs subject, and pairs have none; correct one")
+        if self.kind == "pairs" and "{subject}" not in self.files:
+            raise ValueError(f"{self.files}: pairs of one subject need {{subject}} in files; add it")
+        return self
+
+
+class HeaderSource(Spec):
+    """What of the NIfTI headers of a set holds."""
+
+    spacing: Literal["agree", "pixdim", "sform"] = "agree"  # agree: a contradiction waits for a person
+    position: Literal["header", "none"] = (
+        "header"  # none: straight affines are no positions, display is declared
+    )
+    stored: Annotated[str, Field(pattern=r"^([LRAPHF]{2})?$")] = ""  # where columns and rows point, as LP
+    axes: Literal["pixels", "xyzt"] = "pixels"  # xyzt: slices on the third axis, phases on the fourth
+    time: Literal["header", "none"] = "header"  # none: the fourth voxel length is no time
+    order: Literal["header", "mask", "base_to_apex", "apex_to_base"] = "header"  # mask: masks or blood tell
+
+    def rule(self) -> HeaderRule:
+        """Return what reading a file needs to know."""
+        return HeaderRule(
+            self.spacing,
+            positions=self.position == "header",
+            xyzt=self.axes == "xyzt",
+            timed=self.time == "header",
+            stored=self.stored,
+        )
+
+
+class Convention(Spec):
+    """A layout: its files, headers, information files, and what its groups answer."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]*$")]
+    title: str
+    public: bool = False  # ids follow from the subjects' names alone, the same for everybody
+    sources: tuple[str, ...] = ()  # where each trait was read
+    place: str = ""  # where the set is had
+    licence: str = ""
+    limits: str = ""  # what its answers cannot say, and what is known of leakage
+    subject: str = _NO_SUBJECT
+    files: tuple[FileRule, ...] = ()
+    dicom: str | None = (
+        None  # a pattern of the DICOM files of a subject, instead of files; ** crosses folders
+    )
+    proposed: bool = True  # False: taken only by name
+    refused: tuple[RefusedFiles, ...] = ()
+    information: tuple[InfoRule, ...] = ()
+    header: HeaderSource = HeaderSource()
+    display: DisplayTransform | None = None  # of files without a position in the patient
+    labels: str | None = None  # label map of the masks
+    facts: Mapping[FactName, str] = {}  # the same for every subject
+    groups: Mapping[str, Mapping[Literal["D01", "D02"], str]] = {}  # answers by group
+    group_meanings: Mapping[str, str] = {}  # groups without an answer, and why
+    group_by_subject: Mapping[str, str] = {}  # group by how the subject's name starts
+
+    @model_validator(mode="after")
+    def _is_legal(self) -> "Convention":
+        if (self.dicom is None) == (not self.files):
+            raise ValueError("has neither files of NIfTI nor dicom, or both; give one")
+        if self.labels is not None and self.labels not in label_maps():
+            raise ValueError(f"labels {self.labels!r}: choose of {', '.join(label_maps())}")
+        if self.labels is None and any(rule.mask_of for rule in self.files):
+            raise ValueError("has masks without labels; name their label map")
+        if self.header.position == "none" and self.header.axes != "xyzt":
+            raise ValueError(
+                "position none needs axes xyzt: without positions, display is of the stored axes"
+            )
+        try:
+            re.compile(self.subject)
+        except re.error as error:
+            raise ValueError(f"subject {self.subject!r}: is no regular expression ({error})") from None
+        for pattern in (
+            *(rule.files for rule in self.files),
+            *(rule.files for rule in self.refused),
+            *(rule.files for rule in self.information),
+            *((self.dicom,) if self.dicom is not None else ()),
+            *(rule.unlabelled for rule in self.files if rule.unlabelled),
+        ):
+            self.pattern(pattern)
+        return self
+
+    def pattern(self, template: str) -> re.Pattern[str]:
+        """Return the regular expression of a path pattern; ValueError names an unknown place."""
+        return _pattern(template, self.subject)
+
+    @cached_property
+    def answered_groups(self) -> tuple[str, ...]:
+        """Groups whose diagnosis the catalogue holds."""
+        return tuple(self.groups)
+
+
+def _pattern(template: str, subject: str) -> re.Pattern[str]:
+    parts, at, used = [r"(?:^|.*/)"], 0, set[str]()
+    for match in _PLACES.finditer(template):
+        parts.append(_literal(template[at : match.start()]))
+        at, name = match.end(), match[1]
+        if match[2]:
+            parts.append(".*?" if match[2] == "**" else "[^/]*?")
+        elif name in used:
+            parts.append(f"(?P={name})")
+        elif name == "subject" or name in _GROUPS:
+            used.add(name)
+            parts.append(f"(?P<{name}>{subject if name == 'subject' else _GROUPS[name]})")
+        else:
+            raise ValueError(
+                f"{template}: no place {{{name}}}; choose of subject, {', '.join(_GROUPS)}, or *"
+            )
+    parts.append(_literal(template[at:]))
+    return re.compile("".join(parts) + r"\Z")
+
+
+def _literal(text: str) -> str:
+    return re.escape(text).replace(re.escape(".nii"), _NIFTI)
+
+
+def legal_volumes() -> list[str]:
+    """List the volumes that a study may hold."""
+    return [kind.volume_id(view) for kind in sequences().values() for view in kind.views]
+
+
+def volume_kind(volume_id: str) -> tuple[str, str]:
+    """Return sequence and view of a volume."""
+    return next(
+        (name, view)
+        for name, kind in sequences().items()
+        for view in kind.views
+        if kind.volume_id(view) == volume_id
+    )
+
+
+def conventions() -> dict[str, Convention]:
+    """Load all layouts by name; the user's own `conf/layout` comes before the packaged one."""
+    paths: dict[str, Path] = {}
+    for folder in conf_folders():
+        for path in sorted((folder / FOLDER).glob("*.yaml")):
+            paths.setdefault(path.stem, path)
+    return {name: read_convention(path) for name, path in sorted(paths.items())}
+
+
+def convention(word: str) -> Convention:
+    """Return a layout by its name or by the path of its file; InputError lists the names."""
+    if word.endswith((".yaml", ".yml")):
+        return read_convention(Path(word))
+    layouts = conventions()
+    if word not in layouts:
+        raise InputError(
+            f"layout={word}: no such layout; choose of {', '.join(nearest_first(word, layouts))}, "
+            "or give the path of your own .yaml file (docs/how-to/import.md)"
+        )
+    return layouts[word]
+
+
+def read_convention(path: Path) -> Convention:
+    """Read one layout; InputError names the field that is wrong."""
+    try:
+        tree = read_yaml(path, _MOST_BYTES)
+    except FileNotFoundError:
+        raise InputError(f"layout={path}: no such file; give the path of a layout") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"layout={path}: cannot be read ({reason})") from None
+    if not isinstance(tree, dict):
+        raise InputError(
+            f"layout={path}: is no layout; expected names and values as in conf/layout/acdc.yaml"
+        )
+    try:
+        return Convention.model_validate({"name": path.stem, **tree})
+    except ValidationError as error:
+        raise InputError(f"layout={path}: {describe(error)}") from None

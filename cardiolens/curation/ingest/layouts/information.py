@@ -1,0 +1,182 @@
+"""Facts of subjects from the information files of a set: ED and ES, group, body, scanner."""
+
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted.bounded_files import decode
+from cardiolens.base.untrusted.csv_file import parse_rows
+from cardiolens.base.untrusted.file_place import Place
+from cardiolens.curation.ingest.image import Person
+from cardiolens.curation.ingest.layouts.convention import Convention, FactName, FactRule, InfoRule
+
+_MOST_BYTES = 16 << 20
+_PAIR = re.compile(r"^\s*([^:=\n]{1,80}?)\s*[:=]\s*(.{0,200}?)\s*$", re.MULTILINE)
+_NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)?")
+_MISSING = frozenset({"", "nan", "na", "n/a", "none", "unknown", "-", "?"})
+_SEXES = {"f": "F", "female": "F", "w": "F", "m": "M", "male": "M"}
+_HEIGHT_CM, _WEIGHT_KG = (30.0, 260.0), (1.0, 400.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the information files tell of one subject; phases are counted from 1."""
+
+    ed: int | None = None
+    es: int | None = None
+    slice_mm: float | None = None  # distance of slices
+    person: Person = field(default_factory=Person)
+    doubts: tuple[str, ...] = ()  # facts whose values are not usable
+    files: tuple[str, ...] = ()
+
+
+def facts_of_subjects(
+    convention: Convention, subjects: Collection[str], files: Mapping[str, Place]
+) -> dict[str, Facts]:
+    """Read the information files of a set; InputError if one cannot be read or lacks a column."""
+    values: dict[str, dict[FactName, str]] = {subject: {} for subject in subjects}
+    sources: dict[str, list[str]] = {subject: [] for subject in subjects}
+    rules: dict[FactName, FactRule] = {}
+    for rule in convention.information:
+        rules |= rule.facts
+        pattern = convention.pattern(rule.files)
+        for path, place in sorted(files.items()):
+            if (match := pattern.match(path)) is None:
+                continue
+            entries = (
+                _pairs(rule, path, place, match.groupdict().get("subject") or "")
+                if rule.kind == "pairs"
+                else (_rows(rule, path, place))
+            )
+            for subject, facts in entries:
+                if subject in values:
+                    values[subject] |= facts
+                    sources[subject].append(path)
+    for subject in subjects:
+        for name, value in convention.facts.items():
+            values[subject].setdefault(name, value)
+        for start, group in convention.group_by_subject.items():
+            if subject.lower().startswith(start.lower()):
+                values[subject].setdefault("group", group)
+    return {
+        subject: replace(_facts(values[subject], rules), files=tuple(sources[subject]))
+        for subject in subjects
+    }
+
+
+def _content(path: str, place: Place) -> str:
+    try:
+        stored = place.read(_MOST_BYTES)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: cannot be read ({reason}); copy it again") from None
+    try:
+        return decode(stored)
+    except UnicodeError:
+        return stored.decode("latin-1")  # the text files of some sets are Western European
+
+
+def _pairs(
+    rule: InfoRule, path: str, place: Place, subject: str
+) -> Iterator[tuple[str, dict[FactName, str]]]:
+    pairs: dict[str, str] = {}
+    for match in _PAIR.finditer(_content(path, place)):
+        key = _plain(match[1])
+        if key in pairs and pairs[key] != match[2]:
+            raise InputError(f"{path}: {match[1]!r} stands twice with two values; correct the file")
+        pairs[key] = match[2]
+    yield (
+        subject,
+        {
+            name: pairs[_plain(fact.column)]
+            for name, fact in rule.facts.items()
+            if _plain(fact.column) in pairs
+        },
+    )
+
+
+def _rows(rule: InfoRule, path: str, place: Place) -> Iterator[tuple[str, dict[FactName, str]]]:
+    text = _content(path, place)
+    head = text.split("\n", 1)[0]
+    delimiter = max(",;\t", key=head.count)
+    try:
+        rows = parse_rows(text, delimiter)
+    except ValueError as error:
+        raise InputError(f"{path}: {error}; expected a table with the column {rule.subject}") from None
+    names = {_plain(name): name for row in rows[:1] for name in row}
+    key = names.get(_plain(rule.subject or ""))
+    if key is None:
+        raise InputError(
+            f"{path}: has no column {rule.subject!r}, only {', '.join(sorted(names.values())[:12])}; "
+            "get the table of the set as it was published"
+        )
+    for row in rows:
+        subject = (row.get(key) or "").strip()
+        if subject.isdigit():
+            subject = subject.zfill(rule.subject_width)
+        entries = {
+            name: (row.get(names[_plain(fact.column)]) or "").strip()
+            for name, fact in rule.facts.items()
+            if _plain(fact.column) in names
+        }
+        yield subject, entries
+
+
+def _plain(name: str) -> str:
+    """Return a key without case, daggers and repeated blanks: `Sex†` is `sex`."""
+    return " ".join(re.sub(r"[^\w()+&/.-]+", " ", name).lower().split())
+
+
+def _facts(values: Mapping[FactName, str], rules: Mapping[FactName, FactRule]) -> Facts:
+    doubts: list[str] = []
+
+    def text(name: FactName) -> str:
+        value = values.get(name, "").strip()
+        rule = rules.get(name)
+        value = rule.values.get(value, value) if rule is not None else value
+        return "" if value.lower() in _MISSING else value
+
+    def number(name: FactName, low: float, high: float) -> float | None:
+        value = text(name)
+        if not value:
+            return None
+        match = _NUMBER.search(value)
+        rule = rules.get(name)
+        parsed = float(match[0].replace(",", ".")) * (rule.times if rule else 1.0) if match else math.nan
+        if not low < parsed < high:
+            doubts.append(f"{name}_not_usable")
+            return None
+        return parsed
+
+    def phase(name: FactName) -> int | None:
+        rule = rules.get(name)
+        offset = 1 - (rule.counts_from if rule else 1)
+        parsed = number(name, -0.5, 10_000)
+        if parsed is None:
+            return None
+        if parsed != int(parsed) or parsed + offset < 1:
+            doubts.append(f"{name}_not_usable")
+            return None
+        return int(parsed) + offset
+
+    age = number("age", 0, 130)
+    person = Person(
+        sex=_SEXES.get(text("sex").lower(), ""),
+        age="" if age is None else f"{int(age):03d}Y",
+        manufacturer=text("vendor"),
+        tesla=number("field_tesla", 0, 20),
+        height_cm=number("height_cm", *_HEIGHT_CM),
+        weight_kg=number("weight_kg", *_WEIGHT_KG),
+        site=text("site"),
+        group=text("group"),
+        lv_edv_ml=number("lv_edv_ml", 1, 1000),
+        lv_esv_ml=number("lv_esv_ml", 0.5, 1000),
+    )
+    ed, es = phase("ed"), phase("es")
+    if ed is not None and ed == es:
+        doubts.append("ed_and_es_are_one_phase")
+        ed = es = None
+    slice_mm = number("slice_mm", 0.5, 50)
+    return Facts(ed, es, slice_mm, person, tuple(doubts))

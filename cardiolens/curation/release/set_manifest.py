@@ -1,0 +1,130 @@
+"""`set.json`: digests of the files, studies and questions of a public set, so that two groups can compare.
+
+Names of downloaded files and folders do not count: the digest of the files is that of their contents.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from cardiolens.base import disk
+from cardiolens.base.console import say
+from cardiolens.base.digest import digest_of, sha256_of
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted.bounded_files import read_json
+from cardiolens.curation.ingest.find import find
+from cardiolens.curation.ingest.layouts.convention import Convention
+from cardiolens.study.manifest import MANIFEST_NAME, read_study
+
+SET_NAME = "set.json"
+SCHEMA = "set-1"
+QUESTIONS = "questions/questions.jsonl"
+_CHUNK = 1 << 20
+
+
+def write_set_manifest(source: Path, out: Path, convention: Convention) -> dict[str, Any]:
+    """Add a set to `out/set.json`, and return the file's content."""
+    files = sorted(_source_digests(source))
+    studies = _study_digests(out)
+    questions = out / QUESTIONS
+    one_set = {
+        "title": convention.title,
+        "place": convention.place,
+        "licence": convention.licence,
+        "limits": convention.limits,
+        "sources": list(convention.sources),
+        "files": {"count": len(files), "digest": digest_of(files), "sha256": files},
+    }
+    record = {
+        "schema": SCHEMA,
+        "sets": dict(sorted((_other_sets(out) | {convention.name: one_set}).items())),
+        "studies": {"count": len(studies), "digest": digest_of(studies), "sha256": studies},
+        "questions": {"sha256": sha256_of(questions) if questions.is_file() else ""},
+    }
+    disk.write_text(out / SET_NAME, _json(record))
+    return record
+
+
+def _other_sets(out: Path) -> dict[str, Any]:
+    """Return the sets of earlier imports into a folder."""
+    try:
+        sets = read_json(out / SET_NAME)["sets"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return sets if isinstance(sets, dict) else {}
+
+
+def verify_set(folder: Path) -> int:
+    """Print what of an imported set differs from its `set.json`; return 0 if nothing does."""
+    try:
+        record = read_json(folder / SET_NAME)
+        studies = {str(name): str(value) for name, value in record["studies"]["sha256"].items()}
+        questions, schema = record["questions"]["sha256"], record["schema"]
+        digests = {f"files of {name}": str(each["files"]["digest"]) for name, each in record["sets"].items()}
+        digests["studies"] = str(record["studies"]["digest"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise InputError(
+            f"verify={folder}: {SET_NAME} cannot be read ({reason}); import the set again"
+        ) from None
+    if schema != SCHEMA:
+        raise InputError(f"verify={folder}: {SET_NAME} is not of schema {SCHEMA}; another version made it")
+    differences = list(_differences(folder, studies, questions))
+    for line in differences:
+        say(line)
+    for part, digest in digests.items():
+        say(f"{part}: {digest}")
+    say(f"questions: {questions}")
+    say(f"{folder}: {len(differences)} differences" if differences else f"{folder}: as imported")
+    return 1 if differences else 0
+
+
+def _differences(folder: Path, studies: Mapping[str, str], questions: str) -> Iterator[str]:
+    present = {path.parent.name for path in folder.glob(f"studies/*/{MANIFEST_NAME}")}
+    for name in sorted(present - studies.keys()):
+        yield f"studies/{name}: is not of this import"
+    for name, sha256 in sorted(studies.items()):
+        place = folder / "studies" / name
+        if name not in present:
+            yield f"studies/{name}: is missing"
+        elif sha256_of(place / MANIFEST_NAME) != sha256:
+            yield f"studies/{name}/{MANIFEST_NAME}: is not what was imported"
+        else:
+            yield from _volume_differences(place)
+    path = folder / QUESTIONS
+    if questions and not (path.is_file() and sha256_of(path) == questions):
+        yield f"{QUESTIONS}: is not what was drafted"
+
+
+def _volume_differences(folder: Path) -> Iterator[str]:
+    for volume in read_study(folder).manifest.volumes:
+        declared = {volume.path: volume.sha256}
+        if volume.mask is not None:
+            declared[volume.mask.path] = volume.mask.sha256
+        for name, sha256 in declared.items():
+            path = folder / name
+            if not path.is_file() or sha256_of(path) != sha256:
+                yield f"studies/{folder.name}/{name}: is not what was imported"
+
+
+def _source_digests(source: Path) -> list[str]:
+    digests = []
+    for candidate in find(source):
+        if candidate.reason is None:
+            total = hashlib.sha256()
+            with candidate.place.open() as stream:
+                while chunk := stream.read(_CHUNK):
+                    total.update(chunk)
+            digests.append(total.hexdigest())
+    return digests
+
+
+def _study_digests(out: Path) -> dict[str, str]:
+    paths = sorted(out.glob(f"studies/*/{MANIFEST_NAME}"))
+    return {path.parent.name: sha256_of(path) for path in paths}
+
+
+def _json(tree: object) -> str:
+    return json.dumps(tree, indent=1, ensure_ascii=False) + "\n"

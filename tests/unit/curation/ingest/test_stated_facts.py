@@ -1,0 +1,118 @@
+"""What only a person knows: voxel size, slice order and masks, for one study or for all of a source."""
+
+import json
+from email.message import Message
+from pathlib import Path
+
+import pytest
+
+from cardiolens.commands.confirm import Words
+from cardiolens.config.command_words import read_words
+from cardiolens.curation.ingest.confirm.confirm_server import Change, Desk, carried_over
+from cardiolens.curation.ingest.confirm.imported import read_imported
+from cardiolens.curation.ingest.decisions import Choice, Ledger
+from cardiolens.show.local_server import Request
+from cardiolens.study.manifest import DisplayTransform
+from tests.unit.curation.ingest.set_phantoms import hearts, imported_set, manifest_of, write_set
+
+SHOWN = DisplayTransform(transpose=True)
+
+
+@pytest.fixture(scope="module")
+def waiting(tmp_path_factory) -> Path:
+    """Two patients whose headers contradict themselves, imported without a layout: both wait."""
+    root = tmp_path_factory.mktemp("waiting")
+    write_set(hearts(("PH-NORMAL", "PH-ICM-LAD")), "acdc", root / "in")
+    imported_set(root / "in", root / "out", layout="none")
+    return root
+
+
+def open_stacks(root: Path) -> dict[str, dict]:
+    """The stack that waits, by study."""
+    stacks = {}
+    for path in (root / "out").glob("proposals/*/proposals.json"):
+        [proposal] = [each for each in json.loads(path.read_text())["proposals"] if each["status"] == "waits"]
+        stacks[path.parent.name] = proposal
+    return stacks
+
+
+def choice(**changes: object) -> Choice:
+    whole = {"display": SHOWN, "along_normal": True, "spacing": "pixdim", "base_first": True}
+    return Choice(status="confirmed", sequence="cine", view="sax", **(whole | changes))
+
+
+def decided(root: Path, choices: dict[str, Choice]) -> list[dict]:
+    """Import again with decisions; return the manifests of studies that came in."""
+    ledger = Ledger(root / "decisions.jsonl")
+    for study, made in choices.items():
+        ledger.decide(study, {open_stacks(root)[study]["stack"]: made})
+    ledger.close()
+    out = imported_set(root / "in", root / "out", layout="none", decisions=root / "decisions.jsonl")
+    (root / "decisions.jsonl").unlink()
+    trees = [manifest_of(path.parent) for path in sorted(out.glob("studies/*/study.json"))]
+    imported_set(root / "in", root / "out", layout="none")
+    return trees
+
+
+def test_a_header_in_two_minds_waits_and_says_what_each_place_tells(waiting):
+    for proposal in open_stacks(waiting).values():
+        assert proposal["reason"] == "no_position"
+        assert "spacing_contradicted" in proposal["flags"]
+        assert proposal["places_mm"]["sform"] == [1.0, 1.0, 1.0]
+        assert proposal["places_mm"]["pixdim"][:2] == pytest.approx([3.2, 3.2])
+        assert proposal["entry"]["spacing_mm"][:2] == pytest.approx([3.2, 3.2]), "the proposal"
+
+
+@pytest.mark.parametrize(
+    ("spacing", "expected"), [("pixdim", [3.2, 3.2, 9.35556]), ((2.0, 2.0, 8.0), [2.0, 2.0, 8.0])]
+)
+def test_a_stated_voxel_size_and_order_are_applied(waiting, spacing, expected):
+    study = min(open_stacks(waiting))
+    [tree] = decided(waiting, {study: choice(spacing=spacing)})
+    [volume] = tree["volumes"]
+    assert volume["spacing_mm"] == pytest.approx(expected, rel=1e-4)
+    assert volume["spatial_order"] == "base_to_apex"
+
+
+def test_an_order_that_nobody_knows_stays_unknown(waiting):
+    study = min(open_stacks(waiting))
+    [tree] = decided(waiting, {study: choice(base_first=False)})
+    assert tree["volumes"][0]["spatial_order"] == "unknown"
+
+
+@pytest.mark.parametrize("spacing", [None, "sform_of_another"])
+def test_a_decision_that_leaves_the_voxel_size_open_is_refused(waiting, spacing, capsys):
+    study = min(open_stacks(waiting))
+    if spacing is not None:
+        with pytest.raises(ValueError, match="spacing"):
+            choice(spacing=spacing)
+        return
+    assert decided(waiting, {study: choice(spacing=None)}) == []
+    assert "the size of its voxels is not settled by it; state spacing" in capsys.readouterr().out
+
+
+def test_a_decision_is_carried_to_all_studies_of_the_source(waiting, tmp_path):
+    desk = Desk(read_imported(waiting / "out"), Ledger(tmp_path / "decisions.jsonl"))
+    first = desk.studies[0]
+    stack = open_stacks(waiting)[first.study_id]["stack"]
+    made = choice(ed_phase=0, es_phase=4)
+    change = Change(study_id=first.study_id, revision=0, stacks={stack: made}, everywhere=True)
+    reply = desk.decide(Request(("decide",), "", Message(), 0, change.model_dump_json().encode()))
+    assert set(json.loads(reply.content)["others"]) == {desk.studies[1].study_id}
+    [carried] = desk.ledger.decisions.of(desk.studies[1].study_id).values()
+    assert (carried.spacing, carried.base_first, carried.display) == ("pixdim", True, SHOWN)
+    assert (carried.ed_phase, carried.es_phase) == (None, None), "phases belong to one study"
+    desk.ledger.close()
+
+
+def test_millimetres_of_one_study_are_not_those_of_another(waiting):
+    proposal = next(iter(open_stacks(waiting).values()))
+    assert carried_over(choice(spacing=(2.0, 2.0, 8.0)), proposal) is None
+    assert carried_over(choice(), proposal | {"places_mm": {}}) is None
+    assert carried_over(choice(), proposal | {"phases": 1}) is None
+
+
+def test_the_page_stands_on_a_chosen_port():
+    assert read_words(Words, ["out=/data", "port=8001"]).port == 8001
+    with pytest.raises(Exception, match="port"):
+        read_words(Words, ["out=/data", "port=70000"])
