@@ -8,7 +8,7 @@ import hashlib
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from cardiolens.base.untrusted import gzip_stream
 from cardiolens.base.untrusted.file_place import Place
 from cardiolens.curation.ingest.axis_order import Axes, axes_of, frames_of, squeezed
+from cardiolens.curation.ingest.empty_border import Mask, check_border, with_zeros
 from cardiolens.curation.ingest.image import RejectedError
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.study import nifti
@@ -66,7 +67,7 @@ def is_nifti(name: str) -> bool:
 
 def scan(place: Place, *, one_phase: bool = False) -> Scan:
     """Read a file once; RejectedError if it holds no usable image."""
-    facts, raw, voxels = _read(place)
+    facts, raw, voxels, missing = _read(place)
     if (affine := facts.affine) is not None and max(
         int(raw["sform_code"]), int(raw["qform_code"])
     ) not in _PATIENT_CODES:
@@ -75,6 +76,9 @@ def scan(place: Place, *, one_phase: bool = False) -> Scan:
     pixdim = [abs(float(value)) * unit for value in raw["pixdim"][1:4]]
     axes, lengths = _axes(voxels, affine, unit, pixdim, raw, one_phase=one_phase)
     frames = frames_of(voxels, axes)
+    if missing is not None:
+        check_border(frames_of(missing, axes))
+        axes = _with_border(axes, int(missing.sum()), missing.size)
     matrix = None if affine is None else _matrix(affine, axes, unit)
     flags = list(axes.flags)
     if matrix is None:
@@ -106,7 +110,7 @@ def scan(place: Place, *, one_phase: bool = False) -> Scan:
 
 def frames_at(place: Place, *, one_phase: bool = False) -> Array:
     """Read all frames as stored, slice by slice; shape (frame, row, column)."""
-    facts, raw, voxels = _read(place)
+    facts, raw, voxels, _ = _read(place)
     unit = _MM.get(int(raw["xyzt_units"]) & 7, 1.0)
     pixdim = [abs(float(value)) * unit for value in raw["pixdim"][1:4]]
     affine = facts.affine
@@ -117,8 +121,15 @@ def frames_at(place: Place, *, one_phase: bool = False) -> Array:
     return frames.reshape(-1, *frames.shape[2:])
 
 
-def _read(place: Place) -> tuple[nifti.Header, Any, Array]:
-    """Read header and voxels; check the declared size against the file's size before reading voxels."""
+def _with_border(axes: Axes, n_missing: int, n_voxels: int) -> Axes:
+    """Flag a volume whose border holds no values, and say how many."""
+    said = f"{n_missing} of {n_voxels} voxels, at the border, hold no value and are set to 0"
+    evidence = f"{axes.evidence}; {said}" if axes.evidence else said
+    return replace(axes, flags=(*axes.flags, "no_value_at_the_border"), evidence=evidence)
+
+
+def _read(place: Place) -> tuple[nifti.Header, Any, Array, Mask | None]:
+    """Read header and voxels, and where voxels have no value; check the declared size before reading."""
     with _damaged():
         size, head = _head(place)
         raw = _raw(head)
@@ -143,12 +154,12 @@ def _read(place: Place) -> tuple[nifti.Header, Any, Array]:
             raise RejectedError(Reason.TOO_LARGE)
         stored = place.read()
         flat = nifti.voxels(stored, facts)
-        if flat.dtype.kind == "f" and not np.isfinite(flat).all():
-            raise RejectedError(Reason.NOT_FINITE)
+        flat, missing = with_zeros(flat)
         if not math.isfinite(facts.slope) or not math.isfinite(facts.inter) or facts.slope == 0:
             raise RejectedError(Reason.BAD_RESCALE)
         voxels = squeezed(flat.reshape(shape, order="F"))
-        return facts, raw, voxels.astype(voxels.dtype.newbyteorder("="), copy=False)
+        gaps = None if missing is None else squeezed(missing.reshape(shape, order="F"))
+        return facts, raw, voxels.astype(voxels.dtype.newbyteorder("="), copy=False), gaps
 
 
 @contextmanager

@@ -18,7 +18,9 @@ from cardiolens.curation.ingest.nifti_file import PAIR_SUFFIXES, Scan, scan
 from cardiolens.curation.ingest.pixels import MEMORY, SECONDS
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.sidecar import Sidecar, read_moments, read_sidecar
+from cardiolens.curation.ingest.words import words_of
 from cardiolens.runtime.processes import spread
+from cardiolens.study.sequences import sequences
 
 _HEARTBEAT_MS = 800.0  # assumed cycle if no times are known: only ranks count, so any length does
 _FEWEST_PHASES = 8  # for pixels to tell whether phases form a cycle
@@ -111,7 +113,7 @@ def nifti_frames(source: NiftiSource) -> Frames:
 def _scans(source: NiftiSource) -> dict[str, Scan | Rejection]:
     """What each file holds, or why it holds nothing that can be used; read in worker processes."""
     paths = [path for path in source.files if not path.lower().endswith(PAIR_SUFFIXES)]
-    ways = [(source.files[path], _is_one_phase(name_of(path))) for path in paths]
+    ways = [(source.files[path], _tells_no_time(name_of(path))) for path in paths]
     scans = spread(_scan, ways, worth=len(ways) >= _WORTH, lost=lambda _: (Reason.READER_ENDED, ""))
     return dict(zip(paths, scans, strict=True))
 
@@ -131,6 +133,14 @@ def _scan(way: tuple[Place, bool]) -> Scan | Rejection:
 
 def _is_one_phase(name: Name) -> bool:
     return name.phase is not None or bool(name.moment)
+
+
+def _tells_no_time(name: Name) -> bool:
+    """Return whether a file's name declares one phase, or only sequences that are still pictures."""
+    said = words_of(name.words, PurePosixPath(name.folder).name).sequences
+    return _is_one_phase(name) or bool(
+        said and all(sequences()[each].over_time == "nothing" for each in said)
+    )
 
 
 def _check(name: Name, scanned: Scan, sidecar: Sidecar) -> None:
@@ -329,7 +339,7 @@ def _image(
             evidence=scanned.axes.evidence,
             flags=scanned.flags,
             placed=scanned.affine is not None,
-            one_phase=_is_one_phase(file.name),
+            one_phase=_tells_no_time(file.name),
             sure=scanned.axes.sure,
         ),
         moment=moment,

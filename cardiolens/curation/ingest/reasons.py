@@ -98,7 +98,7 @@ MEANINGS: dict[Reason, str] = {
     Reason.BAD_VOXELS: "holds complex, coloured or extended voxels; convert it to grey values",
     Reason.TOO_MANY_VOXELS: "declares more voxels or frames than any volume of the heart; correct its shape",
     Reason.BAD_AXES: "has fewer than two or more than four axes; write one volume per file",
-    Reason.NOT_FINITE: "has voxels that are NaN or infinite; export it again",
+    Reason.NOT_FINITE: "has voxels that are infinite, or NaN within the picture; export it again",
     Reason.MASK: "is a mask by its name or its few values, not an image",
     Reason.NO_IMAGE: "is a sidecar without an image of the same name",
     Reason.BAD_SIDECAR: "is a sidecar that cannot be read; its image is imported without it",
