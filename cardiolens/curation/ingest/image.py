@@ -47,6 +47,7 @@ class Reading:
     placed: bool = True  # False: the position in the patient is unknown
     one_phase: bool = False  # the file's name declares a single phase
     sure: bool = True  # False: a person decides which axis is which
+    ringed: bool = False  # a mask of the same grid shows rings around a cavity
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # frames compare by identity, not by header

@@ -19,6 +19,7 @@ from cardiolens.base.untrusted.file_place import Place
 from cardiolens.curation.ingest.axis_order import Axes, axes_of, frames_of, squeezed
 from cardiolens.curation.ingest.empty_border import Mask, check_border, with_zeros
 from cardiolens.curation.ingest.image import RejectedError
+from cardiolens.curation.ingest.mask_rings import shows_rings
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.study import nifti
 from cardiolens.study.manifest import MOST_FRAMES, MOST_VOXELS
@@ -54,6 +55,7 @@ class Scan:
     intercept: float
     phase_ms: float | None  # time between phases
     few_values: bool  # like a mask
+    ringed: bool  # its few values are rings around cavities, as a mask of a short axis has
     flags: tuple[str, ...]
     texts: tuple[str, ...]  # names of non-empty text fields of the header
     digests: tuple[str, ...]  # of the frames' intensities, slice by slice
@@ -100,7 +102,8 @@ def scan(place: Place, *, one_phase: bool = False) -> Scan:
         slope=facts.slope,
         intercept=facts.inter,
         phase_ms=_phase_ms(raw),
-        few_values=_has_few_values(voxels),
+        few_values=(few := _has_few_values(voxels)),
+        ringed=few and shows_rings(frames[:, 0]),
         flags=tuple(flags),
         texts=tuple(f"NIfTI {name}" for name in _TEXTS if bytes(raw[name].tobytes()).strip(b"\0 ")),
         digests=tuple(_digest(frame, facts) for line in frames for frame in line),

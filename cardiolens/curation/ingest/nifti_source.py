@@ -71,6 +71,7 @@ class _File:
     patient: str
     study: str
     number: int  # rank of the file within the export
+    ringed: bool  # a mask of its grid shows rings around cavities
 
 
 def nifti_frames(source: NiftiSource) -> Frames:
@@ -79,6 +80,10 @@ def nifti_frames(source: NiftiSource) -> Frames:
     keys = subjects(sorted(source.files, key=natural))
     sidecars = _sidecars(source, frames)
     scans = _scans(source)
+    rings: dict[str, list[Scan]] = defaultdict(list)
+    for path, scanned in scans.items():
+        if not isinstance(scanned, tuple) and scanned.ringed:
+            rings[keys[path][1]].append(scanned)
     files: list[_File] = []
     for number, path in enumerate(sorted(source.files, key=natural), start=1):
         name = name_of(path)
@@ -95,7 +100,8 @@ def nifti_frames(source: NiftiSource) -> Frames:
             frames.rejects.append((path, 0, error.reason, error.detail))
             continue
         patient, study = keys[path]
-        files.append(_File(path, name, scanned, sidecar, patient, study, number))
+        ringed = any(_same_grid(mask, scanned) for mask in rings[study])
+        files.append(_File(path, name, scanned, sidecar, patient, study, number, ringed))
     moments = _moments(source, files, frames)
     by_study: dict[str, list[_File]] = defaultdict(list)
     for file in files:
@@ -129,6 +135,13 @@ def _scan(way: tuple[Place, bool]) -> Scan | Rejection:
         return Reason.TOO_LARGE, ""
     except (OSError, ValueError) as error:
         return Reason.UNREADABLE, type(error).__name__
+
+
+def _same_grid(mask: Scan, image: Scan) -> bool:
+    """Return whether a mask and an image have the same slices, rows and columns at the same place."""
+    if (mask.grid[0], *mask.grid[2:]) != (image.grid[0], *image.grid[2:]):
+        return False
+    return mask.affine is None or image.affine is None or np.allclose(mask.affine, image.affine, atol=0.1)
 
 
 def _is_one_phase(name: Name) -> bool:
@@ -341,6 +354,7 @@ def _image(
             placed=scanned.affine is not None,
             one_phase=_tells_no_time(file.name),
             sure=scanned.axes.sure,
+            ringed=file.ringed,
         ),
         moment=moment,
         tags=(*scanned.texts, *sidecar.tags) if index == 0 else (),

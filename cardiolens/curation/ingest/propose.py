@@ -17,6 +17,7 @@ VIEWS = (SHORT_AXIS, *PROTOTYPES, "other")
 TEXT_FLAG = "text_in_picture"  # a flagged stack always waits for a person
 _NAMED_VIEW = 0.8  # share of correct names among series names that name one view
 _NAMED_OTHER = 0.85
+_MASKED = 0.95  # share of short axes among stacks whose mask shows rings
 _OWN_REASONS = {"localizer": Reason.LOCALIZER, "scout": Reason.SCOUT, "other_part": Reason.OTHER_PART}
 
 Status = Literal["taken", "waits", "left_out"]
@@ -72,6 +73,9 @@ def _proposal(stack: Stack, frame: HeartFrame) -> Proposal:
     likely = weigh(view_words, VIEWS)
     seen_view = view_by_geometry(stack, frame) if stack.placed else None
     witnesses = list(view_words)
+    if stack.ringed:
+        witnesses.append(Witness("mask", SHORT_AXIS, _MASKED, "its mask shows rings around a cavity"))
+        likely = weigh(witnesses, VIEWS)
     if seen_view is not None:
         says, probability = best(seen_view.likely)
         witnesses.append(Witness("geometry", says, probability, seen_view.evidence))
