@@ -41,7 +41,7 @@ _CHUNK = 32  # files per task of a process
 _REFUSED = {
     "decision_refused_two_stacks": "another stack is confirmed as the same volume; confirm one of them",
     "decision_refused_sequence": "cine and perfusion have several phases, others one; correct the sequence",
-    "decision_refused_phase": "the stack has no such phase, or is no cycle; correct ED and ES",
+    "decision_refused_phase": "the stack has no such phase, or is no cycle or first pass; correct its phases",
 }
 
 

@@ -133,7 +133,7 @@ class Desk:
 
 _WORDS = {
     "sequence": "a cine or a first pass has several phases, other sequences one; choose another sequence",
-    "phase": "end-diastole and end-systole are phases of a cine, counted from 0",
+    "phase": "ED and ES are phases of a cine, onset and peak those of a first pass, counted from 0",
 }
 
 

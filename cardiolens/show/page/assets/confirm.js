@@ -29,6 +29,7 @@ function standing(own, one) {
     sequence: one.sequence, view: one.view, along_normal: one.along_normal,
     display: entry.display_transform || {transpose: true, flip_rows: false, flip_cols: false},
     ed_phase: entry.ed_phase ?? null, es_phase: entry.es_phase ?? null,
+    t_on: entry.t_on ?? null, t_peak: entry.t_peak ?? null,
   };
 }
 
@@ -54,10 +55,11 @@ function open(own) {
 
 function confirmed(one, change = {}) {
   const now = {...standing(study(), one), ...change};
-  const cycle = legal[now.sequence]?.over_time === "cycle";
+  const over = legal[now.sequence]?.over_time, cycle = over === "cycle", pass = over === "first_pass";
   return {
     status: "confirmed", sequence: now.sequence, view: now.view, display: now.display,
     along_normal: now.along_normal, ed_phase: cycle ? now.ed_phase : null, es_phase: cycle ? now.es_phase : null,
+    t_on: pass ? now.t_on ?? null : null, t_peak: pass ? now.t_peak ?? null : null,
   };
 }
 
@@ -102,6 +104,22 @@ function mark(name, other) {
   const phase = phaseShown();
   if (standing(study(), shown())[other] === phase) say("Not done: ED and ES would be the same phase; move the other first.");
   else change({[name]: phase});
+}
+
+/* Onset and peak of a first pass are one decision: the onset waits for its peak. */
+function markOnset() {
+  const one = shown();
+  if (legal[standing(study(), one).sequence]?.over_time !== "first_pass") { say("Not done: only a first pass has an onset."); return; }
+  at.onset = {stack: one.stack, phase: phaseShown()};
+  say(`Onset at ${at.onset.phase + 1}: now show the peak of the left ventricle and press P.`);
+}
+
+function markPeak() {
+  const one = shown(), phase = phaseShown();
+  const onset = at.onset?.stack === one.stack ? at.onset.phase : standing(study(), one).t_on ?? null;
+  if (onset === null) say("Not done: show where contrast reaches the left ventricle and press O first.");
+  else if (onset > phase) say("Not done: the peak would be before the onset.");
+  else change({t_on: onset, t_peak: phase});
 }
 
 function cycleSequence() {
@@ -151,6 +169,8 @@ const ACTIONS = [
   ["r", "reverse the slices", () => change({along_normal: !standing(study(), shown()).along_normal})],
   ["d", "this phase is end-diastole", () => mark("ed_phase", "es_phase")],
   ["s", "this phase is end-systole", () => mark("es_phase", "ed_phase")],
+  ["o", "contrast reaches the left ventricle now", markOnset],
+  ["p", "contrast peaks there now", markPeak],
   [" ", "hold, play", () => { at.phase = at.phase === null ? phaseShown() : null; }],
   [",", "phase before", () => step("phase", -1, shown().phases)],
   [".", "phase after", () => step("phase", 1, shown().phases)],
@@ -269,6 +289,7 @@ function detail(own, one) {
     [now.view === "sax" ? "last: apex" : "last", {slice: one.slices - 1}]);
   if (now.ed_phase !== null) marks.push([`ED: ${now.ed_phase + 1}`, {phase: now.ed_phase}]);
   if (now.es_phase !== null) marks.push([`ES: ${now.es_phase + 1}`, {phase: now.es_phase}]);
+  if ((now.t_peak ?? null) !== null) marks.push([`onset: ${now.t_on + 1}`, {phase: now.t_on}], [`peak: ${now.t_peak + 1}`, {phase: now.t_peak}]);
   parts.push(group(marks.map(([label, fixed]) => figure(picture(one, now, label, fixed), label))));
   const list = element("ul");
   list.append(...one.witnesses.map(each =>
@@ -277,6 +298,8 @@ function detail(own, one) {
   parts.push(list, element("p", `alternatives: ${others.map(([name, p]) => `${name} ${Math.round(100 * p)} %`).join(", ")}`));
   if (one.component) parts.push(element("p", `image: ${one.component}`));
   if (one.flags.length) parts.push(element("p", `look at: ${one.flags.join(", ")}`));
+  if (legal[now.sequence]?.over_time === "first_pass" && (now.t_peak ?? null) === null)
+    parts.push(element("p", "The first pass was not found: show its onset in the left ventricle and press O, its peak and press P."));
   return parts;
 }
 
