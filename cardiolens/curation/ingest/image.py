@@ -35,6 +35,7 @@ class Person:
     sex: str = ""
     age: str = ""
     manufacturer: str = ""
+    model: str = ""
     tesla: float | None = None
 
 
@@ -88,6 +89,9 @@ class Image:
     inversion: float | None = None
     echo: float | None = None
     flip: float | None = None
+    velocity: float | None = (
+        None  # encoded by phase contrast, as the maker counts it; 0 or None for other images
+    )
     phases_declared: int | None = None
     reading: Reading | None = None  # of a frame of a NIfTI file
     moment: str = ""  # ED or ES, if a sidecar or a file name declares it

@@ -24,6 +24,7 @@ from cardiolens.curation.ingest.deidentify import Pseudonyms, read_key
 from cardiolens.curation.ingest.find import Candidate, find
 from cardiolens.curation.ingest.header import read_images
 from cardiolens.curation.ingest.image import Image, RejectedError
+from cardiolens.curation.ingest.mixed_study import mixed
 from cardiolens.curation.ingest.nifti_file import is_nifti
 from cardiolens.curation.ingest.nifti_source import NiftiSource, nifti_frames
 from cardiolens.curation.ingest.pixels import MEMORY, decoded
@@ -281,6 +282,10 @@ def _failed(task: _Task) -> _Outcome:
 
 def _import_task(task: _Task, provenance: dict[str, Any]) -> _Outcome:
     images = task.images
+    if why := mixed(images):
+        refused = Imported(left_out=[(image, Reason.MIXED_STUDY) for image in images])
+        refused.details = {(image.place.name, image.frame): why for image in images}
+        return _write_outcome(task, provenance, refused)
     imported = import_study(
         images,
         task.spec.lge,

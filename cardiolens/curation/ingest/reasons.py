@@ -31,6 +31,7 @@ class Reason(StrEnum):
     NO_SPACING = "no_spacing"
     BAD_RESCALE = "bad_rescale"
     BURNED_IN_TEXT = "burned_in_text"
+    MIXED_STUDY = "mixed_study"  # images of several scanners or persons under one study
     DUPLICATE = "duplicate"
     # NIfTI
     NIFTI_PAIR = "nifti_pair"
@@ -92,6 +93,7 @@ MEANINGS: dict[Reason, str] = {
     Reason.NO_SPACING: "has no pixel spacing, or one that is not positive or too fine",
     Reason.BAD_RESCALE: "has a rescale slope that is zero, out of range or no number",
     Reason.BURNED_IN_TEXT: "declares or shows text in the image, which may name the patient",
+    Reason.MIXED_STUDY: "is of a study of several scanners or persons under one id; export each on its own",
     Reason.DUPLICATE: "repeats the SOP instance UID, or as NIfTI the frames, of a file that was read before",
     Reason.NIFTI_PAIR: "is half of a pair of header and voxels; convert the pair to a single .nii",
     Reason.BROKEN_NIFTI: "is damaged NIfTI, or smaller than its header says; export it again",

@@ -126,7 +126,7 @@ def write_study(
 
 
 def _draw_sheet(study: Path, path: Path) -> str:
-    """Draw the contact sheet of a study as `prepare` reads it; return why `prepare` refuses it, if it does."""
+    """Draw the contact sheet of a study as `prepare` reads it; return why `prepare` refuses the study."""
     try:
         study_sheet(study, _SHEET_PHASES, Windows()).save(path)
     except InputError as error:
