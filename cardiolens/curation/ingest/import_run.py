@@ -24,7 +24,7 @@ from cardiolens.curation.ingest.deidentify import Pseudonyms, read_key
 from cardiolens.curation.ingest.find import Candidate, find
 from cardiolens.curation.ingest.header import read_images
 from cardiolens.curation.ingest.image import Image, RejectedError
-from cardiolens.curation.ingest.mixed_study import mixed
+from cardiolens.curation.ingest.mixed_study import mixed, scattered
 from cardiolens.curation.ingest.nifti_file import is_nifti
 from cardiolens.curation.ingest.nifti_source import NiftiSource, nifti_frames
 from cardiolens.curation.ingest.pixels import MEMORY, decoded
@@ -138,6 +138,10 @@ def _read(spec: IngestSpec, names: Pseudonyms) -> _Export:
         else:
             _sort_in(export, images, candidate, name, names=names, digests_seen=digests_seen)
     _read_nifti(export, nifti, sources, names)
+    for study_id in scattered(export.studies):
+        [image] = export.studies.pop(study_id)
+        name = _relative(image.place.name, spec.source)
+        _reject(export, names.file(name), name, Reason.STUDY_PER_IMAGE, frame=image.frame)
     return export
 
 
@@ -217,7 +221,7 @@ def _check_found(spec: IngestSpec, export: _Export) -> None:
     if not export.studies:
         reasons = sorted({str(line["reason"]) for line in export.rejects})
         raise InputError(
-            f"source={spec.source}: none of its {export.n_files} files is an MR image in DICOM "
+            f"source={spec.source}: none of its {export.n_files} files is a usable MR image in DICOM "
             f"or NIfTI ({', '.join(reasons)}); correct source"
         )
 

@@ -1,9 +1,10 @@
-"""Two patients under one study: some anonymisers write the same ids into the images of several people.
+"""Ids that an anonymiser spoilt: one study for several people, or a study for each single image.
 
 One examination has one scanner and one person. Derived images may come from a workstation, and do not count.
 """
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
 from cardiolens.curation.ingest.image import Image
 
@@ -14,6 +15,18 @@ _FACTS: dict[str, Callable[[Image], str]] = {
     "sexes": lambda image: image.person.sex.upper(),
     "ages": lambda image: image.person.age.upper(),
 }
+_SCATTERED = 20  # studies of one image each, from which a patient's ids are spoilt
+
+
+def scattered(studies: Mapping[str, Sequence[Image]]) -> set[str]:
+    """Return the studies of one image each of a patient who has many: nothing tells what belongs together."""
+    alone = {
+        study_id: images[0].identity.patient
+        for study_id, images in studies.items()
+        if len(images) == 1 and images[0].reading is None
+    }
+    counts = Counter(alone.values())
+    return {study_id for study_id, patient in alone.items() if counts[patient] >= _SCATTERED}
 
 
 def mixed(images: Sequence[Image]) -> str:

@@ -148,6 +148,10 @@ def choose(proposals: Iterable[Proposal], lge: str, threshold: float) -> list[Pr
             decided.append(proposal.left_out(Reason.BURNED_IN_TEXT, waits=True))
         elif not proposal.stack.placed:
             decided.append(proposal.left_out(Reason.NO_POSITION, waits=True))
+        elif _is_one_frame(proposal):
+            decided.append(
+                proposal.flagged("one_phase", factor=0.0).left_out(Reason.BELOW_THRESHOLD, waits=True)
+            )
         elif not proposal.stack.sure:
             decided.append(proposal.left_out(Reason.AXES_UNCLEAR, waits=True))
         else:
@@ -155,6 +159,12 @@ def choose(proposals: Iterable[Proposal], lge: str, threshold: float) -> list[Pr
     for rivals in by_volume.values():
         decided += _one(rivals, lge, threshold)
     return sorted(decided, key=lambda proposal: (proposal.stack.series, proposal.stack.later))
+
+
+def _is_one_frame(proposal: Proposal) -> bool:
+    """Return whether a cine or first pass of DICOM has one frame a place: the others are missing."""
+    timed = sequences()[proposal.sequence].over_time != "nothing"
+    return timed and proposal.stack.n_phases == 1 and proposal.stack.first.reading is None
 
 
 def _one(rivals: Sequence[Proposal], lge: str, threshold: float) -> list[Proposal]:

@@ -7,6 +7,7 @@ import pytest
 from pydicom.dataset import Dataset
 from pydicom.sequence import Sequence
 
+from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.file_place import Place
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest.header import read_images
@@ -154,6 +155,22 @@ def people(folder: Path, **second) -> list:
 )
 def test_what_one_examination_cannot_have(tmp_path, second, why):
     assert mixed(people(tmp_path, **second)) == (f"several {why}" if why else "")
+
+
+def test_a_study_for_each_image_is_refused_and_named(tmp_path):
+    for number in range(20):
+        save(header(StudyInstanceUID=f"1.2.9.{number}", InstanceNumber=number), tmp_path / "a" / f"{number}")
+    spec = IngestSpec(source=tmp_path / "a", out=tmp_path / "out", key=tmp_path / "key")
+    with pytest.raises(InputError, match=r"20 files is a usable MR image .*study_per_image"):
+        ingest(spec)
+
+
+def test_one_frame_of_a_cine_is_no_cine(tmp_path):
+    told = {"SeriesDescription": "cine_4ch", "ImageOrientationPatient": [0.6, 0.8, 0.0, 0.0, 0.0, -1.0]}
+    save(header(**told), tmp_path / "a" / "IM")
+    spec = IngestSpec(source=tmp_path / "a", out=tmp_path / "out", key=tmp_path / "key", threshold=0.0)
+    ingest(spec)
+    assert not list((tmp_path / "out").glob("studies/*"))
 
 
 def test_two_patients_under_one_study_are_refused_and_named(tmp_path, capsys):
