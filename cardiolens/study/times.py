@@ -147,7 +147,8 @@ def _smoothed(series: Floats, axis: int) -> Floats:
     """Return the moving average of three times, of two at either end."""
     moved = np.moveaxis(series, axis, 0)
     means = np.stack([moved[max(t - 1, 0) : t + 2].mean(axis=0) for t in range(len(moved))])
-    return np.moveaxis(means, 0, axis)
+    smooth: Floats = np.moveaxis(means, 0, axis)
+    return smooth
 
 
 def _passed(smooth: Floats, axis: int) -> Floats:
@@ -155,7 +156,8 @@ def _passed(smooth: Floats, axis: int) -> Floats:
     before, after = WASH_IN // 2, -(WASH_OUT // 2)
     come = smooth - ndimage.minimum_filter1d(smooth, 2 * before + 1, axis, mode="nearest", origin=before)
     gone = smooth - ndimage.minimum_filter1d(smooth, 1 - 2 * after, axis, mode="nearest", origin=after)
-    return np.minimum(come, 2 * gone)
+    passed: Floats = np.minimum(come, 2 * gone)
+    return passed
 
 
 def _passes(passed: Floats) -> int:

@@ -87,11 +87,8 @@ def _agreement(name: str, items: Sequence[Item], outcomes: Mapping[str, Outcome]
     accepted = wilson(n_accepted, len(settled))
     why = _failures(kappa, accepted, both) if len(settled) == len(items) else ()
     decision: Decision = "open" if len(settled) < len(items) else "fail" if why else "pass"
-    if why == (_LOW,) and len(items) < FEWEST:
-        decision, why = (
-            "small",
-            (f"{len(items)} questions show only that {accepted.low:.0%} would be accepted",),
-        )
+    if decision == "fail" and len(items) < FEWEST and ac1.value >= KAPPA and accepted.value >= ACCEPTED:
+        decision, why = "small", _small(len(items), accepted, kappa)
     return Agreement(
         name=name,
         n_items=len(items),
@@ -118,6 +115,12 @@ def _failures(kappa: Interval, accepted: Interval, pairs: Sequence[Pair]) -> tup
         (accepted.low < ACCEPTED_LOW, _LOW),
     )
     return tuple(words for wrong, words in rules if wrong)
+
+
+def _small(n_items: int, accepted: Interval, kappa: Interval) -> tuple[str, ...]:
+    """Return what a small batch shows; AC1 stands for its kappa, which a single difference moves by tenths."""
+    shown = (f"{n_items} questions show only that {accepted.low:.0%} would be accepted",)
+    return (*shown, f"AC1 stands for kappa, which is below {KAPPA:.2f}") if kappa.value < KAPPA else shown
 
 
 def pair_of(item: Item, firsts: Sequence[Line]) -> Pair | None:
