@@ -42,7 +42,8 @@ _PRIVATE_VELOCITY = (  # group, creator, element
     (0x0019, "GEMS_ACQU_01", 0xCC),
     (0x2001, "Philips Imaging DD 001", 0x1A),
 )
-_GE_COMPONENT = 0x0043, "GEMS_PARM_01", 0x2F, "MPRI"  # the letters of its values 0 to 3
+_GE_COMPONENT = 0x0043, "GEMS_PARM_01", 0x2F
+_GE_COMPONENTS = "MPRI"  # by its values 0 to 3
 _LARGEST = 1e30  # of any number of a header: unset elements of doubles hold values like 1.8e308
 _SECONDARY = "1.2.840.10008.5.1.4.1.1.7"
 
@@ -277,10 +278,9 @@ def _component(parts: tuple[Dataset, ...]) -> str:
             return letters[component]
     words = _words(parts, "ImageType")
     named = next((word for word in words[2:] if word in ("M", "P", "R", "I")), "")
-    *place, component_letters = _GE_COMPONENT
-    told = _private(parts, *place)
-    known = told and told[0] in range(len(component_letters))
-    return named or (component_letters[int(told[0])] if known else "")
+    told = _private(parts, *_GE_COMPONENT)
+    known = bool(told) and told[0] in range(len(_GE_COMPONENTS))
+    return named or (_GE_COMPONENTS[int(told[0])] if known else "")
 
 
 def _velocity(parts: tuple[Dataset, ...]) -> float | None:
