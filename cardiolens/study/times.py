@@ -133,10 +133,10 @@ def first_pass(curve: Sequence[float]) -> FirstPass:
     base = float(values[max(t_peak - WASH_IN, 0) : t_peak + 1].min())
     rise = smooth[t_peak] - base
     washed_out = smooth[t_peak] - float(values[t_peak : t_peak + WASH_OUT + 1].min())
-    whole = float(values.max() - values.min())
+    spread = float(values.max() - values.min())
     if rise <= 0:
         return FirstPass(0, len(curve) // 3, bolus_found=False)
-    least = max(NOISE_FACTOR * _noise(smooth), WHOLE * whole, BRIGHTER * abs(base))
+    least = max(NOISE_FACTOR * _noise(smooth), WHOLE * spread, BRIGHTER * abs(base))
     if rise < least or washed_out < WASHED_OUT * rise or _passes(passed) > MOST_PASSES:
         return FirstPass(0, len(curve) // 3, bolus_found=False)
     below = [t for t in range(t_peak) if smooth[t] <= base + ONSET * rise]

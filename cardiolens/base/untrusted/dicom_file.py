@@ -57,8 +57,8 @@ def read(place: Place, *, pixels: bool) -> Dataset:
         if place.member:
             with place.open() as stream:
                 return _parsed(stream, pixels=pixels, marked=marked, defer=None)
-        whole = pixels or any(uid in start for uid in _MULTI_FRAME)
-        return _parsed(place.path, pixels=pixels, marked=marked, defer=None if whole else _CHEAP)
+        complete = pixels or any(uid in start for uid in _MULTI_FRAME)
+        return _parsed(place.path, pixels=pixels, marked=marked, defer=None if complete else _CHEAP)
 
 
 def _parsed(file: BinaryIO | str, *, pixels: bool, marked: bool, defer: int | None) -> Dataset:

@@ -70,9 +70,9 @@ class Choice(Spec):
             return "sequence"
         over_time = sequences()[self.sequence or ""].over_time
         marks = {"cycle": (self.ed_phase, self.es_phase), "first_pass": (self.t_on, self.t_peak)}
-        given = {name: [phase for phase in pair if phase is not None] for name, pair in marks.items()}
+        phases_of = {name: [phase for phase in pair if phase is not None] for name, pair in marks.items()}
         wrong = any(
-            phases and (name != over_time or max(phases) >= n_phases) for name, phases in given.items()
+            phases and (name != over_time or max(phases) >= n_phases) for name, phases in phases_of.items()
         )
         return "phase" if wrong else None
 

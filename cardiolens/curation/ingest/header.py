@@ -277,22 +277,22 @@ def _component(parts: tuple[Dataset, ...]) -> str:
         if component in letters:
             return letters[component]
     words = _words(parts, "ImageType")
-    named = next((word for word in words[2:] if word in ("M", "P", "R", "I")), "")
-    told = _private(parts, *_GE_COMPONENT)
-    known = bool(told) and told[0] in range(len(_GE_COMPONENTS))
-    return named or (_GE_COMPONENTS[int(told[0])] if known else "")
+    letter = next((word for word in words[2:] if word in ("M", "P", "R", "I")), "")
+    numbers = _private(parts, *_GE_COMPONENT)
+    is_legal = bool(numbers) and numbers[0] in range(len(_GE_COMPONENTS))
+    return letter or (_GE_COMPONENTS[int(numbers[0])] if is_legal else "")
 
 
 def _velocity(parts: tuple[Dataset, ...]) -> float | None:
     """Return the largest encoded velocity, from the standard's elements or a maker's own."""
-    told = [
+    velocities = [
         abs(value)
         for name in ("VelocityEncodingMinimumValue", "VelocityEncodingMaximumValue")
         if (value := _number(parts, name)) is not None
     ]
     for place in _PRIVATE_VELOCITY:
-        told += [abs(value) for value in _private(parts, *place)]
-    return max(told, default=None)
+        velocities += [abs(value) for value in _private(parts, *place)]
+    return max(velocities, default=None)
 
 
 def _private(parts: tuple[Dataset, ...], group: int, creator: str, element: int) -> list[float]:

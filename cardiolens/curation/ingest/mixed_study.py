@@ -3,7 +3,6 @@
 One examination has one scanner and one person. Derived images may come from a workstation, and do not count.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from cardiolens.curation.ingest.image import Image
@@ -19,14 +18,17 @@ _SCATTERED = 20  # studies of one image each, from which a patient's ids are spo
 
 
 def scattered(studies: Mapping[str, Sequence[Image]]) -> set[str]:
-    """Return the studies of one image each of a patient who has many: nothing tells what belongs together."""
-    alone = {
-        study_id: images[0].identity.patient
-        for study_id, images in studies.items()
-        if len(images) == 1 and images[0].reading is None
+    """Return the studies of a patient who has many of one image each: nothing tells what belongs together."""
+    of_patient: dict[str, list[str]] = {}
+    for study_id, images in studies.items():
+        if images[0].reading is None:
+            of_patient.setdefault(images[0].identity.patient, []).append(study_id)
+    return {
+        study_id
+        for ids in of_patient.values()
+        if len(ids) >= _SCATTERED and all(len(studies[each]) == 1 for each in ids)
+        for study_id in ids
     }
-    counts = Counter(alone.values())
-    return {study_id for study_id, patient in alone.items() if counts[patient] >= _SCATTERED}
 
 
 def mixed(images: Sequence[Image]) -> str:

@@ -126,8 +126,8 @@ def frames_at(place: Place, *, one_phase: bool = False) -> Array:
 
 def _with_border(axes: Axes, n_missing: int, n_voxels: int) -> Axes:
     """Flag a volume whose border holds no values, and say how many."""
-    said = f"{n_missing} of {n_voxels} voxels, at the border, hold no value and are set to 0"
-    evidence = f"{axes.evidence}; {said}" if axes.evidence else said
+    sentence = f"{n_missing} of {n_voxels} voxels, at the border, hold no value and are set to 0"
+    evidence = f"{axes.evidence}; {sentence}" if axes.evidence else sentence
     return replace(axes, flags=(*axes.flags, "no_value_at_the_border"), evidence=evidence)
 
 

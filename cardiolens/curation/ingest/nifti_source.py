@@ -150,10 +150,9 @@ def _is_one_phase(name: Name) -> bool:
 
 def _tells_no_time(name: Name) -> bool:
     """Return whether a file's name declares one phase, or only sequences that are still pictures."""
-    said = words_of(name.words, PurePosixPath(name.folder).name).sequences
-    return _is_one_phase(name) or bool(
-        said and all(sequences()[each].over_time == "nothing" for each in said)
-    )
+    sequence_names = words_of(name.words, PurePosixPath(name.folder).name).sequences
+    meanings = {sequences()[sequence].over_time for sequence in sequence_names}
+    return meanings == {"nothing"} or _is_one_phase(name)
 
 
 def _check(name: Name, scanned: Scan, sidecar: Sidecar) -> None:

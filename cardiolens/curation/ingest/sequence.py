@@ -67,8 +67,10 @@ def _kind_by_type(image: Image, words: Words) -> Reason | None:
 
 def _is_inverted(image: Image) -> bool:
     """Return whether inversion time, sequence, options or the maker's name for it tell of an inversion."""
-    told = "IR" in image.scanning or any(option.startswith("IR") for option in image.options)
-    return told or (image.inversion or 0) > 100 or bool(_NAMED_INVERSION.search(image.sequence_name.lower()))
+    tagged = "IR" in image.scanning or any(option.startswith("IR") for option in image.options)
+    return (
+        tagged or (image.inversion or 0) > 100 or bool(_NAMED_INVERSION.search(image.sequence_name.lower()))
+    )
 
 
 def _kind_by_inversions(images: Sequence[Image]) -> Reason | None:

@@ -42,7 +42,7 @@ def heart_frame(stacks: Sequence[Stack], centre: Point | None) -> HeartFrame:
     supported = [(_support(stack, planes), stack) for stack in stacks if stack.n_slices >= _FEWEST_SLICES]
     short = [(support, stack) for support, stack in supported if support >= _ENOUGH]
     if short:
-        _, best = max(short, key=lambda one: (one[0], one[1].n_slices, one[1].n_phases))
+        _, best = max(short, key=lambda pair: (pair[0], pair[1].n_slices, pair[1].n_phases))
         direction: Point | None = best.normal
     else:
         direction = _common_line(planes)
@@ -75,29 +75,29 @@ def _support(stack: Stack, planes: Sequence[Stack]) -> int:
     A typical direction counts 2, as much as a mask of rings, as two planes that meet along the normal, or as
     a name together with one plane across or with slices and phases that only a short axis has.
     """
-    tilt, named = _tilt(stack, TYPICAL_BASE), _named_view(stack)
+    tilt, view = _tilt(stack, TYPICAL_BASE), _named_view(stack)
     if tilt >= _FARTHEST_DEG:
         return 0
     if tilt < _SHORT_AXIS_DEG:
         return 2 + max(_from_siblings(stack, planes), 0)
     support = _from_siblings(stack, planes) + (2 if stack.ringed else 0)
-    support += 1 if named == SHORT_AXIS else 0 if named is None else -2
+    support += 1 if view == SHORT_AXIS else 0 if view is None else -2
     support += int(stack.n_slices >= _WHOLE_STACK and stack.n_phases >= _WHOLE_CYCLE)
     return support - int(_along_scanner(stack))
 
 
 def _from_siblings(stack: Stack, planes: Sequence[Stack]) -> int:
     """Return 2 if two planes meet along the normal, 1 if one lies across, -1 if a named one does not."""
-    others = [plane for plane in planes if plane is not stack and _tilt(plane, stack.normal) > _APART_DEG]
+    siblings = [plane for plane in planes if plane is not stack and _tilt(plane, stack.normal) > _APART_DEG]
     meeting = [
         line
-        for first, second in combinations(others, 2)
+        for first, second in combinations(siblings, 2)
         if (line := _line(first, second)) is not None and _between(line, stack.normal) < _ACROSS_DEG
     ]
     if meeting:
         return 2
     leanings = [(90 - _tilt(plane, stack.normal), _named_view(plane) in PROTOTYPES) for plane in planes]
-    if any(named and leaning > _LONG_AXIS_DEG for leaning, named in leanings):
+    if any(is_named and leaning > _LONG_AXIS_DEG for leaning, is_named in leanings):
         return -1
     return int(any(leaning < _ACROSS_DEG for leaning, _ in leanings))
 
@@ -109,14 +109,14 @@ def _common_line(planes: Sequence[Stack]) -> Point | None:
     """
     if len({_named_view(plane) for plane in planes} & PROTOTYPES.keys()) < 2:
         return None
-    named = [plane for plane in planes if _named_view(plane) in PROTOTYPES]
-    lines = [line for pair in combinations(named, 2) if (line := _line(*pair)) is not None]
+    views = [plane for plane in planes if _named_view(plane) in PROTOTYPES]
+    lines = [line for pair in combinations(views, 2) if (line := _line(*pair)) is not None]
     lines = [line for line in lines if _between(line, TYPICAL_BASE) < _SHORT_AXIS_DEG]
     if not lines:
         return None
-    near = [sum(90 - _tilt(plane, line) < _ACROSS_DEG for plane in named) for line in lines]
+    near = [sum(90 - _tilt(plane, line) < _ACROSS_DEG for plane in views) for line in lines]
     best = int(np.argmax(near))
-    return lines[best] if near[best] == len(named) else None
+    return lines[best] if near[best] == len(views) else None
 
 
 def _line(first: Stack, second: Stack) -> Point | None:

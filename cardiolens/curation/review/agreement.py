@@ -119,8 +119,8 @@ def _failures(kappa: Interval, accepted: Interval, pairs: Sequence[Pair]) -> tup
 
 def _small(n_items: int, accepted: Interval, kappa: Interval) -> tuple[str, ...]:
     """Return what a small batch shows; AC1 stands for kappa, which a single difference moves by tenths."""
-    shown = (f"{n_items} questions show only that {accepted.low:.0%} would be accepted",)
-    return (*shown, f"AC1 stands for kappa, which is below {KAPPA:.2f}") if kappa.value < KAPPA else shown
+    reasons = (f"{n_items} questions show only that {accepted.low:.0%} would be accepted",)
+    return (*reasons, f"AC1 stands for kappa, which is below {KAPPA:.2f}") if kappa.value < KAPPA else reasons
 
 
 def pair_of(item: Item, firsts: Sequence[Line]) -> Pair | None:
