@@ -54,8 +54,9 @@ def stacks_of(images: Sequence[Image]) -> tuple[list[Stack], LeftOut]:
     left_out: LeftOut = []
     piles: list[_Pile] = []
     by_series: dict[tuple[str, int], list[Image]] = {}
-    for image in images:  # by number too: some anonymisers give all series of a study one UID
-        by_series.setdefault((image.identity.series, image.series_number), []).append(image)
+    for image in images:  # of DICOM by number too: some anonymisers give all series of a study one UID
+        number = image.series_number if image.reading is None else 0
+        by_series.setdefault((image.identity.series, number), []).append(image)
     for series in by_series.values():
         words = words_of(series[0].description, series[0].protocol)
         reason = kind_by_tags(series, words)
