@@ -1,4 +1,9 @@
-"""Find the first-pass times of a perfusion series from image intensities (protocol 5.8)."""
+"""Find the first-pass times of a perfusion series from image intensities (protocol 5.8, 16.16).
+
+A first pass comes and goes: it rises within some heartbeats and washes out again. A curve that only rises
+has no first pass, however high it ends. Right ventricle, left ventricle and muscle are told apart by when
+contrast reaches them.
+"""
 
 import math
 import statistics
@@ -9,13 +14,27 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import ndimage
 
 ONSET = 0.2  # share of the rise from baseline to peak
 NOISE_FACTOR = 3.0
 MAD_TO_SIGMA = 1.4826
 STRONGEST_PCT = 99.0
 HEART_SHARE = 0.5
+OF_ITS_RANGE = 0.6  # share of a blood pixel's range that comes and goes: what breathing moves in keeps more
 FEWEST_TIMES = 8  # least length of a series in which contrast can come and go
+SMOOTHED_SIDE = 24  # pixels; smaller frames are means over blocks as large as the heart's walls
+WASH_IN, WASH_OUT = 25, 15  # heartbeats within which contrast comes, and goes
+WASHED_OUT = 0.25  # share of the rise that goes again, at least
+WHOLE = 0.4  # share of the curve's range that a first pass rises, at least
+FIRST = 0.7  # of two passes of nearly equal height, the first counts
+MOST_PASSES = 2  # of at least half the height of the strongest: breathing and noise come and go more often
+BRIGHTER = 0.15  # rise / baseline, at least: contrast brightens blood by much more
+APART = 2.5  # heartbeats from the right ventricle's filling to the left one's, at least
+GROUP = 0.08  # share of the heart's pixels that make a ventricle
+COHERENT = 0.6  # rise of a ventricle's mean curve / its pixels' own: pixels of one ventricle peak together
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,43 +61,109 @@ def central_mean(frame_HW: NDArray[Any]) -> float:
 
 
 def heart_curve(frames: Sequence[Sequence[NDArray[Any]]]) -> list[float] | None:
-    """Return the mean intensity by time in the left heart, found by contrast that comes and goes.
+    """Return the mean intensity by time in the left ventricle, found by contrast that comes and goes.
 
-    `frames` holds a time series of small frames for each slice, all of one size. A pixel scores its rise from
-    baseline to peak, but at most twice its drop until the end: cavities wash out, other organs keep contrast.
-    Pixels with at least half of the strongest score are the heart; those that peak last are the left
-    ventricle, not the right. None if contrast comes and goes nowhere.
+    `frames` holds a time series of small frames for each slice, all of one size. Pixels in which at least
+    half as much contrast comes and goes as in the strongest, and of which most goes again, are the blood:
+    muscle, liver and fat keep it. If contrast reaches these pixels in two groups, the first is the right
+    ventricle, the second the left one. None if contrast comes and goes nowhere, or not together.
     """
     series = np.array(frames, np.float64)
-    n_times = series.shape[1]
-    smooth = np.stack([series[:, max(t - 1, 0) : t + 2].mean(axis=1) for t in range(n_times)], axis=1)
-    peak = smooth.max(axis=1)
-    rise = peak - np.median(smooth[:, :3], axis=1)
-    washed_out = peak - smooth[:, -3:].mean(axis=1)
-    passed = np.minimum(rise, 2 * washed_out)
-    strongest = float(np.percentile(passed, STRONGEST_PCT))
-    if n_times < FEWEST_TIMES or strongest <= 0:
+    if series.shape[1] < FEWEST_TIMES:
         return None
-    heart = passed >= HEART_SHARE * strongest
-    peak_time = smooth.argmax(axis=1)
-    heart &= peak_time >= np.median(peak_time[heart])
-    by_time = np.moveaxis(series, 1, 0)[:, heart]
-    return [math.fsum(values.tolist()) / values.size for values in by_time]
+    side = 3 if min(series.shape[2:]) >= SMOOTHED_SIDE else 1
+    steady = ndimage.uniform_filter(_smoothed(series, axis=1), (1, 1, side, side))
+    passed = _passed(steady, axis=1)
+    height = passed.max(axis=1)
+    arrival = (passed >= FIRST * height[:, None]).argmax(axis=1)
+    strongest = float(np.percentile(height, STRONGEST_PCT))
+    if strongest <= 0:
+        return None
+    heart = (height >= HEART_SHARE * strongest) & (height >= OF_ITS_RANGE * np.ptp(steady, axis=1))
+    if not heart.any():
+        return None
+    by_time = np.moveaxis(series, 1, 0)
+    for group in filter(_is_solid, _latest_first(heart, arrival)):
+        curve = [math.fsum(values.tolist()) / values.size for values in by_time[:, group]]
+        together = float(_passed(_smoothed(np.array(curve), axis=0), axis=0).max())
+        if first_pass(curve).bolus_found and together >= COHERENT * float(np.median(height[group])):
+            return curve
+    return None
+
+
+def _is_solid(group: NDArray[np.bool_]) -> bool:
+    """Return whether pixels (slice, row, column) form cavities, not rims that breathing moves in and out."""
+    cavities = ndimage.binary_opening(group, np.ones((1, 3, 3)))
+    return bool(2 * cavities.sum() >= group.sum())
+
+
+def _latest_first(heart: NDArray[np.bool_], arrival: NDArray[np.intp]) -> list[NDArray[np.bool_]]:
+    """Return the pixels after the best divide of the arrivals, then those before it; all if there is none."""
+    times = np.sort(arrival[heart])
+    fewest = max(int(GROUP * times.size), 1)
+    divides = [
+        (k * (times.size - k) * float(times[k:].mean() - times[:k].mean()) ** 2, int(times[k]))
+        for k in range(fewest, times.size - fewest + 1)
+        if k < times.size and times[k] > times[k - 1]
+    ]
+    if not divides:
+        return [heart]
+    _, divide = max(divides)
+    late, early = heart & (arrival >= divide), heart & (arrival < divide)
+    if np.median(arrival[late]) - np.median(arrival[early]) < APART:
+        return [heart]
+    return [late, early]
 
 
 def first_pass(curve: Sequence[float]) -> FirstPass:
     """Return the first-pass times of a curve of mean intensities, one per time.
 
-    A 3-point moving average smooths the curve, with two points at either end. A curve that rises less than
-    three noise levels above baseline has no bolus: t_on is 0, t_peak a third of the length.
+    A 3-point moving average smooths the curve, with two points at either end. The peak is where most comes
+    within 25 beats and goes again within 15. Without a bolus t_on is 0, t_peak a third of the length: a rise
+    below three noise levels, two fifths of the curve's range or a seventh of the baseline; one of which less
+    than a quarter goes again; or one that comes and goes more than twice.
     """
     smooth = [statistics.fmean(curve[max(t - 1, 0) : t + 2]) for t in range(len(curve))]
-    base = statistics.median(smooth[:3])
-    rise = max(smooth) - base
-    if rise <= 0 or rise < NOISE_FACTOR * _noise(smooth):
+    values = np.array(smooth)
+    passed = _passed(values, axis=0)
+    strong = np.flatnonzero(passed >= FIRST * passed.max())
+    t_peak = int(strong[0])
+    while t_peak + 1 < len(smooth) and smooth[t_peak + 1] > smooth[t_peak]:
+        t_peak += 1
+    base = float(values[max(t_peak - WASH_IN, 0) : t_peak + 1].min())
+    rise = smooth[t_peak] - base
+    washed_out = smooth[t_peak] - float(values[t_peak : t_peak + WASH_OUT + 1].min())
+    spread = float(values.max() - values.min())
+    if rise <= 0:
         return FirstPass(0, len(curve) // 3, bolus_found=False)
-    t_on = next(t for t, value in enumerate(smooth) if value > base + ONSET * rise)
-    return FirstPass(t_on, smooth.index(max(smooth)), bolus_found=True)
+    least = max(NOISE_FACTOR * _noise(smooth), WHOLE * spread, BRIGHTER * abs(base))
+    if rise < least or washed_out < WASHED_OUT * rise or _passes(passed) > MOST_PASSES:
+        return FirstPass(0, len(curve) // 3, bolus_found=False)
+    below = [t for t in range(t_peak) if smooth[t] <= base + ONSET * rise]
+    return FirstPass(below[-1] + 1 if below else 0, t_peak, bolus_found=True)
+
+
+def _smoothed(series: Floats, axis: int) -> Floats:
+    """Return the moving average of three times, of two at either end."""
+    moved = np.moveaxis(series, axis, 0)
+    means = np.stack([moved[max(t - 1, 0) : t + 2].mean(axis=0) for t in range(len(moved))])
+    smooth: Floats = np.moveaxis(means, 0, axis)
+    return smooth
+
+
+def _passed(smooth: Floats, axis: int) -> Floats:
+    """Return how much has come before each time, but at most twice what goes after it."""
+    before, after = WASH_IN // 2, -(WASH_OUT // 2)
+    come = smooth - ndimage.minimum_filter1d(smooth, 2 * before + 1, axis, mode="nearest", origin=before)
+    gone = smooth - ndimage.minimum_filter1d(smooth, 1 - 2 * after, axis, mode="nearest", origin=after)
+    passed: Floats = np.minimum(come, 2 * gone)
+    return passed
+
+
+def _passes(passed: Floats) -> int:
+    """Return how often at least half as much comes and goes as in the strongest pass."""
+    high = np.concatenate([[False], passed >= HEART_SHARE * passed.max()])
+    return int(np.count_nonzero(high[1:] & ~high[:-1]))
 
 
 def _noise(smooth: Sequence[float]) -> float:

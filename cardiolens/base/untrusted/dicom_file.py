@@ -23,6 +23,8 @@ _MARK_AT: Final = 128  # bytes of the preamble, before the mark
 _FIRST_AT: Final = _MARK_AT + 4
 _START: Final = 64 << 10  # bytes of a file within which its meta information ends
 _CHEAP: Final = 1 << 16  # bytes from which an element of a header is left unread
+# Enhanced MR and legacy converted MR: the records of their frames are one long element, which is always read.
+_MULTI_FRAME: Final = (b"1.2.840.10008.5.1.4.1.1.4.1", b"1.2.840.10008.5.1.4.1.1.4.4")
 _LONG_LENGTHS: Final = (b"OB", b"OW", b"OF", b"SQ", b"UT", b"UN", b"OD", b"OL", b"UC", b"UR")
 # First elements of files without preamble: (0008,0005), (0008,0008), (0008,0000), (0002,0000).
 _FIRST_ELEMENTS: Final = (b"\x08\0\x05\0", b"\x08\0\x08\0", b"\x08\0\0\0", b"\x02\0\0\0")
@@ -55,7 +57,8 @@ def read(place: Place, *, pixels: bool) -> Dataset:
         if place.member:
             with place.open() as stream:
                 return _parsed(stream, pixels=pixels, marked=marked, defer=None)
-        return _parsed(place.path, pixels=pixels, marked=marked, defer=None if pixels else _CHEAP)
+        complete = pixels or any(uid in start for uid in _MULTI_FRAME)
+        return _parsed(place.path, pixels=pixels, marked=marked, defer=None if complete else _CHEAP)
 
 
 def _parsed(file: BinaryIO | str, *, pixels: bool, marked: bool, defer: int | None) -> Dataset:

@@ -25,6 +25,12 @@ _CLOSED, _SURELY_CLOSED = 2.5, 1.35  # the same in units of the mean step; slice
 _SMALLEST = 16  # pixels per side of a frame
 _FEWEST_PHASES = 8
 _LONGEST_STACK_MM = 250.0
+_WIDE_MM = 180.0  # of a picture that shows more of the chest than the heart, most of which keeps still
+_MOVED, _STILL = (
+    0.08,
+    0.03,
+)  # change of its stillest quarter: slices have over 0.10, phases under 0.03
+_SHOWN = 0.15  # of the brightest tissue: darker blocks are air, which never changes
 _SAME_LENGTH, _OTHER_LENGTH = 1.02, 1.2
 _CLEARLY_SMALLER = 0.8  # in-plane axes are longer than the axes of slices and phases
 
@@ -82,7 +88,7 @@ def axes_of(
     """Identify the axes of voxels with two to four dimensions.
 
     `lengths`: lengths of the affine's columns, mm. `sliced`: the slice axis by dim_info. `step`: distance
-    between slices, mm. `one_phase`: whether the file's name declares a single phase.
+    between slices, mm. `one_phase`: whether the file's name declares a single phase, or a still sequence.
     """
     if voxels.ndim == 2:
         return Axes((0, 1), None, None, evidence="one picture")
@@ -165,29 +171,59 @@ def _three(
     plane = _pair(axis for axis in range(3) if axis != across)
     stack = Axes(plane, across, None, evidence=evidence)
     count = voxels.shape[across]
-    if one_phase or count < _FEWEST_PHASES:
+    if count < _FEWEST_PHASES:
         return stack
     frames = np.array([_small(frame[0]) for frame in frames_of(voxels, stack)])
     measure = _measure(frames)
+    if one_phase:
+        return _without_time(stack, measure)
     reason = f"{evidence}; its last frame differs from its first by {100 * measure.closing:.0f} % of the most"
     extent = count * (step if lengths is None else lengths[across])
-    if extent > _LONGEST_STACK_MM and (phases := _phases_within(voxels, stack)) is not None:
-        within, cyclic = phases
-        reason += f"; {count} slices would reach {extent:.0f} mm, and every {within} frames it begins anew"
-        flags = ("slices_and_phases_on_one_axis",)
-        described = replace(stack, phases_within=within, cyclic=cyclic, flags=flags, evidence=reason)
-        # if slices don't end as cycles, a multiple of the period may look like the period: a person decides
-        return described if cyclic else replace(described, sure=False, flags=(*flags, "time_axis_unclear"))
-    if measure.cyclic and measure.closed < _SURELY_CLOSED:
-        flags = ("time_axis_by_pixels",)
-        return Axes(plane, None, across, cyclic=True, flags=flags, evidence=f"{reason}: time")
-    if measure.cyclic:
-        return replace(stack, sure=False, flags=("time_axis_unclear",), evidence=reason)
     if extent > _LONGEST_STACK_MM:
-        reason += f"; {count} slices would reach {extent:.0f} mm"
-        unclear = Axes(plane, None, across, sure=False, evidence=reason)
-        return replace(unclear, flags=("time_axis_unclear",))
-    return replace(stack, evidence=f"{reason}: slices")
+        reason = f"{reason}; {count} slices would reach {extent:.0f} mm"
+        if (phases := _phases_within(voxels, stack)) is not None:
+            return _flattened(stack, phases, reason)
+    stillest = _stillest(frames, voxels.shape, plane, lengths)
+    return _slices_or_phases(replace(stack, evidence=reason), measure, stillest, extent)
+
+
+def _without_time(stack: Axes, measure: "_Measure") -> Axes:
+    """Return the slices of a file whose name tells no time; unsure if its frames are surely a cycle."""
+    evidence = f"{stack.evidence}; its name tells no time"
+    if not measure.surely_cyclic:
+        return replace(stack, evidence=evidence)
+    return _unclear(replace(stack, evidence=f"{evidence}, but its frames end as they began"))
+
+
+def _flattened(stack: Axes, phases: tuple[int, bool], reason: str) -> Axes:
+    """Return the axes of slices and phases on one axis."""
+    within, cyclic = phases
+    flags = ("slices_and_phases_on_one_axis",)
+    evidence = f"{reason}, and every {within} frames it begins anew"
+    described = replace(stack, phases_within=within, cyclic=cyclic, flags=flags, evidence=evidence)
+    # if slices don't end as cycles, a multiple of the period may look like the period: a person decides
+    return described if cyclic else _unclear(described)
+
+
+def _slices_or_phases(stack: Axes, measure: "_Measure", stillest: float | None, extent: float) -> Axes:
+    """Decide whether frames on one axis are slices or phases, by how they end and by what keeps still."""
+    if measure.cyclic and stillest is not None and stillest > _MOVED:
+        return replace(stack, evidence=f"{stack.evidence}, but nothing keeps still between frames: slices")
+    time = replace(stack, across=None, time=stack.across)
+    if measure.surely_cyclic:
+        flags = ("time_axis_by_pixels",)
+        return replace(time, cyclic=True, flags=flags, evidence=f"{stack.evidence}: time")
+    if measure.cyclic:
+        return _unclear(stack)
+    if extent > _LONGEST_STACK_MM:
+        return _unclear(time)
+    if stillest is not None and stillest < _STILL:
+        return _unclear(replace(stack, evidence=f"{stack.evidence}; but most of the picture keeps still"))
+    return replace(stack, evidence=f"{stack.evidence}: slices")
+
+
+def _unclear(axes: Axes) -> Axes:
+    return replace(axes, sure=False, flags=(*axes.flags, "time_axis_unclear"))
 
 
 def _across(shape: Sequence[int], lengths: Sequence[float] | None, sliced: int | None) -> tuple[int, str]:
@@ -229,6 +265,10 @@ class _Measure:
     def cyclic(self) -> bool:
         return self.enough and self.closing < _CYCLIC and self.closed < _CLOSED
 
+    @property
+    def surely_cyclic(self) -> bool:
+        return self.cyclic and self.closed < _SURELY_CLOSED
+
 
 def _measure(frames: Array) -> _Measure:
     spread = float(frames.std()) or 1.0
@@ -237,6 +277,22 @@ def _measure(frames: Array) -> _Measure:
     last = float(np.abs(frames[-1] - frames[0]).mean())
     closing, closed = (last / unit if unit else float("inf") for unit in (largest, step))
     return _Measure(step / spread, closing, closed, len(frames) >= _FEWEST_PHASES)
+
+
+def _stillest(
+    frames: Array, shape: Sequence[int], plane: tuple[int, int], lengths: Sequence[float] | None
+) -> float | None:
+    """Return how much the stillest quarter of the tissue changes from frame to frame, / standard deviation.
+
+    From phase to phase only the heart moves; from slice to slice everything does. In a picture of the heart
+    alone there is no difference: None if the picture is not wide, or its width unknown.
+    """
+    if lengths is None or min(shape[axis] * lengths[axis] for axis in plane) < _WIDE_MM:
+        return None
+    brightness = frames.mean(axis=0)
+    tissue = brightness > _SHOWN * np.percentile(brightness, 95)
+    changes = np.abs(np.diff(frames, axis=0)).mean(axis=0)[tissue]
+    return float(np.percentile(changes, 25) / (frames.std() or 1.0)) if changes.size else None
 
 
 def _small(frame: Array) -> Array:

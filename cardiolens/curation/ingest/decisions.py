@@ -40,6 +40,8 @@ class Choice(Spec):
         None  # whether the first slice, in the chosen order, is the base; null: as found
     )
     mask: bool | None = None  # whether the mask that the import found is of this volume; null: as found
+    t_on: Phase | None = None  # of a first pass: when contrast reaches the left ventricle, and when it peaks
+    t_peak: Phase | None = None
 
     @model_validator(mode="after")
     def _whole(self) -> "Choice":
@@ -54,6 +56,10 @@ class Choice(Spec):
             )
         if self.ed_phase is not None and self.ed_phase == self.es_phase:
             raise ValueError(f"end-diastole and end-systole are both phase {self.ed_phase}; correct one")
+        if (self.t_on is None) != (self.t_peak is None) or (self.t_on or 0) > (self.t_peak or 0):
+            raise ValueError(
+                f"onset is {self.t_on} and peak {self.t_peak}; expected both, the onset not after the peak"
+            )
         return self
 
     @property
@@ -68,9 +74,13 @@ class Choice(Spec):
             return None
         if (sequences()[self.sequence or ""].over_time == "nothing") != (n_phases == 1):
             return "sequence"
-        phases = [phase for phase in (self.ed_phase, self.es_phase) if phase is not None]
-        is_cycle = sequences()[self.sequence or ""].over_time == "cycle"
-        return "phase" if phases and (not is_cycle or max(phases) >= n_phases) else None
+        over_time = sequences()[self.sequence or ""].over_time
+        marks = {"cycle": (self.ed_phase, self.es_phase), "first_pass": (self.t_on, self.t_peak)}
+        phases_of = {name: [phase for phase in pair if phase is not None] for name, pair in marks.items()}
+        wrong = any(
+            phases and (name != over_time or max(phases) >= n_phases) for name, phases in phases_of.items()
+        )
+        return "phase" if wrong else None
 
 
 class Line(Spec):

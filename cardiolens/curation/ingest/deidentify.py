@@ -73,6 +73,7 @@ LOOKED_AT = (
         "PhotometricInterpretation",
         "NumberOfFrames",
     ),
+    *("VelocityEncodingMinimumValue", "VelocityEncodingMaximumValue", "ManufacturerModelName"),
     *("BitsAllocated", "BitsStored", "HighBit", "PixelRepresentation", "AccessionNumber", "StudyDate"),
 )
 _VENDORS = {

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from pydicom.datadict import keyword_for_tag
 from pydicom.dataset import Dataset
+from pydicom.multival import MultiValue
 
 from cardiolens.base.untrusted import dicom_file
 from cardiolens.base.untrusted.file_place import Place
@@ -37,6 +38,13 @@ _NOT_IMAGES = (
     "1.2.840.10008.5.1.4.1.1.4.2",  # spectroscopy
 )
 _PHILIPS = 0x2005, "Philips MR Imaging DD 001", 0x0D, 0x0E  # group, creator, scale intercept and slope
+_PRIVATE_VELOCITY = (  # group, creator, element
+    (0x0019, "GEMS_ACQU_01", 0xCC),
+    (0x2001, "Philips Imaging DD 001", 0x1A),
+)
+_GE_COMPONENT = 0x0043, "GEMS_PARM_01", 0x2F
+_GE_COMPONENTS = "MPRI"  # by its values 0 to 3
+_LARGEST = 1e30  # of any number of a header: unset elements of doubles hold values like 1.8e308
 _SECONDARY = "1.2.840.10008.5.1.4.1.1.7"
 
 
@@ -181,6 +189,7 @@ def _image(place: Place, frame: int, parts: tuple[Dataset, ...]) -> Image:
         inversion=_inversion(parts),
         echo=_number(parts, "EchoTime") or _number(parts, "EffectiveEchoTime"),
         flip=_number(parts, "FlipAngle"),
+        velocity=_velocity(parts),
         phases_declared=_whole(parts, "CardiacNumberOfImages"),
         tags=tuple(sorted({_keyword(tag) for tag in tags})) if frame == 0 else (),
     )
@@ -230,6 +239,7 @@ def _person(parts: tuple[Dataset, ...]) -> Person:
         sex=_text(header, "PatientSex"),
         age=_text(header, "PatientAge"),
         manufacturer=_text(header, "Manufacturer"),
+        model=_text(header, "ManufacturerModelName"),
         tesla=_number(parts, "MagneticFieldStrength"),
     )
 
@@ -267,7 +277,36 @@ def _component(parts: tuple[Dataset, ...]) -> str:
         if component in letters:
             return letters[component]
     words = _words(parts, "ImageType")
-    return next((word for word in words[2:] if word in ("M", "P", "R", "I")), "")
+    letter = next((word for word in words[2:] if word in ("M", "P", "R", "I")), "")
+    numbers = _private(parts, *_GE_COMPONENT)
+    is_legal = bool(numbers) and numbers[0] in range(len(_GE_COMPONENTS))
+    return letter or (_GE_COMPONENTS[int(numbers[0])] if is_legal else "")
+
+
+def _velocity(parts: tuple[Dataset, ...]) -> float | None:
+    """Return the largest encoded velocity, from the standard's elements or a maker's own."""
+    velocities = [
+        abs(value)
+        for name in ("VelocityEncodingMinimumValue", "VelocityEncodingMaximumValue")
+        if (value := _number(parts, name)) is not None
+    ]
+    for place in _PRIVATE_VELOCITY:
+        velocities += [abs(value) for value in _private(parts, *place)]
+    return max(velocities, default=None)
+
+
+def _private(parts: tuple[Dataset, ...], group: int, creator: str, element: int) -> list[float]:
+    """Return the numbers of a maker's own element; none where it is absent or holds no numbers."""
+    for part in parts:
+        if not any(tag >> 16 == group for tag in part.keys()):  # noqa: SIM118 - values would be parsed
+            continue
+        try:
+            value = part.private_block(group, creator)[element].value
+            numbers = [float(each) for each in (value if isinstance(value, list | MultiValue) else [value])]
+        except (KeyError, TypeError, ValueError):
+            continue
+        return [number for number in numbers if abs(number) < _LARGEST]
+    return []
 
 
 def _inversion(parts: tuple[Dataset, ...]) -> float | None:
@@ -312,7 +351,7 @@ def _number(parts: tuple[Dataset, ...], name: str, default: float | None = None)
         number = float(value)
     except (TypeError, ValueError):
         return None
-    return number if math.isfinite(number) else None
+    return number if math.isfinite(number) and abs(number) < _LARGEST else None
 
 
 def _numbers(parts: tuple[Dataset, ...], name: str, count: int) -> list[float] | None:

@@ -38,6 +38,7 @@ class Person:
     sex: str = ""
     age: str = ""
     manufacturer: str = ""
+    model: str = ""
     tesla: float | None = None
     height_cm: float | None = None
     weight_kg: float | None = None
@@ -96,6 +97,7 @@ class Reading:
     sure: bool = True  # False: a person decides which axis is which
     rule: HeaderRule = ORDINARY
     places_mm: Mapping[str, Vector] = field(default_factory=dict)  # lengths of columns, rows, slices by place
+    ringed: bool = False  # a mask of the same grid shows rings around a cavity
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # frames compare by identity, not by header
@@ -136,6 +138,9 @@ class Image:
     inversion: float | None = None
     echo: float | None = None
     flip: float | None = None
+    velocity: float | None = (
+        None  # encoded by phase contrast, as the maker counts it; 0 or None for other images
+    )
     phases_declared: int | None = None
     reading: Reading | None = None  # of a frame of a NIfTI file
     moment: str = ""  # ED or ES, if a sidecar or a file name declares it

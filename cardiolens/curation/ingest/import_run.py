@@ -33,6 +33,7 @@ from cardiolens.curation.ingest.layouts.assignment import (
 )
 from cardiolens.curation.ingest.layouts.convention import Convention, convention
 from cardiolens.curation.ingest.layouts.layout_file import write_layout
+from cardiolens.curation.ingest.mixed_study import mixed, scattered
 from cardiolens.curation.ingest.nifti_file import is_nifti
 from cardiolens.curation.ingest.nifti_source import NiftiSource, nifti_frames
 from cardiolens.curation.ingest.pixels import MEMORY, decoded
@@ -52,7 +53,7 @@ _REFUSED = {
     "decision_refused_two_stacks": "another stack is confirmed as the same volume; confirm one of them",
     "decision_refused_sequence": "cine and perfusion have several phases, others one; correct the sequence",
     "decision_refused_spacing": "the size of its voxels is not settled by it; state spacing in the decision",
-    "decision_refused_phase": "the stack has no such phase, or is no cycle; correct ED and ES",
+    "decision_refused_phase": "the stack has no such phase, or is no cycle or first pass; correct its phases",
 }
 
 
@@ -167,6 +168,10 @@ def _read(spec: IngestSpec, names: Pseudonyms) -> _Export:
             ours = images if assignment is None else assignment.of_subject(name, images)
             _sort_in(export, ours, candidate, name, names=names, digests_seen=digests_seen)
     _read_nifti(export, nifti, sources, names, assignment)
+    for study_id in scattered(export.studies):
+        [image] = export.studies.pop(study_id)
+        name = _relative(image.place.name, spec.source)
+        _reject(export, names.file(name), name, Reason.STUDY_PER_IMAGE, frame=image.frame)
     return export
 
 
@@ -288,7 +293,7 @@ def _check_found(spec: IngestSpec, export: _Export) -> None:
     if not export.studies:
         reasons = sorted({str(line["reason"]) for line in export.rejects})
         raise InputError(
-            f"source={spec.source}: none of its {export.n_files} files is an MR image in DICOM "
+            f"source={spec.source}: none of its {export.n_files} files is a usable MR image in DICOM "
             f"or NIfTI ({', '.join(reasons)}); correct source"
         )
 
@@ -358,6 +363,10 @@ def _failed(task: _Task) -> _Outcome:
 
 def _import_task(task: _Task, provenance: dict[str, Any]) -> _Outcome:
     images = task.images
+    if why := mixed(images):
+        refused = Imported(left_out=[(image, Reason.MIXED_STUDY) for image in images])
+        refused.details = {(image.place.name, image.frame): why for image in images}
+        return _write_outcome(task, provenance, refused)
     imported = import_study(
         images,
         task.spec.lge,

@@ -8,7 +8,7 @@ import hashlib
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from cardiolens.base.untrusted import gzip_stream
 from cardiolens.base.untrusted.file_place import Place
 from cardiolens.curation.ingest.axis_order import Axes, axes_of, conventional, frames_of, squeezed
+from cardiolens.curation.ingest.empty_border import Mask, check_border, with_zeros
 from cardiolens.curation.ingest.image import ORDINARY, HeaderRule, RejectedError
+from cardiolens.curation.ingest.mask_rings import shows_rings
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.study import nifti
 from cardiolens.study.manifest import MOST_FRAMES, MOST_VOXELS
@@ -56,6 +58,7 @@ class Scan:
     intercept: float
     phase_ms: float | None  # time between phases
     few_values: bool  # like a mask
+    ringed: bool  # its few values are rings around cavities, as a mask of a short axis has
     flags: tuple[str, ...]
     texts: tuple[str, ...]  # names of non-empty text fields of the header
     digests: tuple[str, ...]  # of the frames' intensities, slice by slice
@@ -71,6 +74,9 @@ def scan(place: Place, *, one_phase: bool = False, rule: HeaderRule = ORDINARY) 
     """Read a file once by what a layout says of its header; RejectedError if it holds no usable image."""
     content = _content(place, rule, one_phase=one_phase)
     axes, frames, raw = content.axes, content.frames, content.raw
+    if content.missing is not None:
+        check_border(frames_of(content.missing, axes))
+        axes = _with_border(axes, int(content.missing.sum()), content.missing.size)
     matrix = None if content.affine is None else _matrix(content.affine, axes)
     flags = [*axes.flags, *content.flags]
     if matrix is not None and not rule.positions and _is_straight(matrix):
@@ -97,7 +103,8 @@ def scan(place: Place, *, one_phase: bool = False, rule: HeaderRule = ORDINARY) 
         slope=content.facts.slope,
         intercept=content.facts.inter,
         phase_ms=_phase_ms(raw) if rule.timed else None,
-        few_values=_has_few_values(frames),
+        few_values=(few := _has_few_values(frames)),
+        ringed=few and shows_rings(frames[:, 0]),
         flags=tuple(flags),
         texts=tuple(f"NIfTI {name}" for name in _TEXTS if bytes(raw[name].tobytes()).strip(b"\0 ")),
         digests=tuple(_digest(frame, content.facts) for line in frames for frame in line),
@@ -123,10 +130,11 @@ class _Content:
     places_mm: dict[str, Lengths]
     affine: Array | None  # voxel to patient (RAS, mm), with the lengths that hold
     flags: tuple[str, ...]
+    missing: Mask | None  # where voxels have no value
 
 
 def _content(place: Place, rule: HeaderRule, *, one_phase: bool) -> _Content:
-    facts, raw, voxels = _read(place)
+    facts, raw, voxels, missing = _read(place)
     lengths, flags = _lengths(facts.lengths, rule)
     affine = _affine(facts, raw, rule, lengths)
     axes, order = _axes(voxels, affine, lengths, raw, rule, one_phase=one_phase)
@@ -140,7 +148,7 @@ def _content(place: Place, rule: HeaderRule, *, one_phase: bool) -> _Content:
         for name, value in declared.items()
         if value is not None
     }
-    return _Content(facts, raw, axes, frames_of(voxels, axes), by_axis, places, affine, flags)
+    return _Content(facts, raw, axes, frames_of(voxels, axes), by_axis, places, affine, flags, missing)
 
 
 def _lengths(declared: VoxelLengths, rule: HeaderRule) -> tuple[Lengths | None, tuple[str, ...]]:
@@ -177,8 +185,15 @@ def _affine(
     return affine
 
 
-def _read(place: Place) -> tuple[nifti.Header, Any, Array]:
-    """Read header and voxels; check the declared size against the file's size before reading voxels."""
+def _with_border(axes: Axes, n_missing: int, n_voxels: int) -> Axes:
+    """Flag a volume whose border holds no values, and say how many."""
+    sentence = f"{n_missing} of {n_voxels} voxels, at the border, hold no value and are set to 0"
+    evidence = f"{axes.evidence}; {sentence}" if axes.evidence else sentence
+    return replace(axes, flags=(*axes.flags, "no_value_at_the_border"), evidence=evidence)
+
+
+def _read(place: Place) -> tuple[nifti.Header, Any, Array, Mask | None]:
+    """Read header and voxels, and where voxels have no value; check the declared size before reading."""
     with _damaged():
         size, head = _head(place)
         raw = _raw(head)
@@ -203,12 +218,12 @@ def _read(place: Place) -> tuple[nifti.Header, Any, Array]:
             raise RejectedError(Reason.TOO_LARGE)
         stored = place.read()
         flat = nifti.voxels(stored, facts)
-        if flat.dtype.kind == "f" and not np.isfinite(flat).all():
-            raise RejectedError(Reason.NOT_FINITE)
+        flat, missing = with_zeros(flat)
         if not math.isfinite(facts.slope) or not math.isfinite(facts.inter) or facts.slope == 0:
             raise RejectedError(Reason.BAD_RESCALE)
         voxels = squeezed(flat.reshape(shape, order="F"))
-        return facts, raw, voxels.astype(voxels.dtype.newbyteorder("="), copy=False)
+        gaps = None if missing is None else squeezed(missing.reshape(shape, order="F"))
+        return facts, raw, voxels.astype(voxels.dtype.newbyteorder("="), copy=False), gaps
 
 
 @contextmanager

@@ -29,7 +29,9 @@ from cardiolens.curation.ingest.nifti_file import PAIR_SUFFIXES, SPACING_FLAGS, 
 from cardiolens.curation.ingest.pixels import MEMORY, SECONDS
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.sidecar import Sidecar, read_moments, read_sidecar
+from cardiolens.curation.ingest.words import words_of
 from cardiolens.runtime.processes import spread
+from cardiolens.study.sequences import sequences
 
 _HEARTBEAT_MS = 800.0  # assumed cycle if no times are known: only ranks count, so any length does
 _FEWEST_PHASES = 8  # for pixels to tell whether phases form a cycle
@@ -81,6 +83,7 @@ class _File:
     patient: str
     study: str
     number: int  # rank of the file within the export
+    ringed: bool = False  # a mask of its grid shows rings around cavities
     role: FileRole | None = None  # by a layout
 
 
@@ -95,6 +98,10 @@ def nifti_frames(source: NiftiSource, assignment: Assignment | None = None) -> F
         return _frames_of_layout(source, assignment, sidecars, frames)
     keys = subjects(sorted(source.files, key=natural))
     scans = _scans(source)
+    rings: dict[str, list[Scan]] = defaultdict(list)
+    for path, scanned in scans.items():
+        if not isinstance(scanned, tuple) and scanned.ringed:
+            rings[keys[path][1]].append(scanned)
     files: list[_File] = []
     for number, path in enumerate(sorted(source.files, key=natural), start=1):
         name = name_of(path)
@@ -111,7 +118,8 @@ def nifti_frames(source: NiftiSource, assignment: Assignment | None = None) -> F
             frames.rejects.append((path, 0, error.reason, error.detail))
             continue
         patient, study = keys[path]
-        files.append(_File(path, name, scanned, sidecar, patient, study, number))
+        ringed = any(_same_grid(mask, scanned) for mask in rings[study])
+        files.append(_File(path, name, scanned, sidecar, patient, study, number, ringed))
     moments = _moments(source, files, frames)
     by_study: dict[str, list[_File]] = defaultdict(list)
     for file in files:
@@ -129,7 +137,7 @@ def nifti_frames(source: NiftiSource, assignment: Assignment | None = None) -> F
 def _scans(source: NiftiSource) -> dict[str, Scan | Rejection]:
     """What each file holds, or why it holds nothing that can be used; read in worker processes."""
     paths = [path for path in source.files if not path.lower().endswith(PAIR_SUFFIXES)]
-    return _scanned(paths, [(source.files[path], _is_one_phase(name_of(path)), ORDINARY) for path in paths])
+    return _scanned(paths, [(source.files[path], _tells_no_time(name_of(path)), ORDINARY) for path in paths])
 
 
 _Way = tuple[Place, bool, HeaderRule]
@@ -171,7 +179,7 @@ def _frames_of_layout(
             frames.rejects.append((path, 0, *scanned))
             continue
         sidecar = _json_of(path, sidecars, frames)
-        file = _File(path, role.name, scanned, sidecar, role.subject, role.study, number, role)
+        file = _File(path, role.name, scanned, sidecar, role.subject, role.study, number, role=role)
         (masks if role.is_mask else files)[role.study].append(file)
     for study, members in files.items():
         facts = assignment.facts_of(members[0].patient)
@@ -334,8 +342,22 @@ def _phase_of(mask: _File, image: _File, frames: Sequence[Image]) -> int | None:
     return 0 if first else None
 
 
+def _same_grid(mask: Scan, image: Scan) -> bool:
+    """Return whether a mask and an image have the same slices, rows and columns at the same place."""
+    if (mask.grid[0], *mask.grid[2:]) != (image.grid[0], *image.grid[2:]):
+        return False
+    return mask.affine is None or image.affine is None or np.allclose(mask.affine, image.affine, atol=0.1)
+
+
 def _is_one_phase(name: Name) -> bool:
     return name.phase is not None or bool(name.moment)
+
+
+def _tells_no_time(name: Name) -> bool:
+    """Return whether a file's name declares one phase, or only sequences that are still pictures."""
+    sequence_names = words_of(name.words, PurePosixPath(name.folder).name).sequences
+    meanings = {sequences()[sequence].over_time for sequence in sequence_names}
+    return meanings == {"nothing"} or _is_one_phase(name)
 
 
 def _check(name: Name, scanned: Scan, sidecar: Sidecar) -> None:
@@ -534,10 +556,11 @@ def _image(
             evidence=scanned.axes.evidence,
             flags=(*scanned.flags, *_contradictions(scanned, sidecar)),
             placed=scanned.affine is not None,
-            one_phase=file.role is None and _is_one_phase(file.name),
+            one_phase=file.role is None and _tells_no_time(file.name),
             sure=scanned.axes.sure,
             rule=ORDINARY if file.role is None else file.role.rule,
             places_mm=scanned.places_mm,
+            ringed=file.ringed,
         ),
         moment=moment,
         declared=None if file.role is None else file.role.declared,

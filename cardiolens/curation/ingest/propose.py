@@ -31,6 +31,7 @@ _DECLARED = 0.98  # share of correct volumes among those that a layout names
 _NAMED_VIEW = 0.8  # share of correct names among series names that name one view
 _NAMED_OTHER = 0.85
 _REFUTED = 0.02  # likelihood of a declared view below which geometry contradicts it
+_MASKED = 0.95  # share of short axes among stacks whose mask shows rings
 _OWN_REASONS = {"localizer": Reason.LOCALIZER, "scout": Reason.SCOUT, "other_part": Reason.OTHER_PART}
 
 Status = Literal["taken", "waits", "left_out"]
@@ -94,6 +95,9 @@ def _proposal(stack: Stack, frame: HeartFrame) -> Proposal:
     likely = weigh(view_words, VIEWS)
     seen_view = view_by_geometry(stack, frame) if stack.placed else None
     witnesses = list(view_words)
+    if stack.ringed:
+        witnesses.append(Witness("mask", SHORT_AXIS, _MASKED, "its mask shows rings around a cavity"))
+        likely = weigh(witnesses, VIEWS)
     if seen_view is not None:
         says, probability = best(seen_view.likely)
         witnesses.append(Witness("geometry", says, probability, seen_view.evidence))
@@ -194,6 +198,10 @@ def choose(proposals: Iterable[Proposal], lge: str, threshold: float) -> list[Pr
             decided.append(proposal.left_out(Reason.BURNED_IN_TEXT, waits=True))
         elif not proposal.stack.placed and not proposal.displayable:
             decided.append(proposal.left_out(Reason.NO_POSITION, waits=True))
+        elif _is_one_frame(proposal):
+            decided.append(
+                proposal.flagged("one_phase", factor=0.0).left_out(Reason.BELOW_THRESHOLD, waits=True)
+            )
         elif set(SPACING_FLAGS) & set(proposal.flags):
             decided.append(proposal.left_out(Reason.SPACING_UNSETTLED, waits=True))
         elif set(CONTRADICTIONS) & set(proposal.flags):
@@ -205,6 +213,12 @@ def choose(proposals: Iterable[Proposal], lge: str, threshold: float) -> list[Pr
     for rivals in by_volume.values():
         decided += _one(rivals, lge, threshold)
     return sorted(decided, key=lambda proposal: (proposal.stack.series, proposal.stack.later))
+
+
+def _is_one_frame(proposal: Proposal) -> bool:
+    """Return whether a cine or first pass of DICOM has one frame a place: the others are missing."""
+    timed = sequences()[proposal.sequence].over_time != "nothing"
+    return timed and proposal.stack.n_phases == 1 and proposal.stack.first.reading is None
 
 
 def _one(rivals: Sequence[Proposal], lge: str, threshold: float) -> list[Proposal]:

@@ -31,6 +31,8 @@ class Reason(StrEnum):
     NO_SPACING = "no_spacing"
     BAD_RESCALE = "bad_rescale"
     BURNED_IN_TEXT = "burned_in_text"
+    STUDY_PER_IMAGE = "study_per_image"  # an anonymiser gave each image a study of its own
+    MIXED_STUDY = "mixed_study"  # images of several scanners or persons under one study
     DUPLICATE = "duplicate"
     # NIfTI
     NIFTI_PAIR = "nifti_pair"
@@ -95,13 +97,15 @@ MEANINGS: dict[Reason, str] = {
     Reason.NO_SPACING: "has no pixel spacing, or one that is not positive or too fine",
     Reason.BAD_RESCALE: "has a rescale slope that is zero, out of range or no number",
     Reason.BURNED_IN_TEXT: "declares or shows text in the image, which may name the patient",
+    Reason.STUDY_PER_IMAGE: "has a study of its own, like others of its patient; export with study UIDs kept",
+    Reason.MIXED_STUDY: "is of a study of several scanners or persons under one id; export each on its own",
     Reason.DUPLICATE: "repeats the SOP instance UID, or as NIfTI the frames, of a file that was read before",
     Reason.NIFTI_PAIR: "is half of a pair of header and voxels; convert the pair to a single .nii",
     Reason.BROKEN_NIFTI: "is damaged NIfTI, or smaller than its header says; export it again",
     Reason.BAD_VOXELS: "holds complex, coloured or extended voxels; convert it to grey values",
     Reason.TOO_MANY_VOXELS: "declares more voxels or frames than any volume of the heart; correct its shape",
     Reason.BAD_AXES: "has fewer than two or more than four axes; write one volume per file",
-    Reason.NOT_FINITE: "has voxels that are NaN or infinite; export it again",
+    Reason.NOT_FINITE: "has voxels that are infinite, or NaN within the picture; export it again",
     Reason.MASK: "is a mask by its name or its few values, not an image",
     Reason.NO_IMAGE: "is a sidecar without an image of the same name",
     Reason.BAD_SIDECAR: "is a sidecar that cannot be read; its image is imported without it",

@@ -40,6 +40,8 @@ _MAPS = {
     "ECV",
 }
 _FLOW = {"VELOCITY", "V", "FLOW_ENCODED", "PHASE MAP", "PCA", "PHASE CONTRAST", "VELOCITY MAP", "PC"}
+_NAMED_FLOW = re.compile(r"_v\d+(in|ap|rl|fh)?\b|fastcine_?pc|qflow|\bpc_")  # names of the makers' sequences
+_NAMED_INVERSION = re.compile(r"mde|psir|(^|[^a-z])ir[_-]?(fgre|tfl|tfe)")
 _LONGEST_CYCLE = 2500.0  # ms
 
 
@@ -52,6 +54,8 @@ def kind_by_tags(images: Sequence[Image], words: Words) -> Reason | None:
 
 def _kind_by_type(image: Image, words: Words) -> Reason | None:
     types = set(image.image_type)
+    if image.velocity or _NAMED_FLOW.search(image.sequence_name.lower()):
+        return Reason.PHASE_CONTRAST
     if types & _FLOW or (image.component == "P" and words.sequence != "lge" and not _is_inverted(image)):
         return Reason.PHASE_CONTRAST
     if types & _MAPS or any(word.endswith(("MAP", "_T1", "_T2")) for word in types):
@@ -62,7 +66,11 @@ def _kind_by_type(image: Image, words: Words) -> Reason | None:
 
 
 def _is_inverted(image: Image) -> bool:
-    return (image.inversion or 0) > 100 or "IR" in image.scanning
+    """Return whether inversion time, sequence, options or the maker's name for it tell of an inversion."""
+    tagged = "IR" in image.scanning or any(option.startswith("IR") for option in image.options)
+    return (
+        tagged or (image.inversion or 0) > 100 or bool(_NAMED_INVERSION.search(image.sequence_name.lower()))
+    )
 
 
 def _kind_by_inversions(images: Sequence[Image]) -> Reason | None:
@@ -121,12 +129,18 @@ def _structure(images: Sequence[Image], per_place: int) -> list[Witness]:
 
 
 def _cycle(images: Sequence[Image]) -> int | None:
-    """Return the number of distinct trigger times if they lie within one heartbeat, else None."""
-    triggers = {image.trigger for image in images}
-    if None in triggers or not triggers:
+    """Return the number of trigger times of a place if all lie within one heartbeat, else None.
+
+    Slices of a first pass differ in trigger time, but the beats of one slice do not.
+    """
+    triggers = [image.trigger for image in images if image.trigger is not None]
+    if len(triggers) < len(images) or not triggers or max(triggers) - min(triggers) >= _LONGEST_CYCLE:
         return None
-    values = sorted(float(value) for value in triggers if value is not None)
-    return len(values) if values[-1] - values[0] < _LONGEST_CYCLE and len(values) > 1 else None
+    places: dict[tuple[float, ...], set[float]] = {}
+    for image, trigger in zip(images, triggers, strict=True):
+        places.setdefault(image.position, set()).add(trigger)
+    most = max(map(len, places.values()))
+    return most if most > 1 else None
 
 
 def _seconds(images: Sequence[Image], per_place: int) -> float | None:

@@ -26,6 +26,8 @@ _WEIGHED = ("localizer", "scout", "other_part")  # kinds by name that are one wi
 WIDEST_GAP_MM = 20.0  # between two slices of two series
 WIDEST_GAP = 2.2  # gap / median gap: at most one slice is lost
 
+_STOPPED = 2  # last beats, at most, that a stopped first pass lacks in some slices
+
 LeftOut = list[tuple[Image, Reason]]
 
 
@@ -51,9 +53,10 @@ def stacks_of(images: Sequence[Image]) -> tuple[list[Stack], LeftOut]:
     """Group a study's frames into stacks; return the other frames with their reasons."""
     left_out: LeftOut = []
     piles: list[_Pile] = []
-    by_series: dict[str, list[Image]] = {}
-    for image in images:
-        by_series.setdefault(image.identity.series, []).append(image)
+    by_series: dict[tuple[str, int], list[Image]] = {}
+    for image in images:  # of DICOM by number too: some anonymisers give all series of a study one UID
+        number = image.series_number if image.reading is None else 0
+        by_series.setdefault((image.identity.series, number), []).append(image)
     declared = [series for series in by_series.values() if series[0].declared is not None]
     layout_stacks = [stack for series in declared for stack in _of_layout(series, left_out)]
     for series in by_series.values():
@@ -258,7 +261,7 @@ def _joined(group: Sequence[_Pile], left_out: LeftOut) -> Iterator[Stack]:
     """Yield one stack per number of phases; leave out a number with at most half the largest's slices."""
     by_count: dict[int, list[tuple[_Pile, list[Image]]]] = {}
     for pile in group:
-        for place in pile.places:
+        for place in _cut_off(pile, left_out):
             by_count.setdefault(len(place), []).append((pile, place))
     most = max(by_count, key=lambda count: (len(by_count[count]) * count, count))
     for count, places in by_count.items():
@@ -269,6 +272,17 @@ def _joined(group: Sequence[_Pile], left_out: LeftOut) -> Iterator[Stack]:
             2 * len(piles) <= len(by_count[most]) for other, piles in by_count.items() if other != most
         )
         yield from _stack(places, left_out, incomplete=is_incomplete and count == most)
+
+
+def _cut_off(pile: _Pile, left_out: LeftOut) -> list[list[Image]]:
+    """Return the slices of a first pass with equally many beats: a stopped series lacks the last of some."""
+    fewest, most = (count(map(len, pile.places)) for count in (min, max))
+    ordered = _ordered(pile.places, pile.sequence)
+    if pile.sequence != "perfusion" or most - fewest not in range(1, _STOPPED + 1) or ordered is None:
+        return pile.places
+    left_out += [(image, Reason.INCOMPLETE_SLICE) for line in ordered[0] for image in line[fewest:]]
+    pile.flags.append("incomplete_slices_left_out")
+    return [list(line[:fewest]) for line in ordered[0]]
 
 
 def _stack(

@@ -38,6 +38,11 @@ class Stack:
         return all(image.reading is None or image.reading.sure for image in self.images())
 
     @property
+    def ringed(self) -> bool:
+        """Whether a mask of the same grid shows rings of muscle around a cavity, as short axes have."""
+        return self.first.reading is not None and self.first.reading.ringed
+
+    @property
     def n_slices(self) -> int:
         return len(self.grid)
 

@@ -1,19 +1,23 @@
 """Classify views by the angle between their planes and the heart's long axis, in patient coordinates.
 
 The heart's frame has three directions: `base` along the long axis, `up` (anterior in a displayed short axis)
-and `right` (lateral). The angles of long-axis planes are those of protocol 1.3 rotated into this frame:
-four-, two- and three-chamber planes lie near 8, 67 and 128 degrees. The shipped phantom has 3, 63 and 123,
-one real study has 12, 70 and 133.
+and `right` (lateral). What the study itself shows defines it, before any prior: a stack's siblings, its mask,
+its name and its own shape; without a short axis, the line in which its long-axis planes meet.
+
+The angles of long-axis planes are those of protocol 1.3 rotated into this frame: four-, two- and
+three-chamber planes lie near 8, 67 and 128 degrees. The shipped phantom has 3, 63 and 123, one real study
+has 12, 70 and 133.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 
 from cardiolens.curation.ingest.stack import Point, Stack
 from cardiolens.study.heart_frame import PROTOTYPES, TYPICAL_BASE, HeartFrame, frame_along
+from cardiolens.study.sequences import SHORT_AXIS
 
 _SPREAD_DEG, _SPREAD_MM = 13.0, 8.0
 _SHORT_AXIS_DEG = 35.0  # between a stack's normal and the typical axis
@@ -21,28 +25,119 @@ _PARALLEL_DEG = 15.0  # between a stack's normal and the known axis
 _LONG_AXIS_DEG = 25.0  # between a plane and the axis
 _FEWEST_SLICES = 3  # of a stack that defines the axis
 _CONCURRENT_MM = 12.0
+_FARTHEST_DEG = 70.0  # from the typical axis: beyond it, which end is the base is not known
+_ACROSS_DEG = 15.0  # between a stack's normal and a plane, or a line of planes, of its siblings
+_SCANNER_DEG = 10.0  # between a normal and an axis of the scanner: an axial, coronal or sagittal stack
+_APART_DEG = 30.0  # between two planes whose common line is meant
+_WHOLE_STACK, _WHOLE_CYCLE = 6, 8  # slices and phases that only a short-axis cine has
+_ENOUGH = 2  # support from which a stack defines the axis
 
 
 def heart_frame(stacks: Sequence[Stack], centre: Point | None) -> HeartFrame:
-    """Return the heart's frame from the largest short-axis stack, else a typical frame.
+    """Return the heart's frame by the best short-axis stack, else by long-axis planes, else a typical one.
 
     `centre` is the centre of the ventricle, if known.
     """
-    short = [
+    planes = long_axis_planes(stacks)
+    supported = [(_support(stack, planes), stack) for stack in stacks if stack.n_slices >= _FEWEST_SLICES]
+    short = [(support, stack) for support, stack in supported if support >= _ENOUGH]
+    if short:
+        _, best = max(short, key=lambda pair: (pair[0], pair[1].n_slices, pair[1].n_phases))
+        direction: Point | None = best.normal
+    else:
+        direction = _common_line(planes)
+    frame = frame_along(direction, centre)
+    if centre is not None or direction is None:
+        return frame
+    return replace(frame, axis=_crossing(stacks, frame))
+
+
+def long_axis_planes(stacks: Sequence[Stack]) -> list[Stack]:
+    """Return the stacks that are named a long-axis view, and single planes that are not named otherwise."""
+    return [
         stack
         for stack in stacks
-        if stack.n_slices >= _FEWEST_SLICES and _tilt(stack, TYPICAL_BASE) < _SHORT_AXIS_DEG
+        if (view := _named_view(stack)) in PROTOTYPES or (view is None and stack.n_slices < _FEWEST_SLICES)
     ]
-    direction = max(short, key=lambda stack: (stack.n_slices, stack.n_phases)).normal if short else None
-    frame = frame_along(direction, centre)
-    if centre is not None or not short:
-        return frame
-    return HeartFrame(frame.base, frame.right, frame.up, _crossing(stacks, frame), True)
+
+
+def _named_view(stack: Stack) -> str | None:
+    """Return the view that the stack's names agree on; `other` for another part of the body."""
+    if any(words.kind for words in stack.words):
+        return "other"
+    views = {view for words in stack.words for view in words.views}
+    return views.pop() if len(views) == 1 else None
+
+
+def _support(stack: Stack, planes: Sequence[Stack]) -> int:
+    """Return how much speaks for a stack of several slices to be the short axis.
+
+    A typical direction counts 2, as much as a mask of rings, as two planes that meet along the normal, or as
+    a name together with one plane across or with slices and phases that only a short axis has.
+    """
+    tilt, view = _tilt(stack, TYPICAL_BASE), _named_view(stack)
+    if tilt >= _FARTHEST_DEG:
+        return 0
+    if tilt < _SHORT_AXIS_DEG:
+        return 2 + max(_from_siblings(stack, planes), 0)
+    support = _from_siblings(stack, planes) + (2 if stack.ringed else 0)
+    support += 1 if view == SHORT_AXIS else 0 if view is None else -2
+    support += int(stack.n_slices >= _WHOLE_STACK and stack.n_phases >= _WHOLE_CYCLE)
+    return support - int(_along_scanner(stack))
+
+
+def _from_siblings(stack: Stack, planes: Sequence[Stack]) -> int:
+    """Return 2 if two planes meet along the normal, 1 if one lies across, -1 if a named one does not."""
+    siblings = [plane for plane in planes if plane is not stack and _tilt(plane, stack.normal) > _APART_DEG]
+    meeting = [
+        line
+        for first, second in combinations(siblings, 2)
+        if (line := _line(first, second)) is not None and _between(line, stack.normal) < _ACROSS_DEG
+    ]
+    if meeting:
+        return 2
+    leanings = [(90 - _tilt(plane, stack.normal), _named_view(plane) in PROTOTYPES) for plane in planes]
+    if any(is_named and leaning > _LONG_AXIS_DEG for leaning, is_named in leanings):
+        return -1
+    return int(any(leaning < _ACROSS_DEG for leaning, _ in leanings))
+
+
+def _common_line(planes: Sequence[Stack]) -> Point | None:
+    """Return the line that most long-axis planes contain; None without two named views, or if it is odd.
+
+    Without a short axis any two planes have a line: their names and the typical axis must agree with it.
+    """
+    if len({_named_view(plane) for plane in planes} & PROTOTYPES.keys()) < 2:
+        return None
+    views = [plane for plane in planes if _named_view(plane) in PROTOTYPES]
+    lines = [line for pair in combinations(views, 2) if (line := _line(*pair)) is not None]
+    lines = [line for line in lines if _between(line, TYPICAL_BASE) < _SHORT_AXIS_DEG]
+    if not lines:
+        return None
+    near = [sum(90 - _tilt(plane, line) < _ACROSS_DEG for plane in views) for line in lines]
+    best = int(np.argmax(near))
+    return lines[best] if near[best] == len(views) else None
+
+
+def _line(first: Stack, second: Stack) -> Point | None:
+    """Return the direction in which two planes meet; None if they are nearly parallel."""
+    line = np.cross(first.normal, second.normal)
+    length = float(np.linalg.norm(line))
+    return None if length < np.sin(np.radians(_APART_DEG)) else line / length
+
+
+def _along_scanner(stack: Stack) -> bool:
+    return any(_tilt(stack, axis) < _SCANNER_DEG for axis in np.eye(3))
 
 
 def _tilt(stack: Stack, axis: Point) -> float:
     """Return the angle between a stack's normal and an axis, 0 to 90 degrees."""
-    cosine = abs(float(stack.normal @ axis)) / float(np.linalg.norm(axis))
+    return _between(stack.normal, axis)
+
+
+def _between(first: Point, second: Point) -> float:
+    """Return the angle between two lines in space, 0 to 90 degrees."""
+    cosine = abs(float(first @ second)) / float(np.linalg.norm(first) * np.linalg.norm(second))
     return float(np.degrees(np.arccos(min(cosine, 1.0))))
 
 

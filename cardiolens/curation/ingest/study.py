@@ -29,6 +29,7 @@ from cardiolens.study.times import first_pass
 _CONTRADICTED = 0.5  # factor on the confidence if the blood areas put the base at the other end
 _CAVITY_MM = 12.0  # radius around the axis, within the left ventricle's blood, for the first pass
 _FEWEST_CINE_SLICES = 3
+FIRST_PASS_FLAGS = ("first_pass_not_located", "no_bolus_found")  # only marking it on the page answers them
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +303,16 @@ def _with_choice(volume: Volume, choice: Choice | None) -> Volume:
         transform=choice.display,
         ed_phase=volume.ed_phase if choice.ed_phase is None else choice.ed_phase,
         es_phase=volume.es_phase if choice.es_phase is None else choice.es_phase,
+        **_passage(volume, choice),
     )
+
+
+def _passage(volume: Volume, choice: Choice) -> dict[str, Any]:
+    """Return the first pass as a person marked it, which answers the flags that asked for it."""
+    if choice.t_peak is None:
+        return {}
+    flags = tuple(flag for flag in volume.proposal.flags if flag not in FIRST_PASS_FLAGS)
+    return {"t_on": choice.t_on, "t_peak": choice.t_peak, "proposal": replace(volume.proposal, flags=flags)}
 
 
 def _left_out_volume(proposal: Proposal, pixels: dict[Image, Frame], frame: HeartFrame) -> Volume:

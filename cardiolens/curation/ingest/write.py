@@ -17,6 +17,7 @@ import numpy as np
 from cardiolens import __version__
 from cardiolens.base import disk
 from cardiolens.base.digest import sha256_of
+from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.curation.ingest.decide import runs_along_normal
 from cardiolens.curation.ingest.decisions import Choices
@@ -26,7 +27,7 @@ from cardiolens.curation.ingest.orient import affine
 from cardiolens.curation.ingest.propose import Proposal
 from cardiolens.curation.ingest.reasons import MEANINGS, Reason
 from cardiolens.curation.ingest.stack import Stack
-from cardiolens.curation.ingest.study import Imported, Volume
+from cardiolens.curation.ingest.study import FIRST_PASS_FLAGS, Imported, Volume
 from cardiolens.study.manifest import MANIFEST_NAME, StudyManifest
 from cardiolens.study.sequences import SHORT_AXIS
 from cardiolens.study.sheet import study_sheet
@@ -70,6 +71,7 @@ def write_study(
     study, notes = places.drafts / "study", places.drafts / "proposals"
     study.mkdir(parents=True)
     notes.mkdir()
+    refused = ""
     accepted = [volume for volume in imported.volumes if volume.proposal.status == "taken"]
     entries = {
         id(volume.proposal.stack): _write_volume(study, volume, volume.proposal.volume_id)
@@ -90,7 +92,7 @@ def write_study(
         )
         StudyManifest.model_validate_json(manifest)
         disk.write_draft(study / MANIFEST_NAME, manifest.encode())
-        study_sheet(study, _SHEET_PHASES, Windows()).save(notes / SHEET_NAME)
+        refused = _draw_sheet(study, notes / SHEET_NAME)
     disk.write_draft(notes / PROPOSALS_NAME, _json(_proposals(study_id, imported, entries)).encode())
     build = {
         "schema": "build-1",
@@ -107,10 +109,12 @@ def write_study(
             {
                 flag
                 for volume in imported.volumes
-                if not volume.proposal.confirmed
                 for flag in volume.proposal.flags
+                if not volume.proposal.confirmed or flag in FIRST_PASS_FLAGS
             }
+            | ({"prepare_refuses"} if refused else set())
         ),
+        "prepare_refuses": refused or None,
         "left_out": dict(sorted(Counter(str(reason) for _, reason in imported.left_out).items())),
         "passes": sorted({tag for image in images for tag in image.tags} & PASSES.keys()),
         "removed": removed(images),
@@ -134,6 +138,15 @@ def _of_set(image: Image) -> dict[str, Any] | None:
         return None
     measured = {"lv_edv_ml": image.person.lv_edv_ml, "lv_esv_ml": image.person.lv_esv_ml}
     return {"layout": image.of_set, "group": image.person.group, **measured}
+
+
+def _draw_sheet(study: Path, path: Path) -> str:
+    """Draw the contact sheet of a study as `prepare` reads it; return why `prepare` refuses the study."""
+    try:
+        study_sheet(study, _SHEET_PHASES, Windows()).save(path)
+    except InputError as error:
+        return str(error)
+    return ""
 
 
 def _decisions(imported: Imported, choices: Choices) -> dict[str, Any]:

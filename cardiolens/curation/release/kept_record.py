@@ -72,6 +72,7 @@ _KEPT: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "readers": (_is_count(_MOST_READERS), f"the number of readers, an integer up to {_MOST_READERS}"),
     "adjudicated": (lambda value: isinstance(value, bool), "true or false"),
     "kappa_batch": (_is_batch, f"null or the name of a batch: {_BATCH}"),
+    "batch_decision": (_is_word("pass", "small"), "pass or small"),
     "kappa": (_is_kappa, "null or a number from -1 to 1"),
     "probes": (_is_count(_MOST_READERS), "the number of models that probed it"),
     "blind_excess": (_is_kappa, "a number from -1 to 1"),

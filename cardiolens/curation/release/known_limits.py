@@ -24,6 +24,11 @@ def known_limits(facts: Mapping[str, Any], catalogue: Catalogue) -> list[str]:
 def _of_answers(facts: Mapping[str, Any], catalogue: Catalogue) -> Iterator[str]:
     if unverified := facts["questions"] - facts["verified"]:
         yield f"Nobody verified {unverified} of {facts['questions']} answers."
+    if small := facts.get("small_batches"):
+        yield (
+            f"{small} of {facts['questions']} answers were verified in a batch of fewer than 35 questions: "
+            "two people agreed, but so few cannot show that 90 % of such answers would be accepted."
+        )
     unmeasured = sum(row["questions"] for row in facts["agreement"] if row["kappa"] is None)
     if unmeasured:
         yield f"Agreement of two readers is not known for {unmeasured} of {facts['questions']} questions."

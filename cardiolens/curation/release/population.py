@@ -23,6 +23,9 @@ def population(contents: Contents) -> Record:
             for name, questions_of in contents.cohorts.items()
         },
         "agreement": _agreement(questions),
+        "small_batches": sum(
+            question.verification.get("batch_decision") == "small" for question in questions
+        ),
         "readers": {str(count): n for count, n in sorted(Counter(map(_readers, questions)).items())},
         "duplicates": _duplicates(contents),
     }

@@ -21,9 +21,12 @@ from cardiolens.score.statistics.metrics import ratio
 
 RESAMPLES, SEED = 2000, 2026
 KAPPA, ACCEPTED, ACCEPTED_LOW = 0.80, 0.95, 0.90
+FEWEST = 35  # items of a batch: with fewer, the lower bound stays below 90 % even if all are accepted
 ALL = "all"
 
-Decision = Literal["open", "pass", "fail"]
+# `small`: all criteria are met that so few items can meet; it counts, and is called what it is.
+Decision = Literal["open", "pass", "small", "fail"]
+_LOW = f"lower bound of accepted below {ACCEPTED_LOW:.0%}"
 Tables = Mapping[str, Floats]  # by subtask: (patient, category, category)
 Labels = tuple[Hashable, Hashable]
 
@@ -84,6 +87,8 @@ def _agreement(name: str, items: Sequence[Item], outcomes: Mapping[str, Outcome]
     accepted = wilson(n_accepted, len(settled))
     why = _failures(kappa, accepted, both) if len(settled) == len(items) else ()
     decision: Decision = "open" if len(settled) < len(items) else "fail" if why else "pass"
+    if decision == "fail" and len(items) < FEWEST and ac1.value >= KAPPA and accepted.value >= ACCEPTED:
+        decision, why = "small", _small(len(items), accepted, kappa)
     return Agreement(
         name=name,
         n_items=len(items),
@@ -107,9 +112,15 @@ def _failures(kappa: Interval, accepted: Interval, pairs: Sequence[Pair]) -> tup
     rules = (
         (not kappa.value >= KAPPA if not np.isnan(kappa.value) else differ, f"kappa below {KAPPA:.2f}"),
         (accepted.value < ACCEPTED, f"accepted below {ACCEPTED:.0%}"),
-        (accepted.low < ACCEPTED_LOW, f"lower bound of accepted below {ACCEPTED_LOW:.0%}"),
+        (accepted.low < ACCEPTED_LOW, _LOW),
     )
     return tuple(words for wrong, words in rules if wrong)
+
+
+def _small(n_items: int, accepted: Interval, kappa: Interval) -> tuple[str, ...]:
+    """Return what a small batch shows; AC1 stands for kappa, which a single difference moves by tenths."""
+    reasons = (f"{n_items} questions show only that {accepted.low:.0%} would be accepted",)
+    return (*reasons, f"AC1 stands for kappa, which is below {KAPPA:.2f}") if kappa.value < KAPPA else reasons
 
 
 def pair_of(item: Item, firsts: Sequence[Line]) -> Pair | None:

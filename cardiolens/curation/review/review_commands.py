@@ -16,7 +16,7 @@ from cardiolens.config.base import GivenPath, Spec, describe
 from cardiolens.config.command_words import read_words
 from cardiolens.curation.questions.stage_files import write_lines
 from cardiolens.curation.review.accounts import Door, Role, add_account, read_accounts
-from cardiolens.curation.review.agreement import Agreement
+from cardiolens.curation.review.agreement import FEWEST, Agreement
 from cardiolens.curation.review.blinding import Blinding, read_blinding
 from cardiolens.curation.review.ceiling import ceiling, lines_of, people_of, told_between, told_person
 from cardiolens.curation.review.desk import Desk
@@ -27,12 +27,12 @@ from cardiolens.curation.review.review_items import Item, Items, Mode, read_item
 from cardiolens.curation.review.review_pictures import Pictures
 from cardiolens.curation.review.review_server import review_server
 from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.score.statistics.hypothesis_tests import wilson
 
 ACCOUNTS = "readers.json"
 CEILING = "ceiling.jsonl"
 SOURCES = "review-{}.json"  # by mode
 PORT = 8431
-FEWEST = 35  # items of a batch: with fewer, the lower bound stays below 90 % even if all are accepted
 
 
 class Serve(Spec):
@@ -129,7 +129,11 @@ def _report(items: Items, given: Serve, people: int) -> None:
     for reason, count in items.left_out.items():
         say(f"left out: {count} ({reason})")
     if given.mode == "verify" and len(items.items) < FEWEST:
-        say(f"fewer than {FEWEST} questions: no batch can pass, however well people agree")
+        most = wilson(len(items.items), len(items.items)).low
+        say(
+            f"fewer than {FEWEST} questions are a small batch: if all are accepted, they show that "
+            f"{most:.0%} or more would be"
+        )
     say(f"decisions: {given.out / NAME}")
 
 

@@ -48,7 +48,7 @@ def exported(items: Mapping[tuple[str, str], Item], reviews: Reviews) -> Exporte
             sorted_items.open.append(_unsettled(item, own.state, batch))
         elif reason := _reason(own.final) or _parent_reason(item.subtask, item, finals):
             sorted_items.rejects.append(_reject(item, own, reason))
-        elif batch.decision != "pass":
+        elif batch.decision not in ("pass", "small"):
             sorted_items.open.append(_unsettled(item, f"batch_{batch.decision}", batch))
         elif _parent_open(item, finals):
             sorted_items.open.append(_unsettled(item, "parent_open", batch))
@@ -100,6 +100,7 @@ def _verified(item: Item, outcome: Outcome, final: Line, batch: Agreement) -> Re
         "by": [line.reader for line in outcome.firsts] + [final.reader] * outcome.adjudicated,
         "at": max(line.at for line in (*outcome.firsts, final)),
         "kappa_batch": batch.name,
+        "batch_decision": batch.decision,
         "kappa": None if kappa is None else round(kappa, 4),
     }
     return {**item.record, "answer": list(answer_of(item, final)), "verification": verification}

@@ -11,13 +11,13 @@ def test_onset_and_peak_of_a_bolus():
 
 
 def test_the_first_of_equal_peaks_counts():
-    curve = [0] * 10 + [30] * 10
+    curve = [0] * 10 + [30] * 10 + [10] * 10
     assert first_pass(curve) == FirstPass(t_on=9, t_peak=11, bolus_found=True)
 
 
 def test_ends_are_averaged_over_two_points():
-    # Smoothed (3, 4, 0, ...): base = median of the first three = 3.
-    assert first_pass([0, 6, 6, 6, 6, 12]).t_peak == 5
+    # Smoothed 3, 2, 0, 10, 20, 20, 10, 0, ...: the threshold is 0 + 0.2 * 20 = 4.
+    assert first_pass([6, 0, 0, 0, 30, 30, 0, 0, 0, 0]) == FirstPass(t_on=3, t_peak=4, bolus_found=True)
 
 
 @pytest.mark.parametrize("curve", [[5.0] * 30, [100.0, 110.0] * 15, [7.0]])

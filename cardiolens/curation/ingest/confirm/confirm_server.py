@@ -185,7 +185,7 @@ def _is_open(proposal: Mapping[str, Any], choice: Choice) -> bool:
 _WORDS = {
     "spacing": "its header does not settle the size of voxels; P steps through what it says, or state it",
     "sequence": "a cine or a first pass has several phases, other sequences one; choose another sequence",
-    "phase": "end-diastole and end-systole are phases of a cine, counted from 0",
+    "phase": "ED and ES are phases of a cine, onset and peak those of a first pass, counted from 0",
 }
 
 

@@ -31,6 +31,7 @@ function standing(own, one) {
     ed_phase: entry.ed_phase ?? null, es_phase: entry.es_phase ?? null,
     spacing: null, base_first: one.view === "sax" ? entry.spatial_order === "base_to_apex" : null,
     mask: one.masked ? Boolean(entry.mask) : null,
+    t_on: entry.t_on ?? null, t_peak: entry.t_peak ?? null,
   };
 }
 
@@ -56,11 +57,12 @@ function open(own) {
 
 function confirmed(one, change = {}) {
   const now = {...standing(study(), one), ...change};
-  const cycle = legal[now.sequence]?.over_time === "cycle";
+  const over = legal[now.sequence]?.over_time, cycle = over === "cycle", pass = over === "first_pass";
   return {
     status: "confirmed", sequence: now.sequence, view: now.view, display: now.display,
     along_normal: now.along_normal, ed_phase: cycle ? now.ed_phase : null, es_phase: cycle ? now.es_phase : null,
     spacing: now.spacing ?? null, base_first: now.base_first ?? null, mask: now.mask ?? null,
+    t_on: pass ? now.t_on ?? null : null, t_peak: pass ? now.t_peak ?? null : null,
   };
 }
 
@@ -126,6 +128,22 @@ function mark(name, other) {
   else change({[name]: phase});
 }
 
+/* Onset and peak of a first pass are one decision: the onset waits for its peak. */
+function markOnset() {
+  const one = shown();
+  if (legal[standing(study(), one).sequence]?.over_time !== "first_pass") { say("Not done: only a first pass has an onset."); return; }
+  at.onset = {stack: one.stack, phase: phaseShown()};
+  say(`Onset at ${at.onset.phase + 1}: now show the peak of the left ventricle and press L.`);
+}
+
+function markPeak() {
+  const one = shown(), phase = phaseShown();
+  const onset = at.onset?.stack === one.stack ? at.onset.phase : standing(study(), one).t_on ?? null;
+  if (onset === null) say("Not done: show where contrast reaches the left ventricle and press I first.");
+  else if (onset > phase) say("Not done: the peak would be before the onset.");
+  else change({t_on: onset, t_peak: phase});
+}
+
 function cycleSequence() {
   const names = Object.keys(legal), now = standing(study(), shown());
   change({sequence: names[(names.indexOf(now.sequence) + 1) % names.length]});
@@ -179,6 +197,8 @@ const ACTIONS = [
   ["r", "reverse the slices", () => change({along_normal: !standing(study(), shown()).along_normal})],
   ["d", "this phase is end-diastole", () => mark("ed_phase", "es_phase")],
   ["s", "this phase is end-systole", () => mark("es_phase", "ed_phase")],
+  ["i", "contrast reaches the left ventricle now", markOnset],
+  ["l", "contrast peaks there now", markPeak],
   [" ", "hold, play", () => { at.phase = at.phase === null ? phaseShown() : null; }],
   [",", "phase before", () => step("phase", -1, shown().phases)],
   [".", "phase after", () => step("phase", 1, shown().phases)],
@@ -297,6 +317,7 @@ function detail(own, one) {
     [now.base_first ? "last: apex" : "last", {slice: one.slices - 1}]);
   if (now.ed_phase !== null) marks.push([`ED: ${now.ed_phase + 1}`, {phase: now.ed_phase}]);
   if (now.es_phase !== null) marks.push([`ES: ${now.es_phase + 1}`, {phase: now.es_phase}]);
+  if ((now.t_peak ?? null) !== null) marks.push([`onset: ${now.t_on + 1}`, {phase: now.t_on}], [`peak: ${now.t_peak + 1}`, {phase: now.t_peak}]);
   parts.push(group(marks.map(([label, fixed]) => figure(picture(one, now, label, fixed), label))));
   const list = element("ul");
   list.append(...one.witnesses.map(each =>
@@ -309,6 +330,8 @@ function detail(own, one) {
   if (one.masked) parts.push(element("p", now.mask ? "with its mask" : "without its mask"));
   if (one.component) parts.push(element("p", `image: ${one.component}`));
   if (one.flags.length) parts.push(element("p", `look at: ${one.flags.join(", ")}`));
+  if (legal[now.sequence]?.over_time === "first_pass" && (now.t_peak ?? null) === null)
+    parts.push(element("p", "The first pass was not found: show its onset in the left ventricle and press I, its peak and press L."));
   return parts;
 }
 

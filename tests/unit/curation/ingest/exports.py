@@ -155,7 +155,7 @@ def phantom_export(study: Path, folder: Path, names: dict[str, str] | None = Non
             volume["sequence"]
         ]
         if volume["sequence"] == "perfusion":
-            _first_pass(
+            first_pass(
                 folder, values, corners, number, directions=directions, spacing=spacing, told=told | elements
             )
             continue
@@ -171,7 +171,7 @@ def phantom_export(study: Path, folder: Path, names: dict[str, str] | None = Non
         )
 
 
-def _first_pass(
+def first_pass(
     folder: Path,
     values: np.ndarray,
     corners: np.ndarray,
@@ -181,6 +181,7 @@ def _first_pass(
     spacing: np.ndarray,
     told: dict[str, Any],
 ) -> None:
+    """Write (slice, beat, row, column) frames as the first pass of one series, beat by beat."""
     uid = generate_uid()
     for k, line in enumerate(values):
         for beat, frame in enumerate(line):

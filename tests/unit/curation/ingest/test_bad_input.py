@@ -370,7 +370,7 @@ def test_the_cases_are_at_least_sixty():
     [
         (lambda folder: None, "cannot be read"),
         (lambda folder: folder.mkdir(), "holds no files"),
-        (lambda folder: raw(b"x")(folder.mkdir() or folder), "none of its 1 files is an MR image"),
+        (lambda folder: raw(b"x")(folder.mkdir() or folder), "none of its 1 files is a usable MR image"),
     ],
 )
 def test_a_source_without_images_is_refused(tmp_path, prepare, words):

@@ -1,6 +1,7 @@
 """Text in pictures: found by its shape wherever it stands; anatomy and noise are none; its volume waits."""
 
 import json
+from itertools import product
 from pathlib import Path
 
 import nibabel as nib
@@ -62,6 +63,29 @@ def test_text_in_one_slice_is_found():
     frames, shown = heart(), written("DOE JANE", 14, (2, 2), (SIDE, SIDE))
     frames[3] = frames[3] * (1 - shown) + 1000 * shown
     assert shows_text(list(frames))
+
+
+def stored(frames: np.ndarray, way: tuple[bool, bool, bool]) -> list[np.ndarray]:
+    """Frames as one of the eight ways to store them."""
+    transpose, flip_rows, flip_columns = way
+    turned = frames.swapaxes(-1, -2) if transpose else frames
+    turned = turned[..., ::-1, :] if flip_rows else turned
+    return list(turned[..., ::-1] if flip_columns else turned)
+
+
+@pytest.mark.parametrize("way", list(product((False, True), repeat=3)))
+def test_the_verdict_is_the_same_however_a_file_is_stored(way):
+    shown = written("DOE JANE", 12, (3, 70), (SIDE, SIDE))
+    frames = heart(3, 6)
+    assert shows_text(stored(frames * (1 - shown) + 1000 * shown, way))
+    assert not shows_text(stored(frames, way))
+
+
+def test_a_row_of_equal_dots_is_no_text():
+    frames = heart(3, 6)
+    for column in range(10, 80, 8):
+        frames[..., 8:14, column : column + 4] = 1000  # vessels, ribs: bars of one brightness that keep still
+    assert not shows_text(list(frames))
 
 
 def test_a_heart_is_no_text():

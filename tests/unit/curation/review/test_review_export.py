@@ -47,9 +47,22 @@ def test_every_item_stands_in_exactly_one_file_with_its_reason(tmp_path: Path) -
     assert all(line["verification"]["status"] == "draft" for line in result.open)
 
 
+def test_a_small_batch_is_let_through_as_what_it_is(tmp_path: Path) -> None:
+    table = Table(tmp_path, items_of(tmp_path, 20))
+    for reader in ("anna", "berta"):
+        table.everything(reader)
+    result = exported(table.queue.items, table.queue.reviews)
+    (batch,) = result.batches
+    assert (batch.decision, batch.why) == ("small", ("20 questions show only that 84% would be accepted",))
+    assert len(result.verified) == 20
+    assert {line["verification"]["batch_decision"] for line in result.verified} == {"small"}
+
+
 def test_nothing_of_a_failing_batch_is_verified(tmp_path: Path) -> None:
     table = Table(tmp_path, items_of(tmp_path, 20))
     for reader in ("anna", "berta"):
+        for _ in range(3):
+            assert table.press(reader, "correct", answer=["B"]) is None
         table.everything(reader)
     result = exported(table.queue.items, table.queue.reviews)
     assert result.verified == []

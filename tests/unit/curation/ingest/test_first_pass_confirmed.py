@@ -1,0 +1,78 @@
+"""A first pass that was not found stays so until a person marks it; accepting its series does not find it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from cardiolens.config.ingest import IngestSpec
+from cardiolens.curation.ingest.decisions import Choice, Ledger
+from cardiolens.curation.ingest.import_run import ingest
+from cardiolens.study.manifest import DisplayTransform, read_study
+from tests.unit.curation.ingest.exports import NORMAL, PERFUSION, SHORT_AXIS, first_pass
+
+BEATS = 24
+PERFUSED = {"sequence": "perfusion", "view": "sax", "display": DisplayTransform(), "along_normal": True}
+
+
+def choice(**times: int) -> Choice:
+    return Choice(status="confirmed", **PERFUSED, **times)
+
+
+def export(folder: Path) -> None:
+    """Three slices over 24 beats, whose blood brightens and stays bright."""
+    rows, columns = np.indices((32, 32)) - 15.5
+    blood = np.hypot(rows, columns) < 6
+    rise = np.clip(np.arange(BEATS) - 6, 0, 14) * 40
+    draw = np.random.default_rng(4)
+    frames = draw.integers(90, 110, (3, BEATS, 32, 32)) + blood * rise[:, None, None]
+    frames = frames + draw.integers(0, 900, (3, 1, 32, 32))  # anatomy: slices differ more than beats
+    corners = np.array([-10.0 * k * NORMAL for k in range(3)])
+    directions, spacing = np.array(SHORT_AXIS), np.array([2.0, 2.0])
+    first_pass(folder, frames, corners, 7, directions=directions, spacing=spacing, told=PERFUSION)
+
+
+@pytest.fixture
+def imported(tmp_path):
+    export(tmp_path / "export")
+    words = {"source": tmp_path / "export", "out": tmp_path / "out", "key": tmp_path / "key"}
+
+    def again(**more):
+        ingest(IngestSpec(**words, **more))
+        (path,) = (tmp_path / "out" / "proposals").glob("*/build.json")
+        return json.loads(path.read_text())
+
+    return tmp_path, again
+
+
+def test_confirming_keeps_the_flag_until_onset_and_peak_are_marked(imported):
+    folder, again = imported
+    before = again()
+    (path,) = (folder / "out" / "proposals").glob("*/proposals.json")
+    (proposal,) = json.loads(path.read_text())["proposals"]
+    (flag,) = {"first_pass_not_located", "no_bolus_found"} & set(proposal["flags"])
+    ledger = Ledger(folder / "decisions.jsonl")
+    ledger.decide(before["study_id"], {proposal["stack"]: choice()})
+    assert flag in again(decisions=folder / "decisions.jsonl")["flags"]
+    ledger.decide(before["study_id"], {proposal["stack"]: choice(t_on=7, t_peak=12)})
+    ledger.close()
+    build = again(decisions=folder / "decisions.jsonl")
+    assert flag not in build["flags"]
+    (study,) = (folder / "out" / "studies").glob("*/study.json")
+    (volume,) = read_study(study.parent).manifest.volumes
+    assert (volume.t_on, volume.t_peak) == (7, 12)
+
+
+@pytest.mark.parametrize("times", [{"t_on": 3}, {"t_peak": 3}, {"t_on": 9, "t_peak": 4}])
+def test_onset_and_peak_are_one_decision(times):
+    with pytest.raises(ValidationError, match="expected both"):
+        choice(**times)
+
+
+def test_a_beat_that_is_not_there_and_a_cine_are_refused():
+    assert choice(t_on=3, t_peak=30).refused(24) == "phase"
+    assert choice(t_on=3, t_peak=9).refused(24) is None
+    cine = Choice(status="confirmed", **PERFUSED | {"sequence": "cine"}, t_on=3, t_peak=9)
+    assert cine.refused(24) == "phase"
