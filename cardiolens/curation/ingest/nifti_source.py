@@ -355,9 +355,13 @@ def _is_one_phase(name: Name) -> bool:
 
 def _tells_no_time(name: Name) -> bool:
     """Return whether a file's name declares one phase, or only sequences that are still pictures."""
+    return _meanings(name) == {"nothing"} or _is_one_phase(name)
+
+
+def _meanings(name: Name) -> set[str]:
+    """What the frames of the sequences that a file's name tells are of over time."""
     sequence_names = words_of(name.words, PurePosixPath(name.folder).name).sequences
-    meanings = {sequences()[sequence].over_time for sequence in sequence_names}
-    return meanings == {"nothing"} or _is_one_phase(name)
+    return {sequences()[sequence].over_time for sequence in sequence_names}
 
 
 def _check(name: Name, scanned: Scan, sidecar: Sidecar) -> None:
@@ -554,7 +558,7 @@ def _image(
         flip=sidecar.number("FlipAngle"),
         reading=Reading(
             evidence=scanned.axes.evidence,
-            flags=(*scanned.flags, *_contradictions(scanned, sidecar)),
+            flags=(*scanned.flags, *_contradictions(file.name, scanned, sidecar)),
             placed=scanned.affine is not None,
             one_phase=file.role is None and _tells_no_time(file.name),
             sure=scanned.axes.sure,
@@ -568,7 +572,7 @@ def _image(
     )
 
 
-def _contradictions(scanned: Scan, sidecar: Sidecar) -> list[str]:
+def _contradictions(name: Name, scanned: Scan, sidecar: Sidecar) -> list[str]:
     """Return flags for what sidecar or pixels contradict in a header."""
     rows, slices = sidecar.spacing()
     pairs = ((rows, scanned.lengths[1]), (slices, scanned.lengths[2] if scanned.grid[0] > 1 else None))
@@ -577,7 +581,9 @@ def _contradictions(scanned: Scan, sidecar: Sidecar) -> list[str]:
         for stated_mm, length in pairs
         if stated_mm is not None and length is not None and not np.isclose(stated_mm, length, rtol=0.02)
     ]
-    return flags[:1] + (["time_contradicted"] if _lasts_too_long(scanned) else [])
+    # a first pass takes a frame a heartbeat, and its last frames may look like its first
+    too_long = "first_pass" not in _meanings(name) and _lasts_too_long(scanned)
+    return flags[:1] + (["time_contradicted"] if too_long else [])
 
 
 def _lasts_too_long(scanned: Scan) -> bool:
