@@ -517,7 +517,7 @@ def _image(
     slice_number, phase, n_phases = at
     matrix = np.diag([*scanned.lengths, 1.0]) if scanned.affine is None else scanned.affine
     column, row = (matrix[:3, k] / np.linalg.norm(matrix[:3, k]) for k in (0, 1))
-    trigger, clock, temporal = _times(scanned, sidecar, phase, n_phases, cyclic=cyclic)
+    trigger, clock, temporal = _times(file, phase, n_phases, cyclic=cyclic)
     described = sidecar.text("SeriesDescription") or sidecar.text("ProtocolName")
     folders = PurePosixPath(file.name.folder).name
     named = (
@@ -581,25 +581,27 @@ def _contradictions(name: Name, scanned: Scan, sidecar: Sidecar) -> list[str]:
         for stated_mm, length in pairs
         if stated_mm is not None and length is not None and not np.isclose(stated_mm, length, rtol=0.02)
     ]
-    # a first pass takes a frame a heartbeat, and its last frames may look like its first
-    too_long = "first_pass" not in _meanings(name) and _lasts_too_long(scanned)
-    return flags[:1] + (["time_contradicted"] if too_long else [])
+    return flags[:1] + (["time_contradicted"] if _lasts_too_long(name, scanned) else [])
 
 
-def _lasts_too_long(scanned: Scan) -> bool:
-    """Return whether frames that close a cycle last longer than a heartbeat by the header."""
+def _lasts_too_long(name: Name, scanned: Scan) -> bool:
+    """Return whether frames that close a cycle last longer than a heartbeat by the header.
+
+    A first pass takes a frame a heartbeat, and its last frames may look like its first.
+    """
     phases = scanned.grid[1]
-    cyclic = scanned.axes.cyclic and phases >= _FEWEST_PHASES
+    cyclic = scanned.axes.cyclic and phases >= _FEWEST_PHASES and "first_pass" not in _meanings(name)
     return cyclic and scanned.phase_ms is not None and scanned.phase_ms * (phases - 1) > _LONGEST_CYCLE_MS
 
 
 def _times(
-    scanned: Scan, sidecar: Sidecar, phase: int, n_phases: int, *, cyclic: bool
+    file: _File, phase: int, n_phases: int, *, cyclic: bool
 ) -> tuple[float | None, float | None, int | None]:
     """Return trigger time (ms), clock (s) and temporal position of a phase."""
     if n_phases == 1:
         return None, None, None
-    declared = None if scanned.grid[1] == 1 or _lasts_too_long(scanned) else scanned.phase_ms
+    scanned, sidecar = file.scan, file.sidecar
+    declared = None if scanned.grid[1] == 1 or _lasts_too_long(file.name, scanned) else scanned.phase_ms
     step = declared or (None if scanned.grid[1] == 1 else sidecar.number("RepetitionTime", 1000.0))
     if step and step * (n_phases - 1) < _LONGEST_CYCLE_MS and (declared or cyclic):
         return phase * step, None, None

@@ -188,6 +188,7 @@ def _view_words(stack: Stack, kinds: Sequence[str]) -> list[Witness]:
 def choose(proposals: Iterable[Proposal], lge: str, threshold: float) -> list[Proposal]:
     """Take at most one proposal per volume; give every other proposal a reason."""
     decided: list[Proposal] = []
+    alone: list[Proposal] = []
     by_volume: dict[str, list[Proposal]] = {}
     for proposal in proposals:
         if proposal.status == "left_out":
@@ -199,9 +200,7 @@ def choose(proposals: Iterable[Proposal], lge: str, threshold: float) -> list[Pr
         elif not proposal.stack.placed and not proposal.displayable:
             decided.append(proposal.left_out(Reason.NO_POSITION, waits=True))
         elif _is_one_frame(proposal):
-            decided.append(
-                proposal.flagged("one_phase", factor=0.0).left_out(Reason.BELOW_THRESHOLD, waits=True)
-            )
+            alone.append(proposal)
         elif set(SPACING_FLAGS) & set(proposal.flags):
             decided.append(proposal.left_out(Reason.SPACING_UNSETTLED, waits=True))
         elif set(CONTRADICTIONS) & set(proposal.flags):
@@ -210,6 +209,12 @@ def choose(proposals: Iterable[Proposal], lge: str, threshold: float) -> list[Pr
             decided.append(proposal.left_out(Reason.AXES_UNCLEAR, waits=True))
         else:
             by_volume.setdefault(proposal.volume_id, []).append(proposal)
+    for proposal in alone:
+        if proposal.volume_id in by_volume:
+            decided.append(proposal.left_out(Reason.REPEAT))
+        else:
+            waiting = proposal.flagged("one_phase", factor=0.0)
+            decided.append(waiting.left_out(Reason.BELOW_THRESHOLD, waits=True))
     for rivals in by_volume.values():
         decided += _one(rivals, lge, threshold)
     return sorted(decided, key=lambda proposal: (proposal.stack.series, proposal.stack.later))
