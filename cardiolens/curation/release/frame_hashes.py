@@ -61,8 +61,8 @@ def hashes_of(study: Study) -> Iterator[tuple[str, str, str]]:
             scale = grey_scale(
                 volume.in_file_order, window, volume.slope, volume.inter, window=manifest.window
             )
-        except InputError as error:
-            raise InputError(f"{study.study_id}: {manifest.path}: {error}") from None
+        except InputError:
+            continue  # without contrast it shows nothing that could be the same
         for place in range(0, len(volume.file_frames), volume.layout.n_phases):
             digits = hash_of(volume.displayed(scale.show(volume.stored(place))))
             if digits is not None:
@@ -71,7 +71,10 @@ def hashes_of(study: Study) -> Iterator[tuple[str, str, str]]:
 
 def hashed(studies: Mapping[str, Study]) -> HashedFrames:
     """Return the hashes of all frames of studies."""
-    return HashedFrames.of([row for study in studies.values() for row in hashes_of(study)])
+    rows = [row for study in studies.values() for row in hashes_of(study)]
+    if n_blank := len(studies) - len({study for study, *_ in rows}):
+        say(f"{n_blank} studies have no frame with a picture, and are not compared with others")
+    return HashedFrames.of(rows)
 
 
 def write_hashes(spec: Hashes) -> int:
