@@ -11,7 +11,6 @@ from cardiolens.score.verdicts.reading import CONTRADICTION, Keys, Reading, read
 from cardiolens.score.verdicts.reply_tokens import Tokenizer
 
 _FIRST_WORD = re.compile(r"[^\W\d_]+")
-_SHORTEST = 4  # characters of an answer and a second thought on one line
 
 
 def after(text: str, keys: Keys, tokenizer: Tokenizer, *, several: bool) -> Reading:
@@ -43,6 +42,11 @@ def after(text: str, keys: Keys, tokenizer: Tokenizer, *, several: bool) -> Read
     ):
         answer.is_open = False
     return CONTRADICTION if answer.is_open else reading_of(list(answer.keys))
+
+
+def _is_letters(text: str) -> bool:
+    """Return whether a text holds letters of options at most, and no words."""
+    return (text.isupper() or not text.strip()) and text.isascii() and ">" not in text
 
 
 def is_silent(text: str, keys: Keys, tokenizer: Tokenizer) -> bool:
@@ -99,7 +103,7 @@ def doubt_on_line(plain: str, start: int, end: int) -> int:
     """Where a second thought begins on the line of an answer at `start`, after its first letters; else -1."""
     line_end = plain.find("\n", start, end)
     line = plain[start : line_end if line_end >= 0 else end]
-    match = doubt().search(line.lower()) if len(line) > _SHORTEST else None
+    match = None if _is_letters(line) else doubt().search(line.lower())
     if match is None or not line[: match.start()].strip(" .:*"):
         return -1
     return start + len(line[: match.start()].rstrip(" .…"))
