@@ -14,7 +14,7 @@ from cardiolens.config.command_words import read_words
 from cardiolens.curation.audit.audit_desk import AuditDesk
 from cardiolens.curation.audit.audit_ledger import LEDGER, AuditLedger
 from cardiolens.curation.audit.audit_report import audit_report, lines
-from cardiolens.curation.audit.audit_sample import SAMPLE, Sample, Sampled, draw, keep, kept
+from cardiolens.curation.audit.audit_sample import SAMPLE, Sample, Sampled, draw, keep, read_sample
 from cardiolens.curation.audit.audit_server import audit_server
 from cardiolens.curation.audit.audited_run import judged_choices, shown_replies
 from cardiolens.curation.audit.reread_replies import document, reread
@@ -42,11 +42,11 @@ class Report(Spec):
 
 def serve(words: Sequence[str]) -> int:
     """Serve the page until interrupted, then report."""
-    given = read_words(Serve, words)
-    run = read_run(given.run)
-    sample = _sample(run, given.replies)
+    options = read_words(Serve, words)
+    run = read_run(options.run)
+    sample = _sample(run, options.replies)
     desk = AuditDesk(sample, shown_replies(run, sample.replies), AuditLedger.of(run.folder / LEDGER))
-    with audit_server(desk, given.port) as server:
+    with audit_server(desk, options.port) as server:
         say(
             f"{len(sample.replies)} replies of {len(sample.sizes)} models, {desk.state()['read']} read so far"
         )
@@ -61,7 +61,7 @@ def serve(words: Sequence[str]) -> int:
 def report(words: Sequence[str]) -> int:
     """Write and print the rates of what was read so far."""
     run = read_run(read_words(Report, words).run)
-    sample = kept(run.folder / SAMPLE)
+    sample = read_sample(run.folder / SAMPLE)
     if sample is None:
         raise InputError(
             f"{run.folder}: has no audit yet; begin one with python -m cardiolens.audit run={run.folder}"
@@ -94,7 +94,7 @@ def second_reading(run: FinishedRun, about_model: Sequence[str]) -> int:
 def _sample(run: FinishedRun, replies: int) -> Sample:
     """The sample of a run, drawn once; the same run gives the same sample."""
     path = run.folder / SAMPLE
-    sample = kept(path)
+    sample = read_sample(path)
     if sample is None:
         sample = draw(judged_choices(run), replies, seed=0)
         keep(path, sample)

@@ -11,7 +11,7 @@ from cardiolens.curation.audit.audit_sample import Sample
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ReplyView:
     """One reply with its question, options in the order in which the model saw them."""
 
     question: str
@@ -26,14 +26,14 @@ class AuditDesk:
     """A sample, its replies, and the ledger of what was read in them."""
 
     sample: Sample
-    shown: Mapping[tuple[str, str], Shown]
+    views: Mapping[tuple[str, str], ReplyView]
     ledger: AuditLedger
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def state(self, number: int | None = None) -> dict[str, Any]:
         """The reply of a number, by default the first that nobody read yet, and how many are read."""
         with self.lock:
-            places = [(one.arm_id, one.qa_id) for one in self.sample.replies]
+            places = [(sampled.arm_id, sampled.qa_id) for sampled in self.sample.replies]
             n_read = sum(place in self.ledger.readings for place in places)
             if number is None:
                 unread = (at for at, place in enumerate(places) if place not in self.ledger.readings)
@@ -44,14 +44,14 @@ class AuditDesk:
             return state
 
     def _item(self, place: tuple[str, str]) -> dict[str, Any]:
-        shown, keys = self.shown[place], self.ledger.readings.get(place)
-        letters = {key: letter for letter, (key, _) in zip(_letters(shown), shown.options, strict=True)}
+        view, keys = self.views[place], self.ledger.readings.get(place)
+        letters = {key: letter for letter, (key, _) in zip(_letters(view), view.options, strict=True)}
         return {
-            "question": shown.question,
-            "options": [[letters[key], text] for key, text in shown.options],
-            "several": shown.several,
-            "reply": shown.reply,
-            "cut": shown.cut,
+            "question": view.question,
+            "options": [[letters[key], text] for key, text in view.options],
+            "several": view.several,
+            "reply": view.reply,
+            "cut": view.cut,
             "chosen": None if keys is None else [letters[key] for key in keys],
         }
 
@@ -61,17 +61,17 @@ class AuditDesk:
             if not 0 <= number < len(self.sample.replies):
                 raise InputError(f"reply {number}: there are {len(self.sample.replies)}; load the page again")
             place = (self.sample.replies[number].arm_id, self.sample.replies[number].qa_id)
-            shown = self.shown[place]
-            keys = dict(zip(_letters(shown), (key for key, _ in shown.options), strict=True))
+            view = self.views[place]
+            keys = dict(zip(_letters(view), (key for key, _ in view.options), strict=True))
             if not set(letters) <= keys.keys() or len(set(letters)) < len(letters):
                 raise InputError(f"letters {letters}: choose of {', '.join(keys)}, each once")
-            if len(letters) > 1 and not shown.several:
+            if len(letters) > 1 and not view.several:
                 raise InputError(
                     "the question takes one option; choose one, or none where the reply names two"
                 )
             self.ledger.add(place, tuple(keys[letter] for letter in letters))
 
 
-def _letters(shown: Shown) -> list[str]:
+def _letters(view: ReplyView) -> list[str]:
     """The letters that the model saw: those of the question in their order."""
-    return sorted(key for key, _ in shown.options)
+    return sorted(key for key, _ in view.options)

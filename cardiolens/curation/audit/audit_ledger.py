@@ -1,10 +1,13 @@
 """What a person read in the replies of an audit, a line each; of several on one reply the last counts."""
 
 import json
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted.bounded_files import read_text
 
 LEDGER = "audit.jsonl"
 Place = tuple[str, str]  # arm_id and qa_id
@@ -22,7 +25,7 @@ class AuditLedger:
         """Read a ledger; InputError for a line that is none of its own."""
         ledger = AuditLedger(path)
         if path.is_file():
-            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            for number, line in enumerate(read_text(path).splitlines(), 1):
                 try:
                     entry = json.loads(line)
                     ledger.readings[str(entry["arm_id"]), str(entry["qa_id"])] = tuple(
@@ -35,7 +38,9 @@ class AuditLedger:
     def add(self, place: Place, keys: tuple[str, ...]) -> None:
         """Append a reading; it is on disk when this returns."""
         entry = {"arm_id": place[0], "qa_id": place[1], "keys": list(keys)}
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(entry) + "\n")
-            file.flush()
+        handle = disk.open_log(self.path)
+        try:
+            disk.append(handle, (json.dumps(entry) + "\n").encode(), self.path)
+        finally:
+            os.close(handle)
         self.readings[place] = keys

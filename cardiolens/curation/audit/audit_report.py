@@ -42,10 +42,10 @@ def _of_model(
             and place in by_place
         ]
         differing = [(set(row["parsed"] or ()), set(keys)) for row, keys in pairs]
-        moved = sum((set(keys) == set(row["gold"])) - bool(row["correct"]) for row, keys in pairs)
+        net_shift = sum((set(keys) == set(row["gold"])) - bool(row["correct"]) for row, keys in pairs)
         wrong = sum(bool(ours) and ours != theirs for ours, theirs in differing)
         unread = sum(not ours and bool(theirs) for ours, theirs in differing)
-        misread.append(Stratum(size, len(pairs), wrong, moved))
+        misread.append(Stratum(size, len(pairs), wrong, net_shift))
         missed.append(Stratum(size, len(pairs), unread))
     return {
         "model": model,
@@ -82,7 +82,7 @@ def _pair(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]
 
 def lines(report: Mapping[str, Any]) -> list[str]:
     """The report in words."""
-    told = [
+    sentences = [
         f"{entry['model']}: {_percent(entry['right'])} right; {_interval(entry['misread'])} misread, "
         f"{_interval(entry['missed'])} missed ({entry['audited']} of {entry['replies']} replies read by a "
         f"person); read by the person, the share right moves by {_points(entry['shift'])}"
@@ -91,11 +91,11 @@ def lines(report: Mapping[str, Any]) -> list[str]:
     for pair in report["neighbours"]:
         first, second = pair["models"]
         turns = "could turn" if pair["could_turn"] else "does not turn"
-        told.append(
+        sentences.append(
             f"{first} before {second} by {100 * pair['difference']:.1f} points: misreading moves this by at "
             f"most {100 * pair['most_by_reading']:.1f}, and {turns} the order"
         )
-    return told
+    return sentences
 
 
 def _percent(share: float) -> str:

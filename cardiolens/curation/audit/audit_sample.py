@@ -47,8 +47,8 @@ def draw(verdicts: Sequence[Mapping[str, Any]], per_model: int, seed: int) -> Sa
     for model, by_name in strata.items():
         numbers = allocate({name: len(rows) for name, rows in by_name.items()}, per_model)
         for name, rows in by_name.items():
-            drawn = dice.sample(rows, numbers[name])
-            replies += [Sampled(model, row["arm_id"], row["qa_id"], name) for row in drawn]
+            picked = dice.sample(rows, numbers[name])
+            replies += [Sampled(model, row["arm_id"], row["qa_id"], name) for row in picked]
     dice.shuffle(replies)  # whose reply is read next, and by which rule, says nothing
     sizes = {model: {name: len(rows) for name, rows in by_name.items()} for model, by_name in strata.items()}
     return Sample(tuple(replies), sizes)
@@ -58,13 +58,13 @@ def allocate(sizes: Mapping[str, int], total: int) -> dict[str, int]:
     """How many replies of each stratum are read: a few, and the rest by size, more where rules are young."""
     numbers = {name: min(size, _LEAST) for name, size in sizes.items()}
     weights = {name: size * (_MORE if _is_young(name) else 1.0) for name, size in sizes.items()}
-    while (left := total - sum(numbers.values())) > 0:
+    while (n_open := total - sum(numbers.values())) > 0:
         open_names = [name for name in sizes if numbers[name] < sizes[name]]
         if not open_names:
             break
         of_all = sum(weights[name] for name in open_names)
         for name in sorted(open_names, key=lambda name: -weights[name]):
-            more = max(1, round(left * weights[name] / of_all))
+            more = max(1, round(n_open * weights[name] / of_all))
             more = min(more, sizes[name] - numbers[name], total - sum(numbers.values()))
             numbers[name] += max(0, more)
     return numbers
@@ -84,18 +84,18 @@ def keep(path: Path, sample: Sample) -> None:
     """Write a sample; later audits of the run read the same replies."""
     tree = {
         "schema": "audit-sample-1",
-        "replies": [asdict(one) for one in sample.replies],
+        "replies": [asdict(entry) for entry in sample.replies],
         "sizes": sample.sizes,
     }
     disk.write_text(path, json.dumps(tree, indent=1) + "\n")
 
 
-def kept(path: Path) -> Sample | None:
+def read_sample(path: Path) -> Sample | None:
     """Read the sample of a run; None if none was drawn yet."""
     if not path.is_file():
         return None
     try:
         tree = read_json(path)
-        return Sample(tuple(Sampled(**one) for one in tree["replies"]), tree["sizes"])
+        return Sample(tuple(Sampled(**entry) for entry in tree["replies"]), tree["sizes"])
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: is no sample of an audit ({error}); delete it and run again") from error

@@ -12,7 +12,7 @@ from typing import Any
 from cardiolens.base.fence import fenced
 from cardiolens.base.untrusted.bounded_files import parse_json
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.curation.audit.audit_desk import Shown
+from cardiolens.curation.audit.audit_desk import ReplyView
 from cardiolens.curation.questions.model_extraction import (
     TextRequest,
     execute_plan,
@@ -24,7 +24,7 @@ _SYSTEM = (
     "You read what a reply to a multiple-choice question answers. You do not judge whether it is right, and "
     "you know nothing of the case. You reply with one JSON object and no other text."
 )
-_ASKED = """{notice}
+_PROMPT = """{notice}
 
 {question}
 
@@ -46,23 +46,25 @@ class Reread:
     keys: tuple[str, ...] | None
 
 
-def reread(sweep: SweepSpec, shown: Mapping[tuple[str, str], Shown]) -> list[Reread]:
+def reread(sweep: SweepSpec, view: Mapping[tuple[str, str], ReplyView]) -> list[Reread]:
     """Let the model of a sweep read replies, by their places; equal replies are asked about once."""
-    requests = {place: request_on(one) for place, one in shown.items()}
+    requests = {place: request_on(entry) for place, entry in view.items()}
     distinct = {request.text_id: request for request in requests.values()}
     planned = plan_texts(sweep, [[request] for request in distinct.values()])
     execute_plan(planned)
-    told = dict(zip(distinct, replies_of(planned, list(distinct.values())), strict=True))
-    return [Reread(place, keys_of(told[requests[place].text_id], one)) for place, one in shown.items()]
+    texts_by_id = dict(zip(distinct, replies_of(planned, list(distinct.values())), strict=True))
+    return [
+        Reread(place, keys_of(texts_by_id[requests[place].text_id], entry)) for place, entry in view.items()
+    ]
 
 
-def request_on(shown: Shown) -> TextRequest:
+def request_on(view: ReplyView) -> TextRequest:
     """The request about one reply."""
-    letters = sorted(key for key, _ in shown.options)
-    options = "\n".join(f"{letter}. {text}" for letter, (_, text) in zip(letters, shown.options, strict=True))
-    fence = fenced({"question": shown.question, "options": options, "reply": shown.reply})
-    prompt = _ASKED.format(notice=fence.notice, **fence.blocks)
-    most = len(letters) if shown.several else 1
+    letters = sorted(key for key, _ in view.options)
+    options = "\n".join(f"{letter}. {text}" for letter, (_, text) in zip(letters, view.options, strict=True))
+    fence = fenced({"question": view.question, "options": options, "reply": view.reply})
+    prompt = _PROMPT.format(notice=fence.notice, **fence.blocks)
+    most = len(letters) if view.several else 1
     schema = {
         "type": "object",
         "properties": {
@@ -75,29 +77,27 @@ def request_on(shown: Shown) -> TextRequest:
     return TextRequest(number, "answer", _SYSTEM, prompt, json.dumps(schema))
 
 
-def keys_of(reply: str | None, shown: Shown) -> tuple[str, ...] | None:
+def keys_of(reply: str | None, view: ReplyView) -> tuple[str, ...] | None:
     """The options that a model's reply names, or None for a reply that is none of its kind."""
-    letters = dict(
-        zip(sorted(key for key, _ in shown.options), (key for key, _ in shown.options), strict=True)
-    )
+    letters = dict(zip(sorted(key for key, _ in view.options), (key for key, _ in view.options), strict=True))
     try:
         tree = parse_json((reply or "").encode())
     except ValueError:
         return None
-    named = tree.get("options") if isinstance(tree, dict) else None
-    if not isinstance(named, list) or not all(
-        isinstance(letter, str) and letter in letters for letter in named
+    chosen_letters = tree.get("options") if isinstance(tree, dict) else None
+    if not isinstance(chosen_letters, list) or not all(
+        isinstance(letter, str) and letter in letters for letter in chosen_letters
     ):
         return None
-    keys = tuple(dict.fromkeys(letters[letter] for letter in named))
-    return keys if shown.several or len(keys) < 2 else None
+    keys = tuple(dict.fromkeys(letters[letter] for letter in chosen_letters))
+    return keys if view.several or len(keys) < 2 else None
 
 
 def document(
     model: str, rows: Sequence[Mapping[str, Any]], reread_replies: Sequence[Reread]
 ) -> dict[str, Any]:
     """What a model read, beside the status that the rules gave; `rows` are their verdicts."""
-    keys = {one.place: one.keys for one in reread_replies}
+    keys = {entry.place: entry.keys for entry in reread_replies}
     entries = [
         {
             "arm_id": row["arm_id"],

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _HARMONY = "openai_gptoss"  # in vLLM it marks where reasoning ends, and does not separate a whole text
 _CHANNEL, _MESSAGE = "<|channel|>", "<|message|>"
 _FINAL = f"{_CHANNEL}final"
-_KEPT = re.compile(r"box|answer")  # marks around the answer itself, by which a reply is read
+_ANSWER_MARKS = re.compile(r"box|answer")  # marks around the answer itself, by which a reply is read
 
 
 class ReasoningSplit:
@@ -21,7 +21,7 @@ class ReasoningSplit:
 
     def __init__(self, parser: "ReasoningParser | None", special_tokens: Iterable[str]) -> None:
         self._parser = parser  # None: harmony
-        self._special_tokens = [token for token in special_tokens if not _KEPT.search(token)]
+        self._special_tokens = [token for token in special_tokens if not _ANSWER_MARKS.search(token)]
 
     @staticmethod
     def of(model: ModelSpec, tokenizer: Any) -> "ReasoningSplit":
@@ -60,7 +60,8 @@ class ReasoningSplit:
             return reasoning, answer.partition(_MESSAGE)[2]
         from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
 
-        return self._parser.extract_reasoning(text, ChatCompletionRequest(messages=[], model=""))
+        reasoning, answer = self._parser.extract_reasoning(text, ChatCompletionRequest(messages=[], model=""))
+        return reasoning, answer
 
     def _without_marks(self, text: str | None) -> str:
         for token in self._special_tokens:

@@ -35,8 +35,8 @@ def misreading(strata: Sequence[Stratum]) -> Estimate:
     audited, total, covered = _covered(strata)
     if not audited:
         return Estimate(math.nan, 0.0, 1.0)
-    value = sum(one.size / covered * one.misread / one.audited for one in audited)
-    variance = _variance(audited, covered, [one.misread for one in audited])
+    value = sum(stratum.size / covered * stratum.misread / stratum.audited for stratum in audited)
+    variance = _variance(audited, covered, [stratum.misread for stratum in audited])
     low, high = (value, value) if variance == 0 else _wilson(value, variance, audited)
     share = covered / total
     return Estimate(value, low * share, min(1.0, high * share + 1 - share))
@@ -47,8 +47,8 @@ def shift(strata: Sequence[Stratum]) -> Estimate:
     audited, total, covered = _covered(strata)
     if not audited:
         return Estimate(math.nan, -1.0, 1.0)
-    value = sum(one.size / covered * one.shift / one.audited for one in audited)
-    half = _Z * math.sqrt(_variance(audited, covered, [abs(one.shift) for one in audited]))
+    value = sum(stratum.size / covered * stratum.shift / stratum.audited for stratum in audited)
+    half = _Z * math.sqrt(_variance(audited, covered, [abs(stratum.shift) for stratum in audited]))
     share = covered / total
     return Estimate(
         value, max(-1.0, (value - half) * share - 1 + share), min(1.0, (value + half) * share + 1 - share)
@@ -56,23 +56,23 @@ def shift(strata: Sequence[Stratum]) -> Estimate:
 
 
 def _covered(strata: Sequence[Stratum]) -> tuple[list[Stratum], int, int]:
-    audited = [one for one in strata if one.audited]
-    return audited, sum(one.size for one in strata), sum(one.size for one in audited)
+    audited = [stratum for stratum in strata if stratum.audited]
+    return audited, sum(stratum.size for stratum in strata), sum(stratum.size for stratum in audited)
 
 
 def _variance(audited: Sequence[Stratum], covered: int, events: Sequence[int]) -> float:
     """Variance of a stratified mean; each stratum's rate is drawn to that of all, so that none is zero."""
-    overall = (sum(events) + 1) / (sum(one.audited for one in audited) + 2)
+    overall = (sum(events) + 1) / (sum(stratum.audited for stratum in audited) + 2)
     variance = 0.0
-    for one, count in zip(audited, events, strict=True):
-        rate = (count + overall) / (one.audited + 1)
-        unseen = 1 - one.audited / one.size
-        variance += (one.size / covered) ** 2 * rate * (1 - rate) / one.audited * unseen
+    for stratum, count in zip(audited, events, strict=True):
+        rate = (count + overall) / (stratum.audited + 1)
+        unseen = 1 - stratum.audited / stratum.size
+        variance += (stratum.size / covered) ** 2 * rate * (1 - rate) / stratum.audited * unseen
     return variance
 
 
 def _wilson(value: float, variance: float, audited: Sequence[Stratum]) -> tuple[float, float]:
-    n_audited = sum(one.audited for one in audited)
+    n_audited = sum(stratum.audited for stratum in audited)
     rate = min(max(value, 1 / (n_audited + 2)), 1 - 1 / (n_audited + 2))
     n = rate * (1 - rate) / variance
     centre = (value + _Z**2 / (2 * n)) / (1 + _Z**2 / n)

@@ -55,11 +55,16 @@ def _introduced(lower: str) -> list[Mark]:
     introductions = [
         mark
         for mark in introductions
-        if not _is_of_others(lower, mark.start) and not _is_conditional(lower, mark.start)
+        if _begins_line(lower, mark.start)
+        or not (_is_of_others(lower, mark.start) or _is_conditional(lower, mark.start))
     ]
     return [
         mark for mark in introductions if mark.rule != "answer_phrase" or not _is_supposed(lower, mark.start)
     ]
+
+
+def _begins_line(lower: str, position: int) -> bool:
+    return position == 0 or lower[position - 1] == "\n"
 
 
 def _is_of_others(lower: str, position: int) -> bool:

@@ -25,7 +25,7 @@ _ENTRY = frozenset({"colon", "dash", "close", "open", "stop", "bar"})
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Remark:
     """What one clause says of the options that it names."""
 
     stance: Stance
@@ -36,14 +36,14 @@ class Said:
     end: int
 
 
-def said_of_options(text: str, tokenizer: Tokenizer, *, texts: bool = False) -> Iterator[Said]:
+def said_of_options(text: str, tokenizer: Tokenizer, *, texts: bool = False) -> Iterator[Remark]:
     """What the clauses of a text say of options named by letter, or also by `texts`."""
     for clause in map(_conclusion, clauses(tokenizer.tokens(text))):
         names = [token for token in clause if _names(token, tokenizer.texts, texts)]
         if names:
             stance, keys = _stance(clause, names, tokenizer.texts)
             last = clause[-1]
-            yield Said(
+            yield Remark(
                 stance=stance,
                 keys=keys,
                 by_letter=any(token.kind == "key" for token in names),
@@ -63,27 +63,27 @@ def _stance(clause: Clause, names: list[Token], texts: OptionTexts) -> tuple[Sta
     keys = tuple(dict.fromkeys(token.key for token in names))
     at = clause.index(names[0])
     before = _without_arrows(clause[:at])
-    judged = polarity(_judging(before, clause[at:], texts))
+    stance = polarity(_judging(before, clause[at:], texts))
     if any(token.text.lower() in _hedges() for token in clause):
-        judged = "open"
-    if judged == "no" or any(token.text.lower() in _denies() for token in before):
+        stance = "open"
+    if stance == "no" or any(token.text.lower() in _denies() for token in before):
         return "denies", keys
-    if judged == "open":
-        if _would_choose(clause, before) and (listed := _is_list(clause[at:], texts)):
-            return "commits", listed
+    if stance == "open":
+        if _would_choose(clause, before) and (listed_keys := _is_list(clause[at:], texts)):
+            return "commits", listed_keys
         return ("mentions" if _open_words(clause) <= _processes() else "hedges"), keys
-    listed = _is_list(clause[at:], texts)
-    if listed and (_commits(before) or len(before) < at):
-        return "commits", listed
-    return _of_subject(clause, at, judged, texts), keys
+    listed_keys = _is_list(clause[at:], texts)
+    if listed_keys and (_commits(before) or len(before) < at):
+        return "commits", listed_keys
+    return _of_subject(clause, at, stance, texts), keys
 
 
-def _of_subject(clause: Clause, at: int, judged: str, texts: OptionTexts) -> Stance:
+def _of_subject(clause: Clause, at: int, stance: str, texts: OptionTexts) -> Stance:
     """What a clause says of options that it does not end with."""
     before = clause[:at]
     if _says_nothing(_phrase(before)) and _is_subject(clause[at:], texts):
         return "commits"
-    if judged == "yes":
+    if stance == "yes":
         return "affirms"
     ends = _ENTRY if _says_nothing(before) else _ENTRY - {"close", "open"}
     is_entry = clause[at + 1 : at + 2] and clause[at + 1].kind in ends
@@ -93,9 +93,9 @@ def _of_subject(clause: Clause, at: int, judged: str, texts: OptionTexts) -> Sta
 def _conclusion(clause: Clause) -> Clause:
     """What a clause comes down to: "... see no jet, so A" without its premise, and without "Actually,"."""
     clause = _without_interjection(clause)
-    named = next((at for at, token in enumerate(clause) if token.key), 0)
+    first_name = next((at for at, token in enumerate(clause) if token.key), 0)
     return clause[
-        max((at for at in range(named) if clause[at].text.lower() in words().conclusions), default=0) :
+        max((at for at in range(first_name) if clause[at].text.lower() in words().conclusions), default=0) :
     ]
 
 
@@ -168,11 +168,11 @@ def _commits(before: Clause) -> bool:
     """Return whether what stands before a list commits a reply to it; so does nothing at all."""
     if _says_nothing(_phrase(before)):
         return True
-    announcing = next((token for token in reversed(before) if token.kind not in {"label", "open"}), None)
+    introducer = next((token for token in reversed(before) if token.kind not in {"label", "open"}), None)
     if any(token.text.lower() in _before() for token in before):
         return True
     is_of_frames = any(token.text.lower() in _no_choice() for token in before)
-    return announcing is not None and announcing.kind in _ANNOUNCES and not is_of_frames
+    return introducer is not None and introducer.kind in _ANNOUNCES and not is_of_frames
 
 
 def _says_nothing(before: Clause) -> bool:
@@ -206,22 +206,28 @@ def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Readin
     UNREADABLE where an option that the reply leaves open or names elsewhere may belong to the answer. Where a
     reply denies all other options, those that it only names are its answer.
     """
-    said = list(said_of_options(text, tokenizer))
-    denied = {key for one in said if one.stance == "denies" for key in one.keys}
-    mentioned = {key for one in said if one.stance == "mentions" for key in one.keys}
+    remarks = list(said_of_options(text, tokenizer))
+    denied = {key for remark in remarks if remark.stance == "denies" for key in remark.keys}
+    mentioned = {key for remark in remarks if remark.stance == "mentions" for key in remark.keys}
     is_partition = bool(denied) and denied | mentioned == tokenizer.texts.keys and not denied & mentioned
     stances = {"commits", "affirms"} | ({"mentions"} if is_partition else set())
-    commitments = [one for one in said if one.stance in stances and (several or len(one.keys) == 1)]
+    commitments = [
+        remark for remark in remarks if remark.stance in stances and (several or len(remark.keys) == 1)
+    ]
     if not commitments:
         return None
     last = commitments[-1]
     if denied & set(last.keys):
         return UNREADABLE, last.end
     says_nothing = {"denies"} if last.is_alone else {"denies", "explains"}
-    others = [one for one in said if one.stance not in says_nothing and not set(one.keys) <= set(last.keys)]
+    others = [
+        remark
+        for remark in remarks
+        if remark.stance not in says_nothing and not set(remark.keys) <= set(last.keys)
+    ]
     if any(
-        several or last.is_alone or one.start > last.start or one.stance in {"commits", "affirms"}
-        for one in others
+        several or last.is_alone or remark.start > last.start or remark.stance in {"commits", "affirms"}
+        for remark in others
     ):
         return UNREADABLE, last.end
     return reading_of(list(last.keys)), last.end

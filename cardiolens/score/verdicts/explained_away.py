@@ -22,10 +22,10 @@ def effect(clause: list[Token], rest: list[Token], *, affirms: bool) -> Effect:
     own, objection = _text(clause), _objection(rest)
     if _cause().search(own) and not _despite().search(own):
         return "denied"
-    said = _text(objection)
-    if not said or _despite().search(said):
+    words_of_objection = _text(objection)
+    if not words_of_objection or _despite().search(words_of_objection):
         return "none"
-    if _cause().search(said):
+    if _cause().search(words_of_objection):
         return "denied"
     if not affirms:
         return "none"

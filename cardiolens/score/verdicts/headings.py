@@ -52,24 +52,24 @@ class Blocks:
 
 def blocks_of(plain: str, tokenizer: Tokenizer) -> Blocks:
     """Read the headings of a visible reply."""
-    found = _blocks(plain, tokenizer)
-    if all(block.stance == "neutral" for block in found):
+    blocks = _blocks(plain, tokenizer)
+    if all(block.stance == "neutral" for block in blocks):
         return Blocks(plain, frozenset(), None)
     text = plain
-    for block in found:
+    for block in blocks:
         if block.stance == "no":  # of the same length, so that what follows stands where it stood
             text = text[: block.start] + _blank(text[block.start : block.end]) + text[block.end :]
-    denied = frozenset(key for block in found if block.stance == "no" for key in block.keys)
-    return Blocks(text, denied, _affirmed(found, denied))
+    denied = frozenset(key for block in blocks if block.stance == "no" for key in block.keys)
+    return Blocks(text, denied, _affirmed(blocks, denied))
 
 
 def _blank(text: str) -> str:
     return "".join("\n" if sign == "\n" else " " for sign in text)
 
 
-def _affirmed(found: list[Block], denied: frozenset[str]) -> Reading | None:
+def _affirmed(blocks: list[Block], denied: frozenset[str]) -> Reading | None:
     sets = {
-        stance: list(dict.fromkeys(frozenset(block.keys) for block in found if block.stance == stance))
+        stance: list(dict.fromkeys(frozenset(block.keys) for block in blocks if block.stance == stance))
         for stance in ("yes", "neutral", "open")
     }
     if any(not keys <= denied for keys in sets["open"]):
@@ -108,14 +108,14 @@ def _heads(plain: str, start: int = 0, end: int | None = None) -> Iterator[_Head
 def _blocks(plain: str, tokenizer: Tokenizer) -> list[Block]:
     """The options under headings; none where no heading affirms or denies, as in most replies."""
     stances = [(head, _stance(head.text, tokenizer, head.is_bare)) for head in _heads(plain)]
-    found: list[Block] = []
+    blocks: list[Block] = []
     if not any(stance in {"yes", "no"} for _, stance in stances):
-        return found
+        return blocks
     for head, stance in stances:
-        if stance and (not found or head.start >= found[-1].end):
+        if stance and (not blocks or head.start >= blocks[-1].end):
             block = _block(plain, head, stance, tokenizer)
-            found += [block] if block else []
-    return found
+            blocks += [block] if block else []
+    return blocks
 
 
 def _block(plain: str, head: _Head, stance: Stance, tokenizer: Tokenizer) -> Block | None:
@@ -123,10 +123,12 @@ def _block(plain: str, head: _Head, stance: Stance, tokenizer: Tokenizer) -> Blo
     is_inline = plain[head.end : line_end].strip() != ""
     if is_inline if head.is_bare else (not is_inline and not _may_begin_entry(plain, line_end)):
         return None
-    read = _inline(plain, head.end, line_end, tokenizer) if is_inline else _below(plain, line_end, tokenizer)
-    if read is None:
+    listed_options = (
+        _inline(plain, head.end, line_end, tokenizer) if is_inline else _below(plain, line_end, tokenizer)
+    )
+    if listed_options is None:
         return None
-    keys, end = read
+    keys, end = listed_options
     is_listing = stance == "neutral" and set(keys) == tokenizer.texts.keys
     return None if is_listing else Block(stance, keys, head.start, end)
 
@@ -239,8 +241,8 @@ def _below(plain: str, line_end: int, tokenizer: Tokenizer) -> tuple[tuple[str, 
 
 def _entry(line: str, tokenizer: Tokenizer) -> tuple[str, ...] | None:
     """The options that a line lists or begins with; () if it judges them itself, None without any."""
-    if listed := _list(line, tokenizer):
-        return listed
+    if listed_keys := _list(line, tokenizer):
+        return listed_keys
     if ":" in line and not any(token.key for token in tokenizer.tokens(line.partition(":")[0])):
         return None
     first = clauses(tokenizer.tokens(line))

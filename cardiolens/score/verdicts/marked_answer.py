@@ -86,8 +86,12 @@ class _MarkedAnswer:
             return True
         if (earlier.rule not in EXPLICIT and mark.rule in EXPLICIT) or earlier.rule == mark.rule == "json":
             return True
-        named = self._reading(before)
-        if named is None or not named.readable or set(named.keys) == set(reading.keys):
+        earlier_reading = self._reading(before)
+        if (
+            earlier_reading is None
+            or not earlier_reading.readable
+            or set(earlier_reading.keys) == set(reading.keys)
+        ):
             return True
         line = self._plain.rfind("\n", 0, earlier.start) + 1
         return is_ordered(self._plain[line : earlier.end], self._plain[earlier.end : mark.end])

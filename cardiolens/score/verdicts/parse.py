@@ -50,12 +50,12 @@ def parse_answer(
     letters outside the options, and several for a question that takes one are a parse_error. A reply that was
     `cut` by its token limit is read by an explicit mark only and is otherwise `truncated`.
     """
-    read = _parse_short if len(text) <= _SHORT else _parse
-    return read(text, _Asked(options, answer_type, exclusive, question), cut)
+    parse = _parse_short if len(text) <= _SHORT else _parse
+    return parse(text, _DisplayedQuestion(options, answer_type, exclusive, question), cut)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _DisplayedQuestion:
     """A question as displayed."""
 
     options: tuple[Option, ...]
@@ -64,10 +64,10 @@ class _Asked:
     question: str
 
 
-def _parse(text: str, asked: _Asked, cut: bool) -> Parsed:
+def _parse(text: str, question_shown: _DisplayedQuestion, cut: bool) -> Parsed:
     plain = visible_with_boxes(text)
-    tokenizer = Tokenizer.of(asked.options)
-    several = asked.answer_type == "multi"
+    tokenizer = Tokenizer.of(question_shown.options)
+    several = question_shown.answer_type == "multi"
     blocks = blocks_of(plain, tokenizer)
     rule, reading = read_marked_answer(blocks.text, tokenizer, several=several, cut=cut) or ("none", None)
     if reading is None and not cut:
@@ -75,7 +75,9 @@ def _parse(text: str, asked: _Asked, cut: bool) -> Parsed:
             ("heading", blocks.reading)
             if blocks.reading
             else (
-                read_unmarked_answer(blocks.text, tokenizer, several=several, question=asked.question)
+                read_unmarked_answer(
+                    blocks.text, tokenizer, several=several, question=question_shown.question
+                )
                 or ("none", None)
             )
         )
@@ -85,7 +87,7 @@ def _parse(text: str, asked: _Asked, cut: bool) -> Parsed:
         return Parsed((), rule, "inconsistent")
     if reading is None or not reading.readable:
         return Parsed((), _rule_of(rule, reading), _unread(plain, rule, reading, cut))
-    parsed = _checked(reading.keys, rule, asked.options, several, asked.exclusive)
+    parsed = _checked(reading.keys, rule, question_shown.options, several, question_shown.exclusive)
     return Parsed((), rule, "truncated") if cut and not parsed.keys else parsed
 
 

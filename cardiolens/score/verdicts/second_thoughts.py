@@ -5,13 +5,12 @@ import re
 from collections.abc import Sequence
 
 from cardiolens.report_text.reply_lexicon import words
-from cardiolens.score.verdicts.commitments import Said, said_of_options
+from cardiolens.score.verdicts.commitments import Remark, said_of_options
 from cardiolens.score.verdicts.option_text import LATIN
 from cardiolens.score.verdicts.reading import CONTRADICTION, Keys, Reading, reading_of
 from cardiolens.score.verdicts.reply_tokens import Tokenizer
 
 _FIRST_WORD = re.compile(r"[^\W\d_]+")
-_SHORTEST = 4  # characters of an answer and a second thought on one line
 
 
 def after(text: str, keys: Keys, tokenizer: Tokenizer, *, several: bool) -> Reading:
@@ -27,22 +26,27 @@ def after(text: str, keys: Keys, tokenizer: Tokenizer, *, several: bool) -> Read
     comes_down = _conclusion().search(lower) is not None
     answer = _Answer(keys, several)
     position = 0
-    for said in said_of_options(text, tokenizer, texts=bool(doubts) or comes_down):
-        answer.is_open |= any(position <= start < said.end for start in doubts)
-        position = said.end
-        clause = lower[said.start : said.end]
+    for remark in said_of_options(text, tokenizer, texts=bool(doubts) or comes_down):
+        answer.is_open |= any(position <= start < remark.end for start in doubts)
+        position = remark.end
+        clause = lower[remark.start : remark.end]
         answer.take_in(
-            said,
-            is_doubted=any(start < said.end for start in doubts) and _beside().search(clause) is None,
+            remark,
+            is_doubted=any(start < remark.end for start in doubts) and _alternative().search(clause) is None,
             is_ordered=_order().search(clause) is not None,
             is_confirmed=_confirmation().search(clause) is not None,
         )
     answer.is_open |= any(start >= position for start in doubts)
     if answer.keys == keys and any(
-        found.start() > max(doubts, default=-1) for found in _confirmation().finditer(lower)
+        match.start() > max(doubts, default=-1) for match in _confirmation().finditer(lower)
     ):
         answer.is_open = False
     return CONTRADICTION if answer.is_open else reading_of(list(answer.keys))
+
+
+def _is_letters(text: str) -> bool:
+    """Return whether a text holds letters of options at most, and no words."""
+    return (text.isupper() or not text.strip()) and text.isascii() and ">" not in text
 
 
 def is_silent(text: str, keys: Keys, tokenizer: Tokenizer) -> bool:
@@ -59,25 +63,27 @@ class _Answer:
         self.is_open = False  # put in doubt, and not confirmed or replaced
         self._several = several
 
-    def take_in(self, said: Said, *, is_doubted: bool, is_ordered: bool, is_confirmed: bool) -> None:
+    def take_in(self, remark: Remark, *, is_doubted: bool, is_ordered: bool, is_confirmed: bool) -> None:
         """Take in what one clause says of options."""
-        is_own = set(said.keys) <= set(self.keys)
-        if said.stance == "commits" and (self._several or len(said.keys) == 1):
-            self._commit(said, is_last=is_doubted or is_ordered)
-        elif is_own and is_doubted and self._several and set(said.keys) != set(self.keys):
+        is_own = set(remark.keys) <= set(self.keys)
+        if remark.stance == "commits" and (self._several or len(remark.keys) == 1):
+            self._commit(remark, is_last=is_doubted or is_ordered)
+        elif is_own and is_doubted and self._several and set(remark.keys) != set(self.keys):
             self.is_open = True  # a part of the answer, kept or withdrawn
         elif is_own:
-            self.is_open = said.stance == "denies" or (self.is_open and said.stance in {"hedges", "explains"})
-        elif said.stance != "denies" and not is_confirmed:
-            speaks_against = said.by_letter and said.stance in {"affirms", "mentions", "commits"}
+            self.is_open = remark.stance == "denies" or (
+                self.is_open and remark.stance in {"hedges", "explains"}
+            )
+        elif remark.stance != "denies" and not is_confirmed:
+            speaks_against = remark.by_letter and remark.stance in {"affirms", "mentions", "commits"}
             self.is_open |= is_doubted or speaks_against
 
-    def _commit(self, said: Said, *, is_last: bool) -> None:
-        if set(said.keys) == set(self.keys):
+    def _commit(self, remark: Remark, *, is_last: bool) -> None:
+        if set(remark.keys) == set(self.keys):
             self.is_open = False
-        elif is_last and (said.by_letter or (said.is_alone and not self._several)):
-            self.keys, self.is_open = said.keys, False
-        elif said.by_letter or is_last or (said.is_alone and not self._several):
+        elif is_last and (remark.by_letter or (remark.is_alone and not self._several)):
+            self.keys, self.is_open = remark.keys, False
+        elif remark.by_letter or is_last or (remark.is_alone and not self._several):
             self.is_open = True
 
 
@@ -97,7 +103,7 @@ def doubt_on_line(plain: str, start: int, end: int) -> int:
     """Where a second thought begins on the line of an answer at `start`, after its first letters; else -1."""
     line_end = plain.find("\n", start, end)
     line = plain[start : line_end if line_end >= 0 else end]
-    match = doubt().search(line.lower()) if len(line) > _SHORTEST else None
+    match = None if _is_letters(line) else doubt().search(line.lower())
     if match is None or not line[: match.start()].strip(" .:*"):
         return -1
     return start + len(line[: match.start()].rstrip(" .…"))
@@ -139,7 +145,7 @@ def _provisional() -> re.Pattern[str]:
 
 
 @functools.cache
-def _beside() -> re.Pattern[str]:
+def _alternative() -> re.Pattern[str]:
     return _any(words().second_thoughts.alternatives)
 
 

@@ -31,10 +31,14 @@ class Subject:
         if not _is_attribute(token.text):
             return False
         if self._is_known:
-            return not _named(other for other in clause if other is not token) <= self._asked
-        named = next(filter(None, (_named(part) for part in _parts(clause) if token in part)), frozenset())
-        return bool(named) and any(
-            other and other != named for clause in clauses for other in map(_named, _parts(clause))
+            return not _structures_in(others for others in clause if others is not token) <= self._asked
+        structures = next(
+            filter(None, (_structures_in(part) for part in _parts(clause) if token in part)), frozenset()
+        )
+        return bool(structures) and any(
+            others and others != structures
+            for clause in clauses
+            for others in map(_structures_in, _parts(clause))
         )
 
     def is_foreign_in(self, clauses: list[Clause]) -> bool:
@@ -50,7 +54,7 @@ def _is_attribute(text: str) -> bool:
     return all(_ADJECTIVE.fullmatch(word) or word in _PLAIN for word in _WORD.findall(text.lower()))
 
 
-def _named(tokens: Iterable[Token]) -> frozenset[str]:
+def _structures_in(tokens: Iterable[Token]) -> frozenset[str]:
     return _structures(word for token in tokens for word in _WORD.findall(token.text.lower()))
 
 
@@ -66,12 +70,12 @@ def _parts(clause: Clause) -> list[Clause]:
 
 
 def _structures(of_words: Iterable[str]) -> frozenset[str]:
-    known = _known()
-    return frozenset(known[word] for word in of_words if word in known)
+    names = _spellings()
+    return frozenset(names[word] for word in of_words if word in names)
 
 
 @functools.cache
-def _known() -> dict[str, str]:
+def _spellings() -> dict[str, str]:
     """Each spelling of a structure or property, and the name that it counts as."""
     return {
         spelling: name for name, spellings in words().structures.items() for spelling in (name, *spellings)

@@ -18,7 +18,7 @@ from cardiolens.curation.audit.audit_commands import report
 from cardiolens.curation.audit.audit_desk import AuditDesk
 from cardiolens.curation.audit.audit_ledger import LEDGER, AuditLedger
 from cardiolens.curation.audit.audit_report import audit_report
-from cardiolens.curation.audit.audit_sample import SAMPLE, draw, keep, kept
+from cardiolens.curation.audit.audit_sample import SAMPLE, draw, keep, read_sample
 from cardiolens.curation.audit.audit_server import audit_server
 from cardiolens.curation.audit.audited_run import judged_choices, shown_replies
 from cardiolens.show.local_server import LocalServer
@@ -137,10 +137,10 @@ def test_the_letters_of_a_person_are_those_that_the_model_saw(run: FinishedRun, 
 def test_a_sample_is_drawn_once_and_a_report_needs_one(run: FinishedRun, tmp_path: Path) -> None:
     sample = draw(judged_choices(run), 20, seed=0)
     keep(tmp_path / SAMPLE, sample)
-    assert kept(tmp_path / SAMPLE) == sample
+    assert read_sample(tmp_path / SAMPLE) == sample
     (tmp_path / SAMPLE).write_text("{}")
     with pytest.raises(InputError, match="is no sample"):
-        kept(tmp_path / SAMPLE)
+        read_sample(tmp_path / SAMPLE)
     with pytest.raises(InputError, match="no audit yet"):
         report([f"run={run.folder}"])
 

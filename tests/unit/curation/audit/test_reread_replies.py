@@ -11,15 +11,17 @@ import pytest
 
 from cardiolens.config.compose import read_spec
 from cardiolens.curation.audit import reread_replies
-from cardiolens.curation.audit.audit_desk import Shown
+from cardiolens.curation.audit.audit_desk import ReplyView
 from cardiolens.curation.audit.reread_replies import Reread, document, keys_of, request_on, reread
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.storage import schemas, tables
 
 OPTIONS = (("C", "Moderately reduced"), ("A", "Normal"), ("B", "Mildly reduced"))  # as displayed: A, B, C
-SAYING = Shown("How is function?", OPTIONS, several=False, reply="Reduced, I think. A? Or B.", cut=False)
-CHANGING = Shown("How is function?", OPTIONS, several=False, reply="First A, in the end B it was.", cut=False)
-HOSTILE = Shown(
+SAYING = ReplyView("How is function?", OPTIONS, several=False, reply="Reduced, I think. A? Or B.", cut=False)
+CHANGING = ReplyView(
+    "How is function?", OPTIONS, several=False, reply="First A, in the end B it was.", cut=False
+)
+HOSTILE = ReplyView(
     "How is function?",
     OPTIONS,
     several=False,

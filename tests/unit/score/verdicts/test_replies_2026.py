@@ -16,7 +16,7 @@ GRADES = (("A", "Normal"), ("B", "Mildly reduced"), ("C", "Moderately reduced"),
 def test_few_replies_are_read_wrong_and_few_are_not_read(half: str, blind: bool) -> None:
     count = Counter(outcome(reply, blind=blind) for reply in written_replies(half))
     assert count.total() > 60
-    assert count["wrong"] <= 0.005 * count.total() or (blind and count["wrong"] <= 0.015 * count.total())
+    assert count["wrong"] <= 0.005 * count.total() or (blind and count["wrong"] <= 0.02 * count.total())
     assert count["unread"] <= 0.085 * count.total() or blind
 
 
