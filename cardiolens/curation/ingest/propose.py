@@ -191,22 +191,13 @@ def choose(proposals: Iterable[Proposal], lge: str, threshold: float) -> list[Pr
     alone: list[Proposal] = []
     by_volume: dict[str, list[Proposal]] = {}
     for proposal in proposals:
+        waits = None if proposal.confirmed else _waits_for(proposal)
         if proposal.status == "left_out":
             decided.append(proposal)
-        elif proposal.confirmed:
-            by_volume.setdefault(proposal.volume_id, []).append(proposal)
-        elif TEXT_FLAG in proposal.flags:
-            decided.append(proposal.left_out(Reason.BURNED_IN_TEXT, waits=True))
-        elif not proposal.stack.placed and not proposal.displayable:
-            decided.append(proposal.left_out(Reason.NO_POSITION, waits=True))
-        elif _is_one_frame(proposal):
+        elif waits is not None:
+            decided.append(proposal.left_out(waits, waits=True))
+        elif not proposal.confirmed and _is_one_frame(proposal):
             alone.append(proposal)
-        elif set(SPACING_FLAGS) & set(proposal.flags):
-            decided.append(proposal.left_out(Reason.SPACING_UNSETTLED, waits=True))
-        elif set(CONTRADICTIONS) & set(proposal.flags):
-            decided.append(proposal.left_out(Reason.CONTRADICTED, waits=True))
-        elif not proposal.stack.sure:
-            decided.append(proposal.left_out(Reason.AXES_UNCLEAR, waits=True))
         else:
             by_volume.setdefault(proposal.volume_id, []).append(proposal)
     for proposal in alone:
@@ -218,6 +209,19 @@ def choose(proposals: Iterable[Proposal], lge: str, threshold: float) -> list[Pr
     for rivals in by_volume.values():
         decided += _one(rivals, lge, threshold)
     return sorted(decided, key=lambda proposal: (proposal.stack.series, proposal.stack.later))
+
+
+def _waits_for(proposal: Proposal) -> Reason | None:
+    """What a person must settle before the stack can be taken, however sure its sequence and view are."""
+    if TEXT_FLAG in proposal.flags:
+        return Reason.BURNED_IN_TEXT
+    if not proposal.stack.placed and not proposal.displayable:
+        return Reason.NO_POSITION
+    if set(SPACING_FLAGS) & set(proposal.flags):
+        return Reason.SPACING_UNSETTLED
+    if set(CONTRADICTIONS) & set(proposal.flags):
+        return Reason.CONTRADICTED
+    return None if proposal.stack.sure or _is_one_frame(proposal) else Reason.AXES_UNCLEAR
 
 
 def _is_one_frame(proposal: Proposal) -> bool:
