@@ -88,10 +88,28 @@ def engine_of(planned: Any) -> Any:
     return VllmEngine(model, planned.identities[model.name], planned.most_frames[model.name], group)
 
 
+def offline_engine(engine: Any, options: dict[str, Any]) -> Any:
+    """vLLM's offline engine with the encoder cache of the stream's engine, which is no option of vLLM."""
+    from vllm import LLM
+    from vllm.engine.arg_utils import EngineArgs
+
+    made = EngineArgs.create_engine_config
+
+    def enlarged(arguments: Any, *words: Any, **more: Any) -> Any:
+        config = made(arguments, *words, **more)
+        engine.enlarge_encoder_cache(config)
+        return config
+
+    EngineArgs.create_engine_config = enlarged
+    try:
+        return LLM(**options)
+    finally:
+        EngineArgs.create_engine_config = made
+
+
 def bare(out: Path, overrides: list[str]) -> None:
     """Answer all missing requests of the sweep with vLLM's offline API."""
     from PIL import Image
-    from vllm import LLM
     from vllm.config import SchedulerConfig
 
     from cardiolens.config.compose import read_spec
@@ -109,7 +127,7 @@ def bare(out: Path, overrides: list[str]) -> None:
     engine = engine_of(planned)
     # LLM would take twice the tokens a step that AsyncLLM takes on CPU.
     alike = {"max_num_batched_tokens": SchedulerConfig.DEFAULT_MAX_NUM_BATCHED_TOKENS}
-    llm = LLM(**(alike | engine._engine_options()))
+    llm = offline_engine(engine, alike | engine._engine_options())
     assert identity.folder is not None
     chat = Chat(identity.folder)
     reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side), False)

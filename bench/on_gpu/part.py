@@ -63,7 +63,7 @@ def bare(marks: Marks, words: list[str]) -> None:
     from PIL import Image
 
     from bench.on_gpu.engine import WARM, fitting, parts_of, settings_of, warm_frame, written, written_since
-    from bench.stream import engine_of
+    from bench.stream import engine_of, offline_engine
     from cardiolens.config.compose import read_spec
     from cardiolens.inference.models.rendering import Rendering
     from cardiolens.inference.plan.missing import missing
@@ -78,12 +78,12 @@ def bare(marks: Marks, words: list[str]) -> None:
     left = missing(planned.run.requests(model.name), Path("nowhere"), 1)
     engine = engine_of(planned)
     marks.note("planned", requests=left.left)
-    from vllm import LLM
+    import vllm.entrypoints.llm  # noqa: F401 - its import is a part of the start
 
     marks.note("vLLM imported")
     options = _scheduled_as_the_stream(fitting(engine._engine_options(), marks))
     before = written()
-    llm = LLM(**options)
+    llm = offline_engine(engine, options)
     settings = settings_of(llm.llm_engine.vllm_config)
     marks.note("engine", parts=parts_of(written_since(before)), settings=settings)
     prompts = [engine._prompt(WARM, warm_frame)]

@@ -27,6 +27,7 @@ from cardiolens.protocol.tasks.legal import FREE
 from cardiolens.runtime.staging import nearby
 
 if TYPE_CHECKING:
+    from vllm.config import VllmConfig
     from PIL.Image import Image
     from vllm import CompletionOutput, RequestOutput, SamplingParams
     from vllm.lora.request import LoRARequest
@@ -81,7 +82,7 @@ class VllmEngine:
             if self._deployment.gpus:
                 wait_for_memory(self._deployment.utilization)
             config = options.create_engine_config()
-            enlarge(config, room_on_gpu(self._gib) if self._deployment.gpus else room_on_cpu())
+            self.enlarge_encoder_cache(config)
             return AsyncLLM.from_vllm_config(
                 config,
                 stat_loggers=[self._stat_logger],
@@ -138,6 +139,10 @@ class VllmEngine:
         from vllm.lora.request import LoRARequest
 
         return None if self._adapter is None else LoRARequest("adapter", 1, str(self._adapter))
+
+    def enlarge_encoder_cache(self, config: "VllmConfig") -> None:
+        """Let an engine of this configuration keep the encoder's outputs of as many frames as fit."""
+        enlarge(config, room_on_gpu(self._gib) if self._deployment.gpus else room_on_cpu())
 
     @property
     def _gib(self) -> float:
