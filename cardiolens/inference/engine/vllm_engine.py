@@ -27,9 +27,9 @@ from cardiolens.protocol.tasks.legal import FREE
 from cardiolens.runtime.staging import nearby
 
 if TYPE_CHECKING:
-    from vllm.config import VllmConfig
     from PIL.Image import Image
     from vllm import CompletionOutput, RequestOutput, SamplingParams
+    from vllm.config import VllmConfig
     from vllm.lora.request import LoRARequest
     from vllm.v1.engine.async_llm import AsyncLLM
     from vllm.v1.metrics.loggers import StatLoggerBase
