@@ -201,6 +201,42 @@ def read_manifest(run: Run) -> dict[str, Any]:
     return manifest
 
 
+class _Rate(BaseModel):
+    """A share with its interval of 95 %."""
+
+    value: float
+    low: float
+    high: float
+
+
+class AuditedModel(BaseModel):
+    """Rates of misread and missed replies of a model, and how far the share of right answers would move."""
+
+    model: str
+    replies: int
+    audited: int
+    misread: _Rate
+    missed: _Rate
+    shift: _Rate
+
+
+class _Audit(BaseModel):
+    models: list[AuditedModel]
+
+
+def read_audit(run: Run) -> list[AuditedModel]:
+    """Read the audit of a run's replies by model; empty without one, InputError if it is none."""
+    if not run.audit.exists():
+        return []
+    try:
+        return _Audit.model_validate(_read_json(run, run.audit)).models
+    except ValidationError as error:
+        raise InputError(
+            f"{run.audit}: {describe(error)}; make it anew with python -m cardiolens.audit report "
+            f"run={run.root}"
+        ) from None
+
+
 def log_to(run: Run) -> None:
     """Send messages of warning and above to the terminal, and all messages to the run's log."""
     try:

@@ -83,6 +83,11 @@ class Run:
         return self.root / "declared.json"
 
     @property
+    def audit(self) -> Path:
+        """What a person's reading of a sample of replies says of ours."""
+        return self.root / "audit.json"
+
+    @property
     def manifest(self) -> Path:
         return self.root / "manifest.json"
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 from pydantic import Field
 
@@ -20,8 +19,8 @@ from cardiolens.curation.audit.audited_run import judged_choices, shown_replies
 from cardiolens.curation.audit.reread_replies import document, reread
 from cardiolens.curation.questions.model_extraction import asking_spec
 from cardiolens.show.notebook.run import FinishedRun, read_run
+from cardiolens.storage.places import Run
 
-REPORT = "audit.json"
 PORT = 8433
 REPLIES = 200  # of each model
 
@@ -106,9 +105,9 @@ def _report(run: FinishedRun, sample: Sample, ledger: AuditLedger) -> int:
         say("nothing is read yet, so there is no rate")
         return 0
     tree = audit_report(sample, ledger.readings, judged_choices(run))
-    path = Path(run.folder / REPORT)
+    path = Run(run.folder).audit
     disk.write_text(path, json.dumps(tree, indent=1) + "\n")
     for line in lines(tree):
         say(line)
-    say(f"audit: {path}")
+    say(f"audit: {path}; python -m cardiolens.judge run={run.folder} puts it on the page")
     return 0

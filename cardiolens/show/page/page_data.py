@@ -16,6 +16,7 @@ from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.show.page.frame_request_table import ChoiceCounts, choices_of
 from cardiolens.show.page.usage import ArmUsage, Usage, usage_of, usage_of_arms
 from cardiolens.storage import documents, schemas, tables
+from cardiolens.storage.documents import AuditedModel
 from cardiolens.storage.places import Run
 
 _TIERS = "tier:"
@@ -63,6 +64,7 @@ class Facts:
     subtasks: Mapping[str, Subtask]
     n_patients: int
     rules: str  # version of the rules that judged the run
+    audits: tuple[AuditedModel, ...] = ()  # of replies that a person read, by model
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -139,6 +141,7 @@ def read_facts(run: Run, parts: Sequence[Run]) -> Facts:
         subtasks=_subtasks(header.specs[0].dataset.protocol),
         n_patients=_n_patients(run),
         rules=rules,
+        audits=tuple(entry for part in parts for entry in documents.read_audit(part)),
     )
 
 

@@ -21,6 +21,24 @@ ENDINGS = {
 }
 
 
+_AUDITS = (
+    *(
+        Column("model", "model"),
+        Column("audited", "read by a person", "count"),
+        Column("replies", "replies", "count"),
+    ),
+    *(Column("misread", "misread, %", "score"), Column("misread_low", "95 % from", "score")),
+    *(Column("misread_high", "to", "score"), Column("missed", "missed, %", "score")),
+    *(Column("missed_low", "95 % from", "score"), Column("missed_high", "to", "score")),
+    *(Column("shift", "share right would move by", "points"), Column("shift_low", "95 % from", "points")),
+    Column("shift_high", "to", "points"),
+)
+_NO_AUDIT = (
+    "How often the rules misread a reply is not known of this run: python -m cardiolens.audit run=<folder> "
+    "shows a person a sample of the replies and tells it by model."
+)
+
+
 def reliability(facts: Facts) -> Section:
     """One bar per arm; only the first six kinds of ending enter a score."""
     question = "What stands behind each score: how many questions were answered, and how readably?"
@@ -36,7 +54,24 @@ def reliability(facts: Facts) -> Section:
         note="Not readable, cut off, illegal selection and refused count as wrong; unanswered ones are in "
         "no score.",
     )
-    return Section("reliability", "Reliability", question, figures=(chart,))
+    has_models = not facts.simulated.issuperset(facts.models)
+    notes = (_NO_AUDIT,) if has_models and not facts.audits else ()
+    tables = (_audits(facts),) if facts.audits else ()
+    return Section("reliability", "Reliability", question, figures=(chart,), tables=tables, notes=notes)
+
+
+def _audits(facts: Facts) -> Table:
+    """Of each model, the replies that a person read otherwise than the rules did."""
+    records = [
+        {"model": entry.model, "audited": entry.audited, "replies": entry.replies}
+        | {
+            f"{name}{suffix}": 100 * getattr(rate, end)
+            for name, rate in (("misread", entry.misread), ("missed", entry.missed), ("shift", entry.shift))
+            for suffix, end in (("", "value"), ("_low", "low"), ("_high", "high"))
+        }
+        for entry in facts.audits
+    ]
+    return Table.of("audits", "Replies that a person read", _AUDITS, records)
 
 
 def _table(facts: Facts) -> Table:

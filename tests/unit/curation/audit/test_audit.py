@@ -4,6 +4,7 @@ import http.client
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,6 +24,9 @@ from cardiolens.curation.audit.audit_server import audit_server
 from cardiolens.curation.audit.audited_run import judged_choices, shown_replies
 from cardiolens.show.local_server import LocalServer
 from cardiolens.show.notebook.run import FinishedRun, read_run
+from cardiolens.show.page.page_data import read_facts
+from cardiolens.show.page.sections.reliability import reliability
+from cardiolens.storage.places import Run
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +158,17 @@ def test_a_report_stands_beside_the_scores(run: FinishedRun, capsys: pytest.Capt
     assert report([f"run={run.folder}"]) == 0
     assert "misread" in capsys.readouterr().out
     assert json.loads((run.folder / "audit.json").read_text())["schema"] == "audit-1"
+    facts = read_facts(Run(run.folder), [Run(run.folder)])
+    (table,) = reliability(facts).tables
+    assert table.title == "Replies that a person read"
+    assert sorted(str(row[0]) for row in table.rows) == sorted(facts.models)
+    (run.folder / "audit.json").write_text('{"models": 5}')
+    with pytest.raises(InputError, match="make it anew with"):
+        read_facts(Run(run.folder), [Run(run.folder)])
+    (run.folder / "audit.json").unlink()
+    assert reliability(replace(facts, audits=())).notes == ()  # simulated readers write what the rules read
+    real = replace(facts.arms[0], model="a")
+    assert "is not known of this run" in reliability(replace(facts, audits=(), arms=(real,))).notes[0]
 
 
 def test_a_broken_line_of_the_ledger_is_named(tmp_path: Path) -> None:
