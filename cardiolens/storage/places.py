@@ -134,6 +134,7 @@ _LATER_DEFAULTS: tuple[tuple[str, Any], ...] = (("wording", [0]), ("primary", No
 _DATASET_LATER_DEFAULTS: tuple[tuple[str, Any], ...] = (
     ("windows", {}),
     ("allow_unverified", False),
+    ("allow_same_pixels", False),
     ("public_hearts", False),
     ("split", "test"),
     ("release", None),
@@ -162,6 +163,8 @@ def deciding(spec: SweepSpec) -> dict[str, Any]:
         model["engine_options"] = changing_answers(model["engine_options"])
         if not model["engine_options"]:  # as in all sweeps before there were any
             del model["engine_options"]
+        if model["reasoning_parser"] is None:
+            del model["reasoning_parser"]
     for prompt in values["prompt"]:
         if prompt["steps"] == "none":  # which has no step whose length could count
             del prompt["step_max_tokens"]

@@ -37,10 +37,12 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
 def conf_files() -> list[str]:
-    """All but the catalogue of models, which test_catalogue.py composes at once."""
+    """All but the catalogue of models, which test_catalogue.py composes at once, and layouts of an import."""
     conf = packaged_conf()
     found = [
-        path for path in conf.rglob("*.yaml") if path.parent != conf and "\n  card:" not in path.read_text()
+        path
+        for path in conf.rglob("*.yaml")
+        if path.parent not in (conf, conf / "layout") and "\n  card:" not in path.read_text()
     ]
     return sorted(str(path.relative_to(conf)) for path in found)
 

@@ -37,13 +37,13 @@ class Reply:
 
     text: str
     finish_reason: str
-    reasoning: str | None = None  # where the engine separates it from the text
     prompt_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0
     option_logprobs: dict[str, float] = field(default_factory=dict)  # by displayed letter
     refused: bool = False  # by a filter of the model's host; a refusal in words is an ordinary reply
     seconds: float | None = None  # duration of the answer; None: the time until the reply came
+    reasoning: str | None = None  # where the engine separates it from the text
 
 
 Pictures = Callable[[str], np.ndarray]

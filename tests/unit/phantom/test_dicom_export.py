@@ -183,7 +183,7 @@ def test_the_job_writes_an_export_and_its_truth_beside_it(tmp_path, capsys):
     ("words", "message"),
     [
         (["format=dicom"], "vendor= is not given; give vendor=... "),
-        (["format=tiff"], "format: Input should be 'nifti', 'dicom' or 'text', got 'tiff'"),
+        (["format=tiff"], "format: Input should be 'nifti', 'dicom', 'text', 'acdc', .*, got 'tiff'"),
         (["vendor=ge"], "vendor=: only for DICOM; add format=dicom, or leave it out"),
         (["format=dicom", "vendor=ge", "masks=true"], "masks=true: scanners write no masks"),
         (["format=dicom", "vendor=ge", "repeats=often"], "repeats: .* got 'often'"),

@@ -108,7 +108,10 @@ def test_a_file_without_questions_is_refused(read):
         ({"answer_type": "single"}, "answer_type is 'single', but C02 has 'multi'"),
         ({"schema": "qa-2"}, "schema: Input should be 'qa-1', got 'qa-2'"),
         ({"protocol": "other-1"}, "protocol is 'other-1', but 'openprotocol-1' is configured"),
-        ({"origin": "guess"}, "origin: Input should be 'report', 'mask', 'reader' or 'phantom', got 'guess'"),
+        (
+            {"origin": "guess"},
+            "origin: Input should be 'report', 'mask', 'set', 'reader' or 'phantom', got 'guess'",
+        ),
         ({"colour": "red"}, "unknown key 'colour'; expected only answer, answer_type"),
         ({"question": "a\ufffcb"}, r"question: holds U\+FFFC"),
         (
@@ -217,7 +220,7 @@ def test_every_letter_of_the_catalogue_and_no_other_is_an_answer(read, catalogue
             "verification, withheld",
         ),
         ({"options": [{"key": "A", "text": "Present"}]}, "unknown key 'options'"),
-        ({"origin": "guess"}, "origin: Input should be 'report', 'mask', 'reader' or 'phantom'"),
+        ({"origin": "guess"}, "origin: Input should be 'report', 'mask', 'set', 'reader' or 'phantom'"),
     ],
 )
 def test_what_is_wrong_with_a_compact_line_is_named(read, change, message):
