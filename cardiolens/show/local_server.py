@@ -10,12 +10,18 @@ from dataclasses import dataclass, field
 from email.message import Message
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from urllib.parse import unquote
 
+from pydantic import BaseModel, ValidationError
+
 from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted.bounded_files import parse_json
+from cardiolens.config.base import describe
 
 log = logging.getLogger(__name__)
+
+Body = TypeVar("Body", bound=BaseModel)
 
 HOST = "127.0.0.1"
 MOST_BYTES = 64 << 10  # of the body of a request
@@ -76,6 +82,16 @@ def png_reply(picture: bytes | None) -> Reply | None:
 def refusal(status: HTTPStatus, why: str, state: Mapping[str, Any] | None = None) -> Reply:
     """JSON with the reason for a refusal, and with what else the page needs then."""
     return json_reply({"error": why, **(state or {})}, status)
+
+
+def read_body(request: Request, shape: type[Body]) -> Body | Reply:
+    """What a request asks for, or the refusal of a body that does not have its shape."""
+    try:
+        return shape.model_validate(parse_json(request.body))
+    except ValidationError as error:
+        return refusal(HTTPStatus.BAD_REQUEST, describe(error))
+    except ValueError as error:
+        return refusal(HTTPStatus.BAD_REQUEST, str(error))
 
 
 def number_of(part: str) -> int:

@@ -2,11 +2,10 @@
 
 from http import HTTPStatus
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.bounded_files import parse_json
-from cardiolens.config.base import Spec, describe
+from cardiolens.config.base import Spec
 from cardiolens.curation.audit.audit_desk import AuditDesk
 from cardiolens.show.local_server import (
     LocalServer,
@@ -15,6 +14,7 @@ from cardiolens.show.local_server import (
     Site,
     json_reply,
     number_of,
+    read_body,
     refusal,
     text_reply,
 )
@@ -47,12 +47,9 @@ def audit_server(desk: AuditDesk, port: int = 0) -> LocalServer:
     def change(request: Request) -> Reply | None:
         if list(request.parts) != ["read"]:
             return None
-        try:
-            reading = _Reading.model_validate(parse_json(request.body))
-        except ValidationError as error:
-            return refusal(HTTPStatus.BAD_REQUEST, describe(error))
-        except ValueError as error:
-            return refusal(HTTPStatus.BAD_REQUEST, str(error))
+        reading = read_body(request, _Reading)
+        if isinstance(reading, Reply):
+            return reading
         try:
             desk.read(reading.number, reading.letters)
         except InputError as error:

@@ -1,7 +1,7 @@
 """Record of one frame's header, the same for classic DICOM, multi-frame DICOM and NIfTI."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from cardiolens.base.untrusted.file_place import Place
@@ -46,6 +46,17 @@ class Person:
     group: str = ""  # the set's own name of the patient's disease
     lv_edv_ml: float | None = None  # volumes of the left ventricle, measured by the set
     lv_esv_ml: float | None = None
+
+    def completed_by(self, header: "Person") -> "Person":
+        """These facts, as a set publishes them, with those of the header that the set does not tell."""
+        return replace(
+            self,
+            sex=self.sex or header.sex,
+            age=self.age or header.age,
+            manufacturer=self.manufacturer or header.manufacturer,
+            model=self.model or header.model,
+            tesla=header.tesla if self.tesla is None else self.tesla,
+        )
 
 
 @dataclass(frozen=True, slots=True)

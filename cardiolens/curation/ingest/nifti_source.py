@@ -267,17 +267,9 @@ def _flagged(image: Image, flag: str) -> Image:
 def _with_facts(image: Image, facts: Facts, flags: Sequence[str]) -> Image:
     assert image.reading is not None
     reading = replace(image.reading, flags=(*image.reading.flags, *flags))
-    person = facts.person
-    header = image.person
-    merged = replace(
-        person,
-        sex=person.sex or header.sex,
-        age=person.age or header.age,
-        manufacturer=person.manufacturer or header.manufacturer,
-        tesla=header.tesla if person.tesla is None else person.tesla,
-    )
+    person = facts.person.completed_by(image.person)
     layout = "" if image.declared is None else image.declared.layout
-    return replace(image, reading=reading, person=merged, of_set=layout)
+    return replace(image, reading=reading, person=person, of_set=layout)
 
 
 def _link(

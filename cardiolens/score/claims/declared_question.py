@@ -46,7 +46,7 @@ def _finding(place: Place, rows: Rows, models: Sequence[str], question: Declared
     if question.claim == "difference":
         evidence = evidence_of(rows, "primary")
         return sentences.change(cause_words(place), f"the score on {where}", rows["primary"], evidence)
-    ours, theirs = side_words(place) or ("seeing the frames as they are", "not so")
+    ours, theirs = side_words(place) or ("no control", f"control {question.level}")
     return sentences.equivalence(
         ours, theirs, where, rows["primary.equivalence"], rows, evidence_of=evidence_of
     )

@@ -149,7 +149,7 @@ def _effect_rows(effect: Effect, key: Key, note: str, sampling: Resampling) -> l
     metric, tier = key
     statistic = _statistic(effect, note)
     whole = as_row(key, statistic, sampling.method)
-    p = Statistic(np.array([_p(effect.values, whole, _patients(effect))]), statistic.basis)
+    p = Statistic(np.array([two_sided_p(effect.values, whole, _patients(effect))]), statistic.basis)
     rows = [whole, as_row((f"{metric}.{INTERVAL_P}", tier), p, sampling.method)]
     rows += margin_rows(tier, statistic, sampling) if metric == "primary" else []
     if effect.read.n_unread + effect.read.n_unread_theirs:
@@ -164,7 +164,7 @@ def _effect_rows(effect: Effect, key: Key, note: str, sampling: Resampling) -> l
     return [*({**row, "method": f"{words}; {row['method']}"} for row in rows), whole | bounds]
 
 
-def _p(values: Floats, row: Mapping[str, object], patients: float) -> float:
+def two_sided_p(values: Floats, row: Mapping[str, object], patients: float) -> float:
     """The larger p of the interval and of the standard error over the resamples.
 
     One end of an interval is one percentile of the resamples, whose error would reject too often far out in

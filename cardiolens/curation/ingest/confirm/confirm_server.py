@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.bounded_files import parse_json
-from cardiolens.config.base import Spec, describe
+from cardiolens.config.base import Spec
 from cardiolens.curation.ingest.confirm.imported import ImportedStudy, sheet_of
 from cardiolens.curation.ingest.decisions import Choice, Ledger, contradicted
 from cardiolens.curation.ingest.nifti_file import SPACING_FLAGS
@@ -25,6 +24,7 @@ from cardiolens.show.local_server import (
     json_reply,
     number_of,
     png_reply,
+    read_body,
     refusal,
     text_reply,
 )
@@ -90,12 +90,9 @@ class Desk:
         """
         if list(request.parts) != ["decide"]:
             return None
-        try:
-            change = Change.model_validate(parse_json(request.body))
-        except ValidationError as error:
-            return refusal(HTTPStatus.BAD_REQUEST, describe(error))
-        except ValueError as error:
-            return refusal(HTTPStatus.BAD_REQUEST, str(error))
+        change = read_body(request, Change)
+        if isinstance(change, Reply):
+            return change
         study = next((each for each in self.studies if each.study_id == change.study_id), None)
         if study is None:
             return refusal(HTTPStatus.BAD_REQUEST, "no such study; load the page again")

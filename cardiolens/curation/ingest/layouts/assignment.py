@@ -116,14 +116,7 @@ def assign_dicom(convention: Convention, files: Mapping[str, Place]) -> Assignme
 
 def _of_subject(image: Image, subject: str, facts: Facts, layout: str) -> Image:
     """Return a DICOM frame as one of a subject of a set, with what the set tells of it."""
-    header, published = image.person, facts.person
-    person = replace(
-        published,
-        sex=published.sex or header.sex,
-        age=published.age or header.age,
-        manufacturer=published.manufacturer or header.manufacturer,
-        tesla=header.tesla if published.tesla is None else published.tesla,
-    )
+    person = facts.person.completed_by(image.person)
     identity = replace(image.identity, patient=subject, study=subject)
     return replace(image, identity=identity, person=person, of_set=layout)
 

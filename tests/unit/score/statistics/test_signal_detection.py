@@ -9,7 +9,7 @@ from test_scores import table, verdict
 from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.bootstrap import resampling_weights
 from cardiolens.score.statistics.items import Floats, Items
-from cardiolens.score.statistics.pooled_rows import _p
+from cardiolens.score.statistics.pooled_rows import two_sided_p
 from cardiolens.score.statistics.rows import as_row
 from cardiolens.score.statistics.signal_detection import (
     by_patient,
@@ -92,7 +92,7 @@ def test_prompts_that_do_nothing_hardly_ever_change_the_criterion() -> None:
         basis = replace(Basis.of(sides[0]), n_effective=effective_patients_of_calls(sides[0]))
         change = Statistic(values[0] - values[1], basis, of_pairs=True)
         row = as_row(("criterion", "tier:1"), change, "")
-        wrong += _p(change.values, row, max(2.0, min(patients, basis.n_effective))) <= 0.05
+        wrong += two_sided_p(change.values, row, max(2.0, min(patients, basis.n_effective))) <= 0.05
     assert wrong <= 3
 
 
