@@ -10,7 +10,12 @@ import argparse
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.score.statistics.bootstrap import over_hospitals, percentile, resampling_weights
+from cardiolens.score.statistics.bootstrap import (
+    over_hospitals,
+    percentile,
+    resampling_weights,
+    variance_inflation,
+)
 
 Floats = NDArray[np.float64]
 
@@ -33,7 +38,7 @@ def coverage(sizes: tuple[int, ...], cohorts: int) -> Floats:
         intervals = (
             percentile(over_patients, patients=len(hospital)),
             percentile(values, patients=len(sizes)),
-            over_hospitals(values, 0.95, len(sizes)),
+            over_hospitals(values, 0.95, len(sizes), variance_inflation(np.array(sizes))),
         )
         held += [interval.low <= EFFECT <= interval.high for interval in intervals]
     return 100 * held / cohorts

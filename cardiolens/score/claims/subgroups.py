@@ -97,5 +97,6 @@ def _basis(arms: list[Answers], tier: str) -> Basis:
         effective_items=min(part.effective_items for part in parts),
         n_entities=sum(part.n_entities for part in parts),
         n_hospitals=parts[0].n_hospitals,
+        hospital_inflation=max(part.hospital_inflation for part in parts),
         n_arms=len(parts),
     )

@@ -270,5 +270,6 @@ def _basis(by_protocol: Mapping[str, Sequence[Statistic]]) -> Basis:
         effective_items=min(part.effective_items for part in all_parts),
         n_entities=sum(part.n_entities for part in all_parts),
         n_hospitals=all_parts[0].n_hospitals,
+        hospital_inflation=max(part.hospital_inflation for part in all_parts),
         n_arms=len(all_parts),
     )

@@ -64,6 +64,7 @@ def joined(bases: Sequence[Basis]) -> Basis:
         effective_items=min(_worth(basis) for basis in bases),
         n_entities=sum(basis.n_entities for basis in bases),
         n_hospitals=bases[0].n_hospitals,
+        hospital_inflation=max(basis.hospital_inflation for basis in bases),
     )
 
 

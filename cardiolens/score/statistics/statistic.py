@@ -15,6 +15,7 @@ from cardiolens.score.statistics.bootstrap import (
     effective_patients,
     over_hospitals,
     percentile,
+    variance_inflation,
 )
 from cardiolens.score.statistics.enough_data import reason_for_none
 from cardiolens.score.statistics.items import Bools, Floats, Ints, Items
@@ -61,6 +62,7 @@ class Basis:
     n_arms: int = 1  # arms that were asked every item, in a mean over arms
     n_rarer_class: int | None = None  # patients of the rarer of two classes that are told apart
     n_hospitals: int | None = None  # where whole hospitals are resampled
+    hospital_inflation: float = 1.0  # of the variance over resamples, by the hospitals' sizes
 
     @property
     def units(self) -> float:
@@ -90,7 +92,8 @@ class Basis:
     @staticmethod
     def of(rows: JudgedRows, note: str = "") -> "Basis":
         """Count judged rows."""
-        hospitals = np.unique(rows.hospital)
+        hospitals, sizes = np.unique(rows.hospital, return_counts=True)
+        has_hospitals = len(hospitals) > 0 and hospitals[0] >= 0
         return Basis(
             n_items=len(rows.patient),
             n_patients=len(np.unique(rows.patient)),
@@ -99,7 +102,8 @@ class Basis:
             ),
             n_refusal=int((rows.parse_status == "refusal").sum()),
             note=note,
-            n_hospitals=len(hospitals) if len(hospitals) and hospitals[0] >= 0 else None,
+            n_hospitals=len(hospitals) if has_hospitals else None,
+            hospital_inflation=variance_inflation(sizes) if has_hospitals else 1.0,
         )
 
     def of_classes(self, items: Items) -> "Basis":
@@ -132,7 +136,8 @@ class Statistic:
         if self.basis.n_hospitals is None:
             found = percentile(values, level, patients)
         else:
-            found = over_hospitals(values, level, self.basis.n_hospitals)
+            hospitals, inflation = self.basis.n_hospitals, self.basis.hospital_inflation
+            found = over_hospitals(values, level, hospitals, inflation)
         value, low, high, how = found.value, found.low, found.high, reason
         if not math.isnan(low):
             ends = self._near_boundary(kind, (1 - level) / 2, patients)

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[4]))
 from bench.claims import arms_of, verdicts
 from cardiolens.score.claims.hospitals import hospitals
 from cardiolens.score.statistics.arm_answers import ArmAnswers
-from cardiolens.score.statistics.bootstrap import over_hospitals, resampling_weights
+from cardiolens.score.statistics.bootstrap import over_hospitals, resampling_weights, variance_inflation
 from cardiolens.score.statistics.factors import families
 from cardiolens.score.statistics.hospital_codes import hospital_codes
 from cardiolens.score.statistics.pooled_questions import pooled_questions
@@ -63,18 +63,20 @@ def test_codes_are_for_cohorts_of_which_every_hospital_is_known() -> None:
     assert hospital_codes(patients, {patient: "H0" for patient in patients}) is None
 
 
-@pytest.mark.parametrize("sizes", [(40,) * 5, (80, 50, 40, 20, 10)])
+@pytest.mark.parametrize("sizes", [(40,) * 5, (80, 50, 40, 20, 10), (100, 40, 20, 20, 10, 10)])
 def test_intervals_over_five_hospitals_cover(sizes: tuple[int, ...]) -> None:
-    """Their effects differ by an SD of 3 points; resampled as patients they covered 72 %."""
+    """Their effects differ by an SD of 3 points; resampled as patients they covered 72 to 79 %."""
     hospital = np.repeat(np.arange(len(sizes)), sizes)
     weights = resampling_weights(len(hospital), 300, 1, hospital)
     covered = 0
     for seed in range(300):
         dice = np.random.default_rng([17, seed])
         change = dice.normal(2, 3, len(sizes))[hospital] + dice.normal(0, 15, len(hospital))
-        interval = over_hospitals(weights @ change / weights.sum(axis=1), 0.95, len(sizes))
+        interval = over_hospitals(
+            weights @ change / weights.sum(axis=1), 0.95, len(sizes), variance_inflation(np.array(sizes))
+        )
         covered += interval.low <= 2 <= interval.high
-    assert covered >= 0.92 * 300
+    assert covered >= 0.93 * 300
 
 
 def scored(number: int) -> dict[tuple[Any, ...], dict[str, Any]]:
