@@ -10,7 +10,9 @@ from test_scores import table, verdict
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
 from bench.few_events import rejections
+from cardiolens.score.statistics.aggregates import arm_statistics
 from cardiolens.score.statistics.answers import Answers
+from cardiolens.score.statistics.bootstrap import resampling_weights
 from cardiolens.score.statistics.items import Items
 from cardiolens.score.statistics.signal_detection import (
     call_counts,
@@ -84,3 +86,12 @@ def test_prompts_that_do_nothing_hardly_ever_change_the_criterion() -> None:
     assert product <= 7 < plain
     assert product_d_prime <= 7
     assert plain_d_prime >= product_d_prime
+
+
+def test_a_tier_knows_how_few_answers_its_criterion_rests_on() -> None:
+    items = gate("AB" * 20, "AB" * 19 + "AA")
+    rows = Answers(items, Answers.of(table([]), []).reports)
+    statistics = arm_statistics(rows, resampling_weights(40, 20, 1), 1, 1, {})
+    for scope in ("tier:1", "subtask:L01"):
+        assert statistics["criterion", scope].basis.n_effective < 4
+        assert statistics["primary", scope].basis.n_effective > 30
