@@ -92,7 +92,7 @@ def _of_question(place: Place, rows: Rows, models: Sequence[str]) -> Iterator[Fi
 def _collapse(place: Place, rows: Rows, models: Sequence[str]) -> Finding:
     """Whether answers spread over fewer categories than the truth (17.13)."""
     claim = "answers spread over fewer categories than the truth on " + place_words(place, models)
-    claim += " (entropy of the truth minus that of the answers, 100 for all classes alike)"
+    claim += ", in points of entropy"
     evidence = Evidence.of(rows, ENTROPY_DEFICIT)
     finding = sentences.threshold(claim, rows[ENTROPY_DEFICIT], 0.0, evidence, beyond=True)
     sentence = finding.sentence[0].upper() + finding.sentence[1:]
