@@ -292,7 +292,106 @@ def cases() -> Iterator[Case]:
     for verb in ("report", "judge", "status", "export", "view"):
         yield Case(f"{verb} run deep", text_in("run.json", DEEP), (verb, "run=in"), "in")
     yield Case("compare runs deep", text_in("run.json", DEEP), ("compare", "a=in", "b=in"), "in")
+    yield from of_runs_and_drafts()
+    yield from of_layouts()
     yield Case("store of pipes", pipe_in("part-1.parquet"), ("store", "check", "store=in"), "")
+
+
+def of_runs_and_drafts() -> Iterator[Case]:
+    """Files that audits, second readings, probes and releases start from."""
+    for verb, words in (("audit", ()), ("audit", ("report",)), ("reread", ("model=oracle",))):
+        yield Case(
+            f"{verb} {''.join(words)} run deep", text_in("run.json", DEEP), (verb, *words, "run=in"), "in"
+        )
+    for name, make in (
+        ("deep", text_in("w.yaml", "fillers: " + DEEP)),
+        ("aliases", text_in("w.yaml", ALIASES)),
+        ("2 GB", sparse_in("w.yaml", 2 * GIB)),
+        ("are a pipe", pipe_in("w.yaml")),
+    ):
+        yield Case(f"questions words {name}", with_reports(make), (*DRAFT, "words=in/w.yaml"), "w.yaml")
+    probe = ("questions", "mode=probe", "draft=in", "model=[oracle]")
+    for name, text in (("deep", DEEP), ("long line", '{"qa_id": "' + "x" * 10_000_000), ("blank", " ")):
+        yield Case(f"questions draft {name}", text_in("questions.jsonl", text), probe, "questions.jsonl|in")
+    known = (
+        "release",
+        "questions=in/q.jsonl",
+        "studies=in",
+        "name=x",
+        "licence=x",
+        "out=out",
+        "known=[in/k.jsonl]",
+    )
+    for name, text in (("deep", DEEP), ("long line", '{"hash": "' + "x" * 10_000_000), ("number", "5")):
+        yield Case(f"release known {name}", study_and("k.jsonl", text), known, "k.jsonl")
+
+
+def of_layouts() -> Iterator[Case]:
+    """Files of facts beside the images of public sets, and a layout of somebody else."""
+    grey = np.random.default_rng(0).integers(0, 1000, (64, 64, 8, 10), dtype=np.int16)
+    small = nifti_header(64, 64, 8, 10) + grey.tobytes()
+    patient = "patient001/patient001_"
+    acdc, mnms = (*INGEST, "layout=acdc"), (*INGEST, "layout=mnms")
+    for name, information in (
+        ("2 GB", lambda path: sparse(path, 2 * GIB)),
+        ("is a pipe", os.mkfifo),
+        ("is endless", lambda path: path.symlink_to("/dev/zero")),
+        ("is one long line", lambda path: path.write_text("ED: " + "1" * 30_000_000)),
+        ("has digits without end", lambda path: path.write_text("ED: " + "9" * 5000 + "\nES: 1e999\n")),
+    ):
+        make = set_of(f"{patient}4d.nii", small, "patient001/Info.cfg", information)
+        yield Case(f"layout acdc, Info.cfg {name}", make, acdc, "Info.cfg|unsafe_path|contradicted")
+    for name, text in (
+        ("of a million columns", ",".join(map(str, range(1_000_000))) + "\n"),
+        ("of an open quotation", 'External code,ED\n"' + "x" * 30_000_000),
+        ("of two million rows", "External code,ED\n" + "A1A1A1,1\n" * 2_000_000),
+    ):
+        make = set_of(
+            "A1A1A1/A1A1A1_sa.nii", small, "M&Ms.csv", lambda path, text=text: path.write_text(text)
+        )
+        yield Case(f"layout mnms, table {name}", make, mnms, "M&Ms.csv|A1A1A1|none of")
+    for name, text in (("deep", "title: " + DEEP), ("aliases", ALIASES), ("itself", "a: &a [*a]")):
+
+        def make(folder: Path, text: str = text) -> None:
+            (folder / "in").mkdir()
+            (folder / "conf" / "layout").mkdir(parents=True)
+            (folder / "conf" / "layout" / "theirs.yaml").write_text(text)
+
+        yield Case(f"layout of a user, {name}", make, (*INGEST, "layout=theirs"), "theirs")
+
+
+def set_of(
+    image: str, content: bytes, information: str, write: Callable[[Path], object]
+) -> Callable[[Path], None]:
+    """A public set of one image and a file of facts."""
+
+    def make(folder: Path) -> None:
+        for name in (image, information):
+            (folder / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "in" / image).write_bytes(content)
+        write(folder / "in" / information)
+
+    return make
+
+
+def with_reports(make: Callable[[Path], None]) -> Callable[[Path], None]:
+    """One report beside what `make` writes."""
+
+    def both(folder: Path) -> None:
+        make(folder)
+        (folder / "in" / "reports.csv").write_text("study_id,text\nS1,No LGE.\n")
+
+    return both
+
+
+def study_and(name: str, text: str) -> Callable[[Path], None]:
+    """A study with its question, and a file beside it."""
+
+    def make(folder: Path) -> None:
+        study_with(nifti_header(64, 64, 8) + bytes(2 * 64 * 64 * 8), suffix=".nii")(folder)
+        (folder / "in" / name).write_text(text)
+
+    return make
 
 
 def conf_with(text: str) -> Callable[[Path], None]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import closing
 
 from pydantic import Field
 
@@ -11,7 +12,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import read_words
 from cardiolens.curation.audit.audit_desk import AuditDesk
-from cardiolens.curation.audit.audit_ledger import LEDGER, AuditLedger
+from cardiolens.curation.audit.audit_ledger import LEDGER, AuditLedger, Readings, read_readings
 from cardiolens.curation.audit.audit_report import audit_report, lines
 from cardiolens.curation.audit.audit_sample import SAMPLE, Sample, Sampled, draw, keep, read_sample
 from cardiolens.curation.audit.audit_server import audit_server
@@ -44,17 +45,17 @@ def serve(words: Sequence[str]) -> int:
     options = read_words(Serve, words)
     run = read_run(options.run)
     sample = _sample(run, options.replies)
-    desk = AuditDesk(sample, shown_replies(run, sample.replies), AuditLedger.of(run.folder / LEDGER))
-    with audit_server(desk, options.port) as server:
-        say(
-            f"{len(sample.replies)} replies of {len(sample.sizes)} models, {desk.state()['read']} read so far"
-        )
-        say(f"page: {server.address} (this machine only; Ctrl-C ends it)")
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            say("")
-    return _report(run, sample, desk.ledger)
+    with closing(AuditLedger(run.folder / LEDGER)) as ledger:
+        desk = AuditDesk(sample, shown_replies(run, sample.replies), ledger)
+        with audit_server(desk, options.port) as server:
+            n_read = desk.state()["read"]
+            say(f"{len(sample.replies)} replies of {len(sample.sizes)} models, {n_read} read so far")
+            say(f"page: {server.address} (this machine only; Ctrl-C ends it)")
+            try:
+                server.serve_forever()
+            except KeyboardInterrupt:
+                say("")
+    return _report(run, sample, ledger.readings)
 
 
 def report(words: Sequence[str]) -> int:
@@ -65,7 +66,7 @@ def report(words: Sequence[str]) -> int:
         raise InputError(
             f"{run.folder}: has no audit yet; begin one with python -m cardiolens.audit run={run.folder}"
         )
-    return _report(run, sample, AuditLedger.of(run.folder / LEDGER))
+    return _report(run, sample, read_readings(run.folder / LEDGER))
 
 
 def second_reading(run: FinishedRun, about_model: Sequence[str]) -> int:
@@ -100,11 +101,11 @@ def _sample(run: FinishedRun, replies: int) -> Sample:
     return sample
 
 
-def _report(run: FinishedRun, sample: Sample, ledger: AuditLedger) -> int:
-    if not ledger.readings:
+def _report(run: FinishedRun, sample: Sample, readings: Readings) -> int:
+    if not readings:
         say("nothing is read yet, so there is no rate")
         return 0
-    tree = audit_report(sample, ledger.readings, judged_choices(run))
+    tree = audit_report(sample, readings, judged_choices(run))
     path = Run(run.folder).audit
     disk.write_text(path, json.dumps(tree, indent=1) + "\n")
     for line in lines(tree):

@@ -5,16 +5,14 @@ from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
 
-from cardiolens.curation.audit.audit_ledger import Place
+from cardiolens.curation.audit.audit_ledger import Place, Readings
 from cardiolens.curation.audit.audit_sample import Sample
 from cardiolens.score.statistics.misreading import Stratum, misreading, shift
 
 Row = Mapping[str, Any]
 
 
-def audit_report(
-    sample: Sample, readings: Mapping[Place, tuple[str, ...]], verdicts: Sequence[Row]
-) -> dict[str, Any]:
+def audit_report(sample: Sample, readings: Readings, verdicts: Sequence[Row]) -> dict[str, Any]:
     """Compare the person's readings with those of the rules, as they stand now.
 
     A reply is misread if the rules name options and the person names others or none; it is missed if the
@@ -30,7 +28,7 @@ def audit_report(
 
 
 def _of_model(
-    model: str, sample: Sample, readings: Mapping[Place, tuple[str, ...]], by_place: Mapping[Place, Row]
+    model: str, sample: Sample, readings: Readings, by_place: Mapping[Place, Row]
 ) -> dict[str, Any]:
     misread, missed = [], []
     for name, size in sample.sizes[model].items():

@@ -4,6 +4,7 @@ import http.client
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from small_cohort import make_cohort
 from cardiolens.base.errors import InputError
 from cardiolens.curation.audit.audit_commands import report
 from cardiolens.curation.audit.audit_desk import AuditDesk
-from cardiolens.curation.audit.audit_ledger import LEDGER, AuditLedger
+from cardiolens.curation.audit.audit_ledger import LEDGER, AuditLedger, read_readings
 from cardiolens.curation.audit.audit_report import audit_report
 from cardiolens.curation.audit.audit_sample import SAMPLE, draw, keep, read_sample
 from cardiolens.curation.audit.audit_server import audit_server
@@ -36,9 +37,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
 
 
 @pytest.fixture
-def desk(run: FinishedRun, tmp_path: Path) -> AuditDesk:
+def desk(run: FinishedRun, tmp_path: Path) -> Iterator[AuditDesk]:
     sample = draw(judged_choices(run), 30, seed=1)
-    return AuditDesk(sample, shown_replies(run, sample.replies), AuditLedger.of(tmp_path / LEDGER))
+    with closing(AuditLedger(tmp_path / LEDGER)) as ledger:
+        yield AuditDesk(sample, shown_replies(run, sample.replies), ledger)
 
 
 @pytest.fixture
@@ -99,7 +101,7 @@ def test_a_reading_is_on_disk_and_the_next_reply_follows(server: LocalServer, de
     state = asked(server, "read", {"number": first["number"], "letters": [letter]})[1]
     assert (state["read"], state["number"]) == (1, first["number"] + 1)
     assert asked(server, f"replies/{first['number']}")[1]["chosen"] == [letter]
-    assert AuditLedger.of(desk.ledger.path).readings == desk.ledger.readings
+    assert read_readings(desk.ledger.path) == desk.ledger.readings
 
 
 @pytest.mark.parametrize(
@@ -152,9 +154,9 @@ def test_a_sample_is_drawn_once_and_a_report_needs_one(run: FinishedRun, tmp_pat
 def test_a_report_stands_beside_the_scores(run: FinishedRun, capsys: pytest.CaptureFixture[str]) -> None:
     sample = draw(judged_choices(run), 20, seed=0)
     keep(run.folder / SAMPLE, sample)
-    ledger = AuditLedger.of(run.folder / LEDGER)
-    for one in sample.replies:
-        ledger.add((one.arm_id, one.qa_id), ())
+    with closing(AuditLedger(run.folder / LEDGER)) as ledger:
+        for one in sample.replies:
+            ledger.add((one.arm_id, one.qa_id), ())
     assert report([f"run={run.folder}"]) == 0
     assert "misread" in capsys.readouterr().out
     assert json.loads((run.folder / "audit.json").read_text())["schema"] == "audit-1"
@@ -174,4 +176,21 @@ def test_a_report_stands_beside_the_scores(run: FinishedRun, capsys: pytest.Capt
 def test_a_broken_line_of_the_ledger_is_named(tmp_path: Path) -> None:
     (tmp_path / LEDGER).write_text('{"arm_id": "a"}\n')
     with pytest.raises(InputError, match="line 1"):
-        AuditLedger.of(tmp_path / LEDGER)
+        AuditLedger(tmp_path / LEDGER)
+
+
+def test_a_line_that_a_kill_cut_off_is_no_reading_and_hinders_none(tmp_path: Path) -> None:
+    path = tmp_path / LEDGER
+    with closing(AuditLedger(path)) as ledger:
+        ledger.add(("arm", "q1"), ("a",))
+        ledger.add(("arm", "q2"), ("b",))
+    path.write_bytes(path.read_bytes()[:-20])
+    assert read_readings(path) == {("arm", "q1"): ("a",)}
+    with closing(AuditLedger(path)) as ledger:
+        ledger.add(("arm", "q2"), ())
+    assert read_readings(path) == {("arm", "q1"): ("a",), ("arm", "q2"): ()}
+
+
+def test_two_pages_do_not_write_to_one_ledger(tmp_path: Path) -> None:
+    with closing(AuditLedger(tmp_path / LEDGER)), pytest.raises(InputError, match="another audit page"):
+        AuditLedger(tmp_path / LEDGER)
