@@ -130,3 +130,21 @@ def decide_on_imports(child: int, place: Path) -> int:
     finally:
         _end(child)
     return kept
+
+
+def read_replies(child: int, place: Path) -> int:
+    """Read replies of an audit's sample, none of which names an option; return the acknowledged readings."""
+    kept = 0
+    try:
+        page = _page(child, place)
+        _, state, _ = page.ask("GET", "/next.json")
+        while state.get("number", _DECISIONS) < _DECISIONS:
+            status, state, _ = page.ask("POST", "/read", {"number": state["number"], "letters": []})
+            if status != 200 or "error" in state:
+                break
+            kept += 1
+    except _GoneError:
+        return kept
+    finally:
+        _end(child)
+    return kept

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from at_every_write.one_process import run_in_one_process
-from at_every_write.people import decide_on_imports, decide_on_questions
+from at_every_write.people import decide_on_imports, decide_on_questions, read_replies
 from at_every_write.server import AnsweringServer
 from at_every_write.verb import Verb
 
@@ -103,6 +103,7 @@ def base(place: Path) -> Sequence[Callable[[], int]]:
             "vendor=siemens",
             "out=dicom",
         ),
+        script("make_phantom", *PHANTOM, "dataset.phantom.n_sampled=1", "format=acdc", "out=set"),
         script("make_phantom", *PHANTOM, "dataset.phantom.n_sampled=1", "format=text", "out=text"),
         called("ingest", "source=dicom/export", "out=imported", "key=ids.key", "links=links.jsonl"),
         called("questions", *REPORTS, "out=drafts"),
@@ -225,6 +226,13 @@ def verbs(place: Path, server: AnsweringServer, passphrases: dict[str, str]) -> 
             TIMES,
         ),
         Verb(
+            "ingest a set",
+            called("ingest", "source=set", "layout=acdc", "out=made", "key=ids.key"),
+            ("made/**/*",),
+            ("set/**/*", "ids.key"),
+            TIMES,
+        ),
+        Verb(
             "questions",
             called("questions", *REPORTS, "out=made", f"masks={place}/data/studies", "labels=phantom"),
             ("made/*.jsonl", "made/counts.html"),
@@ -257,6 +265,16 @@ def verbs(place: Path, server: AnsweringServer, passphrases: dict[str, str]) -> 
             TIMES,
             made_before=_reviewed(called("review", *serve, "mode=verify"), passphrases),
             ends_with=1,  # two people have not decided on enough
+        ),
+        Verb(
+            "audit",
+            of_one_run("audit", "port=0", "replies=20"),
+            ("outputs/*/audit.jsonl", "outputs/*/audit_sample.json", "outputs/*/audit.json"),
+            store,
+            TIMES,
+            made_before=called("sweep", *small, "model=[noisy]", "subtask=[]"),
+            meanwhile=read_replies,
+            decisions=6,
         ),
         Verb(
             "release",

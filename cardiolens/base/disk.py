@@ -150,8 +150,8 @@ def create(path: Path, content: bytes) -> None:
 
 def make_folder(path: Path) -> None:
     """Create a folder and its parents; RunError if that fails."""
-    _event("folder", path)
     try:
+        _event("folder", path)
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise _not_written(path, error) from error

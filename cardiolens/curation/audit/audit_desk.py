@@ -56,7 +56,10 @@ class AuditDesk:
         }
 
     def read(self, number: int, letters: list[str]) -> None:
-        """Keep what a person read in a reply; InputError for letters that it does not offer."""
+        """Keep what a person read in a reply.
+
+        InputError for letters that it does not offer, OSError if the disk does not take the reading.
+        """
         with self.lock:
             if not 0 <= number < len(self.sample.replies):
                 raise InputError(f"reply {number}: there are {len(self.sample.replies)}; load the page again")

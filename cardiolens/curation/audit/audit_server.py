@@ -54,6 +54,9 @@ def audit_server(desk: AuditDesk, port: int = 0) -> LocalServer:
             desk.read(reading.number, reading.letters)
         except InputError as error:
             return refusal(HTTPStatus.OK, str(error))
+        except OSError as error:
+            reason = f"not saved: the file of readings cannot be written ({error.strerror or error})"
+            return refusal(HTTPStatus.OK, reason)
         return json_reply(desk.state())
 
     return LocalServer(Site(read, change), port)

@@ -15,6 +15,7 @@ import pytest
 from page_run import finished, small_spec
 from small_cohort import make_cohort
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.curation.audit.audit_commands import report
 from cardiolens.curation.audit.audit_desk import AuditDesk
@@ -112,6 +113,23 @@ def test_what_is_no_reading_is_refused_with_a_reason(server: LocalServer, body: 
     status, state = asked(server, "read", body)
     assert status in {200, 400}
     assert state["error"]
+
+
+def test_a_reading_that_the_disk_does_not_take_is_told_and_can_be_chosen_again(
+    server: LocalServer, desk: AuditDesk
+) -> None:
+    def is_full(_: str, __: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    reading = {"number": 0, "letters": []}
+    disk.hooks.append(is_full)
+    try:
+        state = asked(server, "read", reading)[1]
+    finally:
+        disk.hooks.remove(is_full)
+    assert state["error"] == "not saved: the file of readings cannot be written (No space left on device)"
+    assert read_readings(desk.ledger.path) == {}
+    assert asked(server, "read", reading)[1]["read"] == 1
 
 
 def test_a_person_who_reads_as_we_do_finds_nothing_and_planted_misreadings_are_found(
