@@ -19,7 +19,7 @@ class BetweenModels:
     next_model: Interval
 
 
-def between_models(effects: Floats, patients: float, level: float = 0.95) -> BetweenModels | None:
+def between_models(effects: Floats, inflation: float, level: float = 0.95) -> BetweenModels | None:
     """Spread over models of effects (model, 1 + resamples), all from the same resamples of patients.
 
     The spread of the estimates is that of the true effects plus the errors that models do not share: mean
@@ -32,7 +32,7 @@ def between_models(effects: Floats, patients: float, level: float = 0.95) -> Bet
     number = len(effects)
     if number < _FEWEST_MODELS or np.isnan(effects[:, 0]).any():
         return None
-    of_mean, own = errors(effects, patients)
+    of_mean, own = errors(effects, inflation)
     if math.isnan(of_mean):
         return None
     squares = float(((effects[:, 0] - effects[:, 0].mean()) ** 2).sum())
@@ -46,16 +46,17 @@ def between_models(effects: Floats, patients: float, level: float = 0.95) -> Bet
     return BetweenModels(Interval(math.sqrt(variance), low, high), Interval(mean, mean - reach, mean + reach))
 
 
-def errors(effects: Floats, patients: float) -> tuple[float, float]:
+def errors(effects: Floats, inflation: float) -> tuple[float, float]:
     """Variance of the mean over two or more models, and that of one model beyond what all share.
 
-    Both come from the patients. NaN where no two resamples are defined for all models.
+    Both come from patients or hospitals, and are larger by `inflation` than over the resamples. NaN where no
+    two resamples are defined for all models.
     """
     number = len(effects)
     resampled = effects[:, 1:][:, ~np.isnan(effects[:, 1:]).any(axis=0)]
     if resampled.shape[1] < 2:
         return math.nan, math.nan
-    covariance = np.cov(resampled) * patients / max(patients - 1, 1)
+    covariance = np.cov(resampled) * inflation
     shared = (covariance.sum() - np.trace(covariance)) / (number * (number - 1))
     own = max(float(np.trace(covariance) / number - shared), 0.0)
     return float(covariance.sum()) / number**2, own

@@ -137,7 +137,7 @@ class _QuestionOnTier:
         above = as_row(self.key, _statistic(effect, note), sampling.method)
         count = {"metric": f"{self.metric}.{MODELS_ABOVE}", "value": float((values[:, 0] > 0).sum())}
         yield above | count | {"low": np.nan, "high": np.nan}
-        spread = between_models(values, _patients(effect))
+        spread = between_models(values, _statistic(effect, note).basis.inflation)
         if spread is not None and not effect.basis.without_interval:
             for name, interval in ((DEVIATION, spread.deviation), (NEXT_MODEL, spread.next_model)):
                 ends = {"value": interval.value, "low": interval.low, "high": interval.high}

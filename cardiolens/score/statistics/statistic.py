@@ -70,6 +70,11 @@ class Basis:
         return max(2.0, min(self.n_patients, self.n_effective, self.n_hospitals or math.inf))
 
     @property
+    def inflation(self) -> float:
+        """How much larger the variance of an estimate is than that over its resamples."""
+        return self.units / (self.units - 1) if self.n_hospitals is None else self.hospital_inflation
+
+    @property
     def without_interval(self) -> str:
         """Why there is no interval; empty if there may be one."""
         return reason_for_none(self.n_patients, self.n_rarer_class)
@@ -136,8 +141,7 @@ class Statistic:
         if self.basis.n_hospitals is None:
             found = percentile(values, level, patients)
         else:
-            hospitals, inflation = self.basis.n_hospitals, self.basis.hospital_inflation
-            found = over_hospitals(values, level, hospitals, inflation)
+            found = over_hospitals(values, level, self.basis.n_hospitals, self.basis.inflation)
         value, low, high, how = found.value, found.low, found.high, reason
         if not math.isnan(low):
             ends = self._near_boundary(kind, (1 - level) / 2, patients)

@@ -11,7 +11,7 @@ from cardiolens.score.statistics.corrected import CORRECTED, EXACT
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.pooled_effects import joined
 from cardiolens.score.statistics.rows import TIERS, as_row
-from cardiolens.score.statistics.statistic import Key, Statistic
+from cardiolens.score.statistics.statistic import Basis, Key, Statistic
 
 PREFIX = "models:"  # of both sides in the table of scores: a tier
 CHANGE_P = "change_p"
@@ -43,9 +43,7 @@ def tier_change_rows(
             names = {"arm_id": f"{PREFIX}{later}", "versus_arm_id": f"{PREFIX}{earlier}"}
             note = f"mean over {len(changes)} models, patients and models random; {method}"
             row = as_row((metric, later), Statistic(values.mean(axis=0), basis, of_pairs=True), note)
-            error, freedom = (
-                (math.nan, math.nan) if basis.without_interval else _error(values, int(basis.units))
-            )
+            error, freedom = (math.nan, math.nan) if basis.without_interval else _error(values, basis)
             mean = float(values[:, 0].mean())
             reach, p = _t(mean, error, freedom)
             ends = {"value": 100 * mean, "low": 100 * (mean - reach), "high": 100 * (mean + reach)}
@@ -54,15 +52,15 @@ def tier_change_rows(
             yield names | row | test | {"method": note}
 
 
-def _error(values: Floats, patients: int) -> tuple[float, float]:
+def _error(values: Floats, basis: Basis) -> tuple[float, float]:
     """The standard error of the mean of (model, 1 + resamples), and its degrees of freedom."""
     number = len(values)
-    of_patients, own = errors(values, patients)
+    of_patients, own = errors(values, basis.inflation)
     of_models = max(float(values[:, 0].var(ddof=1)) - own, 0.0) / number
     total = of_patients + of_models
     if not total > 0:
         return math.nan, math.nan
-    parts = of_patients**2 / max(patients - 1, 1) + of_models**2 / (number - 1)
+    parts = of_patients**2 / max(int(basis.units) - 1, 1) + of_models**2 / (number - 1)
     return math.sqrt(total), total**2 / parts
 
 

@@ -1,5 +1,7 @@
 """Changes between tiers over models that share their patients (protocol 17.7)."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -61,3 +63,20 @@ def test_few_patients_have_a_change_and_no_interval(monkeypatch: pytest.MonkeyPa
 
 def test_one_model_has_no_change_over_models() -> None:
     assert rows_of(-0.2, 1, models=1) == {}
+
+
+def test_a_change_over_hospitals_is_widened_by_their_sizes() -> None:
+    def width(basis: Basis) -> float:
+        dice = np.random.default_rng(17)
+        means = {
+            f"m{model}": {
+                (CORRECTED, tier): Statistic(dice.normal(0.5, 0.05, 200), basis)
+                for tier in ("tier:1", "tier:3")
+            }
+            for model in range(3)
+        }
+        (row,) = [row for row in tier_change_rows(means, "bootstrap") if row["metric"] == CORRECTED]
+        return float(str(row["high"])) - float(str(row["low"]))
+
+    equal = Basis(60, 60, 0, 0, n_hospitals=6, hospital_inflation=6 / 5)
+    assert width(replace(equal, hospital_inflation=2.4)) > 1.2 * width(equal)
