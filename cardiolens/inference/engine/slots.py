@@ -15,7 +15,8 @@ class Slots:
     """
 
     def __init__(self, n: int) -> None:
-        self._free = n
+        self._n = n
+        self._free = n  # below 0 while more are taken than a lower limit allows
         self._first: _Waiting = deque()
         self._others: _Waiting = deque()
 
@@ -28,8 +29,20 @@ class Slots:
         finally:
             self._give_back()
 
+    @property
+    def n(self) -> int:
+        """The limit."""
+        return self._n
+
+    def limit(self, n: int) -> None:
+        """Set the limit; slots beyond a lower one vanish as they are given back."""
+        more, self._n = n - self._n, n
+        self._free -= max(-more, 0)
+        for _ in range(more):
+            self._give_back()
+
     async def _take(self, queue: _Waiting) -> None:
-        if self._free:
+        if self._free > 0:
             self._free -= 1
             return
         turn = asyncio.get_running_loop().create_future()
@@ -42,7 +55,10 @@ class Slots:
             raise
 
     def _give_back(self) -> None:
-        """Pass the slot to the next waiter that was not cancelled."""
+        """Pass the slot to the next waiter that was not cancelled, unless the limit was lowered."""
+        if self._free < 0:
+            self._free += 1
+            return
         for queue in (self._first, self._others):
             while queue:
                 turn = queue.popleft()

@@ -17,7 +17,9 @@ _LONGEST = 500  # characters of a message; some messages quote the whole prompt
 
 _STREAMS = tuple(Path(f"/proc/self/fd/{fd}") for fd in (1, 2))  # vLLM logs to stdout, Python to stderr
 _ERROR_LINE = re.compile(r"(?:^|\] )([\w.]*(?:Error|Exception): .*\S)\s*$", re.MULTILINE)
-_POINTS_ELSEWHERE = ("initialization failed",)  # vLLM's message when another of its processes has the cause
+# vLLM's messages when another of its processes has the cause.
+_POINTS_ELSEWHERE = ("initialization failed", "encountered an issue")
+_KILLED = re.compile(r"(Worker proc \S+ died unexpectedly \(exit code: -\d+\))")
 
 _DIVIDE = "divide the model over more GPUs (tensor_parallel)"
 _RAISE = "raise gpu_memory_utilization (without GPUs: kv_cache_gib)"
@@ -26,10 +28,14 @@ _REMEDIES = {
     "leave room beside the cache with a lower gpu_memory_utilization",
     "No available memory for the cache blocks": f"{_RAISE}, or {_DIVIDE}",
     "larger than the available KV cache": f"lower max_model_len, {_RAISE}, or {_DIVIDE}",
+    "died unexpectedly": "a process was killed, as the kernel does where the memory of a node is short: "
+    "raise cluster.memory_gib, or have fewer replicas on a node",
+    "NCCL": "GPUs that divide a model lost each other: NCCL_DEBUG=INFO tells where; keep tensor_parallel "
+    "within a node, and see that /dev/shm is large enough",
     "less than desired GPU memory utilization": "another process holds memory there, which nvidia-smi "
     "shows: end it, or lower gpu_memory_utilization",
 }
-"""Model settings to change, by the words of vLLM or torch for the memory that was short."""
+"""What to change, by the words of vLLM or torch for what went wrong."""
 
 Made = TypeVar("Made")
 
@@ -75,7 +81,7 @@ def set_by_ray(environment: Mapping[str, str], ray_environment: Mapping[str, str
 
 
 def with_remedy(reason: str) -> str:
-    """Return the reason of a failed start; if memory was short, add the settings to change."""
+    """Return the reason of a failed start or of a death; add what to change, if that is known."""
     remedy = next((remedy for words, remedy in _REMEDIES.items() if words in reason), None)
     return reason if remedy is None else f"{' '.join(reason.split())}; {remedy}"
 
@@ -103,11 +109,19 @@ def root_cause(since: tuple[int, ...]) -> str | None:
 def cause_in(text: str) -> str | None:
     """Return the last informative error of a log, without vLLM's prefix of process, time and source line.
 
-    None without one. Errors that only point to another process are not informative.
+    None without one. Errors that only point to another process are not informative; that a process was
+    killed says more than any error that follows from it.
     """
+    if killed := _KILLED.search(text):
+        return killed[1]
     lines = _ERROR_LINE.findall(text)
     errors = [line for line in lines if not any(words in line for words in _POINTS_ELSEWHERE)]
     return errors[-1] if errors else None
+
+
+def cause_of_death(alive_until: tuple[int, ...]) -> str:
+    """Return why an engine died, by what its processes wrote after `alive_until`, with a remedy."""
+    return with_remedy(root_cause(alive_until) or "its process died unexpectedly, without an error")
 
 
 def failure_of(error: Exception, *, dead: bool) -> EngineDeadError | RequestError:

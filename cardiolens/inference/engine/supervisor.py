@@ -1,4 +1,4 @@
-"""Supervise an engine: limit restarts, and isolate a request that kills the engine."""
+"""Supervise an engine: limit restarts, isolate a request that kills it, and ask less at once if load does."""
 
 import asyncio
 import logging
@@ -39,7 +39,8 @@ class Supervisor:
     When the engine dies, every request in flight becomes a suspect, and new requests wait. The engine is
     rebuilt and the suspects are asked again, in groups of 16 if there are more than 16, else one by one. If a
     group kills the engine again, its members are asked one by one. A request that kills the engine when asked
-    alone ends in RequestError; all others get their reply.
+    alone ends in RequestError; all others get their reply. If no request is found to kill it, the engine died
+    of their number: from then on, half as many are in flight.
     """
 
     def __init__(self, engine: Engine, width: int, max_restarts: int) -> None:
@@ -51,6 +52,7 @@ class Supervisor:
         self._starts = 0
         self._load_seconds = 0.0
         self._in_flight = 0
+        self._killers = 0  # requests that killed the engine alone
         self._idle = asyncio.Event()  # set while only suspects are in flight
         self._idle.set()
         self._calm = asyncio.Event()  # set while there are no suspects
@@ -127,13 +129,23 @@ class Supervisor:
 
     async def _hold_inquest(self, died: EngineDeadError | None) -> None:
         await self._idle.wait()  # until every request in flight has a reply or is a suspect
+        width, killers = self._slots.n, self._killers
+        in_flight = min(width, len(self._suspects))
         try:
             if died is not None:
                 self._bury(died)
+                self._slots.limit(max(1, in_flight // 2))  # before a suspect gives its slot back
             together = _GROUP if len(self._suspects) > _GROUP else 1
             while pending := self._pending():
                 failed_before = [suspect for suspect in pending if suspect.ask.attempt > 1]
-                await self._try(failed_before[:1] or pending[:together])  # likely killers first, alone
+                group = failed_before[:1] or pending[:together]  # likely killers first, alone
+                if await self._dies_of_number(group):
+                    together = max(1, together // 2)
+                    self._slots.limit(together)
+            if self._killers > killers:
+                self._slots.limit(width)
+            elif died is not None:
+                self._tell_of_load(in_flight, died)
         except Exception as error:  # noqa: BLE001 - every caller that waits for a reply must get the error
             self._given_up = error
             for suspect in self._pending():
@@ -146,6 +158,12 @@ class Supervisor:
     def _pending(self) -> list[_Suspect]:
         return [suspect for suspect in self._suspects if not suspect.reply.done()]
 
+    async def _dies_of_number(self, group: Sequence[_Suspect]) -> bool:
+        """Ask a group, one by one if it kills the engine; return whether it did and none of them alone."""
+        starts, killers = self._restarts_left, self._killers
+        await self._try(group)
+        return self._restarts_left < starts and self._killers == killers
+
     async def _try(self, group: Sequence[_Suspect]) -> None:
         deaths = await asyncio.gather(*(self._attempt(suspect) for suspect in group))
         died = next((death for death in deaths if death is not None), None)
@@ -155,6 +173,7 @@ class Supervisor:
             message = f"killed the engine when asked alone ({died})"
             log.error("request %s %s", group[0].ask.request_key, message)
             group[0].reply.set_exception(RequestError(ErrorKind.KILLED, message))
+            self._killers += 1
         self._bury(died)
         for suspect in group:
             if not suspect.reply.done():
@@ -170,12 +189,21 @@ class Supervisor:
             suspect.reply.set_exception(error)
         return None
 
+    def _tell_of_load(self, in_flight: int, died: EngineDeadError) -> None:
+        log.warning(
+            "the engine died with %d requests in flight, and answered each of them later (%s); it is asked "
+            "at most %d at once from now on: lower max_num_seqs to begin there",
+            in_flight,
+            died,
+            self._slots.n,
+        )
+
     def _bury(self, died: EngineDeadError) -> None:
         """Mark the engine for a restart at its next use; RunError if no restart is left."""
         if not self._restarts_left:
             raise RunError(
-                f"the engine died again and no restart is left ({died}); see the logs of the engine, or "
-                "raise stream.engine_restarts"
+                f"the engine died again and no restart is left ({died}); see the logs of the engine, lower "
+                "max_num_seqs, or raise stream.engine_restarts"
             )
         self._restarts_left -= 1
         self._started = False

@@ -6,7 +6,15 @@ from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from cardiolens.config.model import ModelSpec
-from cardiolens.inference.engine.ask import Ask, ErrorKind, FrameWork, Pictures, Reply, RequestError
+from cardiolens.inference.engine.ask import (
+    Ask,
+    EngineDeadError,
+    ErrorKind,
+    FrameWork,
+    Pictures,
+    Reply,
+    RequestError,
+)
 from cardiolens.inference.engine.decoding import (
     alternatives,
     must_be_legal_reply,
@@ -18,7 +26,13 @@ from cardiolens.inference.engine.encoder_cache import enlarge, room_on_cpu, room
 from cardiolens.inference.engine.gpu_memory import batched_tokens, gpu_gib, turn_on, wait_for_memory
 from cardiolens.inference.engine.option_probabilities import TokenStep, set_logprobs
 from cardiolens.inference.engine.reasoning_split import ReasoningSplit
-from cardiolens.inference.engine.startup import failure_of, started, use_all_threads
+from cardiolens.inference.engine.startup import (
+    cause_of_death,
+    failure_of,
+    started,
+    use_all_threads,
+    written_so_far,
+)
 from cardiolens.inference.models.adapter import room_for
 from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.identity import Identity, installed_engine
@@ -63,6 +77,8 @@ class VllmEngine:
         self._deployment = deployment
         self._max_frames = max_frames  # per prompt
         self._engine: AsyncLLM | None = None
+        self._written_at_start = written_so_far()
+        self._death = ""  # why the engine died; the same for all requests that were in flight
         self._frames = FrameWork()
         # Images by frame key; they are freed together with the `Pictures` of their study.
         self._images: WeakKeyDictionary[Pictures, dict[str, Image]] = WeakKeyDictionary()
@@ -92,6 +108,7 @@ class VllmEngine:
 
         with turn_on(self._deployment.share):
             self._engine = started(make)
+        self._written_at_start, self._death = written_so_far(), ""
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         assert self._engine is not None, "the supervisor starts an engine before it asks"
@@ -105,7 +122,11 @@ class VllmEngine:
             async for output in outputs:
                 final = output
         except Exception as error:  # vLLM, processors and templates may raise anything
-            raise failure_of(error, dead=self._engine.errored) from error
+            failure = failure_of(error, dead=self._engine.errored)
+            if isinstance(failure, EngineDeadError):
+                self._death = self._death or cause_of_death(self._written_at_start)
+                failure = EngineDeadError(self._death)
+            raise failure from error
         if final is None:
             raise RequestError(ErrorKind.NO_ANSWER, "vLLM ended the request without an output")
         return _reply(final, ask, self._reasoning)

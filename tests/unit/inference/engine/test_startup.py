@@ -80,6 +80,7 @@ def test_the_disturbance_is_read_from_the_logs_of_vllms_processes(monkeypatch: p
             "ValueError: 8 GiB KV cache is needed, which is larger than the available KV cache",
             "max_model_len",
         ),
+        ("torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp", "NCCL_DEBUG"),
         ("ValueError: Free memory is less than desired GPU memory utilization (0.9", "nvidia-smi"),
     ],
 )
@@ -100,6 +101,23 @@ def test_no_remedy_is_guessed_for_other_reasons():
 def test_the_last_error_that_says_more_than_that_something_failed():
     assert cause_in(LOG) == "torch.OutOfMemoryError: CUDA out of memory."
     assert cause_in("all is well\nno Error here") is None
+
+
+def test_a_killed_process_says_more_than_the_errors_that_follow():
+    """The words of the pinned vLLM's multiproc_executor.py, of its engine core and of its client."""
+    log = (
+        "(EngineCore pid=7) ERROR 11-25 10:00:00 [multiproc_executor.py:315] Worker proc VllmWorker-1 died "
+        "unexpectedly (exit code: -9), shutting down executor.\n"
+        "(EngineCore pid=7) ERROR 11-25 10:00:01 [core.py:900] RuntimeError: cancelled\n"
+        "ERROR 11-25 10:00:01 [async_llm.py:500] vllm.v1.engine.exceptions.EngineDeadError: EngineCore "
+        "encountered an issue. See stack trace (above) for the root cause.\n"
+    )
+    cause = cause_in(log)
+    assert cause == "Worker proc VllmWorker-1 died unexpectedly (exit code: -9)"
+    assert "cluster.memory_gib" in with_remedy(cause)
+    assert cause_in(log.replace("Worker proc VllmWorker-1 died unexpectedly (exit code: -9)", "x")) == (
+        "RuntimeError: cancelled"
+    )
 
 
 def test_what_a_child_wrote_is_read_where_errors_are_a_file_and_nothing_elsewhere(tmp_path: Path):

@@ -112,6 +112,38 @@ def test_a_death_without_a_guilty_request_costs_one_rebuild() -> None:
     assert engine.starts == 2
 
 
+class Overloaded(Mortal):
+    """Dies whenever more requests are in flight than it can hold."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(dies_after=10**9)
+        self.most = most
+
+    async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
+        if self._open >= self.most:
+            self._dead.set()
+        return await super().answer(ask, pictures)
+
+
+@pytest.mark.parametrize(("most", "deaths"), [(100, 1), (60, 2), (30, 3), (8, 5)])
+def test_an_engine_that_dies_of_load_is_asked_less_at_once_until_it_lives(
+    most: int, deaths: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = Overloaded(most)
+    found = asyncio.run(_ask_all(engine, [ask(name) for name in names(5000)], width=192))
+    assert replies(found) == names(5000)
+    assert engine.starts <= 1 + deaths
+    assert "at once from now on" in caplog.text
+
+
+def test_a_request_that_kills_the_engine_alone_does_not_lower_the_load(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    engine = Mortal(deadly=("r3",))
+    asyncio.run(_ask_all(engine, [ask(name) for name in names(200)]))
+    assert "at once from now on" not in caplog.text
+
+
 def test_a_request_that_failed_before_is_asked_alone_at_once() -> None:
     engine = Mortal(deadly=("r5",))
     asks = [ask(name, attempt=2 if name == "r5" else 1) for name in names(60)]

@@ -11,6 +11,7 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.model import ModelSpec
+from cardiolens.inference.engine import startup
 from cardiolens.inference.engine.ask import Ask, EngineDeadError, ErrorKind, Reply, RequestError
 from cardiolens.inference.engine.supervisor import Supervisor
 from cardiolens.inference.engine.vllm_engine import VllmEngine
@@ -145,5 +146,12 @@ def test_a_dead_engine_is_told_apart(error, errored, tmp_path: Path):
         await engine.start()
         await engine.answer(ask("bad"), lambda key: np.zeros((1, 1), np.uint8))
 
-    with pytest.raises(EngineDeadError):
+    with pytest.raises(EngineDeadError, match=r"died unexpectedly.*cluster\.memory_gib"):
         asyncio.run(one())
+
+
+def test_the_cause_of_a_death_is_read_from_what_the_engine_wrote(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(startup, "root_cause", lambda since: "torch.OutOfMemoryError: CUDA out of memory.")
+    _, bad, _ = answers(Started(tmp_path, Generating(dead())))
+    assert isinstance(bad, RequestError)
+    assert "lower max_num_seqs" in str(bad)
