@@ -52,7 +52,7 @@ class SlurmSpec(ClusterSpec):
     gpu_request: Literal["gpus-per-node", "gres"] = "gpus-per-node"  # sbatch option that requests GPUs
     gpu_type: Word | None = None  # SLURM's name of the GPU type, e.g. a100
     time: Duration = "12:00:00"  # time limit of a model job
-    cpus: Positive = 8  # CPUs per node of a model job
+    cpus: Positive | None = None  # CPUs per node of a model job; None: 2, and for each engine 2 + its GPUs
     memory_gib: Gib | None = None  # memory per node of a model job; None: the partition's default
     cpu_time: Duration = "04:00:00"  # time limit of the prepare and score jobs
     cpu_cpus: Positive = 8  # CPUs of the prepare and score jobs

@@ -3,10 +3,14 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from cardiolens.inference.placement.placement import Deployment
+
+FEWEST_CPUS = 8  # of a node of a model job: driver, loaders of studies, and a reader
+_STREAM_CPUS = 2  # driver, and loaders of studies
+_ENGINE_CPUS = 2  # vLLM needs two processors for an engine and one for each of its GPUs
 
 Step = Literal["prepare", "model", "score"]
 
@@ -17,6 +21,7 @@ class Resources:
 
     nodes: int
     gpus: int  # per node
+    cpus: int = FEWEST_CPUS  # per node
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,28 +38,32 @@ class Job:
         return len(self.models) > 1
 
 
-def jobs_of(deployments: Sequence[Deployment], *, prepare: bool) -> tuple[Job, ...]:
-    """Return the jobs in dependency order, models in the order of their deployments."""
+def jobs_of(deployments: Sequence[Deployment], *, prepare: bool, cpus: int | None = None) -> tuple[Job, ...]:
+    """Return the jobs in dependency order, models in the order of their deployments.
+
+    `cpus` of each node of a model job; None: as its engines need.
+    """
     alike: dict[Resources, list[str]] = {}
     for deployment in deployments:
-        alike.setdefault(resources(deployment), []).append(deployment.model)
+        own = resources(deployment)
+        alike.setdefault(own if cpus is None else replace(own, cpus=cpus), []).append(deployment.model)
     first = (Job("prepare", "prepare"),) if prepare else ()
     return (*first, *_model_jobs(alike.items()), Job("score", "score"))
 
 
 def _model_jobs(alike: Iterable[tuple[Resources, list[str]]]) -> Iterable[Job]:
     for resources, models in alike:
-        size = f"{resources.nodes}x{resources.gpus}gpu" if resources.gpus else "cpu"
+        size = f"{resources.nodes}x{resources.gpus}gpu-{resources.cpus}cpu" if resources.gpus else "cpu"
         name = models[0] if len(models) == 1 else f"models-{size}"
         yield Job("model", name, tuple(models), resources)
 
 
 def resources(deployment: Deployment) -> Resources:
-    """Return the number of nodes of a deployment, and the most GPUs that it uses on one node."""
+    """Return the nodes of a deployment, and the most GPUs and processors that it needs on one of them."""
     if not deployment.gpus:
         return Resources(1, 0)
-    totals: Counter[str] = Counter()
-    for nodes in deployment.hosts:
-        for node in nodes:
-            totals[node] += deployment.tensor_parallel * deployment.share  # type: ignore[assignment]
-    return Resources(len(totals), math.ceil(max(totals.values()) - 1e-9))
+    engines: Counter[str] = Counter(node for nodes in deployment.hosts for node in nodes)
+    most = max(engines.values())
+    gpus = math.ceil(most * deployment.tensor_parallel * deployment.share - 1e-9)
+    cpus = _STREAM_CPUS + most * (_ENGINE_CPUS + deployment.tensor_parallel)
+    return Resources(len(engines), gpus, max(FEWEST_CPUS, cpus))

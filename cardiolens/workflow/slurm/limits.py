@@ -118,12 +118,16 @@ def _beyond(job: Job, cluster: SlurmSpec, partition: str, nodes: Sequence[Nodes]
             f"{', '.join(job.models)}: {job.resources.nodes} nodes, but partition {partition} has "
             f"{sum(of.number for of in nodes)}; lower cluster.nodes"
         )
-    option, cpus = ("cpus", cluster.cpus) if is_model else ("cpu_cpus", cluster.cpu_cpus)
-    if max(of.cpus for of in nodes) < cpus:
+    option, cpus = ("cpus", job.resources.cpus) if is_model else ("cpu_cpus", cluster.cpu_cpus)
+    most_cpus = max(of.cpus for of in nodes)
+    if most_cpus < cpus and is_model and cluster.cpus is None:
         yield (
-            f"cluster.{option}={cpus}: no node of partition {partition} has more than "
-            f"{max(of.cpus for of in nodes)} CPUs"
+            f"{', '.join(job.models)}: {cpus} CPUs a node for its engines (vLLM needs 2 for each and one for "
+            f"each GPU), but no node of partition {partition} has more than {most_cpus}; lower cluster.gpus, "
+            f"or set cluster.cpus={most_cpus} and have engines wait for each other"
         )
+    elif most_cpus < cpus:
+        yield f"cluster.{option}={cpus}: no node of partition {partition} has more than {most_cpus} CPUs"
     option, gib = (
         ("memory_gib", cluster.memory_gib) if is_model else ("cpu_memory_gib", cluster.cpu_memory_gib)
     )

@@ -44,7 +44,7 @@ def submit(spec: SweepSpec) -> int:
     planned = _planned(spec)
     deployments = deployments_of(spec, planned, cluster)
     if spec.mode == "plan":
-        jobs = jobs_of(deployments, prepare=planned is None)
+        jobs = jobs_of(deployments, prepare=planned is None, cpus=cluster.cpus)
         show_jobs(jobs, deployments, cluster, planned=planned is not None)
         site = site_of(cluster)
         show_scripts({job: script_of(job, run, site) for job in jobs})
@@ -133,7 +133,7 @@ def _queue(
     spec: SweepSpec, run: Run, deployments: Sequence[Deployment], alive: Sequence[Alive], planned: Plan | None
 ) -> None:
     assert isinstance(spec.cluster, SlurmSpec), "checked"
-    jobs = jobs_of(deployments, prepare=planned is None)
+    jobs = jobs_of(deployments, prepare=planned is None, cpus=spec.cluster.cpus)
     check_limits(jobs, spec.cluster)
     documents.write_configuration(run, spec)
     documents.declare(run, spec, _answered(spec, planned))

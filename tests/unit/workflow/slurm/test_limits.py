@@ -1,6 +1,7 @@
 """Partition limits: parsing of sinfo, and errors that name the option which exceeds them."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -69,7 +70,16 @@ def test_nodes_are_read_with_their_gpus() -> None:
             Job("model", "m", ("m",), Resources(4, 1)),
             "4 nodes, but partition gpu has 3",
         ),
-        ({"partition": "gpu", "cpus": 49}, MODEL, r"cluster\.cpus=49: no node of partition gpu .* 48 CPUs"),
+        (
+            {"partition": "gpu", "cpus": 49},
+            replace(MODEL, resources=Resources(1, 4, 49)),
+            r"cluster\.cpus=49: no node of partition gpu .* 48 CPUs",
+        ),
+        (
+            {"partition": "gpu"},
+            replace(MODEL, resources=Resources(1, 4, 50)),
+            r"large: 50 CPUs a node .* more than 48; lower cluster\.gpus, or set cluster\.cpus=48",
+        ),
         ({"cpu_cpus": 65}, CPU, r"cluster\.cpu_cpus=65: no node of partition cpu"),
         ({"partition": "gpu", "memory_gib": 1007}, MODEL, r"cluster\.memory_gib=1007: .* 1006\.8 GiB"),
         ({}, MODEL, "no node of partition cpu has more than 0"),

@@ -101,17 +101,25 @@ def test_groups_that_ask_for_the_same_are_one_array() -> None:
         deployment("c", ("n1", "n2"), tensor=8),
         deployment("d", ("n1",), ("n1",), ("n2",), share=0.5),
         deployment("e", (), share=0.0),
+        deployment("f", ("n1",), ("n1",), tensor=2),
     ]
     jobs = jobs_of(deployments, prepare=True)
     assert [(job.step, job.models, dataclasses.astuple(job.resources)) for job in jobs] == [
-        ("prepare", (), (1, 0)),
-        ("model", ("a", "b"), (1, 4)),
-        ("model", ("c",), (2, 8)),
-        ("model", ("d",), (2, 1)),
-        ("model", ("e",), (1, 0)),
-        ("score", (), (1, 0)),
+        ("prepare", (), (1, 0, 8)),
+        ("model", ("a", "f"), (1, 4, 10)),
+        ("model", ("b",), (1, 4, 8)),
+        ("model", ("c",), (2, 8, 12)),
+        ("model", ("d",), (2, 1, 8)),
+        ("model", ("e",), (1, 0, 8)),
+        ("score", (), (1, 0, 8)),
     ]
     assert len({job.name for job in jobs}) == len(jobs)
+
+
+def test_a_node_of_eight_engines_has_processors_for_each_and_a_cluster_may_say_how_many() -> None:
+    """vLLM's own documentation asks for two processors and one for each GPU of an engine."""
+    eight = deployment("m", *[("n1",)] * 8)
+    assert [jobs_of([eight], prepare=False, cpus=cpus)[0].resources.cpus for cpus in (None, 16)] == [26, 16]
 
 
 @pytest.mark.parametrize(
