@@ -4,20 +4,40 @@ By default vLLM keeps as many embeddings as a step has tokens (`max_num_batched_
 64 frames of 256 tokens, but the requests of one study show hundreds of frames.
 """
 
+import logging
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from vllm.config import VllmConfig
 
-_GPU_SHARE = 0.03  # of GPU memory: vLLM does not account for this cache, so it must fit the free tenth
+log = logging.getLogger(__name__)
+
+_GPU_SHARE = 0.03  # of an engine's GPU memory, at most: frames of a study rarely fill more
+_CONTEXT_GIB = 1.0  # CUDA's context, NCCL's buffers and kernels, beside what vLLM accounts for [design]
+_PINNED = 1.4  # outputs that running requests hold beyond the cache's room, as a factor: 1.1 to 1.4
 _CPU_GIB = 1.0
 _BYTES = {"torch.float32": 4}
 _HALF = 2  # bytes per number for every other dtype
 
 
-def room_on_gpu(gib: float) -> float:
-    """Return the GiB for embeddings, given the engine's GiB of each GPU; 0 if these are unknown (0)."""
-    return _GPU_SHARE * gib
+def room_on_gpu(gib: float, share: float, utilization: float) -> float:
+    """Return the GiB for embeddings of an engine with a share of a GPU of so many GiB; 0 if unknown (0).
+
+    vLLM does not account for this cache. It must fit what `utilization`, the part of the GPU for the engine,
+    leaves of the share, beside the context.
+    """
+    wanted, left = _GPU_SHARE * share * gib, (share - utilization) * gib - _CONTEXT_GIB
+    room = max(0.0, min(wanted, left / _PINNED))
+    if gib and room < wanted:
+        log.warning(
+            "gpu_memory_utilization leaves %.1f GiB of %.1f beside the engine, so %.2f GiB of encoder outputs "
+            "are kept in place of %.2f, and frames may be encoded again; lower it to keep more",
+            (share - utilization) * gib,
+            share * gib,
+            room,
+            wanted,
+        )
+    return room
 
 
 def room_on_cpu() -> float:

@@ -3,7 +3,7 @@
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -96,14 +96,21 @@ def written_so_far() -> tuple[int, ...]:
 
 def root_cause(since: tuple[int, ...]) -> str | None:
     """Return the last informative error that was written after `since`; None without one."""
+    causes = (cause_in(text) for text in _written(since))
+    return next((cause for cause in causes if cause is not None), None)
+
+
+def written_since(since: tuple[int, ...]) -> str:
+    """Return what was written to standard output and standard error after `since`."""
+    return "\n".join(_written(since))
+
+
+def _written(since: tuple[int, ...]) -> Iterator[str]:
     for stream, start in zip(_STREAMS, since, strict=True):
         if stream.is_file():
             with stream.open("rb") as file:  # by its descriptor: the file may have been unlinked
                 file.seek(start)
-                cause = cause_in(file.read().decode(errors="replace"))
-            if cause is not None:
-                return cause
-    return None
+                yield file.read().decode(errors="replace")
 
 
 def cause_in(text: str) -> str | None:

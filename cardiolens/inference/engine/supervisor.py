@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from cardiolens.base.errors import RunError
@@ -43,8 +44,15 @@ class Supervisor:
     of their number: from then on, half as many are in flight.
     """
 
-    def __init__(self, engine: Engine, width: int, max_restarts: int) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        width: int,
+        max_restarts: int,
+        while_loading: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
         self._engine = engine
+        self._while_loading = while_loading
         self._slots = Slots(width)
         self._restarts_left = max_restarts
         self._starting = asyncio.Lock()
@@ -106,7 +114,8 @@ class Supervisor:
     async def _load(self) -> None:
         began = time.monotonic()
         try:
-            await self._engine.start()
+            with self._while_loading():
+                await self._engine.start()
         except Exception as error:
             self._given_up = RunError(f"the engine could not be started: {_first_line(error)}")
             raise self._given_up from error

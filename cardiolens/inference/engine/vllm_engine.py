@@ -163,7 +163,11 @@ class VllmEngine:
 
     def enlarge_encoder_cache(self, config: "VllmConfig") -> None:
         """Let an engine of this configuration keep the encoder's outputs of as many frames as fit."""
-        enlarge(config, room_on_gpu(self._gib) if self._deployment.gpus else room_on_cpu())
+        deployment = self._deployment
+        on_gpu = bool(deployment.gpus)
+        share = deployment.share or 1.0
+        room = room_on_gpu(gpu_gib(), share, deployment.utilization) if on_gpu else room_on_cpu()
+        enlarge(config, room)
 
     @property
     def _gib(self) -> float:

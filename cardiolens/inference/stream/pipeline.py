@@ -5,7 +5,6 @@ import math
 import queue
 import re
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from cardiolens.base import disk
 from cardiolens.base.errors import RunError
 from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
+from cardiolens.config.steps import StreamSpec
 from cardiolens.inference.engine.ask import Engine
 from cardiolens.inference.engine.http.access import way_to
 from cardiolens.inference.models.identity import Identity
@@ -32,6 +32,7 @@ from cardiolens.inference.stream.messages import counters_of
 from cardiolens.inference.stream.progress import Tell
 from cardiolens.inference.stream.replica import Replica
 from cardiolens.inference.stream.replica_resources import Places, bounded, reserved
+from cardiolens.inference.stream.stall_clock import StallClock
 from cardiolens.protocol.dialogue.chain import known_steps
 from cardiolens.runtime import stopping
 from cardiolens.storage import tables
@@ -54,7 +55,7 @@ def stream(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, n_m
     """Execute the missing requests of one model on its replicas; `n_models` models share the cluster.
 
     Ends early if the process is asked to stop. RunError if an engine cannot be started or dies too often,
-    or if no request is completed for `stream.stall_seconds`.
+    if no request is completed for `stream.stall_seconds`, or if an engine loads for `stream.load_seconds`.
     """
     model = next(model for model in plan.spec.model if model.name == deployment.model)
     completions = _completions(plan, model)
@@ -66,8 +67,7 @@ def stream(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, n_m
         with bounded(n_models):
             dataset = pipeline(plan, model, deployment, missing.work, places)
         rows = dataset.iter_batches(batch_size=None, batch_format="pyarrow")
-        bounds = plan.spec.stream.stall_seconds, plan.spec.cluster.grace_seconds
-        for batch in _watched(rows, completions, *bounds):
+        for batch in _watched(rows, completions, plan.spec.stream, plan.spec.cluster.grace_seconds):
             counters = counters_of(batch)
             total += counters
             seats.update(batch["seat"].to_pylist())
@@ -160,12 +160,13 @@ def _make_reader(model: ModelSpec, questions: Path, arms: Mapping[str, Arm]) -> 
 
 
 def _watched(
-    rows: Iterable[pa.Table], completions: Path, stall_seconds: float, grace_seconds: float
+    rows: Iterable[pa.Table], completions: Path, spec: StreamSpec, grace_seconds: float
 ) -> Iterator[pa.Table]:
     """Yield rows as they come; RunError if neither a row nor a completion comes for `stall_seconds`.
 
-    Completions are noticed by their part files on disk. If the process is asked to stop, workers are
-    notified, and the rows end after `grace_seconds` at the latest.
+    Completions are noticed by their part files on disk. While an engine loads, `load_seconds` count in place
+    of `stall_seconds`. If the process is asked to stop, workers are notified, and the rows end after
+    `grace_seconds` at the latest.
     """
     arrived: queue.Queue[pa.Table | BaseException | None] = queue.Queue()
 
@@ -178,7 +179,7 @@ def _watched(
             arrived.put(error)
 
     threading.Thread(target=consume, name="stream", daemon=True).start()
-    parts, since = len(tables.parts(completions)), time.monotonic()
+    parts, clock = len(tables.parts(completions)), StallClock(completions, spec)
     notified = False
     while True:
         if stopping.stop_requested():
@@ -188,22 +189,19 @@ def _watched(
             if stopping.seconds_since() > grace_seconds:
                 return
         try:
-            item = arrived.get(timeout=min(1.0, stall_seconds / 4))
+            item = arrived.get(timeout=min(1.0, spec.stall_seconds / 4))
         except queue.Empty:
             now = len(tables.parts(completions))
             if now != parts:
-                parts, since = now, time.monotonic()
-            if time.monotonic() - since > stall_seconds:
-                raise RunError(
-                    f"no request was completed for {stall_seconds:g} s; the engine hangs or is too slow: "
-                    "see its logs, or raise stream.stall_seconds; what was completed is kept, run again"
-                ) from None
+                parts = now
+                clock.restart()
+            clock.check()
             continue
         if item is None:
             return
         if isinstance(item, BaseException):
             raise RunError(cause_of(item)) from item
-        since = time.monotonic()
+        clock.restart()
         yield item
 
 

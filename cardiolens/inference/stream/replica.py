@@ -5,6 +5,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,7 @@ from cardiolens.inference.engine.ask import (
 from cardiolens.inference.engine.supervisor import Supervisor
 from cardiolens.inference.plan.missing import final_keys
 from cardiolens.inference.stream.chain_walk import Completed, Settled, Walk
+from cardiolens.inference.stream.loading import sign_of_loading
 from cardiolens.inference.stream.messages import (
     COUNTERS,
     PROGRESS,
@@ -87,7 +89,9 @@ class Replica:
 
     async def __call__(self, batch: pa.Table) -> AsyncIterator[pa.Table]:
         if self._supervisor is None:
-            self._supervisor = Supervisor(self._engine, self._width, self._stream.engine_restarts)
+            loading = partial(sign_of_loading, self._completions) if self._engine.mortal else nullcontext
+            restarts = self._stream.engine_restarts
+            self._supervisor = Supervisor(self._engine, self._width, restarts, loading)
             self._listening = asyncio.create_task(self._listen(self._supervisor))
         for study in batch.to_pylist():
             yield await self._study(study, self._supervisor)

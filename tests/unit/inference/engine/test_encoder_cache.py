@@ -46,5 +46,24 @@ def test_a_token_takes_what_the_encoder_hands_on(made: Any, n_bytes: int) -> Non
 
 def test_an_h100_keeps_the_frames_of_a_study_for_a_model_of_the_largest_width() -> None:
     made = config(8192)
-    enlarge(made, room_on_gpu(80.0))
+    enlarge(made, room_on_gpu(80.0, 1.0, 0.9))
     assert made.scheduler_config.encoder_cache_size >= 300 * 256
+
+
+@given(st.floats(8, 192), st.sampled_from([1.0, 0.5, 0.25]), st.floats(0.5, 0.99))
+def test_what_running_requests_hold_fits_beside_the_engine_and_its_context(
+    gib: float, share: float, of_share: float
+) -> None:
+    room = room_on_gpu(gib, share, share * of_share)
+    assert room == 0 or 1.4 * room + 1.0 <= share * (1 - of_share) * gib + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("gib", "share", "utilization", "room"),
+    [(80, 1, 0.9, 2.4), (80, 1, 0.97, 1.0), (24, 0.25, 0.225, 0.0), (0, 1, 0.9, 0)],
+)
+def test_a_full_gpu_keeps_less_and_says_so(
+    gib: float, share: float, utilization: float, room: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert room_on_gpu(gib, share, utilization) == pytest.approx(room, abs=0.01)
+    assert ("may be encoded again" in caplog.text) == (gib > 0 and room < 0.03 * share * gib - 0.01)

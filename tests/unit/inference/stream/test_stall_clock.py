@@ -1,0 +1,83 @@
+"""The stall clock: loading has its own, and a sign that nobody renews stops nothing."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from cardiolens.base.errors import RunError
+from cardiolens.config.steps import StreamSpec
+from cardiolens.inference.stream import stall_clock
+from cardiolens.inference.stream.loading import LoadingSigns, share_read, sign_of_loading
+from cardiolens.inference.stream.stall_clock import StallClock
+
+VLLM = (
+    "\rLoading safetensors checkpoint shards:   0% Completed | 0/4 [00:00<?, ?it/s]"
+    "\rLoading safetensors checkpoint shards:  25% Completed | 1/4 [00:01<00:03]\n"
+)
+
+
+def test_a_sign_stands_while_an_engine_loads_and_changes(tmp_path: Path) -> None:
+    signs = LoadingSigns(tmp_path)
+    assert signs.renewed() is None
+    with sign_of_loading(tmp_path, renewed_seconds=0.02):
+        for _ in range(3):
+            time.sleep(0.2)
+            assert signs.renewed() == ""
+    assert signs.renewed() is None
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_sign_that_a_killed_engine_left_is_none(tmp_path: Path) -> None:
+    (tmp_path / ".loading-node-1-aa").write_text("7 ")
+    signs = LoadingSigns(tmp_path)
+    assert signs.renewed() is None
+    (tmp_path / ".loading-node-1-aa").write_text("8 40 %")
+    assert signs.renewed() == "40 %"
+
+
+def test_the_share_of_the_weights_is_what_vllm_shows() -> None:
+    assert share_read(VLLM) == "25 %"
+    assert share_read("nothing of the kind") == ""
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [1000.0]
+    monkeypatch.setattr(stall_clock.time, "monotonic", lambda: now[0])
+    return now
+
+
+def ticks(clock: StallClock, now: list[float], seconds: float, sign: Path | None = None) -> None:
+    """Let so many seconds pass, in steps of 10 in which an engine may renew its sign."""
+    for step in range(int(seconds / 10)):
+        now[0] += 10
+        if sign is not None:
+            sign.write_text(f"{step} 10 %")
+        clock.check()
+
+
+def test_loading_is_no_stall_and_what_follows_may_be(tmp_path: Path, now: list[float]) -> None:
+    clock = StallClock(tmp_path, StreamSpec(stall_seconds=100))
+    ticks(clock, now, 90)
+    ticks(clock, now, 5000, tmp_path / ".loading-a")
+    ticks(clock, now, 100)
+    with pytest.raises(RunError, match=r"no request was completed for 100 s.*stream\.stall_seconds"):
+        ticks(clock, now, 20)
+
+
+def test_loading_has_a_limit_of_its_own_which_begins_with_each_load(tmp_path: Path, now: list[float]) -> None:
+    clock = StallClock(tmp_path, StreamSpec(stall_seconds=100, load_seconds=600))
+    ticks(clock, now, 500, tmp_path / ".loading-a")
+    clock.restart()
+    ticks(clock, now, 600, tmp_path / ".loading-b")
+    with pytest.raises(RunError, match=r"loading for 600 s.*stream\.load_seconds"):
+        ticks(clock, now, 20, tmp_path / ".loading-b")
+
+
+def test_the_driver_tells_how_far_an_engine_is(
+    tmp_path: Path, now: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO"):
+        ticks(StallClock(tmp_path, StreamSpec()), now, 200, tmp_path / ".loading-a")
+    assert "loading for 2 min, 10 % of its weights" in caplog.text
