@@ -30,8 +30,8 @@ def room_on_gpu(gib: float, share: float, utilization: float) -> float:
     room = max(0.0, min(wanted, left / _PINNED))
     if gib and room < wanted:
         log.warning(
-            "gpu_memory_utilization leaves %.1f GiB of %.1f beside the engine, so %.2f GiB of encoder outputs "
-            "are kept in place of %.2f, and frames may be encoded again; lower it to keep more",
+            "gpu_memory_utilization leaves %.1f GiB of %.1f beside the engine, so %.2f GiB of encoder "
+            "outputs are kept in place of %.2f, and frames may be encoded again; lower it to keep more",
             (share - utilization) * gib,
             share * gib,
             room,
