@@ -53,7 +53,9 @@ def state_of(place: Path, verb: Verb) -> State:
         if path.suffix == ".parquet":
             state.setdefault(str(name.parent), []).extend(_rows(path))
         elif path.suffix in (".json", ".jsonl"):
-            state[str(name)] = [_without(json.loads(line), verb.volatile) for line in _documents(path)]
+            documents = [_without(json.loads(line), verb.volatile) for line in _documents(path)]
+            # People come in another order after a fault; that of the lines of each is in their content.
+            state[str(name)] = documents if verb.meanwhile is None else sorted(documents, key=json.dumps)
         elif path.suffix not in _LOGS and not path.name.startswith("."):
             state[str(name)] = path.read_bytes()
         elif path.suffix == ".html":
