@@ -62,6 +62,13 @@ once() { # once FILE COMMAND SAYING: the command, where the file is not the one 
   echo "$digest" >"$stamp"
 }
 
+gpu_needs() { # says what the first engine on this machine will lack; on a machine that only submits it may
+  command -v "${CC:-gcc}" >/dev/null || echo "setup: no gcc, which Triton needs at its first use; install it, or set CC"
+  .venv/bin/python -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h")))' ||
+    echo "setup: no Python.h, which Triton needs at its first use; install Python's headers, e.g. python3-dev"
+  echo "setup: done; .venv/bin/python -m cardiolens.doctor +experiment=... looks for everything that a sweep will need"
+}
+
 there=$(cat .venv/flavour 2>/dev/null || true)
 [ -n "$there" ] || [ ! -e .venv ] || die ".venv is not one that this script made; move it away and run this again"
 flavour=${there:-cpu}
@@ -80,3 +87,4 @@ fi
 once "$locks/$flavour.txt" install_lock "installing the $(grep -c '==' "$locks/$flavour.txt") packages of $locks/$flavour.txt (minutes)"
 [[ " $* " != *" dev "* ]] || once $locks/dev.txt install_lock "installing what tests and checks need"
 once pyproject.toml install_project "installing CardioLens"
+[ "$flavour" != gpu ] || gpu_needs

@@ -1,0 +1,18 @@
+"""`python -m cardiolens.doctor +experiment=...`: what the sweep will need here, before anything is loaded.
+
+Prints one line for each thing: `ok`, `note`, or `FIX` with the remedy. Exit code 1 if there is one to fix.
+"""
+
+import sys
+
+from cardiolens.commands.command import run_verb
+from cardiolens.workflow.doctor.examine import examine
+
+
+def main() -> int:
+    """Examine this machine for the sweep that the command line describes."""
+    return run_verb(examine)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What a sweep will need of this machine, looked at before anything is loaded."""

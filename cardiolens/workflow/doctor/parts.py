@@ -1,0 +1,105 @@
+"""Models, data set, tracker and cluster of a sweep, as its own checks see them."""
+
+from collections.abc import Iterator
+
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.config.cluster import SlurmSpec
+from cardiolens.config.model import ModelSpec
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.inference.engine.arguments import check_engine_options
+from cardiolens.inference.engine.http.access import check_access
+from cardiolens.inference.engine.readers import check_readers
+from cardiolens.inference.models.chat import Chat
+from cardiolens.inference.models.identity import Identity, identify
+from cardiolens.inference.models.thinking import unseparated
+from cardiolens.protocol.select.feature_source import check_encoders
+from cardiolens.runtime.connect import ray_cluster
+from cardiolens.show.tracker.mirror import check_tracker
+from cardiolens.storage.places import Store
+from cardiolens.study.cohort import read_cohort
+from cardiolens.workflow.doctor.check import Check, tried
+from cardiolens.workflow.slurm import commands
+from cardiolens.workflow.steps.check_release import check_release
+from cardiolens.workflow.steps.prepare_studies import is_prepared
+
+
+def part_checks(spec: SweepSpec) -> Iterator[Check]:
+    """Look at the parts of a sweep, the cheap ones first; nothing is loaded onto a GPU."""
+    yield tried("configuration", lambda: _configured(spec))
+    for warning in unseparated(spec):
+        yield Check("thinking", "note", warning)
+    for model in spec.model:
+        yield from _model_checks(spec, model)
+    yield _data_set(spec)
+    yield tried("tracker", lambda: _tracked(spec))
+    cluster = spec.cluster
+    if isinstance(cluster, SlurmSpec):
+        yield tried("SLURM", lambda: _partitions(cluster))
+    else:
+        yield tried("Ray", lambda: _cluster(spec))
+
+
+def _configured(spec: SweepSpec) -> str:
+    check_release(spec)
+    check_readers(spec)
+    check_access(spec)
+    check_engine_options(spec)
+    check_encoders(spec)
+    return f"{len(spec.model)} models, {len(spec.selector)} selectors, {len(spec.budget)} budgets"
+
+
+def _model_checks(spec: SweepSpec, model: ModelSpec) -> Iterator[Check]:
+    """Files with their digests, then one rendered prompt."""
+    subject = f"model {model.name}"
+    try:
+        identity = identify(model, Store(spec.store).models)
+    except InputError as error:
+        yield Check(subject, "fix", str(error))
+        return
+    yield Check(subject, "ok", f"{identity.model_key}, {identity.folder or 'no files'}")
+    if identity.folder is not None and model.engine == "vllm":
+        yield tried(f"{subject}, chat template", lambda: _rendered(model, identity))
+
+
+def _rendered(model: ModelSpec, identity: Identity) -> str:
+    assert identity.folder is not None
+    prompt = Chat.of(model, identity.folder).prompt("You read cardiac MRI.", "Which is it?\nA. Normal")
+    return f"tokenizer and template load; a question without frames has {len(prompt)} characters"
+
+
+def _data_set(spec: SweepSpec) -> Check:
+    subject = f"data set {spec.dataset.name}"
+    try:
+        if not is_prepared(spec):
+            text = f"not prepared yet: a sweep does it, or python -m cardiolens.prepare; store {spec.store}"
+            return Check(subject, "note", text)
+        cohort = read_cohort(spec.store)
+    except (InputError, RunError) as error:
+        return Check(subject, "fix", str(error))
+    studies = 0 if cohort is None else len(cohort.studies)
+    failed = 0 if cohort is None else len(cohort.failed)
+    if failed:
+        return Check(subject, "note", f"{studies} studies prepared, {failed} failed: status tells which")
+    return Check(subject, "ok", f"{studies} studies prepared in {spec.store}")
+
+
+def _tracked(spec: SweepSpec) -> str:
+    check_tracker(spec.tracker)
+    return f"{spec.tracker.kind}, {spec.tracker.mode}"
+
+
+def _partitions(cluster: SlurmSpec) -> str:
+    commands.check_partition(cluster.partition)
+    commands.check_partition(cluster.cpu_partition)
+    named = ", ".join(f"{name} ({nodes} nodes)" for name, nodes in commands.partitions().items())
+    return f"partitions {named}; python -m cardiolens.submit ... mode=plan shows the jobs"
+
+
+def _cluster(spec: SweepSpec) -> str:
+    """Start Ray, or connect to the cluster that is named, with its token."""
+    import ray
+
+    with ray_cluster(spec.cluster):
+        resources = ray.cluster_resources()
+    where = "on this machine" if spec.cluster.address is None else f"at {spec.cluster.address}"
+    return f"{where}, {resources.get('CPU', 0):g} CPUs, {resources.get('GPU', 0):g} GPUs"
