@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from cardiolens.base import disk
+from cardiolens.base.untrusted.bounded_files import read_text
 from cardiolens.inference.engine.startup import written_since, written_so_far
 
 RENEWED_SECONDS: Final = 10.0
@@ -69,6 +70,6 @@ class LoadingSigns:
     def _signs(self) -> dict[str, str]:
         signs = {}
         for path in self._folder.glob(_PATTERN):
-            with suppress(OSError, UnicodeDecodeError):
-                signs[path.name] = path.read_text(encoding="utf-8")
+            with suppress(OSError, ValueError):
+                signs[path.name] = read_text(path)
         return signs

@@ -19,7 +19,7 @@ class Check:
     text: str
 
 
-def tried(subject: str, look: Callable[[], str]) -> Check:
+def check_of(subject: str, look: Callable[[], str]) -> Check:
     """`ok` with what `look` returns, `fix` with its InputError or RunError."""
     try:
         return Check(subject, "ok", look())

@@ -9,8 +9,8 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import installed_engine
 from cardiolens.workflow.doctor.check import Check
-from cardiolens.workflow.doctor.machine import cuda_of_torch, machine_checks
-from cardiolens.workflow.doctor.parts import part_checks
+from cardiolens.workflow.doctor.machine_checks import cuda_of_torch, machine_checks
+from cardiolens.workflow.doctor.part_checks import part_checks
 
 _MARKS: Final = {"ok": "ok  ", "note": "note", "fix": "FIX "}
 

@@ -9,10 +9,10 @@ import pytest
 from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.workflow.doctor import examine as examination
-from cardiolens.workflow.doctor import machine
+from cardiolens.workflow.doctor import machine_checks as machine
 from cardiolens.workflow.doctor.check import Check
 from cardiolens.workflow.doctor.examine import examine
-from cardiolens.workflow.doctor.machine import cuda_of_torch, machine_checks
+from cardiolens.workflow.doctor.machine_checks import cuda_of_torch, machine_checks
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_an_absent_model_is_one_line_and_the_exit_code_is_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("cardiolens.workflow.doctor.parts._cluster", lambda spec: "on this machine")
+    monkeypatch.setattr("cardiolens.workflow.doctor.part_checks._cluster", lambda spec: "on this machine")
     places = [f"store={tmp_path}/store", f"outputs={tmp_path}/outputs", "dataset=phantom_ci", "tracker=none"]
     assert examine(read_spec(["model=[oracle,tiny]", *places])) == 0
     printed = capsys.readouterr().out

@@ -17,7 +17,7 @@ from cardiolens.runtime.connect import ray_cluster
 from cardiolens.show.tracker.mirror import check_tracker
 from cardiolens.storage.places import Store
 from cardiolens.study.cohort import read_cohort
-from cardiolens.workflow.doctor.check import Check, tried
+from cardiolens.workflow.doctor.check import Check, check_of
 from cardiolens.workflow.slurm import commands
 from cardiolens.workflow.steps.check_release import check_release
 from cardiolens.workflow.steps.prepare_studies import is_prepared
@@ -25,18 +25,18 @@ from cardiolens.workflow.steps.prepare_studies import is_prepared
 
 def part_checks(spec: SweepSpec) -> Iterator[Check]:
     """Look at the parts of a sweep, the cheap ones first; nothing is loaded onto a GPU."""
-    yield tried("configuration", lambda: _configured(spec))
+    yield check_of("configuration", lambda: _configured(spec))
     for warning in unseparated(spec):
         yield Check("thinking", "note", warning)
     for model in spec.model:
         yield from _model_checks(spec, model)
     yield _data_set(spec)
-    yield tried("tracker", lambda: _tracked(spec))
+    yield check_of("tracker", lambda: _tracked(spec))
     cluster = spec.cluster
     if isinstance(cluster, SlurmSpec):
-        yield tried("SLURM", lambda: _partitions(cluster))
+        yield check_of("SLURM", lambda: _partitions(cluster))
     else:
-        yield tried("Ray", lambda: _cluster(spec))
+        yield check_of("Ray", lambda: _cluster(spec))
 
 
 def _configured(spec: SweepSpec) -> str:
@@ -58,7 +58,7 @@ def _model_checks(spec: SweepSpec, model: ModelSpec) -> Iterator[Check]:
         return
     yield Check(subject, "ok", f"{identity.model_key}, {identity.folder or 'no files'}")
     if identity.folder is not None and model.engine == "vllm":
-        yield tried(f"{subject}, chat template", lambda: _rendered(model, identity))
+        yield check_of(f"{subject}, chat template", lambda: _rendered(model, identity))
 
 
 def _rendered(model: ModelSpec, identity: Identity) -> str:
