@@ -194,3 +194,22 @@ def test_on_ci_only_gpu_tests_may_skip(tmp_path, ci, content, code, counts):
     )
     assert done.returncode == code, done.stdout
     assert f"{counts} in " in done.stdout
+
+
+@pytest.mark.parametrize("recipe", ["Dockerfile", "cardiolens.def"])
+def test_a_container_is_made_of_the_gpu_locks_and_of_all_that_the_wheel_is_built_from(recipe: str) -> None:
+    """Neither recipe can be built here: no daemon, no Apptainer."""
+    lines = (ROOT / "requirements" / "container" / recipe).read_text().splitlines()
+    installed = [line.partition("pip ")[2].removesuffix(" \\") for line in lines if "-m pip install" in line]
+    locks = (ROOT / "requirements" / "README.md").read_text()
+    for number, lock in enumerate(("build", "gpu")):
+        words = installed[number].replace(" --no-cache-dir", "")
+        assert f"python -m pip {words}" in locks
+        assert words.endswith(f"requirements/{lock}.txt")
+    copied = " ".join(line for line in lines if "COPY" in line or "/opt/cardiolens/" in line).split()
+    built = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    needed = {"pyproject.toml", PROJECT["readme"], "LICENSE", *built["packages"], *built["force-include"]}
+    assert needed <= set(copied)
+    assert all((ROOT / name).exists() for name in needed)
+    (image,) = {word for line in lines for word in line.split() if word.startswith("python:3.")}
+    assert 11 <= int(image.split(".")[1].partition("-")[0]) <= 14
