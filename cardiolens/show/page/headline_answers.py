@@ -31,6 +31,7 @@ _VERDICTS: Mapping[str, Mapping[str, str]] = {  # of a declared question
     "equivalence": {"supported": "Yes", "not supported": "No, it differs by more"},
 }
 _MOST_NAMED = 8  # models of a sentence
+_MOST_RANKED = 6  # models of a drawing; the landscape draws all
 _NO_SCORE = "No score to compare"
 _SIGHT = "with images − without"
 _NAMES = {"selector": "slice selection", "budget": "budget", "prompt": "prompt"}
@@ -103,7 +104,9 @@ def _best(facts: Facts) -> Answer:
     sentence += f"{best['n_patients']} patients{_incomplete(best)}{read}."
     if len(best_models) > 1:
         sentence += f" Not shown to be lower: {_listed(best_models[1:])}."
-    estimates = tuple(Estimate(_model(row), row["value"], row["low"], row["high"]) for row in headlines[:4])
+    estimates = tuple(
+        Estimate(_model(row), row["value"], row["low"], row["high"]) for row in headlines[:_MOST_RANKED]
+    )
     return Answer("model", question, verdict, sentence, estimates, differences=False)
 
 
@@ -214,10 +217,21 @@ def _pooled(facts: Facts, factor: str, question: str, theirs: str = "") -> Answe
             difference.row["low"],
             difference.row["high"],
             difference.reading,
+            _of_models(difference, of_factor),
         )
         for difference in differences
     )
     return Answer(factor, question, _over_tiers(differences), sentence, estimates)
+
+
+def _of_models(pooled: PooledDifference, differences: Sequence[PooledDifference]) -> tuple[float, ...]:
+    """The same difference in each of several models, where it is defined."""
+    values = [
+        float(difference.row["value"])
+        for difference in differences
+        if difference.model and (difference.comparison, difference.scope) == (pooled.comparison, pooled.scope)
+    ]
+    return tuple(value for value in values if not math.isnan(value)) if len(values) > 1 else ()
 
 
 def _points(difference: PooledDifference) -> str:

@@ -15,7 +15,7 @@ from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM, FEWEST_FOR
 from cardiolens.show.page.elements import Column, Section, Table
 from cardiolens.show.page.embed import embed, figure_json, tables_of, to_json
 from cardiolens.show.page.first_screen import first_screen
-from cardiolens.show.page.interval_drawings import HEIGHT, WIDTH, strip
+from cardiolens.show.page.interval_drawings import WIDTH, strip
 from cardiolens.show.page.page_data import Facts
 from cardiolens.show.page.sections.cohorts import cohorts
 from cardiolens.show.page.sections.collapse_section import collapse
@@ -73,7 +73,7 @@ def render(facts: Facts) -> Page:
         "fewest": FEWEST_FOR_CLAIM,
         "fewest_for_interval": FEWEST_FOR_INTERVAL,
         "answers": [(answer, strip(answer)) for answer in first_screen(facts)],
-        "box": (WIDTH, HEIGHT),
+        "box": WIDTH,
         "sections": sections,
         "first_findings": {section.name: _first_findings(section.findings) for section in sections},
         "tables": tables,

@@ -72,9 +72,20 @@ def _scores(facts: Facts) -> dict[str, dict[str, AnalysisRow]]:
     scores: dict[str, dict[str, AnalysisRow]] = {}
     for row in headlines or rows:
         scores.setdefault(str(row["arm_id"]), {})[str(row["scope"])] = row
-    return {
-        key: by_tier for key, by_tier in scores.items() if any(row["n_items"] for row in by_tier.values())
-    }
+    defined = {key: by_tier for key, by_tier in scores.items() if any(map(_is_defined, by_tier.values()))}
+    if not headlines:
+        return defined
+    return dict(sorted(defined.items(), key=lambda item: _rank(item[1])))
+
+
+def _is_defined(row: AnalysisRow) -> bool:
+    return not math.isnan(row["value"])
+
+
+def _rank(by_tier: Scores) -> list[float]:
+    """What sorts models: the highest score on the first tier stands first."""
+    rows = [by_tier.get(tier) for tier in TIERS]
+    return [-row["value"] if row and _is_defined(row) else math.inf for row in rows]
 
 
 def _is_simulated(facts: Facts, key: str) -> bool:
