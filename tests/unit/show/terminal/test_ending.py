@@ -102,6 +102,24 @@ def test_no_line_is_wider_than_the_terminal_and_no_cell_is_cut(small: Facts, mod
     assert "\N{HORIZONTAL ELLIPSIS}" not in "".join(lines)
 
 
+def test_a_name_stands_above_its_scores_where_both_are_too_wide(small: Facts) -> None:
+    lines = ending(of_models(small, 1), 60)
+    assert max(map(len, lines)) <= 60
+    below = lines[lines.index(LONG) + 1]
+    assert below.count("100.0 [100, 100]") == 3
+
+
+def test_models_are_sorted_by_their_score_on_the_first_tier(small: Facts) -> None:
+    facts = of_models(small, 2)
+    rows = facts.scores.to_pylist()
+    for entry in rows:
+        if entry["arm_id"] == f"headline:{LONG}" and entry["scope"] == "tier:1":
+            entry["value"] = 40.0
+    lines = ending(dataclasses.replace(facts, scores=from_rows(rows, SCORES)), 100)
+    first = [line.split()[0] for line in lines if line.startswith(("model_01 ", f"{LONG} "))]
+    assert first == ["model_01", LONG]
+
+
 def test_a_sweep_of_192_arms_ends_on_one_screen(small: Facts) -> None:
     assert len(of_models(small, 24).arms) > 192
     assert len(ending(of_models(small, 24), 80)) < 60
