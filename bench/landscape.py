@@ -79,12 +79,12 @@ def make_run(folder: Path, names: list[str], *, is_full: bool) -> Run:
     rows = of_models(spool.whole().to_pylist(), names)
     judged = renamed(judged, dict(zip(BASE, names, strict=False)))
     answers = ArmAnswers.of(judged)
-    if is_full:
-        arms = arms_of([*names, *READERS], is_full=True)
-        rows = of_arms(rows, arms)
     scores = tables.from_rows(rows, schemas.SCORES)
     statistics = StatisticsSpec(resamples=RESAMPLES)
     analyses = analyses_of(answers, [scores], arms, Groups(), statistics, forms={})
+    if is_full:  # analyses stay those of the small grid
+        arms = arms_of([*names, *READERS], is_full=True)
+        scores = of_arms(rows, arms)
     tables.replace(run.verdicts, judged, schemas.VERDICTS)
     tables.replace(run.scores, scores, schemas.SCORES)
     write_analyses(run.analyses, analyses)
@@ -148,7 +148,7 @@ def moved(row: dict[str, Any], names: dict[str, str], points: float) -> dict[str
     return changed
 
 
-def of_arms(rows: list[dict[str, Any]], arms: list[ArmFactors]) -> list[dict[str, Any]]:
+def of_arms(rows: list[dict[str, Any]], arms: list[ArmFactors]) -> pa.Table:
     """Scores of every arm and pair of a large grid, each those of the first arm or pair of a small one."""
     ids = {arm.arm_id for arm in arms}
     alone = [row for row in rows if row["arm_id"] in ids and row["versus_arm_id"] is None]
@@ -157,12 +157,20 @@ def of_arms(rows: list[dict[str, Any]], arms: list[ArmFactors]) -> list[dict[str
         (row["arm_id"], row["versus_arm_id"]) for row in rows if row["versus_arm_id"] and row["arm_id"] in ids
     )
     paired = [row for row in rows if (row["arm_id"], row["versus_arm_id"]) == pair]
-    made = [{**row, "arm_id": arm.arm_id} for arm in arms for row in first]
-    for family in families(arms).values():
-        made += [
-            {**row, "arm_id": ours, "versus_arm_id": theirs} for ours, theirs in family for row in paired
-        ]
-    return [*made, *(row for row in rows if ":" in str(row["arm_id"]))]
+    pairs = [entry for family in families(arms).values() for entry in family]
+    others = tables.from_rows([row for row in rows if ":" in str(row["arm_id"])], schemas.SCORES)
+    sides = [(arm.arm_id, None) for arm in arms]
+    return tables.concat([repeated(first, sides), repeated(paired, pairs), others], schemas.SCORES)
+
+
+def repeated(rows: list[dict[str, Any]], sides: list[tuple[str, Any]]) -> pa.Table:
+    """The same rows for each arm, or pair of arms."""
+    small = tables.from_rows(rows, schemas.SCORES)
+    large = small.take(np.tile(np.arange(len(rows)), len(sides)))
+    for column, ids in zip(("arm_id", "versus_arm_id"), zip(*sides, strict=True), strict=True):
+        side = pa.array(ids, pa.string()).take(np.repeat(np.arange(len(sides)), len(rows)))
+        large = large.set_column(large.schema.get_field_index(column), column, side)
+    return large
 
 
 def answers_of(arms: list[ArmFactors], shares: dict[str, float]) -> pa.Table:
