@@ -102,7 +102,7 @@ def _pooled_effects(facts: Facts) -> list[_PooledEffect]:
             continue
         of_models = [by_place[f"{place[0]}:{name}", f"{place[1]}:{name}", place[2]] for name in names]
         for metric, finding in question_analysis.findings_by_metric(place, rows, names).items():
-            values = [float(row[metric]["value"]) for row in of_models if metric in row]
+            values = [float(str(row[metric]["value"])) for row in of_models if metric in row]
             finite = tuple(value for value in values if math.isfinite(value)) if len(names) > 1 else ()
             levels = question_analysis.levels(place)
             effects.append(_PooledEffect(*levels, metric, finding, rows[metric], finite))

@@ -59,8 +59,8 @@ def strip(answer: Answer) -> Strip | None:
     if not estimates:
         return None
     if not answer.differences:
-        rows = tuple(_row(estimate, 0.0, 100.0) for estimate in estimates)
-        return Strip(rows, ("0", "50", "100 %"), 0.0, None)
+        ranked = tuple(_row(estimate, 0.0, 100.0) for estimate in estimates)
+        return Strip(ranked, ("0", "50", "100 %"), 0.0, None)
     is_binned = len(estimates) > _MOST_ROWS
     step = _STEPS[answer.unit]
     ends = (abs(end) for estimate in estimates for end in _ends(estimate, is_binned))
