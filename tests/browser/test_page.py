@@ -117,7 +117,7 @@ def test_every_row_of_a_small_chart_has_a_label_and_the_width_of_the_others(page
 def test_readings_differ_in_shape_and_not_in_colour_alone(page: Page) -> None:
     figure = page.locator("#budget-differences-chart")
     figure.scroll_into_view_if_needed()
-    figure.locator(".role-legend path").first.wait_for()
+    figure.locator(".role-legend-symbol path").first.wait_for()
     shapes = figure.locator(".role-legend-symbol path").evaluate_all(
         "all => all.map(one => one.getAttribute('d'))"
     )
