@@ -6,22 +6,24 @@ import sys
 
 def main() -> int:
     """Do the verb that the command line names; without one, list them."""
+    from cardiolens.base.console import end_quietly_if_unread
     from cardiolens.base.errors import InputError
-    from cardiolens.commands.command import tell
-    from cardiolens.commands.help import HELP_WORDS, known_verb, overview
+    from cardiolens.base.sanitize import one_line, without_credentials
+    from cardiolens.commands import help as helping
 
+    end_quietly_if_unread()
     match sys.argv[1:]:
-        case []:
-            print(overview())
-            return 0
-        case [word, *_] if word in HELP_WORDS:
-            print(overview())
-            return 0
+        case [] | [helping.HELP | helping.USAGE, *_]:
+            print(helping.overview(helping.terminal_width()))
+        case [helping.VERSION, *_]:
+            print(helping.version())
         case [name, *words]:
             try:
-                verb = known_verb(name)
+                verb = helping.known_verb(name)
             except InputError as error:
-                return tell(error)
+                print(one_line(without_credentials(f"error: {error}")), file=sys.stderr)
+                return 2
+            helping.end_if_answered(verb, words)
             sys.argv = [f"cardiolens {verb}", *words]
             runpy.run_module(f"cardiolens.{verb}", run_name="__main__", alter_sys=True)
     return 0

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 from cardiolens.commands.command import begin_without_words
-from cardiolens.config.compose import legal_names, read_spec
+from cardiolens.config.compose import read_spec
+from cardiolens.config.conf_names import legal_names
 from cardiolens.config.model import ModelCard, ModelSpec
 from cardiolens.inference.models.identity import ships
 from cardiolens.inference.placement.footprint import Candidate, Node

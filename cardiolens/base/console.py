@@ -1,5 +1,6 @@
 """The console of all terminal output: nothing that is printed moves a cursor or opens a line of its own."""
 
+import atexit
 import os
 import select
 import sys
@@ -34,6 +35,14 @@ def say(line: str) -> None:
 def end_quietly_if_unread() -> None:
     """Have this process end without a traceback once nobody reads its output, as behind `| head`; code 1."""
     sys.excepthook = _except_hook
+    atexit.register(_flush)  # what is short is written only now
+
+
+def _flush() -> None:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        _except_hook(BrokenPipeError, error, error.__traceback__)
 
 
 def _except_hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -42,10 +42,15 @@ def imports_from_working_folder() -> bool:
     return bool({"", _working_folder()} & set(sys.path))
 
 
+def command_module() -> str:
+    """The module that Python imports this package for, `cardiolens.sweep` of `python -m`; empty if none."""
+    return _module_of(sys.orig_argv[1:]) if sys.argv[:1] == ["-m"] else ""
+
+
 def _is_command() -> bool:
     """Whether the command `cardiolens` runs, or Python imports this package for `python -m cardiolens.x`."""
     if sys.argv[:1] == ["-m"]:
-        return _module_of(sys.orig_argv[1:]).partition(".")[0] == "cardiolens"
+        return command_module().partition(".")[0] == "cardiolens"
     return bool(sys.argv) and os.path.basename(sys.argv[0]) == "cardiolens"
 
 

@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
@@ -13,7 +12,6 @@ from omegaconf.errors import OmegaConfBaseException
 from cardiolens.base.console import end_quietly_if_unread, say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.sanitize import one_line, without_credentials
-from cardiolens.commands.help import HELP_WORDS, help_of, verbs
 from cardiolens.config.base import Spec
 from cardiolens.config.command_words import read_words
 from cardiolens.config.compose import (
@@ -23,11 +21,11 @@ from cardiolens.config.compose import (
     check_names,
     check_own_files,
     hydra_message,
-    packaged_conf,
     read_spec,
     spec_of_tree,
     split_seeds,
 )
+from cardiolens.config.conf_names import packaged_conf
 from cardiolens.config.environment import guarded
 from cardiolens.config.released import expand_release
 from cardiolens.config.sweep import SweepSpec
@@ -39,17 +37,10 @@ Verb = Callable[[SweepSpec], int]
 
 
 def begin() -> None:
-    """Set up the process of a verb: files are private to the user, libraries make no calls home.
-
-    If `--help` or `-h` is among the words, print the verb's help and end the process.
-    """
+    """Set up the process of a verb: files are private to the user, libraries make no calls home."""
     end_quietly_if_unread()
     be_private()
     be_quiet()
-    name = Path(sys.argv[0]).stem
-    if HELP_WORDS.intersection(sys.argv[1:]) and name in verbs():
-        print(help_of(name))
-        raise SystemExit(0)
 
 
 def run_verb(verb: Verb, argv: Sequence[str] | None = None) -> int:

@@ -6,7 +6,7 @@ from typing import TypeVar
 from pydantic import BeforeValidator, ValidationError
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.suggest import nearest_first
+from cardiolens.base.suggest import choices
 from cardiolens.config.base import GivenPath, Spec, describe
 from cardiolens.config.sweep import SweepSpec
 
@@ -121,10 +121,8 @@ def verify_word(words: Sequence[str], kind: type[_Verify]) -> _Verify | None:
 
 
 def unknown_word(name: str, legal: Iterable[str]) -> InputError:
-    """The error for an unknown word; it lists the legal ones, the most similar first."""
-    return InputError(
-        f"{name}=: no word of this command; choose from {', '.join(nearest_first(name, legal))}"
-    )
+    """The error for an unknown word; it says what may have been meant."""
+    return InputError(f"{name}=: no word of this command; {choices(name, legal)}")
 
 
 def _fields(kind: type[Spec]) -> dict[str, bool]:

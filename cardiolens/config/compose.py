@@ -19,13 +19,13 @@ from pydantic import ValidationError
 from yaml import YAMLError
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.paths import shipped
 from cardiolens.base.sanitize import hide
-from cardiolens.base.suggest import nearest_first
-from cardiolens.base.untrusted.bounded_files import BYTE_ORDER_MARK, decode, is_housekeeping, read_bytes
+from cardiolens.base.suggest import choices
+from cardiolens.base.untrusted.bounded_files import BYTE_ORDER_MARK, decode, read_bytes
 from cardiolens.base.untrusted.yaml_file import check_aliases
 from cardiolens.config.base import Spec, describe, options_at
 from cardiolens.config.command_words import check_once
+from cardiolens.config.conf_names import GROUPS, ONE_OF, conf_files, conf_folders, legal_names, packaged_conf
 from cardiolens.config.environment import (
     allowed_names,
     guarded,
@@ -42,27 +42,9 @@ from cardiolens.config.released import expand_release, is_release
 from cardiolens.config.rights import check_rights, made_by_others
 from cardiolens.config.sweep import SweepSpec, parse
 
-GROUPS = ("model", "selector", "prompt", "control", "dataset", "cluster", "tracker", "experiment")
-ONE_OF = ("dataset", "cluster", "tracker")  # groups of which a sweep selects exactly one entry
 CONFIG_NAME = "sweep"
+_LISTS = "python -m cardiolens.sweep --help"  # every name
 _MOST_BYTES = 1 << 20  # size limit of a configuration file
-
-
-def packaged_conf() -> Path:
-    """Return the shipped `conf/` folder."""
-    return shipped("conf")
-
-
-def conf_folders() -> list[Path]:
-    """Return the folders searched for names: `conf/` in the working directory, then the packaged one.
-
-    The `conf/` of a release is not the user's.
-    """
-    own_conf = Path.cwd() / "conf"
-    packaged = packaged_conf()
-    if is_release(Path.cwd()):  # its makers are strangers
-        return [packaged]
-    return [packaged] if not own_conf.is_dir() or own_conf.samefile(packaged) else [own_conf, packaged]
 
 
 class UserConfFirst(SearchPathPlugin):
@@ -143,8 +125,8 @@ def _read_own(name: str, kind: type[_Own], argv: Sequence[str]) -> _Own:
     except (HydraException, OmegaConfBaseException) as error:
         unknown = re.match(r"Could not override '([^']+)'", " ".join(str(error).split()))
         if unknown:
-            legal = ", ".join(nearest_first(unknown[1], sorted(kind.model_fields)))
-            raise InputError(f"{unknown[1]}: unknown option; choose from {legal}") from None
+            legal = choices(unknown[1], sorted(kind.model_fields))
+            raise InputError(f"{unknown[1]}: unknown option; {legal}") from None
         raise InputError(hydra_message(error)) from None
 
 
@@ -216,8 +198,7 @@ def _check_group(group: str, value: object) -> None:
     legal, names = legal_names(group), list(_names(value))
     for name in names:
         if name not in legal:
-            choices = ", ".join(nearest_first(name, legal))
-            known = f"choose from {choices}"
+            known = choices(name, legal, _LISTS)
             if group == "dataset" and is_release(Path(name)):
                 known = f"for the release in this folder, write dataset=./{name}"
             elif group == "dataset" and is_release(Path.cwd()):
@@ -231,7 +212,7 @@ def _check_group(group: str, value: object) -> None:
 def check_own_files() -> None:
     """Raise InputError for a file in the user's `conf/` that is not YAML: Hydra would show a traceback."""
     for folder in conf_folders()[:-1]:
-        for path in sorted(path for group in (".", *GROUPS) for path in _files(folder / group)):
+        for path in sorted(path for group in (".", *GROUPS) for path in conf_files(folder / group)):
             try:
                 _check_yaml(read_bytes(path, _MOST_BYTES))
             except (YAMLError, OSError, ValueError) as error:
@@ -270,15 +251,6 @@ def _check_yaml(stored: bytes) -> None:
         raise ValueError("a byte order mark hides its first line from Hydra; save it as UTF-8 without one")
     check_aliases(text)
     OmegaConf.create(text)
-
-
-def legal_names(group: str) -> list[str]:
-    """Return the sorted names of a configuration group, including the user's own."""
-    return sorted({path.stem for folder in conf_folders() for path in _files(folder / group)})
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    return (path for path in folder.glob("*.yaml") if not is_housekeeping(path.name))
 
 
 def _parsed(words: Iterable[str]) -> list[Override]:
@@ -347,11 +319,10 @@ def hydra_message(error: Exception) -> str:
     if unknown := re.match(r"Could not override '([^']+)'", message):
         legal = options_at(SweepSpec, unknown[1].split(".")[:-1])
         if legal and unknown[1].rpartition(".")[2] not in legal:
-            choices = nearest_first(unknown[1].rpartition(".")[2], legal)
-            return f"{unknown[1]}: unknown option; choose from {', '.join(choices)}"
+            return f"{unknown[1]}: unknown option; {choices(unknown[1].rpartition('.')[2], legal)}"
     if absent := re.search(r"Could not load '(\w+)/([^']+)'", message):
-        choices = nearest_first(absent[2], legal_names(absent[1]))
-        return f"{absent[1]}={absent[2]}: unknown {absent[1]}; choose from {', '.join(choices)}"
+        known = choices(absent[2], legal_names(absent[1]), _LISTS)
+        return f"{absent[1]}={absent[2]}: unknown {absent[1]}; {known}"
     return message
 
 

@@ -95,6 +95,11 @@ class Run:
     def log(self) -> Path:
         return self.root / "sweep.log"
 
+    @property
+    def closing(self) -> Path:
+        """What the run does after its last reply, while it does it."""
+        return self.root / "closing.json"
+
     def progress(self, model: str) -> Path:
         """Progress of a model: one line per finished study."""
         return self.root / "progress" / f"{model}.jsonl"

@@ -83,16 +83,52 @@ def test_differences_of_a_chunk_beside_the_page_are_those_of_the_scores(
     assert sorted(shown) == sorted(wanted)
 
 
-def test_the_zero_of_a_small_chart_stands_under_its_middle(page: Page) -> None:
-    middles = page.locator(".answers .ends").evaluate_all(
-        """all => all.map(ends => {
+@pytest.mark.parametrize(("width", "media"), [(390, "screen"), (1440, "screen"), (794, "print")])
+def test_the_zero_of_a_small_chart_stands_under_its_zero(page: Page, width: int, media: Any) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(media=media)
+    distances = page.locator(".answers .ends").evaluate_all(
+        """all => all.flatMap(ends => {
             const middle = box => (box.left + box.right) / 2;
-            const drawing = ends.parentElement.querySelector("svg").getBoundingClientRect();
-            return middle(ends.children[1].getBoundingClientRect()) - middle(drawing);
+            const label = middle(ends.children[1].getBoundingClientRect());
+            const zeros = [...ends.parentElement.querySelectorAll(".strip .zero")];
+            return zeros.map(zero => middle(zero.getBoundingClientRect()) - label);
         })"""
     )
-    assert middles
-    assert max(map(abs, middles)) < 1
+    page.emulate_media(media="screen")
+    page.set_viewport_size({"width": 1440, "height": 900})
+    assert distances
+    assert max(map(abs, distances)) < 1
+
+
+def test_every_row_of_a_small_chart_has_a_label_and_the_width_of_the_others(page: Page) -> None:
+    cards = page.locator(".answers .answer:has(.strip)")
+    assert cards.count() == 3
+    for card in cards.all():
+        names = card.locator(".strip .name").all_inner_texts()
+        assert all(name.strip() for name in names)
+        boxes = card.locator(".strip svg").evaluate_all(
+            "all => all.map(one => one.getBoundingClientRect()).map(({ left, right }) => [left, right])"
+        )
+        assert len(names) == len(boxes)
+        assert len({tuple(box) for box in boxes}) == 1
+
+
+def test_readings_differ_in_shape_and_not_in_colour_alone(page: Page) -> None:
+    figure = page.locator("#budget-differences-chart")
+    figure.scroll_into_view_if_needed()
+    figure.locator(".role-legend-symbol path").first.wait_for()
+    shapes = figure.locator(".role-legend-symbol path").evaluate_all(
+        "all => all.map(one => one.getAttribute('d'))"
+    )
+    assert len(shapes) == len(set(shapes)) == 4
+    tones = page.locator(".legend .tone").evaluate_all(
+        """all => all.map(one => {
+            const style = getComputedStyle(one);
+            return [style.borderRadius, style.backgroundColor === "rgba(0, 0, 0, 0)"].join();
+        })"""
+    )
+    assert len(tones) == len(set(tones)) == 3
 
 
 def test_every_section_shows_numbers(page: Page) -> None:

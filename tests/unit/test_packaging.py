@@ -13,7 +13,8 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from cardiolens.config.compose import packaged_conf, read_spec
+from cardiolens.config.compose import read_spec
+from cardiolens.config.conf_names import packaged_conf
 from cardiolens.config.sweep import SweepSpec
 
 ROOT = Path(__file__).resolve().parents[2]

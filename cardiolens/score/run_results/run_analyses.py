@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field, JsonValue, ValidationError
 from cardiolens.base import disk
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
+from cardiolens.base.phases import begin
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.base import describe
 from cardiolens.config.steps import StatisticsSpec
@@ -75,6 +76,7 @@ def analyses_of(
 
     Verdicts are read arm by arm, and scores part by part.
     """
+    begin("analysing")
     models = headlines(arms)
     rows = [row for part in scores for row in rows_read(part, arms).to_pylist()]
     simulated = {arm.model for arm in arms if arm.simulated}

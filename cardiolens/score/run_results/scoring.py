@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
+from cardiolens.base.phases import begin, phase
 from cardiolens.config.arms import Arm, arms
 from cardiolens.config.sweep import PrimaryQuestionSpec, SweepSpec
 from cardiolens.protocol.tasks.catalogue import load_catalogue
@@ -140,7 +141,7 @@ def judge_replies(
     stages: dict[str, tuple[StageCounts, ...]] = {}
     in_jobs: list[str] = []
     metrics = open_text_metrics(spec.statistics)
-    for model, model_key in model_keys.items():
+    for model, model_key in phase("judging", "models", model_keys.items()):
         of_model = questions.filter(pc.is_in(questions["qa_id"], qa_ids_by_model[model]))
         files = OnDisk(model, run.requests(model), store.completions(model_key))
         replies = read_cached(run.judged(model), fingerprint_of(files, of_model, spec)) if reuse else None
@@ -235,6 +236,7 @@ def write_results(
     declared = _declared(parts or [(run, spec)])
     inputs = answers, scores.parts(), factors, groups, spec.statistics
     analyses = analyses_of(*inputs, forms=forms, declared=declared)
+    begin("writing verdicts, scores and analyses")
     if replies.seen.num_rows or run.seen.exists():
         tables.replace(run.seen, replies.seen, schemas.SEEN)
     tables.replace_by(run.verdicts, replies.verdict_store.blocks(), schemas.VERDICTS)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from cardiolens.base.phases import begin, phase
 from cardiolens.runtime.processes import spread
 from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.arm_answers import ArmAnswers
@@ -83,7 +84,8 @@ def compute_scores(
     of_headlines: SpilledMapping[dict[Key, Statistic]] = SpilledMapping()
     tasks = (_Task(arm, arm_answers, arm in blind, sampling) for arm, arm_answers in answers.judged.items())
     many = len(answers.arms) * weights.size >= MANY
-    for scores in spread(_of_arm, tasks, worth=many):
+    of_arms = spread(_of_arm, tasks, worth=many)
+    for scores in phase("scoring", "arms", of_arms, len(answers.arms)):
         by_arm[scores.arm] = scores.comparable
         if scores.arm in headline_arms:
             of_headlines[scores.arm] = scores.of_headlines
@@ -97,17 +99,22 @@ def compute_scores(
         for model, key, effect in collapse_effects(question, of_headlines, headlines or {}):
             effects.put(question, model, key, effect)
     kinds: dict[str, Any] = {"simulated": simulated, "pooled": effects.pairs}
-    for pair in difference_rows(answers, by_arm, families or {}, sampling, **kinds):
+    n_pairs = sum(map(len, (families or {}).values()))
+    pairs = difference_rows(answers, by_arm, families or {}, sampling, **kinds)
+    for pair in phase("comparing", "pairs of arms", pairs, n_pairs):
         table.add(pair.rows)
         tests.add(pair.tests)
         effects.add(pair)
         of_gains += _image_gains(pair.rows, gains)
     table.add(of_gains)
+    begin("pooling over models")
     table.add(pooled_rows(pooled, effects, sampling))
     table.add(repeat_rows(answers.judged, repeats, sampling.weights, sampling.method))
+    begin("comparing models")
     of_models, model_tests = headline_rows(answers, of_headlines, headlines or {}, sampling, simulated)
     table.add(of_models)
     tests.add(model_tests)
+    begin("adjusting tests")
     for rows in tests.adjusted():
         table.add(rows)
     return table.whole()

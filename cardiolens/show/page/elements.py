@@ -97,6 +97,7 @@ class Estimate:
     low: float
     high: float
     tone: Literal["shown", "equivalent", "open", "explored"] = "open"
+    models: tuple[float, ...] = ()  # the values of the models over which it is pooled
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +110,5 @@ class Answer:
     sentence: str
     estimates: tuple[Estimate, ...] = ()
     differences: bool = True  # True: drawn around zero; False: drawn from 0 to 100
+    unit: Literal["points", "z"] = "points"  # of a difference; z: of a signal detector's criterion
+    has_band: bool = True  # whether two points of it count as nothing

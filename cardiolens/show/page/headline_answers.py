@@ -19,6 +19,7 @@ from cardiolens.show.page.difference_table import Difference, Reading, differenc
 from cardiolens.show.page.elements import Answer, Estimate
 from cardiolens.show.page.page_data import Facts
 from cardiolens.show.page.pooled_differences import PooledDifference, pooled_differences
+from cardiolens.show.page.too_few_items import too_few_items
 
 _QUESTIONS = {
     "selector": "Does slice selection matter?",
@@ -29,6 +30,9 @@ _VERDICTS: Mapping[str, Mapping[str, str]] = {  # of a declared question
     "difference": {"supported": "Yes, it is higher", "not supported": "Yes, it is lower"},
     "equivalence": {"supported": "Yes", "not supported": "No, it differs by more"},
 }
+_MOST_NAMED = 8  # models of a sentence
+_MOST_RANKED = 6  # models of a drawing; the landscape draws all
+_NO_SCORE = "No score to compare"
 _SIGHT = "with images − without"
 _NAMES = {"selector": "slice selection", "budget": "budget", "prompt": "prompt"}
 _WORDS = {"selector": "slice selections", "budget": "budgets", "prompt": "prompts"}
@@ -81,6 +85,8 @@ def _best(facts: Facts) -> Answer:
     question = "Which model reads best?"
     headlines = sorted(_headlines(facts), key=lambda row: -float(row["value"]))
     if not headlines:
+        if _has_headline_arms(facts) and (why := too_few_items(facts)):
+            return Answer("model", question, _NO_SCORE, why, differences=False)
         sentence = "A headline needs arms at K = 16 with the standard prompt and without control."
         return Answer("model", question, "No headline score", sentence, differences=False)
     best_models = [_model(row) for row in headlines if not _shown_lower(facts, row, headlines[0])]
@@ -97,10 +103,15 @@ def _best(facts: Facts) -> Answer:
     read = "" if percent is None else f", {percent} % of replies read"
     sentence += f"{best['n_patients']} patients{_incomplete(best)}{read}."
     if len(best_models) > 1:
-        others = " and others" if len(best_models) > 4 else ""
-        sentence += f" Not shown to be lower: {', '.join(best_models[1:4])}{others}."
-    estimates = tuple(Estimate(_model(row), row["value"], row["low"], row["high"]) for row in headlines[:4])
+        sentence += f" Not shown to be lower: {_listed(best_models[1:])}."
+    estimates = tuple(
+        Estimate(_model(row), row["value"], row["low"], row["high"]) for row in headlines[:_MOST_RANKED]
+    )
     return Answer("model", question, verdict, sentence, estimates, differences=False)
+
+
+def _has_headline_arms(facts: Facts) -> bool:
+    return any(str(row["arm_id"]).startswith(PREFIX) for row in facts.of_arms(["primary"], "tier:"))
 
 
 def _headlines(facts: Facts) -> list[AnalysisRow]:
@@ -126,6 +137,13 @@ def _shown_lower(facts: Facts, row: AnalysisRow, best: AnalysisRow) -> bool:
     return sentences.change("", "", rows["primary"], Evidence.of(rows, "primary")).verdict != "cannot tell"
 
 
+def _listed(models: Sequence[str]) -> str:
+    """Names of models; where they are many, the first, and how many more there are."""
+    first = models if len(models) <= _MOST_NAMED else models[: _MOST_NAMED - 1]
+    more = len(models) - len(first)
+    return ", ".join(first) + (f" and {more} more" if more else "")
+
+
 def _incomplete(row: AnalysisRow) -> str:
     """The first words of a method that says how many items a cell lacks."""
     method = str(row["method"])
@@ -137,8 +155,8 @@ def _model(row: AnalysisRow) -> str:
 
 
 def _interval(row: AnalysisRow) -> str:
-    if math.isnan(row["low"]):
-        return f"{row['value']:.1f} % (no interval)"
+    if math.isnan(row["low"]) or row["n_patients"] < FEWEST_FOR_CLAIM:
+        return f"{row['value']:.1f} % (no interval to rely on)"
     return f"{row['value']:.1f} % (95 % CI {row['low']:.1f} to {row['high']:.1f})"
 
 
@@ -152,6 +170,8 @@ def _images(facts: Facts) -> Answer:
         for difference in _usable(facts, differences(facts, "control"))
         if difference.theirs.control == "blind"
     ]
+    if not comparisons and _is_varied(facts, "control") and (why := too_few_items(facts)):
+        return Answer("images", question, _NO_SCORE, why)
     if not comparisons:
         sentence = (
             "No arm was asked without images (control=[none,blind]), so scores may rest on the text alone."
@@ -197,10 +217,21 @@ def _pooled(facts: Facts, factor: str, question: str, theirs: str = "") -> Answe
             difference.row["low"],
             difference.row["high"],
             difference.reading,
+            _of_models(difference, of_factor),
         )
         for difference in differences
     )
     return Answer(factor, question, _over_tiers(differences), sentence, estimates)
+
+
+def _of_models(pooled: PooledDifference, differences: Sequence[PooledDifference]) -> tuple[float, ...]:
+    """The same difference in each of several models, where it is defined."""
+    values = [
+        float(difference.row["value"])
+        for difference in differences
+        if difference.model and (difference.comparison, difference.scope) == (pooled.comparison, pooled.scope)
+    ]
+    return tuple(value for value in values if not math.isnan(value)) if len(values) > 1 else ()
 
 
 def _points(difference: PooledDifference) -> str:
@@ -239,6 +270,8 @@ def _answer(facts: Facts, factor: str) -> Answer:
     if pooled := _pooled(facts, factor, _QUESTIONS[factor]):
         return pooled
     comparisons = _usable(facts, differences(facts, factor))
+    if not comparisons and _is_varied(facts, factor) and (why := too_few_items(facts)):
+        return Answer(factor, _QUESTIONS[factor], _NO_SCORE, why)
     if not comparisons:
         sentence = f"All arms that can be compared have the same {_NAMES[factor]}."
         return Answer(factor, _QUESTIONS[factor], "Not varied", sentence)
@@ -247,6 +280,10 @@ def _answer(facts: Facts, factor: str) -> Answer:
     return Answer(
         factor, _QUESTIONS[factor], _verdict(len(comparisons), counts), sentence, _estimates(comparisons)
     )
+
+
+def _is_varied(facts: Facts, factor: str) -> bool:
+    return len({getattr(arm, factor) for arm in facts.arms}) > 1
 
 
 def _estimates(comparisons: Sequence[Difference], comparison: str = "") -> tuple[Estimate, ...]:

@@ -1,7 +1,7 @@
 """The data of a page: records, scores and analyses of one run, or of several merged runs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -100,6 +100,14 @@ class Facts:
     def _by_id(self) -> Mapping[object, ArmFactors]:
         return {arm.arm_id: arm for arm in self.arms}
 
+    def place(self, arm_id: object) -> int:
+        """The place of an arm among all: models before simulated readers, with images before without."""
+        return self._places.get(arm_id, len(self.arms))
+
+    @cached_property
+    def _places(self) -> Mapping[object, int]:
+        return {arm.arm_id: at for at, arm in enumerate(self.arms)}
+
     def analysis(self, name: str) -> AnalysisTable:
         """An analysis by name; empty if the arms did not allow it."""
         return self.analyses.get(name, AnalysisTable())
@@ -117,8 +125,7 @@ class Facts:
         has_metric = pc.is_in(self.scores["metric"], value_set=pa.array(list(metrics), pa.string()))
         mask = pc.and_(kind, pc.and_(has_metric, pc.starts_with(self.scores["scope"], scope)))
         rows: list[AnalysisRow] = self.scores.filter(mask).to_pylist()
-        place = {arm.arm_id: at for at, arm in enumerate(self.arms)}
-        return sorted(rows, key=lambda row: place.get(row["arm_id"], len(place)))
+        return sorted(rows, key=lambda row: self.place(row["arm_id"]))
 
 
 def read_facts(run: Run, parts: Sequence[Run]) -> Facts:
@@ -149,7 +156,9 @@ def read_header(run: Run, parts: Sequence[Run]) -> Header:
     """Read the header of a run; `parts` are the runs that it joins, or itself alone."""
     specs = tuple(documents.read_configuration(part) for part in parts)
     manifests = tuple(documents.read_manifest(part) for part in parts)
-    return Header(run.root.name, specs, manifests, _arms(manifests))
+    header = Header(run.root.name, specs, manifests, _arms(manifests))
+    arms = sorted(header.arms, key=lambda arm: (arm.model in header.simulated, arm.control != "none"))
+    return replace(header, arms=tuple(arms))  # charts open on the first arm: a model that sees images
 
 
 def _n_patients(run: Run) -> int:

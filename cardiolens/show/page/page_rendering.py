@@ -8,14 +8,14 @@ from importlib.resources import files
 
 import jinja2
 
+from cardiolens.base.phases import phase
 from cardiolens.score.claims import hospitals
 from cardiolens.score.claims.sentences import Finding
 from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM, FEWEST_FOR_INTERVAL
 from cardiolens.show.page.elements import Column, Section, Table
 from cardiolens.show.page.embed import embed, figure_json, tables_of, to_json
-from cardiolens.show.page.further_answers import further_answers
-from cardiolens.show.page.headline_answers import answers
-from cardiolens.show.page.interval_drawings import HEIGHT, WIDTH, strip
+from cardiolens.show.page.first_screen import first_screen
+from cardiolens.show.page.interval_drawings import WIDTH, strip
 from cardiolens.show.page.page_data import Facts
 from cardiolens.show.page.sections.cohorts import cohorts
 from cardiolens.show.page.sections.collapse_section import collapse
@@ -30,6 +30,7 @@ from cardiolens.show.page.sections.run_setup import run_setup
 from cardiolens.show.page.sections.slices import slices
 from cardiolens.show.page.sections.source_section import sources
 from cardiolens.show.page.sections.subtask_section import subtasks
+from cardiolens.show.page.too_few_items import too_few_items
 
 SECTIONS: tuple[Callable[[Facts], Section], ...] = (
     *(
@@ -62,16 +63,17 @@ class Page:
 
 def render(facts: Facts) -> Page:
     """Render the page of a run: one HTML file, and large tables beside it."""
-    sections = [_with_sentences(make(facts)) for make in SECTIONS]
+    sections = [_with_sentences(make(facts)) for make in phase("writing the page", "sections", SECTIONS)]
     tables = {name: embed(table) for name, table in tables_of(sections).items()}
     context = {
         "facts": facts,
+        "too_few": too_few_items(facts),
         "hospitals": [row["sentence"] for row in facts.analysis(hospitals.NAME).rows],
         "few": facts.n_patients < FEWEST_FOR_CLAIM,
         "fewest": FEWEST_FOR_CLAIM,
         "fewest_for_interval": FEWEST_FOR_INTERVAL,
-        "answers": [(answer, strip(answer)) for answer in [*answers(facts), *further_answers(facts)]],
-        "box": (WIDTH, HEIGHT),
+        "answers": [(answer, strip(answer)) for answer in first_screen(facts)],
+        "box": WIDTH,
         "sections": sections,
         "first_findings": {section.name: _first_findings(section.findings) for section in sections},
         "tables": tables,

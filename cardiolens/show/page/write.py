@@ -4,23 +4,30 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cardiolens.base import disk
+from cardiolens.base.phases import begin
 from cardiolens.show.page.case_viewer.viewer_files import write_viewer
 from cardiolens.show.page.embed import CHUNKS
-from cardiolens.show.page.page_data import read_facts
+from cardiolens.show.page.page_data import Facts, read_facts
 from cardiolens.show.page.page_rendering import render
 from cardiolens.storage.places import Run
 
 
-def write_page(run: Run, parts: Sequence[Run], *, include_images: bool = False) -> Path:
+def write_page(
+    run: Run, parts: Sequence[Run], *, include_images: bool = False, facts: Facts | None = None
+) -> Path:
     """Rewrite the page and the case viewer of a judged run, and return the path of the page.
 
     `parts` are the runs that it merges, or itself alone. Frames are written only with `include_images`.
+    `facts` are those of the run, if they were read already.
     """
-    facts = read_facts(run, parts)
+    if facts is None:
+        begin("reading scores for the page")
+        facts = read_facts(run, parts)
     page = render(facts)
     disk.remove_tree(run.root / CHUNKS)
     for place, script in page.chunks.items():
         disk.write_text(run.root / place, script)
+    begin("writing the case viewer")
     write_viewer(run, parts, facts.header, include_images=include_images)
     disk.write_text(run.page, page.index)
     return run.page

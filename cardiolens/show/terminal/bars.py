@@ -10,10 +10,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Column
 
 from cardiolens.base.console import console, say
+from cardiolens.base.phases import Listener, Phase
 from cardiolens.base.sanitize import one_line
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.stream.progress import Standing, Watch
@@ -37,6 +45,32 @@ def progress_display() -> Iterator[Watch]:
     note = TextColumn("{task.fields[note]}", markup=False, table_column=Column(ratio=1))
     with Progress(*columns, note, console=console, expand=True) as bars:
         yield partial(_bar_progress, bars)
+
+
+@contextmanager
+def phase_display() -> Iterator[Listener]:
+    """Yield a listener to the phases after the last reply: a bar on a terminal, lines elsewhere."""
+    if not console.is_terminal:
+        yield _PlainPhases().hear
+        return
+    text = TextColumn("{task.description}", markup=False, table_column=Column(ratio=1))
+    with Progress(SpinnerColumn(), text, TimeElapsedColumn(), console=console, transient=True) as bars:
+        task = bars.add_task("")
+        yield lambda phase: bars.update(task, description=one_line(phase.words))
+
+
+class _PlainPhases:
+    """Says a line every 30 seconds, and when a phase begins if work goes on for so long."""
+
+    def __init__(self) -> None:
+        self._began = self._last = time.monotonic()
+
+    def hear(self, phase: Phase) -> None:
+        now = time.monotonic()
+        is_long = now - self._began >= _PLAIN_SECONDS
+        if now - self._last >= _PLAIN_SECONDS or (is_long and not phase.done):
+            self._last = now
+            say(phase.words)
 
 
 def _bar_progress(bars: Progress, model: str, missing: Missing) -> Callable[[Standing], None]:

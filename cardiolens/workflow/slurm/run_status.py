@@ -20,6 +20,7 @@ from cardiolens.workflow.slurm.job_progress import ModelProgress, progress_of, r
 from cardiolens.workflow.slurm.model_record import read_model_record
 from cardiolens.workflow.slurm.scripts import mark_of
 from cardiolens.workflow.slurm.submission import Submission, read_submission
+from cardiolens.workflow.steps.closing_progress import read_closing
 
 
 def status(run: Run) -> int:
@@ -32,6 +33,8 @@ def status(run: Run) -> int:
     for job in alive:
         if not submission.models_of(job.id):
             say(f"job {job.id} {submission.step_of(job.id)} {job.state} {job.where}")
+    if (closing := read_closing(run)) is not None:
+        say(closing.line(datetime.now(UTC)))
     say(f"page: {run.page}" if run.page.exists() else "no page yet")
     return 0 if all(row.state == "done" and not row.failed for row in rows) else 1
 

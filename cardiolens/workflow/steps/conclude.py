@@ -1,16 +1,20 @@
 """The last step of a sweep: judge, score, write the manifest and page, mirror, and print the summary."""
 
 import time
+from typing import Any
 
 from cardiolens.base.console import say
+from cardiolens.base.phases import begin
 from cardiolens.inference.placement.placement import Placement
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.execution import Executed
 from cardiolens.score.run_results.scoring import RunResults, judge_and_write
+from cardiolens.show.page.page_data import Facts, read_facts
 from cardiolens.show.page.write import write_page
 from cardiolens.show.terminal import show
 from cardiolens.show.tracker.mirror import track
+from cardiolens.workflow.steps.closing_progress import closing_progress
 from cardiolens.workflow.steps.model_outcomes import Prepared
 from cardiolens.workflow.steps.run_manifest import (
     counters,
@@ -28,6 +32,21 @@ def conclude(
     executed: Executed,
 ) -> int:
     """Judge and score the completions, write manifest and page, mirror the run; return the exit code."""
+    with closing_progress(planned.run):
+        results, facts, counted = _close(planned, prepared, remaining, placement, executed)
+    show.show_ending(facts)
+    track(planned.run, planned.spec.tracker)  # last: an unreachable server takes long to fail
+    return _exit_code(planned, prepared, results, counted["requests"], executed.failed)
+
+
+def _close(
+    planned: Plan,
+    prepared: Prepared,
+    remaining: dict[str, Missing],
+    placement: Placement,
+    executed: Executed,
+) -> tuple[RunResults, Facts, dict[str, Any]]:
+    """Judge, score, and write manifest and page."""
     started = time.monotonic()
     keys = {name: identity.model_key for name, identity in planned.identities.items()}
     results = judge_and_write(planned.run, planned.store, keys, planned.spec)
@@ -55,10 +74,11 @@ def conclude(
             "withheld": results.replies.withheld,
         },
     )
-    write_page(planned.run, [planned.run], include_images=planned.spec.page.include_images)
-    show.show_scores(planned.arms, results.of_tiers)
-    track(planned.run, planned.spec.tracker)  # last: an unreachable server takes long to fail
-    return _exit_code(planned, prepared, results, counted["requests"], executed.failed)
+    begin("reading scores for the page")
+    facts = read_facts(planned.run, [planned.run])
+    include_images = planned.spec.page.include_images
+    write_page(planned.run, [planned.run], include_images=include_images, facts=facts)
+    return results, facts, counted
 
 
 def _exit_code(

@@ -14,23 +14,28 @@ from cardiolens.score.run_results.scoring import Replies, RunResults, judge_repl
 from cardiolens.score.run_results.verdict_changes import changes
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.show.page.case_viewer.pictures import FRAMES
+from cardiolens.show.page.page_data import Facts, read_facts
 from cardiolens.show.page.write import write_page
 from cardiolens.show.terminal import show
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, Store
+from cardiolens.workflow.steps.closing_progress import closing_progress
 
 
 def judge(run: Run) -> int:
     """Replace verdicts, scores and analyses of a run, print the changes; return 0 if no reply is missing."""
     spec = documents.read_configuration(run)
     before, scored = _before(run), _scored(run)
-    replies = _replies(run, spec)
-    results = _write_and_show(run, replies, spec, arms(spec))
+    with closing_progress(run):
+        replies = _replies(run, spec)
+        results = _write(run, replies, spec, arms(spec))
+        facts = read_facts(run, [run])
+        if run.page.exists():
+            write_page(run, [run], include_images=(run.viewer / FRAMES).exists(), facts=facts)
+    _show(facts, replies)
     show.show_changes(changes(before, replies.verdict_store), _moved(scored, results.of_tiers))
     if replies.unrequested:
         say(f"ignored: {replies.unrequested} completions of requests that this run does not have")
-    if run.page.exists():
-        write_page(run, [run], include_images=(run.viewer / FRAMES).exists())
     say(f"run: {run.root}")
     return 1 if replies.unfinished else 0
 
@@ -39,10 +44,14 @@ def judge_together(runs: Sequence[Run]) -> int:
     """Judge several runs as one, in a new folder beside the first; InputError if the runs do not match."""
     specs = [documents.read_configuration(run) for run in runs]
     merging.check_alike(runs, specs, [documents.read_manifest(run) for run in runs])
-    parts = [_replies(run, spec) for run, spec in zip(runs, specs, strict=True)]
-    view, replies = merging.merged_run(runs), merging.merge_replies(parts)
-    every = {arm.arm_id: arm for spec in specs for arm in arms(spec)}
-    _write_and_show(view, replies, specs[0], tuple(every.values()), tuple(zip(runs, specs, strict=True)))
+    view = merging.merged_run(runs)
+    with closing_progress(view):
+        parts = [_replies(run, spec) for run, spec in zip(runs, specs, strict=True)]
+        replies = merging.merge_replies(parts)
+        every = {arm.arm_id: arm for spec in specs for arm in arms(spec)}
+        _write(view, replies, specs[0], tuple(every.values()), tuple(zip(runs, specs, strict=True)))
+        facts = read_facts(view, runs)
+    _show(facts, replies)
     say(f"run: {view.root}")
     return 1 if replies.unfinished else 0
 
@@ -82,14 +91,14 @@ def _scored(run: Run) -> pa.Table:
     return tables.concat(map(of_tiers, tables.read_blocks(run.scores, schemas.SCORES)), schemas.SCORES)
 
 
-def _write_and_show(
+def _write(
     run: Run,
     replies: Replies,
     spec: SweepSpec,
     planned_arms: Sequence[Arm],
     parts: Sequence[tuple[Run, SweepSpec]] = (),
 ) -> RunResults:
-    """Write verdicts, scores and analyses of replies, and print scores and findings."""
+    """Write verdicts, scores and analyses of replies."""
     arm_ids = {arm.arm_id for arm in planned_arms}
     if strange := sorted(set(replies.verdict_store.arms) - arm_ids):
         raise InputError(
@@ -97,11 +106,13 @@ def _write_and_show(
             "the file was changed: run the sweep again"
         )
     groups = groups_of(spec.store, replies.verdict_store)
-    results = write_results(run, replies, groups, planned_arms, spec, parts=parts)
-    show.show_scores(planned_arms, results.of_tiers)
-    show.show_findings(results.analyses)
+    return write_results(run, replies, groups, planned_arms, spec, parts=parts)
+
+
+def _show(facts: Facts, replies: Replies) -> None:
+    """Print what the replies show."""
+    show.show_ending(facts)
     show.show_withheld(replies.withheld)
-    return results
 
 
 def _moved(before: pa.Table, after: pa.Table) -> list[tuple[str, str, float, float]]:

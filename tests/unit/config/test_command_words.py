@@ -38,6 +38,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "bundle verify": Command("cardiolens.commands.bundle", ("verify=x",)),
     "compare": Command("cardiolens.commands.compare", ("a=x", "b=y"), wrong="margin=much"),
+    "completion": Command("cardiolens.commands.completion", ("shell=bash",)),
     "confirm": Command("cardiolens.commands.confirm", ("out=x",), listed=("decisions",)),
     "export": Command(
         "cardiolens.commands.export", ("run=x",), wrong="patient_ids=maybe", listed=("format", "patient_ids")
@@ -166,7 +167,7 @@ def test_an_unknown_word_is_refused_with_the_legal_ones(command, monkeypatch, ca
         return
     assert ("ouut: unknown option" if command.hydra else "ouut=: no word of this command") in message
     legal = {*map(name_of, command.words), *command.listed, *filter(None, [name_of(command.wrong)])}
-    assert legal <= set(message.strip().partition("; choose from ")[2].split(", "))
+    assert legal <= set(message.strip().partition("choose from ")[2].split(", "))
 
 
 @every_command

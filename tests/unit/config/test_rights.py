@@ -8,7 +8,8 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.commands.command import run_verb
-from cardiolens.config.compose import packaged_conf, read_spec
+from cardiolens.config.compose import read_spec
+from cardiolens.config.conf_names import packaged_conf
 from cardiolens.config.rights import rights, words_of
 from cardiolens.config.sweep import SweepSpec
 

@@ -11,7 +11,8 @@ from study_folders import study
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import BYTE_ORDER_MARK, decode, is_housekeeping, parse_json
-from cardiolens.config.compose import legal_names, read_spec
+from cardiolens.config.compose import read_spec
+from cardiolens.config.conf_names import legal_names
 from cardiolens.config.dataset import DatasetSpec
 from cardiolens.protocol.prompts.template import check_folder
 from cardiolens.protocol.tasks.catalogue import load_catalogue

@@ -21,7 +21,10 @@ WORDS = [
     ("model=[]", r"model: Field required"),
     ("selector=[best]", r"selector=best: unknown selector; choose from all, clinical, encoder"),
     ("prompt=[nice]", r"prompt=nice: unknown prompt; choose from .*reasoning, standard"),
-    ("control=[blnd]", r"control=blnd: unknown control; choose from blind, blank, captions, none"),
+    (
+        "control=[blnd]",
+        r"control=blnd: unknown control; did you mean bl.*choose from bl.*none",
+    ),
     ("dataset=mri", r"dataset=mri: unknown dataset; choose from .*phantom_200"),
     ("tracker=mlflow", r"tracker=mlflow: unknown tracker; choose from none, wandb"),
     ("+experiment=nope", r"experiment=nope: unknown experiment; choose from .*controls"),
@@ -33,9 +36,15 @@ WORDS = [
     ("a b", r"'a b' is not of the form name=value"),
     ("budget=8,16", r"budget=8,16.*To use it as a list, use key=\[value1,value2\]"),
     # options that do not exist
-    ("budgets=[8]", r"budgets: unknown option; choose from budget, allow_env, answer_format"),
+    (
+        "budgets=[8]",
+        r"budgets: unknown option; did you mean budget\? choose from budget, allow_env",
+    ),
     ("+budgets=[8]", rf"unknown key 'budgets'; {OPTIONS}"),
-    ("stream.flush_row=8", r"stream\.flush_row: unknown option; choose from flush_rows, flush_seconds"),
+    (
+        "stream.flush_row=8",
+        r"stream\.flush_row: unknown option; did you mean flush_rows.*, stall_seconds",
+    ),
     ("model.tiny.nope=3", rf"model\.tiny\.nope: unknown option; choose from {OF_MODEL}"),
     ("+model.tiny.nope=3", rf"model\.0: unknown key 'nope'; expected only {OF_MODEL}"),
     ("+model.foo=3", r"model: foo is 3; expected its options, e\.g\. foo: \{\.\.\.\}"),

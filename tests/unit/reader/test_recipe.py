@@ -4,7 +4,8 @@ import pytest
 import yaml
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.compose import packaged_conf, read_reader_spec
+from cardiolens.config.compose import read_reader_spec
+from cardiolens.config.conf_names import packaged_conf
 
 
 def test_no_cohort_that_ships_is_learned_from():
@@ -20,7 +21,7 @@ def test_no_cohort_that_ships_is_learned_from():
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("sead=3", "sead: unknown option; choose from seed"),
+        ("sead=3", r"sead: unknown option; did you mean seed or read\? choose from seed"),
         ("read.steps=0", "read.steps"),
         ("cohorts=[]", "cohorts"),
         ("device=tpu", "device"),

@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.suggest import nearest_first
+from cardiolens.base.suggest import choices
 from cardiolens.base.untrusted.yaml_file import read_yaml
 from cardiolens.config.base import Spec, describe
-from cardiolens.config.compose import conf_folders
+from cardiolens.config.conf_names import conf_folders
 from cardiolens.curation.ingest.image import HeaderRule
 from cardiolens.curation.masks.labels import label_maps
 from cardiolens.study.manifest import DisplayTransform
@@ -245,7 +245,7 @@ def convention(word: str) -> Convention:
     layouts = conventions()
     if word not in layouts:
         raise InputError(
-            f"layout={word}: no such layout; choose of {', '.join(nearest_first(word, layouts))}, "
+            f"layout={word}: no such layout; {choices(word, layouts)}, "
             "or give the path of your own .yaml file (docs/how-to/import.md)"
         )
     return layouts[word]

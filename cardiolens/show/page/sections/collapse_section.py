@@ -59,7 +59,7 @@ def collapse(facts: Facts) -> Section:
 
 def _indices(facts: Facts) -> Table:
     records = []
-    for row in facts.analysis("collapse").rows:
+    for row in sorted(facts.analysis("collapse").rows, key=lambda row: facts.place(row["arm_id"])):
         if arm := facts.arm(row["arm_id"]):
             subtask = str(row["scope"]).removeprefix("subtask:")
             words = {
@@ -79,7 +79,7 @@ def _matrices(
     facts: Facts, name: str, title: str, rows: Sequence[AnalysisRow], *, diagnosis: bool = False
 ) -> Table:
     records = []
-    for row in rows:
+    for row in sorted(rows, key=lambda row: facts.place(row["arm_id"])):
         arm = facts.arm(row["arm_id"])
         if arm and (row["subtask"] in _DIAGNOSES) == diagnosis:
             words = {side: answer_words(facts, row["subtask"], row[side]) for side in ("gold", "predicted")}

@@ -196,7 +196,7 @@ def test_frames_alone_become_a_cine_of_two_phases(acdc, tmp_path):
         (["patient001/patient001_sax_ed.nii.gz"], None, r"patient001_sax_ed\.nii\.gz are of a repackaged"),
         (["imagesTr/patient001_frame01_0000.nii.gz"], None, r"renamed for nnU-Net"),
         (["a/b_sax.nii.gz"], "acdc", r"none of 1 NIfTI files is an image of it; expected files such as"),
-        (["a/b_sax.nii.gz"], "adcd", r"no such layout; choose of acdc"),
+        (["a/b_sax.nii.gz"], "adcd", r"no such layout; did you mean acdc\? choose from acdc"),
         (["a/b_sax.nii.gz"], "none.yaml", r"no such file"),
     ],
 )

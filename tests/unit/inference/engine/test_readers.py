@@ -8,7 +8,8 @@ import pytest
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.compose import legal_names, read_spec
+from cardiolens.config.compose import read_spec
+from cardiolens.config.conf_names import legal_names
 from cardiolens.inference.engine.readers import READERS
 from cardiolens.inference.models.identity import identify
 from cardiolens.score.run_results.scoring import RunResults

@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.compose import packaged_conf, read_spec
+from cardiolens.config.compose import read_spec
+from cardiolens.config.conf_names import packaged_conf
 from cardiolens.config.model import ModelCard, ModelSpec
 from cardiolens.inference.engine.arguments import check_engine_options
 from cardiolens.inference.models.adapter import find_adapter, room_for

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cardiolens.config.compose import packaged_conf
+from cardiolens.config.conf_names import packaged_conf
 from cardiolens.config.model import ModelSpec
 from cardiolens.inference.models.thinking import unseparated
 

@@ -8,7 +8,7 @@ from cardiolens.score.claims.sentences import threshold
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.outcomes import judged_shares, status_counts
 from cardiolens.score.statistics.scores import score
-from cardiolens.show.terminal import show
+from cardiolens.show.terminal import ending
 from cardiolens.storage.schemas import VERDICTS
 from cardiolens.storage.tables import from_rows
 
@@ -75,5 +75,5 @@ def test_an_incomplete_cell_is_so_in_words_and_on_the_terminal() -> None:
     said = threshold("it reads", score_row, 50.0, Evidence(0.01)).sentence
     assert "97 patients" in said or "98 patients" in said
     assert "(incomplete, 98.0 % of items judged)" in said
-    assert show._cell(score_row).endswith(" incomplete, 98 % read")
-    assert "incomplete" not in show._cell(score_row | {"method": "bootstrap"})
+    notes = ending._notes({"it reads": {"tier:1": score_row}}, 100)
+    assert notes == ["Replies that could be read: it reads 98 % on tier 1", "Incomplete: it reads on tier 1"]

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from cardiolens.base.phases import phase
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.plan.plan import plan
 from cardiolens.storage import documents
 from cardiolens.storage.places import Run, run_of
 from cardiolens.workflow.slurm.attempt import give_up
 from cardiolens.workflow.slurm.run_status import status
+from cardiolens.workflow.steps.closing_progress import closing_progress
 
 
 @pytest.fixture
@@ -38,6 +40,16 @@ def run(sweep_of: Callable[..., SweepSpec], weights: Path, tmp_path: Path, monke
 def test_what_is_not_planned_is_not_done(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert status(run) == 1
     assert capsys.readouterr().out.count("not planned") == 2
+
+
+def test_what_a_run_does_after_its_last_reply_is_shown(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    with closing_progress(run):
+        for _ in phase("judging", "models", ["uniform", "gone"]):
+            status(run)
+    first, *_ = [line for line in capsys.readouterr().out.splitlines() if line.startswith("judging")]
+    assert first.startswith("judging: 0 of 2 models (written 0:00:")
+    status(run)
+    assert "judging" not in capsys.readouterr().out
 
 
 def test_a_model_whose_files_are_gone_is_failed_and_the_others_are_shown(

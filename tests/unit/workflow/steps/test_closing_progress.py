@@ -1,0 +1,60 @@
+"""After its last reply a run says what it does: on the terminal, in its log, and to `status`."""
+
+import logging
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from page_run import small_spec
+from small_cohort import make_cohort, swept
+
+from cardiolens.base.phases import phase
+from cardiolens.show.terminal import bars
+from cardiolens.storage.places import Run
+from cardiolens.workflow.steps.closing_progress import ClosingRecord, closing_progress, read_closing
+
+
+def test_judging_and_scoring_are_heard_and_leave_no_record(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bars, "_PLAIN_SECONDS", 0.0)
+    spec, run = small_spec(make_cohort(tmp_path, 1), "closing", subtask=["C02"]), Run(tmp_path / "run")
+    with caplog.at_level(logging.INFO, "cardiolens"), closing_progress(run):
+        swept(spec)
+        assert read_closing(run) is not None
+    printed = capsys.readouterr().out
+    for words in ("judging: 2 of 2 models", "scoring: 4 of 4 arms", "comparing: 0 of ", "analysing"):
+        assert words in caplog.text
+        assert words in printed
+    assert read_closing(run) is None
+
+
+def test_what_a_killed_run_did_last_is_read_with_its_age(tmp_path: Path) -> None:
+    run = Run(tmp_path / "run")
+    with pytest.raises(KeyError), closing_progress(run):
+        next(phase("judging", "models", iter(()), 2), {})["killed"]
+    record = read_closing(run)
+    assert record is not None
+    later = record.written + timedelta(minutes=20)
+    assert record.line(later) == "judging: 0 of 2 models (written 0:20:00 ago)"
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"words": 1}', "[]", "\x00"])
+def test_a_record_that_is_none_is_no_error(tmp_path: Path, content: str) -> None:
+    run = Run(tmp_path)
+    run.closing.write_text(content)
+    assert read_closing(run) is None
+
+
+def test_a_short_end_prints_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with closing_progress(Run(tmp_path / "run")):
+        list(phase("judging", "models", "ab"))
+    assert capsys.readouterr().out == ""
+
+
+def test_a_record_of_the_future_has_no_negative_age() -> None:
+    now = datetime.now(UTC)
+    assert ClosingRecord(words="x", written=now + timedelta(hours=1)).line(now) == "x (written 0:00:00 ago)"
