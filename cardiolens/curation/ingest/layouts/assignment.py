@@ -87,7 +87,9 @@ def assign(
             f"layout={convention.name}: none of {len(files)} NIfTI files is an image of it; expected files "
             f"such as {_example(convention)}; correct source, or name another layout, or none: layout=none"
         )
-    facts = facts_of_subjects(convention, {match.subject for match in matches.values()}, information)
+    facts = facts_of_subjects(
+        convention, {path: match.subject for path, match in matches.items()}, information
+    )
     roles = {path: _role(convention, match) for path, match in matches.items()}
     _check_unique(convention, roles)
     unlabelled = {
@@ -109,9 +111,7 @@ def assign_dicom(convention: Convention, files: Mapping[str, Place]) -> Assignme
             f"layout={convention.name}: none of {len(files)} files is an image of it; expected files such as "
             f"{convention.dicom}; correct source, or name another layout, or none with layout=none"
         )
-    return Assignment(
-        convention, {}, facts_of_subjects(convention, set(matches.values()), files), subjects=matches
-    )
+    return Assignment(convention, {}, facts_of_subjects(convention, matches, files), subjects=matches)
 
 
 def _of_subject(image: Image, subject: str, facts: Facts, layout: str) -> Image:
@@ -157,10 +157,13 @@ def propose_layout(paths: Sequence[str]) -> Proposed | None:
 
 
 def _fit(convention: Convention, images: Iterable[str]) -> float:
-    """Return the share of files that a layout explains, if it explains each kind of image it demands."""
+    """Return the share of files that a layout explains, if an image and every kind it needs are among them."""
     listed = list(images)
     matches = [match for path in listed if (match := _match(convention, path)) is not None]
-    if not any(match.rule.image for match in matches):
+    needed = {rule.files for rule in convention.files if rule.needed}
+    if not any(match.rule.image for match in matches) or not needed <= {
+        match.rule.files for match in matches
+    }:
         return 0.0
     return len(matches) / len(listed)
 

@@ -22,7 +22,7 @@ FOLDER = "layout"  # below conf/
 _MOST_BYTES = 1 << 18
 _PLACES = re.compile(r"\{([a-z]+)\}|(\*\*?)")
 _GROUPS = {"session": r"ses-[A-Za-z0-9]+", "phase": r"\d{1,4}", "moment": "ED|ES|ed|es", "slice": r"\d{1,4}"}
-_NIFTI = r"\.nii(?:\.gz)?"
+_NIFTI = r"\.nii(?:\.gz)?(?:/[^/]+\.nii(?:\.gz)?)?"  # some unpackers put x.nii into a folder x.nii
 _NO_SUBJECT = r"[^/]+?"
 
 Column = Annotated[str, Field(min_length=1)]
@@ -47,7 +47,8 @@ class FileRule(Spec):
     """Files of one kind, by a pattern of their paths: an image, or a mask of images.
 
     `{subject}` is the patient, `{session}` one of several examinations, `{phase}` and `{moment}` the phase,
-    `*` any text within a name; folders before the pattern are free, and `.nii` stands for `.nii.gz` too.
+    `*` any text within a name; folders before the pattern are free, capitals are not told from small letters
+    save in `{subject}`, and `.nii` stands for `.nii.gz` too, and for a folder of that name with the file.
     """
 
     files: str
@@ -57,6 +58,9 @@ class FileRule(Spec):
     moment: Literal["ED", "ES"] | None = None  # the moment of a file of one phase
     display: DisplayTransform | None = None  # of this image, instead of the layout's
     first_phase: Literal["ED"] | None = None  # what the first of several phases is
+    needed: bool = (
+        False  # without such a file the layout is not proposed: its other names are another set's too
+    )
 
     @model_validator(mode="after")
     def _is_one_thing(self) -> "FileRule":
@@ -88,7 +92,10 @@ class FactRule(Spec):
 
 
 class InfoRule(Spec):
-    """A file that tells facts about subjects: pairs of one subject, or a table with a row each."""
+    """A file that tells facts about subjects: pairs of one subject, or a table with a row each.
+
+    Pairs without `{subject}` in `files` are of the subject whose images alone lie in that folder or below.
+    """
 
     files: str
     kind: Literal["pairs", "table"]
@@ -100,8 +107,6 @@ class InfoRule(Spec):
     def _has_subjects(self) -> "InfoRule":
         if (self.kind == "table") != (self.subject is not None):
             raise ValueError(f"{self.files}: a table needs subject, and pairs have none; correct one")
-        if self.kind == "pairs" and "{subject}" not in self.files:
-            raise ValueError(f"{self.files}: pairs of one subject need {{subject}} in files; add it")
         return self
 
 
@@ -198,16 +203,18 @@ def _pattern(template: str, subject: str) -> re.Pattern[str]:
         if match[2]:
             parts.append(".*?" if match[2] == "**" else "[^/]*?")
         elif name in used:
-            parts.append(f"(?P={name})")
+            parts.append(f"(?-i:(?P={name}))")
         elif name == "subject" or name in _GROUPS:
             used.add(name)
-            parts.append(f"(?P<{name}>{subject if name == 'subject' else _GROUPS[name]})")
+            parts.append(
+                f"(?P<{name}>(?-i:{subject}))" if name == "subject" else f"(?P<{name}>{_GROUPS[name]})"
+            )
         else:
             raise ValueError(
                 f"{template}: no place {{{name}}}; choose of subject, {', '.join(_GROUPS)}, or *"
             )
     parts.append(_literal(template[at:]))
-    return re.compile("".join(parts) + r"\Z")
+    return re.compile("".join(parts) + r"\Z", re.IGNORECASE)
 
 
 def _literal(text: str) -> str:
