@@ -102,7 +102,7 @@ def test_the_test_part_of_emidec_has_numbers_for_names_and_no_masks(normal, tmp_
     )
     out = imported_set(export, tmp_path / "out")
     folder = expect_whole(out, "emidec", "101", truth)
-    assert volume_of(folder, "lge_sax")["spatial_order"] is None, "nothing tells its base from its apex"
+    assert volume_of(folder, "lge_sax")["spatial_order"] == "unknown", "nothing tells its base from its apex"
     assert "slice_order_unknown" in proposals_of(out, folder)[0]["flags"]
 
 
