@@ -160,7 +160,8 @@ def carried_over(choice: Choice, proposal: Mapping[str, Any]) -> Choice | None:
     """Return a decision on one study's stack for another's; None if it does not fit."""
     is_same_volume = proposal["volume_id"] == choice.volume_id and proposal["status"] != "left_out"
     spacing = choice.spacing if isinstance(choice.spacing, str) else None
-    carried = choice.model_copy(update={"spacing": spacing, "ed_phase": None, "es_phase": None})
+    own_phases = dict.fromkeys(("ed_phase", "es_phase", "t_on", "t_peak"))
+    carried = choice.model_copy(update={"spacing": spacing, **own_phases})
     if not is_same_volume or carried.refused(int(proposal["phases"])) or _is_open(proposal, carried):
         return None
     return carried
