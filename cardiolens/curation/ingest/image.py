@@ -29,6 +29,10 @@ class Identity:
     instance: str
     accession: str = ""
     date: str = ""
+    birth_date: str = ""
+    device: str = ""  # serial number of the scanner
+    height_m: float | None = None
+    weight_kg: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ def facts_of_subjects(
 
 
 def _only_subject(path: str, subject_of: Mapping[str, str]) -> str:
-    """Return the subject whose files alone lie in the folder of a file, or below it; empty if there is none."""
+    """Return the subject whose files alone lie in a file's folder, or below it; else nothing."""
     folder = PurePosixPath(path).parent
     subjects = {
         subject for other, subject in subject_of.items() if PurePosixPath(other).is_relative_to(folder)
