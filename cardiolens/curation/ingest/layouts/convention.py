@@ -22,6 +22,7 @@ FOLDER = "layout"  # below conf/
 _MOST_BYTES = 1 << 18
 _PLACES = re.compile(r"\{([a-z]+)\}|(\*\*?)")
 _GROUPS = {"session": r"ses-[A-Za-z0-9]+", "phase": r"\d{1,4}", "moment": "ED|ES|ed|es", "slice": r"\d{1,4}"}
+_GROUPS |= {"case": r"[A-Za-z0-9-]+", "number": r"\d{1,6}", "side": "i|o"}  # of outlines
 _NIFTI = r"\.nii(?:\.gz)?(?:/[^/]+\.nii(?:\.gz)?)?"  # some unpackers put x.nii into a folder x.nii
 _NO_SUBJECT = r"[^/]+?"
 
@@ -40,6 +41,7 @@ FactName = Literal[
     "slice_mm",
     "lv_edv_ml",
     "lv_esv_ml",
+    "case",
 ]
 
 
@@ -80,6 +82,17 @@ class RefusedFiles(Spec):
 
     files: str
     reason: str
+
+
+class OutlineRule(Spec):
+    """Text files with outlines of the left ventricle in DICOM images of one series.
+
+    `{case}` is the set's own name of a patient, as the fact `case` tells; `{number}` the last number in the
+    name of the image's file; `{side}` i or o, for the inside and the outside of the muscle.
+    """
+
+    files: str
+    series: Column  # a word of the folders or the description of the series that was drawn
 
 
 class FactRule(Spec):
@@ -148,6 +161,7 @@ class Convention(Spec):
     dicom: str | None = (
         None  # a pattern of the DICOM files of a subject, instead of files; ** crosses folders
     )
+    outlines: OutlineRule | None = None  # of DICOM images
     proposed: bool = True  # False: taken only by name
     refused: tuple[RefusedFiles, ...] = ()
     information: tuple[InfoRule, ...] = ()
@@ -165,7 +179,7 @@ class Convention(Spec):
             raise ValueError("has neither files of NIfTI nor dicom, or both; give one")
         if self.labels is not None and self.labels not in label_maps():
             raise ValueError(f"labels {self.labels!r}: choose of {', '.join(label_maps())}")
-        if self.labels is None and any(rule.mask_of for rule in self.files):
+        if self.labels is None and (self.outlines or any(rule.mask_of for rule in self.files)):
             raise ValueError("has masks without labels; name their label map")
         if self.header.position == "none" and self.header.axes != "xyzt":
             raise ValueError(
@@ -180,6 +194,7 @@ class Convention(Spec):
             *(rule.files for rule in self.refused),
             *(rule.files for rule in self.information),
             *((self.dicom,) if self.dicom is not None else ()),
+            *((self.outlines.files,) if self.outlines is not None else ()),
             *(rule.unlabelled for rule in self.files if rule.unlabelled),
         ):
             self.pattern(pattern)

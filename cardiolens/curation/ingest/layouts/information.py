@@ -32,6 +32,7 @@ class Facts:
     person: Person = field(default_factory=Person)
     doubts: tuple[str, ...] = ()  # facts whose values are not usable
     files: tuple[str, ...] = ()
+    case: str = ""  # the set's own name of the subject, in other files of the set
 
 
 def facts_of_subjects(
@@ -196,4 +197,4 @@ def _facts(values: Mapping[FactName, str], rules: Mapping[FactName, FactRule]) -
         doubts.append("ed_and_es_are_one_phase")
         ed = es = None
     slice_mm = number("slice_mm", 0.5, 50)
-    return Facts(ed, es, slice_mm, person, tuple(doubts))
+    return Facts(ed, es, slice_mm, person, tuple(doubts), case=text("case"))
