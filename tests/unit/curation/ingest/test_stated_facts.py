@@ -108,9 +108,9 @@ def test_a_decision_is_carried_to_all_studies_of_the_source(waiting, tmp_path):
 
 def test_millimetres_of_one_study_are_not_those_of_another(waiting):
     proposal = next(iter(open_stacks(waiting).values()))
-    assert carried_over(choice(spacing=(2.0, 2.0, 8.0)), proposal) is None
-    assert carried_over(choice(), proposal | {"places_mm": {}}) is None
-    assert carried_over(choice(), proposal | {"phases": 1}) is None
+    assert carried_over(choice(spacing=(2.0, 2.0, 8.0)), proposal, proposal) is None
+    assert carried_over(choice(), proposal, proposal | {"places_mm": {}}) is None
+    assert carried_over(choice(), proposal, proposal | {"phases": 1}) is None
 
 
 def test_a_first_pass_of_one_study_is_not_that_of_another(waiting):
@@ -119,7 +119,7 @@ def test_a_first_pass_of_one_study_is_not_that_of_another(waiting):
         "phases": 40,
         "flags": [],
     }
-    carried = carried_over(choice(sequence="perfusion", t_on=5, t_peak=12, spacing=None), proposal)
+    carried = carried_over(choice(sequence="perfusion", t_on=5, t_peak=12, spacing=None), proposal, proposal)
     assert carried is not None
     assert (carried.t_on, carried.t_peak) == (None, None)
 
