@@ -188,3 +188,13 @@ def test_a_frame_that_is_rounded_otherwise_than_its_cine_gives_no_wrong_phase(no
     assert frames_of_file(folder / volume["path"]) == truth["volumes"]["cine_sax"]["frames"]
     flags = {flag for proposal in proposals_of(out, folder) for flag in proposal["flags"]}
     assert "mask" in volume or "mask_phase_unknown" in flags
+
+
+def test_cines_whose_slices_and_phases_lie_on_one_axis_are_refused_by_name():
+    names = [
+        f"CINE_MULTI/SAX_TR/{folder}/CINE_SAX_00{k}.nii.gz" for folder in ("image", "anno") for k in (1, 2)
+    ]
+    with pytest.raises(
+        InputError, match=r"layout=cmr_multi: 4 files .* no header tells the distance of slices"
+    ):
+        propose_layout(names)
