@@ -11,6 +11,8 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.curation.ingest.layouts.assignment import propose_layout
+from cardiolens.curation.ingest.layouts.convention import conventions
+from cardiolens.curation.questions.set_questions import write_set_questions
 from tests.unit.curation.ingest.set_phantoms import (
     frames_of_file,
     hearts,
@@ -71,7 +73,11 @@ VARIANTS = {
         {},
     ),
     "no folders of patients": ("mnms2", lambda path: path.name, {}),
-    "a folder for each centre": ("cinemyops", lambda path: f"CineMyoPS_train/center_alpha/{path.name}", {}),
+    "a folder for each case": (
+        "cinemyops",
+        lambda path: f"CineMyoPS_train/{path.name.split('_')[0]}/{path.name}",
+        {},
+    ),
     "cine and mask alone": (
         "cinemyops",
         lambda path: f"center_beta/{path.name}" if path.name.endswith(("Cine.nii.gz", "gd.nii.gz")) else None,
@@ -125,12 +131,12 @@ def test_myops_of_care_has_cases_and_not_every_sequence(normal, tmp_path):
 @pytest.mark.parametrize("noise", [0, 3])
 def test_one_phase_beside_the_cine_is_no_second_cine(normal, tmp_path, noise):
     [truth] = write_set(normal, "cinemyops", tmp_path / "export")
-    home = tmp_path / "export" / "CineMyoPS_train" / "Case001"
-    cine = nib.load(home / "Case001_Cine.nii.gz")
+    home = tmp_path / "export" / "CineMyoPS_train" / "center_alpha"
+    cine = nib.load(home / "Case1001_Cine.nii.gz")
     still = np.asarray(cine.dataobj)[..., 0] + np.int16(noise)
-    nib.save(nib.Nifti1Image(still, cine.affine), home / "Case001_C0.nii.gz")
+    nib.save(nib.Nifti1Image(still, cine.affine), home / "Case1001_C0.nii.gz")
     out = imported_set(tmp_path / "export", tmp_path / "out")
-    expect_whole(out, "cinemyops", "Case001", truth)
+    expect_whole(out, "cinemyops", "Case1001", truth)
 
 
 def test_labels_in_an_images_place_are_no_pictures(normal, tmp_path):
@@ -198,3 +204,22 @@ def test_cines_whose_slices_and_phases_lie_on_one_axis_are_refused_by_name():
         InputError, match=r"layout=cmr_multi: 4 files .* no header tells the distance of slices"
     ):
         propose_layout(names)
+
+
+def test_scar_that_is_drawn_on_a_cine_asks_nothing_of_enhancement(normal, tmp_path):
+    [truth] = write_set(normal, "cinemyops", tmp_path / "export")
+    export = moved(
+        tmp_path / "export",
+        lambda path: path.name if path.name.endswith(("Cine.nii.gz", "gd.nii.gz")) else None,
+    )
+    drawn = nib.load(export / "Case1001_gd.nii.gz")
+    values = np.asarray(drawn.dataobj).copy()
+    values[values == 600] = 0  # the right ventricle is not drawn in the set
+    values[:32][values[:32] == 200] = 2221
+    nib.save(nib.Nifti1Image(values, drawn.affine), export / "Case1001_gd.nii.gz")
+    truth["volumes"] = {"cine_sax": truth["volumes"]["cine_sax"]}
+    out = imported_set(export, tmp_path / "out")
+    assert "mask" in volume_of(expect_whole(out, "cinemyops", "Case1001", truth), "cine_sax")
+    drafted = write_set_questions(out, conventions()["cinemyops"])
+    assert drafted.problems == []
+    assert not any(line["subtask"].startswith(("L", "T", "D")) for line in drafted.lines)
