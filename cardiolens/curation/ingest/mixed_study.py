@@ -60,8 +60,8 @@ def mixed(images: Sequence[Image]) -> str:
         if len({value for image in originals if (value := fact(image))}) > 1
     ]
     for name, (measure, tolerance) in _MEASURES.items():
-        values = [value for image in originals if (value := measure(image))]
-        if values and max(values) - min(values) > tolerance:
+        sizes = [size for image in originals if (size := measure(image))]
+        if sizes and max(sizes) - min(sizes) > tolerance:
             several.append(name)
     if several:
         return f"several {', '.join(several)}"
