@@ -17,6 +17,7 @@ from cardiolens.curation.ingest.confirm.imported import read_imported
 from cardiolens.curation.ingest.decisions import Ledger, read_decisions
 from cardiolens.curation.ingest.import_run import ingest
 from tests.unit.curation.ingest.exports import CURRENT, LGE, NORMAL, SHORT_AXIS, healthy, series
+from tests.unit.curation.ingest.test_first_pass_confirmed import export as export_of_first_pass
 
 from .conftest import Seen, findings_of_axe, watch
 
@@ -85,13 +86,20 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def served(imported: Path, tmp_path: Path) -> Iterator[Served]:
-    desk = Desk(read_imported(imported / "out"), Ledger(tmp_path / "decisions.jsonl"))
+    yield from serving(imported / "out", tmp_path)
+
+
+def serving(out: Path, folder: Path) -> Iterator[Served]:
+    """Serve the page of an import; its decisions are in `folder`."""
+    desk = Desk(read_imported(out), Ledger(folder / "decisions.jsonl"))
     with desk_server(desk) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
-        yield Served(tmp_path, desk, server.address)
-        server.shutdown()
-        thread.join()
+        try:
+            yield Served(folder, desk, server.address)
+        finally:
+            server.shutdown()
+            thread.join()
     desk.ledger.close()
 
 
@@ -179,6 +187,36 @@ def test_every_key_is_on_the_disk_at_once_and_is_taken_back(page: Page, served: 
     assert now() == {}
     page.keyboard.press("u")
     expect(page.locator("#message")).to_contain_text("no decision is left")
+
+
+def test_a_first_pass_is_marked_by_its_onset_and_then_its_peak(
+    context: BrowserContext, tmp_path: Path, seen: Seen
+) -> None:
+    export_of_first_pass(tmp_path / "export")
+    ingest(IngestSpec(source=tmp_path / "export", out=tmp_path / "out", key=tmp_path / "key"))
+    for served in serving(tmp_path / "out", tmp_path):
+        page = opened_page(context, served, seen)
+        expect(page.locator("#detail")).to_contain_text("The first pass was not found")
+        page.keyboard.press("l")
+        expect(page.locator("#message")).to_contain_text("press I first")
+        page.evaluate("at.phase = 9")
+        page.keyboard.press("i")
+        expect(page.locator("#message")).to_contain_text("Onset at 10")
+        page.evaluate("at.phase = 4")
+        page.keyboard.press("l")
+        expect(page.locator("#message")).to_contain_text("before the onset")
+        assert served.decided() == {served.desk.studies[0].study_id: {}}
+        page.evaluate("at.phase = 15")
+        press(page, "l")
+        [marked] = served.decided()[served.desk.studies[0].study_id].values()
+        assert (marked["sequence"], marked["t_on"], marked["t_peak"]) == ("perfusion", 9, 15)
+        expect(page.locator("#detail")).to_contain_text("onset: 10")
+        expect(page.locator("#detail")).to_contain_text("peak: 16")
+        press(page, "u")
+        [decided] = served.decided().values()
+        assert decided == {}
+        page.close()
+    assert seen == Seen()
 
 
 def test_of_two_rivals_one_is_chosen_and_the_refusal_says_how(page: Page, served: Served) -> None:

@@ -60,7 +60,10 @@ def _decided(proposal: Proposal, choice: Choice | None, twice: set[str]) -> Prop
         return proposal
     if choice.status == "excluded":
         return proposal.left_out(Reason.EXCLUDED)
-    refused = "two_stacks" if choice.volume_id in twice else choice.refused(proposal.stack.n_phases)
+    declared = proposal.stack.first.declared
+    by_layout = "" if declared is None else declared.sequence
+    refused = "two_stacks" if choice.volume_id in twice else None
+    refused = refused or choice.refused(proposal.stack.n_phases, by_layout)
     refused = refused or _refused_spacing(proposal, choice)
     if refused is not None:
         return proposal.flagged(f"decision_refused_{refused}", factor=0.0)

@@ -68,11 +68,15 @@ class Choice(Spec):
         known = sequences().get(self.sequence or "")
         return known.volume_id(self.view) if known is not None and self.view in known.views else ""
 
-    def refused(self, n_phases: int) -> str | None:
-        """Return why a stack with `n_phases` contradicts the choice (`sequence`, `phase`), or None."""
+    def refused(self, n_phases: int, declared: str = "") -> str | None:
+        """Return why a stack with `n_phases` contradicts the choice (`sequence`, `phase`), or None.
+
+        `declared`: the sequence by a layout; some sets give one phase of a cine.
+        """
         if self.status == "excluded":
             return None
-        if (sequences()[self.sequence or ""].over_time == "nothing") != (n_phases == 1):
+        is_still = sequences()[self.sequence or ""].over_time == "nothing"
+        if is_still != (n_phases == 1) and self.sequence != declared:
             return "sequence"
         over_time = sequences()[self.sequence or ""].over_time
         marks = {"cycle": (self.ed_phase, self.es_phase), "first_pass": (self.t_on, self.t_peak)}

@@ -41,6 +41,7 @@ PASSES = {
 # Elements that are read to decide groups, classes and order, but never written.
 LOOKED_AT = (
     *("SOPClassUID", "SOPInstanceUID", "StudyInstanceUID", "SeriesInstanceUID", "PatientID", "PatientName"),
+    *("PatientBirthDate", "PatientSize", "PatientWeight", "DeviceSerialNumber"),
     *(
         "Modality",
         "ImageType",

@@ -230,6 +230,10 @@ def _identity(header: Dataset, frame: int) -> Identity:
         instance=f"{instance}#{frame}" if instance else "",
         accession=_text(header, "AccessionNumber"),
         date=_text(header, "StudyDate"),
+        birth_date=_text(header, "PatientBirthDate"),
+        device=_text(header, "DeviceSerialNumber"),
+        height_m=_number((header,), "PatientSize"),
+        weight_kg=_number((header,), "PatientWeight"),
     )
 
 

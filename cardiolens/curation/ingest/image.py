@@ -29,6 +29,10 @@ class Identity:
     instance: str
     accession: str = ""
     date: str = ""
+    birth_date: str = ""
+    device: str = ""  # serial number of the scanner
+    height_m: float | None = None
+    weight_kg: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,14 @@ ORDINARY = HeaderRule()  # of a header that no layout speaks of
 
 
 @dataclass(frozen=True, slots=True)
+class Outline:
+    """Files with the outlines of a left ventricle: inside its muscle, and outside if that was drawn."""
+
+    inner: Place
+    outer: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class MaskFrame:
     """Where the mask of a frame lies, and in which label map."""
 
@@ -84,6 +96,7 @@ class MaskFrame:
     frame: int
     labels: str
     rule: HeaderRule
+    outline: Outline | None = None  # the mask is drawn from it
 
 
 @dataclass(frozen=True, slots=True)

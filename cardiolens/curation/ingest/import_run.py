@@ -167,12 +167,31 @@ def _read(spec: IngestSpec, names: Pseudonyms) -> _Export:
         else:
             ours = images if assignment is None else assignment.of_subject(name, images)
             _sort_in(export, ours, candidate, name, names=names, digests_seen=digests_seen)
+            if assignment is not None:
+                _note_outlines(export, ours, assignment, sources, names)
     _read_nifti(export, nifti, sources, names, assignment)
     for study_id in scattered(export.studies):
         [image] = export.studies.pop(study_id)
         name = _relative(image.place.name, spec.source)
         _reject(export, names.file(name), name, Reason.STUDY_PER_IMAGE, frame=image.frame)
     return export
+
+
+def _note_outlines(
+    export: _Export,
+    images: Sequence[Image],
+    assignment: Assignment,
+    sources: Mapping[str, Candidate],
+    names: Pseudonyms,
+) -> None:
+    """Note the outlines of a subject among the files of its study, which is imported again if they change."""
+    if not any(image.mask is not None for image in images):
+        return
+    study_id, subject = names.study(images[0].identity), images[0].identity.patient
+    files = export.files.setdefault(study_id, {})
+    for name, owner in assignment.outlines.files.items():
+        if owner == subject and name not in files:
+            files[name] = (sources[name].size, sources[name].stamp)
 
 
 def _by_layout(export: _Export, assignment: Assignment, names: Pseudonyms) -> Pseudonyms:

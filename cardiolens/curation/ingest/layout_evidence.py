@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.base.errors import InputError
+from cardiolens.curation.ingest.drawn_outlines import DrawnPhases, drawn_phases
 from cardiolens.curation.ingest.evidence import Witness
 from cardiolens.curation.ingest.image import Declared, Image, RejectedError
 from cardiolens.curation.ingest.mask_evidence import (
@@ -37,6 +38,7 @@ class Settled:
     ordered: bool = False  # whether the stack is known to run from base to apex
     masks: Mapping[Image, NDArray[Any]] = field(default_factory=dict)
     areas: BloodAreas | None = None  # of a cine without a position in the patient
+    drawn: DrawnPhases | None = None  # end-diastole and end-systole, where only they are drawn
 
 
 def settled(proposal: Proposal, reader: PixelReader, pixels: Mapping[Image, NDArray[Any]]) -> Settled:
@@ -56,6 +58,19 @@ def settled(proposal: Proposal, reader: PixelReader, pixels: Mapping[Image, NDAr
         return _with_position(proposal, display, masks_by_image, by_mask)
     so_far = Settled(proposal, display, False, masks_by_image, areas)
     return _unplaced(so_far, declared, by_mask, pixels)
+
+
+def masked(proposal: Proposal, reader: PixelReader) -> Settled:
+    """Read the outlines of a stack with a position; flag what they contradict, and tell the phases drawn."""
+    proposal, masks = _readable(proposal, reader)
+    proposal, by_mask = _evidence(proposal, masks)
+    sized = _sized(proposal, by_mask, None)
+    told = _with_position(sized, DisplayTransform(transpose=True), masks, by_mask)
+    if not masks:
+        return told
+    phases = drawn_phases(stacked_masks(proposal.stack, masks))
+    unclear = () if phases is not None else ("drawn_phases_unclear",)
+    return replace(told, drawn=phases, proposal=told.proposal.flagged(*unclear))
 
 
 def _readable(proposal: Proposal, reader: PixelReader) -> tuple[Proposal, Mapping[Image, NDArray[Any]]]:

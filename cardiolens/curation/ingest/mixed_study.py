@@ -1,9 +1,15 @@
 """Ids that an anonymiser spoilt: one study for several people, or a study for each single image.
 
-One examination has one scanner and one person. Derived images may come from a workstation, and do not count.
+One examination has one scanner and one person, lasts hours, and has one heart in one place. Derived
+images may come from a workstation, and do not count.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cardiolens.curation.ingest.image import Image
 
@@ -13,7 +19,21 @@ _FACTS: dict[str, Callable[[Image], str]] = {
     "field strengths": lambda image: "" if image.person.tesla is None else f"{image.person.tesla:.1f}",
     "sexes": lambda image: image.person.sex.upper(),
     "ages": lambda image: image.person.age.upper(),
+    "dates of birth": lambda image: image.identity.birth_date,
+    "dates": lambda image: image.identity.date,
+    "serial numbers": lambda image: image.identity.device.upper(),
 }
+_MEASURES: dict[
+    str, tuple[Callable[[Image], float | None], float]
+] = {  # and by how much typing errors differ
+    "heights": (lambda image: image.identity.height_m, 0.1),
+    "weights": (lambda image: image.identity.weight_kg, 10.0),
+}
+_LONGEST_S = 5 * 3600.0  # of an examination
+_DAY_S = 24 * 3600.0
+_FEWEST_SLICES, _FEWEST_PHASES = 6, 8  # of a stack that shows the whole heart over its cycle
+_APART_MM = 60.0  # of stacks along the same direction
+_TURNED = (12.0, 40.0)  # degrees: planned anew lies closer, other views lie further off
 _SCATTERED = 20  # studies of one image each, from which a patient's ids are spoilt
 
 
@@ -32,11 +52,66 @@ def scattered(studies: Mapping[str, Sequence[Image]]) -> set[str]:
 
 
 def mixed(images: Sequence[Image]) -> str:
-    """Return which facts of one examination differ within a study's original images, else nothing."""
+    """Return what of one examination differs within a study's original images, else nothing."""
     originals = [image for image in images if image.image_type[:1] != ("DERIVED",)]
     several = [
         name
         for name, fact in _FACTS.items()
         if len({value for image in originals if (value := fact(image))}) > 1
     ]
-    return f"several {', '.join(several)}" if several else ""
+    for name, (measure, tolerance) in _MEASURES.items():
+        sizes = [size for image in originals if (size := measure(image))]
+        if sizes and max(sizes) - min(sizes) > tolerance:
+            several.append(name)
+    if several:
+        return f"several {', '.join(several)}"
+    if (lasts_s := _duration_s(originals)) > _LONGEST_S:
+        return f"it lasts {lasts_s / 3600:.0f} hours"
+    return _two_places(originals)
+
+
+def _duration_s(images: Sequence[Image]) -> float:
+    """Return how long an examination lasts: a day without its longest pause, as it may pass midnight."""
+    clocks = np.unique([image.clock for image in images if image.clock is not None and image.reading is None])
+    if len(clocks) < 2:
+        return 0.0
+    pauses = np.diff(np.append(clocks, clocks[0] + _DAY_S))
+    return float(_DAY_S - pauses.max())
+
+
+def _two_places(images: Sequence[Image]) -> str:
+    """Return how two stacks of one name differ that both show the whole heart, if no heart moves so."""
+    for (normal, centre), (other_normal, other_centre) in _pairs(images):
+        turned = float(np.degrees(np.arccos(min(abs(float(normal @ other_normal)), 1.0))))
+        if _TURNED[0] < turned < _TURNED[1]:
+            return f"stacks of one name are turned by {turned:.0f} degrees"
+        apart = float(np.linalg.norm(centre - other_centre))
+        if turned <= _TURNED[0] and apart > _APART_MM:
+            return f"stacks of one name lie {apart:.0f} mm apart"
+    return ""
+
+
+Place = tuple[NDArray[np.float64], NDArray[np.float64]]  # normal and centre of a stack
+
+
+def _pairs(images: Sequence[Image]) -> Iterator[tuple[Place, Place]]:
+    """Yield the places of any two whole cines of one name; frames of one series share rows and columns."""
+    series: dict[tuple[object, ...], list[Image]] = defaultdict(list)
+    for image in images:
+        if image.reading is None:
+            plane = tuple(np.round((*image.row_direction, *image.column_direction), 2))
+            series[image.description, image.protocol, image.identity.series, plane].append(image)
+    whole: dict[tuple[object, ...], list[Place]] = defaultdict(list)
+    for key, members in series.items():
+        corners = {tuple(np.round(image.position, 1)) for image in members}
+        if len(corners) >= _FEWEST_SLICES and len(members) >= _FEWEST_PHASES * len(corners):
+            whole[key[:2]].append(_place(members))
+    for places in whole.values():
+        yield from combinations(places, 2)
+
+
+def _place(images: Sequence[Image]) -> Place:
+    rows, columns = np.array(images[0].row_direction), np.array(images[0].column_direction)
+    half_mm = [0.5 * images[0].columns * images[0].spacing[1], 0.5 * images[0].rows * images[0].spacing[0]]
+    corner = np.mean([image.position for image in images], axis=0)
+    return np.cross(rows, columns), corner + half_mm[0] * rows + half_mm[1] * columns

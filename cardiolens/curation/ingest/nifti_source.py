@@ -178,6 +178,9 @@ def _frames_of_layout(
         if isinstance(scanned, tuple):
             frames.rejects.append((path, 0, *scanned))
             continue
+        if scanned.few_values and not role.is_mask:
+            frames.rejects.append((path, 0, Reason.MASK, "by its values, where the layout expects an image"))
+            continue
         sidecar = _json_of(path, sidecars, frames)
         file = _File(path, role.name, scanned, sidecar, role.subject, role.study, number, role=role)
         (masks if role.is_mask else files)[role.study].append(file)

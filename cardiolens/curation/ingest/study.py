@@ -1,6 +1,6 @@
 """Import one study: turn frames into decided proposals with pixels, slice order, display and times."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from cardiolens.curation.ingest.burnt_text import shows_text
 from cardiolens.curation.ingest.decide import Identify, decided_by, stated_mm, with_ids
 from cardiolens.curation.ingest.decisions import Choice, Choices
 from cardiolens.curation.ingest.image import Image, RejectedError
-from cardiolens.curation.ingest.layout_evidence import Settled, settled
+from cardiolens.curation.ingest.layout_evidence import Settled, masked, settled
 from cardiolens.curation.ingest.orient import base_first, display
 from cardiolens.curation.ingest.pixels import Frame, PixelReader, one_scale, stacked, stacked_masks
 from cardiolens.curation.ingest.propose import TEXT_FLAG, Proposal, choose, propose
@@ -95,13 +95,9 @@ def import_study(
     )
     frame, areas = _heart([stack for stack in stacks if stack.placed and stack.sure], pixels)
     proposals = _oriented(propose(stacks, frame), frame, areas)
-    by_layout = {
-        each.stack.first.identity.series: settled(each, reader, pixels)
-        for each in proposals
-        if each.stack.first.declared is not None
-    }
+    by_layout = _settled_by_layout(proposals, reader, pixels)
     proposals = [
-        by_layout[series].proposal if (series := each.stack.first.identity.series) in by_layout else each
+        by_layout[key].proposal if (key := _first_file(each.stack)) in by_layout else each
         for each in proposals
     ]
     proposals += [each.left_out(each.reason or Reason.REPEAT) for each in propose(repeats, frame)]
@@ -113,7 +109,7 @@ def import_study(
             imported.left_out += [(image, proposal.reason) for image in proposal.stack.images()]
         if proposal.status != "left_out":
             choice = choices[proposal.stack_id] if proposal.confirmed else None
-            by_pictures = by_layout.get(proposal.stack.first.identity.series)
+            by_pictures = by_layout.get(_first_file(proposal.stack))
             stated = (
                 (proposal, by_pictures)
                 if choice is None
@@ -124,6 +120,24 @@ def import_study(
         else:
             imported.seen.append(_left_out_volume(proposal, pixels, frame))
     return imported
+
+
+def _settled_by_layout(
+    proposals: Sequence[Proposal], reader: PixelReader, pixels: Mapping[Image, Frame]
+) -> dict[Image, Settled]:
+    """Settle by pictures and masks what a layout leaves open; read the outlines of short axes in DICOM."""
+    by_layout: dict[Image, Settled] = {}
+    for each in proposals:
+        if each.stack.first.declared is not None:
+            by_layout[_first_file(each.stack)] = settled(each, reader, pixels)
+        elif each.view == SHORT_AXIS and any(image.mask is not None for image in each.stack.images()):
+            by_layout[_first_file(each.stack)] = masked(each, reader)
+    return by_layout
+
+
+def _first_file(stack: Stack) -> Image:
+    """Return the image of a stack that stands for it, in whichever order its slices are."""
+    return min(stack.images(), key=lambda image: (image.place, image.frame))
 
 
 def _with_text_flag(proposal: Proposal, pixels: dict[Image, Frame]) -> Proposal:
@@ -267,6 +281,8 @@ def _volume(
         else None,
         ordered=proposal.stack.placed if by_pictures is None else by_pictures.ordered,
     )
+    if by_pictures is not None and by_pictures.drawn is not None:
+        volume = replace(volume, ed_phase=by_pictures.drawn.ed, es_phase=by_pictures.drawn.es)
     blood = areas if by_pictures is None or by_pictures.areas is None else by_pictures.areas
     return _TIMED.get(proposal.sequence, _untimed)(volume, frame, blood)
 
@@ -330,6 +346,8 @@ def _untimed(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Vol
 
 def _cycle_phases(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Volume:
     """Set end-diastole and end-systole from the short-axis cine's blood, at the same share of the cycle."""
+    if volume.ed_phase is not None and volume.es_phase is not None:
+        return volume
     if (declared := _declared(volume)) is not None:
         return declared
     if volume.stack.n_phases == 1:

@@ -295,6 +295,7 @@ def _proposals(study_id: str, imported: Imported, entries: dict[int, dict[str, A
                 "status": decided.status,
                 "reason": None if decided.reason is None else str(decided.reason),
                 "sequence": decided.sequence,
+                "declared": None if stack.first.declared is None else stack.first.declared.sequence,
                 "view": decided.view,
                 "volume_id": decided.volume_id or None,
                 "confidence": round(decided.confidence, 4),

@@ -10,7 +10,7 @@ import numpy as np
 
 from cardiolens.base.errors import InputError
 from cardiolens.curation.masks.grades import Sex
-from cardiolens.curation.masks.labels import LabelMap, label_map
+from cardiolens.curation.masks.labels import WALL, LabelMap, label_map
 from cardiolens.curation.masks.mask_answers import Answer, Measures, cine, lesions
 from cardiolens.curation.masks.mask_reasons import Reason
 from cardiolens.curation.masks.mask_stack import Masked, read_masked
@@ -104,7 +104,8 @@ def _checked(study: Study, manifest: VolumeManifest, labels: LabelMap) -> Masked
         value for value, tissue in labels.tissue_of(manifest.sequence).items() if int(tissue) in tissues
     }
     for stack in (masked.ed, masked.es):
-        if stack is not None:
+        drawn_whole = stack is masked.ed or (stack is not None and stack.of(WALL).any())
+        if stack is not None and drawn_whole:  # some draw the outside of the muscle at end-diastole alone
             check_ring(stack, manifest.mask.path, labels, values, manifest.sequence)
     return masked
 

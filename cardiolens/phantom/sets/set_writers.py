@@ -185,14 +185,18 @@ def _of_zhuang(subject: Subject, voxels: NDArray[np.int16], volume: SetVolume) -
 
 def _cinemyops(folder: Path, subjects: Sequence[Subject]) -> None:
     for subject in subjects:
-        name = f"Case{subject.number:03d}"
-        home = folder / "CineMyoPS_train" / name
+        name = _cinemyops_name(subject)
+        home = folder / "CineMyoPS_train" / ("center_alpha" if subject.number % 2 else "center_beta")
         cine, lge, t2 = (subject.volume(view) for view in ("cine_sax", "lge_sax", "t2_sax"))
         _write(home / f"{name}_Cine.nii.gz", positioned(cine.voxels, cine.affine, step=0.04))
         _write(home / f"{name}_LGE.nii.gz", positioned(lge.voxels[..., 0], lge.affine))
         _write(home / f"{name}_T2.nii.gz", positioned(t2.voxels[..., 0], t2.affine))
-        marks = cine.labels(MYOPS, "myocardium")[..., 0]
+        marks = cine.labels(MYOPS, "scar")[..., 0]
         _write(home / f"{name}_gd.nii.gz", positioned(marks, cine.affine))
+
+
+def _cinemyops_name(subject: Subject) -> str:
+    return f"Case{1000 + subject.number}"
 
 
 def _mscmr(folder: Path, subjects: Sequence[Subject]) -> None:
@@ -225,9 +229,7 @@ SETS: Mapping[str, SetFormat] = {
         slices=_MIDDLE,
         static=True,
     ),
-    "cinemyops": SetFormat(
-        ("cine_sax", "lge_sax", "t2_sax"), _cinemyops, lambda subject: f"Case{subject.number:03d}"
-    ),
+    "cinemyops": SetFormat(("cine_sax", "lge_sax", "t2_sax"), _cinemyops, _cinemyops_name),
     "mscmr": SetFormat(
         ("cine_sax", "lge_sax", "t2_sax"),
         _mscmr,

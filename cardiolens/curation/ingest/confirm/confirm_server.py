@@ -124,7 +124,7 @@ class Desk:
         millimetres is, and so are display, direction and what the first slice is.
         """
         carried: dict[str, dict[str, Choice | None]] = {}
-        for choice in change.stacks.values():
+        for own, choice in change.stacks.items():
             if choice is None or choice.status != "confirmed":
                 continue
             for neighbour in self.studies:
@@ -132,7 +132,7 @@ class Desk:
                 if neighbour is study or choice.volume_id in {each.volume_id for each in decided.values()}:
                     continue
                 for stack, proposal in neighbour.by_stack().items():
-                    carried_choice = carried_over(choice, proposal)
+                    carried_choice = carried_over(choice, study.by_stack()[own], proposal)
                     if stack not in decided and carried_choice is not None:
                         carried.setdefault(neighbour.study_id, {})[stack] = carried_choice
                         break
@@ -156,20 +156,37 @@ class Desk:
         return None
 
 
-def carried_over(choice: Choice, proposal: Mapping[str, Any]) -> Choice | None:
-    """Return a decision on one study's stack for another's; None if it does not fit."""
+def carried_over(choice: Choice, own: Mapping[str, Any], proposal: Mapping[str, Any]) -> Choice | None:
+    """Return a decision on one study's stack (`own`) for another's; None if it does not fit.
+
+    A set may store stacks from the base and from the apex: a decision that leaves the slices as they
+    were found leaves them so elsewhere, and one that turns them over is for stacks whose order nothing tells.
+    """
+    reverses = choice.along_normal != own["along_normal"]
+    is_ordered = (proposal["entry"] or {}).get("spatial_order") == "base_to_apex"
+    if reverses and is_ordered:
+        return None
     is_same_volume = proposal["volume_id"] == choice.volume_id and proposal["status"] != "left_out"
     spacing = choice.spacing if isinstance(choice.spacing, str) else None
-    carried = choice.model_copy(update={"spacing": spacing, "ed_phase": None, "es_phase": None})
-    if not is_same_volume or carried.refused(int(proposal["phases"])) or _is_open(proposal, carried):
+    own_phases = dict.fromkeys(("ed_phase", "es_phase", "t_on", "t_peak"))
+    order = {
+        "along_normal": proposal["along_normal"] != reverses,
+        "base_first": None if is_ordered else choice.base_first,
+    }
+    carried = choice.model_copy(update={"spacing": spacing, **order, **own_phases})
+    if not is_same_volume or _unfit(carried, proposal) or _is_open(proposal, carried):
         return None
     return carried
 
 
 def _why_refused(choice: Choice, proposal: Mapping[str, Any]) -> str | None:
-    refused = choice.refused(int(proposal["phases"]))
+    refused = _unfit(choice, proposal)
     is_open = choice.status == "confirmed" and _is_open(proposal, choice)
     return refused or ("spacing" if is_open else None)
+
+
+def _unfit(choice: Choice, proposal: Mapping[str, Any]) -> str | None:
+    return choice.refused(int(proposal["phases"]), proposal.get("declared") or "")
 
 
 def _is_open(proposal: Mapping[str, Any], choice: Choice) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.file_place import Place
-from cardiolens.curation.ingest.image import Declared, HeaderRule, Image
+from cardiolens.curation.ingest.image import ORDINARY, Declared, HeaderRule, Image, MaskFrame
 from cardiolens.curation.ingest.layouts.convention import (
     Convention,
     FileRule,
@@ -15,6 +15,7 @@ from cardiolens.curation.ingest.layouts.convention import (
     volume_kind,
 )
 from cardiolens.curation.ingest.layouts.information import Facts, facts_of_subjects
+from cardiolens.curation.ingest.layouts.outlines import Outlines, outlines_of
 from cardiolens.curation.ingest.names import Name
 
 _IMAGES = (".nii", ".nii.gz")
@@ -49,11 +50,12 @@ class Assignment:
     facts: Mapping[str, Facts] = field(default_factory=dict)
     unlabelled: frozenset[str] = frozenset()
     subjects: Mapping[str, str] = field(default_factory=dict)  # of DICOM files
+    outlines: Outlines = field(default_factory=Outlines)  # of DICOM images
 
     @property
     def information(self) -> set[str]:
         """Files that tell facts about subjects."""
-        return {path for facts in self.facts.values() for path in facts.files}
+        return {path for facts in self.facts.values() for path in facts.files} | self.outlines.files.keys()
 
     @property
     def labels(self) -> str:
@@ -66,7 +68,14 @@ class Assignment:
     def of_subject(self, path: str, images: Sequence[Image]) -> list[Image]:
         """Return the frames of a DICOM file as those of its subject."""
         subject = self.subjects[path]
-        return [_of_subject(image, subject, self.facts_of(subject), self.convention.name) for image in images]
+        ours = [_of_subject(image, subject, self.facts_of(subject), self.convention.name) for image in images]
+        return [self._with_outline(image, subject, path) for image in ours]
+
+    def _with_outline(self, image: Image, subject: str, path: str) -> Image:
+        outline = self.outlines.of(subject, path, image)
+        if outline is None:
+            return image
+        return replace(image, mask=MaskFrame(outline.inner, 0, self.labels, ORDINARY, outline))
 
     def is_unlabelled(self, path: str) -> bool:
         """Return whether a mask is one of those that the set leaves empty."""
@@ -87,7 +96,9 @@ def assign(
             f"layout={convention.name}: none of {len(files)} NIfTI files is an image of it; expected files "
             f"such as {_example(convention)}; correct source, or name another layout, or none: layout=none"
         )
-    facts = facts_of_subjects(convention, {match.subject for match in matches.values()}, information)
+    facts = facts_of_subjects(
+        convention, {path: match.subject for path, match in matches.items()}, information
+    )
     roles = {path: _role(convention, match) for path, match in matches.items()}
     _check_unique(convention, roles)
     unlabelled = {
@@ -109,9 +120,9 @@ def assign_dicom(convention: Convention, files: Mapping[str, Place]) -> Assignme
             f"layout={convention.name}: none of {len(files)} files is an image of it; expected files such as "
             f"{convention.dicom}; correct source, or name another layout, or none with layout=none"
         )
-    return Assignment(
-        convention, {}, facts_of_subjects(convention, set(matches.values()), files), subjects=matches
-    )
+    facts = facts_of_subjects(convention, matches, files)
+    outlines = outlines_of(convention, {subject: told.case for subject, told in facts.items()}, files)
+    return Assignment(convention, {}, facts, subjects=matches, outlines=outlines)
 
 
 def _of_subject(image: Image, subject: str, facts: Facts, layout: str) -> Image:
@@ -157,10 +168,13 @@ def propose_layout(paths: Sequence[str]) -> Proposed | None:
 
 
 def _fit(convention: Convention, images: Iterable[str]) -> float:
-    """Return the share of files that a layout explains, if it explains each kind of image it demands."""
+    """Return the share of files that a layout explains, if an image and all that it needs are among them."""
     listed = list(images)
     matches = [match for path in listed if (match := _match(convention, path)) is not None]
-    if not any(match.rule.image for match in matches):
+    needed = {rule.files for rule in convention.files if rule.needed}
+    if not any(match.rule.image for match in matches) or not needed <= {
+        match.rule.files for match in matches
+    }:
         return 0.0
     return len(matches) / len(listed)
 

@@ -22,7 +22,8 @@ FOLDER = "layout"  # below conf/
 _MOST_BYTES = 1 << 18
 _PLACES = re.compile(r"\{([a-z]+)\}|(\*\*?)")
 _GROUPS = {"session": r"ses-[A-Za-z0-9]+", "phase": r"\d{1,4}", "moment": "ED|ES|ed|es", "slice": r"\d{1,4}"}
-_NIFTI = r"\.nii(?:\.gz)?"
+_GROUPS |= {"case": r"[A-Za-z0-9-]+", "number": r"\d{1,6}", "side": "i|o"}  # of outlines
+_NIFTI = r"\.nii(?:\.gz)?(?:/[^/]+\.nii(?:\.gz)?)?"  # some unpackers put x.nii into a folder x.nii
 _NO_SUBJECT = r"[^/]+?"
 
 Column = Annotated[str, Field(min_length=1)]
@@ -40,6 +41,7 @@ FactName = Literal[
     "slice_mm",
     "lv_edv_ml",
     "lv_esv_ml",
+    "case",
 ]
 
 
@@ -47,7 +49,8 @@ class FileRule(Spec):
     """Files of one kind, by a pattern of their paths: an image, or a mask of images.
 
     `{subject}` is the patient, `{session}` one of several examinations, `{phase}` and `{moment}` the phase,
-    `*` any text within a name; folders before the pattern are free, and `.nii` stands for `.nii.gz` too.
+    `*` any text within a name; folders before the pattern are free, capitals are not told from small letters
+    save in `{subject}`, and `.nii` stands for `.nii.gz` too, and for a folder of that name with the file.
     """
 
     files: str
@@ -57,6 +60,9 @@ class FileRule(Spec):
     moment: Literal["ED", "ES"] | None = None  # the moment of a file of one phase
     display: DisplayTransform | None = None  # of this image, instead of the layout's
     first_phase: Literal["ED"] | None = None  # what the first of several phases is
+    needed: bool = (
+        False  # without such a file the layout is not proposed: its other names are another set's too
+    )
 
     @model_validator(mode="after")
     def _is_one_thing(self) -> "FileRule":
@@ -78,6 +84,17 @@ class RefusedFiles(Spec):
     reason: str
 
 
+class OutlineRule(Spec):
+    """Text files with outlines of the left ventricle in DICOM images of one series.
+
+    `{case}` is the set's own name of a patient, as the fact `case` tells; `{number}` the last number in the
+    name of the image's file; `{side}` i or o, for the inside and the outside of the muscle.
+    """
+
+    files: str
+    series: Column  # a word of the folders or the description of the series that was drawn
+
+
 class FactRule(Spec):
     """Where a fact stands: its column or key, and how it is read."""
 
@@ -88,7 +105,10 @@ class FactRule(Spec):
 
 
 class InfoRule(Spec):
-    """A file that tells facts about subjects: pairs of one subject, or a table with a row each."""
+    """A file that tells facts about subjects: pairs of one subject, or a table with a row each.
+
+    Pairs without `{subject}` in `files` are of the subject whose images alone lie in that folder or below.
+    """
 
     files: str
     kind: Literal["pairs", "table"]
@@ -100,8 +120,6 @@ class InfoRule(Spec):
     def _has_subjects(self) -> "InfoRule":
         if (self.kind == "table") != (self.subject is not None):
             raise ValueError(f"{self.files}: a table needs subject, and pairs have none; correct one")
-        if self.kind == "pairs" and "{subject}" not in self.files:
-            raise ValueError(f"{self.files}: pairs of one subject need {{subject}} in files; add it")
         return self
 
 
@@ -143,6 +161,7 @@ class Convention(Spec):
     dicom: str | None = (
         None  # a pattern of the DICOM files of a subject, instead of files; ** crosses folders
     )
+    outlines: OutlineRule | None = None  # of DICOM images
     proposed: bool = True  # False: taken only by name
     refused: tuple[RefusedFiles, ...] = ()
     information: tuple[InfoRule, ...] = ()
@@ -160,7 +179,7 @@ class Convention(Spec):
             raise ValueError("has neither files of NIfTI nor dicom, or both; give one")
         if self.labels is not None and self.labels not in label_maps():
             raise ValueError(f"labels {self.labels!r}: choose of {', '.join(label_maps())}")
-        if self.labels is None and any(rule.mask_of for rule in self.files):
+        if self.labels is None and (self.outlines or any(rule.mask_of for rule in self.files)):
             raise ValueError("has masks without labels; name their label map")
         if self.header.position == "none" and self.header.axes != "xyzt":
             raise ValueError(
@@ -175,6 +194,7 @@ class Convention(Spec):
             *(rule.files for rule in self.refused),
             *(rule.files for rule in self.information),
             *((self.dicom,) if self.dicom is not None else ()),
+            *((self.outlines.files,) if self.outlines is not None else ()),
             *(rule.unlabelled for rule in self.files if rule.unlabelled),
         ):
             self.pattern(pattern)
@@ -198,16 +218,18 @@ def _pattern(template: str, subject: str) -> re.Pattern[str]:
         if match[2]:
             parts.append(".*?" if match[2] == "**" else "[^/]*?")
         elif name in used:
-            parts.append(f"(?P={name})")
+            parts.append(f"(?-i:(?P={name}))")
         elif name == "subject" or name in _GROUPS:
             used.add(name)
-            parts.append(f"(?P<{name}>{subject if name == 'subject' else _GROUPS[name]})")
+            parts.append(
+                f"(?P<{name}>(?-i:{subject}))" if name == "subject" else f"(?P<{name}>{_GROUPS[name]})"
+            )
         else:
             raise ValueError(
                 f"{template}: no place {{{name}}}; choose of subject, {', '.join(_GROUPS)}, or *"
             )
     parts.append(_literal(template[at:]))
-    return re.compile("".join(parts) + r"\Z")
+    return re.compile("".join(parts) + r"\Z", re.IGNORECASE)
 
 
 def _literal(text: str) -> str:

@@ -1,9 +1,11 @@
 """Facts of subjects from the information files of a set: ED and ES, group, body, scanner."""
 
+import codecs
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import decode
@@ -13,7 +15,7 @@ from cardiolens.curation.ingest.image import Person
 from cardiolens.curation.ingest.layouts.convention import Convention, FactName, FactRule, InfoRule
 
 _MOST_BYTES = 16 << 20
-_PAIR = re.compile(r"^\s*([^:=\n]{1,80}?)\s*[:=]\s*(.{0,200}?)\s*$", re.MULTILINE)
+_PAIR = re.compile(r"^[^\S\n]*([^:=\n]{1,80}?)[^\S\n]*[:=][^\S\n]*(.{0,200}?)[^\S\n]*$", re.MULTILINE)
 _NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)?")
 _MISSING = frozenset({"", "nan", "na", "n/a", "none", "unknown", "-", "?"})
 _SEXES = {"f": "F", "female": "F", "w": "F", "m": "M", "male": "M"}
@@ -30,12 +32,17 @@ class Facts:
     person: Person = field(default_factory=Person)
     doubts: tuple[str, ...] = ()  # facts whose values are not usable
     files: tuple[str, ...] = ()
+    case: str = ""  # the set's own name of the subject, in other files of the set
 
 
 def facts_of_subjects(
-    convention: Convention, subjects: Collection[str], files: Mapping[str, Place]
+    convention: Convention, subject_of: Mapping[str, str], files: Mapping[str, Place]
 ) -> dict[str, Facts]:
-    """Read the information files of a set; InputError if one cannot be read or lacks a column."""
+    """Read the information files of a set, given the subject of each image and mask by its path.
+
+    InputError if a file cannot be read or lacks a column.
+    """
+    subjects = set(subject_of.values())
     values: dict[str, dict[FactName, str]] = {subject: {} for subject in subjects}
     sources: dict[str, list[str]] = {subject: [] for subject in subjects}
     rules: dict[FactName, FactRule] = {}
@@ -46,7 +53,7 @@ def facts_of_subjects(
             if (match := pattern.match(path)) is None:
                 continue
             entries = (
-                _pairs(rule, path, place, match.groupdict().get("subject") or "")
+                _pairs(rule, path, place, match.groupdict().get("subject") or _only_subject(path, subject_of))
                 if rule.kind == "pairs"
                 else (_rows(rule, path, place))
             )
@@ -66,6 +73,15 @@ def facts_of_subjects(
     }
 
 
+def _only_subject(path: str, subject_of: Mapping[str, str]) -> str:
+    """Return the subject whose files alone lie in a file's folder, or below it; else nothing."""
+    folder = PurePosixPath(path).parent
+    subjects = {
+        subject for other, subject in subject_of.items() if PurePosixPath(other).is_relative_to(folder)
+    }
+    return subjects.pop() if len(subjects) == 1 else ""
+
+
 def _content(path: str, place: Place) -> str:
     try:
         stored = place.read(_MOST_BYTES)
@@ -73,9 +89,11 @@ def _content(path: str, place: Place) -> str:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: cannot be read ({reason}); copy it again") from None
     try:
-        return decode(stored)
+        text = decode(stored)
     except UnicodeError:
-        return stored.decode("latin-1")  # the text files of some sets are Western European
+        utf16 = stored.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))  # as spreadsheets save text
+        text = stored.decode("utf-16" if utf16 else "latin-1", "replace")  # others are Western European
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _pairs(
@@ -179,4 +197,4 @@ def _facts(values: Mapping[FactName, str], rules: Mapping[FactName, FactRule]) -
         doubts.append("ed_and_es_are_one_phase")
         ed = es = None
     slice_mm = number("slice_mm", 0.5, 50)
-    return Facts(ed, es, slice_mm, person, tuple(doubts))
+    return Facts(ed, es, slice_mm, person, tuple(doubts), case=text("case"))

@@ -416,6 +416,74 @@ def test_dicom_of_sunnybrook_gets_its_patients_and_groups(tmp_path):
     assert drafted.unanswered == {"Hypertrophy": "hypertrophy of any cause"}
 
 
+def circle(path: Path, radius: float) -> None:
+    turns = np.linspace(0, 2 * np.pi, 60, endpoint=False)
+    points = 15.5 + radius * np.stack([np.cos(turns), np.sin(turns)], axis=1)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{column:.2f} {row:.2f} \r\n" for column, row in points))
+
+
+def sunnybrook(root: Path, drawn_phases: tuple[int, ...] = (0, 4)) -> Path:
+    """A patient with a cine of six slices by eight phases, two of which are drawn, the outside in one."""
+    CURRENT["study"] = "1.2.3.0"
+    healthy(root / "SCD_IMAGES_01" / "SCD0000101" / "CINESAX_300", 10)
+    (root / "scd_patientdata.csv").write_text(
+        "PatientID,OriginalID,Gender,Age,Pathology\nSCD0000101,SC-HF-I-1,Male,60,Heart failure with infarct\n"
+    )
+    home = root / "SCD_ManualContours" / "SC-HF-I-01" / "contours-manual" / "IRCCI-expert"
+    for k in range(6):
+        for phase in drawn_phases:
+            radius, number = (9 - k) * (1 - 0.4 * np.sin(np.pi * phase / 8)), k * 8 + phase + 1
+            circle(home / f"IM-0001-{number:04d}-icontour-manual.txt", radius)
+            circle(home / f"IM-0001-{number:04d}-p1contour-manual.txt", 1.0)
+            if phase == drawn_phases[0]:
+                circle(home / f"IM-0001-{number:04d}-ocontour-manual.txt", radius + 4)
+    return home
+
+
+def test_outlines_of_sunnybrook_become_masks_with_their_phases(tmp_path):
+    home = sunnybrook(tmp_path / "in")
+    out = imported_set(tmp_path / "in", tmp_path / "out", layout="scd")
+    folder = study_of(out, "scd", "SCD0000101")
+    volume = volume_of(folder, "cine_sax")
+    assert (volume["ed_phase"], volume["es_phase"], volume["mask"]["labels"]) == (0, 4, "scd")
+    image, mask = (
+        np.asarray(nib.load(folder / path).dataobj) for path in (volume["path"], volume["mask"]["path"])
+    )
+    for phase in range(8):
+        cavity = mask[..., phase] == 1
+        if phase in (0, 4):
+            assert cavity.sum() == pytest.approx((image[..., phase] > 500).sum(), rel=0.03)
+            assert (image[..., phase] > 500)[cavity].mean() > 0.98, "on the blood, neither turned nor moved"
+        else:
+            assert not cavity.any()
+    assert [bool((mask[..., phase] == 2).any()) for phase in (0, 4)] == [True, False]
+    drafted = write_set_questions(out, conventions()["scd"])
+    answers = {line["subtask"]: line["answer"] for line in drafted.lines}
+    assert answers["D01"] == ["B"]
+    assert answers["C10"] == ["A"], "64 % by the discs"
+    rejects = [json.loads(line) for line in (out / "rejects.jsonl").read_text().splitlines()]
+    assert sum(line["reason"] == "not_of_layout" for line in rejects) == 12, "the papillary muscles"
+    (home / "IM-0001-0001-icontour-manual.txt").write_text("12 7\n")
+    imported_set(tmp_path / "in", out, layout="scd")
+    assert "mask_unreadable" in {flag for each in proposals_of(out, folder) for flag in each["flags"]}
+    assert "mask" not in volume_of(folder, "cine_sax")
+
+
+def test_outlines_of_every_phase_tell_no_moments(tmp_path):
+    sunnybrook(tmp_path / "in", (0, 2, 4))
+    out = imported_set(tmp_path / "in", tmp_path / "out", layout="scd")
+    folder = study_of(out, "scd", "SCD0000101")
+    assert "drawn_phases_unclear" in proposals_of(out, folder)[0]["flags"]
+
+
+def test_outlines_of_another_patient_or_series_are_nobodys(tmp_path):
+    home = sunnybrook(tmp_path / "in")
+    home.parent.parent.rename(home.parent.parent.with_name("SC-HF-I-02"))
+    out = imported_set(tmp_path / "in", tmp_path / "out", layout="scd")
+    assert "mask" not in volume_of(study_of(out, "scd", "SCD0000101"), "cine_sax")
+
+
 def test_volumes_of_the_data_science_bowl_grade_the_ejection_fraction(tmp_path):
     CURRENT["study"] = "1.2.3.9"
     healthy(tmp_path / "in" / "train" / "7" / "study" / "sax_10", 10)

@@ -37,8 +37,8 @@ def open_stacks(root: Path) -> dict[str, dict]:
 
 
 def choice(**changes: object) -> Choice:
-    whole = {"display": SHOWN, "along_normal": True, "spacing": "pixdim", "base_first": True}
-    return Choice(status="confirmed", sequence="cine", view="sax", **(whole | changes))
+    whole = {"sequence": "cine", "view": "sax", "display": SHOWN, "along_normal": True}
+    return Choice(status="confirmed", **(whole | {"spacing": "pixdim", "base_first": True} | changes))
 
 
 def decided(root: Path, choices: dict[str, Choice]) -> list[dict]:
@@ -67,7 +67,8 @@ def test_a_header_in_two_minds_waits_and_says_what_each_place_tells(waiting):
     ("spacing", "expected"), [("pixdim", [3.2, 3.2, 9.35556]), ((2.0, 2.0, 8.0), [2.0, 2.0, 8.0])]
 )
 def test_a_stated_voxel_size_and_order_are_applied(waiting, spacing, expected):
-    study = min(open_stacks(waiting))
+    stacks = open_stacks(waiting)  # their ids follow from the key of the import, which is drawn anew
+    study = min(stacks, key=lambda each: stacks[each]["places_mm"]["pixdim"][2])
     [tree] = decided(waiting, {study: choice(spacing=spacing)})
     [volume] = tree["volumes"]
     assert volume["spacing_mm"] == pytest.approx(expected, rel=1e-4)
@@ -107,9 +108,20 @@ def test_a_decision_is_carried_to_all_studies_of_the_source(waiting, tmp_path):
 
 def test_millimetres_of_one_study_are_not_those_of_another(waiting):
     proposal = next(iter(open_stacks(waiting).values()))
-    assert carried_over(choice(spacing=(2.0, 2.0, 8.0)), proposal) is None
-    assert carried_over(choice(), proposal | {"places_mm": {}}) is None
-    assert carried_over(choice(), proposal | {"phases": 1}) is None
+    assert carried_over(choice(spacing=(2.0, 2.0, 8.0)), proposal, proposal) is None
+    assert carried_over(choice(), proposal, proposal | {"places_mm": {}}) is None
+    assert carried_over(choice(), proposal, proposal | {"phases": 1}) is None
+
+
+def test_a_first_pass_of_one_study_is_not_that_of_another(waiting):
+    proposal = next(iter(open_stacks(waiting).values())) | {
+        "volume_id": "perf_sax",
+        "phases": 40,
+        "flags": [],
+    }
+    carried = carried_over(choice(sequence="perfusion", t_on=5, t_peak=12, spacing=None), proposal, proposal)
+    assert carried is not None
+    assert (carried.t_on, carried.t_peak) == (None, None)
 
 
 def test_the_page_stands_on_a_chosen_port():

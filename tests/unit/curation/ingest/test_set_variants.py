@@ -1,0 +1,225 @@
+"""Public sets as they circulate: other folders, names and tables of the same hearts give the same studies."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+
+import nibabel as nib
+import numpy as np
+import pytest
+
+from cardiolens.base.errors import InputError
+from cardiolens.curation.ingest.layouts.assignment import propose_layout
+from cardiolens.curation.ingest.layouts.convention import conventions
+from cardiolens.curation.questions.set_questions import write_set_questions
+from tests.unit.curation.ingest.set_phantoms import (
+    frames_of_file,
+    hearts,
+    imported_set,
+    manifest_of,
+    proposals_of,
+    study_of,
+    volume_of,
+    write_set,
+)
+
+
+@pytest.fixture(scope="module")
+def normal():
+    return hearts(("PH-NORMAL",))
+
+
+def moved(folder: Path, rename: Callable[[PurePosixPath], str | None]) -> Path:
+    """Copy an export with every file under another path; None leaves it out."""
+    copy = folder.with_name("moved")
+    for path in sorted(folder.rglob("*")):
+        name = rename(PurePosixPath(path.relative_to(folder))) if path.is_file() else None
+        if name is not None:
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, copy / name)
+    return copy
+
+
+def in_a_folder_of_its_name(path: PurePosixPath) -> str:
+    """`a/x.nii.gz` as some unpackers leave it."""
+    return str(path.parent / path.name.removesuffix(".gz") / path.name) if ".nii" in path.name else str(path)
+
+
+def expect_whole(out: Path, form: str, subject: str, truth: dict, *, phases: bool = True) -> Path:
+    """The study of a subject, after checking its voxels, lengths, order, ED and ES."""
+    folder = study_of(out, form, subject)
+    for name, expected in truth["volumes"].items():
+        volume = volume_of(folder, name)
+        assert volume["spacing_mm"] == pytest.approx(expected["spacing_mm"], rel=1e-3)
+        if phases:
+            assert frames_of_file(folder / volume["path"]) == expected["frames"]
+        if name.startswith("cine") and phases and expected["phases"] > 1:
+            assert (volume["ed_phase"], volume["es_phase"]) == (expected["ed"], expected["es"])
+    return folder
+
+
+VARIANTS = {
+    "one folder for all": ("acdc", lambda path: path.name, {}),
+    "a folder for each file": ("acdc", in_a_folder_of_its_name, {}),
+    "only the patient's folder": ("acdc", lambda path: f"{path.parent.name}/{path.name}", {}),
+    "in capitals": ("acdc", lambda path: str(path.with_name(path.name.replace("4d.nii", "4D.NII"))), {}),
+    "images and contours alone": ("emidec", lambda path: "/".join(path.parts[2:]) or None, {}),
+    "small letters": ("emidec", lambda path: str(path).replace("Images", "images"), {}),
+    "folders of files": ("emidec", in_a_folder_of_its_name, {}),
+    "the table renamed": (
+        "mnms",
+        lambda path: "MnM/dataset_information.csv" if ".csv" in path.name else f"MnM/dataset/{path.name}",
+        {},
+    ),
+    "no folders of patients": ("mnms2", lambda path: path.name, {}),
+    "a folder for each case": (
+        "cinemyops",
+        lambda path: f"CineMyoPS_train/{path.name.split('_')[0]}/{path.name}",
+        {},
+    ),
+    "cine and mask alone": (
+        "cinemyops",
+        lambda path: f"center_beta/{path.name}" if path.name.endswith(("Cine.nii.gz", "gd.nii.gz")) else None,
+        {"views": ("cine_sax",)},
+    ),
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_other_folders_and_names_give_the_same_study(normal, tmp_path, variant):
+    form, rename, options = VARIANTS[variant]
+    [truth] = write_set(normal, form, tmp_path / "export")
+    truth["volumes"] = {
+        name: volume for name, volume in truth["volumes"].items() if name in options.get("views", (name,))
+    }
+    out = imported_set(moved(tmp_path / "export", rename), tmp_path / "out")
+    folder = expect_whole(out, form, truth["subject"], truth)
+    assert "mask" in volume_of(folder, next(iter(truth["volumes"])))
+    if form in ("acdc", "mnms"):
+        assert manifest_of(folder)["height_cm"] == truth["height_cm"]
+
+
+def test_the_test_part_of_emidec_has_numbers_for_names_and_no_masks(normal, tmp_path):
+    [truth] = write_set(normal, "emidec", tmp_path / "export")
+    export = moved(
+        tmp_path / "export",
+        lambda path: str(path).replace("N001", "101") if "Contours" not in path.parts else None,
+    )
+    out = imported_set(export, tmp_path / "out")
+    folder = expect_whole(out, "emidec", "101", truth)
+    assert volume_of(folder, "lge_sax")["spatial_order"] == "unknown", "nothing tells its base from its apex"
+    assert "slice_order_unknown" in proposals_of(out, folder)[0]["flags"]
+
+
+def test_myops_of_care_has_cases_and_not_every_sequence(normal, tmp_path):
+    [truth] = write_set(normal, "myops", tmp_path / "export")
+
+    def as_care(path: PurePosixPath) -> str | None:
+        sequence = path.name.split("_")[-1].replace("DE.", "LGE.")
+        return None if sequence.startswith("C0") else f"MyoPS_train/CenterA/Case1001/Case1001_{sequence}"
+
+    export = moved(tmp_path / "export", as_care)
+    proposed = propose_layout([str(path.relative_to(export)) for path in export.rglob("*.nii.gz")])
+    assert proposed is not None
+    assert proposed.convention.name == "myops"
+    truth["volumes"].pop("cine_sax")
+    out = imported_set(export, tmp_path / "out")
+    assert "mask" in volume_of(expect_whole(out, "myops", "Case1001", truth), "lge_sax")
+
+
+@pytest.mark.parametrize("noise", [0, 3])
+def test_one_phase_beside_the_cine_is_no_second_cine(normal, tmp_path, noise):
+    [truth] = write_set(normal, "cinemyops", tmp_path / "export")
+    home = tmp_path / "export" / "CineMyoPS_train" / "center_alpha"
+    cine = nib.load(home / "Case1001_Cine.nii.gz")
+    still = np.asarray(cine.dataobj)[..., 0] + np.int16(noise)
+    nib.save(nib.Nifti1Image(still, cine.affine), home / "Case1001_C0.nii.gz")
+    out = imported_set(tmp_path / "export", tmp_path / "out")
+    expect_whole(out, "cinemyops", "Case1001", truth)
+
+
+def test_labels_in_an_images_place_are_no_pictures(normal, tmp_path):
+    write_set(normal, "acdc", tmp_path / "export")
+    export = moved(
+        tmp_path / "export",
+        lambda path: f"labelsTr/{path.name.replace('_gt', '')}" if "_gt" in path.name else None,
+    )
+    with pytest.raises(InputError, match=r"none of its 2 files is a usable MR image .*mask"):
+        imported_set(export, tmp_path / "out")
+
+
+def test_a_key_without_a_value_does_not_take_the_next_line(normal, tmp_path):
+    write_set(normal, "acdc", tmp_path / "export")
+    info = tmp_path / "export" / "database" / "training" / "patient001" / "Info.cfg"
+    info.write_text("ED: 1 \r\nES:  5\r\nGroup:\r\nHeight:\r\nNbFrame: 10\r\nWeight: 70,5\r\n")
+    out = imported_set(tmp_path / "export", tmp_path / "out")
+    tree = manifest_of(study_of(out, "acdc", "patient001"))
+    assert "height_cm" not in tree
+    assert "group" not in tree
+    assert tree["weight_kg"] == 70.5
+    [volume] = tree["volumes"]
+    assert (volume["ed_phase"], volume["es_phase"]) == (0, 4)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "cp1252"])
+def test_a_table_with_semicolons_and_decimal_commas(normal, tmp_path, encoding):
+    [truth] = write_set(normal, "mnms", tmp_path / "export")
+    [table] = (tmp_path / "export").rglob("*.csv")
+    text = table.read_text().replace(",", ";").replace("172", "172,0 ").replace("\n", "\r\n")
+    table.write_bytes(text.replace(";Siemens;", ";Siém;").encode(encoding))
+    out = imported_set(tmp_path / "export", tmp_path / "out")
+    folder = expect_whole(out, "mnms", truth["subject"], truth)
+    assert manifest_of(folder)["height_cm"] == 172.0
+
+
+def test_information_of_several_patients_in_one_folder_is_nobodys(tmp_path):
+    two = hearts(("PH-NORMAL", "PH-ICM-LAD"))
+    write_set(two, "acdc", tmp_path / "export")
+    out = imported_set(moved(tmp_path / "export", lambda path: path.name), tmp_path / "out")
+    trees = [json.loads(path.read_text()) for path in out.glob("studies/*/study.json")]
+    assert not any("height_cm" in tree for tree in trees)
+    lines = [json.loads(line) for line in (out / "rejects.jsonl").read_text().splitlines()]
+    assert sum(line["reason"] == "not_of_layout" for line in lines) == 2, "Info.cfg, and the citation"
+
+
+def test_a_frame_that_is_rounded_otherwise_than_its_cine_gives_no_wrong_phase(normal, tmp_path):
+    [truth] = write_set(normal, "mnms2", tmp_path / "export")
+    for path in (tmp_path / "export").rglob("*_SA_E?.nii.gz"):
+        image = nib.load(path)
+        nib.save(nib.Nifti1Image(np.asarray(image.dataobj) * np.float32(0.5), image.affine), path)
+    out = imported_set(tmp_path / "export", tmp_path / "out")
+    folder = study_of(out, "mnms2", "001")
+    volume = volume_of(folder, "cine_sax")
+    assert frames_of_file(folder / volume["path"]) == truth["volumes"]["cine_sax"]["frames"]
+    flags = {flag for proposal in proposals_of(out, folder) for flag in proposal["flags"]}
+    assert "mask" in volume or "mask_phase_unknown" in flags
+
+
+def test_cines_whose_slices_and_phases_lie_on_one_axis_are_refused_by_name():
+    names = [
+        f"CINE_MULTI/SAX_TR/{folder}/CINE_SAX_00{k}.nii.gz" for folder in ("image", "anno") for k in (1, 2)
+    ]
+    with pytest.raises(
+        InputError, match=r"layout=cmr_multi: 4 files .* no header tells the distance of slices"
+    ):
+        propose_layout(names)
+
+
+def test_scar_that_is_drawn_on_a_cine_asks_nothing_of_enhancement(normal, tmp_path):
+    [truth] = write_set(normal, "cinemyops", tmp_path / "export")
+    export = moved(
+        tmp_path / "export",
+        lambda path: path.name if path.name.endswith(("Cine.nii.gz", "gd.nii.gz")) else None,
+    )
+    drawn = nib.load(export / "Case1001_gd.nii.gz")
+    values = np.asarray(drawn.dataobj).copy()
+    values[values == 600] = 0  # the right ventricle is not drawn in the set
+    values[:32][values[:32] == 200] = 2221
+    nib.save(nib.Nifti1Image(values, drawn.affine), export / "Case1001_gd.nii.gz")
+    truth["volumes"] = {"cine_sax": truth["volumes"]["cine_sax"]}
+    out = imported_set(export, tmp_path / "out")
+    assert "mask" in volume_of(expect_whole(out, "cinemyops", "Case1001", truth), "cine_sax")
+    drafted = write_set_questions(out, conventions()["cinemyops"])
+    assert drafted.problems == []
+    assert not any(line["subtask"].startswith(("L", "T", "D")) for line in drafted.lines)
