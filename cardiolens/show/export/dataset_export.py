@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,15 @@ def answers_of_arm(run: Run, header: Header, arm: ArmFactors, *, patient_ids: bo
     requests = tables.query(run.requests(arm.model), schemas.REQUESTS, _REQUEST_COLUMNS, own)
     schema = answers_schema(patient_ids=patient_ids)
     return _read_model(run, header, [arm]).answers(requests).select(schema.names).cast(schema)
+
+
+def last_reply_at(run: Run, header: Header) -> datetime | None:
+    """When the last reply came that verdicts of a run were judged from; None without any."""
+    times: list[datetime] = []
+    for model in header.manifests[0]["models"]:
+        replies = _read_model(run, header, [arm for arm in header.arms if arm.model == model]).replies
+        times += filter(None, [pc.max(replies["written_at"]).as_py()])
+    return max(times, default=None)
 
 
 def _read_model(run: Run, header: Header, arms: Sequence[ArmFactors]) -> _Model:
