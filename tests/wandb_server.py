@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
@@ -38,8 +39,14 @@ class Bucket:
             for name, held in self.files.items()
             if name.startswith("media/table/")
         }
+        pages = {
+            f"files/{name}": sha256(held).hexdigest()
+            for name, held in self.files.items()
+            if name.startswith("media/html/")
+        }
         return {
             "run_id": self.told["name"],
+            "pages": pages,
             "project": self.told["project"],
             "run_group": self.told["groupName"],
             "job_type": self.told["jobType"],

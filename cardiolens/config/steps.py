@@ -12,6 +12,7 @@ class TrackerSpec(Spec):
     """The tracker that mirrors runs."""
 
     kind: Literal["wandb", "none"] = "wandb"  # none: nothing is mirrored
+    runs: Literal["summary", "models", "arms"] = "models"  # of the tracker: the sweep's; per model; per arm
     project: str = "cardiolens"  # Weights & Biases project
     entity: str | None = None  # Weights & Biases entity; null: your own
     mode: Literal["online", "offline"] = "offline"  # offline: only files, which wandb sync sends

@@ -20,8 +20,8 @@ from cardiolens.inference.stream.progress import Standing
 from cardiolens.show.tracker import live as watched
 from cardiolens.show.tracker.live import watching
 from cardiolens.show.tracker.machine import busy
-from cardiolens.show.tracker.session import WandbGroup
 from cardiolens.show.tracker.tracked_progress import appender, read_rows, row_of
+from cardiolens.show.tracker.wandb_runs import WandbGroup
 from cardiolens.storage import documents
 from cardiolens.storage.places import Run
 from tests.wandb_files import content
