@@ -162,6 +162,19 @@ class Server:
     def _CommitArtifact(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
         return {"commitArtifact": {"artifact": {"id": given["artifactID"], "digest": ""}}}
 
+    def _UpsertView2(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: N802 - a workspace
+        self.views.append({**given, "spec": json.loads(given["spec"])})
+        return {"upsertView": {"view": {"id": "dmlldzox", "name": given["name"]}, "inserted": True}}
+
+    def _upsertView(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: N802 - a report
+        self.views.append({**given, "spec": json.loads(given["spec"])})
+        view = {name: given[name] for name in ("type", "name", "displayName", "description", "spec")}
+        project = {"id": "p", "name": given["projectName"], "entityName": given["entityName"]}
+        return {"upsertView": {"view": {"id": "dmlldzoy", **view, "project": project}, "inserted": True}}
+
+    def _ProjectInternalId(self, _: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        return {"project": {"id": "p", "internalId": "UHJvamVjdEludGVybmFsSWQ6MQ=="}}
+
     def stream(self, run_id: str, said: dict[str, Any]) -> None:
         """Take in lines of a run's files, at their places."""
         bucket = self.buckets[run_id]
