@@ -134,6 +134,25 @@ def test_the_sweep_has_answers_findings_page_and_a_summary_to_sort_by(run: Run) 
         assert len(own) < 36, own
 
 
+def test_no_study_patient_or_question_is_in_anything_that_it_gets(run: Run) -> None:
+    spec = documents.read_configuration(run)
+    questions = tables.read(spec.store / "questions", schemas.QUESTIONS)
+    private = {
+        value
+        for name in ("study_id", "patient_id", "qa_id", "question", "reference")
+        for value in questions[name].to_pylist()
+        if value
+    }
+    assert len(private) > 50
+    (path, *_) = [path for path in mirrored(run) if is_sweep(path)]
+    texts = [file.read_text() for file in path.parent.glob("files/media/*/*")]
+    texts += [repr(pq.read_table(kept).to_pylist()) for kept in kept_tables(path).values()]
+    texts += [repr(content(one)) for one in mirrored(run)]
+    assert len(texts) > 10
+    for value in private:
+        assert not any(value in text for text in texts), value
+
+
 @pytest.mark.parametrize(
     ("runs", "kinds"), [("summary", {"sweep": 1}), ("arms", {"sweep": 1, "model": 2, "arm": 2})]
 )

@@ -1,4 +1,4 @@
-"""The saved W&B workspace and report, as they arrive at a server of ours; how W&B shows them is not tested."""
+"""The saved W&B workspace and report, as they arrive at a server of ours; how W&B shows them is untested."""
 
 import json
 import os
