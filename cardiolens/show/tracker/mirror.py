@@ -13,7 +13,7 @@ from cardiolens.config.steps import TrackerSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.show.page.page_data import Facts, read_facts
 from cardiolens.show.tracker.live import add_progress, open_model
-from cardiolens.show.tracker.run_group import open_group
+from cardiolens.show.tracker.run_group import TITLES, open_group
 from cardiolens.show.tracker.run_summary import (
     scored_arm,
     scores_of_arm,
@@ -51,11 +51,13 @@ def track(run: Run, tracker: TrackerSpec) -> bool:
                         _add_arm(group, spec, facts, arm)
     except Exception as error:  # noqa: BLE001 - whatever a server said, the sweep is done and on the disk
         log.error(
-            "Weights & Biases was not written (%s); every number is in %s",
+            "%s was not written (%s); every number is in %s",
+            TITLES[tracker.kind],
             one_line(str(error), 400),
             run.root,
         )
-        _end_quietly()
+        if tracker.kind == "wandb":
+            _end_quietly()
         return False
     return True
 
@@ -73,7 +75,7 @@ def _staging(tracker: TrackerSpec) -> Iterator[None]:
 
     Offline the folder must last until `wandb sync`, so it stays W&B's.
     """
-    if tracker.mode == "offline" or "WANDB_DATA_DIR" in os.environ:
+    if tracker.kind != "wandb" or tracker.mode == "offline" or "WANDB_DATA_DIR" in os.environ:
         yield
         return
     with TemporaryDirectory(prefix="wandb-") as folder:
