@@ -172,6 +172,9 @@ class Server:
         project = {"id": "p", "name": given["projectName"], "entityName": given["entityName"]}
         return {"upsertView": {"view": {"id": "dmlldzoy", **view, "project": project}, "inserted": True}}
 
+    def _GetProjects(self, _: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        return {"models": {"pageInfo": {"endCursor": None, "hasNextPage": False}, "edges": []}}
+
     def _ProjectInternalId(self, _: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
         return {"project": {"id": "p", "internalId": "UHJvamVjdEludGVybmFsSWQ6MQ=="}}
 

@@ -59,6 +59,9 @@ class MlflowGroup:
     def _place(self) -> str:
         if self.tracker.mode == "online":
             return os.environ[SERVER]
+        os.environ.setdefault(
+            "MLFLOW_ALLOW_FILE_STORE", "true"
+        )  # its databases need packages beside the client
         return (self.folder / "mlruns").absolute().as_uri()
 
 
