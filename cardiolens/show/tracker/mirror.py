@@ -14,12 +14,7 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.show.page.page_data import Facts, read_facts
 from cardiolens.show.tracker.live import add_progress, open_model
 from cardiolens.show.tracker.run_group import TITLES, open_group
-from cardiolens.show.tracker.run_summary import (
-    scored_arm,
-    scores_of_arm,
-    summary_of_model,
-    summary_of_sweep,
-)
+from cardiolens.show.tracker.run_summary import Summaries
 from cardiolens.show.tracker.run_tables import tables_of_run
 from cardiolens.show.tracker.tracked_run import RunGroup, TrackedRun, finishing
 from cardiolens.storage import documents
@@ -37,18 +32,19 @@ def track(run: Run, tracker: TrackerSpec) -> bool:
         return True
     spec, manifest = documents.read_configuration(run), documents.read_manifest(run)
     facts = read_facts(run, [run])
+    summaries = Summaries(facts)
     group = open_group(run, spec, tracker, protocol=manifest["protocol"], studies=manifest["studies"])
     try:
         with _staging(tracker):
             with finishing(group.open("sweep", tags=["sweep"])) as opened:
-                _add_sweep(opened, run, facts)
+                _add_sweep(opened, run, summaries)
             if tracker.runs != "summary":
                 for model in manifest["models"]:
-                    _add_model(group, run, facts, model)
+                    _add_model(group, run, summaries, model)
             if tracker.runs == "arms":
                 for arm in arms(spec):
                     if arm.model.name in manifest["models"]:  # not one that could not be planned
-                        _add_arm(group, spec, facts, arm)
+                        _add_arm(group, spec, summaries, arm)
     except Exception as error:  # noqa: BLE001 - whatever a server said, the sweep is done and on the disk
         log.error(
             "%s was not written (%s); every number is in %s",
@@ -86,38 +82,39 @@ def _staging(tracker: TrackerSpec) -> Iterator[None]:
             del os.environ["WANDB_DATA_DIR"]
 
 
-def _add_sweep(opened: TrackedRun, run: Run, facts: Facts) -> None:
+def _add_sweep(opened: TrackedRun, run: Run, summaries: Summaries) -> None:
     """Write summary and page of the sweep, and every table; RunError if a row of a table was not written."""
-    opened.summarize(summary_of_sweep(facts))
+    opened.summarize(summaries.of_sweep())
     if run.page.exists():
         opened.add_page(run.page)
-    for name, table in tables_of_run(run, facts):
+    for name, table in tables_of_run(run, summaries.facts):
         n_written = opened.add_table(name, table)
         if n_written != table.num_rows:
             raise RunError(f"of table {name}, {n_written:,} of {table.num_rows:,} rows were written")
 
 
-def _add_model(group: RunGroup, run: Run, facts: Facts, model: str) -> None:
+def _add_model(group: RunGroup, run: Run, summaries: Summaries, model: str) -> None:
     """Write the progress of a model, its scores and its cost."""
-    with finishing(open_model(group, model, _model_options(facts, model))) as opened:
+    with finishing(open_model(group, model, _model_options(summaries, model))) as opened:
         add_progress(opened, run.progress(model))
-        opened.summarize(summary_of_model(facts, model))
+        opened.summarize(summaries.of_model(model))
 
 
-def _model_options(facts: Facts, model: str) -> dict[str, object]:
+def _model_options(summaries: Summaries, model: str) -> dict[str, object]:
+    facts = summaries.facts
     return {
         "model_key": facts.manifests[0]["models"][model]["model_key"],
         "simulated": model in facts.simulated,
-        "scored_arm": scored_arm(facts, model),
+        "scored_arm": summaries.scored_arm(model),
     }
 
 
-def _add_arm(group: RunGroup, spec: SweepSpec, facts: Facts, arm: Arm) -> None:
+def _add_arm(group: RunGroup, spec: SweepSpec, summaries: Summaries, arm: Arm) -> None:
     """Write the options and scores of one arm."""
     tags = [arm.model.name, arm.selector_name, arm.prompt.name, spec.dataset.name]
-    options = _options(spec, facts, arm)
+    options = _options(spec, summaries.facts, arm)
     with finishing(group.open("arm", arm.label, key=[arm.arm_id], tags=tags, config=options)) as opened:
-        opened.summarize(scores_of_arm(facts, arm.arm_id))
+        opened.summarize(summaries.of_arm(arm.arm_id))
 
 
 def _options(spec: SweepSpec, facts: Facts, arm: Arm) -> dict[str, object]:

@@ -1,7 +1,9 @@
 """The twenty or so values of a sweep, a model and an arm by which people sort runs."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from cardiolens.score.run_results.run_analyses import AnalysisRow
 from cardiolens.score.statistics.headlines import PREFIX
@@ -17,52 +19,64 @@ def tier_name(scope: object) -> str:
     return str(scope).replace(":", "_")
 
 
-def summary_of_sweep(facts: Facts) -> Summary:
-    """The highest headline, and what the sweep was and took."""
-    (manifest,) = facts.manifests
-    models = [name for name in facts.models if name not in facts.simulated] or list(facts.models)
-    highest = max(models, key=lambda name: _score(scores_of_arm(facts, scored_arm(facts, name)), "tier_1"))
-    summary: Summary = {"highest_model": highest, **scores_of_arm(facts, scored_arm(facts, highest))}
-    summary |= {"models": len(facts.models), "arms": len(facts.arms), "patients": facts.n_patients}
-    summary |= {f"requests/{name}": manifest["requests"].get(name, 0) for name in _REQUESTS}
-    summary |= {f"tokens/{name}": manifest["tokens"].get(name, 0) for name in ("prompt", "output")}
-    return summary | {"seconds": sum(map(float, manifest["seconds"].values()))}
+@dataclass(frozen=True)
+class Summaries:
+    """The summaries of one run."""
 
+    facts: Facts
 
-def summary_of_model(facts: Facts, model: str) -> Summary:
-    """The headline of a model on each tier, the share of its replies that was read, and its cost."""
-    summary = scores_of_arm(facts, scored_arm(facts, model))
-    for usage in facts.usage:
-        if usage.model == model:
-            counts = {"asked": usage.asked, "unique": usage.unique, "answered": usage.answered}
-            tokens = {
-                "prompt": usage.prompt_tokens,
-                "cached": usage.cached_tokens,
-                "output": usage.output_tokens,
-            }
-            summary |= {f"requests/{name}": count for name, count in counts.items()}
-            summary |= {f"tokens/{name}": count for name, count in tokens.items()}
-            summary["request_seconds"] = usage.seconds
-    return summary
+    def of_sweep(self) -> Summary:
+        """The highest headline, and what the sweep was and took."""
+        facts = self.facts
+        (manifest,) = facts.manifests
+        models = [name for name in facts.models if name not in facts.simulated] or list(facts.models)
+        highest = max(models, key=lambda name: _score(self.of_arm(self.scored_arm(name)), "tier_1"))
+        summary: Summary = {"highest_model": highest, **self.of_arm(self.scored_arm(highest))}
+        summary |= {"models": len(facts.models), "arms": len(facts.arms), "patients": facts.n_patients}
+        summary |= {f"requests/{name}": manifest["requests"].get(name, 0) for name in _REQUESTS}
+        summary |= {f"tokens/{name}": manifest["tokens"].get(name, 0) for name in ("prompt", "output")}
+        return summary | {"seconds": sum(map(float, manifest["seconds"].values()))}
 
+    def of_model(self, model: str) -> Summary:
+        """The headline of a model on each tier, the share of its replies that was read, and its cost."""
+        summary = self.of_arm(self.scored_arm(model))
+        for usage in self.facts.usage:
+            if usage.model == model:
+                summary |= {
+                    "requests/asked": usage.asked,
+                    "requests/unique": usage.unique,
+                    "requests/answered": usage.answered,
+                    "tokens/prompt": usage.prompt_tokens,
+                    "tokens/cached": usage.cached_tokens,
+                    "tokens/output": usage.output_tokens,
+                    "request_seconds": usage.seconds,
+                }
+        return summary
 
-def scored_arm(facts: Facts, model: str) -> str:
-    """The arm whose scores stand for a model: its headline, else its first arm that sees the images."""
-    headline = f"{PREFIX}{model}"
-    if any(row["arm_id"] == headline for row in facts.of_arms(["primary"], "tier:")):
-        return headline
-    own = [arm for arm in facts.arms if arm.model == model]
-    return next((arm.arm_id for arm in own if arm.control == "none"), own[0].arm_id)
+    def scored_arm(self, model: str) -> str:
+        """The arm whose scores stand for a model: its headline, else its first arm that sees the images."""
+        headline = f"{PREFIX}{model}"
+        if headline in self._rows:
+            return headline
+        own = [arm for arm in self.facts.arms if arm.model == model]
+        return next((arm.arm_id for arm in own if arm.control == "none"), own[0].arm_id)
 
+    def of_arm(self, arm_id: str) -> Summary:
+        """The score of an arm on each tier with its interval, and the share of the replies that was read."""
+        rows = self._rows.get(arm_id, ())
+        summary: Summary = {name: value for row in rows for name, value in _values(row)}
+        items, unread = sum(_count(row, "n_items") for row in rows), sum(map(_unread, rows))
+        if items:
+            summary["percent_read"] = round(100 * (items - unread) / items, 2)
+        return summary | {"items": items}
 
-def scores_of_arm(facts: Facts, arm_id: str) -> Summary:
-    """The score of an arm on each tier with its interval, and the share of the replies that was read."""
-    rows = [row for row in facts.of_arms(["primary"], "tier:") if row["arm_id"] == arm_id]
-    summary: Summary = {name: value for row in rows for name, value in _values(row)}
-    items, unread = sum(_count(row, "n_items") for row in rows), sum(map(_unread, rows))
-    if items:
-        summary["percent_read"] = round(100 * (items - unread) / items, 2)
-    return summary | {"items": items}
+    @cached_property
+    def _rows(self) -> Mapping[str, Sequence[AnalysisRow]]:
+        """Scores on tiers by arm."""
+        rows: dict[str, list[AnalysisRow]] = {}
+        for row in self.facts.of_arms(["primary"], "tier:"):
+            rows.setdefault(str(row["arm_id"]), []).append(row)
+        return rows
 
 
 def _values(row: AnalysisRow) -> Iterator[tuple[str, Value]]:

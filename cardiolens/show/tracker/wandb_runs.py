@@ -131,7 +131,7 @@ class WandbRun:
         """Show a page, as it is."""
         import wandb
 
-        self.run.log({"page": wandb.Html(page.read_text(), inject=False, data_is_not_path=True)})
+        self.run.log({"page": wandb.Html(str(page), inject=False)})
 
     def finish(self, *, failed: bool = False) -> None:
         """End the run; online, this waits until everything was sent."""

@@ -114,9 +114,9 @@ def test_what_was_told_while_it_ran_is_what_a_mirror_made_again_says(plan: Any) 
 
 
 def mirrored(plan: Any) -> list[tuple[Path, dict[str, Any]]]:
-    """What W&B holds of models, the shortest first."""
+    """What W&B holds of the model, the shortest first."""
     found = [(path, content(path)) for path in plan.run.root.glob("wandb/offline-run-*/*.wandb")]
-    of_models = [(path, one) for path, one in found if one["job_type"] == "model"]
+    of_models = [(path, one) for path, one in found if one["display_name"] == plan.model]
     return sorted(of_models, key=lambda found: len(found[1]["steps"]))
 
 
