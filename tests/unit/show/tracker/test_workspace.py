@@ -60,7 +60,7 @@ def test_one_command_saves_a_workspace_and_a_report_on_one_sweep(run: Run) -> No
         assert {*VIEWS, "answers", "findings", "scores", "differences", "confusion"} <= tables_shown
         metrics = {name for names in found(view, "metrics") for name in names}
         assert {"tier_1", "tier_2", "tier_3", "requests_per_second"} <= metrics
-        assert set(found(view, "xAxis")) == {"requests/done"}
+        assert "requests/done" in set(found(view, "xAxis"))
         assert not re.search(r"PH-\d", text)
         assert str(run.root.parent) not in text
         assert str(Path.cwd()) not in text
