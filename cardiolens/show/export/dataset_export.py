@@ -17,8 +17,9 @@ from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.show.page.case_viewer.withheld import public_reply
 from cardiolens.show.page.page_data import Header, read_header
 from cardiolens.storage import schemas, tables
-from cardiolens.storage.places import Run, Store
+from cardiolens.storage.places import Run
 from cardiolens.storage.released_runs import release_of
+from cardiolens.storage.run_place import store_of
 
 _COUNTS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.float64())]))
 _VERDICT = [name for name in schemas.VERDICTS.names if name != "counts"]
@@ -132,7 +133,7 @@ def last_reply_at(run: Run, header: Header) -> datetime | None:
 
 def _read_model(run: Run, header: Header, arms: Sequence[ArmFactors]) -> _Model:
     """Verdicts, replies and questions of some arms of one model."""
-    store = Store(header.specs[0].store)
+    store = store_of(run, header.specs[0])
     by_id = {arm.arm_id: arm for arm in arms}
     own = pc.field("arm_id").isin(pa.array(list(by_id), pa.string()))
     verdicts = tables.query(run.verdicts, schemas.VERDICTS, schemas.VERDICTS.names, own)
