@@ -10,6 +10,7 @@ from small_cohort import make_cohort
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.steps import TrackerSpec
+from cardiolens.runtime.connect import be_quiet
 from cardiolens.show.page.write import write_page
 from cardiolens.show.tracker.mirror import track
 from cardiolens.show.tracker.run_group import check_tracker
@@ -28,6 +29,15 @@ def test_without_the_package_its_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("cardiolens.show.tracker.run_group.find_spec", lambda _: None)
     with pytest.raises(InputError, match=r"cardiolens\[mlflow\]"):
         check_tracker(TrackerSpec(kind="mlflow"))
+
+
+def test_mlflow_calls_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("mlflow", reason="it is an extra")
+    from mlflow.telemetry.utils import is_telemetry_disabled
+
+    monkeypatch.delenv("MLFLOW_DISABLE_TELEMETRY", raising=False)
+    be_quiet()
+    assert is_telemetry_disabled()
 
 
 @pytest.mark.filterwarnings("ignore")  # of MLflow, about its own files
