@@ -33,11 +33,11 @@ def test_without_the_package_its_extra_is_named(monkeypatch: pytest.MonkeyPatch)
 
 def test_mlflow_calls_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("mlflow", reason="it is an extra")
-    from mlflow.telemetry.utils import is_telemetry_disabled
+    from mlflow.environment_variables import MLFLOW_DISABLE_TELEMETRY
 
     monkeypatch.delenv("MLFLOW_DISABLE_TELEMETRY", raising=False)
     be_quiet()
-    assert is_telemetry_disabled()
+    assert MLFLOW_DISABLE_TELEMETRY.get()
 
 
 @pytest.mark.filterwarnings("ignore")  # of MLflow, about its own files
