@@ -3,6 +3,7 @@
 import json
 import struct
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +35,27 @@ def content(path: Path) -> dict[str, Any]:
         str(file.relative_to(path.parent)): json.loads(file.read_text())
         for file in path.parent.glob("files/media/table/*.json")
     }
+    pages = {
+        str(file.relative_to(path.parent)): sha256(file.read_bytes()).hexdigest()
+        for file in path.parent.glob("files/media/html/*.html")
+    }
     return {
         **{name: getattr(run, name) for name in names},
+        "pages": pages,
         "tags": list(run.tags),
         "logged": lasting(logged(path)),
         "steps": [lasting(step) for step in steps],
         "tables": tables,
+    }
+
+
+def kept_tables(path: Path) -> dict[str, Path]:
+    """The Parquet files of an offline run's artifacts, where W&B staged them, by name."""
+    return {
+        entry.path: Path(entry.local_path)
+        for record in records(path)
+        if record.HasField("artifact") and record.artifact.type == "table"
+        for entry in record.artifact.manifest.contents
     }
 
 

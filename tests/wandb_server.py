@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
@@ -38,8 +39,14 @@ class Bucket:
             for name, held in self.files.items()
             if name.startswith("media/table/")
         }
+        pages = {
+            f"files/{name}": sha256(held).hexdigest()
+            for name, held in self.files.items()
+            if name.startswith("media/html/")
+        }
         return {
             "run_id": self.told["name"],
+            "pages": pages,
             "project": self.told["project"],
             "run_group": self.told["groupName"],
             "job_type": self.told["jobType"],
@@ -154,6 +161,22 @@ class Server:
 
     def _CommitArtifact(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
         return {"commitArtifact": {"artifact": {"id": given["artifactID"], "digest": ""}}}
+
+    def _UpsertView2(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: N802 - a workspace
+        self.views.append({**given, "spec": json.loads(given["spec"])})
+        return {"upsertView": {"view": {"id": "dmlldzox", "name": given["name"]}, "inserted": True}}
+
+    def _upsertView(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: N802 - a report
+        self.views.append({**given, "spec": json.loads(given["spec"])})
+        view = {name: given[name] for name in ("type", "name", "displayName", "description", "spec")}
+        project = {"id": "p", "name": given["projectName"], "entityName": given["entityName"]}
+        return {"upsertView": {"view": {"id": "dmlldzoy", **view, "project": project}, "inserted": True}}
+
+    def _GetProjects(self, _: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        return {"models": {"pageInfo": {"endCursor": None, "hasNextPage": False}, "edges": []}}
+
+    def _ProjectInternalId(self, _: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        return {"project": {"id": "p", "internalId": "UHJvamVjdEludGVybmFsSWQ6MQ=="}}
 
     def stream(self, run_id: str, said: dict[str, Any]) -> None:
         """Take in lines of a run's files, at their places."""

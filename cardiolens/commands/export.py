@@ -14,6 +14,7 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
 from cardiolens.config.command_words import read_words
+from cardiolens.score.run_results.stored_replies import check_stored
 from cardiolens.show.export.dataset_export import write_dataset
 from cardiolens.show.export.inspect_logs import write_inspect_logs
 from cardiolens.show.export.table_export import export
@@ -37,7 +38,9 @@ def main() -> int:
     begin()
     try:
         words = read_words(Words, sys.argv[1:])
-        say(f"export: {_WRITERS[words.format](words.open(), patient_ids=words.patient_ids)}")
+        run = words.open()
+        check_stored(run)
+        say(f"export: {_WRITERS[words.format](run, patient_ids=words.patient_ids)}")
         return 0
     except (InputError, RunError) as error:
         return tell(error)

@@ -39,7 +39,8 @@ def main() -> int:
             from cardiolens.curation.audit.audit_commands import second_reading
             from cardiolens.show.notebook.run import read_run
 
-            return second_reading(read_run(words.open().root), about_model)
+            run = words.open()
+            return second_reading(read_run(run.root, run.given_store), about_model)
         return reread(words.open(), about_model)
     except (InputError, RunError, StoppedError) as error:
         return tell(error)
@@ -53,6 +54,7 @@ def reread(run: Run, about_model: Sequence[str]) -> int:
     from cardiolens.curation.questions.model_extraction import ask, asking_spec
     from cardiolens.curation.questions.second_reading import readings, texts_of
     from cardiolens.protocol.tasks.catalogue import load_catalogue
+    from cardiolens.score.run_results.stored_replies import check_stored
     from cardiolens.show.terminal.second_reading_table import show_readings
     from cardiolens.storage import documents
 
@@ -61,6 +63,7 @@ def reread(run: Run, about_model: Sequence[str]) -> int:
             "model= is not given; give the entry of conf/model that reads, e.g. model=qwen3_vl_8b"
         )
     spec = documents.read_configuration(run)
+    check_stored(run)
     catalogue = load_catalogue(spec.dataset.protocol)
     report_texts = texts_of(run, spec, catalogue)
     if not report_texts.records:

@@ -31,7 +31,7 @@ def rights(spec: SweepSpec) -> Iterator[tuple[str, object]]:
             yield f"{name}.http.allow_external", True
         for option in sorted(model.engine_options.keys() - LETS_NOTHING_OUT):
             yield f"{name}.engine_options.{option}", model.engine_options[option]
-    if spec.tracker.kind == "wandb" and spec.tracker.mode == "online":
+    if spec.tracker.kind != "none" and spec.tracker.mode == "online":
         yield "tracker.mode", "online"
     if spec.group_shared:
         yield "group_shared", True

@@ -11,10 +11,11 @@ from cardiolens.config.base import Positive, Seed, Spec
 class TrackerSpec(Spec):
     """The tracker that mirrors runs."""
 
-    kind: Literal["wandb", "none"] = "wandb"  # none: nothing is mirrored
-    project: str = "cardiolens"  # Weights & Biases project
+    kind: Literal["wandb", "mlflow", "none"] = "wandb"  # none: nothing is mirrored
+    runs: Literal["summary", "models", "arms"] = "models"  # of the tracker: the sweep's; per model; per arm
+    project: str = "cardiolens"  # project of Weights & Biases, or experiment of MLflow
     entity: str | None = None  # Weights & Biases entity; null: your own
-    mode: Literal["online", "offline"] = "offline"  # offline: only files, which wandb sync sends
+    mode: Literal["online", "offline"] = "offline"  # offline: only files in the run's folder
 
 
 class PageSpec(Spec):

@@ -20,12 +20,14 @@ from cardiolens.config.compose import spec_of_document
 from cardiolens.config.release_identity import ReleaseSpec
 from cardiolens.config.sweep import Primary, SweepSpec, parse
 from cardiolens.storage.places import Run
+from cardiolens.storage.run_place import located, record_place
 
 _REMEDY = "another version of CardioLens wrote it, or it was changed: run the sweep again"
 
 
 def write_configuration(run: Run, spec: SweepSpec) -> None:
-    """Write the resolved configuration, with every value that applied."""
+    """Write the resolved configuration, with every value that applied, and the folder that it was made in."""
+    record_place(run)
     disk.write_text(run.configuration, spec.model_dump_json(indent=1) + "\n")
 
 
@@ -79,8 +81,13 @@ def _declared_hash(comparison: dict[str, Any], run: Run) -> str:
     return sha256(f"{json.dumps(comparison, sort_keys=True)}|{run.root.name}".encode()).hexdigest()
 
 
-def read_configuration(run: Run, *, with_environment: bool = False) -> SweepSpec:
-    """Read the resolved configuration of a run.
+def read_configuration(run: Run) -> SweepSpec:
+    """Read the resolved configuration of a run, with paths as they lead to its files from here."""
+    return located(run, as_written(run))
+
+
+def as_written(run: Run, *, with_environment: bool = False) -> SweepSpec:
+    """Read the resolved configuration of a run, with paths as they were given, which name the run.
 
     `with_environment` is for a job of a run of one's own: it fills in the environment variables that the
     sweep allowed. Otherwise their texts stay, because a folder of somebody else grants itself nothing.

@@ -39,6 +39,7 @@ class Run:
     """The folder of one sweep; the same configuration leads to the same folder."""
 
     root: Path
+    given_store: Path | None = None  # where the store is now, if somebody said so
 
     def requests(self, model: str) -> Path:
         return self.root / "requests" / model
@@ -76,6 +77,11 @@ class Run:
     @property
     def configuration(self) -> Path:
         return self.root / "configuration.json"
+
+    @property
+    def made_in(self) -> Path:
+        """The folder that relative paths of the configuration are relative to."""
+        return self.root / "made_in.json"
 
     @property
     def declaration(self) -> Path:

@@ -14,13 +14,14 @@ from cardiolens.storage.places import Run
 
 
 class RunWord(Spec):
-    """The word of a command on one run."""
+    """The words of a command on one run."""
 
     run: GivenPath  # the folder of the run
+    store: GivenPath | None = None  # where the store of the run is now; None: where it was, or beside the run
 
     def open(self) -> Run:
         """Open the run; InputError if its folder does not exist."""
-        return open_run("run", self.run)
+        return open_run("run", self.run, self.store)
 
 
 class RunWords(Spec):
@@ -28,6 +29,7 @@ class RunWords(Spec):
 
     run: GivenPath | None = None
     runs: Annotated[tuple[GivenPath, ...], Listed] | None = None
+    store: GivenPath | None = None  # where the store of the runs is now
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
@@ -42,8 +44,8 @@ class RunWords(Spec):
     def open(self) -> list[Run]:
         """Open the runs; InputError if a folder does not exist."""
         if self.run is not None:
-            return [open_run("run", self.run)]
-        return [open_run("runs", folder) for folder in self.runs or ()]
+            return [open_run("run", self.run, self.store)]
+        return [open_run("runs", folder, self.store) for folder in self.runs or ()]
 
 
 def read_runs(argv: Sequence[str]) -> list[Run]:
@@ -56,12 +58,14 @@ def read_run(argv: Sequence[str]) -> Run:
     return read_words(RunWord, argv).open()
 
 
-def open_run(word: str, folder: Path) -> Run:
+def open_run(word: str, folder: Path, store: Path | None = None) -> Run:
     """Open the run in a folder that a word named; files are written with permissions as private as its own.
+
+    `store`: where the store of the run is now, if a word said so.
 
     InputError if the folder does not exist.
     """
     if not folder.is_dir():
         raise InputError(f"{word}={folder}: no such folder; give the path that a sweep's last line named")
     follow(folder)
-    return Run(folder)
+    return Run(folder, store)

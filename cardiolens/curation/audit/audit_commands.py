@@ -9,7 +9,6 @@ from pydantic import Field
 from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
-from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import read_words
 from cardiolens.curation.audit.audit_desk import AuditDesk
 from cardiolens.curation.audit.audit_ledger import LEDGER, AuditLedger, Readings, read_readings
@@ -21,29 +20,23 @@ from cardiolens.curation.audit.reread_replies import document, reread
 from cardiolens.curation.questions.model_extraction import asking_spec
 from cardiolens.show.notebook.run import FinishedRun, read_run
 from cardiolens.storage.places import Run
+from cardiolens.storage.run_word import RunWord
 
 PORT = 8433
 REPLIES = 200  # of each model
 
 
-class Serve(Spec):
+class Serve(RunWord):
     """Options of `serve`."""
 
-    run: GivenPath
     replies: int = Field(REPLIES, ge=20)
     port: int = Field(PORT, ge=0, le=65535)
-
-
-class Report(Spec):
-    """Options of `report`."""
-
-    run: GivenPath
 
 
 def serve(words: Sequence[str]) -> int:
     """Serve the page until interrupted, then report."""
     options = read_words(Serve, words)
-    run = read_run(options.run)
+    run = read_run(options.run, options.store)
     sample = _sample(run, options.replies)
     with closing(AuditLedger(run.folder / LEDGER)) as ledger:
         desk = AuditDesk(sample, shown_replies(run, sample.replies), ledger)
@@ -60,7 +53,8 @@ def serve(words: Sequence[str]) -> int:
 
 def report(words: Sequence[str]) -> int:
     """Write and print the rates of what was read so far."""
-    run = read_run(read_words(Report, words).run)
+    options = read_words(RunWord, words)
+    run = read_run(options.run, options.store)
     sample = read_sample(run.folder / SAMPLE)
     if sample is None:
         raise InputError(

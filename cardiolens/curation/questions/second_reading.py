@@ -30,6 +30,7 @@ from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.score.verdicts.report_verdict import texts
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, Store
+from cardiolens.storage.run_place import store_of
 from cardiolens.storage.schemas import VERDICTS
 
 METRIC, SCOPE = "text_entity_f1", "tier:2"
@@ -48,7 +49,7 @@ class ReportTexts:
 def texts_of(run: Run, spec: SweepSpec, catalogue: Catalogue) -> ReportTexts:
     """Return the judged reports of a run, for the models in its manifest."""
     models = documents.read_manifest(run)["models"].values()
-    return written_reports(run, Store(spec.store), [facts["model_key"] for facts in models], catalogue)
+    return written_reports(run, store_of(run, spec), [facts["model_key"] for facts in models], catalogue)
 
 
 def written_reports(run: Run, store: Store, model_keys: Sequence[str], catalogue: Catalogue) -> ReportTexts:

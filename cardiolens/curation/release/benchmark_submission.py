@@ -20,10 +20,11 @@ from cardiolens.protocol.dialogue.samples import SAMPLED, samples_of
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.questions import given_questions
 from cardiolens.score.run_results.aligned_replies import align_completions
+from cardiolens.score.run_results.stored_replies import check_stored
 from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.storage import schemas
 from cardiolens.storage.documents import read_configuration, read_manifest
-from cardiolens.storage.places import Run, Store
+from cardiolens.storage.places import Run
 from cardiolens.storage.run_word import open_run
 
 SCHEMA = "submission-1"
@@ -37,6 +38,7 @@ class Submit(Spec):
     """Words of a submission."""
 
     submit: GivenPath  # the folder of the run
+    store: GivenPath | None = None  # where the store of the run is now
     out: GivenPath  # the file to be written
 
 
@@ -46,9 +48,9 @@ def submit(words: Submit) -> int:
     The first line names release and arms, each other line is a reply. InputError if the run asked no such
     question, or the release has changed since.
     """
-    run = open_run("submit", words.submit)
+    run = open_run("submit", words.submit, words.store)
     spec, manifest = read_configuration(run), read_manifest(run)
-    store = Store(spec.store)
+    store = check_stored(run)
     release = _release(words.submit, spec.dataset.questions, manifest["questions_sha256"])
     asked = given_questions(spec.dataset.questions, load_catalogue(spec.dataset.protocol))
     qa_ids = pa.array([row.question.qa_id for row in asked if row.question.withheld], pa.string())

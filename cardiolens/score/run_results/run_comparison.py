@@ -42,7 +42,7 @@ class ArmDifference:
 
 def configuration_changes(first: Run, second: Run) -> Iterator[str]:
     """Describe the configuration entries that affect scores and differ between two runs."""
-    trees = (_flat(deciding(documents.read_configuration(run))) for run in (first, second))
+    trees = (_flat(deciding(documents.as_written(run))) for run in (first, second))
     old, new = ({name: value for name, value in tree} for tree in trees)
     changed = [name for name in sorted(old | new) if old.get(name) != new.get(name)]
     for name in changed[:_MAX_CHANGES]:

@@ -30,6 +30,7 @@ from cardiolens.score.run_results.judged_arms import judged_arms
 from cardiolens.score.run_results.model_replies import OnDisk, judge_model, question_ids_of
 from cardiolens.score.run_results.run_analyses import analyses_of, write_analyses
 from cardiolens.score.run_results.stages import StageCounts
+from cardiolens.score.run_results.stored_replies import changed_questions
 from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.factors import control_pairs, families
 from cardiolens.score.statistics.headlines import headlines
@@ -132,10 +133,7 @@ def judge_replies(
     questions = _questions(store, qa_ids, spec)
     digest = digest_of_questions(questions)
     if questions_digest not in (None, digest):
-        raise InputError(
-            f"{store.questions}: the questions of {run.root} have changed since it was judged; put the "
-            "questions file of the run back and plan it again (mode=plan), or run the sweep again"
-        )
+        raise changed_questions(run, store)
     verdicts, reply_scores, transcripts = Verdicts(), [], []
     counts: Counter[str] = Counter()
     stages: dict[str, tuple[StageCounts, ...]] = {}

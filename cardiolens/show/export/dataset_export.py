@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.show.page.case_viewer.withheld import public_reply
 from cardiolens.show.page.page_data import Header, read_header
 from cardiolens.storage import schemas, tables
-from cardiolens.storage.places import Run, Store
+from cardiolens.storage.places import Run
 from cardiolens.storage.released_runs import release_of
+from cardiolens.storage.run_place import store_of
 
 _COUNTS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.float64())]))
 _VERDICT = [name for name in schemas.VERDICTS.names if name != "counts"]
@@ -120,9 +122,18 @@ def answers_of_arm(run: Run, header: Header, arm: ArmFactors, *, patient_ids: bo
     return _read_model(run, header, [arm]).answers(requests).select(schema.names).cast(schema)
 
 
+def last_reply_at(run: Run, header: Header) -> datetime | None:
+    """When the last reply came that verdicts of a run were judged from; None without any."""
+    times: list[datetime] = []
+    for model in header.manifests[0]["models"]:
+        replies = _read_model(run, header, [arm for arm in header.arms if arm.model == model]).replies
+        times += filter(None, [pc.max(replies["written_at"]).as_py()])
+    return max(times, default=None)
+
+
 def _read_model(run: Run, header: Header, arms: Sequence[ArmFactors]) -> _Model:
     """Verdicts, replies and questions of some arms of one model."""
-    store = Store(header.specs[0].store)
+    store = store_of(run, header.specs[0])
     by_id = {arm.arm_id: arm for arm in arms}
     own = pc.field("arm_id").isin(pa.array(list(by_id), pa.string()))
     verdicts = tables.query(run.verdicts, schemas.VERDICTS, schemas.VERDICTS.names, own)

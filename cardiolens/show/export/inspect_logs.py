@@ -8,12 +8,13 @@ from typing import Any
 
 from cardiolens.base import disk
 from cardiolens.score.statistics.factors import FACTORS, ArmFactors
-from cardiolens.show.export.dataset_export import answers_of_arm
+from cardiolens.show.export.dataset_export import answers_of_arm, last_reply_at
 from cardiolens.show.page.page_data import Header, read_header
 from cardiolens.storage.places import Run
 from cardiolens.storage.released_runs import release_of
 
 _VERSION = 2  # of Inspect's log format
+_NEVER = datetime.fromtimestamp(0, UTC)  # of a run without a reply
 _SCORER = "cardiolens"
 _STOP_REASONS = {"stop": "stop", "length": "max_tokens"}  # finish reason -> Inspect's stop reason
 Row = Mapping[str, Any]
@@ -24,7 +25,7 @@ def write_inspect_logs(run: Run, *, patient_ids: bool) -> Path:
     header = read_header(run, [run])
     folder = run.root / "export" / "inspect"
     disk.remove_tree(folder)
-    written_at = datetime.fromtimestamp(run.manifest.stat().st_mtime, UTC).replace(microsecond=0)
+    written_at = (last_reply_at(run, header) or _NEVER).astimezone(UTC).replace(microsecond=0)
     for arm in header.arms:
         rows = answers_of_arm(run, header, arm, patient_ids=patient_ids).to_pylist()
         name = f"{written_at:%Y-%m-%dT%H-%M-%S}_{header.name}_{arm.arm_id}.json"

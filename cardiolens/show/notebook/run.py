@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from cardiolens.base.errors import InputError
 from cardiolens.base.suggest import nearest_first
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.score.run_results.stored_replies import check_stored
 from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.show.notebook.case_display import Answer, Case
 from cardiolens.storage import documents, schemas, tables
@@ -28,6 +29,7 @@ class FinishedRun:
     """The tables, figures and cases of one run; each table is read on first access."""
 
     folder: Path
+    given_store: Path | None = None  # where the store is now, if it was moved alone
 
     @cached_property
     def configuration(self) -> SweepSpec:
@@ -111,22 +113,20 @@ class FinishedRun:
 
     @property
     def _places(self) -> Run:
-        return Run(self.folder)
+        return Run(self.folder, self.given_store)
 
     @property
     def _store(self) -> Store:
         return Store(self.configuration.store)
 
 
-def read_run(folder: str | Path) -> FinishedRun:
-    """Open a finished run by its folder; InputError if the folder is no finished run."""
-    run = FinishedRun(Path(folder))
+def read_run(folder: str | Path, store: str | Path | None = None) -> FinishedRun:
+    """Open a finished run by its folder; InputError if the folder is no finished run.
+
+    `store`: where the store of the run is now, if it was moved without the run.
+    """
+    run = FinishedRun(Path(folder), None if store is None else Path(store))
     if not run.folder.is_dir():
         raise InputError(f"{folder}: no such folder; give the path that a sweep's last line named")
-    if not run.configuration.store.is_dir():
-        raise InputError(
-            f"{run.configuration.store}: no such folder, and {folder} was made with that store; "
-            "put it back, or read the run in the folder in which it was made"
-        )
-    documents.read_manifest(Run(run.folder))
+    check_stored(Run(run.folder, run.given_store))
     return run

@@ -1,30 +1,31 @@
-"""Live progress of models, appended to disk and mirrored in Weights & Biases."""
+"""Live progress of models, appended to disk and mirrored in a tracker."""
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
 
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.progress import Standing, Watch
 from cardiolens.show.tracker.machine import busy
-from cardiolens.show.tracker.session import WandbGroup
+from cardiolens.show.tracker.run_group import TITLES, open_group
 from cardiolens.show.tracker.tracked_progress import ProgressRow, appender, read_rows, row_of
+from cardiolens.show.tracker.tracked_run import RunGroup, TrackedRun
 
 log = logging.getLogger(__name__)
 
-_PATIENCE = 20.0  # seconds for W&B to take in the last rows
+_PATIENCE = 20.0  # seconds for a tracker to take in the last rows
 
 
 @contextmanager
 def watching(plan: Plan) -> Iterator[Watch]:
     """Yield a function that starts recording a model and returns the callback for its counters."""
     tracker = plan.spec.tracker
-    group = WandbGroup.of(plan.run, plan.spec, tracker, plan.protocol, len(plan.study_ids))
-    mirror = None if tracker.kind == "none" else _Mirror(group)
+    group = open_group(plan.run, plan.spec, tracker, protocol=plan.protocol, studies=len(plan.study_ids))
+    mirror = None if tracker.kind == "none" or tracker.runs == "summary" else _Mirror(group, tracker.kind)
 
     def begin(model: str, _missing: Missing) -> Callable[[Standing], None]:
         path = plan.run.progress(model)
@@ -47,28 +48,27 @@ def watching(plan: Plan) -> Iterator[Watch]:
             mirror.close()
 
 
-def mirror_progress(group: WandbGroup, model: str, rows: Sequence[ProgressRow]) -> None:
-    """Write all progress rows of a model to a run of W&B."""
-    run = _open(group, model)
-    for step, row in enumerate(rows):
-        run.log(row, step=step)
-    run.finish()
+def open_model(group: RunGroup, model: str, options: Mapping[str, object] | None = None) -> TrackedRun:
+    """Open the run of a model; during a sweep and after it, it is the same."""
+    config = {"model": model, **(options or {})}
+    return group.open("model", model, key=["model", model], tags=[model], config=config)
 
 
-def _open(group: WandbGroup, model: str) -> Any:
-    run = group.open("model", model, key=["model", model], tags=[model], config={"model": model})
-    run.define_metric("*", step_metric="time")
-    return run
+def add_progress(opened: TrackedRun, path: Path) -> None:
+    """Write all progress rows of a model to its run; a run that goes on online skips the rows it has."""
+    for step, row in enumerate(read_rows(path)):
+        opened.log(row, step)
 
 
 class _Mirror:
-    """One W&B run per model, written by a separate thread so that a slow tracker delays no model.
+    """One run of the tracker per model, written by a separate thread so that a slow tracker delays no model.
 
     Steps are numbered from the first row on disk: a run that is resumed online skips the rows it has.
     """
 
-    def __init__(self, group: WandbGroup) -> None:
+    def __init__(self, group: RunGroup, kind: str) -> None:
         self._group = group
+        self._title = TITLES[kind]
         self._queue = SimpleQueue[tuple[str, list[ProgressRow]] | None]()
         self._thread = threading.Thread(target=self._run, name="tracker", daemon=True)
         self._thread.start()
@@ -82,23 +82,23 @@ class _Mirror:
         self._queue.put(None)
         self._thread.join(_PATIENCE)
         if self._thread.is_alive():
-            log.error("Weights & Biases did not take in how far models were within %g s", _PATIENCE)
+            log.error("%s did not take in how far models were within %g s", self._title, _PATIENCE)
 
     def _run(self) -> None:
         try:
             self._write_rows()
         except Exception as error:  # noqa: BLE001 - no failure of a tracker may stop the sweep
-            log.error("Weights & Biases gets no more progress rows (%s); the files on disk do", error)
+            log.error("%s gets no more progress rows (%s); the files on disk do", self._title, error)
 
     def _write_rows(self) -> None:
-        runs: dict[str, Any] = {}
+        runs: dict[str, TrackedRun] = {}
         steps: dict[str, int] = {}
         while (entry := self._queue.get()) is not None:
             model, rows = entry
             if model not in runs:
-                runs[model], steps[model] = _open(self._group, model), 0
+                runs[model], steps[model] = open_model(self._group, model), 0
             for row in rows:
-                runs[model].log(row, step=steps[model])
+                runs[model].log(row, steps[model])
                 steps[model] += 1
         for run in runs.values():
             run.finish()

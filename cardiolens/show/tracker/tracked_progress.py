@@ -17,6 +17,7 @@ from cardiolens.inference.stream.progress import Standing
 log = logging.getLogger(__name__)
 
 ProgressRow = dict[str, int | float]
+DONE = "requests/done"  # the axis of every series: two runs of one model differ in time, not in requests
 _ROW = TypeAdapter(ProgressRow)
 
 
@@ -27,7 +28,7 @@ def row_of(standing: Standing) -> ProgressRow:
     row = {
         "time": round(time.time(), 3),  # seconds since 1970
         "requests/unique": standing.unique,
-        "requests/done": standing.done,
+        DONE: standing.done,
         "requests/reused": standing.reused,
         "requests/executed": standing.executed,
         "requests/refused": of.get("refused", 0),

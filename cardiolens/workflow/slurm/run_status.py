@@ -14,6 +14,7 @@ from cardiolens.inference.models.identity import identify
 from cardiolens.inference.plan.missing import missing
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, Store
+from cardiolens.storage.run_place import store_of
 from cardiolens.workflow.slurm import commands
 from cardiolens.workflow.slurm.commands import Alive
 from cardiolens.workflow.slurm.job_progress import ModelProgress, progress_of, rate_of, without_requests
@@ -46,9 +47,9 @@ def _progress(
     own_jobs = [job for job in alive if model.name in submission.models_of(job.id)]
     if not run.requests(model.name).is_dir():
         return without_requests(model.name, group, own_jobs)
-    store = Store(spec.store)
+    store = store_of(run, spec)
     try:
-        completions = store.completions(identify(model, store.models).model_key)
+        completions = store.completions(_model_key(run, model, store))
     except InputError as error:
         failed = group.model_copy(update={"state": "failed", "reason": str(error)})
         return without_requests(model.name, failed, own_jobs)
@@ -56,6 +57,13 @@ def _progress(
     times = tables.read(completions, schemas.COMPLETIONS, ("written_at",))["written_at"].to_pylist()
     started = group.attempts[-1].started if group.attempts else None
     return progress_of(model.name, remaining, group, own_jobs, rate_of(times, datetime.now(UTC), started))
+
+
+def _model_key(run: Run, model: ModelSpec, store: Store) -> str:
+    """The key of a model: of a finished run as it is recorded, since the model's files may be gone."""
+    if run.manifest.exists() and (facts := documents.read_manifest(run)["models"].get(model.name)):
+        return str(facts["model_key"])
+    return identify(model, store.models).model_key
 
 
 def _show(run: Run, rows: Sequence[ModelProgress]) -> None:

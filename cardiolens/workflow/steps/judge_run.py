@@ -11,6 +11,7 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.score.run_results import merging
 from cardiolens.score.run_results.groups import groups_of
 from cardiolens.score.run_results.scoring import Replies, RunResults, judge_replies, of_tiers, write_results
+from cardiolens.score.run_results.stored_replies import check_stored
 from cardiolens.score.run_results.verdict_changes import changes
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.show.page.case_viewer.pictures import FRAMES
@@ -18,7 +19,7 @@ from cardiolens.show.page.page_data import Facts, read_facts
 from cardiolens.show.page.write import write_page
 from cardiolens.show.terminal import show
 from cardiolens.storage import documents, schemas, tables
-from cardiolens.storage.places import Run, Store
+from cardiolens.storage.places import Run
 from cardiolens.workflow.steps.closing_progress import closing_progress
 
 
@@ -43,7 +44,8 @@ def judge(run: Run) -> int:
 def judge_together(runs: Sequence[Run]) -> int:
     """Judge several runs as one, in a new folder beside the first; InputError if the runs do not match."""
     specs = [documents.read_configuration(run) for run in runs]
-    merging.check_alike(runs, specs, [documents.read_manifest(run) for run in runs])
+    written = [documents.as_written(run) for run in runs]
+    merging.check_alike(runs, written, [documents.read_manifest(run) for run in runs])
     view = merging.merged_run(runs)
     with closing_progress(view):
         parts = [_replies(run, spec) for run, spec in zip(runs, specs, strict=True)]
@@ -57,7 +59,12 @@ def judge_together(runs: Sequence[Run]) -> int:
 
 
 def joined(runs: Sequence[Run]) -> Run:
-    """Return a single run as it is; of several, return the merged run, judged if it was not yet."""
+    """Return a single run as it is; of several, return the merged run, judged if it was not yet.
+
+    InputError if a store is not there, or lacks what was judged.
+    """
+    for run in runs:
+        check_stored(run)
     if len(runs) == 1:
         return runs[0]
     view = merging.merged_run(runs)
@@ -67,15 +74,11 @@ def joined(runs: Sequence[Run]) -> Run:
 
 
 def _replies(run: Run, spec: SweepSpec) -> Replies:
-    """Judge the replies of one run; InputError if its store is missing."""
+    """Judge the replies of one run; InputError if its store is not there, or lacks what was judged before."""
     manifest = documents.read_manifest(run)
-    if not spec.store.is_dir():
-        raise InputError(
-            f"{spec.store}: no such folder, and {run.root} was made with that store; put it back, or set "
-            f"`store` in {run.configuration} to where it is now"
-        )
+    store = check_stored(run)
     keys = {name: facts["model_key"] for name, facts in manifest["models"].items()}
-    return judge_replies(run, Store(spec.store), keys, spec, manifest["questions_digest"])
+    return judge_replies(run, store, keys, spec, manifest["questions_digest"])
 
 
 def _before(run: Run) -> Verdicts:

@@ -26,7 +26,7 @@ from cardiolens.score.run_results.judged_arms import arm_factors
 from cardiolens.score.verdicts.text_metrics import open_text_metrics
 from cardiolens.show.terminal import show
 from cardiolens.show.terminal.placement_table import show_placement
-from cardiolens.show.tracker.mirror import check_tracker
+from cardiolens.show.tracker.run_group import check_tracker
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import run_of
 from cardiolens.workflow.steps.answer import answer

@@ -20,12 +20,13 @@ from cardiolens.inference.stream.progress import Standing
 from cardiolens.show.tracker import live as watched
 from cardiolens.show.tracker.live import watching
 from cardiolens.show.tracker.machine import busy
-from cardiolens.show.tracker.session import WandbGroup
 from cardiolens.show.tracker.tracked_progress import appender, read_rows, row_of
+from cardiolens.show.tracker.wandb_runs import WandbGroup
 from cardiolens.storage import documents
 from cardiolens.storage.places import Run
 from tests.wandb_files import content
 
+SAME = ("run_id", "project", "run_group", "job_type", "display_name", "host", "tags", "steps")
 NOTHING = Missing(WORK.empty_table(), unique=9, done=0, exhausted=0)
 
 
@@ -107,13 +108,15 @@ def test_what_was_told_while_it_ran_is_what_a_mirror_made_again_says(plan: Any) 
     assert [row["requests/executed"] for row in rows] == [1, 2, 4]
     assert [len(one["steps"]) for _, one in first] == [2, 3]
     assert again["steps"] == [{**row, "_step": step} for step, row in enumerate(rows)]
-    assert again == first[-1][1]
+    last = first[-1][1]
+    assert again["logged"].items() >= {name: last["logged"][name] for name in ("model", "studies")}.items()
+    assert {name: again[name] for name in SAME} == {name: last[name] for name in SAME}
 
 
 def mirrored(plan: Any) -> list[tuple[Path, dict[str, Any]]]:
-    """What W&B holds of models, the shortest first."""
+    """What W&B holds of the model, the shortest first."""
     found = [(path, content(path)) for path in plan.run.root.glob("wandb/offline-run-*/*.wandb")]
-    of_models = [(path, one) for path, one in found if one["job_type"] == "model"]
+    of_models = [(path, one) for path, one in found if one["display_name"] == plan.model]
     return sorted(of_models, key=lambda found: len(found[1]["steps"]))
 
 

@@ -6,13 +6,17 @@ import re
 import subprocess
 import sys
 from getpass import getuser
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from page_run import finished, small_spec
 from small_cohort import make_cohort
 
+from cardiolens.show.page.write import write_page
+from cardiolens.storage import tables
 from cardiolens.storage.places import Run
 from tests.wandb_files import content
 from tests.wandb_server import Mood, Server, wandb_server
@@ -23,6 +27,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     root = make_cohort(tmp_path_factory.mktemp("online"), 2)
     tracker = {"kind": "wandb", "project": "mirror"}
     made = finished(small_spec(root, "online", tracker=tracker, control=["none"]))
+    write_page(made, [made])
     (made.root / "progress").mkdir(exist_ok=True)
     rows = [{"time": 1.0 + row, "requests/done": row} for row in range(3)]
     made.progress("oracle").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -54,9 +59,17 @@ def test_what_arrives_is_what_offline_files_hold_and_names_nothing_of_the_machin
             assert arrived(server) == offline(run)
         assert all(bucket.complete for bucket in server.buckets.values())
         assert {"scores.table.json", "confusion.table.json"} <= set(server.tables)
-        for secret in (str(run.root), os.uname().nodename, str(Path.home()), getuser()):
+        n_logged = sum(
+            pq.read_metadata(BytesIO(server.tables[name])).num_rows
+            for name in ("scores.parquet", "differences.parquet")
+        )
+        assert n_logged == tables.count_rows(run.scores)
+        assert not [sent[:99] for sent in server.received if str(run.root).encode() in sent]
+        # the code of the page has words of every kind
+        others = [sent for sent in server.received if b"/media/html/page_" not in sent[:99]]
+        for secret in (os.uname().nodename, str(Path.home()), getuser()):
             word = re.compile(rb"(?<![A-Za-z0-9])" + re.escape(secret.encode()) + rb"(?![A-Za-z0-9])")
-            assert not [sent[:99] for sent in server.received if word.search(sent)], secret
+            assert not [sent[:99] for sent in others if word.search(sent)], secret
 
 
 def test_offline_files_arrive_when_they_are_synced(run: Run) -> None:

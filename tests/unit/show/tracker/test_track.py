@@ -1,20 +1,33 @@
 """The mirror in W&B, offline: made again from the disk it says the same, and nothing of the machine."""
 
 import os
+import re
 import subprocess
 import sys
+from collections import Counter
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 import wandb
 from page_run import finished, small_spec
 from small_cohort import make_cohort
 
+from cardiolens.config.steps import TrackerSpec
+from cardiolens.show.page.write import write_page
+from cardiolens.show.tracker import wandb_runs
 from cardiolens.show.tracker.mirror import track
+from cardiolens.show.tracker.run_tables import VIEWS
+from cardiolens.show.tracker.wandb_runs import WandbRun, part_names
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run
-from tests.wandb_files import content
+from tests.wandb_files import content, kept_tables
+
+TABLES = {"answers", "findings", "scores", "differences", "confusion", *VIEWS}
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +35,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     root = make_cohort(tmp_path_factory.mktemp("track"), 2)
     tracker = {"kind": "wandb", "project": "mirror"}
     made = finished(small_spec(root, "mirror", tracker=tracker, control=["none"]))
+    write_page(made, [made])
     assert track(made, documents.read_configuration(made).tracker)
     wandb.teardown()  # as at the end of a process: waits until its service has written everything
     return made
@@ -31,21 +45,122 @@ def mirrored(run: Run) -> list[Path]:
     return sorted(run.root.glob("wandb/offline-run-*/*.wandb"))
 
 
-def test_a_mirror_made_again_says_what_the_first_said(run: Run) -> None:
-    first = {path: content(path) for path in mirrored(run)}
+def tracker_of(run: Run, runs: str) -> TrackerSpec:
+    return documents.read_configuration(run).tracker.model_copy(update={"runs": runs})
+
+
+def again(run: Run, runs: str = "models") -> list[Path]:
+    """The files of W&B that are written on top of those that are there."""
+    before = set(mirrored(run))
+    assert track(run, tracker_of(run, runs))
+    wandb.teardown()
+    return [path for path in mirrored(run) if path not in before]
+
+
+def by_command(run: Run) -> list[Path]:
+    before = set(mirrored(run))
     command = [sys.executable, "-m", "cardiolens.track", f"run={run.root}"]
     subprocess.run(command, check=True, capture_output=True)
-    again = [content(path) for path in mirrored(run) if path not in first]
-    by_id = {one["run_id"]: one for one in again}
-    assert len(by_id) == len(again) == len(first) == 3
-    assert by_id == {one["run_id"]: one for one in first.values()}
-    (sweep,) = [one for one in again if one["job_type"] == "sweep"]
-    rows = {tuple(table["columns"][:2]): len(table["data"]) for table in sweep["tables"].values()}
-    scores = tables.read(run.scores, schemas.SCORES)
-    assert rows[("arm_id", "metric")] == scores.filter(pc.is_null(scores["versus_arm_id"])).num_rows
-    assert rows[("arm_id", "subtask")] > 0
-    arms = [one for one in again if one["job_type"] == "arm"]
-    assert all(isinstance(one["logged"]["tier_1/primary"], float) for one in arms)
+    return [path for path in mirrored(run) if path not in before]
+
+
+def test_a_mirror_made_again_says_what_the_first_said(run: Run) -> None:
+    first = [content(path) for path in mirrored(run)]
+    second = [content(path) for path in by_command(run)]
+    by_id = {one["run_id"]: one for one in second}
+    assert len(by_id) == len(second) == len(first) == 3
+    assert by_id == {one["run_id"]: one for one in first}
+    assert sorted(one["job_type"] for one in second) == ["model", "model", "sweep"]
+    assert {one["run_group"] for one in second} == {run.root.name}
+
+
+def rows_of(tables_of_run: dict[str, Any], name: str) -> int:
+    """Rows of a shown table, over its parts."""
+    of_name = re.compile(rf".*/{name}(_\d+)?_\d+_[0-9a-f]+\.table\.json")
+    return sum(len(table["data"]) for path, table in tables_of_run.items() if of_name.fullmatch(path))
+
+
+def test_every_row_is_shown_and_kept_as_it_is_stored(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wandb_runs, "PART_ROWS", 100)  # of which W&B itself would take 10,000
+    (path,) = again(run, "summary")
+    stored = tables.read(run.scores, schemas.SCORES)
+    single = stored.filter(pc.is_null(stored["versus_arm_id"])).drop_columns(["versus_arm_id"])
+    shown, kept = content(path)["tables"], kept_tables(path)
+    assert rows_of(shown, "scores") == single.num_rows > 100
+    assert rows_of(shown, "scores") + rows_of(shown, "differences") == stored.num_rows
+    parquet = pq.read_table(kept["scores.parquet"])
+    assert parquet.schema.equals(single.schema), "with its types"
+    assert repr(parquet.to_pylist()) == repr(single.to_pylist())
+    assert {path.removesuffix(".parquet") for path in kept} == TABLES
+    for name in TABLES:
+        assert rows_of(shown, name) == pq.read_metadata(kept[f"{name}.parquet"]).num_rows, name
+
+
+def is_sweep(path: Path) -> bool:
+    return bool(content(path)["job_type"] == "sweep")
+
+
+def test_a_row_that_was_not_written_is_an_error(
+    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    real = wandb_runs.WandbRun._show
+
+    def without_the_last(self: WandbRun, name: str, table: pa.Table) -> None:
+        real(self, name, table.slice(0, table.num_rows - (name == "scores")))
+
+    monkeypatch.setattr(WandbRun, "_show", without_the_last)
+    assert not track(run, tracker_of(run, "summary"))
+    n_scores = pc.sum(pc.is_null(tables.read(run.scores, schemas.SCORES)["versus_arm_id"])).as_py()
+    said = f"of table scores, {n_scores - 1:,} of {n_scores:,} rows were written"
+    assert said in caplog.text
+
+
+def test_a_table_of_too_many_parts_is_in_its_file_alone(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wandb_runs, "PART_ROWS", 1)
+    assert part_names("scores", 51) == []
+    assert part_names("scores", 50)[-1] == "scores_50"
+    assert part_names("scores", 0) == part_names("scores", 1) == ["scores"]
+
+
+def test_the_sweep_has_answers_findings_page_and_a_summary_to_sort_by(run: Run) -> None:
+    (path,) = [path for path in mirrored(run) if is_sweep(path)][:1]
+    sweep = content(path)
+    assert list(sweep["pages"].values()) == [sha256(run.page.read_bytes()).hexdigest()]
+    assert rows_of(sweep["tables"], "answers") >= 5
+    assert rows_of(sweep["tables"], "findings") > 0
+    for one in map(content, mirrored(run)):
+        own = {name for name in one["logged"] if not name.startswith((*TABLES, "page"))}
+        assert {"tier_1", "tier_3", "percent_read", "items"} <= own
+        assert len(own) < 36, own
+
+
+def test_no_study_patient_or_question_is_in_anything_that_it_gets(run: Run) -> None:
+    spec = documents.read_configuration(run)
+    questions = tables.read(spec.store / "questions", schemas.QUESTIONS)
+    private = {
+        value
+        for name in ("study_id", "patient_id", "qa_id", "question", "reference")
+        for value in questions[name].to_pylist()
+        if value
+    }
+    assert len(private) > 50
+    (path, *_) = [path for path in mirrored(run) if is_sweep(path)]
+    texts = [file.read_text() for file in path.parent.glob("files/media/*/*")]
+    texts += [repr(pq.read_table(kept).to_pylist()) for kept in kept_tables(path).values()]
+    texts += [repr(content(one)) for one in mirrored(run)]
+    assert len(texts) > 10
+    for value in private:
+        assert not any(value in text for text in texts), value
+
+
+@pytest.mark.parametrize(
+    ("runs", "kinds"), [("summary", {"sweep": 1}), ("arms", {"sweep": 1, "model": 2, "arm": 2})]
+)
+def test_as_many_runs_as_were_asked_for(run: Run, runs: str, kinds: dict[str, int]) -> None:
+    written = [content(path) for path in again(run, runs)]
+    assert Counter(one["job_type"] for one in written) == kinds
+    for arm in (one for one in written if one["job_type"] == "arm"):
+        assert isinstance(arm["logged"]["tier_1"], float)
 
 
 @pytest.mark.slow  # W&B tries for a minute and a half

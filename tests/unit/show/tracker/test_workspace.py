@@ -1,19 +1,26 @@
-"""The saved W&B workspace as it would be sent: made without a network; what W&B makes of it is not tested."""
+"""The saved W&B workspace and report, as they arrive at a server of ours; how W&B shows them is untested."""
 
 import json
+import os
 import re
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from page_run import finished, small_spec
 from small_cohort import make_cohort
 
 from cardiolens.base.errors import InputError
+from cardiolens.show.tracker.run_tables import VIEWS
 from cardiolens.storage.places import Run
+from tests.wandb_server import ENTITY, wandb_server
 
 pytest.importorskip("wandb_workspaces", reason="make test installs it")
 
-from jobs.make_workspace import headlines, make, workspace_of
+from cardiolens.show.tracker.workspace import save_workspace
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::pydantic.warnings.PydanticDeprecatedSince20"  # of wandb_workspaces, when it is imported
@@ -25,30 +32,46 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return finished(small_spec(make_cohort(tmp_path_factory.mktemp("workspace"), 3), "workspace"))
 
 
-def test_a_workspace_shows_the_arms_of_one_run_by_the_names_they_were_given(run: Run) -> None:
-    assert headlines(run) == ["tier_1/primary", "tier_2/primary", "tier_3/primary"]
-    sent = json.loads(workspace_of(run, "team")._to_model().model_dump_json(by_alias=True))
-    assert (sent["entity"], sent["project"]) == ("team", "cardiolens")
-    section = sent["spec"]["section"]
-    panels = [panel for part in section["panelBankConfig"]["sections"] for panel in part["panels"]]
-    kinds = [panel["viewType"] for panel in panels]
-    assert kinds.count("Bar Chart") == 3
-    (parallel,) = [panel for panel in panels if panel["viewType"] == "Parallel Coordinates Plot"]
-    named = [column["accessor"] for column in parallel["config"]["columns"]]
-    options = [f"config:{name}.value" for name in ("model", "selector", "budget", "prompt", "control")]
-    assert named == [*options, *(f"summary:{name}" for name in headlines(run))]
-    (filtered,) = section["runSets"][0]["filters"]["filters"]
-    assert filtered["key"] == {"section": "run", "name": "group"}
-    assert filtered["value"] == run.root.name
-    assert str(Path.cwd()) not in json.dumps(sent)
-    assert not re.search(r"PH-\d", json.dumps(sent))
+def found(tree: Any, name: str) -> Iterator[Any]:
+    """Every value under a name, at any depth."""
+    if isinstance(tree, dict):
+        if name in tree:
+            yield tree[name]
+        tree = list(tree.values())
+    for inner in tree if isinstance(tree, list) else ():
+        yield from found(inner, name)
+
+
+def test_one_command_saves_a_workspace_and_a_report_on_one_sweep(run: Run) -> None:
+    with wandb_server() as server:
+        command = [sys.executable, "-m", "cardiolens.track", "workspace", f"run={run.root}"]
+        environment = os.environ | server.environment
+        done = subprocess.run(
+            [*command, f"entity={ENTITY}"], env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        workspace, report = server.views
+    assert re.search(r"workspace: \S+\nreport: \S+\n", done.stdout), done.stdout
+    for view in (workspace, report):
+        assert (view["entityName"], view["projectName"]) == (ENTITY, "cardiolens")
+        text = json.dumps(view)
+        assert run.root.name in list(found(view, "value")), "the runs of this sweep alone"
+        tables_shown = {name for name in found(view, "val") if isinstance(name, str)}
+        assert {*VIEWS, "answers", "findings", "scores", "differences", "confusion"} <= tables_shown
+        metrics = {name for names in found(view, "metrics") for name in names}
+        assert {"tier_1", "tier_2", "tier_3", "requests_per_second"} <= metrics
+        assert "requests/done" in set(found(view, "xAxis"))
+        assert not re.search(r"PH-\d", text)
+        assert str(run.root.parent) not in text
+        assert str(Path.cwd()) not in text
+    assert "Which model reads best?" in json.dumps(report)
 
 
 def test_without_a_login_nothing_is_sent(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(InputError, match="wandb login"):
-        make(run, "team")
+        save_workspace(run, "team")
     monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
     with pytest.raises(InputError, match="add entity="):
-        make(run, None)
+        save_workspace(run, None)

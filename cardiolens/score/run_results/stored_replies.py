@@ -1,0 +1,63 @@
+"""Whether the store of a judged run still has what its verdicts were judged from."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens.base.errors import InputError
+from cardiolens.score.run_results.cached_verdicts import digest_of_questions
+from cardiolens.score.run_results.model_replies import question_ids_of
+from cardiolens.storage import documents, schemas, tables
+from cardiolens.storage.places import Run, Store
+from cardiolens.storage.run_place import store_of
+
+
+def check_stored(run: Run) -> Store:
+    """Return a run's store; InputError unless it has the run's questions and all replies that were judged.
+
+    Who joins verdicts with replies would otherwise write nothing in the place of what is gone.
+    """
+    spec, manifest = documents.read_configuration(run), documents.read_manifest(run)
+    store = store_of(run, spec)
+    _check_questions(run, store, list(manifest["models"]), manifest["questions_digest"])
+    arms: dict[str, list[str]] = {}
+    for arm in manifest["arms"]:
+        arms.setdefault(arm["model"], []).append(arm["arm_id"])
+    for model, facts in manifest["models"].items():
+        _check_replies(run, store, facts["model_key"], arms.get(model, []))
+    return store
+
+
+def _check_questions(run: Run, store: Store, models: list[str], recorded: str) -> None:
+    qa_ids = pa.concat_arrays(
+        [pa.array([], pa.string()), *(question_ids_of(run.requests(name)) for name in models)]
+    )
+    every = tables.read(store.questions, schemas.QUESTIONS)
+    questions = every.filter(pc.is_in(every["qa_id"], pc.unique(qa_ids)))
+    if digest_of_questions(questions) != recorded:
+        raise changed_questions(run, store)
+
+
+def changed_questions(run: Run, store: Store) -> InputError:
+    """The error that the store has other questions than a run was judged with."""
+    return InputError(
+        f"{store.questions}: the questions of {run.root} have changed since it was judged; put the questions "
+        "file of the run back and plan it again (mode=plan), or run the sweep again"
+    )
+
+
+def _check_replies(run: Run, store: Store, model_key: str, arms: list[str]) -> None:
+    """Refuse a judged verdict of some arms whose completion the store does not have."""
+    of_model = pc.field("arm_id").isin(pa.array(arms, pa.string())) & (pc.field("status") == "judged")
+    judged = pc.unique(
+        tables.query(run.verdicts, schemas.VERDICTS, ("request_key",), of_model)["request_key"]
+    )
+    folder = store.completions(model_key)
+    completions = tables.read(folder, schemas.COMPLETIONS, ("request_key", "status"))
+    final = completions.filter(pc.is_in(completions["status"], value_set=pa.array(schemas.FINAL)))
+    stored = pc.unique(final["request_key"])
+    gone = pc.sum(pc.invert(pc.is_in(judged, value_set=stored))).as_py() or 0
+    if gone:
+        raise InputError(
+            f"{folder}: lacks {gone:,} of the {len(judged):,} replies that {run.root} was judged from; "
+            "put it back as it was, or add store=... with the folder where the store of the run is now"
+        )

@@ -1,0 +1,161 @@
+"""Runs of Weights & Biases with fixed ids: mirroring again replaces them."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from cardiolens.base.digest import digest_of
+from cardiolens.base.untrusted.bounded_files import read_json
+from cardiolens.config.steps import TrackerSpec
+from cardiolens.show.tracker.tracked_progress import DONE
+from cardiolens.show.tracker.tracked_run import JobType, TrackedRun, Value
+
+PART_ROWS = 10_000  # of a table that W&B shows; of a longer one it drops the rest and says nothing
+MOST_PARTS = 50  # a longer table is in its Parquet file alone, which is always whole
+
+
+def part_names(name: str, n_rows: int) -> list[str]:
+    """Names of the shown tables that a table is divided into; none if there would be too many."""
+    n_parts = max(1, -(-n_rows // PART_ROWS))
+    if n_parts > MOST_PARTS:
+        return []
+    return [name] if n_parts == 1 else [f"{name}_{number}" for number in range(1, n_parts + 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class WandbGroup:
+    """The runs of W&B of one sweep, and their common configuration."""
+
+    folder: Path
+    tracker: TrackerSpec
+    config: Mapping[str, object]
+
+    def open(
+        self,
+        job_type: JobType,
+        name: str | None = None,
+        *,
+        key: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        config: Mapping[str, object] | None = None,
+    ) -> TrackedRun:
+        """Open a run of W&B; its id is a digest of the run's folder and `key`."""
+        import wandb
+
+        group = self.folder.resolve().name
+        run = wandb.init(
+            project=self.tracker.project,
+            entity=self.tracker.entity,
+            mode=self.tracker.mode,
+            dir=str(self.folder),
+            id=digest_of([group, *key])[:16],
+            name=name or group,
+            group=group,
+            job_type=job_type,
+            tags=list(tags),
+            config={**self.config, **(config or {})},
+            # how far a model is goes on where it stopped; everything else is said anew, over what was there
+            resume="allow" if self.tracker.mode == "online" and job_type == "model" else None,
+            reinit="create_new",
+            settings=_settings(),
+        )
+        if job_type == "model":  # which has a series; its summary is what `summarize` sets
+            run.define_metric(DONE, summary="none")
+            run.define_metric("*", step_metric=DONE, summary="none")
+        return WandbRun(run, group)
+
+
+@dataclass(frozen=True, slots=True)
+class WandbRun:
+    """An open run of W&B."""
+
+    run: Any
+    group: str
+
+    def log(self, row: Mapping[str, int | float], step: int) -> None:
+        """Add a row of a series."""
+        self.run.log(row, step=step)
+
+    def summarize(self, values: Mapping[str, Value]) -> None:
+        """Set the run's summary."""
+        self.run.summary.update(dict(values))
+
+    def add_table(self, name: str, table: pa.Table) -> int:
+        """Show a table in parts, and keep it whole as a Parquet file of a versioned artifact.
+
+        The rows are counted in the files that W&B wrote; the fewer, of parts and artifact, are returned.
+        """
+        n_kept = self._keep(name, table)
+        parts = part_names(name, table.num_rows)
+        before = set(self._shown())
+        for number, part in enumerate(parts):
+            self._show(part, table.slice(number * PART_ROWS, PART_ROWS))
+        if not parts:
+            return n_kept
+        written = [path for path in self._shown() if path not in before]
+        return min(n_kept, sum(len(read_json(path)["data"]) for path in written))
+
+    def _keep(self, name: str, table: pa.Table) -> int:
+        import wandb
+
+        artifact = wandb.Artifact(
+            re.sub(r"[^A-Za-z0-9_.-]", "-", f"{self.group}-{name}")[-128:],
+            type="table",
+            metadata={"rows": table.num_rows, "columns": {at.name: str(at.type) for at in table.schema}},
+        )
+        file_name = f"{name}.parquet"
+        with artifact.new_file(file_name, "wb") as file:
+            pq.write_table(table.replace_schema_metadata(None), file, compression="zstd")
+        (staged,) = [entry.local_path for entry in artifact.manifest.entries.values()]
+        n_rows = pq.read_metadata(staged).num_rows
+        self.run.log_artifact(artifact)
+        return int(n_rows)
+
+    def _show(self, name: str, table: pa.Table) -> None:
+        import wandb
+
+        columns = [_defined(column).to_pylist() for column in table.columns]
+        rows = [list(row) for row in zip(*columns, strict=True)]
+        self.run.log({name: wandb.Table(columns=table.column_names, data=rows, allow_mixed_types=True)})
+
+    def _shown(self) -> list[Path]:
+        return sorted(Path(self.run.dir).glob("media/table/*.table.json"))
+
+    def add_page(self, page: Path) -> None:
+        """Show a page, as it is."""
+        import wandb
+
+        self.run.log({"page": wandb.Html(str(page), inject=False)})
+
+    def finish(self, *, failed: bool = False) -> None:
+        """End the run; online, this waits until everything was sent."""
+        self.run.finish(exit_code=int(failed))
+
+
+def _defined(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column with null in place of NaN, which JSON does not have."""
+    if not pa.types.is_floating(column.type):
+        return column
+    return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+
+
+def _settings() -> Any:
+    """Settings without host name, code and output: a path or a log line may hold a patient's name."""
+    import wandb
+
+    return wandb.Settings(
+        console="off",
+        host="unnamed",
+        silent=True,
+        disable_git=True,
+        disable_code=True,
+        x_disable_stats=True,
+        x_disable_machine_info=True,
+        x_save_requirements=False,
+    )
