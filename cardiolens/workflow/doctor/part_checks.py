@@ -14,7 +14,7 @@ from cardiolens.inference.models.identity import Identity, identify
 from cardiolens.inference.models.thinking import unseparated
 from cardiolens.protocol.select.feature_source import check_encoders
 from cardiolens.runtime.connect import ray_cluster
-from cardiolens.show.tracker.mirror import check_tracker
+from cardiolens.show.tracker.run_group import check_tracker
 from cardiolens.storage.places import Store
 from cardiolens.study.cohort import read_cohort
 from cardiolens.workflow.doctor.check import Check, check_of
