@@ -13,6 +13,7 @@ from cardiolens.protocol.tasks.lexicon import Tag
 from cardiolens.protocol.tasks.phrases import Phrase
 from cardiolens.report_text.ambiguity import unclear_mark, unclear_sense
 from cardiolens.report_text.assertion import MARKS
+from cardiolens.report_text.fragments import governing_gap
 from cardiolens.report_text.grammar import grammar
 from cardiolens.report_text.mentions import Mention, Reader, reader
 from cardiolens.report_text.report_layout import plain
@@ -55,7 +56,12 @@ class Vocabulary:
         mentions = self.mentions(text, start, end)
         if _OR.search(text, start, end) and not any(mention.kind in _DENIALS for mention in mentions):
             return "or"
-        return unclear_mark(text[start:end]) or self._unknown_word(mentions) or unclear_sense(mentions)
+        return (
+            unclear_mark(text[start:end])
+            or self._unknown_word(mentions)
+            or unclear_sense(mentions)
+            or governing_gap(mentions)
+        )
 
     def names_only(self, text: str, start: int, end: int) -> bool:
         """Return whether a span names a finding and says nothing of it: `LGE`, `Scar:`."""
