@@ -26,6 +26,7 @@ _QUANTITIES = re.compile(
     r"(?:m[lL]|k?g|l|L)\s*/\s*(?:m\s?(?:2|²|\^2)?|min)\b|\bw/o?\b|\b(?:T2/STIR|rest/stress|stress/rest)\b"
 )
 _BOTH_DENIED = re.compile(r"\b(?:no|without)\s+[A-Za-z][\w \-]*\w/(?!no\b|yes\b)", re.IGNORECASE)
+_SIGN = re.compile(r"(?<=[\w\s])[+](?=\s|[,;.]|$)(?!\s+\w)|(?<=\s)[-–](?=\s*(?:[,;.]|$))")  # `MR +, TR -`
 _OPTIONS = re.compile(r"(?<=\w)\s*[/|\\]\s*(?=\w)")
 _BRACES = re.compile(r"[\[\]{}<>*_☐☒☑□?~\\|]|\.{3}|…|!|=>|→")
 # The name of images is no finding, nor is their quality.
@@ -41,7 +42,7 @@ _IMAGES = re.compile(
 
 def unclear_mark(phrase: str) -> str | None:
     """Return a mark that leaves open what is meant: a choice, a gap, a bracket that nothing closes."""
-    if match := _IMAGES.search(phrase) or _BRACES.search(phrase):
+    if match := _IMAGES.search(phrase) or _BRACES.search(phrase) or _SIGN.search(phrase):
         return match[0]
     if _OPTIONS.search(_BOTH_DENIED.sub(" ", _QUANTITIES.sub(" ", phrase))):
         return "/"

@@ -33,7 +33,7 @@ def _is_asked(spoken: Sequence[Mention], _: Sequence[Mention]) -> str | None:
 
 def _is_led(spoken: Sequence[Mention], _: Sequence[Mention]) -> str | None:
     """`for septal scar`, `compatible with normal function`: of what is not said."""
-    if not spoken or any(_is_finite(mention) for mention in spoken[1:]):
+    if not spoken or any(is_finite(mention) for mention in spoken[1:]):
         return None
     first = spoken[0].text.split()
     is_led = first[0] in _LEADS or first[0] in _HEDGES or first[:2] == ["in", "keeping"]
@@ -55,7 +55,7 @@ def _is_any(spoken: Sequence[Mention], _: Sequence[Mention]) -> str | None:
 
 def _is_attribute(spoken: Sequence[Mention], mentions: Sequence[Mention]) -> str | None:
     """`extent of septal scar`, `LGE images of the septum`: a property is named, and no value of it."""
-    if any(mention.kind == "colon" or mention.kind in _VALUES or _is_finite(mention) for mention in mentions):
+    if any(mention.kind == "colon" or mention.kind in _VALUES or is_finite(mention) for mention in mentions):
         return None
     for at, mention in enumerate(spoken):
         following = spoken[at + 1].text if at + 1 < len(spoken) else ""
@@ -101,11 +101,12 @@ def _is_coverage(spoken: Sequence[Mention], mentions: Sequence[Mention]) -> str 
     kinds = {mention.kind for mention in spoken}
     is_whole = levels == {*LEVELS} - {"apex"} or (kinds & {"to"} and levels <= {*LEVELS})
     is_bare = kinds <= {"name", "state", "place", "comma", "and", "to", "filler", "colon"}
-    has_verb = any(_is_finite(mention) for mention in mentions)
+    has_verb = any(is_finite(mention) for mention in mentions)
     return "basal to apical" if levels and is_whole and is_bare and not has_verb else None
 
 
-def _is_finite(mention: Mention) -> bool:
+def is_finite(mention: Mention) -> bool:
+    """Return whether a mention is, or begins with, a verb that a sentence is built on."""
     return mention.kind == "verb" or mention.text.split()[0] in _FINITE
 
 

@@ -13,7 +13,7 @@ from cardiolens.protocol.tasks.lexicon import Tag
 from cardiolens.protocol.tasks.phrases import Phrase
 from cardiolens.report_text.ambiguity import unclear_mark, unclear_sense
 from cardiolens.report_text.assertion import MARKS
-from cardiolens.report_text.fragments import governing_gap
+from cardiolens.report_text.fragments import governing_gap, is_finite
 from cardiolens.report_text.grammar import grammar
 from cardiolens.report_text.mentions import Mention, Reader, reader
 from cardiolens.report_text.report_layout import plain
@@ -31,6 +31,11 @@ _TURNING = "no not nothing without previous prior last earlier older since than 
 _TURNS = frozenset(_TURNING.split())
 _HALF_SAID = frozenset({"has regressed", "have regressed"})  # less than before, and not absent
 _TWO_MEANINGS = frozenset({"ai"})  # aortic insufficiency, or who drew the contours
+_HEART = frozenset({"lv", "rv"})
+_EXAMINATIONS = frozenset(
+    {"echo", "echocardiography", "echocardiogram", "tte", "ecg", "ct", "pet", "spect", "angiography"}
+    | {"mri", "cmr", "scan", "study", "report", "reports", "examination", "biopsy", "catheterisation"}
+)
 _OR = re.compile(r"\bor\b", re.IGNORECASE)
 _DENIALS = frozenset({"negated", "negated_behind"})
 _ARROW = re.compile(r"\s*(?:[=-]+>|→|⇒)")  # before a conclusion
@@ -84,6 +89,31 @@ class Vocabulary:
         """Return whether a span names an organ whose findings no report of ours has."""
         return any("other" in mention.names for mention in self.mentions(text, start, end))
 
+    def names_finding(self, text: str, start: int, end: int) -> bool:
+        """Return whether a span names a finding or a structure of ours."""
+        return any(
+            mention.kind in ("name", "state", "structure") for mention in self.mentions(text, start, end)
+        )
+
+    def has_verb(self, text: str, start: int, end: int) -> bool:
+        """Return whether a span is a whole sentence, with a verb."""
+        return any(is_finite(mention) for mention in self.mentions(text, start, end))
+
+    def introduces(self, text: str, start: int, end: int) -> bool:
+        """Return whether a span tells of whom or of when the fragments behind it speak: `Her twin was scanned.`"""
+        mentions = self.mentions(text, start, end)
+        if any(mention.name == "relatives" for mention in mentions):
+            return True
+        if self.names_finding(text, start, end):
+            return False
+        is_of_examination = any(_EXAMINATIONS & {*mention.text.split()} for mention in mentions)
+        return is_of_examination or self.has_verb(text, start, end)
+
+    def names_other_structure(self, text: str, start: int, end: int) -> bool:
+        """Return whether a span names a structure that is no ventricle."""
+        mentions = self.mentions(text, start, end)
+        return any(mention.kind == "structure" and not _HEART & {*mention.names} for mention in mentions)
+
     def shares_places(self, text: str, start: int, end: int) -> bool:
         """Return whether the places of a span are of all its findings: all before them, or all behind."""
         mentions = self.mentions(text, start, end)
@@ -130,12 +160,49 @@ def unknown_words(text: str, catalogue: Catalogue) -> dict[Sentence, str]:
 
 def _unknown_words(text: str, words: Vocabulary) -> Iterator[tuple[Sentence, str]]:
     before: Sentence | None = None
+    scope = _Scope(text, words)
     for sentence in sentences(text):
-        reason = words.unknown(text, sentence.start, sentence.end)
-        if reason is None and (topic := sentence.topic) is not None and _LABEL_ENDS.match(text, topic.end):
-            reason = words.unknown(text, topic.start, topic.end)
+        own = words.unknown(text, sentence.start, sentence.end)
+        reason = own or scope.reason(sentence)
         if reason is not None:
             yield sentence, reason
             if before is not None and _POINTS_BACK.match(text, sentence.start, sentence.end):
                 yield before, reason
+        scope.read(sentence, own)
         before = sentence
+
+
+@dataclass(slots=True)
+class _Scope:
+    """What stands before a sentence and decides of whom, or of when, it is said."""
+
+    text: str
+    words: Vocabulary
+    of_line: str | None = None  # the reason of a sentence before it that has no finding of ours
+    of_block: str | None = None  # the reason of a heading above it, up to an empty line
+    end: int = 0
+
+    def reason(self, sentence: Sentence) -> str | None:
+        """Return the word of a heading, or of the sentence before, that leaves a sentence open."""
+        gap = self.text[self.end : sentence.start]
+        self.of_line = None if "\n" in gap else self.of_line
+        self.of_block = None if "\n\n" in gap or sentence.opens else self.of_block
+        topic = sentence.topic
+        has_colon = topic is not None and _LABEL_ENDS.match(self.text, topic.end) is not None
+        if topic is not None and (topic.alone or has_colon):
+            of_topic = self.words.unknown(self.text, topic.start, topic.end)
+            if of_topic and topic.alone and has_colon:
+                self.of_block = of_topic
+            if of_topic and (has_colon or not self.words.names_finding(self.text, topic.start, topic.end)):
+                return of_topic
+        is_fragment = not self.words.has_verb(self.text, sentence.start, sentence.end)
+        return self.of_block or (self.of_line if is_fragment else None)
+
+    def read(self, sentence: Sentence, reason: str | None) -> None:
+        """Take over what a sentence says of those behind it."""
+        self.end = sentence.end
+        span = self.text, sentence.start, sentence.end
+        if reason is not None and self.words.introduces(*span):
+            self.of_line = reason
+        elif self.words.has_verb(self.text, sentence.start, sentence.end):
+            self.of_line = None

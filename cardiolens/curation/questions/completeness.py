@@ -146,6 +146,8 @@ class Report:
                 return Reason.RANGE_OF_PLACES
             if reason := self._extent(subtask, stated, anchored):
                 return reason
+        if subtask.id == "L05" and any(has(words()["range_of_layers"], self._words(one)) for one in mine):
+            return Reason.BETWEEN_GRADES
         if subtask.parent == "C06" and self._has_unread_motion():
             return Reason.INCOMPLETE_PLACES
         if self._misses(subtask, {statement.value for statement in stated}) or self._detailed_elsewhere(
@@ -165,6 +167,8 @@ class Report:
     def _has_open_range(self, subtask: Subtask, sentence: Sentence) -> bool:
         """Return whether places are given as a range, which may or may not include those in between."""
         phrase = self._words(sentence)
+        if has(words()["open_range"], phrase):
+            return True
         if subtask.id not in words()["levels"]:
             return has(words()["range_of_walls"], phrase)
         between = has(words()["range_of_levels"], phrase) and not has(words()["neighbours"], phrase)

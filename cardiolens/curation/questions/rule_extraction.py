@@ -9,7 +9,7 @@ from cardiolens.curation.questions.diagnosis import diagnoses
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.numbers import measured
 from cardiolens.curation.questions.statement import ReportStatement
-from cardiolens.curation.questions.strict_patterns import has, has_for, words
+from cardiolens.curation.questions.strict_patterns import first_match, has, has_for, words
 from cardiolens.curation.questions.uncertainty import doubt_of
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.report_text.findings import Finding, findings
@@ -54,7 +54,8 @@ class _Checks:
             return Reason.AMENDED, None
         if statement.certainty != "certain":
             return None, None
-        if unknown := self.unknown.get(sentence) or self._number(sequence, sentence):
+        number = self._number(sequence, sentence) or self._condition(statement.subtask, sequence, sentence)
+        if unknown := self.unknown.get(sentence) or number:
             return Reason.UNKNOWN_WORD, unknown
         roles = vocabulary(self.catalogue)
         if sequence != "cine" and roles.names_other_organ(self.text, sentence.start, sentence.end):
@@ -76,6 +77,13 @@ class _Checks:
         if statement.subtask not in words()["named"]:
             return False
         return (is_bare and not roles.interprets(*whole)) or has(words()["quality"], statement.quote)
+
+    def _condition(self, subtask: str, sequence: str, sentence: Sentence) -> str | None:
+        """Return a word of a sentence that tells of another state of the heart: `LVEF at stress`."""
+        phrase = self.text[sentence.start : sentence.end]
+        kinds = {subtask, sequence, *(["L01"] if sequence == "lge" else [])}
+        patterns = [pattern for kind, pattern in words()["conditions"].items() if kind in kinds]
+        return next((match[0] for pattern in patterns if (match := first_match(pattern, phrase))), None)
 
     def _number(self, sequence: str, sentence: Sentence) -> str | None:
         """Return a number in a sentence on a sequence that is read by words alone: `LGE score 0/17`."""
@@ -108,7 +116,18 @@ def _stated(text: str, pieces: Sequence[Sentence], catalogue: Catalogue) -> Iter
                 finding.polarity,
                 _certainty(finding, phrase), "rules",
             )  # fmt: skip
-            yield replace(statement, doubt=doubt_of(statement, subtask, phrase))
+            doubt = doubt_of(statement, subtask, phrase)
+            if doubt is None and finding.is_assumed and _lacks_subject(statement, text, catalogue):
+                doubt = Reason.OTHER_STRUCTURE
+            yield replace(statement, doubt=doubt)
+
+
+def _lacks_subject(statement: ReportStatement, text: str, catalogue: Catalogue) -> bool:
+    """Return whether a statement that names no structure of its own leaves open which one is meant."""
+    needed = words()["subject"].get(statement.subtask)
+    if statement.polarity == "affirmed" and needed and not has(needed, statement.quote):
+        return True
+    return vocabulary(catalogue).names_other_structure(text, statement.start, statement.end)
 
 
 def _measured(text: str, pieces: list[Sentence], sex: str | None) -> Iterator[ReportStatement]:
