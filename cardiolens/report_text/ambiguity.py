@@ -121,10 +121,15 @@ def _neighbours(mentions: Sequence[Mention]) -> str | None:
 def _run_on(mentions: Sequence[Mention]) -> str | None:
     """`no tricuspid regurgitation small pericardial effusion`: two statements that nothing keeps apart."""
     trait, is_apart, has_place = "", True, False
+    structures: frozenset[str] = frozenset()  # those of the state before
     for mention in mentions:
         if mention.kind in _APART or mention.text == ";":
-            is_apart = True
-        elif mention.kind in ("structure", "place"):
+            is_apart, structures = True, frozenset()
+        elif mention.kind == "structure":
+            if trait and not is_apart and structures and structures.isdisjoint(mention.names):
+                return mention.text
+            has_place, structures = True, frozenset(mention.names)
+        elif mention.kind == "place":
             has_place = True
         elif mention.kind == "state":
             if trait and has_place and not is_apart and {trait, mention.trait} not in _TOGETHER:

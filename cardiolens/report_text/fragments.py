@@ -1,6 +1,7 @@
 """Fragments: sentences of known words whose governing word is missing, so that what they say of it is open."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from cardiolens.protocol.tasks.segments import LEVELS
 from cardiolens.report_text.assertion import MARKS
@@ -16,7 +17,9 @@ _ATTRIBUTES = frozenset(
     | {"image", "imaging", "sequence", "sequences", "transmurality", "shape", "weighting", "values", "times"}
 )
 _VALUES = frozenset({"predicate", "negated", "negated_behind", "measure", "lasting"})
+_LIMITS = frozenset({"up to", "index", "indexed", "max", "maximal", "maximum", "peak"})
 _ENDS = frozenset({"comma", "open", "close", "with", "and"})
+_SAYING = _VALUES | {"state", "grade", "spared"}
 _NAMES = frozenset({"name", "state", "structure", "place", "filler", "comma"})
 
 
@@ -36,7 +39,7 @@ def _is_led(spoken: Sequence[Mention], _: Sequence[Mention]) -> str | None:
     if not spoken or any(is_finite(mention) for mention in spoken[1:]):
         return None
     first = spoken[0].text.split()
-    is_led = first[0] in _LEADS or first[0] in _HEDGES or first[:2] == ["in", "keeping"]
+    is_led = first[0] in _LEADS or first[0] in _HEDGES or first[:2] == ["in", "keeping"] or first[:3] == ["in", "the", "sense"]
     return spoken[0].text if is_led else None
 
 
@@ -80,6 +83,15 @@ def _is_definition(_: Sequence[Mention], mentions: Sequence[Mention]) -> str | N
     return None
 
 
+def _is_limit(_: Sequence[Mention], mentions: Sequence[Mention]) -> str | None:
+    """`LVEF up to 60 %`: a limit, and not what was measured."""
+    for before, mention in pairwise(mentions):
+        is_share = mention.measure is not None and mention.measure.unit == "%"
+        if is_share and before.text in _LIMITS:
+            return before.text
+    return None
+
+
 def _is_list_of_denied(spoken: Sequence[Mention], _: Sequence[Mention]) -> str | None:
     """`no MR, TR`: whether the second is denied as well is not said."""
     denied = next((at for at, mention in enumerate(spoken) if mention.kind == "negated"), None)
@@ -93,6 +105,37 @@ def _is_list_of_denied(spoken: Sequence[Mention], _: Sequence[Mention]) -> str |
     is_listed = any(mention.kind == "or" or mention.text == "or" for mention in spoken[denied:])
     is_bare = has_finding and {mention.kind for mention in rest} <= _NAMES
     return " ".join(mention.text for mention in rest) if is_bare and not is_listed else None
+
+
+def _is_bare_structure(_: Sequence[Mention], mentions: Sequence[Mention]) -> str | None:
+    """`LA, RA enlarged`, `aortic valve bicuspid`: a structure of which nothing is said that we know."""
+    if not any(mention.kind in _SAYING for mention in mentions):
+        return None
+    for first, second in pairwise(mentions):
+        if first.kind == second.kind == "structure" and {*first.names}.isdisjoint(second.names):
+            return second.text
+    parts: list[list[Mention]] = [[]]
+    for mention in mentions:
+        if mention.kind in ("comma", "colon", "and") or mention.text == ";":
+            parts.append([])
+        else:
+            parts[-1].append(mention)
+    for part in parts if not any(mention.kind == "colon" for mention in mentions) else ():
+        structure = next((mention.text for mention in part if mention.kind == "structure"), None)
+        if structure and {mention.kind for mention in part} <= {"structure", "filler", "word"}:
+            return structure
+    return None
+
+
+def _is_changed(spoken: Sequence[Mention], _: Sequence[Mention]) -> str | None:
+    """`mildly dilated, now normal`, `to be dilated`, `neither dilated nor normal`."""
+    for before, mention in pairwise(spoken):
+        is_changed = before.kind == "comma" and mention.text in ("now", "today", "currently")
+        is_meant = before.kind == "to" and mention.text == "be"
+        is_denied = before.text == "nor" and mention.kind == "predicate" and mention.name == "normal"
+        if is_changed or is_meant or is_denied:
+            return mention.text
+    return None
 
 
 def _is_coverage(spoken: Sequence[Mention], mentions: Sequence[Mention]) -> str | None:
@@ -117,6 +160,9 @@ _CHECKS: Sequence[Callable[[Sequence[Mention], Sequence[Mention]], str | None]] 
     _is_any,
     _is_attribute,
     _is_definition,
+    _is_limit,
     _is_list_of_denied,
     _is_coverage,
+    _is_bare_structure,
+    _is_changed,
 )
