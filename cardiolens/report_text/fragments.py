@@ -7,7 +7,7 @@ from cardiolens.protocol.tasks.segments import LEVELS
 from cardiolens.report_text.assertion import MARKS
 from cardiolens.report_text.mentions import Mention
 
-_LINKS = frozenset("of in on at within along into by as from for with to through than the a an and or".split())
+_LINKS = frozenset("of in on at within along into by as from for with to through than without the a an and or".split())
 _LEADS = frozenset("for from as by with without to than of through representing reflecting indicating".split())
 _HEDGES = frozenset({"consistent", "compatible", "indicative", "proof"})  # "compatible with septal scar"
 _VERBS = frozenset("is are was were has have had do does did can could will would should".split())

@@ -76,10 +76,6 @@ class Vocabulary:
         is_headed = len(head) < len(" ".join(kinds)) and "state" in kinds[len(head.split()) :]
         return _SAYING.isdisjoint(kinds) and not (is_headed and {"state", "name"} & {*head.split()})
 
-    def denies_behind(self, text: str, start: int, end: int) -> bool:
-        """Return whether a span denies something behind its name: `MR and TR: none`."""
-        return any(mention.kind == "negated_behind" for mention in self.mentions(text, start, end))
-
     def interprets(self, text: str, start: int, end: int) -> bool:
         """Return whether a span says what is in a place: `septum bright, consistent with oedema`."""
         kinds = {mention.kind for mention in self.mentions(text, start, end)}

@@ -58,6 +58,9 @@ class _Checks:
         if unknown := self.unknown.get(sentence) or number:
             return Reason.UNKNOWN_WORD, unknown
         roles = vocabulary(self.catalogue)
+        head, _, behind = self.text[statement.start : statement.end].rpartition("\n")
+        if head.endswith("\n") or (head and roles.names_finding(behind, 0, len(behind))):
+            return Reason.UNANCHORED, None  # a heading, and what is said of something else
         if sequence != "cine" and roles.names_other_organ(self.text, sentence.start, sentence.end):
             return Reason.OTHER_STRUCTURE, None
         if statement.subtask in words()["places"] and not roles.shares_places(
@@ -73,7 +76,7 @@ class _Checks:
         is_affirmed = statement.polarity == "affirmed" and statement.value not in normal
         is_bare = is_affirmed and roles.names_only(self.text, statement.start, statement.end)
         if statement.subtask in words()["listed"]:
-            return is_bare and roles.denies_behind(*whole)
+            return is_bare and not roles.has_verb(*whole)
         if statement.subtask not in words()["named"]:
             return False
         return (is_bare and not roles.interprets(*whole)) or has(words()["quality"], statement.quote)
