@@ -21,6 +21,7 @@ _TOGETHER = (
     {"enhancement"},
     {"signal"},
 )
+_PREPOSITIONS = frozenset({"of", "in", "at", "into", "from", "through", "the", "a"})
 _RESTS = frozenset({"remaining", "the rest of", "the remainder of", "rest of the", "otherwise", "elsewhere"})
 _QUANTITIES = re.compile(
     r"(?:m[lL]|k?g|l|L)\s*/\s*(?:m\s?(?:2|²|\^2)?|min)\b|\bw/o?\b|\b(?:T2/STIR|rest/stress|stress/rest)\b"
@@ -122,11 +123,13 @@ def _run_on(mentions: Sequence[Mention]) -> str | None:
     """`no tricuspid regurgitation small pericardial effusion`: two statements that nothing keeps apart."""
     trait, is_apart, has_place = "", True, False
     structures: frozenset[str] = frozenset()  # those of the state before
-    for mention in mentions:
+    for before, mention in pairwise([None, *mentions]):
+        assert mention is not None
         if mention.kind in _APART or mention.text == ";":
             is_apart, structures = True, frozenset()
         elif mention.kind == "structure":
-            if trait and not is_apart and structures and structures.isdisjoint(mention.names):
+            is_beside = before is None or before.text.split()[-1] not in _PREPOSITIONS
+            if trait and is_beside and not is_apart and structures and structures.isdisjoint(mention.names):
                 return mention.text
             has_place, structures = True, frozenset(mention.names)
         elif mention.kind == "place":

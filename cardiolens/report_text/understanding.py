@@ -158,8 +158,9 @@ def _unknown_words(text: str, words: Vocabulary) -> Iterator[tuple[Sentence, str
     before: Sentence | None = None
     scope = _Scope(text, words)
     for sentence in sentences(text):
+        above = scope.reason(sentence)
         own = words.unknown(text, sentence.start, sentence.end)
-        reason = own or scope.reason(sentence)
+        reason = own or above
         if reason is not None:
             yield sentence, reason
             if before is not None and _POINTS_BACK.match(text, sentence.start, sentence.end):
@@ -189,7 +190,10 @@ class _Scope:
             of_topic = self.words.unknown(self.text, topic.start, topic.end)
             if of_topic and topic.alone and has_colon:
                 self.of_block = of_topic
-            if of_topic and (has_colon or not self.words.names_finding(self.text, topic.start, topic.end)):
+            is_title = not self.text[: topic.start].strip() and self.text.count("\n") > 3
+            is_right_above = not self.text[topic.end : sentence.start].strip() and not is_title
+            names = self.words.names_finding(self.text, topic.start, topic.end)
+            if of_topic and (has_colon or (is_right_above and not names)):
                 return of_topic
         is_fragment = not self.words.has_verb(self.text, sentence.start, sentence.end)
         return self.of_block or (self.of_line if is_fragment else None)

@@ -15,7 +15,7 @@ from cardiolens.report_text.sections import Sentence
 
 _LABEL = re.compile(r"\W*(?P<label>[^:\n.]{1,40}?)[ =~_|*#]*(?P<end>:|\n|$)")
 _LETTERS = re.compile(r"[a-z]+")
-_OF_HEADINGS = frozenset({"final", "main", "overall", "mri", "cmr", "cardiac", "and", "the", "my", "s"})
+_OF_HEADINGS = frozenset({"final", "main", "overall", "mri", "cmr", "cardiac", "and", "the", "in"})
 
 
 @functools.cache
@@ -77,10 +77,11 @@ def _is_stated(phrase: str, classes: Sequence[str], *, concludes: bool) -> bool:
     Below the heading of a conclusion the name alone states it; elsewhere words such as `in summary` must.
     """
     words = _words()
-    head = rf"^(?:[^:\n]*[:\n])?[\W\d]*(?P<lead>(?:{words['leads']})\W+)*"
+    head = rf"(?:^(?:[^:\n]*[:\n])?|[,;])[\W\d]*(?P<lead>(?:(?:{words['leads']})\W+)*)"
+    is_summed_up = concludes or _has(words["stating"], phrase)
     return all(
         any(
-            (concludes or match["lead"]) and re.match(rf"\W*$|\s*[,;(]|\s*(?:{words['tails']})\b", phrase[match.end() :])
+            is_summed_up and re.match(rf"\W*$|\s*[,;(]|\s*(?:{words['tails']})\b", phrase[match.end() :])
             for match in re.finditer(rf"{head}(?:{words['classes'][name]})", phrase, re.IGNORECASE)
         )
         for name in classes

@@ -76,7 +76,7 @@ class _Checks:
         is_affirmed = statement.polarity == "affirmed" and statement.value not in normal
         is_bare = is_affirmed and roles.names_only(self.text, statement.start, statement.end)
         if statement.subtask in words()["listed"]:
-            return is_bare and not roles.has_verb(*whole)
+            return is_affirmed and roles.names_only(*whole) and not roles.has_verb(*whole)
         if statement.subtask not in words()["named"]:
             return False
         return (is_bare and not roles.interprets(*whole)) or has(words()["quality"], statement.quote)
@@ -120,17 +120,17 @@ def _stated(text: str, pieces: Sequence[Sentence], catalogue: Catalogue) -> Iter
                 _certainty(finding, phrase), "rules",
             )  # fmt: skip
             doubt = doubt_of(statement, subtask, phrase)
-            if doubt is None and finding.is_assumed and _lacks_subject(statement, text, catalogue):
+            if doubt is None and finding.is_assumed and _lacks_subject(statement, phrase, catalogue):
                 doubt = Reason.OTHER_STRUCTURE
             yield replace(statement, doubt=doubt)
 
 
-def _lacks_subject(statement: ReportStatement, text: str, catalogue: Catalogue) -> bool:
+def _lacks_subject(statement: ReportStatement, sentence: str, catalogue: Catalogue) -> bool:
     """Return whether a statement that names no structure of its own leaves open which one is meant."""
     needed = words()["subject"].get(statement.subtask)
-    if statement.polarity == "affirmed" and needed and not has(needed, statement.quote):
+    if statement.polarity == "affirmed" and needed and not has(needed, sentence):
         return True
-    return vocabulary(catalogue).names_other_structure(text, statement.start, statement.end)
+    return vocabulary(catalogue).names_other_structure(statement.quote, 0, len(statement.quote))
 
 
 def _measured(text: str, pieces: list[Sentence], sex: str | None) -> Iterator[ReportStatement]:
