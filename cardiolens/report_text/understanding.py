@@ -188,12 +188,11 @@ class _Scope:
         has_colon = topic is not None and _LABEL_ENDS.match(self.text, topic.end) is not None
         if topic is not None and (topic.alone or has_colon):
             of_topic = self.words.unknown(self.text, topic.start, topic.end)
-            if of_topic and topic.alone and has_colon:
-                self.of_block = of_topic
             is_title = not self.text[: topic.start].strip() and self.text.count("\n") > 3
             is_right_above = not self.text[topic.end : sentence.start].strip() and not is_title
             names = self.words.names_finding(self.text, topic.start, topic.end)
             if of_topic and (has_colon or (is_right_above and not names)):
+                self.of_block = of_topic if topic.alone else self.of_block
                 return of_topic
         is_fragment = not self.words.has_verb(self.text, sentence.start, sentence.end)
         return self.of_block or (self.of_line if is_fragment else None)
