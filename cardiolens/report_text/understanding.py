@@ -39,6 +39,8 @@ _EXAMINATIONS = frozenset(
 _OR = re.compile(r"\bor\b", re.IGNORECASE)
 _DENIALS = frozenset({"negated", "negated_behind"})
 _ARROW = re.compile(r"\s*(?:[=-]+>|→|⇒)")  # before a conclusion
+_ITEM = re.compile(r"\s*[A-Z]?\d{1,2}(?:\.\d{1,2})*[.)]?\s+(?=[A-Z][^:.\n]{0,40}:)")  # `5.2 LGE: none`
+_LETTERS = re.compile(r"[^\W_]+")
 _LABEL_ENDS = re.compile(r"[ =~_|*#]*:")
 _POINTS_BACK = re.compile(
     r"\W*(?:this|these|it|they|which|such|those|the (?:above|latter|former|same))\b", re.IGNORECASE
@@ -56,8 +58,8 @@ class Vocabulary:
 
     def unknown(self, text: str, start: int, end: int) -> str | None:
         """Return the first word, mark or number of a span that keeps it from being understood."""
-        if arrow := _ARROW.match(text, start, end):
-            start = arrow.end()
+        if mark := _ARROW.match(text, start, end) or _ITEM.match(text, start, end):
+            start = mark.end()
         mentions = self.mentions(text, start, end)
         if _OR.search(text, start, end) and not any(mention.kind in _DENIALS for mention in mentions):
             return "or"
@@ -187,7 +189,9 @@ class _Scope:
         topic = sentence.topic
         has_colon = topic is not None and _LABEL_ENDS.match(self.text, topic.end) is not None
         if topic is not None and (topic.alone or has_colon):
-            of_topic = self.words.unknown(self.text, topic.start, topic.end)
+            label = tuple(_LETTERS.findall(self.text[topic.start : topic.end].lower()))
+            is_heading = label in grammar().headings
+            of_topic = None if is_heading else self.words.unknown(self.text, topic.start, topic.end)
             is_title = not self.text[: topic.start].strip() and self.text.count("\n") > 3
             is_right_above = not self.text[topic.end : sentence.start].strip() and not is_title
             names = self.words.names_finding(self.text, topic.start, topic.end)
