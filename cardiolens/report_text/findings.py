@@ -107,6 +107,11 @@ class _Evidence:
 def _of(statement: Statement, text: str, sentence: Sentence, clause: Clause) -> _Evidence:
     polarity = "negated" if statement.negated else "affirmed"
     return _Evidence(
-        text, clause, sentence, polarity, statement.certainty, statement.said.measure is not None,
-        statement.is_assumed
+        text,
+        clause,
+        sentence,
+        polarity,
+        statement.certainty,
+        statement.said.measure is not None,
+        statement.is_assumed,
     )

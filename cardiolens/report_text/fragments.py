@@ -7,10 +7,68 @@ from cardiolens.protocol.tasks.segments import LEVELS
 from cardiolens.report_text.assertion import MARKS
 from cardiolens.report_text.mentions import Mention
 
-_LINKS = frozenset("of in on at within along into by as from for with to through than without the a an and or".split())
-_LEADS = frozenset("for from as by with without to than of through representing reflecting indicating".split())
+_LINKS = frozenset(
+    [
+        "of",
+        "in",
+        "on",
+        "at",
+        "within",
+        "along",
+        "into",
+        "by",
+        "as",
+        "from",
+        "for",
+        "with",
+        "to",
+        "through",
+        "than",
+        "without",
+        "the",
+        "a",
+        "an",
+        "and",
+        "or",
+    ]
+)
+_LEADS = frozenset(
+    [
+        "for",
+        "from",
+        "as",
+        "by",
+        "with",
+        "without",
+        "to",
+        "than",
+        "of",
+        "through",
+        "representing",
+        "reflecting",
+        "indicating",
+    ]
+)
 _HEDGES = frozenset({"consistent", "compatible", "indicative", "proof"})  # "compatible with septal scar"
-_VERBS = frozenset("is are was were has have had do does did can could will would should".split())
+_VERBS = frozenset(
+    [
+        "is",
+        "are",
+        "was",
+        "were",
+        "has",
+        "have",
+        "had",
+        "do",
+        "does",
+        "did",
+        "can",
+        "could",
+        "will",
+        "would",
+        "should",
+    ]
+)
 _FINITE = _VERBS | {"there", "we", "opens", "open", "contracts", "moves", "thickens"}
 _ATTRIBUTES = frozenset(
     {"extent", "extension", "location", "locations", "distribution", "pattern", "intensity", "images"}
@@ -25,7 +83,9 @@ _NAMES = frozenset({"name", "state", "structure", "place", "filler", "comma"})
 
 def governing_gap(mentions: Sequence[Mention]) -> str | None:
     """Return the words that show that a sentence is no statement of its own; None if there are none."""
-    spoken = [mention for mention in mentions if mention.kind not in ("word", "colon") or mention.text not in MARKS]
+    spoken = [
+        mention for mention in mentions if mention.kind not in ("word", "colon") or mention.text not in MARKS
+    ]
     return next(filter(None, (check(spoken, mentions) for check in _CHECKS)), None)
 
 
@@ -39,7 +99,12 @@ def _is_led(spoken: Sequence[Mention], _: Sequence[Mention]) -> str | None:
     if not spoken or any(is_finite(mention) for mention in spoken[1:]):
         return None
     first = spoken[0].text.split()
-    is_led = first[0] in _LEADS or first[0] in _HEDGES or first[:2] == ["in", "keeping"] or first[:3] == ["in", "the", "sense"]
+    is_led = (
+        first[0] in _LEADS
+        or first[0] in _HEDGES
+        or first[:2] == ["in", "keeping"]
+        or first[:3] == ["in", "the", "sense"]
+    )
     return spoken[0].text if is_led else None
 
 

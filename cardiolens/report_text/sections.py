@@ -128,7 +128,7 @@ def _examination(
 
 
 def _is_of_earlier(letters: set[str], numbers: set[str], has_concluded: bool) -> bool:
-    """Return whether a line of its own opens an earlier report, whatever else it says: `Report of 14 weeks ago`.
+    """Return whether a line of its own opens an earlier report: `Report of 14 weeks ago`.
 
     So does a dated one behind a conclusion, with which a report ends.
     """

@@ -98,7 +98,7 @@ class Vocabulary:
         return any(is_finite(mention) for mention in self.mentions(text, start, end))
 
     def introduces(self, text: str, start: int, end: int) -> bool:
-        """Return whether a span tells of whom or of when the fragments behind it speak: `Her twin was scanned.`"""
+        """Return whether a span tells of whom the fragments behind it speak: `Her twin was scanned.`"""
         mentions = self.mentions(text, start, end)
         if any(mention.name == "relatives" for mention in mentions):
             return True

@@ -47,7 +47,9 @@ def _of_sentence(
     if not classes and not names_others:
         return
     denied = classes != ["normal"] and _has(words["denial"], phrase)
-    unsure = _has(words["doubt"], phrase) or sentence.asks or not _is_stated(phrase, classes, concludes=concludes)
+    unsure = (
+        _has(words["doubt"], phrase) or sentence.asks or not _is_stated(phrase, classes, concludes=concludes)
+    )
     past = _has(words["past"], phrase)
     certainty = "uncertain" if unsure else "historical" if past else "certain"
     start = sentence.start + len(phrase) - len(phrase.lstrip())
