@@ -1,7 +1,7 @@
-"""Drafts of reports in the manner of ten hospitals: `python bench/hospitals.py [open|closed|second|third|third_closed]`.
+"""Drafts of reports of many hospitals: `python bench/hospitals.py [open|closed|second|third|third_closed]`.
 
-The lines and their truth are in tests/unit/curation/questions/hospitals. A draft that is not what its report
-tells is printed.
+The reports, or the lines that they are made of, and their truth are in tests/unit/curation/questions/hospitals.
+A draft that is not what its report tells is printed.
 """
 
 import sys
@@ -46,9 +46,8 @@ if __name__ == "__main__":
     for style, of_style in [*counts.items(), ("all", sum(counts.values(), Counter()))]:
         recall = of_style["hits"] / max(1, of_style["told"])
         n_reports = reports_read[style] or reports_read.total()
-        print(
-            f"{style}: {n_reports} reports, {of_style['drafts']} drafts, {of_style['wrong']} wrong, recall {recall:.2f}"
-        )
+        found = f"{of_style['drafts']} drafts, {of_style['wrong']} wrong, recall {recall:.2f}"
+        print(f"{style}: {n_reports} reports, {found}")
     lines = targets(half)
     of_lines = [count(repr(text), text, truth) for text, truth in lines]
     total = sum(of_lines, Counter[str]())

@@ -1,4 +1,4 @@
-"""Fragments: sentences of known words whose governing word is missing, so that what they say of it is open."""
+"""Fragments: sentences of known words whose governing word is missing, which leaves open what they say."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise

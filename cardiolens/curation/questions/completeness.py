@@ -41,6 +41,10 @@ class Report:
             self._misses(subtask, values) or self._has_unread_sign(subtask, values)
         ):
             return Reason.CONTRADICTION
+        if subtask.id == "L05" and any(
+            has(words()["range_of_layers"], self._words(sentence)) for sentence in self._sentences_of(stated)
+        ):
+            return Reason.BETWEEN_GRADES
         return self._lacks_places(subtask, stated) if subtask.parent else None
 
     def lacks_parts(self, subtask: Subtask) -> bool:
@@ -146,8 +150,6 @@ class Report:
                 return Reason.RANGE_OF_PLACES
             if reason := self._extent(subtask, stated, anchored):
                 return reason
-        if subtask.id == "L05" and any(has(words()["range_of_layers"], self._words(one)) for one in mine):
-            return Reason.BETWEEN_GRADES
         if subtask.parent == "C06" and self._has_unread_motion():
             return Reason.INCOMPLETE_PLACES
         if self._misses(subtask, {statement.value for statement in stated}) or self._detailed_elsewhere(

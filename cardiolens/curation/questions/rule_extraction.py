@@ -57,17 +57,19 @@ class _Checks:
         number = self._number(sequence, sentence) or self._condition(statement.subtask, sequence, sentence)
         if unknown := self.unknown.get(sentence) or number:
             return Reason.UNKNOWN_WORD, unknown
-        roles = vocabulary(self.catalogue)
-        head, _, behind = self.text[statement.start : statement.end].rpartition("\n")
-        if head.endswith("\n") or (head and roles.names_finding(behind, 0, len(behind))):
-            return Reason.UNANCHORED, None  # a heading, and what is said of something else
-        if sequence != "cine" and roles.names_other_organ(self.text, sentence.start, sentence.end):
+        roles, whole = vocabulary(self.catalogue), (self.text, sentence.start, sentence.end)
+        if sequence != "cine" and roles.names_other_organ(*whole):
             return Reason.OTHER_STRUCTURE, None
-        if statement.subtask in words()["places"] and not roles.shares_places(
-            self.text, sentence.start, sentence.end
-        ):
+        is_shared = statement.subtask not in words()["places"] or roles.shares_places(*whole)
+        if not is_shared or self._is_joined_with_another(statement):
             return Reason.UNANCHORED, None
         return (Reason.NAMED_ONLY, None) if self._is_named_only(statement, sentence) else (None, None)
+
+    def _is_joined_with_another(self, statement: ReportStatement) -> bool:
+        """Return whether a heading was joined with what the line below says of something else."""
+        head, _, behind = self.text[statement.start : statement.end].rpartition("\n")
+        names = vocabulary(self.catalogue).names_finding(behind, 0, len(behind))
+        return head.endswith("\n") or (bool(head) and names)
 
     def _is_named_only(self, statement: ReportStatement, sentence: Sentence) -> bool:
         """Return whether a finding is named, and nothing is said of it."""
@@ -84,9 +86,10 @@ class _Checks:
     def _condition(self, subtask: str, sequence: str, sentence: Sentence) -> str | None:
         """Return a word of a sentence that tells of another state of the heart: `LVEF at stress`."""
         phrase = self.text[sentence.start : sentence.end]
-        kinds = {subtask, sequence, *(["L01"] if sequence == "lge" else [])}
-        patterns = [pattern for kind, pattern in words()["conditions"].items() if kind in kinds]
-        return next((match[0] for pattern in patterns if (match := first_match(pattern, phrase))), None)
+        patterns = [words()["conditions"].get(kind) for kind in (subtask, sequence)]
+        return next(
+            (match[0] for pattern in patterns if pattern and (match := first_match(pattern, phrase))), None
+        )
 
     def _number(self, sequence: str, sentence: Sentence) -> str | None:
         """Return a number in a sentence on a sequence that is read by words alone: `LGE score 0/17`."""
