@@ -121,11 +121,13 @@ def _neighbours(mentions: Sequence[Mention]) -> str | None:
 
 def _run_on(mentions: Sequence[Mention]) -> str | None:
     """`no tricuspid regurgitation small pericardial effusion`: two statements that nothing keeps apart."""
-    trait, is_apart, has_place = "", True, False
+    trait, is_apart, has_place, is_denied = "", True, False, False
     structures: frozenset[str] = frozenset()  # those of the state before
     for before, mention in pairwise([None, *mentions]):
         assert mention is not None
-        if mention.kind in _APART or mention.text == ";":
+        is_denied = is_denied or mention.kind in _DENIALS
+        is_joint = mention.text.split()[0] == "with" and not is_denied
+        if mention.kind in _APART or mention.text == ";" or is_joint:
             is_apart, structures = True, frozenset()
         elif mention.kind == "structure":
             is_beside = before is None or before.text.split()[-1] not in _PREPOSITIONS
