@@ -83,8 +83,8 @@ def _lines(unknown: Mapping[str, Unknown], *, with_text: bool) -> Iterator[str]:
     if hidden:
         yield (
             f"{hidden.total()} other words stand in fewer than {FEWEST_REPORTS} reports, or have a capital, and "
-            f"may be names; they cost {sum(drafts * count for drafts, count in hidden.items())} drafts; text=true shows "
-            "them, with sentences of the reports"
+            f"may be names; they cost {sum(drafts * count for drafts, count in hidden.items())} drafts; "
+            "text=true shows them, with sentences of the reports"
         )
     if not unknown:
         yield "no draft was lost for a word that is not known"
