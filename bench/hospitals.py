@@ -46,8 +46,8 @@ if __name__ == "__main__":
     for style, of_style in [*counts.items(), ("all", sum(counts.values(), Counter()))]:
         recall = of_style["hits"] / max(1, of_style["told"])
         n_reports = reports_read[style] or reports_read.total()
-        found = f"{of_style['drafts']} drafts, {of_style['wrong']} wrong, recall {recall:.2f}"
-        print(f"{style}: {n_reports} reports, {found}")
+        tally = f"{of_style['drafts']} drafts, {of_style['wrong']} wrong, recall {recall:.2f}"
+        print(f"{style}: {n_reports} reports, {tally}")
     lines = targets(half)
     of_lines = [count(repr(text), text, truth) for text, truth in lines]
     total = sum(of_lines, Counter[str]())

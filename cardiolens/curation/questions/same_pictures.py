@@ -51,11 +51,11 @@ def _duplicates(stages: Stages, studies: Mapping[str, Study]) -> dict[str, list[
     hashes = HashedFrames.of(
         [(name, volume, digits) for name, frames in read.items() for volume, digits in frames or ()]
     )
-    same: dict[str, set[str]] = {name: set() for name in read}
+    rivals_of: dict[str, set[str]] = {name: set() for name in read}
     for first, second in same_studies(hashes, hashes):
-        same[first].add(second)
-        same[second].add(first)
-    return {name: sorted(same[name]) if frames is not None else None for name, frames in read.items()}
+        rivals_of[first].add(second)
+        rivals_of[second].add(first)
+    return {name: sorted(rivals_of[name]) if frames is not None else None for name, frames in read.items()}
 
 
 def _frames(study: Study) -> list[Any] | None:

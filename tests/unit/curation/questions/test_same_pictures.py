@@ -29,8 +29,8 @@ def test_a_study_under_two_ids_is_found(tmp_path: Path, capsys) -> None:  # type
     checked = {one["study_id"]: one["checked"]["C10"] for one in lines(tmp_path / "out/6-automatic.jsonl")}
     duplicates = {name: state["duplicate"] for name, state in checked.items()}
     assert duplicates == {first.name: ["AGAIN"], second.name: [], "AGAIN": [first.name], "UNREAD": None}
-    said = capsys.readouterr().out
-    assert "2 studies show the pictures of another one" in said
-    assert "1 studies have images that cannot be read" in said
+    output = capsys.readouterr().out
+    assert "2 studies show the pictures of another one" in output
+    assert "1 studies have images that cannot be read" in output
     questions(read_questions_spec(words))
     assert "6-frames: 4 studies, 0 made now" in capsys.readouterr().out
