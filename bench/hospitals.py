@@ -1,7 +1,7 @@
 """Drafts of reports of many hospitals: `python bench/hospitals.py [open|closed|second|third|third_closed]`.
 
-The reports, or the lines that they are made of, and their truth are in tests/unit/curation/questions/hospitals.
-A draft that is not what its report tells is printed.
+Reports, or the lines that they are made of, and their truth are in tests/unit/curation/questions/hospitals. A
+draft that is not what its report tells is printed.
 """
 
 import sys

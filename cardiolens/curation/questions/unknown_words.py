@@ -82,8 +82,8 @@ def _lines(unknown: Mapping[str, Unknown], *, with_text: bool) -> Iterator[str]:
     hidden = Counter(cost.drafts for word, cost in unknown.items() if word not in shown)
     if hidden:
         yield (
-            f"{hidden.total()} other words stand in fewer than {FEWEST_REPORTS} reports, or have a capital, and "
-            f"may be names; they cost {sum(drafts * count for drafts, count in hidden.items())} drafts; "
+            f"{hidden.total()} other words stand in fewer than {FEWEST_REPORTS} reports, or have a capital, "
+            f"and may be names; they cost {sum(drafts * count for drafts, count in hidden.items())} drafts; "
             "text=true shows them, with sentences of the reports"
         )
     if not unknown:
