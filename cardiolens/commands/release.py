@@ -18,8 +18,8 @@ def main() -> int:
     """Make or verify a release, make task folders of one, or submit or score replies to withheld answers."""
     from cardiolens.config.command_words import SignedVerifyWord, read_words, verify_word
     from cardiolens.curation.release.benchmark_submission import Submit, submit
-    from cardiolens.curation.release.frame_hashes import write_hashes
     from cardiolens.curation.release.harness.make_tasks import make_tasks
+    from cardiolens.curation.release.hash_lists import write_hashes
     from cardiolens.curation.release.make import release
     from cardiolens.curation.release.release_words import Hashes
     from cardiolens.curation.release.set_manifest import SET_NAME, verify_set

@@ -21,11 +21,13 @@ _TOGETHER = (
     {"enhancement"},
     {"signal"},
 )
+_PREPOSITIONS = frozenset({"of", "in", "at", "into", "from", "through", "the", "a"})
 _RESTS = frozenset({"remaining", "the rest of", "the remainder of", "rest of the", "otherwise", "elsewhere"})
 _QUANTITIES = re.compile(
     r"(?:m[lL]|k?g|l|L)\s*/\s*(?:m\s?(?:2|²|\^2)?|min)\b|\bw/o?\b|\b(?:T2/STIR|rest/stress|stress/rest)\b"
 )
 _BOTH_DENIED = re.compile(r"\b(?:no|without)\s+[A-Za-z][\w \-]*\w/(?!no\b|yes\b)", re.IGNORECASE)
+_SIGN = re.compile(r"(?<=[\w\s])[+](?=\s|[,;.]|$)(?!\s+\w)|(?<=\s)[-–](?=\s*(?:[,;.]|$))")  # `MR +, TR -`
 _OPTIONS = re.compile(r"(?<=\w)\s*[/|\\]\s*(?=\w)")
 _BRACES = re.compile(r"[\[\]{}<>*_☐☒☑□?~\\|]|\.{3}|…|!|=>|→")
 # The name of images is no finding, nor is their quality.
@@ -41,7 +43,7 @@ _IMAGES = re.compile(
 
 def unclear_mark(phrase: str) -> str | None:
     """Return a mark that leaves open what is meant: a choice, a gap, a bracket that nothing closes."""
-    if match := _IMAGES.search(phrase) or _BRACES.search(phrase):
+    if match := _IMAGES.search(phrase) or _BRACES.search(phrase) or _SIGN.search(phrase):
         return match[0]
     if _OPTIONS.search(_BOTH_DENIED.sub(" ", _QUANTITIES.sub(" ", phrase))):
         return "/"
@@ -119,11 +121,20 @@ def _neighbours(mentions: Sequence[Mention]) -> str | None:
 
 def _run_on(mentions: Sequence[Mention]) -> str | None:
     """`no tricuspid regurgitation small pericardial effusion`: two statements that nothing keeps apart."""
-    trait, is_apart, has_place = "", True, False
-    for mention in mentions:
-        if mention.kind in _APART or mention.text == ";":
-            is_apart = True
-        elif mention.kind in ("structure", "place"):
+    trait, is_apart, has_place, is_denied = "", True, False, False
+    structures: frozenset[str] = frozenset()  # those of the state before
+    for before, mention in pairwise([None, *mentions]):
+        assert mention is not None
+        is_denied = is_denied or mention.kind in _DENIALS
+        is_joint = mention.text.split()[0] == "with" and not is_denied
+        if mention.kind in _APART or mention.text == ";" or is_joint:
+            is_apart, structures = True, frozenset()
+        elif mention.kind == "structure":
+            is_beside = before is None or before.text.split()[-1] not in _PREPOSITIONS
+            if trait and is_beside and not is_apart and structures and structures.isdisjoint(mention.names):
+                return mention.text
+            has_place, structures = True, frozenset(mention.names)
+        elif mention.kind == "place":
             has_place = True
         elif mention.kind == "state":
             if trait and has_place and not is_apart and {trait, mention.trait} not in _TOGETHER:

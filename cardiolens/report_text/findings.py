@@ -27,6 +27,7 @@ class Finding:
     certainty: str  # "certain", "uncertain", "historical" or "hypothetical"
     section: str
     measured: bool  # whether a number tells the value
+    is_assumed: bool = False  # whether no word names the structure that it is of
 
 
 def findings(text: str, lexicon: Lexicon) -> list[Finding]:
@@ -92,16 +93,25 @@ class _Evidence:
     polarity: str
     certainty: str
     measured: bool = False
+    is_assumed: bool = False
 
     def found(self, field: str, value: str | None) -> Finding:
         start, end = self.clause.span
         certainty = "hypothetical" if self.sentence.asks else self.certainty
         quote, section = self.text[start:end], self.sentence.section
-        return Finding(field, value, start, end, quote, self.polarity, certainty, section, self.measured)
+        return Finding(
+            field, value, start, end, quote, self.polarity, certainty, section, self.measured, self.is_assumed
+        )
 
 
 def _of(statement: Statement, text: str, sentence: Sentence, clause: Clause) -> _Evidence:
     polarity = "negated" if statement.negated else "affirmed"
     return _Evidence(
-        text, clause, sentence, polarity, statement.certainty, statement.said.measure is not None
+        text,
+        clause,
+        sentence,
+        polarity,
+        statement.certainty,
+        statement.said.measure is not None,
+        statement.is_assumed,
     )

@@ -17,6 +17,10 @@ _ENDS = frozenset(".?!")
 _SILENT = ("silent", "silent_line")
 _LABEL = re.compile(r"[^:\n]{0,80}(?=[:\n]|$)")
 _LONGEST = 1500  # characters of a sentence
+# What a line says that is more than a label: `no prior studies`, `compared with the last study`.
+_SENTENCE = re.compile(
+    r"[.,;]\s|\b(?:no|not|none|nil|without|compar\w+|is|are|was|were|has|have|see|unchanged)\b", re.IGNORECASE
+)
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -47,10 +51,13 @@ def sentences(text: str) -> Iterator[Sentence]:
     line_end, resumed = -1, "any"  # of a line that a short heading makes silent, and the section after it
     last_heading = _last_heading(text)
     is_inline = False  # whether the heading of the section has its text in its own line
+    has_concluded = False  # whether the heading of a conclusion has come
     is_earlier = False  # whether an earlier report has begun, whose own headings open nothing
     for start, end in _pieces(text):
         opens_line = not text[text.rfind("\n", 0, start) + 1 : start].strip()
-        if examination := _examination(text, start, opens_line=opens_line, is_silent=section == "silent"):
+        if examination := _examination(
+            text, start, opens_line=opens_line, is_silent=section == "silent", has_concluded=has_concluded
+        ):
             is_earlier = examination == "earlier"
         if is_earlier:
             section, topic, line_end = "silent", None, -1
@@ -61,6 +68,7 @@ def sentences(text: str) -> Iterator[Sentence]:
         heading = _HEADING.match(text, start, min(end + 1, len(text)))
         label = tuple(_WORD.findall(_BRACKET.sub(" ", heading[1].lower()))) if heading else ()
         named = grammar().headings.get(label)
+        has_concluded = has_concluded or bool(named and grammar().concluding & set(label))
         if start >= line_end >= 0:
             section, line_end = resumed, -1
         if section == "silent" and is_inline and opens_line and not named:
@@ -93,7 +101,9 @@ def _last_heading(text: str) -> int:
     return max(places, default=-1)
 
 
-def _examination(text: str, start: int, *, opens_line: bool, is_silent: bool) -> str | None:
+def _examination(
+    text: str, start: int, *, opens_line: bool, is_silent: bool, has_concluded: bool
+) -> str | None:
     """Return whose report begins: "earlier" for `--- Previous report of 12.03.2020 ---`, or "current".
 
     Within a line, or in a silent section, a label with text behind it opens a remark (`Last MRI: scar.`).
@@ -113,7 +123,19 @@ def _examination(text: str, start: int, *, opens_line: bool, is_silent: bool) ->
     for when, kinds in grammar().examinations.items():
         if letters & kinds["when"] and letters & kinds["what"] and letters <= set().union(*kinds.values()):
             return when
-    return None
+    is_header = opens_line and not has_text and not _SENTENCE.search(label[0])
+    return "earlier" if is_header and _is_of_earlier(letters, words - letters, has_concluded) else None
+
+
+def _is_of_earlier(letters: set[str], numbers: set[str], has_concluded: bool) -> bool:
+    """Return whether a line of its own opens an earlier report: `Report of 14 weeks ago`.
+
+    So does a dated one behind a conclusion, with which a report ends.
+    """
+    earlier, current = grammar().examinations["earlier"], grammar().examinations["current"]
+    if not letters & earlier["what"] or letters & current["when"]:
+        return False
+    return bool(letters & earlier["when"]) or (has_concluded and bool(numbers))
 
 
 def _is_item(text: str, place: int) -> bool:

@@ -7,7 +7,7 @@ from cardiolens.protocol.tasks.lexicon import ANY, Lexicon, Scale
 from cardiolens.report_text.assertion import certainty, is_negated
 from cardiolens.report_text.clauses import Clause
 from cardiolens.report_text.states import State, measured, states_at
-from cardiolens.report_text.subjects import Names, subjects
+from cardiolens.report_text.subjects import Names, is_named, subjects
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,7 @@ class Statement:
     said: State
     negated: bool
     certainty: str
+    is_assumed: bool = False  # whether no word names the structure
 
     @property
     def value(self) -> str | None:
@@ -101,7 +102,8 @@ def _of_clause(
                 negated = is_negated(clauses, number, state.at) and not state.measure
                 meaning = certainty(clauses, number, state.at, negated=negated)
                 graded = replace(state, grade=_own_grade(clause, structure) or state.grade)
-                yield Statement(number, at, name, structure, scale, graded, negated, meaning)
+                is_assumed = not is_named(clause, at, entry, context)
+                yield Statement(number, at, name, structure, scale, graded, negated, meaning, is_assumed)
 
 
 def _own_grade(clause: Clause, structure: str) -> str | None:

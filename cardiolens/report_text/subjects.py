@@ -1,6 +1,7 @@
 """Subjects of findings: the structure beside them, in their clause, or named before."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from cardiolens.protocol.tasks.lexicon import ANY, Trait
 from cardiolens.report_text.clauses import Clause
@@ -29,6 +30,11 @@ def subjects(clause: Clause, at: int, entry: Trait, context: Sequence[Names]) ->
         if entry.strict:
             return ()
     return _inherited(entry, context)
+
+
+def is_named(clause: Clause, at: int, entry: Trait, context: Sequence[Names]) -> bool:
+    """Return whether words name the structure of a finding, in its clause or before."""
+    return bool({*subjects(clause, at, replace(entry, default=None), context)} - {ANY})
 
 
 def _inherited(entry: Trait, context: Sequence[Names]) -> Names:

@@ -13,6 +13,7 @@ from cardiolens.protocol.tasks.lexicon import Tag
 from cardiolens.protocol.tasks.phrases import Phrase
 from cardiolens.report_text.ambiguity import unclear_mark, unclear_sense
 from cardiolens.report_text.assertion import MARKS
+from cardiolens.report_text.fragments import governing_gap, is_finite
 from cardiolens.report_text.grammar import grammar
 from cardiolens.report_text.mentions import Mention, Reader, reader
 from cardiolens.report_text.report_layout import plain
@@ -30,9 +31,16 @@ _TURNING = "no not nothing without previous prior last earlier older since than 
 _TURNS = frozenset(_TURNING.split())
 _HALF_SAID = frozenset({"has regressed", "have regressed"})  # less than before, and not absent
 _TWO_MEANINGS = frozenset({"ai"})  # aortic insufficiency, or who drew the contours
+_HEART = frozenset({"lv", "rv"})
+_EXAMINATIONS = frozenset(
+    {"echo", "echocardiography", "echocardiogram", "tte", "ecg", "ct", "pet", "spect", "angiography"}
+    | {"mri", "cmr", "scan", "study", "report", "reports", "examination", "biopsy", "catheterisation"}
+)
 _OR = re.compile(r"\bor\b", re.IGNORECASE)
 _DENIALS = frozenset({"negated", "negated_behind"})
 _ARROW = re.compile(r"\s*(?:[=-]+>|→|⇒)")  # before a conclusion
+_ITEM = re.compile(r"\s*[A-Z]?\d{1,2}(?:\.\d{1,2})*[.)]?\s+(?=[A-Z][^:.\n]{0,40}:)")  # `5.2 LGE: none`
+_LETTERS = re.compile(r"[^\W_]+")
 _LABEL_ENDS = re.compile(r"[ =~_|*#]*:")
 _POINTS_BACK = re.compile(
     r"\W*(?:this|these|it|they|which|such|those|the (?:above|latter|former|same))\b", re.IGNORECASE
@@ -50,12 +58,17 @@ class Vocabulary:
 
     def unknown(self, text: str, start: int, end: int) -> str | None:
         """Return the first word, mark or number of a span that keeps it from being understood."""
-        if arrow := _ARROW.match(text, start, end):
-            start = arrow.end()
+        if mark := _ARROW.match(text, start, end) or _ITEM.match(text, start, end):
+            start = mark.end()
         mentions = self.mentions(text, start, end)
         if _OR.search(text, start, end) and not any(mention.kind in _DENIALS for mention in mentions):
             return "or"
-        return unclear_mark(text[start:end]) or self._unknown_word(mentions) or unclear_sense(mentions)
+        return (
+            unclear_mark(text[start:end])
+            or self._unknown_word(mentions)
+            or unclear_sense(mentions)
+            or governing_gap(mentions)
+        )
 
     def names_only(self, text: str, start: int, end: int) -> bool:
         """Return whether a span names a finding and says nothing of it: `LGE`, `Scar:`."""
@@ -65,10 +78,6 @@ class Vocabulary:
         is_headed = len(head) < len(" ".join(kinds)) and "state" in kinds[len(head.split()) :]
         return _SAYING.isdisjoint(kinds) and not (is_headed and {"state", "name"} & {*head.split()})
 
-    def denies_behind(self, text: str, start: int, end: int) -> bool:
-        """Return whether a span denies something behind its name: `MR and TR: none`."""
-        return any(mention.kind == "negated_behind" for mention in self.mentions(text, start, end))
-
     def interprets(self, text: str, start: int, end: int) -> bool:
         """Return whether a span says what is in a place: `septum bright, consistent with oedema`."""
         kinds = {mention.kind for mention in self.mentions(text, start, end)}
@@ -77,6 +86,31 @@ class Vocabulary:
     def names_other_organ(self, text: str, start: int, end: int) -> bool:
         """Return whether a span names an organ whose findings no report of ours has."""
         return any("other" in mention.names for mention in self.mentions(text, start, end))
+
+    def names_finding(self, text: str, start: int, end: int) -> bool:
+        """Return whether a span names a finding or a structure of ours."""
+        return any(
+            mention.kind in ("name", "state", "structure") for mention in self.mentions(text, start, end)
+        )
+
+    def has_verb(self, text: str, start: int, end: int) -> bool:
+        """Return whether a span is a whole sentence, with a verb."""
+        return any(is_finite(mention) for mention in self.mentions(text, start, end))
+
+    def introduces(self, text: str, start: int, end: int) -> bool:
+        """Return whether a span tells of whom the fragments behind it speak: `Her twin was scanned.`"""
+        mentions = self.mentions(text, start, end)
+        if any(mention.name == "relatives" for mention in mentions):
+            return True
+        if self.names_finding(text, start, end):
+            return False
+        is_of_examination = any(_EXAMINATIONS & {*mention.text.split()} for mention in mentions)
+        return is_of_examination or self.has_verb(text, start, end)
+
+    def names_other_structure(self, text: str, start: int, end: int) -> bool:
+        """Return whether a span names a structure that is no ventricle."""
+        mentions = self.mentions(text, start, end)
+        return any(mention.kind == "structure" and not _HEART & {*mention.names} for mention in mentions)
 
     def shares_places(self, text: str, start: int, end: int) -> bool:
         """Return whether the places of a span are of all its findings: all before them, or all behind."""
@@ -124,12 +158,54 @@ def unknown_words(text: str, catalogue: Catalogue) -> dict[Sentence, str]:
 
 def _unknown_words(text: str, words: Vocabulary) -> Iterator[tuple[Sentence, str]]:
     before: Sentence | None = None
+    scope = _Scope(text, words)
     for sentence in sentences(text):
-        reason = words.unknown(text, sentence.start, sentence.end)
-        if reason is None and (topic := sentence.topic) is not None and _LABEL_ENDS.match(text, topic.end):
-            reason = words.unknown(text, topic.start, topic.end)
+        above = scope.reason(sentence)
+        own = words.unknown(text, sentence.start, sentence.end)
+        reason = own or above
         if reason is not None:
             yield sentence, reason
             if before is not None and _POINTS_BACK.match(text, sentence.start, sentence.end):
                 yield before, reason
+        scope.read(sentence, own)
         before = sentence
+
+
+@dataclass(slots=True)
+class _Scope:
+    """What stands before a sentence and decides of whom, or of when, it is said."""
+
+    text: str
+    words: Vocabulary
+    of_line: str | None = None  # the reason of a sentence before it that has no finding of ours
+    of_block: str | None = None  # the reason of a heading above it, up to an empty line
+    end: int = 0
+
+    def reason(self, sentence: Sentence) -> str | None:
+        """Return the word of a heading, or of the sentence before, that leaves a sentence open."""
+        gap = self.text[self.end : sentence.start]
+        self.of_line = None if "\n" in gap else self.of_line
+        self.of_block = None if "\n\n" in gap or sentence.opens else self.of_block
+        topic = sentence.topic
+        has_colon = topic is not None and _LABEL_ENDS.match(self.text, topic.end) is not None
+        if topic is not None and (topic.alone or has_colon):
+            label = tuple(_LETTERS.findall(self.text[topic.start : topic.end].lower()))
+            is_heading = label in grammar().headings
+            of_topic = None if is_heading else self.words.unknown(self.text, topic.start, topic.end)
+            is_title = not self.text[: topic.start].strip() and self.text.count("\n") > 3
+            is_right_above = not self.text[topic.end : sentence.start].strip() and not is_title
+            names = self.words.names_finding(self.text, topic.start, topic.end)
+            if of_topic and (has_colon or (is_right_above and not names)):
+                self.of_block = of_topic if topic.alone else self.of_block
+                return of_topic
+        is_fragment = not self.words.has_verb(self.text, sentence.start, sentence.end)
+        return self.of_block or (self.of_line if is_fragment else None)
+
+    def read(self, sentence: Sentence, reason: str | None) -> None:
+        """Take over what a sentence says of those behind it."""
+        self.end = sentence.end
+        span = self.text, sentence.start, sentence.end
+        if reason is not None and self.words.introduces(*span):
+            self.of_line = reason
+        elif self.words.has_verb(self.text, sentence.start, sentence.end):
+            self.of_line = None

@@ -41,6 +41,10 @@ class Report:
             self._misses(subtask, values) or self._has_unread_sign(subtask, values)
         ):
             return Reason.CONTRADICTION
+        if subtask.id == "L05" and any(
+            has(words()["range_of_layers"], self._words(sentence)) for sentence in self._sentences_of(stated)
+        ):
+            return Reason.BETWEEN_GRADES
         return self._lacks_places(subtask, stated) if subtask.parent else None
 
     def lacks_parts(self, subtask: Subtask) -> bool:
@@ -165,6 +169,8 @@ class Report:
     def _has_open_range(self, subtask: Subtask, sentence: Sentence) -> bool:
         """Return whether places are given as a range, which may or may not include those in between."""
         phrase = self._words(sentence)
+        if has(words()["open_range"], phrase):
+            return True
         if subtask.id not in words()["levels"]:
             return has(words()["range_of_walls"], phrase)
         between = has(words()["range_of_levels"], phrase) and not has(words()["neighbours"], phrase)

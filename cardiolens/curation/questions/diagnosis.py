@@ -10,7 +10,12 @@ from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.protocol.tasks.protocol import read_yaml
+from cardiolens.report_text.grammar import grammar
 from cardiolens.report_text.sections import Sentence
+
+_LABEL = re.compile(r"\W*(?P<label>[^:\n.]{1,40}?)[ =~_|*#]*(?P<end>:|\n|$)")
+_LETTERS = re.compile(r"[a-z]+")
+_OF_HEADINGS = frozenset({"final", "main", "overall", "mri", "cmr", "cardiac", "and", "the", "in"})
 
 
 @functools.cache
@@ -22,19 +27,29 @@ def diagnoses(text: str, sentences: Sequence[Sentence], catalogue: Catalogue) ->
     """Yield the statements on etiology and subtype, sentence by sentence."""
     if not {"D01", "D02"} <= set(catalogue.subtasks):
         return
+    concludes = False
     for sentence in sentences:
+        label = _LABEL.match(text, sentence.start, sentence.end)
+        letters = set(_LETTERS.findall(label["label"].lower())) if label else set()
+        is_heading = bool(letters & grammar().concluding) and letters <= grammar().concluding | _OF_HEADINGS
+        is_other = sentence.opens or (label is not None and label["end"] == ":")
+        concludes = is_heading or (concludes and not is_other)
         if sentence.section != "silent":
-            yield from _of_sentence(text, sentence, catalogue)
+            yield from _of_sentence(text, sentence, catalogue, concludes=concludes)
 
 
-def _of_sentence(text: str, sentence: Sentence, catalogue: Catalogue) -> Iterator[ReportStatement]:
+def _of_sentence(
+    text: str, sentence: Sentence, catalogue: Catalogue, *, concludes: bool
+) -> Iterator[ReportStatement]:
     phrase, words = text[sentence.start : sentence.end], _words()
     classes = [name for name, pattern in words["classes"].items() if _has(pattern, phrase)]
     names_others = _has(words["others"], phrase)
     if not classes and not names_others:
         return
     denied = classes != ["normal"] and _has(words["denial"], phrase)
-    unsure = _has(words["doubt"], phrase) or sentence.asks
+    unsure = (
+        _has(words["doubt"], phrase) or sentence.asks or not _is_stated(phrase, classes, concludes=concludes)
+    )
     past = _has(words["past"], phrase)
     certainty = "uncertain" if unsure else "historical" if past else "certain"
     start = sentence.start + len(phrase) - len(phrase.lstrip())
@@ -56,6 +71,23 @@ def _of_sentence(text: str, sentence: Sentence, catalogue: Catalogue) -> Iterato
         yield found(etiology, _text(etiology, cause))
         if cause == "nicm":
             yield found(subtype, _text(subtype, name))
+
+
+def _is_stated(phrase: str, classes: Sequence[str], *, concludes: bool) -> bool:
+    """Return whether a sentence states a diagnosis and nothing of it: not `HCM protocol`, nor `LGE of HCM`.
+
+    Below the heading of a conclusion the name alone states it; elsewhere words such as `in summary` must.
+    """
+    words = _words()
+    head = rf"(?:^(?:[^:\n]*[:\n])?|[,;])[\W\d]*(?P<lead>(?:(?:{words['leads']})\W+)*)"
+    is_summed_up = concludes or _has(words["stating"], phrase)
+    return all(
+        any(
+            is_summed_up and re.match(rf"\W*$|\s*[,;(]|\s*(?:{words['tails']})\b", phrase[match.end() :])
+            for match in re.finditer(rf"{head}(?:{words['classes'][name]})", phrase, re.IGNORECASE)
+        )
+        for name in classes
+    )
 
 
 def _has(pattern: str, phrase: str) -> bool:

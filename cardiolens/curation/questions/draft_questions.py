@@ -1,7 +1,7 @@
 """The pipeline from reports and masks to draft questions, stage by stage."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from cardiolens.curation.questions.group_words import with_words
 from cardiolens.curation.questions.numbers import sex_of
 from cardiolens.curation.questions.report_files import Rejects, Report, read_reports, reject
 from cardiolens.curation.questions.rule_extraction import extract
+from cardiolens.curation.questions.same_pictures import Duplicates, fill_duplicates, reviewed_whole
 from cardiolens.curation.questions.stage_files import Record, Stages, body, write_lines
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.report_text.sections import sentences
@@ -35,6 +36,9 @@ def questions(spec: QuestionsSpec, second: Reader | None = None) -> int:
         disk.make_folder(spec.stages)
         lines, more = _with_masks(spec, spec.masks, stages, catalogue, lines)
         rejects += more
+    folders = [folder for folder in (spec.studies, spec.masks) if folder is not None]
+    duplicates = fill_duplicates(stages, folders)
+    lines = [reviewed_whole(line, duplicates) for line in lines]
     rejects.sort(
         key=lambda reject: (reject["stage"], reject.get("study_id") or "", reject.get("subtask") or "")
     )
@@ -44,8 +48,10 @@ def questions(spec: QuestionsSpec, second: Reader | None = None) -> int:
     page = counts.page(stages.counts, stages.made, reason_rows, counts.by_subtask(lines, rejects, catalogue))
     disk.write_text(spec.stages / "counts.html", page)
     for name, number in stages.counts.items():
-        of_what = "studies" if name.endswith(".mask") else "reports"
+        of_what = "studies" if name.endswith(".mask") or name == "6-frames" else "reports"
         say(f"{name}: {number} {of_what}, {stages.made[name]} made now")
+    for words in _compared(duplicates):
+        say(words)
     for stage, code, times, meaning in reason_rows:
         say(f"left out in stage {stage}: {times} x {code}: {meaning}")
     sampled = sum(line["verification"]["queue"] == "sampling" for line in lines)
@@ -98,6 +104,19 @@ def _read(stages: Stages) -> str:
     """Describe the sources of the questions: `3 reports, 2 studies with masks`."""
     sources = (("1-sections", "reports"), ("2-findings.mask", "studies with masks"))
     return ", ".join(f"{stages.counts[name]} {words}" for name, words in sources if name in stages.counts)
+
+
+def _compared(duplicates: Duplicates) -> Iterator[str]:
+    """Yield what the comparison of pictures found, and what was not compared."""
+    n_same = sum(bool(rivals) for rivals in duplicates.values())
+    n_unread = sum(rivals is None for rivals in duplicates.values())
+    if n_same:
+        yield (
+            f"{n_same} studies show the pictures of another one; their questions go to full review, and a "
+            "release refuses them unless they are named"
+        )
+    if n_unread:
+        yield f"{n_unread} studies have images that cannot be read, and are not compared with others"
 
 
 def _given(report: Report) -> Record:

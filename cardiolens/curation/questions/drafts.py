@@ -131,7 +131,7 @@ def _not_asked(subtask: Subtask, items: Mapping[str, Item], sequences: Sequence[
 def automatic_of(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
     """Build an `auto-1` body: per item, the back-check from its quotes, legal options, and leaks.
 
-    Blind probes and duplicates of images need models and images, and are not part of this.
+    Blind probes need models, and duplicates the images of all studies: both are filled in afterwards.
     """
     quotes = {one["id"]: one["quote"] for items in record["findings"].values() for one in items}
     checked: dict[str, Any] = legal_and_silent(record, catalogue)["checked"]

@@ -15,7 +15,7 @@ from cardiolens.report_text.sections import Sentence
 _NUMBER = r"(?P<low>\d{1,3}(?:[.,]\d+)?)(?:\s*%?\s*(?:-|–|to)\s*(?P<high>\d{1,3}(?:[.,]\d+)?))?\s*"
 _CHAMBERS = {
     "C01": r"\b(rv|right)\b",
-    "C10": r"\b(rv|right)\b",
+    "C10": r"\b(rv|right|la|ra|atri\w*|left atri\w*|emptying|regurg\w*|valve\w*)\b",
     "C12": r"\b(lv|left)\b",
     "C15": r"\b(lv|left)\b",
 }

@@ -9,7 +9,7 @@ from cardiolens.curation.questions.diagnosis import diagnoses
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.numbers import measured
 from cardiolens.curation.questions.statement import ReportStatement
-from cardiolens.curation.questions.strict_patterns import has, has_for, words
+from cardiolens.curation.questions.strict_patterns import first_match, has, has_for, words
 from cardiolens.curation.questions.uncertainty import doubt_of
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.report_text.findings import Finding, findings
@@ -54,16 +54,22 @@ class _Checks:
             return Reason.AMENDED, None
         if statement.certainty != "certain":
             return None, None
-        if unknown := self.unknown.get(sentence) or self._number(sequence, sentence):
+        number = self._number(sequence, sentence) or self._condition(statement.subtask, sequence, sentence)
+        if unknown := self.unknown.get(sentence) or number:
             return Reason.UNKNOWN_WORD, unknown
-        roles = vocabulary(self.catalogue)
-        if sequence != "cine" and roles.names_other_organ(self.text, sentence.start, sentence.end):
+        roles, whole = vocabulary(self.catalogue), (self.text, sentence.start, sentence.end)
+        if sequence != "cine" and roles.names_other_organ(*whole):
             return Reason.OTHER_STRUCTURE, None
-        if statement.subtask in words()["places"] and not roles.shares_places(
-            self.text, sentence.start, sentence.end
-        ):
+        is_shared = statement.subtask not in words()["places"] or roles.shares_places(*whole)
+        if not is_shared or self._is_joined_with_another(statement):
             return Reason.UNANCHORED, None
         return (Reason.NAMED_ONLY, None) if self._is_named_only(statement, sentence) else (None, None)
+
+    def _is_joined_with_another(self, statement: ReportStatement) -> bool:
+        """Return whether a heading was joined with what the line below says of something else."""
+        head, _, behind = self.text[statement.start : statement.end].rpartition("\n")
+        names = vocabulary(self.catalogue).names_finding(behind, 0, len(behind))
+        return head.endswith("\n") or (bool(head) and names)
 
     def _is_named_only(self, statement: ReportStatement, sentence: Sentence) -> bool:
         """Return whether a finding is named, and nothing is said of it."""
@@ -72,10 +78,18 @@ class _Checks:
         is_affirmed = statement.polarity == "affirmed" and statement.value not in normal
         is_bare = is_affirmed and roles.names_only(self.text, statement.start, statement.end)
         if statement.subtask in words()["listed"]:
-            return is_bare and roles.denies_behind(*whole)
+            return is_affirmed and roles.names_only(*whole) and not roles.has_verb(*whole)
         if statement.subtask not in words()["named"]:
             return False
         return (is_bare and not roles.interprets(*whole)) or has(words()["quality"], statement.quote)
+
+    def _condition(self, subtask: str, sequence: str, sentence: Sentence) -> str | None:
+        """Return a word of a sentence that tells of another state of the heart: `LVEF at stress`."""
+        phrase = self.text[sentence.start : sentence.end]
+        patterns = [words()["conditions"].get(kind) for kind in (subtask, sequence)]
+        return next(
+            (match[0] for pattern in patterns if pattern and (match := first_match(pattern, phrase))), None
+        )
 
     def _number(self, sequence: str, sentence: Sentence) -> str | None:
         """Return a number in a sentence on a sequence that is read by words alone: `LGE score 0/17`."""
@@ -108,7 +122,18 @@ def _stated(text: str, pieces: Sequence[Sentence], catalogue: Catalogue) -> Iter
                 finding.polarity,
                 _certainty(finding, phrase), "rules",
             )  # fmt: skip
-            yield replace(statement, doubt=doubt_of(statement, subtask, phrase))
+            doubt = doubt_of(statement, subtask, phrase)
+            if doubt is None and finding.is_assumed and _lacks_subject(statement, phrase, catalogue):
+                doubt = Reason.OTHER_STRUCTURE
+            yield replace(statement, doubt=doubt)
+
+
+def _lacks_subject(statement: ReportStatement, sentence: str, catalogue: Catalogue) -> bool:
+    """Return whether a statement that names no structure of its own leaves open which one is meant."""
+    needed = words()["subject"].get(statement.subtask)
+    if statement.polarity == "affirmed" and needed and not has(needed, sentence):
+        return True
+    return vocabulary(catalogue).names_other_structure(statement.quote, 0, len(statement.quote))
 
 
 def _measured(text: str, pieces: list[Sentence], sex: str | None) -> Iterator[ReportStatement]:

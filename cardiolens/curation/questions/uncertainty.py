@@ -23,6 +23,8 @@ def doubt_of(statement: ReportStatement, subtask: Subtask, sentence: str) -> str
 def _doubt_of_abnormal(statement: ReportStatement, subtask: Subtask, sentence: str) -> str | None:
     if has_for("outside", subtask.id, sentence):
         return Reason.OTHER_STRUCTURE
+    if has(words()["whole_pattern"], statement.value or "") and has(words()["part"], sentence):
+        return Reason.BETWEEN_GRADES
     if statement.polarity == "affirmed" and has_for("contrary", subtask.id, statement.quote):
         return Reason.CONTRADICTION
     return Reason.BETWEEN_GRADES if has_for("share", subtask.id, statement.quote) else None

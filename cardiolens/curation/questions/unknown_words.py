@@ -1,5 +1,6 @@
 """The words that cost most drafts: what to teach next, without a report's text unless it is asked for."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -28,6 +29,12 @@ class Unknown:
     drafts: int = 0
     reports: dict[str, str] = field(default_factory=dict)
 
+    def may_be_name(self, word: str) -> bool:
+        """Return whether a word may name somebody: it is rare, or has a capital within a sentence."""
+        capital = re.compile(rf"(?<=[a-z,;:] ){re.escape(word.capitalize())}\b|\b(?:Dr|Prof|Mr|Mrs|Ms)\b\.? ")
+        is_name = word.isalpha() and any(capital.search(sentence) for sentence in self.reports.values())
+        return len(self.reports) < FEWEST_REPORTS or is_name
+
 
 def count_unknown(spec: QuestionsSpec) -> int:
     """Print the words that cost most drafts; return 0."""
@@ -46,8 +53,9 @@ def unknown_of(reports: list[Report], catalogue: Catalogue) -> dict[str, Unknown
     costs: dict[str, Unknown] = defaultdict(Unknown)
     for report in reports:
         for (_, word), sentence in _losses(report, catalogue).items():
-            costs[word].drafts += 1
-            costs[word].reports.setdefault(report.report_id, sentence)
+            shown = "(a number)" if word[0].isdigit() else word
+            costs[shown].drafts += 1
+            costs[shown].reports.setdefault(report.report_id, sentence)
     return dict(sorted(costs.items(), key=lambda pair: (-pair[1].drafts, pair[0])))
 
 
@@ -66,7 +74,7 @@ def _losses(report: Report, catalogue: Catalogue) -> dict[tuple[str, str], str]:
 
 def _lines(unknown: Mapping[str, Unknown], *, with_text: bool) -> Iterator[str]:
     """Yield a line a word; a word that may name somebody is only counted."""
-    shown = {word: cost for word, cost in unknown.items() if with_text or len(cost.reports) >= FEWEST_REPORTS}
+    shown = {word: cost for word, cost in unknown.items() if with_text or not cost.may_be_name(word)}
     for word, cost in list(shown.items())[:_MOST_LINES]:
         yield f"{cost.drafts:6} drafts in {len(cost.reports):4} reports: {one_line(word)}"
         if with_text:
@@ -74,9 +82,9 @@ def _lines(unknown: Mapping[str, Unknown], *, with_text: bool) -> Iterator[str]:
     hidden = Counter(cost.drafts for word, cost in unknown.items() if word not in shown)
     if hidden:
         yield (
-            f"{hidden.total()} other words stand in fewer than {FEWEST_REPORTS} reports, and may be names; "
-            f"they cost {sum(drafts * count for drafts, count in hidden.items())} drafts; text=true shows "
-            "them, with sentences of the reports"
+            f"{hidden.total()} other words stand in fewer than {FEWEST_REPORTS} reports, or have a capital, "
+            f"and may be names; they cost {sum(drafts * count for drafts, count in hidden.items())} drafts; "
+            "text=true shows them, with sentences of the reports"
         )
     if not unknown:
         yield "no draft was lost for a word that is not known"

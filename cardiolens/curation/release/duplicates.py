@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from cardiolens.base import disk
+from cardiolens.base.console import say
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
-from cardiolens.curation.release.frame_hashes import hashed, read_hashes, same_studies
+from cardiolens.curation.release.hash_lists import read_hashes
 from cardiolens.curation.release.release_words import Release
+from cardiolens.study.frame_hashes import HashedFrames, hashes_of, same_studies
 from cardiolens.study.manifest import Study
 
 _DIGITS = 16  # of the digest that names duplicates
@@ -18,7 +20,7 @@ _DIGITS = 16  # of the digest that names duplicates
 
 def check_duplicates(spec: Release, studies: Mapping[str, Study]) -> dict[str, Any]:
     """Return the facts of perceptual hashes; InputError where duplicates are not named."""
-    ours = hashed(studies)
+    ours = _hashed(studies)
     patient = {name: study.manifest.patient_id for name, study in studies.items()}
     within = {
         (first, second): frames
@@ -49,3 +51,10 @@ def check_duplicates(spec: Release, studies: Mapping[str, Study]) -> dict[str, A
         "known_lists": len(spec.known),
         "known_pairs": len(public),
     }
+
+
+def _hashed(studies: Mapping[str, Study]) -> HashedFrames:
+    rows = [row for study in studies.values() for row in hashes_of(study)]
+    if n_blank := len(studies) - len({study for study, *_ in rows}):
+        say(f"{n_blank} studies have no frame with a picture, and are not compared with others")
+    return HashedFrames.of(rows)

@@ -4,19 +4,24 @@ A line is `topic | text | truth`. `L01=B` is told for certain; `?L01=B` would be
 drafted; `-` tells nothing. `{wall}` and `{level}` stand for any, and `{W}` and `{L}` for their options. A
 tail says what an addendum makes of the answers: `!C10=B` allows that answer alone, `!C10` allows none. The
 lines are split into an open and a closed half by their digest: no sentence of one stands in the other.
+
+The reports of `third` and `third_closed` are whole, by a writer who saw neither rules nor results: `%% name |
+manner`, the text, `%= truth`. Several `?` of one subtask are alternatives.
 """
 
 import hashlib
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 FOLDER = Path(__file__).with_name("hospitals")
 STYLES = tuple(
     sorted(
-        path.stem for path in FOLDER.glob("*.txt") if "targets" not in path.stem and "second" not in path.stem
+        path.stem
+        for path in FOLDER.glob("*.txt")
+        if "targets" not in path.stem and not path.stem.startswith(("second", "third"))
     )
 )
 WALLS = {"anterior": "A", "septal": "B", "inferior": "C", "lateral": "D"}
@@ -60,7 +65,11 @@ class Truth:
     """Answers by subtask: those that a report tells, and those that a draft may have without being wrong."""
 
     told: dict[str, str] = field(default_factory=dict)
-    right: dict[str, str] = field(default_factory=dict)
+    right: dict[str, set[str]] = field(default_factory=dict)
+
+    def wrong(self, drafts: Mapping[str, str]) -> dict[str, str]:
+        """Return the drafts that the report does not tell."""
+        return {subtask: keys for subtask, keys in drafts.items() if keys not in self.right.get(subtask, ())}
 
     def add(self, words: str) -> None:
         """Take over the truth of a line."""
@@ -75,7 +84,7 @@ class Truth:
             elif word != "-" and not word.startswith("?"):
                 self.told[subtask] = answer
             if answer:
-                self.right[subtask] = answer
+                self.right.setdefault(subtask, set()).add(answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +110,14 @@ def statements(style: str) -> list[tuple[str, str, str]]:
     return [_parts(entry) for entry in entries]
 
 
-def targets(half: str, name: str = "targets") -> list[tuple[str, Truth]]:
-    """Single lines with their truth; those of `second_targets` have no halves."""
+def targets(half: str) -> list[tuple[str, Truth]]:
+    """Single lines with their truth; those that a half has of its own have a file of their own."""
+    own = FOLDER / f"{half}_targets.txt"
+    path = own if own.exists() else FOLDER / "targets.txt"
     pairs = []
-    for line in (FOLDER / f"{name}.txt").read_text(encoding="utf-8").splitlines():
+    for line in path.read_text(encoding="utf-8").splitlines():
         text, _, words = line.rpartition(" | ")
-        if not line.startswith("# ") and half in (half_of(text), "second"):
+        if not line.startswith("# ") and (path == own or half == half_of(text)):
             truth = Truth()
             truth.add(words)
             pairs.append((text, truth))
@@ -119,12 +130,26 @@ def half_of(text: str) -> str:
 
 
 def reports(half: str, of_each_style: int = 30, seed: int = 40) -> Iterator[Report]:
-    """Reports of every style, of the lines of one half."""
+    """Reports of every style, of the lines of one half; or the whole reports of a half that has such."""
+    if (FOLDER / f"{half}_reports.txt").exists():
+        yield from _whole_reports(half)
+        return
     for style in ("second_style",) if half == "second" else STYLES:
         draw = random.Random(f"{seed} {half} {style}")
         lines = [one for one in statements(style) if half in (half_of(one[1]), "second")]
         for number in range(of_each_style):
             yield _report(f"{style}-{half}-{number}", style, lines, draw)
+
+
+def _whole_reports(half: str) -> Iterator[Report]:
+    text = (FOLDER / f"{half}_reports.txt").read_text(encoding="utf-8")
+    for entry in re.split(r"^%% ", text, flags=re.MULTILINE)[1:]:
+        head, _, rest = entry.partition("\n")
+        body, _, words = rest.partition("\n%=")
+        name, _, manner = head.partition(" | ")
+        truth = Truth()
+        truth.add(words)
+        yield Report(name, manner.strip(), body + "\n", truth)
 
 
 def _parts(entry: str) -> tuple[str, str, str]:

@@ -60,7 +60,7 @@ def test_no_question_of_a_mask_has_a_wrong_answer(
         read_questions(tmp_path / "out" / "questions.jsonl", catalogue())
     capsys.readouterr()
     questions(read_questions_spec(words))
-    assert capsys.readouterr().out.count("1 studies, 0 made now") == 5
+    assert capsys.readouterr().out.count("1 studies, 0 made now") == 6
     questions(read_questions_spec([*words[:1], "labels=acdc", words[2]]))
     assert "cannot be used, e.g. PH-" in capsys.readouterr().out
     assert {one["reason"] for one in lines(tmp_path / "out" / "rejects.jsonl")} == {"mask_unfit"}

@@ -18,7 +18,7 @@ from cardiolens.protocol.tasks.instantiate import answer, answerable_subtasks
 from cardiolens.protocol.tasks.truth import findings
 
 CATALOGUE = catalogue()
-LEAST_RECALL = {"development": 0.74, "closed": 0.85, "fresh": 0.73}
+LEAST_RECALL = {"development": 0.79, "closed": 0.93, "fresh": 0.73}
 MOST_WRONG = {"development": 0, "closed": 2, "fresh": 1}  # of which one each is the writer's slip
 HEADS = {"cine": "CINE", "lge": "LGE", "perfusion": "PERFUSION", "t2": "T2"}
 

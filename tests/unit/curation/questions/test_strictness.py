@@ -193,3 +193,87 @@ def test_a_doubt_costs_the_answer_and_its_twin_has_one(rule: str) -> None:
     subtask, open_, told_, answer = TWINS[rule]
     assert told(told_).answers.get(subtask) == tuple(answer)
     assert subtask not in told(open_).answers
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Is there septal LGE",
+        "Does the septum enhance",
+        "For septal scar",
+        "Compatible with septal scar",
+        "LV function compatible with normal",
+        "Septum with LGE, lateral wall without",
+        "Any septal LGE",
+        "Extent of septal scar",
+        "Septal scar images",
+        "Normal LVEF is 60 %",
+        "LVEF not 60 %",
+        "LVEF up to 60 %",
+        "LA ejection fraction 60 %",
+        "LVEF 60 % at stress",
+        "Normal LV function at stress",
+        "LV severely dilated in systole",
+        "Early enhancement of the septum",
+        "LGE basal, mid and apical",
+        "MR +, TR -",
+        "MR, TR",
+        "No MR, TR",
+        "LA, RA enlarged",
+        "LVOT normal, aortic valve bicuspid",
+        "LV mildly dilated, now normal",
+        "LV to be severely dilated",
+        "LV neither dilated nor normal",
+        "Thick wall",
+        "Severely dilated",
+        "Function normal",
+        "Small effusion",
+        "Pericardium not enhancing",
+        "RV filling normal",
+        "HCM",
+        "HCM protocol",
+        "LGE of HCM",
+        "Study for HCM",
+        "Impression: images for amyloidosis",
+        "Mother\nLVEF 20 %",
+        "Mother:\nLVEF 20 %\nLV severely dilated",
+        "Her brother has DCM. LVEF 20 %.",
+        "The donor heart was scanned. No LGE.",
+        "The following is an example. No LGE.",
+        "Outside echo (last week)\nLV severely dilated.\nLVEF 20 %.",
+        "Normal values\nLVEF 60 %",
+        "Moderate-to-severe LV dysfunction.",
+        "LGE:\n\nNormal LV function",
+    ],
+)
+def test_known_words_that_govern_nothing_tell_nothing(text: str) -> None:
+    assert told(text).answers == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "answers"),
+    [
+        ("RV free wall moves normally.", {"C14": ("A",)}),
+        ("Septal scar reaching the lateral wall", {"L01": ("B",)}),
+        ("Subendocardial to transmural scar", {"L01": ("B",)}),
+        (
+            "Late enhancement: subendocardial, apical segments, circumferential.",
+            {"L01": ("B",), "L05": ("A",)},
+        ),
+        (
+            "LV size normal.\nConclusion: no scar.\nReport of 14 weeks ago (copied)\nLV severely dilated.",
+            {"C01": ("A",), "L01": ("A",)},
+        ),
+        (
+            "LV size normal.\nConclusion: no scar.\nCMR 2019\nLV severely dilated.",
+            {"C01": ("A",), "L01": ("A",)},
+        ),
+        ("5.2 LGE: none", {"L01": ("A",)}),
+        (
+            "Impression:\n1. No LGE.\n2. Dilated cardiomyopathy.",
+            {"L01": ("A",), "D01": ("C",), "D02": ("B",)},
+        ),
+    ],
+)
+def test_what_stands_beside_an_open_part_is_told(text: str, answers: dict[str, tuple[str, ...]]) -> None:
+    assert told(text).answers == answers

@@ -10,17 +10,11 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.curation.release.frame_hashes import (
-    SIDE,
-    HashedFrames,
-    hash_of,
-    read_hashes,
-    same_studies,
-    write_hashes,
-)
+from cardiolens.curation.release.hash_lists import read_hashes, write_hashes
 from cardiolens.curation.release.make import release
 from cardiolens.curation.release.release_words import Hashes
 from cardiolens.phantom.phantom_cohort import make_cohort
+from cardiolens.study.frame_hashes import SIDE, HashedFrames, hash_of, same_studies
 
 
 @pytest.fixture(scope="module")

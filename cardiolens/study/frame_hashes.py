@@ -1,23 +1,17 @@
 """Perceptual hashes of frames (protocol 9, stage 6e): the same picture in another file, window or size."""
 
-import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import imagehash
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from cardiolens.base import disk
-from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 from cardiolens.config.dataset import Windows
-from cardiolens.curation.release.release_words import Hashes
-from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
+from cardiolens.study.manifest import Study
 from cardiolens.study.volume import read_volume
 from cardiolens.study.windowing import grey_scale
 
@@ -26,7 +20,6 @@ MOST_BITS = 12  # that differ between two hashes of one picture
 LEAST_SHARE = 0.5  # of the frames of a volume that another study shows as well
 _LEAST_CONTRAST = 8.0  # standard deviation of grey values: frames without a picture are all alike
 _CHUNK = 512
-_MOST_LIST = 1 << 30  # bytes of a list of hashes
 Bits = NDArray[np.uint64]  # (frame, 4)
 
 
@@ -69,53 +62,6 @@ def hashes_of(study: Study) -> Iterator[tuple[str, str, str]]:
                 yield study.study_id, manifest.volume_id, digits
 
 
-def hashed(studies: Mapping[str, Study]) -> HashedFrames:
-    """Return the hashes of all frames of studies."""
-    rows = [row for study in studies.values() for row in hashes_of(study)]
-    if n_blank := len(studies) - len({study for study, *_ in rows}):
-        say(f"{n_blank} studies have no frame with a picture, and are not compared with others")
-    return HashedFrames.of(rows)
-
-
-def write_hashes(spec: Hashes) -> int:
-    """Write the list of hashes of a folder of studies, for those who release others; return 0."""
-    studies, out = spec.hashes, spec.out
-    chosen = [read_study(folder) for folder in _folders(studies)]
-    if not chosen:
-        raise InputError(f"hashes={studies}: holds no study; expected <folder>/{MANIFEST_NAME}")
-    rows = [row for study in chosen for row in hashes_of(study)]
-    names = ("study", "volume", "phash")
-    lines = (json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
-    disk.write_text(out, "".join(lines))
-    say(f"hashes: {len(rows)} frames of {len(chosen)} studies: {out}")
-    return 0
-
-
-def read_hashes(path: Path) -> HashedFrames:
-    """Read a list of hashes; InputError names the line that is none."""
-    rows: list[tuple[str, str, str]] = []
-    try:
-        lines = read_text(path, _MOST_LIST).splitlines()
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"known={path}: cannot be read ({type(error).__name__}); expected JSON Lines"
-        ) from None
-    for number, line in enumerate(lines, start=1):
-        try:
-            record = parse_json(line)
-            study, volume, digits = (str(record[name]) for name in ("study", "volume", "phash"))
-            is_hash = len(bytes.fromhex(digits)) == SIDE * SIDE // 8
-        except (ValueError, KeyError, TypeError):
-            is_hash = False
-        if not is_hash:
-            raise InputError(
-                f"known={path} line {number}: is no hash; expected study, volume, and phash of "
-                f"{SIDE * SIDE // 4} hexadecimal digits, as cardiolens release hashes=... out=... writes them"
-            )
-        rows.append((study, volume, digits))
-    return HashedFrames.of(rows)
-
-
 def same_studies(first: HashedFrames, second: HashedFrames) -> dict[tuple[str, str], int]:
     """Return the pairs of studies of which one shows a volume of the other, with the number of frames."""
     frames: dict[tuple[str, str], dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
@@ -134,7 +80,3 @@ def same_studies(first: HashedFrames, second: HashedFrames) -> dict[tuple[str, s
         for pair, of_pair in frames.items()
     }
     return {pair: count for pair, count in pairs.items() if count}
-
-
-def _folders(studies: Path) -> Iterator[Path]:
-    return (path.parent for path in sorted(studies.glob(f"*/{MANIFEST_NAME}")))
