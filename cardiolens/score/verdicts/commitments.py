@@ -1,18 +1,19 @@
 """Commitments of a reply to options, clause by clause: "I now favour B", "D is the better choice"."""
 
 import functools
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from cardiolens.report_text.reply_lexicon import words
+from cardiolens.report_text.reply_lexicon import kinds, words
 from cardiolens.score.verdicts.lists import leading
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading, reading_of
 from cardiolens.score.verdicts.reply_clauses import Clause, clauses, polarity
 from cardiolens.score.verdicts.reply_tokens import Token, Tokenizer
 
-Stance = Literal["commits", "affirms", "denies", "hedges", "mentions", "explains"]
+Stance = Literal["commits", "adds", "removes", "affirms", "denies", "hedges", "mentions", "explains"]
 
 _TOWARDS = frozenset({"to", "zu", "bis", "到"})
 _ARROWS = frozenset({"->", "=>", "→", "⇒"})
@@ -38,12 +39,13 @@ class Remark:
 
 def said_of_options(text: str, tokenizer: Tokenizer, *, texts: bool = False) -> Iterator[Remark]:
     """What the clauses of a text say of options named by letter, or also by `texts`."""
+    previous: Remark | None = None
     for clause in map(_conclusion, clauses(tokenizer.tokens(text))):
         names = [token for token in clause if _names(token, tokenizer.texts, texts)]
         if names:
             stance, keys = _stance(clause, names, tokenizer.texts)
             last = clause[-1]
-            yield Remark(
+            remark = Remark(
                 stance=stance,
                 keys=keys,
                 by_letter=any(token.kind == "key" for token in names),
@@ -51,6 +53,24 @@ def said_of_options(text: str, tokenizer: Tokenizer, *, texts: bool = False) -> 
                 start=clause[0].start,
                 end=last.start + len(last.text),
             )
+            previous = _continued(remark, previous, text) if previous else remark
+            yield previous
+
+
+def _continued(remark: Remark, previous: Remark, text: str) -> Remark:
+    """A remark that only names options, by the one that it goes on from: "C is spared as well as D"."""
+    if remark.stance != "commits" or not remark.is_alone:
+        return remark
+    between = text[previous.end : remark.start].strip().lower()
+    if previous.stance == "denies" and kinds().get(between, "") in {"join", "also"}:
+        return replace(remark, stance="denies")
+    is_exchanged = previous.stance == "removes" and _exchange().search(text[previous.start : previous.end].lower())
+    return replace(remark, stance="adds") if is_exchanged and between in {"with", "by", "for"} else remark
+
+
+@functools.cache
+def _exchange() -> re.Pattern[str]:
+    return re.compile(r"\b(?:replac|swap|exchang)")
 
 
 def _names(token: Token, texts: OptionTexts, with_texts: bool) -> bool:
@@ -66,6 +86,8 @@ def _stance(clause: Clause, names: list[Token], texts: OptionTexts) -> tuple[Sta
     stance = polarity(_judging(before, clause[at:], texts))
     if any(token.text.lower() in _hedges() for token in clause):
         stance = "open"
+    if stance in {"yes", "bare"} and (edited := _edit(clause, at, texts)):
+        return edited, keys
     if stance == "no" or any(token.text.lower() in _denies() for token in before):
         return "denies", keys
     if stance == "open":
@@ -76,6 +98,20 @@ def _stance(clause: Clause, names: list[Token], texts: OptionTexts) -> tuple[Sta
     if listed_keys and (_commits(before) or len(before) < at):
         return "commits", listed_keys
     return _of_subject(clause, at, stance, texts), keys
+
+
+def _edit(clause: Clause, at: int, texts: OptionTexts) -> Stance | None:
+    """Whether a clause adds options to an answer or takes some away: "drop C", "also D"."""
+    before, rest = clause[:at], _without_remarks(clause[at:])
+    introducer = next((token for token in reversed(before) if token.kind not in {"label", "open"}), None)
+    after = [token for token in rest if not token.key]
+    for stance, verbs in (("adds", words().commits.adds), ("removes", words().commits.removes)):
+        if introducer and introducer.text.lower() in verbs and _is_list(rest, texts):
+            return stance
+        if _says_nothing(before) and any(token.text.lower() in verbs for token in after):
+            return stance
+    is_also = any(token.kind == "also" for token in [*before, *after])
+    return "adds" if is_also and _says_nothing(before) else None
 
 
 def _of_subject(clause: Clause, at: int, stance: str, texts: OptionTexts) -> Stance:

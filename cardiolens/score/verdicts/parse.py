@@ -9,12 +9,12 @@ from cardiolens.score.verdicts.marked_answer import read_marked_answer
 from cardiolens.score.verdicts.option_text import Option
 from cardiolens.score.verdicts.reading import Reading
 from cardiolens.score.verdicts.reply import refuses, visible_with_boxes
-from cardiolens.score.verdicts.reply_tokens import Tokenizer
+from cardiolens.score.verdicts.reply_tokens import Tokenizer, reversing_word
 from cardiolens.score.verdicts.unmarked_answer import read_unmarked_answer
 
 # Version of the rules of the protocol's section 16. Raise it with every change that may parse a reply
 # differently.
-RULES_VERSION = "1.3"
+RULES_VERSION = "1.4"
 
 _SHORT = 60  # characters
 
@@ -66,7 +66,7 @@ class _DisplayedQuestion:
 
 def _parse(text: str, question_shown: _DisplayedQuestion, cut: bool) -> Parsed:
     plain = visible_with_boxes(text)
-    tokenizer = Tokenizer.of(question_shown.options)
+    tokenizer = Tokenizer.of(question_shown.options, reversing_word(question_shown.question))
     several = question_shown.answer_type == "multi"
     blocks = blocks_of(plain, tokenizer)
     rule, reading = read_marked_answer(blocks.text, tokenizer, several=several, cut=cut) or ("none", None)

@@ -18,8 +18,9 @@ _LATEX_SIGN = re.compile(r"\\[()\[\],;:! ]")
 _LATEX_TEXT = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mathsf|operatorname)\s*\{([^{}]*)\}")
 _LATEX_BOX = re.compile(r"(?:\\f?box(?:ed)?|(?<![A-Za-z])boxed)\s*\{")
 _HTML = re.compile(
-    r"</?(?:strong|em|p|br|span|div|li|ul|ol|code|pre|font|h\d|td|tr|table)\b[^<>]*>", re.IGNORECASE
+    r"</?(?:strong|em|p|br|span|div|li|ul|ol|code|pre|font|h\d|td|tr|table|option|item)\b[^<>]*>", re.IGNORECASE
 )
+_STRUCK = re.compile(r"~~[^~\n]{1,200}~~|<(del|s|strike)>[^<\n]{0,200}</\1>", re.IGNORECASE)
 _HTML_LETTER, _HTML_LETTER_END = (
     re.compile(r"</?([biu])>", re.IGNORECASE),
     re.compile(r"</([biu])>", re.IGNORECASE),
@@ -36,6 +37,8 @@ def visible(text: str) -> str:
 
 def visible_with_boxes(text: str) -> str:
     """Return a reply's visible text, boxed answers between BOX and END, tagged ones between TAG and END."""
+    if "~~" in text or "</" in text:
+        text = _STRUCK.sub(" ", text)
     plain = without_quotations(without_residue(without_thought(text)))
     if not plain.isascii():
         plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", plain)).replace("’", "'")
@@ -53,10 +56,23 @@ def without_thought(text: str) -> str:
 
     An unclosed block extends to the end. A close without an open ends a block that the prompt opened.
     """
+    if "<|" in text:
+        text = _without_finals(text)
     opening_word = text[:20].lstrip()[:8].lower()
     if "<" in text or "[" in text or "◁" in text or opening_word == "analysis" or opening_word[:4] == "here":
         for opens, closes in _ends("think"):
             text = _without(text, opens, closes, orphans=True)
+    return text
+
+
+def _without_finals(text: str) -> str:
+    """Remove the marks around an answer that stands beside marked reasoning."""
+    for opening, closing in _ends("finals"):
+        opened = opening.search(text)
+        closed = closing.search(text, opened.end()) if opened else None
+        if opened and closed:
+            inner = text[opened.end() : closed.start()]
+            text = f"{text[: opened.start()]}\n{inner}\n{text[closed.end() :]}"
     return text
 
 
@@ -69,8 +85,8 @@ def without_residue(text: str) -> str:
 
 
 @functools.cache
-def _ends(blocks: Literal["think", "residue"]) -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
-    tags = words().think if blocks == "think" else words().residue
+def _ends(blocks: Literal["think", "residue", "finals"]) -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
+    tags = {"think": words().think, "residue": words().residue, "finals": words().finals}[blocks]
     return [(re.compile(tag.open, _TAG_FLAGS), re.compile(tag.close, _TAG_FLAGS)) for tag in tags]
 
 

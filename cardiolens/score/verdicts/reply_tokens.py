@@ -48,6 +48,8 @@ _PUNCTUATION: dict[str, Kind] = {
     "|": "bar",
 }
 _MARKS: dict[str, Kind] = {"->": "perhaps", "=>": "perhaps", "...": "perhaps", "…": "perhaps", "[ ]": "no"}
+_SCORED = r"(?:(?<=[:=|])|(?<=[:=|] ))"  # before a plus or minus, a one or nought that judges an entry
+_SCORE_ENDS = r"(?=[ \t]*(?:[,;|}]|$))"
 _NUMBER = r"\(?(?:\d{1,2}|[ivx]{1,4})[.)][ \t]+"  # of an entry: "1." or "(ii)"
 _SPACES = frozenset({"gap", "space"})
 _BEFORE_PROSE = frozenset({"word", "subject", "perhaps", "also"})
@@ -65,9 +67,9 @@ class Token(NamedTuple):
 class Tokenizer:
     """Splits texts of replies to one question into tokens."""
 
-    def __init__(self, texts: OptionTexts) -> None:
+    def __init__(self, texts: OptionTexts, question_word: str = "") -> None:
         self.texts = texts
-        self._kinds = kinds()
+        self._kinds = {**kinds(), **_reversed(question_word)}
         self._lexeme = re.compile(
             # most lexemes are spaces within a line: match them first, alternatives are tried in order
             r"(?P<gap>(?<=[^\n])[ \t\r]+)"
@@ -75,6 +77,7 @@ class Tokenizer:
             rf"|(?P<script>(?=[^\x00-ɏ])(?:{_other_scripts()}))"
             rf"|(?P<numbering>^[ \t]*(?:[-•·‣#>–]+[ \t]+(?:{_NUMBER})?|{_NUMBER})"
             r"|\((?:\d{1,2}|[ivx]{2,4})\))"
+            rf"|(?P<plus>\(\+\)|{_SCORED}[+1]{_SCORE_ENDS})|(?P<minus>\([-–−]\)|{_SCORED}[-–−0]{_SCORE_ENDS})"
             rf"|(?P<letter>(?<![{LATIN}])[A-Za-z](?![{LATIN}]|'[A-Za-z]|-(?-i:[a-z]{{2}})))"
             rf"|(?P<word>[{LATIN}]+(?:['-][{LATIN}]+)*)"
             r"|(?P<space>[ \t\r]+)"
@@ -86,9 +89,9 @@ class Tokenizer:
 
     @staticmethod
     @functools.lru_cache(maxsize=4096)
-    def of(texts_of: tuple[tuple[str, str], ...]) -> "Tokenizer":
-        """The (cached) tokenizer of options (key, text)."""
-        return Tokenizer(OptionTexts.of(texts_of))
+    def of(texts_of: tuple[tuple[str, str], ...], question_word: str = "") -> "Tokenizer":
+        """The (cached) tokenizer of options (key, text); some words mean the opposite by a word of the question."""
+        return Tokenizer(OptionTexts.of(texts_of), question_word)
 
     def tokens(self, text: str) -> list[Token]:
         """Split a text into tokens; spaces and quotes are dropped."""
@@ -116,6 +119,8 @@ class Tokenizer:
             return self._word(text, start)
         if group == "numbering":
             return Token("bullet", "", "", start)
+        if group in {"plus", "minus"}:
+            return Token("yes" if group == "plus" else "no", text, "", start)
         if group == "other":
             return self._sign(text, start)
         return Token("yes" if group == "tick" else _MARKS.get(text, "perhaps"), text, "", start)
@@ -148,6 +153,16 @@ class Tokenizer:
     def _part(self, lower: str) -> str:
         """The option of a compound such as "mid-cavity", by its first word."""
         return self.texts.parts.get(lower.partition("-")[0], "")
+
+
+def reversing_word(question: str) -> str:
+    """The word of a question that turns the meaning of other words; empty for most questions."""
+    return next((word for word in words().reversed_in if word in question.lower()), "")
+
+
+def _reversed(question_word: str) -> dict[str, Kind]:
+    kinds_of = words().reversed_in.get(question_word, {})
+    return {entry: kind for kind, entries in kinds_of.items() for entry in entries}
 
 
 @functools.cache

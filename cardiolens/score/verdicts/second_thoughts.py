@@ -66,6 +66,9 @@ class _Answer:
     def take_in(self, remark: Remark, *, is_doubted: bool, is_ordered: bool, is_confirmed: bool) -> None:
         """Take in what one clause says of options."""
         is_own = set(remark.keys) <= set(self.keys)
+        if remark.stance in {"adds", "removes"}:
+            self._edit(remark)
+            return
         if remark.stance == "commits" and (self._several or len(remark.keys) == 1):
             self._commit(remark, is_last=is_doubted or is_ordered)
         elif is_own and is_doubted and self._several and set(remark.keys) != set(self.keys):
@@ -77,6 +80,19 @@ class _Answer:
         elif remark.stance != "denies" and not is_confirmed:
             speaks_against = remark.by_letter and remark.stance in {"affirms", "mentions", "commits"}
             self.is_open |= is_doubted or speaks_against
+
+    def _edit(self, remark: Remark) -> None:
+        """Add options to the answer, or take them away; an answer of one option is not edited."""
+        if remark.stance == "adds" and set(remark.keys) <= set(self.keys):
+            return
+        if remark.stance == "removes" and not set(remark.keys) & set(self.keys):
+            return
+        if remark.stance == "adds":
+            keys = (*self.keys, *(key for key in remark.keys if key not in self.keys))
+        else:
+            keys = tuple(key for key in self.keys if key not in remark.keys)
+        self.is_open = not (self._several and keys)
+        self.keys = keys if self._several and keys else self.keys
 
     def _commit(self, remark: Remark, *, is_last: bool) -> None:
         if set(remark.keys) == set(self.keys):
