@@ -121,6 +121,8 @@ def _of_subject(clause: Clause, at: int, stance: str, texts: OptionTexts) -> Sta
         return "commits"
     if stance == "yes":
         return "affirms"
+    if any(token.text.lower() == "would be" for token in clause[at:]):
+        return "hedges"
     ends = _ENTRY if _says_nothing(before) else _ENTRY - {"close", "open"}
     is_entry = clause[at + 1 : at + 2] and clause[at + 1].kind in ends
     return "explains" if is_entry else "mentions"
@@ -207,6 +209,8 @@ def _commits(before: Clause) -> bool:
     introducer = next((token for token in reversed(before) if token.kind not in {"label", "open"}), None)
     if any(token.text.lower() in _before() for token in before):
         return True
+    if introducer is not None and introducer.kind == "pronoun":
+        return True  # "on second look this should be D"
     is_of_frames = any(token.text.lower() in _no_choice() for token in before)
     return introducer is not None and introducer.kind in _ANNOUNCES and not is_of_frames
 

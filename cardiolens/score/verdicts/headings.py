@@ -24,6 +24,8 @@ _LINE_END = re.compile(r"\n|\Z")
 _BULLET = re.compile(r"[ \t]*(?:[-•·‣*–]|\(?\d{1,2}[.)])[ \t]")
 _MOST_WORDS = 5  # of a heading without a colon
 _MOST_LINES = 30
+_SIGN = re.compile(r"(?<=[\w)]) ?\(?([-–−+])\)?\s*\Z")
+_NORMAL = re.compile(r"normo\w+|iso(?:intens|enhanc)\w*")
 _NEGATING = re.compile(r"(?:non|nicht)[- ]?\w|(?:un|in|im|ir|dis)(?P<stem>\w{3,})")
 
 
@@ -98,11 +100,18 @@ def _heads(plain: str, start: int = 0, end: int | None = None) -> Iterator[_Head
         at = sign.start()
         window = plain[max(start, at - _LONGEST_HEAD) : at]
         before = max(map(window.rfind, _BEFORE_HEAD))
+        if (key := window.rfind(', "')) > before:  # of JSON on one line
+            before = key + 1
         begin = at - len(window) + before + 1
-        text = window[before + 1 :].strip(" \t>#•·*–—-")
+        text = _SIGN.sub(_spelled, window[before + 1 :]).strip(" \t>#•·*–—-")
         is_bare = sign[0] == "\n"
         if text and (before >= 0 or begin == start) and not (is_bare and text[0] == "("):
             yield _Head(text, begin, at if is_bare else sign.end(), is_bare)
+
+
+def _spelled(sign: re.Match[str]) -> str:
+    """The sign at the end of a heading as the grammar knows it: "LGE-" denies."""
+    return " (+)" if sign[1] == "+" else " (-)"
 
 
 def _blocks(plain: str, tokenizer: Tokenizer) -> list[Block]:
@@ -178,6 +187,8 @@ def _denies(token: Token) -> bool:
         return True
     if token.kind not in {"word", "part"}:
         return False
+    if _NORMAL.fullmatch(token.text.lower()):
+        return True
     negated = _NEGATING.match(token.text.lower())
     return negated is not None and (negated["stem"] is None or _affirms(negated["stem"]))
 

@@ -33,7 +33,7 @@ _AFTER_FULL_STOP = frozenset({"stop", "query", "comma", "join", "either", "perha
 _SETS_OFF = frozenset({"colon", "dash"})
 _WITHIN_SUBJECT = frozenset({"join", "comma", "subject", "label"})
 _LIST_SIGNS = frozenset({"comma", "join", "either"})
-_PREDICATE = frozenset({"verb", "yes", "no", "not"})
+_PREDICATE = frozenset({"verb", "yes", "no", "not", "perhaps"})
 _SAYS = frozenset({"yes", "no", "not"})
 _ADDING = frozenset({"also", "perhaps", "either"})
 
@@ -67,6 +67,7 @@ class _ListReader:
         self._texts = texts
         self._several = several
         self._at = 0
+        self._keys: list[str] = []
         self.entries_end: int | None = None  # the token after the entries
         self._kinds: list[Kind | None] = [*(token.kind for token in tokens), None]
 
@@ -107,10 +108,11 @@ class _ListReader:
             raise NotReadableError("nothing affirmed")
 
     def _entries(self) -> list[str]:
-        keys = [self._entry()]
+        self._keys = []
+        self._entry()
         while self._next_entry():
-            keys.append(self._entry())
-        return keys
+            self._entry()
+        return self._keys
 
     def _next_entry(self) -> bool:
         """Skip the separator between two entries, if there is another entry."""
@@ -136,8 +138,9 @@ class _ListReader:
             predicate in _SETS_OFF and denies(clauses(self._tokens[self._at :])[0])
         )
 
-    def _entry(self) -> str:
+    def _entry(self) -> None:
         token = self._take()
+        self._keys.append(token.key)
         if token.kind == "key":
             self._own_text(token.key)
             if self._at_letter_in_brackets() and self._tokens[self._at - 1] is token:
@@ -146,13 +149,15 @@ class _ListReader:
             self._skip({"subject"})
             self._own_letter(token.key)
         self._bracket(token.key)
-        return token.key
 
     def _own_text(self, key: str) -> None:
         """Skip the text that belongs to a letter; the text of another option is a contradiction."""
         at = self._at
         self._skip(_AFTER_LETTER | {"open"})
         if self._kind() in {"text", "short"}:
+            if self._tokens[self._at].key != key and self._kinds[self._at - 1] == "open":
+                self._at = at  # a remark
+                return
             if self._tokens[self._at].key != key:
                 raise NotReadableError("a letter with the text of another option")
             self._at += 1
@@ -194,14 +199,17 @@ class _ListReader:
         kinds = self._kinds[self._at : -1]
         end = kinds.index("close") if "close" in kinds else len(kinds)
         remark = self._tokens[self._at + 1 : self._at + end]
-        self._check_remark(remark, [key])
+        is_repeated = {token.key for token in remark if token.kind in NAMES} == set(self._keys)
+        self._check_remark(remark, self._keys if is_repeated else [key])
         self._at = min(self._at + end + 1, len(self._tokens))  # one that is never closed goes to the end
 
     def _check_remark(self, remark: list[Token], keys: list[str]) -> None:
         for clause in clauses(remark):
+            shorts = [token for token in clause if token.kind == "short" and token.key not in keys]
             if (
                 is_open(clause)
                 or further_options(clause, keys)
+                or (shorts and not denies(clause))
                 or (denies(clause) and _predicate_alone(clause))
             ):
                 raise NotReadableError("a remark that leaves the list open")
@@ -224,6 +232,8 @@ class _ListReader:
     def _tail(self, keys: list[str]) -> bool:
         """Check the text after the list, and return whether there is none."""
         self._skip({"close", "subject", "label"})
+        if self._kinds[self._at : self._at + 2] == ["pronoun", "verb"]:  # "C it is"
+            self._skip({"pronoun", "verb"} if self._kinds[self._at + 2] in {"stop", None} else set())
         if self._only_punctuation():
             return True
         while self._kind() == "stop" and self._kinds[self._at + 1] in _AFTER_FULL_STOP:

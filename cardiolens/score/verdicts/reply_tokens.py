@@ -72,7 +72,7 @@ class Tokenizer:
         self._kinds = {**kinds(), **_reversed(question_word)}
         self._lexeme = re.compile(
             # most lexemes are spaces within a line: match them first, alternatives are tried in order
-            r"(?P<gap>(?<=[^\n])[ \t\r]+)"
+            r"(?P<gap>(?<=[^\n])[ \t\r]+|[~≈](?=[ \t]*\d))"
             rf"|(?P<option>(?<![{LATIN}-]){texts.pattern}(?![{LATIN}-]))"
             rf"|(?P<script>(?=[^\x00-ɏ])(?:{_other_scripts()}))"
             rf"|(?P<numbering>^[ \t]*(?:[-•·‣#>–]+[ \t]+(?:{_NUMBER})?|{_NUMBER})"

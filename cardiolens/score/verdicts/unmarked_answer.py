@@ -159,11 +159,22 @@ def _announces(token: Token) -> bool:
     return token.kind in {"verb", "colon"} or token.text in words().conclusions
 
 
+def _letters_in_brackets(sentence: list[Token], rest: list[Token], texts: OptionTexts) -> Reading | None:
+    """Read letters in brackets that end a reply whose sentence names nothing else: "reduced function (C)"."""
+    reading = _leading_alone(rest, texts)
+    if not sentence or reading is None or not reading.readable or polarity(sentence) == "open":
+        return None
+    others = {token.key for token in sentence if token.key} - set(reading.keys)
+    return None if others or any(token.kind in {"either", "not"} for token in sentence) else reading
+
+
 def _closing_letters(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     """Read the only letters of a reply, at the end of its last sentence ("... walls are B and D.")."""
     opening = next((at for at, token in enumerate(tokens) if token.kind == "key" and token.text.isupper()), 0)
     before = clauses(tokens[:opening])
     sentence = before[-1] if before else []
+    if sentence and sentence[-1].kind == "open":
+        return _letters_in_brackets(sentence[:-1], tokens[opening - 1 :], texts)
     if not sentence or not _announces(sentence[-1]) or polarity(sentence) in {"no", "open"}:
         return None
     if any(token.key or token.kind == "either" or token.text.lower() in _NO_CHOICE for token in sentence):
