@@ -40,6 +40,7 @@ class SecondThoughts(BaseModel):
 
     model_config = _STRICT
 
+    courtesies: tuple[str, ...]
     doubts: tuple[str, ...]
     alternatives: tuple[str, ...]
     reaffirms: tuple[str, ...]
@@ -86,6 +87,7 @@ class Words(BaseModel):
     not_options: tuple[str, ...]
     heads: tuple[str, ...]
     not_heads: tuple[str, ...]
+    synonyms: dict[str, tuple[str, ...]]
     conclusions: tuple[str, ...]
     refusals: tuple[str, ...]
     headings: dict[Literal["yes", "no"], tuple[str, ...]]

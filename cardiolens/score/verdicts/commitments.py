@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from cardiolens.report_text.reply_lexicon import kinds, words
+from cardiolens.score.verdicts.explained_away import effect
 from cardiolens.score.verdicts.lists import leading
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading, reading_of
@@ -22,6 +23,7 @@ _SAYS_NOTHING = frozenset(
     {"pronoun", "label", "bullet", "open", "close", "also", "reason", "dash", "colon", "comma", "but"}
 )
 _ANNOUNCES = frozenset({"verb", "colon", "dash", "yes"})
+_UNABLE = frozenset({"cannot", "can't", "can not"})
 _ENTRY = frozenset({"colon", "dash", "close", "open", "stop", "bar"})
 
 
@@ -40,10 +42,14 @@ class Remark:
 def said_of_options(text: str, tokenizer: Tokenizer, *, texts: bool = False) -> Iterator[Remark]:
     """What the clauses of a text say of options named by letter, or also by `texts`."""
     previous: Remark | None = None
-    for clause in map(_conclusion, clauses(tokenizer.tokens(text))):
+    tokens = tokenizer.tokens(text)
+    all_clauses = [_conclusion(clause) for clause in clauses(tokens)]
+    for at, clause in enumerate(all_clauses):
         names = [token for token in clause if _names(token, tokenizer.texts, texts)]
         if names:
             stance, keys = _stance(clause, names, tokenizer.texts)
+            if stance in {"mentions", "explains", "affirms"} and _is_explained_away(all_clauses, at, text):
+                stance = "denies"
             last = clause[-1]
             remark = Remark(
                 stance=stance,
@@ -55,6 +61,16 @@ def said_of_options(text: str, tokenizer: Tokenizer, *, texts: bool = False) -> 
             )
             previous = _continued(remark, previous, text) if previous else remark
             yield previous
+
+
+def _is_explained_away(all_clauses: list[Clause], at: int, text: str) -> bool:
+    """Return whether the rest of the line of a clause names another cause of what it describes."""
+    clause, rest = all_clauses[at], list[Token]()
+    for later in all_clauses[at + 1 :]:
+        if any(token.key for token in later) or "\n" in text[clause[0].start : later[0].start]:
+            break
+        rest += later
+    return effect(clause, rest, affirms=False) == "denied"
 
 
 def _continued(remark: Remark, previous: Remark, text: str) -> Remark:
@@ -110,7 +126,7 @@ def _edit(clause: Clause, at: int, texts: OptionTexts) -> Stance | None:
             return stance
         if _says_nothing(before) and any(token.text.lower() in verbs for token in after):
             return stance
-    is_also = any(token.kind == "also" for token in [*before, *after])
+    is_also = any(token.kind == "also" for token in before) or (rest[-1].kind == "also")
     return "adds" if is_also and _says_nothing(before) else None
 
 
@@ -130,11 +146,24 @@ def _of_subject(clause: Clause, at: int, stance: str, texts: OptionTexts) -> Sta
 
 def _conclusion(clause: Clause) -> Clause:
     """What a clause comes down to: "... see no jet, so A" without its premise, and without "Actually,"."""
-    clause = _without_interjection(clause)
+    clause = _without_premise(_without_interjection(clause))
     first_name = next((at for at, token in enumerate(clause) if token.key), 0)
     return clause[
         max((at for at in range(first_name) if clause[at].text.lower() in words().conclusions), default=0) :
     ]
+
+
+def _without_premise(clause: Clause) -> Clause:
+    """A clause without what stands before the comma of a commitment: "frame 8 was misread, it should be D"."""
+    first_name = next((at for at, token in enumerate(clause) if token.key), 0)
+    at = max((at for at in range(first_name) if clause[at].kind == "comma"), default=-1)
+    premise = clause[: max(at, 0)]
+    commits = any(token.text.lower() in _before() for token in clause[at + 1 : first_name])
+    is_open = any(
+        token.kind in {"query", "either"} or (token.kind == "perhaps" and token.text.lower() not in _UNABLE)
+        for token in premise
+    )
+    return clause[at + 1 :] if commits and premise and not is_open else clause
 
 
 def _without_interjection(clause: Clause) -> Clause:
@@ -250,7 +279,7 @@ def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Readin
     denied = {key for remark in remarks if remark.stance == "denies" for key in remark.keys}
     mentioned = {key for remark in remarks if remark.stance == "mentions" for key in remark.keys}
     is_partition = bool(denied) and denied | mentioned == tokenizer.texts.keys and not denied & mentioned
-    stances = {"commits", "affirms"} | ({"mentions"} if is_partition else set())
+    stances = {"commits", "affirms", "adds"} | ({"mentions"} if is_partition else set())
     commitments = [
         remark for remark in remarks if remark.stance in stances and (several or len(remark.keys) == 1)
     ]
@@ -260,10 +289,18 @@ def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Readin
     if denied & set(last.keys):
         return UNREADABLE, last.end
     says_nothing = {"denies"} if last.is_alone else {"denies", "explains"}
+    start = max((remark.end for remark in remarks if remark.end <= last.start), default=0)
+    is_ordered = order().search(text[start : last.end].lower()) is not None
     others = [
         remark
         for remark in remarks
-        if remark.stance not in says_nothing and not set(remark.keys) <= set(last.keys)
+        if remark.stance not in says_nothing
+        and not set(remark.keys) <= set(last.keys)
+        and not (is_ordered and provisional().search(text[remark.start : remark.end].lower()))
+        and not (
+            is_ordered and remark.stance == "hedges" and remark.end <= last.start
+            and _supposed().search(text[remark.start : remark.end].lower())
+        )
     ]
     if any(
         several or last.is_alone or remark.start > last.start or remark.stance in {"commits", "affirms"}
@@ -271,6 +308,24 @@ def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Readin
     ):
         return UNREADABLE, last.end
     return reading_of(list(last.keys)), last.end
+
+
+@functools.cache
+def provisional() -> re.Pattern[str]:
+    """Pattern of what says that an answer was not the last, in lower case."""
+    return re.compile("|".join(words().second_thoughts.provisional))
+
+
+@functools.cache
+def _supposed() -> re.Pattern[str]:
+    """Pattern of what others would answer, or what would be if things were otherwise."""
+    return re.compile(r"\bwould\b|\bmight\b|\bif\b|\bwäre\b|\bwürde\b")
+
+
+@functools.cache
+def order() -> re.Pattern[str]:
+    """Pattern of what says that an answer is the last, in lower case."""
+    return re.compile("|".join(words().second_thoughts.ordering))
 
 
 def _concludes(before: Clause) -> bool:

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+from cardiolens.report_text.reply_lexicon import words
 from cardiolens.score.verdicts.reading import UNREADABLE, Reading, reading_of
 from cardiolens.score.verdicts.reply_clauses import NAMES, Clause, Polarity, Statement
 from cardiolens.score.verdicts.reply_tokens import Kind, Token
@@ -19,6 +20,9 @@ def enumeration(statements: list[Statement]) -> Reading | None:
     no enhancement". None where there is no such enumeration.
     """
     denied_nouns = _denied_nouns(statements)
+    entries = {key for clause, _ in statements for key in _entry(clause)}
+    if len(entries) > 2 and any(polarity == "no" and _entry(clause) for clause, polarity in statements):
+        denied_nouns |= frozenset(words().findings)
     affirmed: list[str] = []
     denied: list[str] = []
     loose: list[str] = []

@@ -19,8 +19,8 @@ def effect(clause: list[Token], rest: list[Token], *, affirms: bool) -> Effect:
     It denies the option where it names another cause or says no, and leaves it open where it objects in words
     that are not known. A new sentence counts only if it refers to what was said.
     """
-    own, objection = _text(clause), _objection(rest)
-    if _cause().search(own) and not _despite().search(own):
+    objection = _objection(rest)
+    if is_another_cause(clause):
         return "denied"
     words_of_objection = _text(objection)
     if not words_of_objection or _despite().search(words_of_objection):
@@ -32,6 +32,12 @@ def effect(clause: list[Token], rest: list[Token], *, affirms: bool) -> Effect:
     if any(token.kind in _DENYING for token in objection):
         return "denied"
     return "open" if any(token.kind in {"but", "perhaps"} for token in objection) else "none"
+
+
+def is_another_cause(clause: list[Token]) -> bool:
+    """Return whether a clause names what looks like a finding and is none."""
+    own = _text([token for token in clause if token.kind != "text"])
+    return _cause().search(own) is not None and not _despite().search(own)
 
 
 def _objection(rest: list[Token]) -> list[Token]:

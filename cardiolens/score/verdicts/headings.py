@@ -65,6 +65,17 @@ def blocks_of(plain: str, tokenizer: Tokenizer) -> Blocks:
     return Blocks(text, denied, _affirmed(blocks, denied))
 
 
+def two_lists(plain: str, tokenizer: Tokenizer) -> Reading | None:
+    """UNREADABLE where two headings in unknown words name different options: which of them are chosen?"""
+    lists = {
+        frozenset(block.keys)
+        for head in _heads(plain)
+        if not head.is_bare and _stance(head.text, tokenizer, bare=False) == "neutral"
+        if (block := _block(plain, head, "neutral", tokenizer))
+    }
+    return UNREADABLE if len(lists) > 1 else None
+
+
 def _blank(text: str) -> str:
     return "".join("\n" if sign == "\n" else " " for sign in text)
 

@@ -35,6 +35,9 @@ _WITHIN_SUBJECT = frozenset({"join", "comma", "subject", "label"})
 _LIST_SIGNS = frozenset({"comma", "join", "either"})
 _PREDICATE = frozenset({"verb", "yes", "no", "not", "perhaps"})
 _SAYS = frozenset({"yes", "no", "not"})
+_ALL = frozenset({"all", "every", "everything", "alle"})
+_EXCEPT = frozenset({"except", "excluding", "without", "other than", "apart from", "außer", "but not"})
+_ALL_BUT = frozenset({"all but", "everything but"})
 _ADDING = frozenset({"also", "perhaps", "either"})
 
 
@@ -59,6 +62,27 @@ def end_of_list(tokens: list[Token], texts: OptionTexts, keys: Collection[str]) 
     if reading_and_end is None or after is None or set(reading_and_end[0].keys) != set(keys):
         return None
     return tokens[after].start if after < len(tokens) else tokens[-1].start + len(tokens[-1].text)
+
+
+def complement(tokens: list[Token], texts: OptionTexts) -> Reading | None:
+    """The options that "all walls except B and C" leaves; None for any other text."""
+    at = next((at for at, token in enumerate(tokens) if token.kind == "not"), 0)
+    before = [token for token in tokens[:at] if token.kind not in _LEAD]
+    whole = tokens[at].text if tokens else ""
+    if not (whole in _ALL_BUT and not before) and not (
+        whole in _EXCEPT and before and before[0].text.lower() in _ALL and all(not t.key for t in before)
+    ):
+        return None
+    rest = tokens[at + 1 :]
+    while rest and rest[-1].kind in {"yes", "verb", "subject", "stop", "newline"}:
+        rest = rest[:-1]
+    try:
+        list_and_end = leading(rest, texts, several=True)
+    except NotReadableError:
+        return None
+    if not list_and_end or not list_and_end[1]:
+        return None
+    return reading_of([key for key, _ in texts.options if key not in list_and_end[0].keys])
 
 
 class _ListReader:
@@ -270,7 +294,9 @@ class _ListReader:
             further = [token for token in further if token.kind == "key" or " " in token.text.strip()]
         elif not self._several:
             further = [token for token in further if token.kind == "key"]
-        adds_option = polarity(clause) == "yes" or any(token.kind in _ADDING for token in clause)
+        adds_option = polarity(clause) == "yes" or any(
+            token.kind in _ADDING and token.text.lower() != "would" for token in clause
+        )
         is_retracted = denies(clause) and any(token.kind == "key" and token.key in keys for token in clause)
         # "A, not B, C": does the denial end before C?
         unbounded = clause[0].kind == "not" and {"comma"} == {token.kind for token in clause} & _LIST_SIGNS

@@ -4,12 +4,13 @@ import functools
 from dataclasses import dataclass
 from typing import Literal
 
-from cardiolens.score.verdicts.headings import blocks_of
+from cardiolens.score.verdicts.headings import blocks_of, two_lists
 from cardiolens.score.verdicts.marked_answer import read_marked_answer
 from cardiolens.score.verdicts.option_text import Option
 from cardiolens.score.verdicts.reading import Reading
 from cardiolens.score.verdicts.reply import refuses, visible_with_boxes
 from cardiolens.score.verdicts.reply_tokens import Tokenizer, reversing_word
+from cardiolens.score.verdicts.rewording import reworded
 from cardiolens.score.verdicts.unmarked_answer import read_unmarked_answer
 
 # Version of the rules of the protocol's section 16. Raise it with every change that may parse a reply
@@ -65,15 +66,16 @@ class _DisplayedQuestion:
 
 
 def _parse(text: str, question_shown: _DisplayedQuestion, cut: bool) -> Parsed:
-    plain = visible_with_boxes(text)
+    plain = reworded(visible_with_boxes(text), question_shown.options, question_shown.question)
     tokenizer = Tokenizer.of(question_shown.options, reversing_word(question_shown.question))
     several = question_shown.answer_type == "multi"
     blocks = blocks_of(plain, tokenizer)
     rule, reading = read_marked_answer(blocks.text, tokenizer, several=several, cut=cut) or ("none", None)
     if reading is None and not cut:
+        of_headings = blocks.reading or (two_lists(plain, tokenizer) if several else None)
         rule, reading = (
-            ("heading", blocks.reading)
-            if blocks.reading
+            ("heading", of_headings)
+            if of_headings
             else (
                 read_unmarked_answer(
                     blocks.text, tokenizer, several=several, question=question_shown.question

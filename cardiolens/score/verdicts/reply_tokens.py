@@ -51,7 +51,9 @@ _MARKS: dict[str, Kind] = {"->": "perhaps", "=>": "perhaps", "...": "perhaps", "
 _SCORED = r"(?:(?<=[:=|])|(?<=[:=|] ))"  # before a plus or minus, a one or nought that judges an entry
 _SCORE_ENDS = r"(?=[ \t]*(?:[,;|}]|$))"
 _NUMBER = r"\(?(?:\d{1,2}|[ivx]{1,4})[.)][ \t]+"  # of an entry: "1." or "(ii)"
+_YES_AND_NO: dict[str, Kind] = {"Y": "yes", "N": "no"}
 _SPACES = frozenset({"gap", "space"})
+_AFTER_ADJECTIVE = frozenset({"word", "subject", "verb", "part"})
 _BEFORE_PROSE = frozenset({"word", "subject", "perhaps", "also"})
 
 
@@ -131,6 +133,8 @@ class Tokenizer:
 
     def _letter(self, text: str, start: int) -> Token:
         word = kinds().get(text) if text.upper() not in self.texts.keys else None  # Spanish "A y C"
+        if text in _YES_AND_NO and text not in self.texts.keys:
+            return Token(_YES_AND_NO[text], text, "", start)
         return Token(word or "key", text, "" if word else text.upper(), start)
 
     def _option(self, text: str, start: int) -> Token:
@@ -200,6 +204,7 @@ def _disambiguate(tokens: list[Token]) -> list[Token]:
         elif token.kind == "short" and tokens[at + 1 : at + 2] and tokens[at + 1].text in _NOT_HEADS:
             tokens[at] = Token("word", token.text.lower(), "", token.start)  # "left ventricle" is no atrium
     _unname(tokens)
+    _complete(tokens)
     return tokens
 
 
@@ -208,10 +213,28 @@ def _article(letter: Token, ahead: list[Token]) -> Token | None:
     if letter.key not in {"A", "I"} or not ahead or ahead[0].start != letter.start + 2:
         return None
     if ahead[0].key and ahead[0].kind != "key":
-        is_own_letter = ahead[0].key == letter.key and letter.text.isupper()
+        if ahead[1:] and ahead[0].text[0].islower() and ahead[1].kind in _AFTER_ADJECTIVE:
+            return letter._replace(kind="word", key="")  # "a normal ventricle"
+        if ahead[0].key == letter.key and letter.text.islower():
+            return letter._replace(kind="word", key="")
+        is_own_letter = ahead[0].key == letter.key
         return None if is_own_letter else letter._replace(kind="unsure")
     is_word = ahead[0].kind in {"yes", "no"} and ahead[1:] and ahead[1].kind in _BEFORE_PROSE | {"part"}
     return letter._replace(kind="word", key="") if is_word or ahead[0].kind in _BEFORE_PROSE else None
+
+
+def _complete(tokens: list[Token]) -> None:
+    """Turn shortened texts of a list into full ones where its end completes them: "basal and mid levels"."""
+    is_completed = False
+    for at in range(len(tokens) - 1, -1, -1):
+        token = tokens[at]
+        if token.kind == "short" and is_completed:
+            tokens[at] = token._replace(kind="text")
+        elif token.kind not in {"join", "comma"}:
+            is_completed = token.kind == "text" or token.text in _PLURALS
+
+
+_PLURALS = frozenset({"segments", "walls", "levels", "layers", "atria"})
 
 
 def _unname(tokens: list[Token]) -> None:
@@ -222,9 +245,10 @@ def _unname(tokens: list[Token]) -> None:
             tokens[at] = Token("word", token.text, "", token.start)
         elif token.text in _NOT_OPTIONS:
             after_frame_word = True
-        elif token.kind not in {"join", "comma"}:
+        elif token.kind not in {"join", "comma", "open"} and tokens[at - 1].text not in _ABBREVIATED:
             after_frame_word = False
 
 
+_ABBREVIATED = frozenset({"fig", "figs"})
 _NOT_OPTIONS = frozenset(words().not_options)
 _NOT_HEADS = frozenset(words().not_heads)

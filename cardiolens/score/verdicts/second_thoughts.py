@@ -5,20 +5,26 @@ import re
 from collections.abc import Sequence
 
 from cardiolens.report_text.reply_lexicon import words
-from cardiolens.score.verdicts.commitments import Remark, said_of_options
+from cardiolens.score.verdicts.commitments import Remark, order, provisional, said_of_options
 from cardiolens.score.verdicts.option_text import LATIN
 from cardiolens.score.verdicts.reading import CONTRADICTION, Keys, Reading, reading_of
 from cardiolens.score.verdicts.reply_tokens import Tokenizer
 
+_SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]?")
+_CAPITAL = re.compile(r"(?<![A-Za-z0-9])[A-HJ-Z](?![A-Za-z0-9'])")  # of an option; "I" is a pronoun
 _FIRST_WORD = re.compile(r"[^\W\d_]+")
 
 
-def after(text: str, keys: Keys, tokenizer: Tokenizer, *, several: bool) -> Reading:
+def after(
+    text: str, keys: Keys, tokenizer: Tokenizer, *, several: bool, is_provisional: bool = False
+) -> Reading:
     """The reading that stands at the end of a text that follows an answer of `keys`.
 
-    The last commitment counts if a second thought or a word of order comes before it. CONTRADICTION where an
+    The last commitment counts if a second thought or a word of order comes before it, or if the answer was
+    `is_provisional`. CONTRADICTION where an
     answer is put in doubt and not confirmed, and where two stand without order.
     """
+    text = _without_courtesies(text)
     if is_silent(text, keys, tokenizer):
         return reading_of(list(keys))
     lower = text.lower()
@@ -33,15 +39,35 @@ def after(text: str, keys: Keys, tokenizer: Tokenizer, *, several: bool) -> Read
         answer.take_in(
             remark,
             is_doubted=any(start < remark.end for start in doubts) and _alternative().search(clause) is None,
-            is_ordered=_order().search(clause) is not None,
+            is_ordered=is_provisional or order().search(clause) is not None,
             is_confirmed=_confirmation().search(clause) is not None,
         )
     answer.is_open |= any(start >= position for start in doubts)
     if answer.keys == keys and any(
-        match.start() > max(doubts, default=-1) for match in _confirmation().finditer(lower)
+        match.end() > max(doubts, default=-1) for match in _confirmation().finditer(lower)
     ):
         answer.is_open = False
     return CONTRADICTION if answer.is_open else reading_of(list(answer.keys))
+
+
+def _without_courtesies(text: str) -> str:
+    """Blank the sentences that speak to the reader and name no option: "Let me know if I should re-check."."""
+    lower = text.lower()
+    if not _courtesy().search(lower):
+        return text
+    return _SENTENCE.sub(
+        lambda sentence: (
+            " " * len(sentence[0])
+            if _courtesy().search(sentence[0].lower()) and not _CAPITAL.search(sentence[0])
+            else sentence[0]
+        ),
+        text,
+    )
+
+
+@functools.cache
+def _courtesy() -> re.Pattern[str]:
+    return _any(words().second_thoughts.courtesies)
 
 
 def _is_letters(text: str) -> bool:
@@ -103,14 +129,19 @@ class _Answer:
             self.is_open = True
 
 
+def is_draft(before: str) -> bool:
+    """Return whether the line of an answer up to it says that it is not the last: "Preliminary answer"."""
+    return provisional().search(before.lower()) is not None
+
+
 def is_ordered(before: str, between: str) -> bool:
     """Return whether the second of two answers is the last word.
 
     `before` is the line of the first up to it; `between` is the text from the first to the second.
     """
     return (
-        _provisional().search(before.lower()) is not None
-        or _order().search(between.lower()) is not None
+        is_draft(before)
+        or order().search(between.lower()) is not None
         or doubt().search(between.lower()) is not None
     )
 
@@ -156,11 +187,6 @@ def _confirmation() -> re.Pattern[str]:
 
 
 @functools.cache
-def _provisional() -> re.Pattern[str]:
-    return _any(words().second_thoughts.provisional)
-
-
-@functools.cache
 def _alternative() -> re.Pattern[str]:
     return _any(words().second_thoughts.alternatives)
 
@@ -175,11 +201,6 @@ def _conclusion() -> re.Pattern[str]:
 @functools.cache
 def _contrast() -> re.Pattern[str]:
     return _any(words().second_thoughts.contrasts)
-
-
-@functools.cache
-def _order() -> re.Pattern[str]:
-    return _any(words().second_thoughts.ordering)
 
 
 def _any(patterns: Sequence[str]) -> re.Pattern[str]:

@@ -5,7 +5,7 @@ import re
 from cardiolens.report_text.reply_lexicon import words
 from cardiolens.score.verdicts.commitments import committed
 from cardiolens.score.verdicts.enumerations import enumeration
-from cardiolens.score.verdicts.lists import leading
+from cardiolens.score.verdicts.lists import complement, leading
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.prose import is_one_sentence, prose
 from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading
@@ -48,10 +48,12 @@ def read_unmarked_answer(
         return (list_reading[0], UNREADABLE) if is_explained_away(tokens) else list_reading
     option_statements = statements(tokens)
     return (
-        _last_lines(text, tokenizer)
+        _with_rule("option_text", complement(tokens, tokenizer.texts) if several else None)
+        or _last_lines(text, tokenizer)
         or _with_rule("enumeration", enumeration(option_statements))
         or _with_rule("answer_phrase", _closing_letters(tokens, tokenizer.texts))
         or _with_rule("answer_phrase", _committed(text, tokenizer, several))
+        or (None if several else _with_rule("option_text", _readable(_quoted(tokens, option_statements, several, subject))))
         or (list_reading if _begins_with_option(tokens) and "\n" not in text else None)
         or _with_rule("option_text", _quoted(tokens, option_statements, several, subject))
     )
@@ -137,22 +139,26 @@ def _leading_alone(tokens: list[Token], texts: OptionTexts) -> Reading | None:
 
 
 def _quoted(
-    tokens: list[Token], option_statements: list[Statement], several: bool, subject: Subject
+    tokens: list[Token],
+    option_statements: list[Statement],
+    several: bool,
+    subject: Subject,
 ) -> Reading | None:
     """Read option texts in prose, unless the reply has capital letters that no rule could read."""
-    capitals = [token for token in tokens if token.kind == "key" and token.text.isupper()]
-    return (
-        None
-        if capitals
-        else prose(
-            option_statements,
-            several=several,
-            brief=is_one_sentence(tokens),
-            after_mark=False,
-            subject=subject,
-            all_clauses=clauses(tokens),
-        )
+    if any(token.kind == "key" and token.text.isupper() for token in tokens):
+        return None
+    return prose(
+        option_statements,
+        several=several,
+        brief=is_one_sentence(tokens),
+        after_mark=False,
+        subject=subject,
+        all_clauses=clauses(tokens),
     )
+
+
+def _readable(reading: Reading | None) -> Reading | None:
+    return reading if reading and reading.readable else None
 
 
 def _announces(token: Token) -> bool:

@@ -1,7 +1,7 @@
 """Values of marks: parse the text after a mark to options."""
 
 from cardiolens.score.verdicts.enumerations import enumeration
-from cardiolens.score.verdicts.lists import leading
+from cardiolens.score.verdicts.lists import complement, leading
 from cardiolens.score.verdicts.prose import prose
 from cardiolens.score.verdicts.reading import DENIAL, UNREADABLE, NotReadableError, Reading, reading_of
 from cardiolens.score.verdicts.reply_clauses import NAMES, statements
@@ -23,6 +23,8 @@ class Values:
     def line(self, text: str) -> Reading | None:
         """Parse a list, an enumeration or a sentence; None if it neither names nor denies options."""
         tokens = self._tokenizer.tokens(text)
+        if self._several and (others := complement(tokens, self._texts)):
+            return others
         reading = self._list(tokens)
         if reading is UNREADABLE:
             return enumeration(statements(tokens)) or UNREADABLE
