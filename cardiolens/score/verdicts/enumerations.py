@@ -91,11 +91,30 @@ def _is_small_letter(token: Token) -> bool:
 
 def is_broken_list(clause: Clause) -> bool:
     """Return whether a list in a clause has an entry that is not an option ("A and the level below")."""
-    kinds = [token.kind for token in clause if token.kind not in TRANSPARENT]
+    kinds = [token.kind for token in _outside_brackets(clause) if token.kind not in TRANSPARENT]
+    if kinds[-1:] == ["comma"]:  # before "whereas"
+        kinds = kinds[:-1]
     for at, kind in enumerate(kinds):
         if kind in CONTINUES and (_is_name(kinds[:at][::-1]) != _is_name(kinds[at + 1 :])):
             return True
     return False
+
+
+def _outside_brackets(clause: Clause) -> Clause:
+    """A clause without remarks in brackets, which name no letter."""
+    outside: Clause = []
+    remark: Clause | None = None
+    for token in clause:
+        if remark is not None:
+            remark.append(token)
+            if token.kind == "close":
+                outside += remark if any(inner.kind == "key" for inner in remark) else []
+                remark = None
+        elif token.kind == "open":
+            remark = [token]
+        else:
+            outside.append(token)
+    return outside + (remark or [])
 
 
 def _is_name(kinds: list[Kind]) -> bool:

@@ -10,6 +10,7 @@ from cardiolens.score.verdicts.reply_tokens import Token
 Effect = Literal["none", "denied", "open"]
 
 _DENYING = frozenset({"not", "no"})
+_LEADS_ON = frozenset({"but", "comma", "label"})
 _SENTENCE = frozenset({"stop", "semicolon", "query"})
 
 
@@ -31,6 +32,8 @@ def effect(clause: list[Token], rest: list[Token], *, affirms: bool) -> Effect:
         return "none"
     if any(token.kind in _DENYING for token in objection):
         return "denied"
+    if all(token.kind in _LEADS_ON for token in objection):
+        return "none"  # "... whereas the" goes on to another option
     return "open" if any(token.kind in {"but", "perhaps"} for token in objection) else "none"
 
 

@@ -116,7 +116,7 @@ def _heads(plain: str, start: int = 0, end: int | None = None) -> Iterator[_Head
         begin = at - len(window) + before + 1
         text = _SIGN.sub(_spelled, window[before + 1 :]).strip(" \t>#•·*–—-")
         is_bare = sign[0] == "\n"
-        if text and (before >= 0 or begin == start) and not (is_bare and text[0] == "("):
+        if text and (before >= 0 or begin == start) and not (is_bare and (text[0] == "(" or text[-1] == "}")):
             yield _Head(text, begin, at if is_bare else sign.end(), is_bare)
 
 
@@ -174,7 +174,8 @@ def _stance(head: str, tokenizer: Tokenizer, bare: bool) -> Stance | None:
     kinds = [token.kind for token in tokens]
     if {"perhaps", "query", "either"} & set(kinds):
         return "open" if "yes" in kinds and not bare else None
-    denials = sum(_denies(token) for token in tokens)
+    spelled = [token for token in tokens if token.text[:1].isalpha()]  # "❌ Not enhancing" denies once
+    denials = sum(map(_denies, spelled)) or any(map(_denies, tokens))
     affirms = any(token.kind == "yes" or token.text.lower() in _affirming() for token in tokens)
     if denials:
         return "no" if denials % 2 else "yes"

@@ -5,6 +5,7 @@ entry   = letter [its own text, bare, after a delimiter or in brackets] | option
 tail    = a reason, a clause against the list, a further sentence: nothing that may add an option
 """
 
+import re
 from collections.abc import Collection
 
 from cardiolens.score.verdicts.option_text import OptionTexts
@@ -35,6 +36,8 @@ _WITHIN_SUBJECT = frozenset({"join", "comma", "subject", "label"})
 _LIST_SIGNS = frozenset({"comma", "join", "either"})
 _PREDICATE = frozenset({"verb", "yes", "no", "not", "perhaps"})
 _SAYS = frozenset({"yes", "no", "not"})
+_NORMAL = re.compile(r"(?:normal|no|none|neither|absent)\b", re.IGNORECASE)
+_ALL_OF_THEM = frozenset({"all", "all of above", "all of them", "alle"})
 _ALL = frozenset({"all", "every", "everything", "alle"})
 _EXCEPT = frozenset({"except", "excluding", "without", "other than", "apart from", "außer", "but not"})
 _ALL_BUT = frozenset({"all but", "everything but"})
@@ -65,7 +68,11 @@ def end_of_list(tokens: list[Token], texts: OptionTexts, keys: Collection[str]) 
 
 
 def complement(tokens: list[Token], texts: OptionTexts) -> Reading | None:
-    """The options that "all walls except B and C" leaves; None for any other text."""
+    """The options that "all", or "all walls except B and C", names; None for any other text."""
+    own = [key for key, text in texts.options if not _NORMAL.match(text)]
+    said = [token.text.lower() for token in tokens if token.kind not in _LEAD | {"comma"} or token.text in _ALL]
+    if said and " ".join(said) in _ALL_OF_THEM:
+        return reading_of(own)
     at = next((at for at, token in enumerate(tokens) if token.kind == "not"), 0)
     before = [token for token in tokens[:at] if token.kind not in _LEAD]
     whole = tokens[at].text if tokens else ""
@@ -82,7 +89,7 @@ def complement(tokens: list[Token], texts: OptionTexts) -> Reading | None:
         return None
     if not list_and_end or not list_and_end[1]:
         return None
-    return reading_of([key for key, _ in texts.options if key not in list_and_end[0].keys])
+    return reading_of([key for key in own if key not in list_and_end[0].keys])
 
 
 class _ListReader:

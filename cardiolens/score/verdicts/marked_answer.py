@@ -150,17 +150,24 @@ class _MarkedAnswer:
     def _lines_of_value(self, text: str) -> tuple[list[str], int, int]:
         """The lines of a text, and the first line of the value in it and the line after its last."""
         lines = text.split("\n", _MOST_LINES)
-        is_inline = lines[0].strip() != "" and self._is_list(lines[0])
+        is_inline = not _DESCRIBED.match(lines[0]) and self._is_list(lines[0])
         first = next((number for number, line in enumerate(lines) if line.strip()), len(lines))
         last = first + 1
         for number in range(last, len(lines)):
-            if is_inline and _DESCRIBED.match(lines[number]) and not self._is_list(lines[number]):
+            if is_inline and self._describes(lines[number]):
                 break  # "C: the signal is that of blood" describes an option
             if self._may_be_entry(lines[number], adjacent=lines[number - 1].strip() != ""):
                 last = number + 1
             elif lines[number].strip():
                 break
         return lines, first, last
+
+    def _describes(self, line: str) -> bool:
+        """Return whether a line says something of an option, and not the option's own text."""
+        if not _DESCRIBED.match(line):
+            return False
+        names = [token for token in self._tokenizer.tokens(line) if token.kind in NAMES]
+        return not self._is_list(line) and len({token.key for token in names}) == len(names)
 
     def _is_list(self, line: str) -> bool:
         reading_and_end = None

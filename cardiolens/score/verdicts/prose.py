@@ -9,7 +9,7 @@ from cardiolens.score.verdicts.reply_clauses import Clause, Statement
 from cardiolens.score.verdicts.reply_tokens import Token
 from cardiolens.score.verdicts.subject import Subject
 
-_IN_LIST = frozenset({*CONTINUES, "text", "label", "subject"})
+_IN_LIST = frozenset({*CONTINUES, "text", "label"})
 _NO_PREDICATES = frozenset({"describes", "describe", "refers", "refer", "requires", "require", "needs", "need"})
 _PREDICATES = frozenset({"verb", "colon", "dash", "bar"})
 

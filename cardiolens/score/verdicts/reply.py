@@ -18,8 +18,11 @@ _LATEX_SIGN = re.compile(r"\\[()\[\],;:! ]")
 _LATEX_TEXT = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mathsf|operatorname)\s*\{([^{}]*)\}")
 _LATEX_BOX = re.compile(r"(?:\\f?box(?:ed)?|(?<![A-Za-z])boxed)\s*\{")
 _HTML = re.compile(
-    r"</?(?:strong|em|p|br|span|div|li|ul|ol|code|pre|font|h\d|td|tr|table|option|item)\b[^<>]*>", re.IGNORECASE
+    r"</?(?:strong|em|p|br|span|div|li|ul|ol|code|pre|font|h\d|t[dhr]|thead|tbody|table|option|item|letter)\b[^<>]*>", re.IGNORECASE
 )
+_HTML_CELL, _HTML_ROW = re.compile(r"</t[dh]>", re.IGNORECASE), re.compile(r"</tr>", re.IGNORECASE)
+_EMPTY_CELL = re.compile(r"\|[ \t]*\|[ \t]*(?=\n|\Z)")
+_SWITCH = re.compile(r"\A\s*/(?:no_?)?think\b")
 _STRUCK = re.compile(r"~~[^~\n]{1,200}~~|<(del|s|strike)>[^<\n]{0,200}</\1>", re.IGNORECASE)
 _HTML_LETTER, _HTML_LETTER_END = (
     re.compile(r"</?([biu])>", re.IGNORECASE),
@@ -48,7 +51,9 @@ def visible_with_boxes(text: str) -> str:
         plain = _without_latex(plain)
     for sign in ("*", "`", "__", "$", "\r"):
         plain = plain.replace(sign, "")
-    return plain.strip()
+    if "|" in plain:
+        plain = _EMPTY_CELL.sub("| - |", plain)
+    return _SWITCH.sub("", plain).strip()
 
 
 def without_thought(text: str) -> str:
@@ -120,6 +125,8 @@ def _without_html(text: str) -> str:
     """Remove HTML tags; "<B>" is a letter unless the text has "</B>"."""
     letters = {tag.lower() for tag in _HTML_LETTER_END.findall(text)}
     text = _HTML_LETTER.sub(lambda tag: "" if tag[1].lower() in letters else tag[0], text)
+    if "<t" in text.lower():
+        text = _HTML_ROW.sub("\n", _HTML_CELL.sub(" | ", text))
     return _HTML.sub("", text)
 
 

@@ -53,6 +53,7 @@ _SCORE_ENDS = r"(?=[ \t]*(?:[,;|}]|$))"
 _NUMBER = r"\(?(?:\d{1,2}|[ivx]{1,4})[.)][ \t]+"  # of an entry: "1." or "(ii)"
 _YES_AND_NO: dict[str, Kind] = {"Y": "yes", "N": "no"}
 _SPACES = frozenset({"gap", "space"})
+_AFTER_PRONOUN = frozenset({"verb", "not", "also", "label"})
 _AFTER_ADJECTIVE = frozenset({"word", "subject", "verb", "part"})
 _BEFORE_PROSE = frozenset({"word", "subject", "perhaps", "also"})
 
@@ -212,6 +213,8 @@ def _article(letter: Token, ahead: list[Token]) -> Token | None:
     """The token of a letter that is an article, a pronoun or ambiguous; None if it is an option."""
     if letter.key not in {"A", "I"} or not ahead or ahead[0].start != letter.start + 2:
         return None
+    if letter.text == "I" and ahead[0].kind in _AFTER_PRONOUN:
+        return letter._replace(kind="word", key="")
     if ahead[0].key and ahead[0].kind != "key":
         if ahead[1:] and ahead[0].text[0].islower() and ahead[1].kind in _AFTER_ADJECTIVE:
             return letter._replace(kind="word", key="")  # "a normal ventricle"

@@ -44,6 +44,10 @@ class Values:
             return self.line(value)
         if isinstance(value, dict):
             named = next((value[key] for key in value if key.casefold() in _NAMES_OPTION), None)
+            if named is None and len(value) == 1:
+                named = next(iter(value.values()))
+                reading = self.line(named) if isinstance(named, str) else None
+                return reading if reading and reading.readable else self._ticked(value)
             return self.line(named) if isinstance(named, str) else self._ticked(value)
         if isinstance(value, list) and value:
             return self._entries(value)
@@ -74,11 +78,16 @@ class Values:
     def _entries(self, entries: list[object]) -> Reading:
         keys: list[str] = []
         for entry in entries:
-            reading = self.line(entry) if isinstance(entry, str) else None
+            reading = self.from_json(entry) if isinstance(entry, str) or _is_named(entry) else None
             if not reading or not reading.readable:
                 return UNREADABLE
             keys.extend(reading.keys)
         return reading_of(keys)
+
+
+def _is_named(entry: object) -> bool:
+    """Return whether an entry of JSON is an option with its text, and says nothing else of it."""
+    return isinstance(entry, dict) and {key.casefold() for key in entry} <= _NAMES_OPTION | {"text", "name"}
 
 
 def _names(tokens: list[Token]) -> bool:
