@@ -82,6 +82,7 @@ class Words(BaseModel):
     withdrawals: tuple[str, ...]
     json_keys: tuple[str, ...]
     json_labels: tuple[str, ...]
+    json_others: tuple[str, ...]
     placeholders: tuple[str, ...]
     words: dict[WordKind, tuple[str, ...]]
     not_options: tuple[str, ...]

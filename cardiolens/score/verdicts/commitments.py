@@ -110,7 +110,7 @@ def _stance(clause: Clause, names: list[Token], texts: OptionTexts) -> tuple[Sta
         if _would_choose(clause, before) and (listed_keys := _is_list(clause[at:], texts)):
             return "commits", listed_keys
         return ("mentions" if _open_words(clause) <= _processes() else "hedges"), keys
-    listed_keys = _is_list(clause[at:], texts)
+    listed_keys = _is_list(_up_to_reason(clause[at:]) if before else clause[at:], texts)
     if listed_keys and (_commits(before) or len(before) < at):
         return "commits", listed_keys
     return _of_subject(clause, at, stance, texts), keys
@@ -120,14 +120,21 @@ def _edit(clause: Clause, at: int, texts: OptionTexts) -> Stance | None:
     """Whether a clause adds options to an answer or takes some away: "drop C", "also D"."""
     before, rest = clause[:at], _without_remarks(clause[at:])
     introducer = next((token for token in reversed(before) if token.kind not in {"label", "open"}), None)
+    listed = _up_to_reason(rest)
     after = [token for token in rest if not token.key]
     for stance, verbs in (("adds", words().commits.adds), ("removes", words().commits.removes)):
-        if introducer and introducer.text.lower() in verbs and _is_list(rest, texts):
+        if introducer and introducer.text.lower() in verbs and _is_list(listed, texts):
             return stance
         if _says_nothing(before) and any(token.text.lower() in verbs for token in after):
             return stance
     is_also = any(token.kind == "also" for token in before) or (rest[-1].kind == "also")
     return "adds" if is_also and _says_nothing(before) else None
+
+
+def _up_to_reason(tokens: Clause) -> Clause:
+    """Options without what follows a colon, where that names no letter: "B: the wall is hard to see"."""
+    at = next((at for at, token in enumerate(tokens) if token.kind in {"colon", "dash"}), len(tokens))
+    return tokens if any(token.key for token in tokens[at:]) else tokens[:at]
 
 
 def _of_subject(clause: Clause, at: int, stance: str, texts: OptionTexts) -> Stance:

@@ -65,7 +65,7 @@ def _answer(value: object) -> object:
     for key in reversed(value):
         if is_answer_key(key):
             return value[key]
-    inner = (_answer(entry) for entry in reversed(value.values()))
+    inner = (_answer(value[key]) for key in reversed(value) if _plain(key) not in words().json_others)
     nested = next((entry for entry in inner if entry is not _NO_KEY), _NO_KEY)
     return _labelled(value) if nested is _NO_KEY else nested
 

@@ -37,7 +37,10 @@ _LIST_SIGNS = frozenset({"comma", "join", "either"})
 _PREDICATE = frozenset({"verb", "yes", "no", "not", "perhaps"})
 _SAYS = frozenset({"yes", "no", "not"})
 _NORMAL = re.compile(r"(?:normal|no|none|neither|absent)\b", re.IGNORECASE)
-_ALL_OF_THEM = frozenset({"all", "all of above", "all of them", "alle"})
+_ALL_OF_THEM = frozenset(
+    {"all", "all of above", "all of them", "alle", *(f"all {count}" for count in ("three", "four", "five"))}
+)
+_LIKELIHOODS = frozenset({"confident", "confidence", "probability", "likelihood", "likely", "chance", "sure"})
 _ALL = frozenset({"all", "every", "everything", "alle"})
 _EXCEPT = frozenset({"except", "excluding", "without", "other than", "apart from", "außer", "but not"})
 _ALL_BUT = frozenset({"all but", "everything but"})
@@ -230,6 +233,8 @@ class _ListReader:
         kinds = self._kinds[self._at : -1]
         end = kinds.index("close") if "close" in kinds else len(kinds)
         remark = self._tokens[self._at + 1 : self._at + end]
+        if {token.text.lower() for token in remark} & _LIKELIHOODS and any(t.text == "%" for t in remark):
+            raise NotReadableError("a likelihood of each option")
         is_repeated = {token.key for token in remark if token.kind in NAMES} == set(self._keys)
         self._check_remark(remark, self._keys if is_repeated else [key])
         self._at = min(self._at + end + 1, len(self._tokens))  # one that is never closed goes to the end

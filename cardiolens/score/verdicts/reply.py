@@ -11,6 +11,7 @@ from cardiolens.score.verdicts.quotations import without_quotations
 # Private-use characters around the marked answer of a reply; replies do not contain them.
 BOX, TAG, END = "\ue000", "\ue001", "\ue002"
 
+_EMOJI = str.maketrans({"🅰": "A", "🅱": "B", "\ufe0f": ""})
 _NO_SIGNS = str.maketrans("", "", BOX + TAG + END)
 _TAG_FLAGS = re.IGNORECASE
 _INVISIBLE = re.compile(r"[\u200b-\u200f\u2060\ufeff]")
@@ -23,6 +24,8 @@ _HTML = re.compile(
 _HTML_CELL, _HTML_ROW = re.compile(r"</t[dh]>", re.IGNORECASE), re.compile(r"</tr>", re.IGNORECASE)
 _EMPTY_CELL = re.compile(r"\|[ \t]*\|[ \t]*(?=\n|\Z)")
 _SWITCH = re.compile(r"\A\s*/(?:no_?)?think\b")
+_NEXT_TURN = re.compile(r"<\|(?:endoftext|im_end|eot_id|end_of_text)\|>|<eos>|<end_of_turn>|\n\s*(?:User|Human)\s*:")
+_JSON_NAME = re.compile(r"(?<=[a-z])_(?=[a-z])")
 _STRUCK = re.compile(r"~~[^~\n]{1,200}~~|<(del|s|strike)>[^<\n]{0,200}</\1>", re.IGNORECASE)
 _HTML_LETTER, _HTML_LETTER_END = (
     re.compile(r"</?([biu])>", re.IGNORECASE),
@@ -43,17 +46,26 @@ def visible_with_boxes(text: str) -> str:
     if "~~" in text or "</" in text:
         text = _STRUCK.sub(" ", text)
     plain = without_quotations(without_residue(without_thought(text)))
+    plain = _up_to_next_turn(plain)
     if not plain.isascii():
-        plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", plain)).replace("’", "'")
+        plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", plain)).replace("’", "'").translate(_EMOJI)
     if "<" in plain:
         plain = _without_html(_CONTROL.sub(" ", _tagged(plain)))
     if "\\" in plain or "boxed{" in plain:
         plain = _without_latex(plain)
     for sign in ("*", "`", "__", "$", "\r"):
         plain = plain.replace(sign, "")
+    if "{" in plain:
+        plain = _JSON_NAME.sub(" ", plain)
     if "|" in plain:
         plain = _EMPTY_CELL.sub("| - |", plain)
     return _SWITCH.sub("", plain).strip()
+
+
+def _up_to_next_turn(text: str) -> str:
+    """A reply up to where its model goes on with the turn of somebody else."""
+    turn = _NEXT_TURN.search(text)
+    return text[: turn.start()] if turn and text[: turn.start()].strip() else text
 
 
 def without_thought(text: str) -> str:

@@ -43,11 +43,12 @@ _PUNCTUATION: dict[str, Kind] = {
     **dict.fromkeys("✓✔☑✅", "yes"),
     **dict.fromkeys("✗✘❌☐❎", "no"),
     **dict.fromkeys("≠¬", "not"),
+    "%": "word",
     ";": "semicolon",
     "\n": "newline",
     "|": "bar",
 }
-_MARKS: dict[str, Kind] = {"->": "perhaps", "=>": "perhaps", "...": "perhaps", "…": "perhaps", "[ ]": "no"}
+_MARKS: dict[str, Kind] = {"->": "perhaps", "=>": "perhaps", "...": "perhaps", "..": "perhaps", "…": "perhaps", "[ ]": "no"}
 _SCORED = r"(?:(?<=[:=|])|(?<=[:=|] ))"  # before a plus or minus, a one or nought that judges an entry
 _SCORE_ENDS = r"(?=[ \t]*(?:[,;|}]|$))"
 _NUMBER = r"\(?(?:\d{1,2}|[ivx]{1,4})[.)][ \t]+"  # of an entry: "1." or "(ii)"
@@ -85,7 +86,7 @@ class Tokenizer:
             rf"|(?P<word>[{LATIN}]+(?:['-][{LATIN}]+)*)"
             r"|(?P<space>[ \t\r]+)"
             r"|(?P<tick>\[[xX✓✔]\])"
-            r"|(?P<mark>(?<=\s)>(?=\s)|(?<=\w)>(?=\w)|->|=>|\.{3,}|…|\[ \])"
+            r"|(?P<mark>(?<=\s)>(?=\s)|(?<=\w)>(?=\w)|->|=>|\.{2,}|…|\[ \])"
             r"|(?P<other>[\s\S])",
             re.IGNORECASE | re.MULTILINE,
         )

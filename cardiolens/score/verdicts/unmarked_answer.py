@@ -29,6 +29,7 @@ _LISTS_OPTIONS = re.compile(r"(?:options?|choices?|选项)[^\n]*:\s*$", re.IGNOR
 _NO_CHOICE = frozenset(
     {*words().not_options, *words().commits.denies, "option", "options", "choices", "选项"}
 )
+_NUMBERED_LETTERS = re.compile(r"^[ \t]*\d+[.)][ \t]*[A-H](?:[ \t]*,[ \t]*[A-H])*[ \t]*$", re.MULTILINE)
 _LONGEST_LINE = 200  # longer lines are not lists of options, and slow to tokenize
 
 
@@ -44,6 +45,10 @@ def read_unmarked_answer(
     subject = Subject(question, tokenizer.texts)
     if list_reading and list_reading[0] == "option_text" and subject.is_foreign_in(clauses(tokens)):
         list_reading = None
+    if not several and len(_NUMBERED_LETTERS.findall(text)) > 1:
+        return "letters", UNREADABLE  # one answer to each of several questions
+    if list_reading and _is_repetition(list_reading[1], tokens, tokenizer.texts):
+        return None
     if list_reading and list_reading[1].readable:
         return (list_reading[0], UNREADABLE) if is_explained_away(tokens) else list_reading
     option_statements = statements(tokens)
@@ -57,6 +62,14 @@ def read_unmarked_answer(
         or (list_reading if _begins_with_option(tokens) and "\n" not in text else None)
         or _with_rule("option_text", _quoted(tokens, option_statements, several, subject))
     )
+
+
+def _is_repetition(reading: Reading, tokens: list[Token], texts: OptionTexts) -> bool:
+    """Return whether a list is that of the prompt: each letter with its text, in order."""
+    letters = [token.key for token in tokens if token.kind == "key"]
+    named = {token.key for token in tokens if token.kind in {"text", "short"}}
+    in_order = [key for key, _ in texts.options]
+    return len(in_order) > 2 and letters == in_order and named == texts.keys == set(reading.keys)
 
 
 def _committed(text: str, tokenizer: Tokenizer, several: bool) -> Reading | None:
@@ -116,8 +129,16 @@ def _last_lines(text: str, tokenizer: Tokenizer) -> RuleReading | None:
     while first and (not lines[first - 1].strip() or _is_list(lines[first - 1], tokenizer)):
         first -= 1
     block = "\n".join(lines[first:]).strip()
-    if not block or not first or _LISTS_OPTIONS.search("\n".join(lines[:first]).strip()):
+    before = "\n".join(lines[:first]).strip()
+    if not block or not first or _LISTS_OPTIONS.search(before):
         return None
+    if _begins_with_option(tokenizer.tokens(before.rpartition("\n")[2][:_LONGEST_LINE])) and block[0].isupper():
+        return None if block[1:2] in {".", ")", ":"} else _list_after_entries(block, tokenizer)
+    rule_reading = _list_only(block, tokenizer.tokens(block), tokenizer)
+    return ("last_line", rule_reading[1]) if rule_reading else None
+
+
+def _list_after_entries(block: str, tokenizer: Tokenizer) -> RuleReading | None:
     rule_reading = _list_only(block, tokenizer.tokens(block), tokenizer)
     return ("last_line", rule_reading[1]) if rule_reading else None
 
