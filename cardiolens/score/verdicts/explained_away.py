@@ -1,4 +1,4 @@
-"""What a line says after it has affirmed an option: "bright, but this is blood pool" (protocol 16.2)."""
+"""What a line says after it has affirmed an option: "bright, but this is blood pool" (protocol 17.16)."""
 
 import functools
 import re

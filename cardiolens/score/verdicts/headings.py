@@ -1,4 +1,4 @@
-"""Headings that affirm or deny the options under them: "Selected: A, B", "Spared walls:" (protocol 16.2)."""
+"""Headings that affirm or deny the options under them: "Selected: A, B", "Spared walls:" (protocol 17.16)."""
 
 import functools
 import re

@@ -1,4 +1,4 @@
-"""The marked answer of a reply: its last mark, if no other answer follows it (protocol 16.2)."""
+"""The marked answer of a reply: its last mark, if no other answer follows it (protocol 17.16)."""
 
 import functools
 import re

@@ -1,6 +1,7 @@
 """Parse a reply to a choice question to the options it names (protocol 7.6, 16.1, 16.2)."""
 
 import functools
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,6 +18,7 @@ from cardiolens.score.verdicts.unmarked_answer import read_unmarked_answer
 # differently.
 RULES_VERSION = "1.4"
 
+_JSON_NAME = re.compile(r"(?<=[a-z])_(?=[a-z])")
 _SHORT = 60  # characters
 
 ParseStatus = Literal["ok", "inconsistent", "parse_error", "refusal", "truncated"]
@@ -67,6 +69,8 @@ class _DisplayedQuestion:
 
 def _parse(text: str, question_shown: _DisplayedQuestion, cut: bool) -> Parsed:
     plain = reworded(visible_with_boxes(text), question_shown.options, question_shown.question)
+    if "{" in plain:
+        plain = _JSON_NAME.sub(" ", plain)  # "mid_wall" is an option's text
     tokenizer = Tokenizer.of(question_shown.options, reversing_word(question_shown.question))
     several = question_shown.answer_type == "multi"
     blocks = blocks_of(plain, tokenizer)

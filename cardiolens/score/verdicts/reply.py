@@ -25,7 +25,6 @@ _HTML_CELL, _HTML_ROW = re.compile(r"</t[dh]>", re.IGNORECASE), re.compile(r"</t
 _EMPTY_CELL = re.compile(r"\|[ \t]*\|[ \t]*(?=\n|\Z)")
 _SWITCH = re.compile(r"\A\s*/(?:no_?)?think\b")
 _NEXT_TURN = re.compile(r"<\|(?:endoftext|im_end|eot_id|end_of_text)\|>|<eos>|<end_of_turn>|\n\s*(?:User|Human)\s*:")
-_JSON_NAME = re.compile(r"(?<=[a-z])_(?=[a-z])")
 _STRUCK = re.compile(r"~~[^~\n]{1,200}~~|<(del|s|strike)>[^<\n]{0,200}</\1>", re.IGNORECASE)
 _HTML_LETTER, _HTML_LETTER_END = (
     re.compile(r"</?([biu])>", re.IGNORECASE),
@@ -55,8 +54,6 @@ def visible_with_boxes(text: str) -> str:
         plain = _without_latex(plain)
     for sign in ("*", "`", "__", "$", "\r"):
         plain = plain.replace(sign, "")
-    if "{" in plain:
-        plain = _JSON_NAME.sub(" ", plain)
     if "|" in plain:
         plain = _EMPTY_CELL.sub("| - |", plain)
     return _SWITCH.sub("", plain).strip()

@@ -1,4 +1,4 @@
-"""What a reply says after its answer, and whether the answer still stands (protocol 16.2)."""
+"""What a reply says after its answer, and whether the answer still stands (protocol 17.16)."""
 
 import functools
 import re
