@@ -50,7 +50,7 @@ def test_reasoning_and_answer_are_apart(
 
 
 @pytest.mark.parametrize(
-    ("parser", "words"), [("no_such", "is not one of vLLM's"), ("mistral", "does not fit")]
+    ("parser", "words"), [("no_such", "is not one of vLLM's"), ("seed_oss", "does not fit")]
 )
 def test_a_parser_that_cannot_work_fails_the_model_before_it_answers(
     tokenizer: PreTrainedTokenizerFast, parser: str, words: str
