@@ -50,10 +50,11 @@ def test_reasoning_and_answer_are_apart(
 
 
 @pytest.mark.parametrize(
-    ("parser", "words"), [("no_such", "is not one of vLLM's"), ("seed_oss", "does not fit")]
+    ("parser", "words"), [("no_such", "is not one of vLLM's"), ("mistral", "does not fit")]
 )
 def test_a_parser_that_cannot_work_fails_the_model_before_it_answers(
     tokenizer: PreTrainedTokenizerFast, parser: str, words: str
 ) -> None:
+    unchecked = model("qwen3").model_copy(update={"reasoning_parser": parser})
     with pytest.raises(RunError, match=words):
-        ReasoningSplit.of(model(parser), tokenizer)
+        ReasoningSplit.of(unchecked, tokenizer)
