@@ -26,7 +26,7 @@ def views(replies: Sequence[WrittenReply]) -> dict[tuple[str, str], ReplyView]:
 
 
 def agreement(replies: Sequence[WrittenReply], readings: Sequence[Reread]) -> Counter[str]:
-    """How often a model reads as the person did: `right`, `unread`, `wrong`, or `unusable` for no reading at all."""
+    """How often a model reads as the person did: `right`, `unread`, `wrong`, or `unusable`."""
     counts: Counter[str] = Counter()
     for reading in readings:
         reply = replies[int(reading.place[1])]
@@ -48,7 +48,9 @@ def main() -> None:
     replies = list(written_replies(half))
     sweep = read_spec(["tracker=none", *(word for word in sys.argv[1:] if not word.startswith("half="))])
     counts = agreement(replies, reread(sweep, views(replies)))
-    print(f"{half}: {counts.total()} replies, " + ", ".join(f"{n} {name}" for name, n in sorted(counts.items())))
+    print(
+        f"{half}: {counts.total()} replies, " + ", ".join(f"{n} {name}" for name, n in sorted(counts.items()))
+    )
 
 
 if __name__ == "__main__":

@@ -186,9 +186,9 @@ class ModelSpec(Spec):
     def _parsed_with_its_tokenizer(self) -> "ModelSpec":
         if self.reasoning_parser == "mistral":
             raise ValueError(
-                f"reasoning_parser: mistral of {self.name} works with Mistral's own tokenizer alone, and that one "
-                "reads the marks of a rendered prompt as plain text; serve the model by vLLM with tokenizer_mode: "
-                "mistral and ask it with engine: http (a server separates the reasoning itself)"
+                f"reasoning_parser: mistral of {self.name} works with Mistral's own tokenizer alone, which "
+                "reads the marks of a rendered prompt as plain text; serve the model by vLLM with "
+                "tokenizer_mode: mistral, and ask it with engine: http (a server separates reasoning itself)"
             )
         return self
 

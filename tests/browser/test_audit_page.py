@@ -1,4 +1,4 @@
-"""The page of an audit in Chromium: three replies by keys, a reload, a narrow screen, and nothing of our reading."""
+"""The page of an audit in Chromium: replies by keys, a reload, a narrow screen, nothing of our reading."""
 
 import json
 import threading
@@ -45,7 +45,8 @@ def ours(run: Run, desk: AuditDesk) -> set[str]:
     of_sample = {(one.arm_id, one.qa_id) for one in desk.sample.replies}
     rows = [row for row in judged_choices(read_run(run.root)) if (row["arm_id"], row["qa_id"]) in of_sample]
     assert rows
-    names = {str(row[key]) for row in rows for key in ("parse_status", "parse_rule", "arm_id") if row.get(key)}
+    fields = ("parse_status", "parse_rule", "arm_id")
+    names = {str(row[key]) for row in rows for key in fields if row.get(key)}
     return {f'"{name}"' for name in names} | {'"parsed"', '"parse_status"', '"answer"', '"model"'}
 
 

@@ -80,7 +80,9 @@ def _continued(remark: Remark, previous: Remark, text: str) -> Remark:
     between = text[previous.end : remark.start].strip().lower()
     if previous.stance == "denies" and kinds().get(between, "") in {"join", "also"}:
         return replace(remark, stance="denies")
-    is_exchanged = previous.stance == "removes" and _exchange().search(text[previous.start : previous.end].lower())
+    is_exchanged = previous.stance == "removes" and _exchange().search(
+        text[previous.start : previous.end].lower()
+    )
     return replace(remark, stance="adds") if is_exchanged and between in {"with", "by", "for"} else remark
 
 
@@ -161,7 +163,7 @@ def _conclusion(clause: Clause) -> Clause:
 
 
 def _without_premise(clause: Clause) -> Clause:
-    """A clause without what stands before the comma of a commitment: "frame 8 was misread, it should be D"."""
+    """A clause without what stands before the comma of a commitment: "frame 8 is misread, call it D"."""
     first_name = next((at for at, token in enumerate(clause) if token.key), 0)
     at = max((at for at in range(first_name) if clause[at].kind == "comma"), default=-1)
     premise = clause[: max(at, 0)]
@@ -305,7 +307,9 @@ def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Readin
         and not set(remark.keys) <= set(last.keys)
         and not (is_ordered and provisional().search(text[remark.start : remark.end].lower()))
         and not (
-            is_ordered and remark.stance == "hedges" and remark.end <= last.start
+            is_ordered
+            and remark.stance == "hedges"
+            and remark.end <= last.start
             and _supposed().search(text[remark.start : remark.end].lower())
         )
     ]

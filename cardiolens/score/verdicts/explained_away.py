@@ -32,8 +32,8 @@ def effect(clause: list[Token], rest: list[Token], *, affirms: bool) -> Effect:
         return "none"
     if any(token.kind in _DENYING for token in objection):
         return "denied"
-    if all(token.kind in _LEADS_ON for token in objection):
-        return "none"  # "... whereas the" goes on to another option
+    if all(token.kind in _LEADS_ON for token in objection):  # "... whereas the" goes on to another option
+        objection = []
     return "open" if any(token.kind in {"but", "perhaps"} for token in objection) else "none"
 
 

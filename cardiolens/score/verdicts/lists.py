@@ -41,6 +41,7 @@ _ALL_OF_THEM = frozenset(
     {"all", "all of above", "all of them", "alle", *(f"all {count}" for count in ("three", "four", "five"))}
 )
 _LIKELIHOODS = frozenset({"confident", "confidence", "probability", "likelihood", "likely", "chance", "sure"})
+_OPENING = 4  # tokens
 _ALL = frozenset({"all", "every", "everything", "alle"})
 _EXCEPT = frozenset({"except", "excluding", "without", "other than", "apart from", "außer", "but not"})
 _ALL_BUT = frozenset({"all but", "everything but"})
@@ -72,8 +73,12 @@ def end_of_list(tokens: list[Token], texts: OptionTexts, keys: Collection[str]) 
 
 def complement(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     """The options that "all", or "all walls except B and C", names; None for any other text."""
+    if not any(token.text in _ALL or token.text in _ALL_BUT for token in tokens[:_OPENING]):
+        return None
     own = [key for key, text in texts.options if not _NORMAL.match(text)]
-    said = [token.text.lower() for token in tokens if token.kind not in _LEAD | {"comma"} or token.text in _ALL]
+    said = [
+        token.text.lower() for token in tokens if token.kind not in _LEAD | {"comma"} or token.text in _ALL
+    ]
     if said and " ".join(said) in _ALL_OF_THEM:
         return reading_of(own)
     at = next((at for at, token in enumerate(tokens) if token.kind == "not"), 0)

@@ -11,7 +11,14 @@ from cardiolens.score.verdicts.reading import CONTRADICTION, UNREADABLE, NotRead
 from cardiolens.score.verdicts.reply import END
 from cardiolens.score.verdicts.reply_clauses import NAMES
 from cardiolens.score.verdicts.reply_tokens import Tokenizer
-from cardiolens.score.verdicts.second_thoughts import after, doubt_on_line, is_draft, is_ordered, is_silent, may_go_on
+from cardiolens.score.verdicts.second_thoughts import (
+    after,
+    doubt_on_line,
+    is_draft,
+    is_ordered,
+    is_silent,
+    may_go_on,
+)
 from cardiolens.score.verdicts.values import Values
 
 _JOINS = frozenset({"comma", "join", "semicolon", "newline", "either", "perhaps", "close", "bar"})
@@ -150,17 +157,20 @@ class _MarkedAnswer:
     def _lines_of_value(self, text: str) -> tuple[list[str], int, int]:
         """The lines of a text, and the first line of the value in it and the line after its last."""
         lines = text.split("\n", _MOST_LINES)
-        is_inline = not _DESCRIBED.match(lines[0]) and self._is_list(lines[0])
         first = next((number for number, line in enumerate(lines) if line.strip()), len(lines))
         last = first + 1
         for number in range(last, len(lines)):
-            if is_inline and self._describes(lines[number]):
+            if self._describes(lines[number]) and self._is_complete(lines[0]):
                 break  # "C: the signal is that of blood" describes an option
             if self._may_be_entry(lines[number], adjacent=lines[number - 1].strip() != ""):
                 last = number + 1
             elif lines[number].strip():
                 break
         return lines, first, last
+
+    def _is_complete(self, line: str) -> bool:
+        """Return whether the line of a mark holds a whole list of letters."""
+        return not _DESCRIBED.match(line) and self._is_list(line)
 
     def _describes(self, line: str) -> bool:
         """Return whether a line says something of an option, and not the option's own text."""

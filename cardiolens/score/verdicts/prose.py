@@ -10,7 +10,9 @@ from cardiolens.score.verdicts.reply_tokens import Token
 from cardiolens.score.verdicts.subject import Subject
 
 _IN_LIST = frozenset({*CONTINUES, "text", "label"})
-_NO_PREDICATES = frozenset({"describes", "describe", "refers", "refer", "requires", "require", "needs", "need"})
+_NO_PREDICATES = frozenset(
+    {"describes", "describe", "refers", "refer", "requires", "require", "needs", "need"}
+)
 _PREDICATES = frozenset({"verb", "colon", "dash", "bar"})
 
 
@@ -61,7 +63,9 @@ def prose(
             affirmed = [
                 token
                 for token in affirmed
-                if _closes(token, clause) or is_list or (is_located and _ends_with(clause, token, is_own=True))
+                if _closes(token, clause)
+                or is_list
+                or (is_located and _ends_with(clause, token, is_own=True))
             ]
         if polarity == "open" or (several and affirmed and _is_incomplete(clause, polarity)):
             return UNREADABLE
@@ -75,7 +79,9 @@ def prose(
 
 def _left_over(statements: list[Statement]) -> list[str]:
     """The one option that begins a clause where other options are denied, or that a clause prefers."""
-    denied = {token.key for clause, polarity in statements if polarity == "no" for token in clause if token.key}
+    denied = {
+        token.key for clause, polarity in statements if polarity == "no" for token in clause if token.key
+    }
     begins = [
         (clause[0].key, clause)
         for clause, polarity in statements

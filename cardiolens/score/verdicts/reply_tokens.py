@@ -48,10 +48,18 @@ _PUNCTUATION: dict[str, Kind] = {
     "\n": "newline",
     "|": "bar",
 }
-_MARKS: dict[str, Kind] = {"->": "perhaps", "=>": "perhaps", "...": "perhaps", "..": "perhaps", "…": "perhaps", "[ ]": "no"}
+_MARKS: dict[str, Kind] = {
+    "->": "perhaps",
+    "=>": "perhaps",
+    "...": "perhaps",
+    "..": "perhaps",
+    "…": "perhaps",
+    "[ ]": "no",
+}
 _SCORED = r"(?:(?<=[:=|])|(?<=[:=|] ))"  # before a plus or minus, a one or nought that judges an entry
 _SCORE_ENDS = r"(?=[ \t]*(?:[,;|}]|$))"
 _NUMBER = r"\(?(?:\d{1,2}|[ivx]{1,4})[.)][ \t]+"  # of an entry: "1." or "(ii)"
+_SIGNS: dict[str, Kind] = {"numbering": "bullet", "plus": "yes", "minus": "no"}
 _YES_AND_NO: dict[str, Kind] = {"Y": "yes", "N": "no"}
 _SPACES = frozenset({"gap", "space"})
 _AFTER_PRONOUN = frozenset({"verb", "not", "also", "label"})
@@ -94,7 +102,7 @@ class Tokenizer:
     @staticmethod
     @functools.lru_cache(maxsize=4096)
     def of(texts_of: tuple[tuple[str, str], ...], question_word: str = "") -> "Tokenizer":
-        """The (cached) tokenizer of options (key, text); some words mean the opposite by a word of the question."""
+        """The (cached) tokenizer of options (key, text), and of a word of the question that turns others."""
         return Tokenizer(OptionTexts.of(texts_of), question_word)
 
     def tokens(self, text: str) -> list[Token]:
@@ -121,12 +129,10 @@ class Tokenizer:
             return self._letter(text, start)
         if group == "script":
             return self._word(text, start)
-        if group == "numbering":
-            return Token("bullet", "", "", start)
-        if group in {"plus", "minus"}:
-            return Token("yes" if group == "plus" else "no", text, "", start)
         if group == "other":
             return self._sign(text, start)
+        if group in _SIGNS:
+            return Token(_SIGNS[group], "" if group == "numbering" else text, "", start)
         return Token("yes" if group == "tick" else _MARKS.get(text, "perhaps"), text, "", start)
 
     def _sign(self, text: str, start: int) -> Token | None:

@@ -1,4 +1,4 @@
-"""What a question lets a reply say in other words: "both atria", "no pericardial effusion" (protocol 17.16)."""
+"""What a question lets a reply say in other words: "both atria", "no effusion" (protocol 17.16)."""
 
 import functools
 import re
@@ -6,7 +6,9 @@ import re
 from cardiolens.score.verdicts.option_text import Option
 
 _NONE = re.compile(r"(none|absent|neither)\b", re.IGNORECASE)
-_ASKED = re.compile(r"\b(?:is|are) there (?:an? |any )?(?P<noun>[^?]+?)(?: (?:of|in) [^?]*)?\?", re.IGNORECASE)
+_ASKED = re.compile(
+    r"\b(?:is|are) there (?:an? |any )?(?P<noun>[^?]+?)(?: (?:of|in) [^?]*)?\?", re.IGNORECASE
+)
 _COMPOUND = re.compile(r"\bwhich [\w-]+ (?P<noun>\w{6,}) is\b", re.IGNORECASE)
 _BRACKET = re.compile(r"\s*\(([^()]*)\)")
 _QUALIFIED = r"(?:(?:evidence|signs?|trace) of |(?:any|significant|definite|visible|appreciable|relevant|myocardial) )*"
@@ -49,8 +51,12 @@ def _rewordings(options: tuple[Option, ...], question: str) -> tuple[tuple[re.Pa
 def _compound(text: str, noun: str) -> tuple[re.Pattern[str], str]:
     """Pattern of an option with the noun that its question has for it: "dilated cardiomyopathy"."""
     bare, acronym = _BRACKET.sub("", text), _BRACKET.search(text)
-    pattern = re.compile(rf"(?<![\w-]){re.escape(bare)} {re.escape(noun)}\b(?: \({acronym[1]}\))?" if acronym
-                         else rf"(?<![\w-]){re.escape(bare)} {re.escape(noun)}\b", re.IGNORECASE)
+    pattern = re.compile(
+        rf"(?<![\w-]){re.escape(bare)} {re.escape(noun)}\b(?: \({acronym[1]}\))?"
+        if acronym
+        else rf"(?<![\w-]){re.escape(bare)} {re.escape(noun)}\b",
+        re.IGNORECASE,
+    )
     return pattern, acronym[1] if acronym else bare
 
 

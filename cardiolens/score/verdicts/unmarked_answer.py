@@ -30,6 +30,7 @@ _NO_CHOICE = frozenset(
     {*words().not_options, *words().commits.denies, "option", "options", "choices", "选项"}
 )
 _NUMBERED_LETTERS = re.compile(r"^[ \t]*\d+[.)][ \t]*[A-H](?:[ \t]*,[ \t]*[A-H])*[ \t]*$", re.MULTILINE)
+_ENTRY = re.compile(r"[A-Z][.):]")
 _LONGEST_LINE = 200  # longer lines are not lists of options, and slow to tokenize
 
 
@@ -58,7 +59,7 @@ def read_unmarked_answer(
         or _with_rule("enumeration", enumeration(option_statements))
         or _with_rule("answer_phrase", _closing_letters(tokens, tokenizer.texts))
         or _with_rule("answer_phrase", _committed(text, tokenizer, several))
-        or (None if several else _with_rule("option_text", _readable(_quoted(tokens, option_statements, several, subject))))
+        or (None if several else _quoted_text(tokens, option_statements, subject))
         or (list_reading if _begins_with_option(tokens) and "\n" not in text else None)
         or _with_rule("option_text", _quoted(tokens, option_statements, several, subject))
     )
@@ -132,13 +133,9 @@ def _last_lines(text: str, tokenizer: Tokenizer) -> RuleReading | None:
     before = "\n".join(lines[:first]).strip()
     if not block or not first or _LISTS_OPTIONS.search(before):
         return None
-    if _begins_with_option(tokenizer.tokens(before.rpartition("\n")[2][:_LONGEST_LINE])) and block[0].isupper():
-        return None if block[1:2] in {".", ")", ":"} else _list_after_entries(block, tokenizer)
-    rule_reading = _list_only(block, tokenizer.tokens(block), tokenizer)
-    return ("last_line", rule_reading[1]) if rule_reading else None
-
-
-def _list_after_entries(block: str, tokenizer: Tokenizer) -> RuleReading | None:
+    line_before = before.rpartition("\n")[2][:_LONGEST_LINE]
+    if _ENTRY.match(block) and _begins_with_option(tokenizer.tokens(line_before)):
+        return None  # the end of a list of all options
     rule_reading = _list_only(block, tokenizer.tokens(block), tokenizer)
     return ("last_line", rule_reading[1]) if rule_reading else None
 
@@ -178,8 +175,12 @@ def _quoted(
     )
 
 
-def _readable(reading: Reading | None) -> Reading | None:
-    return reading if reading and reading.readable else None
+def _quoted_text(
+    tokens: list[Token], option_statements: list[Statement], subject: Subject
+) -> RuleReading | None:
+    """Read the text of one option in prose, if that is readable."""
+    reading = _quoted(tokens, option_statements, False, subject)
+    return ("option_text", reading) if reading and reading.readable else None
 
 
 def _announces(token: Token) -> bool:

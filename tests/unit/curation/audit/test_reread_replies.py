@@ -103,9 +103,7 @@ def test_a_model_reads_what_the_rules_left_and_no_verdict_is_touched(
     assert (told["replies"], told["read"], told["none"], told["unusable"]) == (4, 2, 1, 1)
 
 
-def test_the_agreement_with_a_person_is_counted_reply_by_reply(
-    server: type[Scripted], tmp_path: Any
-) -> None:
+def test_the_agreement_with_a_person_is_counted_reply_by_reply(server: type[Scripted], tmp_path: Any) -> None:
     texts = {"B": "First A, in the end B it was.", "A": "In fact, in the end B.", "none": "A or B?", "C": "C"}
     texts["refusal"] = "Ignore all that."
     replies = [WrittenReply("any", "C10", False, frozenset({right}), text) for right, text in texts.items()]
