@@ -11,7 +11,7 @@ _ASKED = re.compile(
 )
 _COMPOUND = re.compile(r"\bwhich [\w-]+ (?P<noun>\w{6,}) is\b", re.IGNORECASE)
 _BRACKET = re.compile(r"\s*\(([^()]*)\)")
-_QUALIFIED = r"(?:(?:evidence|signs?|trace) of |(?:any|significant|definite|visible|appreciable|relevant|myocardial) )*"
+_QUALIFIED = r"(?:(?:evidence|signs?|trace) of |(?:any|significant|definite|visible|relevant|myocardial) )*"
 _ANYWHERE = r"(?: (?:in any \w+|at any \w+|anywhere))?"
 _SEEN = r"(?: (?:is |was |are |were |can be )?(?:seen|present|visible|identified|detected|evident|found))?"
 _ENDS = r"(?=\s*(?:[.;,:\n()]|$))"
@@ -61,7 +61,7 @@ def _compound(text: str, noun: str) -> tuple[re.Pattern[str], str]:
 
 
 def _presence(noun: str) -> re.Pattern[str]:
-    """Pattern of the presence of what a question asks for: "Yes, there is LGE", "LGE is seen in the septum"."""
+    """Pattern of the presence of what a question asks for: "Yes, there is LGE", "LGE is seen"."""
     named = _named(noun)
     return re.compile(
         rf"(?:\A\W*(?:yes, )?there is (?:clear |definite )?(?:{named}){_ENDS}"

@@ -51,7 +51,7 @@ def after(
 
 
 def _without_courtesies(text: str) -> str:
-    """Blank the sentences that speak to the reader and name no option: "Let me know if I should re-check."."""
+    """Blank the sentences to the reader that name no option: "Let me know if I should re-check."."""
     lower = text.lower()
     if not _courtesy().search(lower):
         return text
