@@ -124,7 +124,11 @@ def _edit(clause: Clause, at: int, texts: OptionTexts) -> Stance | None:
     introducer = next((token for token in reversed(before) if token.kind not in {"label", "open"}), None)
     listed = _up_to_reason(rest)
     after = [token for token in rest if not token.key]
-    for stance, verbs in (("adds", words().commits.adds), ("removes", words().commits.removes)):
+    edits: tuple[tuple[Stance, tuple[str, ...]], ...] = (
+        ("adds", words().commits.adds),
+        ("removes", words().commits.removes),
+    )
+    for stance, verbs in edits:
         if introducer and introducer.text.lower() in verbs and _is_list(listed, texts):
             return stance
         if _says_nothing(before) and any(token.text.lower() in verbs for token in after):

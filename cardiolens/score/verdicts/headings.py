@@ -25,6 +25,7 @@ _BULLET = re.compile(r"[ \t]*(?:[-•·‣*–]|\(?\d{1,2}[.)])[ \t]")
 _MOST_WORDS = 5  # of a heading without a colon
 _MOST_LINES = 30
 _SIGN = re.compile(r"(?<=[\w)]) ?\(?([-–−+])\)?\s*\Z")
+_SIGNS = frozenset("+-–−)")
 _NORMAL = re.compile(r"normo\w+|iso(?:intens|enhanc)\w*")
 _NEGATING = re.compile(r"(?:non|nicht)[- ]?\w|(?:un|in|im|ir|dis)(?P<stem>\w{3,})")
 
@@ -114,7 +115,10 @@ def _heads(plain: str, start: int = 0, end: int | None = None) -> Iterator[_Head
         if (key := window.rfind(', "')) > before:  # of JSON on one line
             before = key + 1
         begin = at - len(window) + before + 1
-        text = _SIGN.sub(_spelled, window[before + 1 :]).strip(" \t>#•·*–—-")
+        text = window[before + 1 :]
+        if text.rstrip()[-1:] in _SIGNS:
+            text = _SIGN.sub(_spelled, text)
+        text = text.strip(" \t>#•·*–—-")
         is_bare = sign[0] == "\n"
         if text and (before >= 0 or begin == start) and not (is_bare and (text[0] == "(" or text[-1] == "}")):
             yield _Head(text, begin, at if is_bare else sign.end(), is_bare)

@@ -24,6 +24,7 @@ _HTML = re.compile(
 )
 _HTML_CELL, _HTML_ROW = re.compile(r"</t[dh]>", re.IGNORECASE), re.compile(r"</tr>", re.IGNORECASE)
 _EMPTY_CELL = re.compile(r"\|[ \t]*\|[ \t]*(?=\n|\Z)")
+_OF_TURNS = ("<|", "<e", "User", "Human", "user", "human")
 _SWITCH = re.compile(r"\A\s*/(?:no_?)?think\b")
 _NEXT_TURN = re.compile(
     r"<\|(?:endoftext|im_end|eot_id|end_of_text)\|>|<eos>|<end_of_turn>|\n\s*(?:User|Human)\s*:"
@@ -64,6 +65,8 @@ def visible_with_boxes(text: str) -> str:
 
 def _up_to_next_turn(text: str) -> str:
     """A reply up to where its model goes on with the turn of somebody else."""
+    if not any(sign in text for sign in _OF_TURNS):
+        return text
     turn = _NEXT_TURN.search(text)
     return text[: turn.start()] if turn and text[: turn.start()].strip() else text
 
