@@ -15,6 +15,7 @@ from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.score.verdicts.parse import parse_answer
 
 FOLDER = Path(__file__).parents[1] / "tests" / "unit" / "score" / "verdicts"
+HALVES = ("open", "closed", "fresh", "hostile", "third", "fourth")
 NO_ANSWER = frozenset({"none", "refusal", "inconsistent"})
 SUBTASKS = load_catalogue("openprotocol-1").subtasks
 
@@ -31,7 +32,7 @@ class WrittenReply:
 
 
 def written_replies(half: str) -> Iterator[WrittenReply]:
-    """The replies of the open or the closed half.
+    """The replies of one of `HALVES`.
 
     Lines of their file: `%% family`, `% subtask[|cut] reading[/reading]`, and the lines of the reply.
     """
@@ -72,7 +73,7 @@ def outcome(reply: WrittenReply, *, blind: bool = False) -> str:
 def main() -> None:
     """Print the counts by family."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    arguments.add_argument("--half", choices=("open", "closed", "fresh"), default="closed")
+    arguments.add_argument("--half", choices=HALVES, default="closed")
     arguments.add_argument("--blind", action="store_true")
     arguments.add_argument("--show", action="store_true")
     options = arguments.parse_args()

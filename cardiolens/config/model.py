@@ -183,6 +183,16 @@ class ModelSpec(Spec):
         return self
 
     @model_validator(mode="after")
+    def _parsed_with_its_tokenizer(self) -> "ModelSpec":
+        if self.reasoning_parser == "mistral":
+            raise ValueError(
+                f"reasoning_parser: mistral of {self.name} works with Mistral's own tokenizer alone, which "
+                "reads the marks of a rendered prompt as plain text; serve the model by vLLM with "
+                "tokenizer_mode: mistral, and ask it with engine: http (a server separates reasoning itself)"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _shared_or_split(self) -> "ModelSpec":
         if self.fraction is not None and self.tensor_parallel not in ("auto", 1):
             raise ValueError("fraction shares one GPU, tensor_parallel takes several; give one of them")

@@ -40,6 +40,7 @@ class SecondThoughts(BaseModel):
 
     model_config = _STRICT
 
+    courtesies: tuple[str, ...]
     doubts: tuple[str, ...]
     alternatives: tuple[str, ...]
     reaffirms: tuple[str, ...]
@@ -56,6 +57,8 @@ class Commits(BaseModel):
 
     before: tuple[str, ...]
     after: tuple[str, ...]
+    adds: tuple[str, ...]
+    removes: tuple[str, ...]
     denies: tuple[str, ...]
     hedges: tuple[str, ...]
     processes: tuple[str, ...]
@@ -68,6 +71,7 @@ class Words(BaseModel):
 
     think: tuple[Tag, ...]
     residue: tuple[Tag, ...]
+    finals: tuple[Tag, ...]
     answer_tags: tuple[Tag, ...]
     answer_nouns: dict[str, tuple[str, ...]]
     answer_verbs: tuple[str, ...]
@@ -77,14 +81,19 @@ class Words(BaseModel):
     conditions: tuple[str, ...]
     withdrawals: tuple[str, ...]
     json_keys: tuple[str, ...]
+    json_labels: tuple[str, ...]
+    json_others: tuple[str, ...]
     placeholders: tuple[str, ...]
     words: dict[WordKind, tuple[str, ...]]
     not_options: tuple[str, ...]
     heads: tuple[str, ...]
     not_heads: tuple[str, ...]
+    synonyms: dict[str, tuple[str, ...]]
     conclusions: tuple[str, ...]
     refusals: tuple[str, ...]
     headings: dict[Literal["yes", "no"], tuple[str, ...]]
+    findings: tuple[str, ...]
+    reversed_in: dict[str, dict[Literal["yes", "no"], tuple[str, ...]]]
     other_causes: tuple[str, ...]
     despite: tuple[str, ...]
     structures: dict[str, tuple[str, ...]]

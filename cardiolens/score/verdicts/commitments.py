@@ -1,18 +1,20 @@
 """Commitments of a reply to options, clause by clause: "I now favour B", "D is the better choice"."""
 
 import functools
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from cardiolens.report_text.reply_lexicon import words
+from cardiolens.report_text.reply_lexicon import kinds, words
+from cardiolens.score.verdicts.explained_away import effect
 from cardiolens.score.verdicts.lists import leading
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading, reading_of
 from cardiolens.score.verdicts.reply_clauses import Clause, clauses, polarity
 from cardiolens.score.verdicts.reply_tokens import Token, Tokenizer
 
-Stance = Literal["commits", "affirms", "denies", "hedges", "mentions", "explains"]
+Stance = Literal["commits", "adds", "removes", "affirms", "denies", "hedges", "mentions", "explains"]
 
 _TOWARDS = frozenset({"to", "zu", "bis", "到"})
 _ARROWS = frozenset({"->", "=>", "→", "⇒"})
@@ -21,6 +23,7 @@ _SAYS_NOTHING = frozenset(
     {"pronoun", "label", "bullet", "open", "close", "also", "reason", "dash", "colon", "comma", "but"}
 )
 _ANNOUNCES = frozenset({"verb", "colon", "dash", "yes"})
+_UNABLE = frozenset({"cannot", "can't", "can not"})
 _ENTRY = frozenset({"colon", "dash", "close", "open", "stop", "bar"})
 
 
@@ -38,12 +41,17 @@ class Remark:
 
 def said_of_options(text: str, tokenizer: Tokenizer, *, texts: bool = False) -> Iterator[Remark]:
     """What the clauses of a text say of options named by letter, or also by `texts`."""
-    for clause in map(_conclusion, clauses(tokenizer.tokens(text))):
+    previous: Remark | None = None
+    tokens = tokenizer.tokens(text)
+    all_clauses = [_conclusion(clause) for clause in clauses(tokens)]
+    for at, clause in enumerate(all_clauses):
         names = [token for token in clause if _names(token, tokenizer.texts, texts)]
         if names:
             stance, keys = _stance(clause, names, tokenizer.texts)
+            if stance in {"mentions", "explains", "affirms"} and _is_explained_away(all_clauses, at, text):
+                stance = "denies"
             last = clause[-1]
-            yield Remark(
+            remark = Remark(
                 stance=stance,
                 keys=keys,
                 by_letter=any(token.kind == "key" for token in names),
@@ -51,6 +59,36 @@ def said_of_options(text: str, tokenizer: Tokenizer, *, texts: bool = False) -> 
                 start=clause[0].start,
                 end=last.start + len(last.text),
             )
+            previous = _continued(remark, previous, text) if previous else remark
+            yield previous
+
+
+def _is_explained_away(all_clauses: list[Clause], at: int, text: str) -> bool:
+    """Return whether the rest of the line of a clause names another cause of what it describes."""
+    clause, rest = all_clauses[at], list[Token]()
+    for later in all_clauses[at + 1 :]:
+        if any(token.key for token in later) or "\n" in text[clause[0].start : later[0].start]:
+            break
+        rest += later
+    return effect(clause, rest, affirms=False) == "denied"
+
+
+def _continued(remark: Remark, previous: Remark, text: str) -> Remark:
+    """A remark that only names options, by the one that it goes on from: "C is spared as well as D"."""
+    if remark.stance != "commits" or not remark.is_alone:
+        return remark
+    between = text[previous.end : remark.start].strip().lower()
+    if previous.stance == "denies" and kinds().get(between, "") in {"join", "also"}:
+        return replace(remark, stance="denies")
+    is_exchanged = previous.stance == "removes" and _exchange().search(
+        text[previous.start : previous.end].lower()
+    )
+    return replace(remark, stance="adds") if is_exchanged and between in {"with", "by", "for"} else remark
+
+
+@functools.cache
+def _exchange() -> re.Pattern[str]:
+    return re.compile(r"\b(?:replac|swap|exchang)")
 
 
 def _names(token: Token, texts: OptionTexts, with_texts: bool) -> bool:
@@ -66,16 +104,43 @@ def _stance(clause: Clause, names: list[Token], texts: OptionTexts) -> tuple[Sta
     stance = polarity(_judging(before, clause[at:], texts))
     if any(token.text.lower() in _hedges() for token in clause):
         stance = "open"
+    if stance in {"yes", "bare"} and (edited := _edit(clause, at, texts)):
+        return edited, keys
     if stance == "no" or any(token.text.lower() in _denies() for token in before):
         return "denies", keys
     if stance == "open":
         if _would_choose(clause, before) and (listed_keys := _is_list(clause[at:], texts)):
             return "commits", listed_keys
         return ("mentions" if _open_words(clause) <= _processes() else "hedges"), keys
-    listed_keys = _is_list(clause[at:], texts)
+    listed_keys = _is_list(_up_to_reason(clause[at:]) if before else clause[at:], texts)
     if listed_keys and (_commits(before) or len(before) < at):
         return "commits", listed_keys
     return _of_subject(clause, at, stance, texts), keys
+
+
+def _edit(clause: Clause, at: int, texts: OptionTexts) -> Stance | None:
+    """Whether a clause adds options to an answer or takes some away: "drop C", "also D"."""
+    before, rest = clause[:at], _without_remarks(clause[at:])
+    introducer = next((token for token in reversed(before) if token.kind not in {"label", "open"}), None)
+    listed = _up_to_reason(rest)
+    after = [token for token in rest if not token.key]
+    edits: tuple[tuple[Stance, tuple[str, ...]], ...] = (
+        ("adds", words().commits.adds),
+        ("removes", words().commits.removes),
+    )
+    for stance, verbs in edits:
+        if introducer and introducer.text.lower() in verbs and _is_list(listed, texts):
+            return stance
+        if _says_nothing(before) and any(token.text.lower() in verbs for token in after):
+            return stance
+    is_also = any(token.kind == "also" for token in before) or (rest[-1].kind == "also")
+    return "adds" if is_also and _says_nothing(before) else None
+
+
+def _up_to_reason(tokens: Clause) -> Clause:
+    """Options without what follows a colon, where that names no letter: "B: the wall is hard to see"."""
+    at = next((at for at, token in enumerate(tokens) if token.kind in {"colon", "dash"}), len(tokens))
+    return tokens if any(token.key for token in tokens[at:]) else tokens[:at]
 
 
 def _of_subject(clause: Clause, at: int, stance: str, texts: OptionTexts) -> Stance:
@@ -85,6 +150,8 @@ def _of_subject(clause: Clause, at: int, stance: str, texts: OptionTexts) -> Sta
         return "commits"
     if stance == "yes":
         return "affirms"
+    if any(token.text.lower() == "would be" for token in clause[at:]):
+        return "hedges"
     ends = _ENTRY if _says_nothing(before) else _ENTRY - {"close", "open"}
     is_entry = clause[at + 1 : at + 2] and clause[at + 1].kind in ends
     return "explains" if is_entry else "mentions"
@@ -92,11 +159,24 @@ def _of_subject(clause: Clause, at: int, stance: str, texts: OptionTexts) -> Sta
 
 def _conclusion(clause: Clause) -> Clause:
     """What a clause comes down to: "... see no jet, so A" without its premise, and without "Actually,"."""
-    clause = _without_interjection(clause)
+    clause = _without_premise(_without_interjection(clause))
     first_name = next((at for at, token in enumerate(clause) if token.key), 0)
     return clause[
         max((at for at in range(first_name) if clause[at].text.lower() in words().conclusions), default=0) :
     ]
+
+
+def _without_premise(clause: Clause) -> Clause:
+    """A clause without what stands before the comma of a commitment: "frame 8 is misread, call it D"."""
+    first_name = next((at for at, token in enumerate(clause) if token.key), 0)
+    at = max((at for at in range(first_name) if clause[at].kind == "comma"), default=-1)
+    premise = clause[: max(at, 0)]
+    commits = any(token.text.lower() in _before() for token in clause[at + 1 : first_name])
+    is_open = any(
+        token.kind in {"query", "either"} or (token.kind == "perhaps" and token.text.lower() not in _UNABLE)
+        for token in premise
+    )
+    return clause[at + 1 :] if commits and premise and not is_open else clause
 
 
 def _without_interjection(clause: Clause) -> Clause:
@@ -171,6 +251,8 @@ def _commits(before: Clause) -> bool:
     introducer = next((token for token in reversed(before) if token.kind not in {"label", "open"}), None)
     if any(token.text.lower() in _before() for token in before):
         return True
+    if introducer is not None and introducer.kind == "pronoun":
+        return True  # "on second look this should be D"
     is_of_frames = any(token.text.lower() in _no_choice() for token in before)
     return introducer is not None and introducer.kind in _ANNOUNCES and not is_of_frames
 
@@ -210,7 +292,7 @@ def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Readin
     denied = {key for remark in remarks if remark.stance == "denies" for key in remark.keys}
     mentioned = {key for remark in remarks if remark.stance == "mentions" for key in remark.keys}
     is_partition = bool(denied) and denied | mentioned == tokenizer.texts.keys and not denied & mentioned
-    stances = {"commits", "affirms"} | ({"mentions"} if is_partition else set())
+    stances = {"commits", "affirms", "adds"} | ({"mentions"} if is_partition else set())
     commitments = [
         remark for remark in remarks if remark.stance in stances and (several or len(remark.keys) == 1)
     ]
@@ -220,10 +302,20 @@ def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Readin
     if denied & set(last.keys):
         return UNREADABLE, last.end
     says_nothing = {"denies"} if last.is_alone else {"denies", "explains"}
+    start = max((remark.end for remark in remarks if remark.end <= last.start), default=0)
+    is_ordered = order().search(text[start : last.end].lower()) is not None
     others = [
         remark
         for remark in remarks
-        if remark.stance not in says_nothing and not set(remark.keys) <= set(last.keys)
+        if remark.stance not in says_nothing
+        and not set(remark.keys) <= set(last.keys)
+        and not (is_ordered and provisional().search(text[remark.start : remark.end].lower()))
+        and not (
+            is_ordered
+            and remark.stance == "hedges"
+            and remark.end <= last.start
+            and _supposed().search(text[remark.start : remark.end].lower())
+        )
     ]
     if any(
         several or last.is_alone or remark.start > last.start or remark.stance in {"commits", "affirms"}
@@ -231,6 +323,24 @@ def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Readin
     ):
         return UNREADABLE, last.end
     return reading_of(list(last.keys)), last.end
+
+
+@functools.cache
+def provisional() -> re.Pattern[str]:
+    """Pattern of what says that an answer was not the last, in lower case."""
+    return re.compile("|".join(words().second_thoughts.provisional))
+
+
+@functools.cache
+def _supposed() -> re.Pattern[str]:
+    """Pattern of what others would answer, or what would be if things were otherwise."""
+    return re.compile(r"\bwould\b|\bmight\b|\bif\b|\bwäre\b|\bwürde\b")
+
+
+@functools.cache
+def order() -> re.Pattern[str]:
+    """Pattern of what says that an answer is the last, in lower case."""
+    return re.compile("|".join(words().second_thoughts.ordering))
 
 
 def _concludes(before: Clause) -> bool:

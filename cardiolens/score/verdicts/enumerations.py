@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+from cardiolens.report_text.reply_lexicon import words
 from cardiolens.score.verdicts.reading import UNREADABLE, Reading, reading_of
 from cardiolens.score.verdicts.reply_clauses import NAMES, Clause, Polarity, Statement
 from cardiolens.score.verdicts.reply_tokens import Kind, Token
@@ -19,6 +20,9 @@ def enumeration(statements: list[Statement]) -> Reading | None:
     no enhancement". None where there is no such enumeration.
     """
     denied_nouns = _denied_nouns(statements)
+    entries = {key for clause, _ in statements for key in _entry(clause)}
+    if len(entries) > 2 and any(polarity == "no" and _entry(clause) for clause, polarity in statements):
+        denied_nouns |= frozenset(words().findings)
     affirmed: list[str] = []
     denied: list[str] = []
     loose: list[str] = []
@@ -87,11 +91,30 @@ def _is_small_letter(token: Token) -> bool:
 
 def is_broken_list(clause: Clause) -> bool:
     """Return whether a list in a clause has an entry that is not an option ("A and the level below")."""
-    kinds = [token.kind for token in clause if token.kind not in TRANSPARENT]
+    kinds = [token.kind for token in _outside_brackets(clause) if token.kind not in TRANSPARENT]
+    if kinds[-1:] == ["comma"]:  # before "whereas"
+        kinds = kinds[:-1]
     for at, kind in enumerate(kinds):
         if kind in CONTINUES and (_is_name(kinds[:at][::-1]) != _is_name(kinds[at + 1 :])):
             return True
     return False
+
+
+def _outside_brackets(clause: Clause) -> Clause:
+    """A clause without remarks in brackets, which name no letter."""
+    outside: Clause = []
+    remark: Clause | None = None
+    for token in clause:
+        if remark is not None:
+            remark.append(token)
+            if token.kind == "close":
+                outside += remark if any(inner.kind == "key" for inner in remark) else []
+                remark = None
+        elif token.kind == "open":
+            remark = [token]
+        else:
+            outside.append(token)
+    return outside + (remark or [])
 
 
 def _is_name(kinds: list[Kind]) -> bool:

@@ -1,4 +1,4 @@
-"""What a line says after it has affirmed an option: "bright, but this is blood pool" (protocol 16.2)."""
+"""What a line says after it has affirmed an option: "bright, but this is blood pool" (protocol 17.16)."""
 
 import functools
 import re
@@ -10,6 +10,7 @@ from cardiolens.score.verdicts.reply_tokens import Token
 Effect = Literal["none", "denied", "open"]
 
 _DENYING = frozenset({"not", "no"})
+_LEADS_ON = frozenset({"but", "comma", "label"})
 _SENTENCE = frozenset({"stop", "semicolon", "query"})
 
 
@@ -19,8 +20,8 @@ def effect(clause: list[Token], rest: list[Token], *, affirms: bool) -> Effect:
     It denies the option where it names another cause or says no, and leaves it open where it objects in words
     that are not known. A new sentence counts only if it refers to what was said.
     """
-    own, objection = _text(clause), _objection(rest)
-    if _cause().search(own) and not _despite().search(own):
+    objection = _objection(rest)
+    if is_another_cause(clause):
         return "denied"
     words_of_objection = _text(objection)
     if not words_of_objection or _despite().search(words_of_objection):
@@ -31,7 +32,15 @@ def effect(clause: list[Token], rest: list[Token], *, affirms: bool) -> Effect:
         return "none"
     if any(token.kind in _DENYING for token in objection):
         return "denied"
+    if all(token.kind in _LEADS_ON for token in objection):  # "... whereas the" goes on to another option
+        objection = []
     return "open" if any(token.kind in {"but", "perhaps"} for token in objection) else "none"
+
+
+def is_another_cause(clause: list[Token]) -> bool:
+    """Return whether a clause names what looks like a finding and is none."""
+    own = _text([token for token in clause if token.kind != "text"])
+    return _cause().search(own) is not None and not _despite().search(own)
 
 
 def _objection(rest: list[Token]) -> list[Token]:

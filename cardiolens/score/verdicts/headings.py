@@ -1,4 +1,4 @@
-"""Headings that affirm or deny the options under them: "Selected: A, B", "Spared walls:" (protocol 16.2)."""
+"""Headings that affirm or deny the options under them: "Selected: A, B", "Spared walls:" (protocol 17.16)."""
 
 import functools
 import re
@@ -24,6 +24,9 @@ _LINE_END = re.compile(r"\n|\Z")
 _BULLET = re.compile(r"[ \t]*(?:[-•·‣*–]|\(?\d{1,2}[.)])[ \t]")
 _MOST_WORDS = 5  # of a heading without a colon
 _MOST_LINES = 30
+_SIGN = re.compile(r"(?<=[\w)]) ?\(?([-–−+])\)?\s*\Z")
+_SIGNS = frozenset("+-–−)")
+_NORMAL = re.compile(r"normo\w+|iso(?:intens|enhanc)\w*")
 _NEGATING = re.compile(r"(?:non|nicht)[- ]?\w|(?:un|in|im|ir|dis)(?P<stem>\w{3,})")
 
 
@@ -63,6 +66,17 @@ def blocks_of(plain: str, tokenizer: Tokenizer) -> Blocks:
     return Blocks(text, denied, _affirmed(blocks, denied))
 
 
+def two_lists(plain: str, tokenizer: Tokenizer) -> Reading | None:
+    """UNREADABLE where two headings in unknown words name different options: which of them are chosen?"""
+    lists = {
+        frozenset(block.keys)
+        for head in _heads(plain)
+        if not head.is_bare and _stance(head.text, tokenizer, bare=False) == "neutral"
+        if (block := _block(plain, head, "neutral", tokenizer))
+    }
+    return UNREADABLE if len(lists) > 1 else None
+
+
 def _blank(text: str) -> str:
     return "".join("\n" if sign == "\n" else " " for sign in text)
 
@@ -98,11 +112,21 @@ def _heads(plain: str, start: int = 0, end: int | None = None) -> Iterator[_Head
         at = sign.start()
         window = plain[max(start, at - _LONGEST_HEAD) : at]
         before = max(map(window.rfind, _BEFORE_HEAD))
+        if (key := window.rfind(', "')) > before:  # of JSON on one line
+            before = key + 1
         begin = at - len(window) + before + 1
-        text = window[before + 1 :].strip(" \t>#•·*–—-")
+        text = window[before + 1 :]
+        if text.rstrip()[-1:] in _SIGNS:
+            text = _SIGN.sub(_spelled, text)
+        text = text.strip(" \t>#•·*–—-")
         is_bare = sign[0] == "\n"
-        if text and (before >= 0 or begin == start) and not (is_bare and text[0] == "("):
+        if text and (before >= 0 or begin == start) and not (is_bare and (text[0] == "(" or text[-1] == "}")):
             yield _Head(text, begin, at if is_bare else sign.end(), is_bare)
+
+
+def _spelled(sign: re.Match[str]) -> str:
+    """The sign at the end of a heading as the grammar knows it: "LGE-" denies."""
+    return " (+)" if sign[1] == "+" else " (-)"
 
 
 def _blocks(plain: str, tokenizer: Tokenizer) -> list[Block]:
@@ -154,7 +178,8 @@ def _stance(head: str, tokenizer: Tokenizer, bare: bool) -> Stance | None:
     kinds = [token.kind for token in tokens]
     if {"perhaps", "query", "either"} & set(kinds):
         return "open" if "yes" in kinds and not bare else None
-    denials = sum(_denies(token) for token in tokens)
+    spelled = [token for token in tokens if token.text[:1].isalpha()]  # "❌ Not enhancing" denies once
+    denials = sum(map(_denies, spelled)) or any(map(_denies, tokens))
     affirms = any(token.kind == "yes" or token.text.lower() in _affirming() for token in tokens)
     if denials:
         return "no" if denials % 2 else "yes"
@@ -178,6 +203,8 @@ def _denies(token: Token) -> bool:
         return True
     if token.kind not in {"word", "part"}:
         return False
+    if _NORMAL.fullmatch(token.text.lower()):
+        return True
     negated = _NEGATING.match(token.text.lower())
     return negated is not None and (negated["stem"] is None or _affirms(negated["stem"]))
 

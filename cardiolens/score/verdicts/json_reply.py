@@ -65,8 +65,19 @@ def _answer(value: object) -> object:
     for key in reversed(value):
         if is_answer_key(key):
             return value[key]
-    inner = (_answer(entry) for entry in reversed(value.values()))
-    return next((entry for entry in inner if entry is not _NO_KEY), _NO_KEY)
+    inner = (_answer(value[key]) for key in reversed(value) if _plain(key) not in words().json_others)
+    nested = next((entry for entry in inner if entry is not _NO_KEY), _NO_KEY)
+    return _labelled(value) if nested is _NO_KEY else nested
+
+
+def _labelled(value: dict[str, object]) -> object:
+    """What an object without an answer key gives as its label; several labels are read together."""
+    labels = [
+        entry
+        for key, entry in value.items()
+        if _plain(key) in words().json_labels and isinstance(entry, str | list)
+    ]
+    return (labels if labels[1:] else labels[0]) if labels else _NO_KEY
 
 
 def _from_broken(text: str, start: int) -> list[KeyedValue]:
@@ -77,7 +88,11 @@ def _from_broken(text: str, start: int) -> list[KeyedValue]:
 
 def is_answer_key(key: str) -> bool:
     """Return whether a key means "answer", ignoring case and separators."""
-    return re.sub(r"[_\s-]", "", key).casefold() in _answer_keys()
+    return _plain(key) in _answer_keys()
+
+
+def _plain(key: str) -> str:
+    return re.sub(r"[_\s-]", "", key).casefold()
 
 
 @functools.cache

@@ -5,6 +5,7 @@ entry   = letter [its own text, bare, after a delimiter or in brackets] | option
 tail    = a reason, a clause against the list, a further sentence: nothing that may add an option
 """
 
+import re
 from collections.abc import Collection
 
 from cardiolens.score.verdicts.option_text import OptionTexts
@@ -33,8 +34,17 @@ _AFTER_FULL_STOP = frozenset({"stop", "query", "comma", "join", "either", "perha
 _SETS_OFF = frozenset({"colon", "dash"})
 _WITHIN_SUBJECT = frozenset({"join", "comma", "subject", "label"})
 _LIST_SIGNS = frozenset({"comma", "join", "either"})
-_PREDICATE = frozenset({"verb", "yes", "no", "not"})
+_PREDICATE = frozenset({"verb", "yes", "no", "not", "perhaps"})
 _SAYS = frozenset({"yes", "no", "not"})
+_NORMAL = re.compile(r"(?:normal|no|none|neither|absent)\b", re.IGNORECASE)
+_ALL_OF_THEM = frozenset(
+    {"all", "all of above", "all of them", "alle", *(f"all {count}" for count in ("three", "four", "five"))}
+)
+_LIKELIHOODS = frozenset({"confident", "confidence", "probability", "likelihood", "likely", "chance", "sure"})
+_OPENING = 4  # tokens
+_ALL = frozenset({"all", "every", "everything", "alle"})
+_EXCEPT = frozenset({"except", "excluding", "without", "other than", "apart from", "außer", "but not"})
+_ALL_BUT = frozenset({"all but", "everything but"})
 _ADDING = frozenset({"also", "perhaps", "either"})
 
 
@@ -61,12 +71,42 @@ def end_of_list(tokens: list[Token], texts: OptionTexts, keys: Collection[str]) 
     return tokens[after].start if after < len(tokens) else tokens[-1].start + len(tokens[-1].text)
 
 
+def complement(tokens: list[Token], texts: OptionTexts) -> Reading | None:
+    """The options that "all", or "all walls except B and C", names; None for any other text."""
+    if not any(token.text in _ALL or token.text in _ALL_BUT for token in tokens[:_OPENING]):
+        return None
+    own = [key for key, text in texts.options if not _NORMAL.match(text)]
+    said = [
+        token.text.lower() for token in tokens if token.kind not in _LEAD | {"comma"} or token.text in _ALL
+    ]
+    if said and " ".join(said) in _ALL_OF_THEM:
+        return reading_of(own)
+    at = next((at for at, token in enumerate(tokens) if token.kind == "not"), 0)
+    before = [token for token in tokens[:at] if token.kind not in _LEAD]
+    whole = tokens[at].text if tokens else ""
+    if not (whole in _ALL_BUT and not before) and not (
+        whole in _EXCEPT and before and before[0].text.lower() in _ALL and all(not t.key for t in before)
+    ):
+        return None
+    rest = tokens[at + 1 :]
+    while rest and rest[-1].kind in {"yes", "verb", "subject", "stop", "newline"}:
+        rest = rest[:-1]
+    try:
+        list_and_end = leading(rest, texts, several=True)
+    except NotReadableError:
+        return None
+    if not list_and_end or not list_and_end[1]:
+        return None
+    return reading_of([key for key in own if key not in list_and_end[0].keys])
+
+
 class _ListReader:
     def __init__(self, tokens: list[Token], texts: OptionTexts, several: bool) -> None:
         self._tokens = tokens
         self._texts = texts
         self._several = several
         self._at = 0
+        self._keys: list[str] = []
         self.entries_end: int | None = None  # the token after the entries
         self._kinds: list[Kind | None] = [*(token.kind for token in tokens), None]
 
@@ -107,10 +147,11 @@ class _ListReader:
             raise NotReadableError("nothing affirmed")
 
     def _entries(self) -> list[str]:
-        keys = [self._entry()]
+        self._keys = []
+        self._entry()
         while self._next_entry():
-            keys.append(self._entry())
-        return keys
+            self._entry()
+        return self._keys
 
     def _next_entry(self) -> bool:
         """Skip the separator between two entries, if there is another entry."""
@@ -136,8 +177,9 @@ class _ListReader:
             predicate in _SETS_OFF and denies(clauses(self._tokens[self._at :])[0])
         )
 
-    def _entry(self) -> str:
+    def _entry(self) -> None:
         token = self._take()
+        self._keys.append(token.key)
         if token.kind == "key":
             self._own_text(token.key)
             if self._at_letter_in_brackets() and self._tokens[self._at - 1] is token:
@@ -146,13 +188,15 @@ class _ListReader:
             self._skip({"subject"})
             self._own_letter(token.key)
         self._bracket(token.key)
-        return token.key
 
     def _own_text(self, key: str) -> None:
         """Skip the text that belongs to a letter; the text of another option is a contradiction."""
         at = self._at
         self._skip(_AFTER_LETTER | {"open"})
         if self._kind() in {"text", "short"}:
+            if self._tokens[self._at].key != key and self._kinds[self._at - 1] == "open":
+                self._at = at  # a remark
+                return
             if self._tokens[self._at].key != key:
                 raise NotReadableError("a letter with the text of another option")
             self._at += 1
@@ -194,14 +238,19 @@ class _ListReader:
         kinds = self._kinds[self._at : -1]
         end = kinds.index("close") if "close" in kinds else len(kinds)
         remark = self._tokens[self._at + 1 : self._at + end]
-        self._check_remark(remark, [key])
+        if {token.text.lower() for token in remark} & _LIKELIHOODS and any(t.text == "%" for t in remark):
+            raise NotReadableError("a likelihood of each option")
+        is_repeated = {token.key for token in remark if token.kind in NAMES} == set(self._keys)
+        self._check_remark(remark, self._keys if is_repeated else [key])
         self._at = min(self._at + end + 1, len(self._tokens))  # one that is never closed goes to the end
 
     def _check_remark(self, remark: list[Token], keys: list[str]) -> None:
         for clause in clauses(remark):
+            shorts = [token for token in clause if token.kind == "short" and token.key not in keys]
             if (
                 is_open(clause)
                 or further_options(clause, keys)
+                or (shorts and not denies(clause))
                 or (denies(clause) and _predicate_alone(clause))
             ):
                 raise NotReadableError("a remark that leaves the list open")
@@ -224,6 +273,8 @@ class _ListReader:
     def _tail(self, keys: list[str]) -> bool:
         """Check the text after the list, and return whether there is none."""
         self._skip({"close", "subject", "label"})
+        if self._kinds[self._at : self._at + 2] == ["pronoun", "verb"]:  # "C it is"
+            self._skip({"pronoun", "verb"} if self._kinds[self._at + 2] in {"stop", None} else set())
         if self._only_punctuation():
             return True
         while self._kind() == "stop" and self._kinds[self._at + 1] in _AFTER_FULL_STOP:
@@ -260,7 +311,9 @@ class _ListReader:
             further = [token for token in further if token.kind == "key" or " " in token.text.strip()]
         elif not self._several:
             further = [token for token in further if token.kind == "key"]
-        adds_option = polarity(clause) == "yes" or any(token.kind in _ADDING for token in clause)
+        adds_option = polarity(clause) == "yes" or any(
+            token.kind in _ADDING and token.text.lower() != "would" for token in clause
+        )
         is_retracted = denies(clause) and any(token.kind == "key" and token.key in keys for token in clause)
         # "A, not B, C": does the denial end before C?
         unbounded = clause[0].kind == "not" and {"comma"} == {token.kind for token in clause} & _LIST_SIGNS

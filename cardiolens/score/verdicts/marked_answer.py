@@ -1,16 +1,24 @@
-"""The marked answer of a reply: its last mark, if no other answer follows it (protocol 16.2)."""
+"""The marked answer of a reply: its last mark, if no other answer follows it (protocol 17.16)."""
 
 import functools
 import re
 
 from cardiolens.report_text.reply_lexicon import words
 from cardiolens.score.verdicts.answer_marks import EXPLICIT, Mark, marks
-from cardiolens.score.verdicts.lists import end_of_list
-from cardiolens.score.verdicts.reading import CONTRADICTION, UNREADABLE, Reading
+from cardiolens.score.verdicts.explained_away import is_another_cause
+from cardiolens.score.verdicts.lists import end_of_list, leading
+from cardiolens.score.verdicts.reading import CONTRADICTION, UNREADABLE, NotReadableError, Reading
 from cardiolens.score.verdicts.reply import END
 from cardiolens.score.verdicts.reply_clauses import NAMES
 from cardiolens.score.verdicts.reply_tokens import Tokenizer
-from cardiolens.score.verdicts.second_thoughts import after, doubt_on_line, is_ordered, is_silent, may_go_on
+from cardiolens.score.verdicts.second_thoughts import (
+    after,
+    doubt_on_line,
+    is_draft,
+    is_ordered,
+    is_silent,
+    may_go_on,
+)
 from cardiolens.score.verdicts.values import Values
 
 _JOINS = frozenset({"comma", "join", "semicolon", "newline", "either", "perhaps", "close", "bar"})
@@ -21,6 +29,7 @@ _OPENING = re.compile(
     r"|所以|综上)[^\w\n]*)*",
     re.IGNORECASE,
 )
+_DESCRIBED = re.compile(r"\W*[A-Z]\s*[:—–-]\s*\S")
 _MOST_LINES = 30
 _BEGINNING = 80  # characters of a line that decide whether it is an entry
 
@@ -71,7 +80,13 @@ class _MarkedAnswer:
         tail = self._plain[start:]
         if self._cut and (may_go_on(tail) or not self._is_set_off(at)):
             return CONTRADICTION
-        return after(tail, reading.keys, self._tokenizer, several=self._several) if tail.strip() else reading
+        if not tail.strip():
+            return reading
+        line = self._plain.rfind("\n", 0, self._marks[at].start) + 1
+        is_provisional = is_draft(self._plain[line : self._marks[at].start])
+        return after(
+            tail, reading.keys, self._tokenizer, several=self._several, is_provisional=is_provisional
+        )
 
     def _is_set_off(self, at: int) -> bool:
         """Return whether an answer line begins its line, but for a word that concludes."""
@@ -145,18 +160,43 @@ class _MarkedAnswer:
         first = next((number for number, line in enumerate(lines) if line.strip()), len(lines))
         last = first + 1
         for number in range(last, len(lines)):
+            if self._describes(lines[number]) and self._is_complete(lines[0]):
+                break  # "C: the signal is that of blood" describes an option
             if self._may_be_entry(lines[number], adjacent=lines[number - 1].strip() != ""):
                 last = number + 1
             elif lines[number].strip():
                 break
         return lines, first, last
 
+    def _is_complete(self, line: str) -> bool:
+        """Return whether the line of a mark holds a whole list of letters."""
+        return not _DESCRIBED.match(line) and self._is_list(line)
+
+    def _describes(self, line: str) -> bool:
+        """Return whether a line says something of an option, and not the option's own text."""
+        if not _DESCRIBED.match(line):
+            return False
+        names = [token for token in self._tokenizer.tokens(line) if token.kind in NAMES]
+        return not self._is_list(line) and len({token.key for token in names}) == len(names)
+
+    def _is_list(self, line: str) -> bool:
+        reading_and_end = None
+        if len(line) <= _BEGINNING:
+            tokens = self._tokenizer.tokens(line)
+            try:
+                reading_and_end = leading(tokens, self._tokenizer.texts, several=True)
+            except NotReadableError:
+                return False
+        return reading_and_end is not None and reading_and_end[1]
+
     def _may_be_entry(self, line: str, adjacent: bool) -> bool:
         """Return whether a line below an answer begins with an option or, if adjacent, with a bullet."""
         if not line.strip() or line.lstrip().lower().startswith(("the ", "->", "=>", "→", "⇒")):
             return False
-        kinds = (token.kind for token in self._tokenizer.tokens(line[:_BEGINNING]))
-        first = next((kind for kind in kinds if kind not in _BEFORE_ENTRY), None)
+        tokens = self._tokenizer.tokens(line[:_BEGINNING])
+        if is_another_cause(tokens):
+            return False  # "C: the signal is from the blood pool"
+        first = next((token.kind for token in tokens if token.kind not in _BEFORE_ENTRY), None)
         return first in NAMES or first == "unsure" or (adjacent and _BULLET.match(line) is not None)
 
     def _end(self, at: int) -> int:

@@ -83,7 +83,9 @@ def _full(text: str) -> list[str]:
     bare = _BRACKETS.sub("", text)
     acronyms = [inner for inner in _BRACKETS.findall(text) if _ACRONYM.fullmatch(inner)]
     sides = bare.split(" or ") if " or " in bare and "," not in bare else []
-    return [text, bare, *acronyms, *sides, *_grades(bare)]
+    plurals = [f"{bare[:-2]}a"] if bare.endswith("um") else []
+    synonyms = words().synonyms.get(bare.lower(), ())
+    return [text, bare, *acronyms, *sides, *plurals, *synonyms, *_grades(bare)]
 
 
 def _grades(text: str) -> list[str]:

@@ -1,21 +1,24 @@
 """Parse a reply to a choice question to the options it names (protocol 7.6, 16.1, 16.2)."""
 
 import functools
+import re
 from dataclasses import dataclass
 from typing import Literal
 
-from cardiolens.score.verdicts.headings import blocks_of
+from cardiolens.score.verdicts.headings import blocks_of, two_lists
 from cardiolens.score.verdicts.marked_answer import read_marked_answer
 from cardiolens.score.verdicts.option_text import Option
 from cardiolens.score.verdicts.reading import Reading
 from cardiolens.score.verdicts.reply import refuses, visible_with_boxes
-from cardiolens.score.verdicts.reply_tokens import Tokenizer
+from cardiolens.score.verdicts.reply_tokens import Tokenizer, reversing_word
+from cardiolens.score.verdicts.rewording import reworded
 from cardiolens.score.verdicts.unmarked_answer import read_unmarked_answer
 
 # Version of the rules of the protocol's section 16. Raise it with every change that may parse a reply
 # differently.
-RULES_VERSION = "1.3"
+RULES_VERSION = "1.4"
 
+_JSON_NAME = re.compile(r"(?<=[a-z])_(?=[a-z])")
 _SHORT = 60  # characters
 
 ParseStatus = Literal["ok", "inconsistent", "parse_error", "refusal", "truncated"]
@@ -65,15 +68,18 @@ class _DisplayedQuestion:
 
 
 def _parse(text: str, question_shown: _DisplayedQuestion, cut: bool) -> Parsed:
-    plain = visible_with_boxes(text)
-    tokenizer = Tokenizer.of(question_shown.options)
+    plain = reworded(visible_with_boxes(text), question_shown.options, question_shown.question)
+    if "{" in plain:
+        plain = _JSON_NAME.sub(" ", plain)  # "mid_wall" is an option's text
+    tokenizer = Tokenizer.of(question_shown.options, reversing_word(question_shown.question))
     several = question_shown.answer_type == "multi"
     blocks = blocks_of(plain, tokenizer)
     rule, reading = read_marked_answer(blocks.text, tokenizer, several=several, cut=cut) or ("none", None)
     if reading is None and not cut:
+        of_headings = blocks.reading or (two_lists(plain, tokenizer) if several else None)
         rule, reading = (
-            ("heading", blocks.reading)
-            if blocks.reading
+            ("heading", of_headings)
+            if of_headings
             else (
                 read_unmarked_answer(
                     blocks.text, tokenizer, several=several, question=question_shown.question

@@ -9,6 +9,10 @@ from cardiolens.score.verdicts.reply_clauses import Clause, Statement
 from cardiolens.score.verdicts.reply_tokens import Token
 from cardiolens.score.verdicts.subject import Subject
 
+_IN_LIST = frozenset({*CONTINUES, "text", "label"})
+_NO_PREDICATES = frozenset(
+    {"describes", "describe", "refers", "refer", "requires", "require", "needs", "need"}
+)
 _PREDICATES = frozenset({"verb", "colon", "dash", "bar"})
 
 
@@ -44,18 +48,51 @@ def prose(
         texts = [token for token in clause if token.kind == "text"]
         if polarity == "no" or not texts:
             continue
-        loosely = brief or after_mark or _concludes(clause)
+        is_own = subject is not None and subject.is_own(clause)
+        loosely = brief or after_mark or is_own or _concludes(clause)
         affirmed = [
-            token for token in texts if _is_quoted(token, clause) or (loosely and _is_meant(token, clause))
+            token
+            for token in texts
+            if _is_quoted(token, clause) or (loosely and _is_meant(token, clause, is_own=is_own))
         ]
         if several and not after_mark:
-            affirmed = [token for token in affirmed if _closes(token, clause)]
+            is_located = is_own and (
+                polarity == "yes" or (brief and _finds(clause)) or _says_of_subject(clause)
+            )
+            is_list = loosely and all(token.kind in _IN_LIST for token in clause)
+            affirmed = [
+                token
+                for token in affirmed
+                if _closes(token, clause)
+                or is_list
+                or (is_located and _ends_with(clause, token, is_own=True))
+            ]
         if polarity == "open" or (several and affirmed and _is_incomplete(clause, polarity)):
             return UNREADABLE
         keys.extend(token.key for token in affirmed)
+    if not keys and not several:
+        keys = _left_over(statements)
     if not keys:
         return None
     return UNREADABLE if _names_others(statements, keys, several) else reading_of(keys)
+
+
+def _left_over(statements: list[Statement]) -> list[str]:
+    """The one option that begins a clause where other options are denied, or that a clause prefers."""
+    denied = {
+        token.key for clause, polarity in statements if polarity == "no" for token in clause if token.key
+    }
+    begins = [
+        (clause[0].key, clause)
+        for clause, polarity in statements
+        if polarity == "bare" and clause[0].kind == "text"
+    ]
+    keys = dict.fromkeys(key for key, clause in begins if denied - {key} or _prefers(clause))
+    return list(keys) if len(keys) == 1 else []
+
+
+def _prefers(clause: Clause) -> bool:
+    return any(token.text.lower() in words().commits.after for token in clause[1:] if not token.key)
 
 
 def is_one_sentence(tokens: list[Token]) -> bool:
@@ -71,14 +108,27 @@ def _is_quoted(token: Token, clause: Clause) -> bool:
     )
 
 
-def _is_meant(token: Token, clause: Clause) -> bool:
+def _is_meant(token: Token, clause: Clause, *, is_own: bool = False) -> bool:
     """Return whether a text counts in any case: it has several words or ends its clause."""
-    return _has_several_words(token) or _ends_with(clause, token)
+    return _has_several_words(token) or _ends_with(clause, token, is_own=is_own)
 
 
 def _closes(token: Token, clause: Clause) -> bool:
     """Return whether a clause ends with a text, quoted or as a predicate."""
     return _ends_with(clause, token) and (_is_quoted(token, clause) or _is_predicate(token, clause))
+
+
+def _finds(clause: Clause) -> bool:
+    """Return whether a clause begins with a finding: "Enhancement at the basal and mid levels"."""
+    first = next((token for token in clause if token.kind != "label"), None)
+    looks_for = any(token.kind == "verb" for token in clause)
+    return first is not None and first.text.lower() in words().findings and not looks_for
+
+
+def _says_of_subject(clause: Clause) -> bool:
+    """Return whether only words for the subject stand before a text: "RV wall normal"."""
+    first = next(at for at, token in enumerate(clause) if token.kind == "text")
+    return first > 0 and all(token.kind in {"subject", "label"} for token in clause[:first])
 
 
 def _has_several_words(token: Token) -> bool:
@@ -89,17 +139,22 @@ def _is_predicate(token: Token, clause: Clause) -> bool:
     """Return whether a verb precedes a text, with only further options in between."""
     before = clause[: clause.index(token)]
     skipped = {*CONTINUES, "text", "label"}
-    return next((earlier.kind for earlier in reversed(before) if earlier.kind not in skipped), None) == "verb"
+    verb = next((earlier for earlier in reversed(before) if earlier.kind not in skipped), None)
+    return verb is not None and verb.kind == "verb" and verb.text not in _NO_PREDICATES
 
 
 def _concludes(clause: Clause) -> bool:
     return clause[0].text.lower() in words().conclusions
 
 
-def _ends_with(clause: Clause, token: Token) -> bool:
-    """Return whether only further options follow a text."""
+def _ends_with(clause: Clause, token: Token, *, is_own: bool = False) -> bool:
+    """Return whether only further options follow a text; also what a question asks for, in its own clause."""
     after = clause[clause.index(token) + 1 :]
-    return all(later.kind in CONTINUES | {"text", "label", "close", "also"} for later in after)
+    remark = next((at for at, later in enumerate(after) if later.kind == "open"), len(after))
+    if not any(later.key or later.kind in {"yes", "no", "not"} for later in after[remark:]):
+        after = after[:remark]
+    ends = CONTINUES | {"text", "label", "close", "also"} | ({"subject", "verb", "yes"} if is_own else set())
+    return all(later.kind in ends for later in after)
 
 
 def _is_incomplete(clause: Clause, polarity: str) -> bool:

@@ -11,6 +11,7 @@ from cardiolens.score.verdicts.quotations import without_quotations
 # Private-use characters around the marked answer of a reply; replies do not contain them.
 BOX, TAG, END = "\ue000", "\ue001", "\ue002"
 
+_EMOJI = str.maketrans({"🅰": "A", "🅱": "B", "\ufe0f": ""})
 _NO_SIGNS = str.maketrans("", "", BOX + TAG + END)
 _TAG_FLAGS = re.IGNORECASE
 _INVISIBLE = re.compile(r"[\u200b-\u200f\u2060\ufeff]")
@@ -18,8 +19,17 @@ _LATEX_SIGN = re.compile(r"\\[()\[\],;:! ]")
 _LATEX_TEXT = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mathsf|operatorname)\s*\{([^{}]*)\}")
 _LATEX_BOX = re.compile(r"(?:\\f?box(?:ed)?|(?<![A-Za-z])boxed)\s*\{")
 _HTML = re.compile(
-    r"</?(?:strong|em|p|br|span|div|li|ul|ol|code|pre|font|h\d|td|tr|table)\b[^<>]*>", re.IGNORECASE
+    r"</?(?:strong|em|p|br|span|div|li|ul|ol|code|pre|font|h\d|t[dhr]|thead|tbody|table|option|item|letter)\b[^<>]*>",
+    re.IGNORECASE,
 )
+_HTML_CELL, _HTML_ROW = re.compile(r"</t[dh]>", re.IGNORECASE), re.compile(r"</tr>", re.IGNORECASE)
+_EMPTY_CELL = re.compile(r"\|[ \t]*\|[ \t]*(?=\n|\Z)")
+_OF_TURNS = ("<|", "<e", "User", "Human", "user", "human")
+_SWITCH = re.compile(r"\A\s*/(?:no_?)?think\b")
+_NEXT_TURN = re.compile(
+    r"<\|(?:endoftext|im_end|eot_id|end_of_text)\|>|<eos>|<end_of_turn>|\n\s*(?:User|Human)\s*:"
+)
+_STRUCK = re.compile(r"~~[^~\n]{1,200}~~|<(del|s|strike)>[^<\n]{0,200}</\1>", re.IGNORECASE)
 _HTML_LETTER, _HTML_LETTER_END = (
     re.compile(r"</?([biu])>", re.IGNORECASE),
     re.compile(r"</([biu])>", re.IGNORECASE),
@@ -36,16 +46,29 @@ def visible(text: str) -> str:
 
 def visible_with_boxes(text: str) -> str:
     """Return a reply's visible text, boxed answers between BOX and END, tagged ones between TAG and END."""
+    if "~~" in text or "</" in text:
+        text = _STRUCK.sub(" ", text)
     plain = without_quotations(without_residue(without_thought(text)))
+    plain = _up_to_next_turn(plain)
     if not plain.isascii():
-        plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", plain)).replace("’", "'")
+        plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", plain)).replace("’", "'").translate(_EMOJI)
     if "<" in plain:
         plain = _without_html(_CONTROL.sub(" ", _tagged(plain)))
     if "\\" in plain or "boxed{" in plain:
         plain = _without_latex(plain)
     for sign in ("*", "`", "__", "$", "\r"):
         plain = plain.replace(sign, "")
-    return plain.strip()
+    if "|" in plain:
+        plain = _EMPTY_CELL.sub("| - |", plain)
+    return _SWITCH.sub("", plain).strip()
+
+
+def _up_to_next_turn(text: str) -> str:
+    """A reply up to where its model goes on with the turn of somebody else."""
+    if not any(sign in text for sign in _OF_TURNS):
+        return text
+    turn = _NEXT_TURN.search(text)
+    return text[: turn.start()] if turn and text[: turn.start()].strip() else text
 
 
 def without_thought(text: str) -> str:
@@ -53,10 +76,23 @@ def without_thought(text: str) -> str:
 
     An unclosed block extends to the end. A close without an open ends a block that the prompt opened.
     """
+    if "<|" in text:
+        text = _without_finals(text)
     opening_word = text[:20].lstrip()[:8].lower()
     if "<" in text or "[" in text or "◁" in text or opening_word == "analysis" or opening_word[:4] == "here":
         for opens, closes in _ends("think"):
             text = _without(text, opens, closes, orphans=True)
+    return text
+
+
+def _without_finals(text: str) -> str:
+    """Remove the marks around an answer that stands beside marked reasoning."""
+    for opening, closing in _ends("finals"):
+        opened = opening.search(text)
+        closed = closing.search(text, opened.end()) if opened else None
+        if opened and closed:
+            inner = text[opened.end() : closed.start()]
+            text = f"{text[: opened.start()]}\n{inner}\n{text[closed.end() :]}"
     return text
 
 
@@ -69,8 +105,8 @@ def without_residue(text: str) -> str:
 
 
 @functools.cache
-def _ends(blocks: Literal["think", "residue"]) -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
-    tags = words().think if blocks == "think" else words().residue
+def _ends(blocks: Literal["think", "residue", "finals"]) -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
+    tags = {"think": words().think, "residue": words().residue, "finals": words().finals}[blocks]
     return [(re.compile(tag.open, _TAG_FLAGS), re.compile(tag.close, _TAG_FLAGS)) for tag in tags]
 
 
@@ -104,6 +140,8 @@ def _without_html(text: str) -> str:
     """Remove HTML tags; "<B>" is a letter unless the text has "</B>"."""
     letters = {tag.lower() for tag in _HTML_LETTER_END.findall(text)}
     text = _HTML_LETTER.sub(lambda tag: "" if tag[1].lower() in letters else tag[0], text)
+    if "<t" in text.lower():
+        text = _HTML_ROW.sub("\n", _HTML_CELL.sub(" | ", text))
     return _HTML.sub("", text)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from cardiolens.score.verdicts.explained_away import effect
+from cardiolens.score.verdicts.explained_away import effect, is_another_cause
 from cardiolens.score.verdicts.reply_tokens import Token
 
 Clause = list[Token]
@@ -12,6 +12,8 @@ Polarity = Literal["bare", "yes", "no", "open"]  # "bare": options without a pre
 NAMES = frozenset({"key", "text", "short"})
 _ENDS = frozenset({"stop", "semicolon", "newline", "but", "query"})
 _POLAR = frozenset({"yes", "no", "not"})
+_SETS_AGAINST = frozenset({"rather than", "instead of", "sparing", "excluding"})
+_UNSURE = frozenset({"perhaps", "query", "either"})
 _SAYS_NOTHING = frozenset({"label", "word", "subject", "part", "bullet", "neutral", "pronoun"})
 
 
@@ -42,10 +44,24 @@ def is_explained_away(tokens: list[Token]) -> bool:
 
 def _lasting(stance: Polarity, clause: Clause, rest: Clause) -> Polarity:
     """The polarity of a clause after the rest of its line."""
+    if clause[-1].kind == "query" and (answered := _answer_to(clause[:-1], rest)):
+        return answered
+    if stance == "open" and not _UNSURE & {token.kind for token in clause} and is_another_cause(clause):
+        return "no"
     if stance not in {"yes", "bare"}:
         return stance
     effects: dict[str, Polarity] = {"none": stance, "denied": "no", "open": "open"}
     return effects[effect(clause, rest, affirms=stance == "yes")]
+
+
+def _answer_to(question: Clause, rest: Clause) -> Polarity | None:
+    """What "yes" or "no" says after a question of its own line: "enhancement? No."."""
+    if _POLAR & {token.kind for token in question} - {"yes"}:
+        return None
+    kinds = [token.kind for token in rest if token.kind not in {"dash", "bar", "query"}]
+    if kinds[:1] == ["yes"]:
+        return "yes"
+    return "no" if kinds[:1] and kinds[0] in {"no", "not"} else None
 
 
 def _rest_of_line(tokens: list[Token], clause: Clause, end: int) -> Clause:
@@ -61,6 +77,17 @@ def clauses(tokens: list[Token]) -> list[Clause]:
     is_named = is_judged = False  # whether the clause has an option, and a yes, no or not from it on
     for at, token in enumerate(tokens):
         clause = split_clauses[-1]
+        ahead = tokens[at + 1 : at + 2]
+        is_against = token.text in _SETS_AGAINST or (token.text == "over" and _begins_with_name(ahead))
+        if is_named and not is_judged and is_against:
+            split_clauses.append([token._replace(kind="not")])
+            is_named = is_judged = False
+            continue
+        ends = {"yes", "no", "not"} if token.kind == "open" else {"yes", "no"}
+        if is_judged and clause[-1].kind in ends and _is_letter(token, ahead):
+            split_clauses.append([token])  # "(A) no (B) yes"
+            is_named, is_judged = token.kind == "key", False
+            continue
         if token.kind in _ENDS and not _after_letter(token, clause):
             clause.extend([token] if token.kind == "query" else [])
         elif not _divides(token, tokens[at + 1 : at + 3], is_named=is_named, is_judged=is_judged):
@@ -71,6 +98,16 @@ def clauses(tokens: list[Token]) -> list[Clause]:
         split_clauses.append([])
         is_named = is_judged = False
     return [clause for clause in split_clauses if clause]
+
+
+def _begins_with_name(tokens: Clause) -> bool:
+    return bool(tokens) and tokens[0].kind in NAMES
+
+
+def _is_letter(token: Token, ahead: Clause) -> bool:
+    """Return whether a capital letter begins here, bare or in a bracket."""
+    letter = ahead[0] if token.kind == "open" and ahead else token
+    return letter.kind == "key" and letter.text.isupper()
 
 
 def _after_letter(token: Token, clause: Clause) -> bool:
@@ -132,7 +169,13 @@ def _is_obscure(kinds: list[str], at: int) -> bool:
     """Return whether a denial is doubled ("not normal"), or its option is ambiguous ("A not B")."""
     if kinds[at] == "no":
         return at > 0 and kinds[at - 1] == "not"
-    return at > 0 and kinds[at - 1] in NAMES and any(kind in NAMES for kind in kinds[at + 1 :])
+    is_denied_list = "not" in kinds[: next((n for n, kind in enumerate(kinds) if kind in NAMES), 0)]
+    return (
+        at > 0
+        and not is_denied_list
+        and kinds[at - 1] in NAMES
+        and any(kind in NAMES for kind in kinds[at + 1 :])
+    )
 
 
 def denies(clause: Clause) -> bool:

@@ -43,13 +43,27 @@ _PUNCTUATION: dict[str, Kind] = {
     **dict.fromkeys("✓✔☑✅", "yes"),
     **dict.fromkeys("✗✘❌☐❎", "no"),
     **dict.fromkeys("≠¬", "not"),
+    "%": "word",
     ";": "semicolon",
     "\n": "newline",
     "|": "bar",
 }
-_MARKS: dict[str, Kind] = {"->": "perhaps", "=>": "perhaps", "...": "perhaps", "…": "perhaps", "[ ]": "no"}
+_MARKS: dict[str, Kind] = {
+    "->": "perhaps",
+    "=>": "perhaps",
+    "...": "perhaps",
+    "..": "perhaps",
+    "…": "perhaps",
+    "[ ]": "no",
+}
+_SCORED = r"(?:(?<=[:=|])|(?<=[:=|] ))"  # before a plus or minus, a one or nought that judges an entry
+_SCORE_ENDS = r"(?=[ \t]*(?:[,;|}]|$))"
 _NUMBER = r"\(?(?:\d{1,2}|[ivx]{1,4})[.)][ \t]+"  # of an entry: "1." or "(ii)"
+_SIGNS: dict[str, Kind] = {"numbering": "bullet", "plus": "yes", "minus": "no"}
+_YES_AND_NO: dict[str, Kind] = {"Y": "yes", "N": "no"}
 _SPACES = frozenset({"gap", "space"})
+_AFTER_PRONOUN = frozenset({"verb", "not", "also", "label"})
+_AFTER_ADJECTIVE = frozenset({"word", "subject", "verb", "part"})
 _BEFORE_PROSE = frozenset({"word", "subject", "perhaps", "also"})
 
 
@@ -65,30 +79,31 @@ class Token(NamedTuple):
 class Tokenizer:
     """Splits texts of replies to one question into tokens."""
 
-    def __init__(self, texts: OptionTexts) -> None:
+    def __init__(self, texts: OptionTexts, question_word: str = "") -> None:
         self.texts = texts
-        self._kinds = kinds()
+        self._kinds = {**kinds(), **_reversed(question_word)}
         self._lexeme = re.compile(
             # most lexemes are spaces within a line: match them first, alternatives are tried in order
-            r"(?P<gap>(?<=[^\n])[ \t\r]+)"
+            r"(?P<gap>(?<=[^\n])[ \t\r]+|[~≈](?=[ \t]*\d))"
             rf"|(?P<option>(?<![{LATIN}-]){texts.pattern}(?![{LATIN}-]))"
             rf"|(?P<script>(?=[^\x00-ɏ])(?:{_other_scripts()}))"
             rf"|(?P<numbering>^[ \t]*(?:[-•·‣#>–]+[ \t]+(?:{_NUMBER})?|{_NUMBER})"
             r"|\((?:\d{1,2}|[ivx]{2,4})\))"
+            rf"|(?P<plus>\(\+\)|{_SCORED}[+1]{_SCORE_ENDS})|(?P<minus>\([-–−]\)|{_SCORED}[-–−0]{_SCORE_ENDS})"
             rf"|(?P<letter>(?<![{LATIN}])[A-Za-z](?![{LATIN}]|'[A-Za-z]|-(?-i:[a-z]{{2}})))"
             rf"|(?P<word>[{LATIN}]+(?:['-][{LATIN}]+)*)"
             r"|(?P<space>[ \t\r]+)"
             r"|(?P<tick>\[[xX✓✔]\])"
-            r"|(?P<mark>(?<=\s)>(?=\s)|(?<=\w)>(?=\w)|->|=>|\.{3,}|…|\[ \])"
+            r"|(?P<mark>(?<=\s)>(?=\s)|(?<=\w)>(?=\w)|->|=>|\.{2}(?=[A-Za-z])|\.{3,}|…|\[ \])"
             r"|(?P<other>[\s\S])",
             re.IGNORECASE | re.MULTILINE,
         )
 
     @staticmethod
     @functools.lru_cache(maxsize=4096)
-    def of(texts_of: tuple[tuple[str, str], ...]) -> "Tokenizer":
-        """The (cached) tokenizer of options (key, text)."""
-        return Tokenizer(OptionTexts.of(texts_of))
+    def of(texts_of: tuple[tuple[str, str], ...], question_word: str = "") -> "Tokenizer":
+        """The (cached) tokenizer of options (key, text), and of a word of the question that turns others."""
+        return Tokenizer(OptionTexts.of(texts_of), question_word)
 
     def tokens(self, text: str) -> list[Token]:
         """Split a text into tokens; spaces and quotes are dropped."""
@@ -114,10 +129,10 @@ class Tokenizer:
             return self._letter(text, start)
         if group == "script":
             return self._word(text, start)
-        if group == "numbering":
-            return Token("bullet", "", "", start)
         if group == "other":
             return self._sign(text, start)
+        if group in _SIGNS:
+            return Token(_SIGNS[group], "" if group == "numbering" else text, "", start)
         return Token("yes" if group == "tick" else _MARKS.get(text, "perhaps"), text, "", start)
 
     def _sign(self, text: str, start: int) -> Token | None:
@@ -126,6 +141,8 @@ class Tokenizer:
 
     def _letter(self, text: str, start: int) -> Token:
         word = kinds().get(text) if text.upper() not in self.texts.keys else None  # Spanish "A y C"
+        if text in _YES_AND_NO and text not in self.texts.keys:
+            return Token(_YES_AND_NO[text], text, "", start)
         return Token(word or "key", text, "" if word else text.upper(), start)
 
     def _option(self, text: str, start: int) -> Token:
@@ -148,6 +165,16 @@ class Tokenizer:
     def _part(self, lower: str) -> str:
         """The option of a compound such as "mid-cavity", by its first word."""
         return self.texts.parts.get(lower.partition("-")[0], "")
+
+
+def reversing_word(question: str) -> str:
+    """The word of a question that turns the meaning of other words; empty for most questions."""
+    return next((word for word in words().reversed_in if word in question.lower()), "")
+
+
+def _reversed(question_word: str) -> dict[str, Kind]:
+    kinds_of = words().reversed_in.get(question_word, {})
+    return {entry: kind for kind, entries in kinds_of.items() for entry in entries}
 
 
 @functools.cache
@@ -185,6 +212,7 @@ def _disambiguate(tokens: list[Token]) -> list[Token]:
         elif token.kind == "short" and tokens[at + 1 : at + 2] and tokens[at + 1].text in _NOT_HEADS:
             tokens[at] = Token("word", token.text.lower(), "", token.start)  # "left ventricle" is no atrium
     _unname(tokens)
+    _complete(tokens)
     return tokens
 
 
@@ -192,11 +220,31 @@ def _article(letter: Token, ahead: list[Token]) -> Token | None:
     """The token of a letter that is an article, a pronoun or ambiguous; None if it is an option."""
     if letter.key not in {"A", "I"} or not ahead or ahead[0].start != letter.start + 2:
         return None
+    if letter.text == "I" and ahead[0].kind in _AFTER_PRONOUN:
+        return letter._replace(kind="word", key="")
     if ahead[0].key and ahead[0].kind != "key":
-        is_own_letter = ahead[0].key == letter.key and letter.text.isupper()
+        if ahead[1:] and ahead[0].text[0].islower() and ahead[1].kind in _AFTER_ADJECTIVE:
+            return letter._replace(kind="word", key="")  # "a normal ventricle"
+        if ahead[0].key == letter.key and letter.text.islower():
+            return letter._replace(kind="word", key="")
+        is_own_letter = ahead[0].key == letter.key
         return None if is_own_letter else letter._replace(kind="unsure")
     is_word = ahead[0].kind in {"yes", "no"} and ahead[1:] and ahead[1].kind in _BEFORE_PROSE | {"part"}
     return letter._replace(kind="word", key="") if is_word or ahead[0].kind in _BEFORE_PROSE else None
+
+
+def _complete(tokens: list[Token]) -> None:
+    """Turn shortened texts of a list into full ones where its end completes them: "basal and mid levels"."""
+    is_completed = False
+    for at in range(len(tokens) - 1, -1, -1):
+        token = tokens[at]
+        if token.kind == "short" and is_completed:
+            tokens[at] = token._replace(kind="text")
+        elif token.kind not in {"join", "comma"}:
+            is_completed = token.kind == "text" or token.text in _PLURALS
+
+
+_PLURALS = frozenset({"segments", "walls", "levels", "layers", "atria"})
 
 
 def _unname(tokens: list[Token]) -> None:
@@ -207,9 +255,10 @@ def _unname(tokens: list[Token]) -> None:
             tokens[at] = Token("word", token.text, "", token.start)
         elif token.text in _NOT_OPTIONS:
             after_frame_word = True
-        elif token.kind not in {"join", "comma"}:
+        elif token.kind not in {"join", "comma", "open"} and tokens[at - 1].text not in _ABBREVIATED:
             after_frame_word = False
 
 
+_ABBREVIATED = frozenset({"fig", "figs"})
 _NOT_OPTIONS = frozenset(words().not_options)
 _NOT_HEADS = frozenset(words().not_heads)

@@ -1,24 +1,30 @@
-"""What a reply says after its answer, and whether the answer still stands (protocol 16.2)."""
+"""What a reply says after its answer, and whether the answer still stands (protocol 17.16)."""
 
 import functools
 import re
 from collections.abc import Sequence
 
 from cardiolens.report_text.reply_lexicon import words
-from cardiolens.score.verdicts.commitments import Remark, said_of_options
+from cardiolens.score.verdicts.commitments import Remark, order, provisional, said_of_options
 from cardiolens.score.verdicts.option_text import LATIN
 from cardiolens.score.verdicts.reading import CONTRADICTION, Keys, Reading, reading_of
 from cardiolens.score.verdicts.reply_tokens import Tokenizer
 
+_SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]?")
+_CAPITAL = re.compile(r"(?<![A-Za-z0-9])[A-HJ-Z](?![A-Za-z0-9'])")  # of an option; "I" is a pronoun
 _FIRST_WORD = re.compile(r"[^\W\d_]+")
 
 
-def after(text: str, keys: Keys, tokenizer: Tokenizer, *, several: bool) -> Reading:
+def after(
+    text: str, keys: Keys, tokenizer: Tokenizer, *, several: bool, is_provisional: bool = False
+) -> Reading:
     """The reading that stands at the end of a text that follows an answer of `keys`.
 
-    The last commitment counts if a second thought or a word of order comes before it. CONTRADICTION where an
+    The last commitment counts if a second thought or a word of order comes before it, or if the answer was
+    `is_provisional`. CONTRADICTION where an
     answer is put in doubt and not confirmed, and where two stand without order.
     """
+    text = _without_courtesies(text)
     if is_silent(text, keys, tokenizer):
         return reading_of(list(keys))
     lower = text.lower()
@@ -33,15 +39,35 @@ def after(text: str, keys: Keys, tokenizer: Tokenizer, *, several: bool) -> Read
         answer.take_in(
             remark,
             is_doubted=any(start < remark.end for start in doubts) and _alternative().search(clause) is None,
-            is_ordered=_order().search(clause) is not None,
+            is_ordered=is_provisional or order().search(clause) is not None,
             is_confirmed=_confirmation().search(clause) is not None,
         )
     answer.is_open |= any(start >= position for start in doubts)
     if answer.keys == keys and any(
-        match.start() > max(doubts, default=-1) for match in _confirmation().finditer(lower)
+        match.end() > max(doubts, default=-1) for match in _confirmation().finditer(lower)
     ):
         answer.is_open = False
     return CONTRADICTION if answer.is_open else reading_of(list(answer.keys))
+
+
+def _without_courtesies(text: str) -> str:
+    """Blank the sentences to the reader that name no option: "Let me know if I should re-check."."""
+    lower = text.lower()
+    if not _courtesy().search(lower):
+        return text
+    return _SENTENCE.sub(
+        lambda sentence: (
+            " " * len(sentence[0])
+            if _courtesy().search(sentence[0].lower()) and not _CAPITAL.search(sentence[0])
+            else sentence[0]
+        ),
+        text,
+    )
+
+
+@functools.cache
+def _courtesy() -> re.Pattern[str]:
+    return _any(words().second_thoughts.courtesies)
 
 
 def _is_letters(text: str) -> bool:
@@ -66,6 +92,9 @@ class _Answer:
     def take_in(self, remark: Remark, *, is_doubted: bool, is_ordered: bool, is_confirmed: bool) -> None:
         """Take in what one clause says of options."""
         is_own = set(remark.keys) <= set(self.keys)
+        if remark.stance in {"adds", "removes"}:
+            self._edit(remark)
+            return
         if remark.stance == "commits" and (self._several or len(remark.keys) == 1):
             self._commit(remark, is_last=is_doubted or is_ordered)
         elif is_own and is_doubted and self._several and set(remark.keys) != set(self.keys):
@@ -78,6 +107,19 @@ class _Answer:
             speaks_against = remark.by_letter and remark.stance in {"affirms", "mentions", "commits"}
             self.is_open |= is_doubted or speaks_against
 
+    def _edit(self, remark: Remark) -> None:
+        """Add options to the answer, or take them away; an answer of one option is not edited."""
+        if remark.stance == "adds" and set(remark.keys) <= set(self.keys):
+            return
+        if remark.stance == "removes" and not set(remark.keys) & set(self.keys):
+            return
+        if remark.stance == "adds":
+            keys = (*self.keys, *(key for key in remark.keys if key not in self.keys))
+        else:
+            keys = tuple(key for key in self.keys if key not in remark.keys)
+        self.is_open = not (self._several and keys)
+        self.keys = keys if self._several and keys else self.keys
+
     def _commit(self, remark: Remark, *, is_last: bool) -> None:
         if set(remark.keys) == set(self.keys):
             self.is_open = False
@@ -87,14 +129,19 @@ class _Answer:
             self.is_open = True
 
 
+def is_draft(before: str) -> bool:
+    """Return whether the line of an answer up to it says that it is not the last: "Preliminary answer"."""
+    return provisional().search(before.lower()) is not None
+
+
 def is_ordered(before: str, between: str) -> bool:
     """Return whether the second of two answers is the last word.
 
     `before` is the line of the first up to it; `between` is the text from the first to the second.
     """
     return (
-        _provisional().search(before.lower()) is not None
-        or _order().search(between.lower()) is not None
+        is_draft(before)
+        or order().search(between.lower()) is not None
         or doubt().search(between.lower()) is not None
     )
 
@@ -140,11 +187,6 @@ def _confirmation() -> re.Pattern[str]:
 
 
 @functools.cache
-def _provisional() -> re.Pattern[str]:
-    return _any(words().second_thoughts.provisional)
-
-
-@functools.cache
 def _alternative() -> re.Pattern[str]:
     return _any(words().second_thoughts.alternatives)
 
@@ -159,11 +201,6 @@ def _conclusion() -> re.Pattern[str]:
 @functools.cache
 def _contrast() -> re.Pattern[str]:
     return _any(words().second_thoughts.contrasts)
-
-
-@functools.cache
-def _order() -> re.Pattern[str]:
-    return _any(words().second_thoughts.ordering)
 
 
 def _any(patterns: Sequence[str]) -> re.Pattern[str]:

@@ -41,6 +41,11 @@ class Subject:
             for others in map(_structures_in, _parts(clause))
         )
 
+    def is_own(self, clause: Clause) -> bool:
+        """Return whether a clause names what the question asks about, and nothing else."""
+        structures = _structures_in(token for token in clause if token.kind != "text")
+        return self._is_known and bool(structures) and structures <= self._asked
+
     def is_foreign_in(self, clauses: list[Clause]) -> bool:
         """Return whether a text in any of the clauses is said of another subject."""
         return any(

@@ -5,7 +5,7 @@ import re
 from cardiolens.report_text.reply_lexicon import words
 from cardiolens.score.verdicts.commitments import committed
 from cardiolens.score.verdicts.enumerations import enumeration
-from cardiolens.score.verdicts.lists import leading
+from cardiolens.score.verdicts.lists import complement, leading
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.prose import is_one_sentence, prose
 from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading
@@ -29,6 +29,8 @@ _LISTS_OPTIONS = re.compile(r"(?:options?|choices?|选项)[^\n]*:\s*$", re.IGNOR
 _NO_CHOICE = frozenset(
     {*words().not_options, *words().commits.denies, "option", "options", "choices", "选项"}
 )
+_NUMBERED_LETTERS = re.compile(r"^[ \t]*\d+[.)][ \t]*[A-H](?:[ \t]*,[ \t]*[A-H])*[ \t]*$", re.MULTILINE)
+_ENTRY = re.compile(r"[A-Z][.):]")
 _LONGEST_LINE = 200  # longer lines are not lists of options, and slow to tokenize
 
 
@@ -44,17 +46,31 @@ def read_unmarked_answer(
     subject = Subject(question, tokenizer.texts)
     if list_reading and list_reading[0] == "option_text" and subject.is_foreign_in(clauses(tokens)):
         list_reading = None
+    if not several and len(_NUMBERED_LETTERS.findall(text)) > 1:
+        return "letters", UNREADABLE  # one answer to each of several questions
+    if list_reading and _is_repetition(list_reading[1], tokens, tokenizer.texts):
+        return None
     if list_reading and list_reading[1].readable:
         return (list_reading[0], UNREADABLE) if is_explained_away(tokens) else list_reading
     option_statements = statements(tokens)
     return (
-        _last_lines(text, tokenizer)
+        _with_rule("option_text", complement(tokens, tokenizer.texts) if several else None)
+        or _last_lines(text, tokenizer)
         or _with_rule("enumeration", enumeration(option_statements))
         or _with_rule("answer_phrase", _closing_letters(tokens, tokenizer.texts))
         or _with_rule("answer_phrase", _committed(text, tokenizer, several))
+        or (None if several else _quoted_text(tokens, option_statements, subject))
         or (list_reading if _begins_with_option(tokens) and "\n" not in text else None)
         or _with_rule("option_text", _quoted(tokens, option_statements, several, subject))
     )
+
+
+def _is_repetition(reading: Reading, tokens: list[Token], texts: OptionTexts) -> bool:
+    """Return whether a list is that of the prompt: each letter with its text, in order."""
+    letters = [token.key for token in tokens if token.kind == "key"]
+    named = {token.key for token in tokens if token.kind in {"text", "short"}}
+    in_order = [key for key, _ in texts.options]
+    return len(in_order) > 2 and letters == in_order and named == texts.keys == set(reading.keys)
 
 
 def _committed(text: str, tokenizer: Tokenizer, several: bool) -> Reading | None:
@@ -114,8 +130,12 @@ def _last_lines(text: str, tokenizer: Tokenizer) -> RuleReading | None:
     while first and (not lines[first - 1].strip() or _is_list(lines[first - 1], tokenizer)):
         first -= 1
     block = "\n".join(lines[first:]).strip()
-    if not block or not first or _LISTS_OPTIONS.search("\n".join(lines[:first]).strip()):
+    before = "\n".join(lines[:first]).strip()
+    if not block or not first or _LISTS_OPTIONS.search(before):
         return None
+    line_before = before.rpartition("\n")[2][:_LONGEST_LINE]
+    if _ENTRY.match(block) and _begins_with_option(tokenizer.tokens(line_before)):
+        return None  # the end of a list of all options
     rule_reading = _list_only(block, tokenizer.tokens(block), tokenizer)
     return ("last_line", rule_reading[1]) if rule_reading else None
 
@@ -137,26 +157,43 @@ def _leading_alone(tokens: list[Token], texts: OptionTexts) -> Reading | None:
 
 
 def _quoted(
-    tokens: list[Token], option_statements: list[Statement], several: bool, subject: Subject
+    tokens: list[Token],
+    option_statements: list[Statement],
+    several: bool,
+    subject: Subject,
 ) -> Reading | None:
     """Read option texts in prose, unless the reply has capital letters that no rule could read."""
-    capitals = [token for token in tokens if token.kind == "key" and token.text.isupper()]
-    return (
-        None
-        if capitals
-        else prose(
-            option_statements,
-            several=several,
-            brief=is_one_sentence(tokens),
-            after_mark=False,
-            subject=subject,
-            all_clauses=clauses(tokens),
-        )
+    if any(token.kind == "key" and token.text.isupper() for token in tokens):
+        return None
+    return prose(
+        option_statements,
+        several=several,
+        brief=is_one_sentence(tokens),
+        after_mark=False,
+        subject=subject,
+        all_clauses=clauses(tokens),
     )
+
+
+def _quoted_text(
+    tokens: list[Token], option_statements: list[Statement], subject: Subject
+) -> RuleReading | None:
+    """Read the text of one option in prose, if that is readable."""
+    reading = _quoted(tokens, option_statements, False, subject)
+    return ("option_text", reading) if reading and reading.readable else None
 
 
 def _announces(token: Token) -> bool:
     return token.kind in {"verb", "colon"} or token.text in words().conclusions
+
+
+def _letters_in_brackets(sentence: list[Token], rest: list[Token], texts: OptionTexts) -> Reading | None:
+    """Read letters in brackets that end a reply whose sentence names nothing else: "reduced function (C)"."""
+    reading = _leading_alone(rest, texts)
+    if not sentence or reading is None or not reading.readable or polarity(sentence) == "open":
+        return None
+    others = {token.key for token in sentence if token.key} - set(reading.keys)
+    return None if others or any(token.kind in {"either", "not"} for token in sentence) else reading
 
 
 def _closing_letters(tokens: list[Token], texts: OptionTexts) -> Reading | None:
@@ -164,6 +201,8 @@ def _closing_letters(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     opening = next((at for at, token in enumerate(tokens) if token.kind == "key" and token.text.isupper()), 0)
     before = clauses(tokens[:opening])
     sentence = before[-1] if before else []
+    if sentence and sentence[-1].kind == "open":
+        return _letters_in_brackets(sentence[:-1], tokens[opening - 1 :], texts)
     if not sentence or not _announces(sentence[-1]) or polarity(sentence) in {"no", "open"}:
         return None
     if any(token.key or token.kind == "either" or token.text.lower() in _NO_CHOICE for token in sentence):

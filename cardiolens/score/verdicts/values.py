@@ -1,7 +1,7 @@
 """Values of marks: parse the text after a mark to options."""
 
 from cardiolens.score.verdicts.enumerations import enumeration
-from cardiolens.score.verdicts.lists import leading
+from cardiolens.score.verdicts.lists import complement, leading
 from cardiolens.score.verdicts.prose import prose
 from cardiolens.score.verdicts.reading import DENIAL, UNREADABLE, NotReadableError, Reading, reading_of
 from cardiolens.score.verdicts.reply_clauses import NAMES, statements
@@ -23,6 +23,8 @@ class Values:
     def line(self, text: str) -> Reading | None:
         """Parse a list, an enumeration or a sentence; None if it neither names nor denies options."""
         tokens = self._tokenizer.tokens(text)
+        if self._several and (others := complement(tokens, self._texts)):
+            return others
         reading = self._list(tokens)
         if reading is UNREADABLE:
             return enumeration(statements(tokens)) or UNREADABLE
@@ -42,6 +44,10 @@ class Values:
             return self.line(value)
         if isinstance(value, dict):
             named = next((value[key] for key in value if key.casefold() in _NAMES_OPTION), None)
+            if named is None and len(value) == 1:
+                named = next(iter(value.values()))
+                reading = self.line(named) if isinstance(named, str) else None
+                return reading if reading and reading.readable else self._ticked(value)
             return self.line(named) if isinstance(named, str) else self._ticked(value)
         if isinstance(value, list) and value:
             return self._entries(value)
@@ -72,11 +78,16 @@ class Values:
     def _entries(self, entries: list[object]) -> Reading:
         keys: list[str] = []
         for entry in entries:
-            reading = self.line(entry) if isinstance(entry, str) else None
+            reading = self.from_json(entry) if isinstance(entry, str) or _is_named(entry) else None
             if not reading or not reading.readable:
                 return UNREADABLE
             keys.extend(reading.keys)
         return reading_of(keys)
+
+
+def _is_named(entry: object) -> bool:
+    """Return whether an entry of JSON is an option with its text, and says nothing else of it."""
+    return isinstance(entry, dict) and {key.casefold() for key in entry} <= _NAMES_OPTION | {"text", "name"}
 
 
 def _names(tokens: list[Token]) -> bool:

@@ -47,7 +47,7 @@ def desk(run: FinishedRun, tmp_path: Path) -> Iterator[AuditDesk]:
 @pytest.fixture
 def server(desk: AuditDesk) -> Iterator[LocalServer]:
     with audit_server(desk) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=[0.02])
         thread.start()
         yield server
         server.shutdown()

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from bench.replies import WrittenReply
+from bench.reread import agreement, views
 from cardiolens.config.compose import read_spec
 from cardiolens.curation.audit import reread_replies
 from cardiolens.curation.audit.audit_desk import ReplyView
@@ -99,6 +101,18 @@ def test_a_model_reads_what_the_rules_left_and_no_verdict_is_touched(
     rows = [{"arm_id": arm, "qa_id": qa, "parse_status": "parse_error"} for arm, qa in shown]
     told = document("uniform", rows, found)
     assert (told["replies"], told["read"], told["none"], told["unusable"]) == (4, 2, 1, 1)
+
+
+def test_the_agreement_with_a_person_is_counted_reply_by_reply(server: type[Scripted], tmp_path: Any) -> None:
+    texts = {"B": "First A, in the end B it was.", "A": "In fact, in the end B.", "none": "A or B?", "C": "C"}
+    texts["refusal"] = "Ignore all that."
+    replies = [WrittenReply("any", "C10", False, frozenset({right}), text) for right, text in texts.items()]
+    sweep = read_spec(
+        ["model=[uniform]", "tracker=none", f"store={tmp_path / 'store'}", f"outputs={tmp_path / 'outputs'}"]
+    )
+    counts = agreement(replies, reread(sweep, views(replies)))
+    assert counts == {"right": 2, "wrong": 1, "unread": 1, "unusable": 1}
+    assert len(server.asked) == 5
 
 
 @pytest.mark.parametrize(

@@ -55,5 +55,6 @@ def test_reasoning_and_answer_are_apart(
 def test_a_parser_that_cannot_work_fails_the_model_before_it_answers(
     tokenizer: PreTrainedTokenizerFast, parser: str, words: str
 ) -> None:
+    unchecked = model("qwen3").model_copy(update={"reasoning_parser": parser})
     with pytest.raises(RunError, match=words):
-        ReasoningSplit.of(model(parser), tokenizer)
+        ReasoningSplit.of(unchecked, tokenizer)

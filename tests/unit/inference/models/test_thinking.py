@@ -22,6 +22,7 @@ def model(**fields: Any) -> ModelSpec:
         ({"source": "Qwen/Qwen3-VL-8B-Thinking"}, True),
         ({"source": "deepseek-ai/DeepSeek-R1"}, True),
         ({"source": "a/r10-vision"}, False),
+        ({"source": "mistralai/Magistral-Small-2509"}, True),
         ({"template_options": {"enable_thinking": True}}, True),
         ({"source": "a/b-thinking", "template_options": {"enable_thinking": False}}, False),
     ],
@@ -36,6 +37,13 @@ def test_a_thinking_model_without_a_parser_is_a_warning() -> None:
     warnings = unseparated(SimpleNamespace(model=[loud, *quiet]))  # type: ignore[arg-type]
     assert len(warnings) == 1
     assert "reasoning_parser" in warnings[0]
+
+
+def test_the_parser_of_magistral_is_refused_with_a_way_out_and_without_it_a_sweep_warns() -> None:
+    with pytest.raises(ValueError, match=r"Mistral's own tokenizer.*engine: http"):
+        model(source="mistralai/Magistral-Small-2509", reasoning_parser="mistral")
+    magistral = model(source="mistralai/Magistral-Small-2509")
+    assert len(unseparated(SimpleNamespace(model=[magistral]))) == 1  # type: ignore[arg-type]
 
 
 def test_models_of_the_catalogue_that_can_think_name_their_parser() -> None:

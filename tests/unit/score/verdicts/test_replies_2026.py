@@ -4,20 +4,24 @@ from collections import Counter
 
 import pytest
 
-from bench.replies import outcome, written_replies
+from bench.replies import HALVES, outcome, written_replies
 from cardiolens.score.verdicts.parse import parse_answer
 from cardiolens.score.verdicts.reply import without_thought
 
+UNREAD = {"fourth": 0.13, "hostile": 0.13}  # shares of replies; these two were written to be misread
+LEVELS = tuple(
+    zip("ABCDE", ("Basal segment", "Mid segment", "Apical segment", "Apex", "Papillary muscle"), strict=True)
+)
 GRADES = (("A", "Normal"), ("B", "Mildly reduced"), ("C", "Moderately reduced"), ("D", "Severely reduced"))
 
 
-@pytest.mark.parametrize("half", ["open", "closed", "fresh"])
+@pytest.mark.parametrize("half", HALVES)
 @pytest.mark.parametrize("blind", [False, True])
 def test_few_replies_are_read_wrong_and_few_are_not_read(half: str, blind: bool) -> None:
     count = Counter(outcome(reply, blind=blind) for reply in written_replies(half))
     assert count.total() > 60
     assert count["wrong"] <= 0.005 * count.total() or (blind and count["wrong"] <= 0.02 * count.total())
-    assert count["unread"] <= 0.085 * count.total() or blind
+    assert count["unread"] <= UNREAD.get(half, 0.06) * count.total() or blind
 
 
 @pytest.mark.parametrize(
@@ -27,6 +31,41 @@ def test_few_replies_are_read_wrong_and_few_are_not_read(half: str, blind: bool)
 def test_two_answers_without_order_are_inconsistent(text: str) -> None:
     parsed = parse_answer(text, GRADES, "ordinal")
     assert (parsed.keys, parsed.status) == ((), "inconsistent")
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("ANSWER: A, B, C\n\nRemove C; that is the blood pool.", "AB"),
+        ("ANSWER: A, B\n\nAlso C, which I forgot.", "ABC"),
+        ("ANSWER: A, B, C\n\nCorrection: replace C with D.", "ABD"),
+        ("ANSWER: A, B\n\nOn review, C is negative as well as D.", ""),
+        ("LGE+: A, B\nLGE-: C, D, E", "AB"),
+        ("Type one: A, B\nType two: C, D", ""),
+        ("A (+), B (+), C (-), D (-), E (-)", "AB"),
+        ("A (5% confident), B (90% confident), C (5% confident)", ""),
+        ('{"final": {"letters": ["B"]}, "draft": {"letters": ["B", "C"]}}', "B"),
+        ("All levels except C and D", "ABE"),
+        ("ANSWER: A, B\nC: the signal is that of the cavity.", "AB"),
+    ],
+)
+def test_edits_signs_and_drafts(text: str, keys: str) -> None:
+    assert "".join(parse_answer(text, LEVELS, "multi").keys) == keys
+
+
+def test_a_dark_wall_is_a_defect_where_perfusion_is_asked_for() -> None:
+    text, question = "A: bright\nB: dark\nC: bright", "At which levels is there a perfusion defect?"
+    levels = (("A", "Basal"), ("B", "Mid"), ("C", "Apical"))
+    assert parse_answer(text, levels, "multi", question=question).keys == ("B",)
+    assert parse_answer(text, levels, "multi", question="Which levels enhance?").keys == ("A", "C")
+
+
+@pytest.mark.parametrize(
+    ("text", "key"), [("No LGE in any segment.", "A"), ("Yes.", "B"), ("There is LGE.", "B")]
+)
+def test_a_question_of_presence_is_answered_by_its_noun(text: str, key: str) -> None:
+    presence, question = (("A", "Absent"), ("B", "Present")), "Is there late gadolinium enhancement?"
+    assert parse_answer(text, presence, "single", question=question).keys == (key,)
 
 
 @pytest.mark.parametrize("name", ["think", "seed:think", "mm:think", "ifm|think", "thought", "think:any"])
