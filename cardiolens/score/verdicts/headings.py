@@ -14,7 +14,8 @@ from cardiolens.score.verdicts.reply_tokens import Token, Tokenizer
 
 Stance = Literal["yes", "no", "neutral", "open"]
 
-_ENDS_HEAD = re.compile(r":|[—–](?=[ \t])|(?<=[ \t])-(?=[ \t])|\n")
+_MAY_END_HEAD = re.compile(r"[:\n—–-]")  # one set of signs: alternatives are searched five times as slowly
+_SPACES = frozenset(" \t")
 _BEFORE_HEAD = "\n.;。|/"
 _LONGEST_HEAD = 80
 _STOP = re.compile(r"(?<=[A-Za-z)])[.;。](?=\s|$)")
@@ -108,8 +109,11 @@ class _Head(NamedTuple):
 
 
 def _heads(plain: str, start: int = 0, end: int | None = None) -> Iterator[_Head]:
-    for sign in _ENDS_HEAD.finditer(plain, start, len(plain) if end is None else end):
+    end = len(plain) if end is None else end
+    for sign in _MAY_END_HEAD.finditer(plain, start, end):
         at = sign.start()
+        if not (sign[0] in ":\n" or _is_dash(plain, at, end)):
+            continue
         window = plain[max(start, at - _LONGEST_HEAD) : at]
         before = max(map(window.rfind, _BEFORE_HEAD))
         if (key := window.rfind(', "')) > before:  # of JSON on one line
@@ -122,6 +126,12 @@ def _heads(plain: str, start: int = 0, end: int | None = None) -> Iterator[_Head
         is_bare = sign[0] == "\n"
         if text and (before >= 0 or begin == start) and not (is_bare and (text[0] == "(" or text[-1] == "}")):
             yield _Head(text, begin, at if is_bare else sign.end(), is_bare)
+
+
+def _is_dash(plain: str, at: int, end: int) -> bool:
+    """Return whether a dash stands before a space, and a hyphen between two."""
+    before_space = at + 1 < end and plain[at + 1] in _SPACES
+    return before_space and (plain[at] != "-" or (at > 0 and plain[at - 1] in _SPACES))
 
 
 def _spelled(sign: re.Match[str]) -> str:

@@ -24,7 +24,6 @@ _HTML = re.compile(
 )
 _HTML_CELL, _HTML_ROW = re.compile(r"</t[dh]>", re.IGNORECASE), re.compile(r"</tr>", re.IGNORECASE)
 _EMPTY_CELL = re.compile(r"\|[ \t]*\|[ \t]*(?=\n|\Z)")
-_OF_TURNS = ("<|", "<e", "User", "Human", "user", "human")
 _SWITCH = re.compile(r"\A\s*/(?:no_?)?think\b")
 _NEXT_TURN = re.compile(
     r"<\|(?:endoftext|im_end|eot_id|end_of_text)\|>|<eos>|<end_of_turn>|\n\s*(?:User|Human)\s*:"
@@ -60,12 +59,14 @@ def visible_with_boxes(text: str) -> str:
         plain = plain.replace(sign, "")
     if "|" in plain:
         plain = _EMPTY_CELL.sub("| - |", plain)
-    return _SWITCH.sub("", plain).strip()
+    if switch := _SWITCH.match(plain):
+        plain = plain[switch.end() :]
+    return plain.strip()
 
 
 def _up_to_next_turn(text: str) -> str:
     """A reply up to where its model goes on with the turn of somebody else."""
-    if not any(sign in text for sign in _OF_TURNS):
+    if not ("<" in text or "User" in text or "Human" in text):
         return text
     turn = _NEXT_TURN.search(text)
     return text[: turn.start()] if turn and text[: turn.start()].strip() else text

@@ -12,6 +12,7 @@ from cardiolens.score.verdicts.reply_tokens import Tokenizer
 
 _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]?")
 _CAPITAL = re.compile(r"(?<![A-Za-z0-9])[A-HJ-Z](?![A-Za-z0-9'])")  # of an option; "I" is a pronoun
+_LETTERS_ALONE = re.compile(r"[\s,.;&()/]*(?:[A-Za-z][\s,.;&()/]+)*[A-Za-z]?")
 _FIRST_WORD = re.compile(r"[^\W\d_]+")
 
 
@@ -77,8 +78,12 @@ def _is_letters(text: str) -> bool:
 
 def is_silent(text: str, keys: Keys, tokenizer: Tokenizer) -> bool:
     """Return whether a text neither doubts an answer of `keys` nor speaks of another; most do not."""
+    if _names_others(text, keys, tokenizer):
+        return False
     lower = text.lower()
-    return not (_names_others(text, keys, tokenizer) or _conclusion().search(lower) or doubt().search(lower))
+    if _LETTERS_ALONE.fullmatch(text):
+        return True
+    return not (_conclusion().search(lower) or doubt().search(lower))
 
 
 class _Answer:
