@@ -48,7 +48,7 @@ def report_set(out: Path, questions: "SetQuestions", manifest: Mapping[str, Any]
     from cardiolens.curation.release.set_card import write_card
 
     groups = ", ".join(f"{count} {group}" for group, count in sorted(questions.by_group.items()))
-    say(f"groups: {groups}")
+    say(f"groups: {groups or 'none, since no study came in'}")
     for group, why in sorted(questions.unanswered.items()):
         say(f"no diagnosis is asked of group {group}: {why}")
     for problem in questions.problems[:3]:
@@ -60,10 +60,13 @@ def report_set(out: Path, questions: "SetQuestions", manifest: Mapping[str, Any]
         f"set.json: studies {manifest['studies']['digest']}, questions {manifest['questions']['sha256'][:32]}"
     )
     say(f"card: {write_card(out, manifest)}")
-    say(
-        f"next: python -m cardiolens.sweep +experiment=public_hearts dataset.studies={out / 'studies'} "
-        f"dataset.questions={out / 'questions' / 'questions.jsonl'}"
-    )
+    if questions.lines:
+        say(
+            f"next: python -m cardiolens.sweep +experiment=public_hearts dataset.studies={out / 'studies'} "
+            f"dataset.questions={out / 'questions' / 'questions.jsonl'}"
+        )
+    else:
+        say(f"next: python -m cardiolens.confirm out={out}, for what waits; then ingest again")
 
 
 if __name__ == "__main__":
