@@ -58,7 +58,7 @@ Text = Annotated[str, Field(min_length=1)]
 
 
 class PublicCopy(Spec):
-    """A public copy of one of a model's files that was read for its entry; the copy is not in this project."""
+    """A public copy of one of a model's files, read for its entry; the copy is not in this project."""
 
     file: Literal["config", "processor", "template"]  # config.json, preprocessor_config.json, chat template
     of: Text | None = None  # the model whose file it is, e.g. one in fewer bits; None: this one

@@ -57,8 +57,8 @@ GEMMA_3 = (
     f"{_REPLY}<start_of_turn>model\n{{% endif %}}"
 )
 
-# The system message is printed as it is: a list as Python prints it. With thinking off, an empty thought opens
-# the reply.
+# The system message is printed as it is: a list as Python prints it. With thinking off, an empty thought
+# opens the reply.
 GEMMA_4 = (
     "{{ bos_token }}<|turn>system\n{{ '<|think|>\n' if enable_thinking }}"
     "{{ messages[0].content | trim }}<turn|>\n"
