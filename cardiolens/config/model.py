@@ -57,6 +57,21 @@ EngineName = Literal[
 Text = Annotated[str, Field(min_length=1)]
 
 
+class PublicCopy(Spec):
+    """A public copy of one of a model's files, read for its entry; the copy is not in this project."""
+
+    file: Literal["config", "processor", "template"]  # config.json, preprocessor_config.json, chat template
+    of: Text | None = None  # the model whose file it is, e.g. one in fewer bits; None: this one
+    repository: Text  # owner/name on GitHub; hub:owner/name: a stored page of the model hub
+    path: Text  # of the copy in it; after #: the entry, where a file carries several
+    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")] | None = (
+        None  # of that repository; None: not known
+    )
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None  # of its text; None: read in parts
+    values: Mapping[str, int] = {}  # as the file names them, e.g. num_attention_heads
+    note: str = ""  # what it was compared with, and where it differs
+
+
 class ModelCard(Spec):
     """A catalogue entry; it changes no request of a sweep."""
 
@@ -69,7 +84,10 @@ class ModelCard(Spec):
     image_rule: Text  # how `image_tokens` is computed
     template: str = ""  # notes on the chat template
     tensor_parallel: Mapping[Positive, Positive] = {}  # GiB per GPU -> GPUs that auto uses on a node of eight
-    verified: Literal["engine", "processor", "config", "none"]  # how far this project checked the entry
+    verified: Literal[
+        "engine", "processor", "config and template", "config", "template", "none"
+    ]  # how far this project checked the entry
+    sources: tuple[PublicCopy, ...] = ()  # public copies of the model's files, as far as they were read
     note: Text  # the source of each fact
 
 

@@ -103,6 +103,8 @@ FAMILIES: Mapping[str, Family] = {
             "<|turn>",
             "<turn|>",
             "<|think|>",
+            "<|channel>",
+            "<channel|>",
             "<|image|>",
             "<|image>",
             "<image|>",

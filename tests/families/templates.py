@@ -3,11 +3,16 @@
 _REPLY = "{% if add_generation_prompt %}"
 
 
-def listed(image: str, before: str, after: str, reply: str, *, start: str = "") -> str:
-    """Reads strings and lists of parts."""
+IS_STRING = "message.content is string"
+
+
+def listed(
+    image: str, before: str, after: str, reply: str, *, start: str = "", printed: str = IS_STRING
+) -> str:
+    """Reads strings and lists of parts; `printed`: when the content is printed as it is."""
     return (
         f"{start}{{% for message in messages %}}{before}"
-        "{% if message.content is string %}{{ message.content }}{% else %}"
+        f"{{% if {printed} %}}{{{{ message.content }}}}{{% else %}}"
         "{% for part in message.content %}"
         f"{{% if part.type == 'image' %}}{image}{{% elif 'text' in part %}}{{{{ part.text }}}}{{% endif %}}"
         f"{{% endfor %}}{{% endif %}}{after}{{% endfor %}}{_REPLY}{reply}{{% endif %}}"
@@ -52,17 +57,27 @@ GEMMA_3 = (
     f"{_REPLY}<start_of_turn>model\n{{% endif %}}"
 )
 
-# The system message is printed as it is: a list as Python prints it.
+# The system message is printed as it is: a list as Python prints it. With thinking off, an empty thought
+# opens the reply.
 GEMMA_4 = (
     "{{ bos_token }}<|turn>system\n{{ '<|think|>\n' if enable_thinking }}"
     "{{ messages[0].content | trim }}<turn|>\n"
     "{% for message in messages[1:] %}<|turn>{{ message.role }}\n{% for part in message.content %}"
     "{% if part.type == 'image' %}<|image|>{% else %}{{ part.text | trim }}{% endif %}{% endfor %}<turn|>\n"
-    f"{{% endfor %}}{_REPLY}<|turn>model\n{{% endif %}}"
+    f"{{% endfor %}}{_REPLY}<|turn>model\n"
+    "{% if not enable_thinking %}<|channel>thought\n<channel|>{% endif %}{% endif %}"
 )
 
 GLM_IMAGE = "<|begin_of_image|><|image|><|end_of_image|>"
-GLM_4_1V = listed(GLM_IMAGE, "<|{{ message.role }}|>\n", "", "<|assistant|>\n", start="[gMASK]<sop>")
+# The system message is printed as it is.
+GLM_4_1V = listed(
+    GLM_IMAGE,
+    "<|{{ message.role }}|>\n",
+    "",
+    "<|assistant|>\n",
+    start="[gMASK]<sop>",
+    printed=f"message.role == 'system' or {IS_STRING}",
+)
 GLM_4_5V = listed(
     GLM_IMAGE,
     "<|{{ message.role }}|>\n",

@@ -13,13 +13,15 @@ from cardiolens.config.model import ModelCard, ModelSpec
 from cardiolens.inference.engine.arguments import check_engine_options
 from cardiolens.inference.models.adapter import find_adapter, room_for
 from cardiolens.inference.placement.footprint import Candidate, Node, footprints
+from cardiolens.storage.places import deciding
 from jobs import show_catalogue
 
 ROOT = Path(__file__).resolve().parents[4]
 RUN_HERE = {"tiny", "reader_small"}  # by vLLM, in tests/ray
 DIFFERING = ("name", "source", "revision", "weight_gib", "engine_options", "card")  # between precisions
-# Their config.json was read.
-QUOTED = {"qwen2_5_vl_3b", "qwen2_5_vl_7b", "qwen3_vl_4b", "qwen3_vl_8b", "qwen3_vl_30b_a3b"}
+# What was read of a model's own files -> what its entry may say
+READ = {(): "none", ("config",): "config", ("template",): "template"}
+READ |= {("config", "template"): "config and template"}
 
 
 def catalogue() -> dict[str, ModelSpec]:
@@ -82,10 +84,38 @@ def test_tensor_parallel_by_gpu_size_is_what_auto_derives(name):
 
 
 def test_nothing_is_said_to_be_verified_that_was_not():
-    found = {name: card(model).verified for name, model in MODELS.items()}
-    assert {name for name, how in found.items() if how == "engine"} == RUN_HERE
-    assert {name for name, how in found.items() if how == "config"} == QUOTED
-    assert set(found.values()) == {"engine", "config", "none"}
+    for name, model in MODELS.items():
+        own = {copy.file for copy in card(model).sources if copy.of is None} - {"processor"}
+        wanted = "engine" if name in RUN_HERE else READ[tuple(sorted(own))]
+        assert card(model).verified == wanted, name
+
+
+def test_an_entry_agrees_with_the_numbers_of_the_files_that_were_read():
+    for name, model in MODELS.items():
+        configs = [copy for copy in card(model).sources if copy.file == "config"]
+        for values in (copy.values for copy in configs):
+            assert values.get("num_attention_heads", model.attention_heads) == model.attention_heads, name
+            assert values["max_position_embeddings"] >= (card(model).context or 0), name
+            assert values.get("mm_tokens_per_image", model.image_tokens) == model.image_tokens, name
+            step = values.get("patch_size", 0) * values.get("spatial_merge_size", 0)
+            if step and name.startswith("qwen"):
+                assert (448 // step) ** 2 == model.image_tokens, name
+
+
+def test_a_copy_that_was_read_is_named_so_that_it_can_be_read_again():
+    copies = [copy for model in MODELS.values() for copy in card(model).sources]
+    assert len(copies) >= 40
+    for copy in copies:
+        assert copy.values or copy.note, copy
+        assert copy.repository.removeprefix("hub:").count("/") == 1, copy
+        assert copy.commit or copy.repository.startswith("hub:"), copy
+        assert copy.sha256 or copy.file == "config", copy
+
+
+def test_what_was_read_of_a_model_decides_no_run():
+    decided = deciding(read_spec([f"model=[{','.join(OPEN)}]"]))["model"]
+    assert len(decided) == len(OPEN)
+    assert not any("card" in model for model in decided)
 
 
 def test_closed_models_send_nothing_until_it_is_allowed():
