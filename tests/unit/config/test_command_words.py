@@ -74,6 +74,7 @@ COMMANDS: Mapping[str, Command] = {
     "store ls": Command("cardiolens.commands.store", ("store=x",), ("ls",)),
     "store prune": Command("cardiolens.commands.store", ("store=x",), ("prune",), "apply=maybe"),
     "submit": Command("cardiolens.commands.submit", **SWEEP),
+    "doctor": Command("cardiolens.commands.doctor", **SWEEP),
     "sweep": Command("cardiolens.commands.sweep", **SWEEP),
     "track": Command("cardiolens.commands.track", ("run=x",), wrong="mode=cloud", listed=("runs",)),
     "track workspace": Command("cardiolens.commands.track", ("run=x",), ("workspace",)),
