@@ -95,10 +95,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run, RunResult
     """The release, a run on it, and what a sweep says of the same replies where it has the answers."""
     root = make_cohort(tmp_path_factory.mktemp("submission"), 9)
     write_release(root)
+    _, alone = swept(spec_of(root, "alone.jsonl"), Varied())  # first: a store has the questions of one file
     planned, judged = swept(spec_of(root, "release/questions.jsonl"), Varied())
     write_record(planned, judged)
     submit(Submit(submit=planned.run.root, out=root / "submission.jsonl"))
-    _, alone = swept(spec_of(root, "alone.jsonl"), Varied())
     return root, planned.run, alone
 
 
