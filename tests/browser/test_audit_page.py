@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,11 @@ from .conftest import Seen, findings_of_axe, watch
 
 
 @pytest.fixture
-def desk(run: Run, tmp_path: Path) -> AuditDesk:
+def desk(run: Run, tmp_path: Path) -> Iterator[AuditDesk]:
     finished = read_run(run.root)
     sample = draw(judged_choices(finished), 20, seed=1)
-    return AuditDesk(sample, shown_replies(finished, sample.replies), AuditLedger.of(tmp_path / LEDGER))
+    with closing(AuditLedger(tmp_path / LEDGER)) as ledger:
+        yield AuditDesk(sample, shown_replies(finished, sample.replies), ledger)
 
 
 @pytest.fixture

@@ -166,15 +166,19 @@ def test_what_wandb_was_given_is_in_its_files_and_names_nobody(demo: Place) -> N
     files = sorted(demo.run.glob("wandb/offline-run-*/*.wandb"))
     manifest = demo.manifest()
     runs = [logged(path) for path in files]
-    latest = {run["arm_id"]: run for run in runs if "arm_id" in run}
-    assert set(latest) == {arm["arm_id"] for arm in manifest["arms"]}
-    (whole,) = {int(run["sweep/requests/unique"]) for run in runs if "sweep/requests/unique" in run}
-    assert whole == manifest["requests"]["unique"]
-    scores = demo.scores().to_pylist()
-    for row in scores:
-        if row["metric"] == "primary" and row["versus_arm_id"] is None:
-            value = latest[row["arm_id"]][f"{row['scope'].replace(':', '_')}/primary"]
-            assert float(value) == pytest.approx(row["value"], nan_ok=True)  # NaN is written as a word
+    of_model = {run["model_key"]: run for run in runs if "model_key" in run}
+    assert set(of_model) == {model["model_key"] for model in manifest["models"].values()}
+    (whole,) = [run for run in runs if "highest_model" in run]
+    assert int(whole["requests/unique"]) == manifest["requests"]["unique"]
+    primary = {
+        (row["arm_id"], row["scope"]): row["value"]
+        for row in demo.scores().to_pylist()
+        if row["metric"] == "primary" and row["versus_arm_id"] is None
+    }
+    for run in of_model.values():
+        for tier in (1, 2, 3):
+            value = primary.get((run["scored_arm"], f"tier:{tier}"), math.nan)
+            assert float(run.get(f"tier_{tier}") or "nan") == pytest.approx(value, nan_ok=True)
     questions = tables.read(demo.root / "store" / "questions", schemas.QUESTIONS, ("study_id", "patient_id"))
     for path in demo.run.glob("wandb/**/*"):
         content = path.read_bytes() if path.is_file() else b""

@@ -38,7 +38,7 @@ class ClosingRecord(BaseModel):
 
 @contextmanager
 def closing_progress(run: Run) -> Iterator[None]:
-    """Report every phase of this block of code; the record is gone when the block ends without an error."""
+    """Report every phase of this block of code; the record stays only if the process is killed."""
     written = logged = 0.0
     with phase_display() as show:
 
@@ -53,9 +53,11 @@ def closing_progress(run: Run) -> Iterator[None]:
                 logged = now
                 log.info("%s, %.1f s", phase.words, phase.seconds)
 
-        with heard_by(listen):
-            yield
-    disk.remove(run.closing)
+        try:
+            with heard_by(listen):
+                yield
+        finally:
+            disk.remove(run.closing)
 
 
 def read_closing(run: Run) -> ClosingRecord | None:
