@@ -32,11 +32,19 @@ def test_judging_and_scoring_are_heard_and_leave_no_record(
     assert read_closing(run) is None
 
 
-def test_what_a_killed_run_did_last_is_read_with_its_age(tmp_path: Path) -> None:
-    run = Run(tmp_path / "run")
-    with pytest.raises(KeyError), closing_progress(run):
-        next(phase("judging", "models", iter(()), 2), {})["killed"]
-    record = read_closing(run)
+def test_what_a_killed_run_did_last_is_read_with_its_age_and_an_error_leaves_nothing(tmp_path: Path) -> None:
+    run, left_by_a_kill = Run(tmp_path / "run"), []
+
+    def fail() -> None:
+        with closing_progress(run):
+            list(phase("judging", "models", iter(()), 2))
+            left_by_a_kill.append(read_closing(run))
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert read_closing(run) is None
+    (record,) = left_by_a_kill
     assert record is not None
     later = record.written + timedelta(minutes=20)
     assert record.line(later) == "judging: 0 of 2 models (written 0:20:00 ago)"
