@@ -18,7 +18,7 @@ Points = NDArray[np.float64]
 Mask = NDArray[np.int32]
 
 
-def drawn(outline: Outline, shape: tuple[int, ...]) -> Mask:
+def mask_of(outline: Outline, shape: tuple[int, ...]) -> Mask:
     """Draw the outlines of one frame (row, column); RejectedError if one is none, or leaves the picture."""
     mask = np.zeros(shape, dtype=np.int32)
     if outline.outer is not None:

@@ -10,7 +10,7 @@ from pydicom.dataset import Dataset
 from cardiolens.base.untrusted import dicom_file
 from cardiolens.base.untrusted.file_place import Place
 from cardiolens.base.untrusted.resource_limits import limited
-from cardiolens.curation.ingest.drawn_outlines import drawn
+from cardiolens.curation.ingest.drawn_outlines import mask_of
 from cardiolens.curation.ingest.header import read_dataset
 from cardiolens.curation.ingest.image import ORDINARY, HeaderRule, Image, MaskFrame, RejectedError
 from cardiolens.curation.ingest.nifti_file import frames_at
@@ -49,7 +49,7 @@ class PixelReader:
     def mask(self, mask: MaskFrame, shape: tuple[int, ...]) -> Frame:
         """Read the labels of one frame (row, column); RejectedError if they cannot be read."""
         if mask.outline is not None:
-            return drawn(mask.outline, shape)
+            return mask_of(mask.outline, shape)
         if mask.place != self._place:
             self._frames = np.empty((0, 0, 0))
             self._frames = _decoded_mask(mask)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -109,9 +110,10 @@ class WandbRun:
             type="table",
             metadata={"rows": table.num_rows, "columns": {at.name: str(at.type) for at in table.schema}},
         )
-        file_name = f"{name}.parquet"
-        with artifact.new_file(file_name, "wb") as file:
+        with TemporaryDirectory(prefix="cardiolens-") as folder:  # W&B's own is left to the garbage collector
+            file = Path(folder, f"{name}.parquet")
             pq.write_table(table.replace_schema_metadata(None), file, compression="zstd")
+            artifact.add_file(str(file), name=file.name)
         (staged,) = [entry.local_path for entry in artifact.manifest.entries.values()]
         n_rows = pq.read_metadata(staged).num_rows
         self.run.log_artifact(artifact)

@@ -145,6 +145,7 @@ def test_a_reader_that_leaves_at_once_is_no_error(tmp_path: Path) -> None:
     """What is short is still in the buffer when the interpreter ends, and is written only then."""
     command = f"{sys.executable} -m cardiolens --help | true; echo ${{PIPESTATUS[0]}}"
     environment = dict(os.environ) | {"PYTHONPATH": str(PACKAGE.parent)}
+    environment.pop("PYTHONUNBUFFERED", None)  # with which nothing is in the buffer
     shell = ["bash", "-c", command]
     done = subprocess.run(shell, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
     assert done.stderr == ""
