@@ -313,3 +313,12 @@ def test_the_examples_of_questions_are_read(example: str, tmp_path: Path):
     path.write_text(example)
     assert all(QUESTION.is_valid(json.loads(line)) for line in example.splitlines())
     assert read_questions(path, CATALOGUE).num_rows == len(example.splitlines())
+
+
+def test_a_truth_value_is_no_tier(place: Path):
+    document = asked()[0] | {"tier": True}
+    path = place / "questions.jsonl"
+    path.write_text(json.dumps(document) + "\n")
+    assert not QUESTION.is_valid(document)
+    with pytest.raises(InputError, match="tier"):
+        read_questions(path, CATALOGUE)

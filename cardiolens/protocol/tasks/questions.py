@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import pyarrow as pa
-from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
@@ -24,6 +24,12 @@ def _without_frame_place(text: str) -> str:
     if FRAME_PLACE in text:
         raise ValueError("holds U+FFFC, which is reserved for frames; remove it")
     return text
+
+
+def _no_bool(value: object) -> object:
+    if isinstance(value, bool):  # which Python takes for 0 or 1
+        raise ValueError("expected 1, 2 or 3")
+    return value
 
 
 Name = Annotated[str, Field(min_length=1)]
@@ -61,7 +67,7 @@ class Question(_Typed):
     qa_id: Name
     study_id: Name
     patient_id: Name
-    tier: Literal[1, 2, 3]
+    tier: Annotated[Literal[1, 2, 3], BeforeValidator(_no_bool)]
     subtask: Name
     sequence: Name
     question: PromptText
