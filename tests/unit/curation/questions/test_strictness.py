@@ -5,6 +5,7 @@ import pytest
 from cardiolens.curation.questions.extraction_truth import Extraction, settle
 from cardiolens.curation.questions.numbers import sex_of
 from cardiolens.curation.questions.rule_extraction import extract
+from cardiolens.curation.questions.unknown_words import Unknown
 from cardiolens.phantom.roster import catalogue
 
 CATALOGUE = catalogue()
@@ -277,3 +278,18 @@ def test_known_words_that_govern_nothing_tell_nothing(text: str) -> None:
 )
 def test_what_stands_beside_an_open_part_is_told(text: str, answers: dict[str, tuple[str, ...]]) -> None:
     assert told(text).answers == answers
+
+
+@pytest.mark.parametrize(
+    ("word", "sentence", "is_hidden"),
+    [
+        ("trabeculated", "The apex is trabeculated.", False),
+        ("meier", "Read together with Meier.", True),
+        ("meier", "Dr. meier agrees.", True),
+        ("trabeculated", "Trabeculated apex.", False),  # a capital that every sentence has
+    ],
+)
+def test_a_word_that_may_name_somebody_is_not_printed(word: str, sentence: str, is_hidden: bool) -> None:
+    unknown = Unknown(drafts=3, reports={f"r{number}": sentence for number in range(3)})
+    assert unknown.may_be_name(word) is is_hidden
+    assert Unknown(drafts=2, reports={"r1": sentence, "r2": sentence}).may_be_name(word), "too rare to tell"
