@@ -41,7 +41,7 @@ def _measure(words: list[str], written: Path) -> None:
     from cardiolens.inference.plan.missing import missing
     from cardiolens.inference.plan.plan import plan
     from cardiolens.inference.stream.loader import StudyLoader
-    from cardiolens.inference.stream.messages import ask_of, pictures_of
+    from cardiolens.inference.stream.messages import ask_of, pictures_of, studies_of
     from cardiolens.inference.stream.replica import Replica
 
     spec = read_spec(words)
@@ -65,16 +65,16 @@ def _measure(words: list[str], written: Path) -> None:
         nonlocal requests, frames
         for row in range(work.num_rows):
             at = time.process_time()
-            batch = reader(work.slice(row, 1))
+            (block,) = reader(work.slice(row, 1))
             at = timed("read, select, render", at)
-            (study,) = batch.to_pylist()
+            (study,) = studies_of(block)
             at = timed("hand over", at)
             pictures = pictures_of(study["pictures"])
             asks = [ask_of(ask) for ask in study["asks"]]
             for ask in asks:
                 engine._prompt(ask, pictures)
             at = timed("prompt and images", at)
-            async for _ in replica(batch):
+            async for _ in replica(block):
                 pass
             timed("queue, answer, write", at)
             requests += len(asks)

@@ -115,14 +115,14 @@ def _sequences(planned: Any, left: Any) -> Iterator[tuple[list[object], tuple[st
     from cardiolens.inference.models.chat import Chat
     from cardiolens.inference.models.rendering import Rendering
     from cardiolens.inference.stream.loader import StudyLoader
-    from cardiolens.inference.stream.messages import ask_of
+    from cardiolens.inference.stream.messages import ask_of, studies_of
 
     (model,) = planned.spec.model
     folder = planned.identities[model.name].folder
     chat = Chat(folder)
     reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side), False)
     for row in range(left.work.num_rows):
-        (study,) = reader(left.work.slice(row, 1)).to_pylist()
+        ((study,),) = map(studies_of, reader(left.work.slice(row, 1)))
         sizes = {picture["key"]: (picture["height"], picture["width"]) for picture in study["pictures"]}
         for ask in map(ask_of, study["asks"]):
             sequence: list[object] = []

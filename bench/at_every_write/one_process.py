@@ -79,7 +79,7 @@ async def _answered(plan: Plan, deployment: Deployment, missing: Missing, tell: 
     total: Counter[str] = Counter()
     try:
         for row in range(missing.work.num_rows):
-            async for done in replica(reader(missing.work.slice(row, 1))):
+            async for done in replica(pa.concat_tables(reader(missing.work.slice(row, 1)))):
                 total += counters_of(done)
                 tell(counters_of(done))
     except Exception as error:

@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ def bare(marks: Marks, words: list[str]) -> None:
     from cardiolens.inference.plan.missing import missing
     from cardiolens.inference.plan.plan import plan
     from cardiolens.inference.stream.loader import StudyLoader
-    from cardiolens.inference.stream.messages import ask_of, pictures_of
+    from cardiolens.inference.stream.messages import ask_of, pictures_of, studies_of
 
     marks.note("imported")
     spec = read_spec(words)
@@ -92,7 +93,7 @@ def bare(marks: Marks, words: list[str]) -> None:
     reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side), False)
     prompts, sampling = [], []
     began = time.monotonic()
-    for study in reader(left.work).to_pylist():
+    for study in chain.from_iterable(map(studies_of, reader(left.work))):
         pictures = pictures_of(study["pictures"])
         images = {
             row["key"]: Image.fromarray(pictures(row["key"])).convert("RGB") for row in study["pictures"]

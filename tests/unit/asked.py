@@ -4,6 +4,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from cardiolens.base.errors import RunError
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import StreamSpec
@@ -44,7 +46,7 @@ class Asked:
         replica = Replica(lambda: engine, self.folder, model.served.max_in_flight, STREAM)
 
         async def study(row: int) -> None:
-            async for _ in replica(read(work.slice(row, 1))):
+            async for _ in replica(pa.concat_tables(read(work.slice(row, 1)))):
                 pass
 
         ended = await asyncio.gather(*map(study, range(work.num_rows)), return_exceptions=True)

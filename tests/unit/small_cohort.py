@@ -161,7 +161,7 @@ async def _answer(planned: Plan, model: ModelSpec, engine: Engine | None) -> Cou
 
     async def study(row: int) -> Counter[str]:
         return sum(
-            [counters_of(done) async for done in replica(read(left.work.slice(row, 1)))],
+            [counters_of(done) async for done in replica(pa.concat_tables(read(left.work.slice(row, 1))))],
             Counter[str](),
         )
 

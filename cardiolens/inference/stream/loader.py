@@ -1,7 +1,9 @@
 """Load the missing requests of a study with their rendered frames."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ from cardiolens.inference.models.rendering import Rendering, frame_key
 from cardiolens.inference.plan.control import BLANK, blank_digest
 from cardiolens.inference.plan.missing import StudyWork
 from cardiolens.inference.plan.request import Request, read_requests
-from cardiolens.inference.stream.messages import STUDY_ASKS, AskRow, PictureRow, StageRow, StudyAsks
+from cardiolens.inference.stream.messages import STUDY_ASKS, AskRow, PictureRow, StageRow, StudyAsks, table_of
 from cardiolens.protocol.dialogue.chain import (
     Chain,
     Samples,
@@ -32,9 +34,10 @@ FramePlace = tuple[str, int, bool]  # volume_id, idx, whether the frame is shown
 
 @dataclass(frozen=True)
 class StudyLoader:
-    """Callable for Ray Data: a batch of WORK rows in, one STUDY_ASKS row per study out.
+    """Callable for Ray Data: a block of WORK rows in, one STUDY_ASKS table of one row per study out.
 
-    Each frame of a study is read and rendered once, even if many requests show it.
+    Each frame of a study is read and rendered once, even if many requests show it. Studies come one by one,
+    so that the frames of all studies of a block need not be in memory.
     """
 
     store: Path
@@ -42,18 +45,32 @@ class StudyLoader:
     rendering: Rendering
     tells_questions: bool  # True only for a reader of the truth or of a person's readings
 
-    def __call__(self, batch: pa.Table) -> pa.Table:
-        if stopping.driver_stopping():  # nothing more will be asked
-            return STUDY_ASKS.empty_table()
-        rows = [self._study(work) for work in batch.to_pylist()]
-        return pa.Table.from_pylist(rows, schema=STUDY_ASKS)
+    def __call__(self, block: pa.Table) -> Iterator[pa.Table]:
+        for part, in_part in groupby(block.to_pylist(), key=itemgetter("part")):
+            for study in self._studies(Path(part), list(in_part)):
+                if stopping.driver_stopping():  # nothing more will be asked
+                    yield STUDY_ASKS.empty_table()
+                    return
+                yield table_of(study)
 
-    def _study(self, work: StudyWork) -> StudyAsks:
-        part = Path(work["part"])
-        requests = read_requests(part, work["rows"])
+    def _studies(self, part: Path, works: Sequence[StudyWork]) -> Iterator[StudyAsks]:
+        """Yield the studies whose requests are in one part, which is read once."""
+        requests = read_requests(part, [row for work in works for row in work["rows"]])
         chains = read_part_chains(part) if any(request.stage for request in requests) else {}
+        remaining = iter(requests)
+        volumes = self._volumes_of(work["study_id"] for work in works)
+        for work in works:
+            yield self._study(work, list(islice(remaining, len(work["rows"]))), chains, volumes)
+
+    def _study(
+        self,
+        work: StudyWork,
+        requests: Sequence[Request],
+        chains: Mapping[str, Chain],
+        volumes: pa.Table,
+    ) -> StudyAsks:
         places = {place for request in requests for place in _places(request)}
-        pictures = self._pictures(work["study_id"], places)
+        pictures = self._pictures(work["study_id"], places, volumes)
         asks = [
             self._ask(request, attempt, pictures, chains.get(request.request_key))
             for request, attempt in zip(requests, work["attempts"], strict=True)
@@ -69,18 +86,24 @@ class StudyLoader:
 
     def volume(self, study_id: str, volume_id: str) -> dict[int, PictureRow]:
         """Read and render all frames of a volume, by idx; for readers that ask for frames later."""
-        study_volumes = self.volumes.filter(pc.equal(self.volumes["study_id"], study_id))
-        (row,) = study_volumes.filter(pc.equal(study_volumes["volume_id"], volume_id)).to_pylist()
+        volumes = self._volumes_of([study_id])
+        (row,) = volumes.filter(pc.equal(volumes["volume_id"], volume_id)).to_pylist()
         places = {(volume_id, idx, False) for idx in range(row["n_slices"] * row["n_phases"])}
-        return {place[1]: picture for place, picture in self._pictures(study_id, places).items()}
+        return {place[1]: picture for place, picture in self._pictures(study_id, places, volumes).items()}
 
-    def _pictures(self, study_id: str, places: set[FramePlace]) -> dict[FramePlace, PictureRow]:
+    def _volumes_of(self, study_ids: Iterable[str]) -> pa.Table:
+        """Return the rows of `volumes` of some studies."""
+        return self.volumes.filter(pc.is_in(self.volumes["study_id"], pa.array(study_ids, pa.string())))
+
+    def _pictures(
+        self, study_id: str, places: set[FramePlace], volumes: pa.Table
+    ) -> dict[FramePlace, PictureRow]:
         if not places:
             return {}
         wanted_frames: dict[str, set[int]] = {}
         for volume_id, idx, _ in places:
             wanted_frames.setdefault(volume_id, set()).add(idx)
-        study_volumes = self.volumes.filter(pc.equal(self.volumes["study_id"], study_id))
+        study_volumes = volumes.filter(pc.equal(volumes["study_id"], study_id))
         frames = read_frames(nearby(self.store), study_volumes, wanted_frames)
         stored: dict[tuple[str, int], StoredFrame] = {
             (row["volume_id"], row["idx"]): row for row in frames.to_pylist()
@@ -98,7 +121,7 @@ class StudyLoader:
             "height": height,
             "width": width,
             "channels": frame["channels"],
-            "pixels": pixels.tobytes(),
+            "pixels": np.ascontiguousarray(pixels).data,
         }
 
     def _ask(

@@ -60,7 +60,7 @@ class PictureRow(TypedDict):
     height: int
     width: int
     channels: int
-    pixels: bytes
+    pixels: bytes | memoryview | pa.Buffer
 
 
 class AskRow(TypedDict):
@@ -165,6 +165,43 @@ def counters_of(progress: pa.Table) -> Counter[str]:
 def stage_counter(stage: int) -> str:
     """Return the counter name of the requests of a chain stage; the first stage is 0."""
     return f"stage_{stage}"
+
+
+def table_of(study: StudyAsks) -> pa.Table:
+    """Return a STUDY_ASKS table of one row; pixels are copied once, which row by row Arrow does thrice."""
+    rows = study["pictures"]
+    columns = [pa.array([row[field.name] for row in rows], field.type) for field in list(PICTURE)[:-1]]
+    flat = [np.frombuffer(row["pixels"], np.uint8) for row in rows]
+    ends = np.cumsum([0, *map(len, flat)], dtype=np.int64)
+    pixels = np.concatenate(flat) if flat else np.empty(0, np.uint8)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(pixels)]
+    columns.append(pa.Array.from_buffers(pa.large_binary(), len(rows), buffers))
+    pictures = pa.StructArray.from_arrays(columns, fields=list(PICTURE))
+    table = pa.Table.from_pylist([{**study, "pictures": None}], schema=STUDY_ASKS)
+    column = pa.ListArray.from_arrays(pa.array([0, len(rows)], pa.int32()), pictures)
+    return table.set_column(table.schema.get_field_index("pictures"), STUDY_ASKS.field("pictures"), column)
+
+
+def studies_of(block: pa.Table) -> list[StudyAsks]:
+    """Return the rows of a STUDY_ASKS table; their pixels stay where they are."""
+    studies = block.drop_columns(["pictures"]).to_pylist()
+    return [
+        {**study, "pictures": _pictures(pictures.values)}
+        for study, pictures in zip(studies, block["pictures"], strict=True)
+    ]
+
+
+def _pictures(rows: pa.StructArray) -> list[PictureRow]:
+    small = pa.StructArray.from_arrays(
+        [rows.field(n) for n in range(4)], fields=list(PICTURE)[:-1]
+    ).to_pylist()
+    pixels = rows.field("pixels")
+    _, offsets, bytes_of_all = pixels.buffers()
+    ends = np.frombuffer(offsets, np.int64)[pixels.offset : pixels.offset + len(pixels) + 1].tolist()
+    return [  # a scalar of Arrow would be a copy
+        {**row, "pixels": bytes_of_all.slice(first, end - first)}
+        for row, first, end in zip(small, ends, ends[1:], strict=False)
+    ]
 
 
 def ask_of(row: AskRow) -> Ask:

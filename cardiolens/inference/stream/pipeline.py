@@ -6,7 +6,7 @@ import queue
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from cardiolens.inference.models.rendering import Rendering
 from cardiolens.inference.placement.placement import Deployment
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
+from cardiolens.inference.stream.blocks import blocks
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.messages import counters_of
 from cardiolens.inference.stream.progress import Tell
@@ -62,10 +63,11 @@ def stream(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, n_m
     disk.make_folder(completions)
     total: Counter[str] = Counter()
     seats: set[str] = set()
-    studies = _studies_in_flight(missing.work, _width(model), plan.spec.stream.studies_in_flight)
-    with reserved(deployment, studies, plan.spec.stream.engine_restarts) as places:
+    work = blocks(missing.work, deployment.replicas, plan.spec.stream.studies_in_flight)
+    in_flight = _blocks_in_flight(work, _width(model), plan.spec.stream.studies_in_flight)
+    with reserved(deployment, in_flight, plan.spec.stream.engine_restarts) as places:
         with bounded(n_models):
-            dataset = pipeline(plan, model, deployment, missing.work, places)
+            dataset = pipeline(plan, model, deployment, work, places)
         rows = dataset.iter_batches(batch_size=None, batch_format="pyarrow")
         for batch in _watched(rows, completions, plan.spec.stream, plan.spec.cluster.grace_seconds):
             counters = counters_of(batch)
@@ -76,16 +78,20 @@ def stream(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, n_m
 
 
 def pipeline(
-    plan: Plan, model: ModelSpec, deployment: Deployment, work: pa.Table, places: Places
+    plan: Plan, model: ModelSpec, deployment: Deployment, work: Sequence[pa.Table], places: Places
 ) -> "Dataset":
-    """Build the lazy dataset with one PROGRESS row per finished study; `places` comes from `reserved`."""
+    """Build the lazy dataset with one PROGRESS row per finished study.
+
+    `work` is divided into blocks, the units that are read, answered and retried; `places` comes from
+    `reserved`.
+    """
     import ray
 
     reader = StudyLoader(plan.store.root, plan.volumes, Rendering(model.long_side), model.told_questions)
+    parts = pc.unique(pa.concat_tables(work)["part"]).to_pylist()
     return (
-        ray.data.from_arrow(work)
-        .repartition(work.num_rows)  # one study per block: the unit that is read, answered and retried
-        .map_batches(reader, batch_size=1, batch_format="pyarrow", zero_copy_batch=True)
+        ray.data.from_arrow(list(work))
+        .map_batches(reader, batch_size=None, batch_format="pyarrow", zero_copy_batch=True)
         .map_batches(
             Replica,
             fn_constructor_args=(
@@ -93,10 +99,10 @@ def pipeline(
                 _completions(plan, model),
                 _width(model),
                 plan.spec.stream,
-                partial(known_steps, pc.unique(work["part"]).to_pylist(), _completions(plan, model)),
+                partial(known_steps, parts, _completions(plan, model)),
             ),
             fn_constructor_kwargs={"load_volume": reader.volume},
-            batch_size=1,
+            batch_size=None,
             batch_format="pyarrow",
             zero_copy_batch=True,
             **places,
@@ -119,14 +125,14 @@ def _width(model: ModelSpec) -> int:
     return model.max_num_seqs + model.max_num_seqs // 2
 
 
-def _studies_in_flight(work: pa.Table, width: int, most: int) -> int:
-    """Return the number of studies at one replica: enough for twice its requests in flight, at least 2.
+def _blocks_in_flight(work: Sequence[pa.Table], width: int, most_studies: int) -> int:
+    """Return the number of blocks at one replica: enough for twice its requests in flight, at least 2.
 
-    Not more, because a study that waits at one replica cannot move to an idle one.
+    Not more, because a block that waits at one replica cannot move to an idle one.
     """
-    requests: int = pc.sum(pc.list_value_length(work["rows"])).as_py()
-    per_study: float = requests / work.num_rows
-    return min(most, 1 + math.ceil(2 * width / per_study))
+    requests: int = sum(pc.sum(pc.list_value_length(block["rows"])).as_py() for block in work)
+    most = max(1, most_studies // max(block.num_rows for block in work))
+    return min(most, 1 + math.ceil(2 * width / (requests / len(work))))
 
 
 def _maker(plan: Plan, model: ModelSpec, deployment: Deployment) -> Callable[[], Engine]:

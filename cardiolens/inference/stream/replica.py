@@ -35,6 +35,7 @@ from cardiolens.inference.stream.messages import (
     StudyAsks,
     ask_of,
     chain_of,
+    studies_of,
 )
 from cardiolens.inference.stream.rendered_frames import LoadVolume, StudyPictures
 from cardiolens.inference.stream.writer import CompletionWriter
@@ -52,9 +53,9 @@ class _StudyInFlight:
 
 
 class Replica:
-    """Callable for Ray Data: a batch of STUDY_ASKS rows in, one PROGRESS row per study out.
+    """Callable for Ray Data: a block of STUDY_ASKS rows in, one PROGRESS row per study out.
 
-    Several calls are in flight at once, so the engine passes from one study to the next without idling. A
+    Several calls are in flight at once, so the engine passes from one block to the next without idling. A
     call returns when all its completions are on disk. After the run is asked to stop, only requests that the
     engine has already begun are completed.
     """
@@ -87,14 +88,15 @@ class Replica:
         self._listening: asyncio.Task[None] | None = None
         self._stopped = False
 
-    async def __call__(self, batch: pa.Table) -> AsyncIterator[pa.Table]:
+    async def __call__(self, block: pa.Table) -> AsyncIterator[pa.Table]:
         if self._supervisor is None:
             loading = partial(sign_of_loading, self._completions) if self._engine.mortal else nullcontext
             restarts = self._stream.engine_restarts
             self._supervisor = Supervisor(self._engine, self._width, restarts, loading)
             self._listening = asyncio.create_task(self._listen(self._supervisor))
-        for study in batch.to_pylist():
-            yield await self._study(study, self._supervisor)
+        studies = [self._study(study, self._supervisor) for study in studies_of(block)]
+        finished = await asyncio.gather(*studies)
+        yield pa.Table.from_pylist(finished, schema=PROGRESS)
 
     async def _listen(self, supervisor: Supervisor) -> None:
         while not await asyncio.to_thread(stopping.driver_stopping):
@@ -103,7 +105,7 @@ class Replica:
         supervisor.stop()
         self._writer.flush_soon()
 
-    async def _study(self, study: StudyAsks, supervisor: Supervisor) -> pa.Table:
+    async def _study(self, study: StudyAsks, supervisor: Supervisor) -> dict[str, object]:
         rows = [row for row in study["asks"] if row["request_key"] not in self._answered]
         offers = offers_of(study["offers"] or ())
         asks = [(ask_of(row), chain_of(row, offers)) for row in rows]
@@ -119,8 +121,7 @@ class Replica:
         stages = [self._stages[stage] for stage in range(1 + max(self._stages, default=-1))]
         self._unreported.clear()
         self._stages.clear()
-        row = {"study_id": study["study_id"], "seat": seat(), "stages": stages, **counters}
-        return pa.Table.from_pylist([row], schema=PROGRESS)
+        return {"study_id": study["study_id"], "seat": seat(), "stages": stages, **counters}
 
     async def _settle_all(
         self, asks: list[tuple[Ask, Chain | None]], pictures: StudyPictures, supervisor: Supervisor

@@ -8,6 +8,7 @@ from itertools import cycle
 from typing import TYPE_CHECKING, TypedDict
 
 from cardiolens.inference.placement.placement import Deployment
+from cardiolens.inference.stream.blocks import BLOCK_BYTES
 
 if TYPE_CHECKING:
     from ray.data import ActorPoolStrategy
@@ -38,10 +39,10 @@ _CONTEXT = threading.Lock()  # Ray Data has one current context per process, and
 
 
 @contextmanager
-def reserved(deployment: Deployment, studies: int, restarts: int) -> Iterator[Places]:
+def reserved(deployment: Deployment, in_flight: int, restarts: int) -> Iterator[Places]:
     """Yield arguments of `map_batches` with one actor per replica; release placement groups at the end.
 
-    Each actor has `studies` studies in flight and may be restarted `restarts` times.
+    Each actor has `in_flight` blocks in flight and may be restarted `restarts` times.
 
     For a replica within a node, the actor reserves the GPUs, on the node that the placement chose. For a
     replica that spans nodes, a placement group has one bundle per GPU, which vLLM's Ray executor fills.
@@ -54,8 +55,8 @@ def reserved(deployment: Deployment, studies: int, restarts: int) -> Iterator[Pl
         yield {
             "compute": ray.data.ActorPoolStrategy(
                 size=deployment.replicas,
-                max_tasks_in_flight_per_actor=studies,
-                max_concurrent_calls_per_actor=studies,
+                max_tasks_in_flight_per_actor=in_flight,
+                max_concurrent_calls_per_actor=in_flight,
             ),
             "num_cpus": 0,
             "num_gpus": 0 if spans else deployment.gpus_per_replica,
@@ -83,6 +84,7 @@ def bounded(n_models: int) -> Iterator[None]:
         object_store_memory=store / 2 / n_models
     )
     context.execution_no_progress_timeout_s = -1
+    context.target_max_block_size = BLOCK_BYTES
     with _CONTEXT, DataContext.current(context):
         yield
 

@@ -173,5 +173,5 @@ def test_each_line_is_asked_once_through_the_stream(tmp_path: Path, source: Sour
 
 async def run_all(replica: Replica, read: StudyLoader, work: pa.Table) -> None:
     for row in range(work.num_rows):
-        async for _ in replica(read(work.slice(row, 1))):
+        async for _ in replica(pa.concat_tables(read(work.slice(row, 1)))):
             pass

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_folders import lines, write_reports
@@ -142,7 +143,7 @@ def test_reports_go_through_the_stream_and_its_store_once(tmp_path: Path) -> Non
 
         async def run() -> None:
             for row in range(work.num_rows):
-                async for _ in replica(read(work.slice(row, 1))):
+                async for _ in replica(pa.concat_tables(read(work.slice(row, 1)))):
                     pass
 
         asyncio.run(run())

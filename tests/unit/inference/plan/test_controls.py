@@ -18,6 +18,7 @@ from cardiolens.inference.plan.control import Subject, donors
 from cardiolens.inference.plan.missing import missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.loader import StudyLoader
+from cardiolens.inference.stream.messages import studies_of
 from cardiolens.score.run_results.scoring import RunResults
 from cardiolens.storage import schemas, tables
 from cardiolens.study.structure import StudyStructure, VolumeStructure
@@ -192,7 +193,7 @@ def test_blank_frames_are_black_and_have_keys_of_their_own(root: Path) -> None:
     planned, _ = swept(spec)
     work = missing(planned.run.requests("constant"), root / "nothing", 1).work
     reading = StudyLoader(planned.store.root, planned.volumes, Rendering(8), False)
-    (study,) = reading(work.slice(0, 1)).to_pylist()
+    ((study,),) = map(studies_of, reading(work.slice(0, 1)))
     shown = {picture["key"]: np.frombuffer(picture["pixels"], np.uint8) for picture in study["pictures"]}
     blank, plain = ([shown[key] for key in ask["frame_keys"]] for ask in study["asks"])
     if any(pixels.any() for pixels in blank):

@@ -5,15 +5,17 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from PIL import Image
 from small_cohort import reader, swept
 
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.plan.missing import WORK
 from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.stream.loader import StudyLoader
-from cardiolens.inference.stream.messages import pictures_of
+from cardiolens.inference.stream.messages import pictures_of, studies_of
 from cardiolens.protocol.medthinkvqa.case import field_of
 from cardiolens.protocol.medthinkvqa.case_group import prepare_cases
 from cardiolens.protocol.medthinkvqa.case_text import write_cases
@@ -150,7 +152,8 @@ def test_frames_of_any_channels_from_file_to_engine_and_viewer(root):
     for _, case in cases(source):
         name = source.name_of(case.number)
         work = {"study_id": name, "part": str(part), "rows": [rows.index(name)], "attempts": [1]}
-        loaded = StudyLoader(root / "store", volumes, Rendering(32), tells_questions=False)._study(work)
+        loader = StudyLoader(root / "store", volumes, Rendering(32), tells_questions=False)
+        ((loaded,),) = map(studies_of, loader(pa.Table.from_pylist([work], WORK)))
         shown = pictures_of(loaded["pictures"])
         places = [("images", image.number - 1) for image in case.images]
         pngs = png_of(root / "store", volumes, name, places)

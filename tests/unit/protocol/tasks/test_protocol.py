@@ -4,6 +4,7 @@ import asyncio
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
@@ -75,7 +76,7 @@ async def answered(spec, planned, model, completions):
     arms = {arm.arm_id: arm for arm in planned.arms if arm.model.name == model.name}
     engine = open_reader(model, planned.store.questions, arms)
     replica = Replica(lambda: engine, completions, 8, spec.stream)
-    async for _ in replica(reader(work)):
+    async for _ in replica(pa.concat_tables(reader(work))):
         pass
 
 
