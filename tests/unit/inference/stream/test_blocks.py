@@ -1,5 +1,7 @@
 """Tests of how work is divided into blocks, and of how many of them one replica holds at once."""
 
+from itertools import pairwise
+
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,7 +38,7 @@ def test_small_studies_share_a_block_and_leave_enough_blocks(
         assert len(block) == 1 or sum(block) <= 64
         assert len(block) <= max(1, most // 2)
     assert len(divided) >= min(len(sizes), 8 * replicas) or max(sizes) * 8 * replicas > sum(sizes)
-    for block, following in zip(divided, divided[1:], strict=False):  # no block could have been larger
+    for block, following in pairwise(divided):  # no block could have been larger
         fits = min(64, sum(sizes) // (8 * replicas))
         assert sum(block) + following[0] > fits or len(block) == max(1, most // 2)
 
