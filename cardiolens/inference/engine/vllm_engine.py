@@ -1,9 +1,12 @@
 """vLLM as an engine; together with `startup` the only module that imports vLLM."""
 
-from functools import cached_property
+from contextlib import suppress
+from functools import cached_property, partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, TypedDict
-from uuid import uuid4
 from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from cardiolens.config.model import ModelSpec
 from cardiolens.inference.engine.ask import (
@@ -37,8 +40,9 @@ from cardiolens.inference.models.adapter import room_for
 from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.identity import Identity, installed_engine
 from cardiolens.inference.placement.placement import Deployment
-from cardiolens.protocol.tasks.legal import FREE
+from cardiolens.protocol.tasks.legal import FREE, Constraint
 from cardiolens.runtime.staging import nearby
+from cardiolens.storage.schemas import FRAME
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -46,7 +50,7 @@ if TYPE_CHECKING:
     from vllm.config import VllmConfig
     from vllm.lora.request import LoRARequest
     from vllm.v1.engine.async_llm import AsyncLLM
-    from vllm.v1.metrics.loggers import StatLoggerBase
+    from vllm.v1.metrics.loggers import PrometheusStatLogger
     from vllm.v1.metrics.stats import MultiModalCacheStats, SchedulerStats
 
 _CUT_OFF = ("abort", "error")  # finish reasons of requests that vLLM gave up; the text is not an answer
@@ -79,6 +83,7 @@ class VllmEngine:
         self._engine: AsyncLLM | None = None
         self._written_at_start = written_so_far()
         self._death = ""  # why the engine died; the same for all requests that were in flight
+        self._tries = count()  # a request may be asked again after the engine died
         self._frames = FrameWork()
         # Images by frame key; they are freed together with the `Pictures` of their study.
         self._images: WeakKeyDictionary[Pictures, dict[str, Image]] = WeakKeyDictionary()
@@ -101,7 +106,7 @@ class VllmEngine:
             self.enlarge_encoder_cache(config)
             return AsyncLLM.from_vllm_config(
                 config,
-                stat_loggers=[self._stat_logger],
+                stat_loggers=[_frame_counter(self)],
                 enable_log_requests=options.enable_log_requests,
                 disable_log_stats=options.disable_log_stats,
             )
@@ -109,11 +114,25 @@ class VllmEngine:
         with turn_on(self._deployment.share):
             self._engine = started(make)
         self._written_at_start, self._death = written_so_far(), ""
+        await self._warm_up()
+
+    async def _warm_up(self) -> None:
+        """Ask once with a black frame: processor, grammar and kernels are made at the first request.
+
+        A model may refuse such a request and still answer others.
+        """
+        side = self._model.long_side
+        keys = (f"warm-{side}",) if self._max_frames else ()
+        letters = ("A", "B")
+        ask = Ask("warm", "", f"{FRAME * len(keys)}?", keys, "single", letters, 1, Constraint(letters))
+        frames = self._frames
+        with suppress(RequestError):
+            await self.answer(ask, partial(_black, side))
+        self._frames = frames
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         assert self._engine is not None, "the supervisor starts an engine before it asks"
-        # One id per try, because a request may be asked again after the engine died.
-        request_id = f"{ask.request_key}-{uuid4().hex[:8]}"
+        request_id = f"{ask.request_key}-{next(self._tries)}"
         final = None
         try:
             outputs = self._engine.generate(
@@ -241,9 +260,6 @@ class VllmEngine:
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
 
-    def _stat_logger(self, *_: object) -> "StatLoggerBase":
-        return _frame_counter(self)
-
     def count_frames(self, processed: int = 0, encoded: int = 0) -> None:
         """Add frames that missed the processor cache, and encoder runs; called by vLLM's statistics."""
         self._frames = FrameWork(self._frames.processed + processed, self._frames.encoded + encoded)
@@ -263,11 +279,19 @@ def _option_logprobs(completion: "CompletionOutput", ask: Ask) -> dict[str, floa
     return option_logprobs(steps[0].logprobs, ask.constraint.legal) if steps else {}
 
 
-def _frame_counter(engine: VllmEngine) -> "StatLoggerBase":
-    from vllm.v1.metrics.loggers import StatLoggerBase
+def _black(side: int, _: str) -> np.ndarray:
+    return np.zeros((side, side), np.uint8)
 
-    class FrameCounter(StatLoggerBase):
-        def __init__(self) -> None:
+
+def _frame_counter(engine: VllmEngine) -> "type[PrometheusStatLogger]":
+    """Return the class of a counter that stands in the place of Prometheus's metrics.
+
+    vLLM would add these, which nobody reads here, at the price of a tenth of a replica's processor time.
+    """
+    from vllm.v1.metrics.loggers import PrometheusStatLogger
+
+    class FrameCounter(PrometheusStatLogger):
+        def __init__(self, **_: object) -> None:
             pass
 
         def record(
@@ -285,7 +309,10 @@ def _frame_counter(engine: VllmEngine) -> "StatLoggerBase":
         def log_engine_initialized(self) -> None:
             pass
 
-    return FrameCounter()
+        def record_sleep_state(self, *_: object, **__: object) -> None:
+            pass
+
+    return FrameCounter
 
 
 def _reply(output: "RequestOutput", ask: Ask, split: ReasoningSplit | None) -> Reply:
