@@ -65,19 +65,25 @@ def raise_if_stopping() -> None:
         raise StoppedError("before its work was done; the same command goes on")
 
 
+def is_connected() -> bool:
+    """Return whether this process has joined a Ray cluster; Ray is not imported for it."""
+    ray = sys.modules.get("ray")
+    return ray is not None and ray.is_initialized()
+
+
 def notify_workers() -> None:
-    """Pass the stop request on to the replicas and readers of this driver."""
+    """Pass the stop request on to the replicas and readers of this driver, if Ray runs any."""
+    if not is_connected():
+        return
     from ray.experimental.internal_kv import _internal_kv_put
 
     _internal_kv_put(_key(), b"1")
 
 
 def driver_stopping() -> bool:
-    """Return whether the driver of this worker was asked to stop; False outside Ray."""
-    import ray
-
-    if not ray.is_initialized():
-        return False
+    """Return whether the driver of this worker was asked to stop; outside Ray, whether this process was."""
+    if not is_connected():
+        return stop_requested()
     from ray.experimental.internal_kv import _internal_kv_get
 
     return _internal_kv_get(_key()) is not None

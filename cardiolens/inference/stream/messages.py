@@ -170,38 +170,39 @@ def stage_counter(stage: int) -> str:
 def table_of(study: StudyAsks) -> pa.Table:
     """Return a STUDY_ASKS table of one row; pixels are copied once, which row by row Arrow does thrice."""
     rows = study["pictures"]
-    columns = [pa.array([row[field.name] for row in rows], field.type) for field in list(PICTURE)[:-1]]
-    flat = [np.frombuffer(row["pixels"], np.uint8) for row in rows]
-    ends = np.cumsum([0, *map(len, flat)], dtype=np.int64)
-    pixels = np.concatenate(flat) if flat else np.empty(0, np.uint8)
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(pixels)]
-    columns.append(pa.Array.from_buffers(pa.large_binary(), len(rows), buffers))
-    pictures = pa.StructArray.from_arrays(columns, fields=list(PICTURE))
+    small = pa.Table.from_pylist([{**row, "pixels": None} for row in rows], schema=pa.schema(list(PICTURE)))
+    columns = {name: small[name].combine_chunks() for name in small.column_names}
+    columns["pixels"] = _joined([row["pixels"] for row in rows])
+    pictures = pa.StructArray.from_arrays(list(columns.values()), fields=list(PICTURE))
     table = pa.Table.from_pylist([{**study, "pictures": None}], schema=STUDY_ASKS)
     column = pa.ListArray.from_arrays(pa.array([0, len(rows)], pa.int32()), pictures)
     return table.set_column(table.schema.get_field_index("pictures"), STUDY_ASKS.field("pictures"), column)
 
 
+def _joined(pixels: Sequence[bytes | memoryview | pa.Buffer]) -> pa.LargeBinaryArray:
+    flat = [np.frombuffer(frame, np.uint8) for frame in pixels]
+    ends = np.cumsum([0, *map(len, flat)], dtype=np.int64)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(np.concatenate([np.empty(0, np.uint8), *flat]))]
+    return pa.Array.from_buffers(pa.large_binary(), len(flat), buffers)
+
+
 def studies_of(block: pa.Table) -> list[StudyAsks]:
     """Return the rows of a STUDY_ASKS table; their pixels stay where they are."""
-    studies = block.drop_columns(["pictures"]).to_pylist()
-    return [
-        {**study, "pictures": _pictures(pictures.values)}
-        for study, pictures in zip(studies, block["pictures"], strict=True)
-    ]
+    studies: list[StudyAsks] = block.drop_columns(["pictures"]).to_pylist()
+    for study, pictures in zip(studies, block["pictures"], strict=True):
+        study["pictures"] = _pictures(pictures.values)
+    return studies
 
 
 def _pictures(rows: pa.StructArray) -> list[PictureRow]:
-    small = pa.StructArray.from_arrays(
-        [rows.field(n) for n in range(4)], fields=list(PICTURE)[:-1]
-    ).to_pylist()
+    small = pa.table({field.name: rows.field(field.name) for field in PICTURE if field.name != "pixels"})
+    pictures: list[PictureRow] = small.to_pylist()
     pixels = rows.field("pixels")
     _, offsets, bytes_of_all = pixels.buffers()
     ends = np.frombuffer(offsets, np.int64)[pixels.offset : pixels.offset + len(pixels) + 1].tolist()
-    return [  # a scalar of Arrow would be a copy
-        {**row, "pixels": bytes_of_all.slice(first, end - first)}
-        for row, first, end in zip(small, ends, ends[1:], strict=False)
-    ]
+    for picture, first, end in zip(pictures, ends, ends[1:], strict=False):
+        picture["pixels"] = bytes_of_all.slice(first, end - first)  # a scalar of Arrow would be a copy
+    return pictures
 
 
 def ask_of(row: AskRow) -> Ask:

@@ -7,6 +7,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,7 @@ from cardiolens.inference.placement.placement import Deployment
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.blocks import blocks
+from cardiolens.inference.stream.in_this_process import answers_here
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.messages import counters_of
 from cardiolens.inference.stream.progress import Tell
@@ -64,17 +66,33 @@ def stream(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, n_m
     total: Counter[str] = Counter()
     seats: set[str] = set()
     work = blocks(missing.work, deployment.replicas, plan.spec.stream.studies_in_flight)
-    in_flight = _blocks_in_flight(work, _width(model), plan.spec.stream.studies_in_flight)
-    with reserved(deployment, in_flight, plan.spec.stream.engine_restarts) as places:
-        with bounded(n_models):
-            dataset = pipeline(plan, model, deployment, work, places)
-        rows = dataset.iter_batches(batch_size=None, batch_format="pyarrow")
+    with _answers(plan, model, deployment, work, n_models) as rows:
         for batch in _watched(rows, completions, plan.spec.stream, plan.spec.cluster.grace_seconds):
             counters = counters_of(batch)
             total += counters
             seats.update(batch["seat"].to_pylist())
             tell(counters)
     return Streamed(total, frozenset(seats))
+
+
+@contextmanager
+def _answers(
+    plan: Plan,
+    model: ModelSpec,
+    deployment: Deployment,
+    work: Sequence[pa.Table],
+    n_models: int,
+) -> Iterator[Iterable[pa.Table]]:
+    """Begin the work; yield PROGRESS rows, of this process if it has joined no cluster."""
+    in_flight = _blocks_in_flight(work, _width(model), plan.spec.stream.studies_in_flight)
+    if not stopping.is_connected():
+        replica, loader = _replica_of(plan, model, deployment, work), _loader(plan, model)
+        yield answers_here(replica, loader, work, in_flight)
+        return
+    with reserved(deployment, in_flight, plan.spec.stream.engine_restarts) as places:
+        with bounded(n_models):
+            dataset = pipeline(plan, model, deployment, work, places)
+        yield dataset.iter_batches(batch_size=None, batch_format="pyarrow")
 
 
 def pipeline(
@@ -87,26 +105,38 @@ def pipeline(
     """
     import ray
 
-    reader = StudyLoader(plan.store.root, plan.volumes, Rendering(model.long_side), model.told_questions)
-    parts = pc.unique(pa.concat_tables(work)["part"]).to_pylist()
+    make_replica = _replica_of(plan, model, deployment, work)
     return (
         ray.data.from_arrow(list(work))
-        .map_batches(reader, batch_size=None, batch_format="pyarrow", zero_copy_batch=True)
+        .map_batches(_loader(plan, model), batch_size=None, batch_format="pyarrow", zero_copy_batch=True)
         .map_batches(
             Replica,
-            fn_constructor_args=(
-                _maker(plan, model, deployment),
-                _completions(plan, model),
-                _width(model),
-                plan.spec.stream,
-                partial(known_steps, parts, _completions(plan, model)),
-            ),
-            fn_constructor_kwargs={"load_volume": reader.volume},
+            fn_constructor_args=make_replica.args,
+            fn_constructor_kwargs=make_replica.keywords,
             batch_size=None,
             batch_format="pyarrow",
             zero_copy_batch=True,
             **places,
         )
+    )
+
+
+def _loader(plan: Plan, model: ModelSpec) -> StudyLoader:
+    return StudyLoader(plan.store.root, plan.volumes, Rendering(model.long_side), model.told_questions)
+
+
+def _replica_of(
+    plan: Plan, model: ModelSpec, deployment: Deployment, work: Sequence[pa.Table]
+) -> partial[Replica]:
+    parts = pc.unique(pa.concat_tables(work)["part"]).to_pylist()
+    return partial(
+        Replica,
+        _maker(plan, model, deployment),
+        _completions(plan, model),
+        _width(model),
+        plan.spec.stream,
+        partial(known_steps, parts, _completions(plan, model)),
+        load_volume=_loader(plan, model).volume,
     )
 
 
@@ -131,7 +161,7 @@ def _blocks_in_flight(work: Sequence[pa.Table], width: int, most_studies: int) -
     Not more, because a block that waits at one replica cannot move to an idle one.
     """
     requests: int = sum(pc.sum(pc.list_value_length(block["rows"])).as_py() for block in work)
-    most = max(1, most_studies // max(block.num_rows for block in work))
+    most: int = max(1, most_studies // max(block.num_rows for block in work))
     return min(most, 1 + math.ceil(2 * width / (requests / len(work))))
 
 

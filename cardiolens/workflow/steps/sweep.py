@@ -17,6 +17,7 @@ from cardiolens.inference.plan.candidates import at_hand, place_sweep
 from cardiolens.inference.plan.missing import Missing, missing_of
 from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.inference.plan.totals import totals_of
+from cardiolens.inference.stream.in_this_process import need_no_cluster
 from cardiolens.protocol.select.feature_source import check_encoders
 from cardiolens.protocol.tasks.withheld_answers import is_withheld
 from cardiolens.runtime import stopping
@@ -67,8 +68,11 @@ def sweep(spec: SweepSpec) -> int:
         documents.declare(planned.run, spec, sum(remaining[name].done for name in spec.compared))
         nodes: tuple[Node, ...] = ()
         if any(work.left for work in remaining.values()):
-            cluster.enter_context(ray_cluster(spec.cluster))
-            nodes = nodes_of_ray(spec.cluster)
+            if need_no_cluster(planned, remaining):
+                nodes = nodes_to_plan_with(spec.cluster)
+            else:
+                cluster.enter_context(ray_cluster(spec.cluster))
+                nodes = nodes_of_ray(spec.cluster)
         placement = place_sweep(planned, remaining, nodes)
         with stopping.graceful():
             executed = answer(planned, placement, remaining)

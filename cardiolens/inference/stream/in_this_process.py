@@ -1,0 +1,61 @@
+"""The stream of one model in this process, without Ray: for few requests to servers.
+
+Ray takes some seconds to start, in which a server answers the questions of a try. Loader, replica and writer
+are those of a cluster.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+
+import pyarrow as pa
+
+from cardiolens.inference.plan.missing import Missing
+from cardiolens.inference.plan.plan import Plan
+from cardiolens.inference.stream.loader import StudyLoader
+from cardiolens.inference.stream.replica import Replica
+
+_MOST = 500  # requests; with more, the start of Ray no longer counts, and its readers keep up with any server
+
+
+def need_no_cluster(plan: Plan, remaining: Mapping[str, Missing]) -> bool:
+    """Return whether all missing requests are few and go to servers; not if a cluster was named."""
+    to_servers = [model.name for model in plan.spec.model if model.http is not None]
+    return (
+        plan.spec.cluster.address is None
+        and all(not work.left or name in to_servers for name, work in remaining.items())
+        and sum(work.left for work in remaining.values()) <= _MOST
+    )
+
+
+def answers_here(
+    make_replica: Callable[[], Replica], loader: StudyLoader, work: Sequence[pa.Table], in_flight: int
+) -> Iterator[pa.Table]:
+    """Yield PROGRESS rows of each block of work as it is finished, with `in_flight` blocks at once."""
+    with asyncio.Runner() as runner:
+        replica = runner.run(_made(make_replica))
+        waiting = iter(work)
+        running: set[asyncio.Task[pa.Table]] = set()
+        while True:
+            for block in islice(waiting, in_flight - len(running)):
+                running.add(runner.get_loop().create_task(_block(replica, loader, block)))
+            if not running:
+                return
+            finished, running = runner.run(_first_of(running))
+            for task in finished:
+                yield task.result()
+
+
+async def _made(make_replica: Callable[[], Replica]) -> Replica:
+    return make_replica()
+
+
+async def _first_of(
+    running: set["asyncio.Task[pa.Table]"],
+) -> tuple[set["asyncio.Task[pa.Table]"], set["asyncio.Task[pa.Table]"]]:
+    return await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+
+
+async def _block(replica: Replica, loader: StudyLoader, block: pa.Table) -> pa.Table:
+    loaded = pa.concat_tables(await asyncio.to_thread(list, loader(block)))
+    return pa.concat_tables([progress async for progress in replica(loaded)])
