@@ -70,6 +70,11 @@ class Supervisor:
         self._given_up: Exception | None = None
         self._stopped = False
 
+    @property
+    def is_up(self) -> bool:
+        """Whether the engine was started and did not die since."""
+        return self._started
+
     def stop(self) -> None:
         """Send no more requests to the engine; requests in flight may finish."""
         self._stopped = True

@@ -36,14 +36,17 @@ def answers_here(
         replica = runner.run(_made(make_replica))
         waiting = iter(work)
         running: set[asyncio.Task[pa.Table]] = set()
-        while True:
-            for block in islice(waiting, in_flight - len(running)):
-                running.add(runner.get_loop().create_task(_block(replica, loader, block)))
-            if not running:
-                return
-            finished, running = runner.run(_first_of(running))
-            for task in finished:
-                yield task.result()
+        try:
+            while True:
+                for block in islice(waiting, in_flight - len(running)):
+                    running.add(runner.get_loop().create_task(_block(replica, loader, block)))
+                if not running:
+                    return
+                finished, running = runner.run(_first_of(running))
+                for task in finished:
+                    yield task.result()
+        finally:
+            runner.run(replica.close())
 
 
 async def _made(make_replica: Callable[[], Replica]) -> Replica:

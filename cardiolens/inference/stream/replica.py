@@ -98,6 +98,13 @@ class Replica:
         finished = await asyncio.gather(*studies)
         yield pa.Table.from_pylist(finished, schema=PROGRESS)
 
+    async def close(self) -> None:
+        """End the engine; one in an actor ends with the actor's process."""
+        others = asyncio.all_tasks()
+        if self._supervisor is not None and self._supervisor.is_up:
+            self._engine.close()
+        await asyncio.gather(*asyncio.all_tasks() - others)
+
     async def _listen(self, supervisor: Supervisor) -> None:
         while not await asyncio.to_thread(stopping.driver_stopping):
             await asyncio.sleep(_LISTEN_SECONDS)
@@ -211,9 +218,11 @@ class Replica:
 
 def seat() -> str:
     """Return the seat of this replica, `<Ray node>:<GPUs>`, with the GPUs that Ray assigned to it."""
-    import ray
+    node = os.uname().nodename
+    if stopping.is_connected():
+        import ray
 
-    node = ray.get_runtime_context().get_node_id() if ray.is_initialized() else os.uname().nodename
+        node = ray.get_runtime_context().get_node_id()
     return f"{node}:{os.environ.get('CUDA_VISIBLE_DEVICES', '')}"
 
 
@@ -222,11 +231,13 @@ def _answered_before_restart(completions: Path) -> frozenset[str]:
 
     After a restart, Ray sends the actor its unfinished studies once more.
     """
+    if not stopping.is_connected():
+        return frozenset()
     import ray
 
-    if not ray.is_initialized() or not ray.get_runtime_context().was_current_actor_reconstructed:
-        return frozenset()
-    return final_keys(completions)
+    return (
+        final_keys(completions) if ray.get_runtime_context().was_current_actor_reconstructed else frozenset()
+    )
 
 
 async def _complete(answering: Awaitable[Reply]) -> Settled:

@@ -1,0 +1,76 @@
+"""Few requests to a server need no Ray: the same stream in one process, stopped and killed like any other."""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from cardiolens.storage import schemas, tables
+from tests.ray.conftest import ASKED, Place
+from tests.ray.test_http import SERVED, in_the_background
+from tests.unit.http_server import MODEL, Server, completion
+
+pytestmark = pytest.mark.ray
+
+WORDS = [word for word in ASKED if not word.startswith(("model", "budget"))]
+
+
+async def takes_its_time(server: Server, request: web.Request, asked: dict[str, Any]) -> web.StreamResponse:
+    await asyncio.sleep(0.2)
+    return web.json_response(completion(asked))
+
+
+@pytest.fixture
+def served(prepared: Place, tmp_path: Path) -> Iterator[tuple[Place, Server]]:
+    """The prepared store, and a model file for a slow server that answers four requests at once."""
+    shutil.copytree(prepared.root / "store", tmp_path / "store")
+    server = Server(lambda number, body: True, takes_its_time)
+    with in_the_background(server) as (url,):
+        file = tmp_path / "conf" / "model" / "mine.yaml"
+        file.parent.mkdir(parents=True)
+        file.write_text(SERVED.format(name="mine", url=url, model=MODEL, more="max_in_flight: 4"))
+        yield Place(tmp_path, prepared.data), server
+
+
+def asked_of(place: Place) -> list[str]:
+    return [*WORDS, "budget=[8]", "limit=2", "model=[mine]", "stream.flush_rows=4"]
+
+
+def stored(place: Place) -> list[str]:
+    (folder,) = (place.root / "store" / "completions").glob("mine-*")
+    return tables.read(folder, schemas.COMPLETIONS, ("request_key",))["request_key"].to_pylist()  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_small_run_of_a_server_goes_on_where_it_ended(
+    served: tuple[Place, Server], number: signal.Signals
+) -> None:
+    place, server = served
+    no_ray = {"RAY_TMPDIR": str(place.root / "ray")}
+    running = place.start(*asked_of(place), **no_ray)
+    while len(server.seen) < 12:
+        assert running.poll() is None, running.communicate()[0]
+        time.sleep(0.05)
+    os.kill(running.pid, number)
+    running.communicate(timeout=60)
+    assert running.returncode == (75 if number == signal.SIGTERM else -number)
+    begun, kept = len(server.seen), stored(place)
+    assert len(set(kept)) == len(kept)
+    assert len(kept) >= (
+        begun if number == signal.SIGTERM else begun - 8
+    )  # in flight: four, and four to write
+    place.sweep(*asked_of(place), **no_ray)
+    assert not (place.root / "ray").exists(), "Ray was started"
+    keys = stored(place)
+    assert len(set(keys)) == len(keys)
+    assert set(kept) <= set(keys)
+    counts = json.loads((place.run / "manifest.json").read_text())["requests"]
+    assert counts["executed"] == len(keys) - len(kept) == len(server.seen) - begun
