@@ -107,7 +107,10 @@ class MarkedEngine(VllmEngine):
     def _engine_options(self) -> dict[str, Any]:
         return fitting(super()._engine_options(), self._marks)
 
-    def _stat_logger(self, *_: object) -> Any:
+    async def _warm_up(self) -> None:
+        """Both engines of the bench are warmed alike, by a request of the bench."""
+
+    def _stat_logger(self) -> Any:
         from vllm.v1.metrics.stats import SchedulerStats
 
         if "iteration_details" in {field.name for field in dataclasses.fields(SchedulerStats)}:
@@ -117,10 +120,10 @@ class MarkedEngine(VllmEngine):
 
 
 def _no_counter() -> Any:
-    from vllm.v1.metrics.loggers import StatLoggerBase
+    from vllm.v1.metrics.loggers import PrometheusStatLogger
 
-    class NoCounter(StatLoggerBase):
-        def __init__(self) -> None:
+    class NoCounter(PrometheusStatLogger):
+        def __init__(self, **_: object) -> None:
             pass
 
         def record(self, *_: object, **__: object) -> None:
@@ -129,7 +132,7 @@ def _no_counter() -> Any:
         def log_engine_initialized(self) -> None:
             pass
 
-    return NoCounter()
+    return NoCounter
 
 
 def make_marked(

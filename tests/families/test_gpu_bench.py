@@ -13,7 +13,6 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.ray
-@pytest.mark.slow
 def test_the_command_measures_the_stream_and_bare_vllm_and_ends_by_itself(tmp_path: Path):
     command = [
         sys.executable,

@@ -106,7 +106,7 @@ class VllmEngine:
             self.enlarge_encoder_cache(config)
             return AsyncLLM.from_vllm_config(
                 config,
-                stat_loggers=[_frame_counter(self)],
+                stat_loggers=[self._stat_logger()],
                 enable_log_requests=options.enable_log_requests,
                 disable_log_stats=options.disable_log_stats,
             )
@@ -259,6 +259,9 @@ class VllmEngine:
             skip_special_tokens=not self._model.separates_reasoning,
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
+
+    def _stat_logger(self) -> "type[PrometheusStatLogger]":
+        return _frame_counter(self)
 
     def count_frames(self, processed: int = 0, encoded: int = 0) -> None:
         """Add frames that missed the processor cache, and encoder runs; called by vLLM's statistics."""
