@@ -37,7 +37,12 @@ from cardiolens.storage.places import Run, Store
 
 QUESTIONS_A_PATIENT = 20
 RIGHT = 0.6
-STEPS = {"judge": model_replies, "beside": model_replies, "scored": scoring, "analyses_of": scoring}
+STEPS = {
+    "judge": model_replies,
+    "scores_from_replies": model_replies,
+    "compute_scores": scoring,
+    "analyses_of": scoring,
+}
 
 
 def main() -> None:
