@@ -1,6 +1,6 @@
 """A hook of mkdocs: what the search of the site shows first.
 
-Reasons and rules are long and say every word; who searches wants the page of the task. Titles decide otherwise.
+Reasons and rules are long and say every word; who searches wants the page of the task.
 """
 
 from mkdocs.structure.pages import Page

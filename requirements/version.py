@@ -1,7 +1,7 @@
 """The version of what is built here: the number of the package at its tag, and elsewhere the commit as well.
 
-hatchling reads it (`tool.hatch.version` in pyproject.toml); `python requirements/version.py` prints it. The number is
-written once, in `cardiolens/__init__.py`; the tag of a release is `v` and that number.
+hatchling reads it (`tool.hatch.version` in pyproject.toml); `python requirements/version.py` prints it. The
+number is written once, in `cardiolens/__init__.py`; the tag of a release is `v` and that number.
 """
 
 import os

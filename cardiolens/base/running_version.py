@@ -1,7 +1,7 @@
 """The version of the code that runs: of a checkout its number, of an installed wheel what it was built as.
 
-A wheel names the commit it was built from, unless that is the tag of a release (requirements/version.py); the commit
-of a checkout may have changed since it was installed, and is in the manifest of a run.
+A wheel names the commit it was built from, unless that is the tag of a release (requirements/version.py). The
+commit of a checkout may have changed since it was installed; the manifest of a run has it.
 """
 
 from importlib.metadata import version

@@ -89,7 +89,7 @@ compdef _cardiolens cardiolens
 
 
 def _fish(words: Mapping[str, list[str]], names: Mapping[str, list[str]]) -> str:
-    """Return the script for fish; what stands before the name is repeated, since fish replaces whole words."""
+    """Return the script for fish, which replaces whole words: what stands before a name is repeated."""
     return f"""# Completion of cardiolens for fish: cardiolens completion shell=fish | source
 function __cardiolens
   set -l before (commandline -opc)
@@ -129,7 +129,7 @@ def _cases(offers: Mapping[str, list[str]], indent: int) -> str:
 def _switch(offers: Mapping[str, list[str]], indent: int) -> str:
     """Branches of fish's `switch` that set the variable `offers`."""
     return "\n".join(
-        f'{" " * indent}case {name}\n{" " * indent}  set offers {" ".join(listed)}'
+        f"{' ' * indent}case {name}\n{' ' * indent}  set offers {' '.join(listed)}"
         for name, listed in offers.items()
     )
 

@@ -69,8 +69,8 @@ def test_every_page_is_reached_in_two_clicks(site: Path, context: BrowserContext
     assert seen == Seen()
 
 
-# What a new user asks, and the page whose title or section is to answer first. The questions above the line were at hand
-# while titles were chosen; those below it were written before that and looked at once, afterwards.
+# What a new user asks, and the page that is to stand first. The questions above the line were at hand while
+# titles were chosen; of those below it, written before that and looked at afterwards, six came first at once.
 QUESTIONS = {
     "How do I add a model?": "extend/model.html",
     "Can I use my own data set?": "extend/dataset.html",
@@ -94,7 +94,8 @@ QUESTIONS = {
     "Can I add a metric of my own?": "extend/metric.html",
     "How do I read the results in a notebook?": "how-to/notebook.html",
 }
-# The worker of the site's own search, asked as its page asks it: set up, then a query; pages come with their sections.
+LEFT_OUT = {"how", "on", "to"}  # names that are small words, which every search leaves out (mkdocs.yml)
+# The worker of the site's own search, asked as its page asks it: set up, then a query.
 SEARCH = """async queries => {
     const settings = JSON.parse(document.getElementById("__config").textContent);
     const index = await (await fetch(`${settings.base}/search/search_index.json`)).json();
@@ -128,7 +129,7 @@ def test_a_new_users_questions_are_answered_by_the_first_title(site: Path, conte
 
 
 def test_every_name_that_the_page_prints_is_found(site: Path, context: BrowserContext) -> None:
-    found = searched(site, context, sorted(printed_names()))
+    found = searched(site, context, sorted(printed_names() - LEFT_OUT))
     assert [name for name, pages in found.items() if "reference/glossary.html" not in pages] == []
 
 

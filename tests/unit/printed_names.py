@@ -1,4 +1,4 @@
-"""The names that the page of a run prints: titles of columns and sections, words for readings, endings and measures."""
+"""The names that the page of a run prints: titles of columns and sections, words for what is stored."""
 
 import ast
 from collections.abc import Iterator

@@ -23,13 +23,16 @@ echo "${COMPREPLY[*]}"
 """
 
 
-# What zsh offers is what its builtin would add: it says so in place of adding it. The line is typed on a terminal.
+# What zsh offers is what its builtin would add: it says so in place of adding it. The line is typed on a
+# terminal of its own.
 ZSH_DRIVER = r"""
 zmodload zsh/zpty
 zpty shell zsh -f -i
 zpty -w shell "PS2=; unsetopt prompt_sp; autoload -Uz compinit; compinit -D -u; source ${(q)1}"
-zpty -w shell 'compadd() { local -a hits; builtin compadd -A hits "$@"; print -r -- "" "<$IPREFIX"${^hits}">" }'
-zpty -w shell 'bindkey "^I" complete-word; leave() { print "" "<"end">"; exit }; zle -N leave; bindkey "^X" leave'
+zpty -w shell 'compadd() { local -a hits; builtin compadd -A hits "$@"
+  print -r -- "" "<$IPREFIX"${^hits}">" }'
+zpty -w shell 'leave() { print "" "<"end">"; exit }; zle -N leave'
+zpty -w shell 'bindkey "^I" complete-word; bindkey "^X" leave'
 zpty -w shell 'PROMPT="<"ready">"'
 local output
 zpty -r shell output '*<ready>*'
@@ -42,13 +45,17 @@ LINES = [  # of every shell; a folder is left to the shell's own completion
     ("cardiolens sweep sel", ["selector="]),
     ("cardiolens sweep selector=clin", ["selector=clinical"]),
     ("cardiolens sweep +experiment=dem", ["+experiment=demo"]),
-    ("cardiolens sweep +experiment=demo dataset=phantom_c", ["dataset=phantom_canonical", "dataset=phantom_ci"]),
+    (
+        "cardiolens sweep +experiment=demo dataset=phantom_c",
+        ["dataset=phantom_canonical", "dataset=phantom_ci"],
+    ),
     ("cardiolens store ver", ["verify"]),
     ("cardiolens status r", ["run="]),
     ("cardiolens status run=out", []),
     ("cardiolens sweep --v", ["--version"]),
 ]
-BARE_LIST, QUOTED_LIST = ("cardiolens sweep selector=[clinical,ran", "cardiolens sweep 'selector=[clinical,ran")
+BARE_LIST = "cardiolens sweep selector=[clinical,ran"
+QUOTED_LIST = "cardiolens sweep 'selector=[clinical,ran"
 IN_LIST = ["selector=[clinical,random"]
 
 
@@ -85,7 +92,9 @@ def test_bash_offers_verbs_words_and_names(scripts: Path, line: str, offers: lis
 def test_fish_offers_verbs_words_and_names(scripts: Path, line: str, offers: list[str]) -> None:
     needs("fish")
     driver = 'source $argv[1]; complete -C "$argv[2]"'
-    assert printed(scripts, "fish", "--no-config", "-c", driver, str(scripts / "fish"), line).split() == offers
+    assert (
+        printed(scripts, "fish", "--no-config", "-c", driver, str(scripts / "fish"), line).split() == offers
+    )
 
 
 @pytest.mark.parametrize(("line", "offers"), [*LINES, (QUOTED_LIST, IN_LIST)])

@@ -1,7 +1,7 @@
 """A store that an early version wrote is opened as it is, and its run is refused by name.
 
-`earlier_store` was written by the code of commit 16f7345c (22 November 2026, the first that ran a sweep): one view of a
-phantom, one question, the replies of two readers.
+`earlier_store` was written by the code of commit 16f7345c (22 November 2026, the first that ran a
+sweep): one view of a phantom, one question, the replies of two readers.
 """
 
 import shutil
