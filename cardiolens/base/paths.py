@@ -5,13 +5,17 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[1]  # the folder `cardiolens`
 
 
+def is_source() -> bool:
+    """Return whether the package lies in its source tree, which is known by its pyproject.toml."""
+    return (PACKAGE.parent / "pyproject.toml").is_file()
+
+
 def shipped(name: str) -> Path:
     """A folder that is shipped with the package: inside an installed one, beside it in a checkout.
 
-    A checkout is known by its pyproject.toml: an older one may hold a folder of that name with caches alone.
+    An older checkout may hold a folder of that name with caches alone.
     """
-    is_source = (PACKAGE.parent / "pyproject.toml").is_file()
-    return (PACKAGE.parent if is_source else PACKAGE) / name
+    return (PACKAGE.parent if is_source() else PACKAGE) / name
 
 
 def checkout() -> Path | None:

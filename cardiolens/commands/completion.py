@@ -59,10 +59,14 @@ complete -o default -F _cardiolens cardiolens
 
 
 def _zsh(words: Mapping[str, list[str]], names: Mapping[str, list[str]]) -> str:
-    """Return the script for zsh; what stands before `=`, `[` or `,` is put aside with `compset`."""
+    """Return the script for zsh; what stands before `=`, `[` or `,` is put aside with `compset`.
+
+    A list is typed in quotes, since zsh takes a bare `[` for the beginning of a pattern.
+    """
     return f"""# Completion of cardiolens for zsh, after compinit: eval "$(cardiolens completion shell=zsh)"
 _cardiolens() {{
   local offers key="${{words[CURRENT]%%=*}}"
+  key="${{key##*[^a-z_+]}}"
   if (( CURRENT == 2 )); then
     compadd -- {" ".join(words)} {_OPTIONS}
     return
@@ -85,27 +89,48 @@ compdef _cardiolens cardiolens
 
 
 def _fish(words: Mapping[str, list[str]], names: Mapping[str, list[str]]) -> str:
-    """Return the script for fish, which completes a whole word `name=value`."""
-    lines = [
-        "# Completion of cardiolens for fish: cardiolens completion shell=fish | source",
-        f'complete -c cardiolens -f -n "__fish_is_first_token" -a "{" ".join(words)} {_OPTIONS}"',
-    ]
-    for verb, listed in words.items():
-        values = [
-            f"{form}{name}"
-            for form in listed
-            for name in names.get(form.removesuffix("="), ())
-            if form[-1:] == "="
-        ]
-        offers = " ".join([*listed, *values])
-        lines.append(f'complete -c cardiolens -n "__fish_seen_subcommand_from {verb}" -a "{offers}"')
-    return "\n".join(lines) + "\n"
+    """Return the script for fish, which replaces whole words: what stands before a name is repeated."""
+    return f"""# Completion of cardiolens for fish: cardiolens completion shell=fish | source
+function __cardiolens
+  set -l before (commandline -opc)
+  set -l current (commandline -ct | string trim -l -c "'\\"")
+  if test (count $before) -lt 2
+    printf '%s\\n' {" ".join(words)} {_OPTIONS}
+    return
+  end
+  set -l offers
+  set -l prefix
+  if string match -q -- '*=*' $current
+    set prefix (string replace -r -- '[^=[,]*$' '' $current)
+    switch (string replace -r -- '^[+]?([^=]*)=.*' '$1' $current)
+{_switch({name.lstrip("+"): listed for name, listed in names.items()}, 6)}
+    end
+  else
+    switch $before[2]
+{_switch(words, 6)}
+    end
+  end
+  for offer in $offers
+    printf '%s\\n' "$prefix$offer"
+  end
+end
+complete -c cardiolens -f -n "not string match -q -- '*=*' (commandline -ct)"
+complete -c cardiolens -a '(__cardiolens)'
+"""
 
 
 def _cases(offers: Mapping[str, list[str]], indent: int) -> str:
     """Branches of a shell's `case` that set the variable `offers`."""
     return "\n".join(
         f'{" " * indent}{name}) offers="{" ".join(listed)}" ;;' for name, listed in offers.items()
+    )
+
+
+def _switch(offers: Mapping[str, list[str]], indent: int) -> str:
+    """Branches of fish's `switch` that set the variable `offers`."""
+    return "\n".join(
+        f"{' ' * indent}case {name}\n{' ' * indent}  set offers {' '.join(listed)}"
+        for name, listed in offers.items()
     )
 
 

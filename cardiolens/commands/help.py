@@ -15,7 +15,6 @@ from typing import Annotated
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from cardiolens import __version__
 from cardiolens.base.console import end_quietly_if_unread
 from cardiolens.base.errors import InputError
 from cardiolens.base.sanitize import one_line
@@ -87,7 +86,9 @@ def _nothing_to_do(verb: str) -> int:
 
 def version() -> str:
     """Return the line of `--version`."""
-    return f"cardiolens {__version__}"
+    from cardiolens.base.running_version import running_version
+
+    return f"cardiolens {running_version()}"
 
 
 def terminal_width() -> int:

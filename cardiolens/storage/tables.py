@@ -234,12 +234,15 @@ def _check_decoded(path: Path, actual: pa.Schema, schema: pa.Schema) -> None:
     check_columns(path, pa.schema(fields), schema)
 
 
+def has_columns(actual: pa.Schema, schema: pa.Schema) -> bool:
+    """Return whether a part has the columns of the schema, or lacks only later ones."""
+    later = LATER_COLUMNS.get(schema.metadata[b"table"].decode(), frozenset()) - set(actual.names)
+    return actual.equals(pa.schema([field for field in schema if field.name not in later]))
+
+
 def check_columns(path: Path, actual: pa.Schema, schema: pa.Schema) -> None:
     """Raise InputError unless a part has the columns of the schema, or lacks only later ones."""
-    later = LATER_COLUMNS.get(schema.metadata[b"table"].decode(), frozenset()) - set(actual.names)
-    if later:
-        schema = pa.schema([field for field in schema if field.name not in later], schema.metadata)
-    if not actual.equals(schema, check_metadata=False):
+    if not has_columns(actual, schema):
         raise InputError(
             f"{path}: its columns are not those of table {schema.metadata[b'table'].decode()!r} "
             f"version {SCHEMA_VERSION}; another version of CardioLens wrote it: use a new store"

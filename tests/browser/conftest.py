@@ -26,6 +26,7 @@ from cardiolens.storage.places import Run
 MARKUP = "noisy<b>bold"  # a model's name
 REPLY = "<think>I see <b>nothing</b>.</think>\n<img src=x onerror='window.harmed=1'>\nANSWER: A"
 LOCAL = ("file:", "data:", "blob:", "http://127.0.0.1:")
+MIN_RULES = 10
 SWITCHES = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
@@ -120,12 +121,12 @@ def watch(page: Page, seen: Seen) -> None:
 
 
 def findings_of_axe(page: Page) -> list[str]:
-    """Serious and critical findings of axe-core, in words."""
+    """All that axe-core finds, of whatever weight, in words: its rules of WCAG and of good practice."""
     page.evaluate((Path(__file__).parent / "assets" / "axe.min.js").read_text())
     found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    assert len(found["passes"]) > MIN_RULES  # the page was there to be looked at
     return [
-        f"{violation['id']}: {node['html'][:120]} {node['failureSummary']}"
+        f"{violation['id']} ({violation['impact']}): {node['html'][:120]} {node['failureSummary']}"
         for violation in found["violations"]
-        if violation["impact"] in ("serious", "critical")
         for node in violation["nodes"][:3]
     ]

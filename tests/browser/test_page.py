@@ -264,12 +264,14 @@ def test_nothing_is_wider_than_the_screen(page: Page, width: int) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(browser: Browser, run: Run, scheme: str) -> None:
+def test_axe_finds_nothing(browser: Browser, run: Run, scheme: str) -> None:
     context = browser.new_context(color_scheme=scheme, bypass_csp=True)  # axe is not part of the page
     page, seen = context.new_page(), Seen()
     watch(page, seen)
     page.goto(run.page.as_uri())
     page.wait_for_selector("html[data-drawn]")
+    for block in page.locator("details.table").all():
+        block.evaluate("block => { block.open = true; }")
     opened(page, "headlines")
     assert findings_of_axe(page) == []
     assert seen == Seen()

@@ -264,7 +264,7 @@ def test_who_reads_sees_no_truth_and_answers_with_letters(browser: Browser, read
     assert seen == Seen()
 
 
-def test_a_wrong_passphrase_is_said_and_axe_finds_nothing_serious(browser: Browser, verify: Served) -> None:
+def test_a_wrong_passphrase_is_said_and_axe_finds_nothing(browser: Browser, verify: Served) -> None:
     context = browser.new_context(bypass_csp=True)
     page = context.new_page()
     page.goto(verify.address)
@@ -279,4 +279,5 @@ def test_a_wrong_passphrase_is_said_and_axe_finds_nothing_serious(browser: Brows
     assert findings_of_axe(page) == []
     page.keyboard.press("?")
     expect(page.locator("#help")).to_be_visible()
+    assert findings_of_axe(page) == []
     context.close()

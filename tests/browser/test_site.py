@@ -1,6 +1,7 @@
 """The docs as a site: the strict build ends well, Chromium reaches every page, no other machine is asked."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from threading import Thread
 
 import pytest
 from playwright.sync_api import BrowserContext
+from printed_names import printed_names
 
 from .conftest import Seen, watch
 
@@ -67,11 +69,76 @@ def test_every_page_is_reached_in_two_clicks(site: Path, context: BrowserContext
     assert seen == Seen()
 
 
+# What a new user asks, and the page that is to stand first. The questions above the line were at hand while
+# titles were chosen; of those below it, written before that and looked at afterwards, six came first at once.
+QUESTIONS = {
+    "How do I add a model?": "extend/model.html",
+    "Can I use my own data set?": "extend/dataset.html",
+    "How do I write my own prompts?": "extend/prompt.html",
+    "How do I compare two runs?": "how-to/compare.html",
+    "How do I cite CardioLens?": "how-to/cite.html",
+    "What does collapse index mean?": "statistics.html",
+    "Does it run on SLURM?": "how-to/slurm.html",
+    "How do I install it with conda or docker?": "how-to/install.html",
+    "Can I use models behind an API?": "how-to/http.html",
+    "What leaves the hospital?": "how-to/privacy.html",
+    # ---
+    "Which Python versions are supported?": "how-to/install.html",
+    "How do I resume a sweep after a crash?": "how-to/failures.html",
+    "How do I upgrade to a new version?": "how-to/upgrade.html",
+    "How do I import DICOM from our hospital?": "how-to/import.html",
+    "Where is the glossary of terms?": "reference/glossary.html",
+    "Which GPU does a model run on?": "how-to/gpus.html",
+    "How are confidence intervals computed?": "statistics.html",
+    "How do I delete old files in a store?": "how-to/stores.html",
+    "Can I add a metric of my own?": "extend/metric.html",
+    "How do I read the results in a notebook?": "how-to/notebook.html",
+}
+LEFT_OUT = {"how", "on", "to"}  # names that are small words, which every search leaves out (mkdocs.yml)
+# The worker of the site's own search, asked as its page asks it: set up, then a query.
+SEARCH = """async queries => {
+    const settings = JSON.parse(document.getElementById("__config").textContent);
+    const index = await (await fetch(`${settings.base}/search/search_index.json`)).json();
+    const worker = new Worker(settings.search);
+    const ask = (type, data) => new Promise(reply => {
+        worker.onmessage = message => reply(message.data.data);
+        worker.postMessage({type, data});
+    });
+    await ask(0, {...index, options: {suggest: false}});
+    const pages = [];
+    for (const query of queries)
+        pages.push((await ask(2, query)).items.map(found => found[0].location.split("#")[0]));
+    worker.terminate();
+    return pages;
+}"""
+
+
+def searched(site: Path, context: BrowserContext, queries: list[str]) -> dict[str, list[str]]:
+    """The pages that the search of the site finds, best first, by query."""
+    with served(site) as address:
+        page = context.new_page()
+        page.goto(f"{address}/index.html", wait_until="networkidle")
+        found = page.evaluate(SEARCH, queries)
+        page.close()
+    return dict(zip(queries, found, strict=True))
+
+
+def test_a_new_users_questions_are_answered_by_the_first_title(site: Path, context: BrowserContext) -> None:
+    first = {query: pages[0] for query, pages in searched(site, context, list(QUESTIONS)).items()}
+    assert first == QUESTIONS
+
+
+def test_every_name_that_the_page_prints_is_found(site: Path, context: BrowserContext) -> None:
+    found = searched(site, context, sorted(printed_names() - LEFT_OUT))
+    assert [name for name, pages in found.items() if "reference/glossary.html" not in pages] == []
+
+
 def test_a_broken_link_fails_the_build(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "README.md").write_text("# One\n\n[gone](gone.md#there)\n")
     settings = (ROOT / "mkdocs.yml").read_text().split("\nnav:")[0]
     (tmp_path / "mkdocs.yml").write_text(settings)
+    shutil.copytree(ROOT / "jobs", tmp_path / "jobs")
     done = build(tmp_path / "mkdocs.yml", tmp_path / "out")
     assert done.returncode == 1
     assert "gone.md" in done.stderr

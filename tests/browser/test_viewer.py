@@ -234,7 +234,7 @@ def test_the_server_shows_frames_behind_its_token_alone(
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(browser: Browser, run: Run, scheme: str) -> None:
+def test_axe_finds_nothing(browser: Browser, run: Run, scheme: str) -> None:
     context = browser.new_context(color_scheme=scheme, bypass_csp=True)
     page, seen = context.new_page(), Seen()
     watch(page, seen)

@@ -83,6 +83,13 @@ def test_wheel_holds_every_module_and_data_file(wheel):
     assert held == sources()
 
 
+def test_a_wheel_says_what_it_was_built_of(wheel, installed, empty):
+    number = wheel.name.split("-")[1]
+    assert number == run([sys.executable, str(ROOT / "requirements" / "version.py")]).strip()
+    said = run([sys.executable, "-m", "cardiolens", "--version"], cwd=empty, env=installed)
+    assert said == f"cardiolens {number}\n"
+
+
 def test_user_configuration_is_found_before_the_packaged_one(installed, empty):
     code = (
         "import cardiolens, sys; from cardiolens.config.compose import read_spec;"

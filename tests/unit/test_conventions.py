@@ -8,8 +8,6 @@ import pytest
 import yaml
 
 import cardiolens
-from cardiolens.config.compose import read_spec
-from cardiolens.config.model import ModelSpec
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ["CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"]
@@ -21,17 +19,6 @@ def test_files_that_a_page_of_the_root_names_exist(page: str) -> None:
     linked = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if "://" not in link]
     named = re.findall(r"`((?:cardiolens|docs|tests|jobs|bench)/[\w./-]*)`", text)
     assert [path for path in (*linked, *named) if not (ROOT / path).exists()] == []
-
-
-def test_the_model_of_the_guide_is_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (example,) = re.findall(r"```yaml\n# (conf/model/\w+\.yaml)\n(.*?)```", CONTRIBUTING, re.DOTALL)
-    path = tmp_path / example[0]
-    path.parent.mkdir(parents=True)
-    path.write_text(example[1])
-    monkeypatch.chdir(tmp_path)
-    (model,) = read_spec([f"model=[{path.stem}]"]).model
-    assert isinstance(model, ModelSpec)
-    assert model.engine == "vllm"
 
 
 def test_make_has_the_verbs_of_the_guide() -> None:

@@ -34,7 +34,8 @@ HEAVY = ("ray", "torch", "transformers", "vllm", "wandb")
 PINNED = re.compile(
     r"([a-z0-9-]+)==(\S+)( ; python_full_version < '3\.\d+')?( \\\n    --hash=sha256:[0-9a-f]{64})+"
 )
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT, TOOLS = PYPROJECT["project"], PYPROJECT["tool"]
 
 
 def conf_files() -> list[str]:
@@ -152,6 +153,21 @@ def test_torch_is_what_vllm_for_cpu_demands():
     assert [f"torch{r.specifier}" for r in torch] == [torch_pin()]
 
 
+def test_the_same_pythons_stand_in_the_locks_the_setup_the_metadata_and_the_matrix():
+    setup = (ROOT / "requirements" / "setup.sh").read_text()
+    oldest, newest = map(int, re.search(r"^oldest=(\d+) newest=(\d+)", setup, re.M).groups())
+    pythons = [f"3.{minor}" for minor in range(oldest, newest + 1)]
+    assert PROJECT["requires-python"] == f">={pythons[0]}"
+    name = "Programming Language :: Python :: 3."
+    assert [word.rpartition(" ")[2] for word in PROJECT["classifiers"] if word.startswith(name)] == pythons
+    (environment,) = TOOLS["uv"]["environments"]
+    assert environment.endswith(f"python_full_version < '3.{newest + 1}'")
+    for lock in LOCKS:
+        assert f"Python {pythons[0]} to {pythons[-1]}" in lines(lock)[0]
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())["jobs"]
+    assert jobs["test"]["strategy"]["matrix"]["python"] == pythons
+
+
 SKIPPING = """
 import pytest
 
@@ -208,8 +224,9 @@ def test_a_container_is_made_of_the_gpu_locks_and_of_all_that_the_wheel_is_built
         assert f"python -m pip {words}" in locks
         assert words.endswith(f"requirements/{lock}.txt")
     copied = " ".join(line for line in lines if "COPY" in line or "/opt/cardiolens/" in line).split()
-    built = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    built = TOOLS["hatch"]["build"]["targets"]["wheel"]
     needed = {"pyproject.toml", PROJECT["readme"], "LICENSE", *built["packages"], *built["force-include"]}
+    needed.add(TOOLS["hatch"]["version"]["path"])
     assert needed <= set(copied)
     assert all((ROOT / name).exists() for name in needed)
     (image,) = {word for line in lines for word in line.split() if word.startswith("python:3.")}

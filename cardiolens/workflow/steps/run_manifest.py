@@ -9,9 +9,9 @@ from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from cardiolens import __version__
 from cardiolens.base import disk
 from cardiolens.base.paths import checkout
+from cardiolens.base.running_version import running_version
 from cardiolens.base.sanitize import without_hidden
 from cardiolens.inference.placement.placement import Deployment, Placement
 from cardiolens.inference.plan.plan import Plan
@@ -32,7 +32,7 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
         "schema": "manifest-1",
         "experiment": plan.spec.name,
         "protocol": plan.protocol,
-        "cardiolens": __version__,
+        "cardiolens": running_version(),
         "git_commit": git_commit(),
         "python": platform.python_version(),
         "packages": {name: number for name in _PACKAGES if (number := _version(name))},

@@ -285,7 +285,7 @@ function show() {
 
 function card(one, number) {
   const own = study(), now = standing(own, one), state = stateOf(own, one);
-  const made = element("article", "", {role: "listitem", "data-stack": one.stack, "data-state": state});
+  const made = element("div", "", {role: "listitem", "data-stack": one.stack, "data-state": state});
   made.className = `card ${state}${number === at.series ? " focused" : ""}`;
   made.append(picture(one, now, `${now.sequence} ${now.view}`), element("h2", `${now.sequence} ${now.view}`),
     element("p", `series ${one.series.join(", ")} · ${one.slices} × ${one.phases}`),

@@ -1,0 +1,32 @@
+"""The names that the page of a run prints: titles of columns and sections, words for what is stored."""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+PAGE = Path(__file__).resolve().parents[2] / "cardiolens" / "show" / "page"
+
+
+@cache
+def printed_names() -> frozenset[str]:
+    """All of them, as the code writes them; blank titles are none."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PAGE.rglob("*.py"))]
+    return frozenset(name for tree in trees for name in (*_titles(tree), *_words(tree)) if name)
+
+
+def _titles(tree: ast.Module) -> Iterator[str]:
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+            title = call.args[1] if len(call.args) > 1 else None
+            if call.func.id in ("Column", "Section") and isinstance(title, ast.Constant):
+                yield str(title.value)
+
+
+def _words(tree: ast.Module) -> Iterator[str]:
+    """Values of the mappings of a module from what is stored to what is printed; sentences are no names."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Dict):
+            values = [value.value for value in node.value.values if isinstance(value, ast.Constant)]
+            words = (value for value in values if isinstance(value, str) and value[:1].isalpha())
+            yield from (word for word in words if not word.endswith("?"))
