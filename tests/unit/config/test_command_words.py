@@ -38,6 +38,9 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "bundle verify": Command("cardiolens.commands.bundle", ("verify=x",)),
     "compare": Command("cardiolens.commands.compare", ("a=x", "b=y"), wrong="margin=much"),
+    "compare runs": Command(
+        "cardiolens.commands.compare", ("runs=[x]", "out=y.html"), listed=("public", "store")
+    ),
     "completion": Command("cardiolens.commands.completion", ("shell=bash",)),
     "confirm": Command("cardiolens.commands.confirm", ("out=x",), listed=("decisions",)),
     "export": Command(
