@@ -105,7 +105,7 @@ def leaderboard(words: Board) -> int:
 def main() -> int:
     begin()
     try:
-        if any(word.startswith("runs=") for word in sys.argv[1:]):
+        if any(word.partition("=")[0] in ("runs", "out") for word in sys.argv[1:]):
             return leaderboard(read_words(Board, sys.argv[1:]))
         words = read_words(Words, sys.argv[1:])
         return compare(open_run("a", words.a), open_run("b", words.b), words.margin)

@@ -30,8 +30,8 @@ def check_templates(runs: Sequence[Run], manifests: Sequence[Mapping[str, Any]])
                 if other != template:
                     raise InputError(
                         f"{run.root}: {model} was asked {asked[2]} with template {template}, but {whom} in "
-                        f"{where.root} with {other}; models are ranked on the same words: run the sweep again "
-                        "in one version of CardioLens, or leave that run out"
+                        f"{where.root} with {other}; models are ranked on the same words: run the sweep "
+                        "again in one version of CardioLens, or leave that run out"
                     )
 
 

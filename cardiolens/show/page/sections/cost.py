@@ -122,7 +122,7 @@ def _seconds(facts: Facts) -> Table:
 
 
 def gpu_hours_by_model(facts: Facts) -> dict[str, float]:
-    """GPU hours that each model held in the last invocation of its runs; those that held none are left out."""
+    """GPU hours of the last invocation by model; a model that held no GPU is left out."""
     hours: Counter[str] = Counter()
     for group in (group for manifest in facts.manifests for wave in _waves(manifest) for group in wave):
         hours[group["model"]] += _gpu_hours(group)
