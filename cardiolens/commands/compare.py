@@ -4,8 +4,8 @@ Arms are matched by model, selection, budget, prompt and control. The exit code 
 shown to score lower in b by more than `margin` points (default 2) on some tier, 0 if no arm is, 2 if the runs
 cannot be compared.
 
-`python -m cardiolens.compare runs=[outputs/...,outputs/...] out=board.html`: the models of all runs on one page,
-ranked. Runs of other questions, words or studies are refused.
+`python -m cardiolens.compare runs=[outputs/...,outputs/...] out=x.html`: the models of all runs, ranked on
+one page. Runs of other questions, words or studies are refused.
 """
 
 import math

@@ -9,7 +9,6 @@ from pydantic import Field, field_validator, model_validator
 from cardiolens.config.base import GivenPath, Seed, Spec
 from cardiolens.config.release_identity import ReleaseSpec
 
-
 BenchmarkName = Literal["medthinkvqa", "vqa_rad", "slake", "omnimedvqa"]
 
 

@@ -20,7 +20,8 @@ from cardiolens.protocol.tasks.questions import write_questions
 from cardiolens.study.sequences import PICTURE
 
 PROTOCOL = "publicvqa-1"
-YES_NO, CHOICE = "V01", "V02"  # subtasks
+YES_NO = "V01"  # subtask
+BY_OPTIONS = {2: "V02", 3: "V03", 4: "V04"}  # other subtasks: chance is that of the number of options
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """What was read of a benchmark: its pictures, the records that are wrong, and those not asked, by reason."""
+    """What was read of a benchmark: pictures, records that are wrong, and how many are not asked, and why."""
 
     source: Source
     pictures: Sequence[Picture]
@@ -112,7 +113,7 @@ def _pictures(questions: Iterable[PictureQuestion], group: str) -> list[Picture]
 
 
 def _record(study: str, question: PictureQuestion) -> dict[str, Any]:
-    subtask = YES_NO if question.is_yes_no else CHOICE
+    subtask = YES_NO if question.is_yes_no else BY_OPTIONS[len(question.options)]
     return {
         "schema": "qa-1",
         "qa_id": f"{study}:{subtask}:{question.key}",

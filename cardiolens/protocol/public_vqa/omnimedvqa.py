@@ -28,8 +28,8 @@ def source_of(root: Path, split: Split) -> Source:
         if top.joinpath(*OPEN_PART).is_dir():
             return Source(top, top.joinpath(*OPEN_PART), split)
     raise InputError(
-        f"{root}: has no {'/'.join(OPEN_PART)}; expected the folder of the unpacked data, with Images/ beside "
-        f"{OPEN_PART[0]}/; correct dataset.root"
+        f"{root}: has no {'/'.join(OPEN_PART)}; expected the folder of the unpacked data, with Images/ "
+        f"beside {OPEN_PART[0]}/; correct dataset.root"
     )
 
 

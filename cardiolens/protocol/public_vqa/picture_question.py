@@ -68,7 +68,7 @@ def chosen_of(options: tuple[str, ...], answer: str) -> Answered | LeftOut:
 
 
 def text_of(record: Mapping[str, Any], name: str) -> str:
-    """Return a text of a record; a number becomes its digits. InputError if it is blank or of another type."""
+    """Return a text of a record, of a number its digits; InputError if it is blank or of another type."""
     value = record.get(name)
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)

@@ -23,7 +23,7 @@ class Located:
 
 
 def listed_records(path: Path) -> Iterator[Located]:
-    """Yield the records of a file; InputError if it is not a JSON list, an error for an entry that is none."""
+    """Yield the records of a file, with an error for one that is none; InputError if it is no JSON list."""
     try:
         entries = read_json(path)
     except (OSError, ValueError) as error:

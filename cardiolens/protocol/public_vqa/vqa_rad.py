@@ -30,11 +30,12 @@ def source_of(root: Path, split: Split) -> Source:
             return Source(root, root / name, split)
     if any(root.glob("**/*.parquet")):
         raise InputError(
-            f"{root}: holds Parquet files, as copies of VQA-RAD that lack answer_type, without which open and "
-            f"closed questions cannot be told apart; expected {names[0]!r} of the Open Science Framework"
+            f"{root}: holds Parquet files, as copies of VQA-RAD that lack answer_type, without which open "
+            f"and closed questions cannot be told apart; expected {names[0]!r} of the Open Science Framework"
         )
     raise InputError(
-        f"{root}: has no {' or '.join(names)}; expected the folder of the downloaded data; correct dataset.root"
+        f"{root}: has no {' or '.join(names)}; expected the folder of the downloaded data; correct "
+        "dataset.root"
     )
 
 
@@ -43,10 +44,9 @@ def records(source: Source) -> Iterator[Located]:
     for located in listed_records(source.path):
         phrase = located.record.get("phrase_type")
         if source.path.name == WHOLE and phrase not in (*_TEST, *_TRAIN):
-            located = located.failing(wrong("phrase_type", phrase, f"one of {', '.join((*_TEST, *_TRAIN))}"))
-        elif source.path.name == WHOLE and (phrase in _TEST) != (source.split == "test"):
-            continue
-        yield located
+            yield located.failing(wrong("phrase_type", phrase, f"one of {', '.join((*_TEST, *_TRAIN))}"))
+        elif source.path.name != WHOLE or (phrase in _TEST) == (source.split == "test"):
+            yield located
 
 
 def read(source: Source, record: Mapping[str, Any]) -> PictureQuestion | LeftOut:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from cardiolens.base.errors import InputError
 from cardiolens.score.run_results.run_analyses import AnalysisRow
-from cardiolens.score.statistics.headlines import PREFIX
+from cardiolens.score.statistics.headlines import PREFIX, is_headline
 from cardiolens.show.page.columns import COUNTS, HIGH, LOW, scope_words
 from cardiolens.show.page.elements import Column, Table
 from cardiolens.show.page.page_data import Facts
@@ -13,8 +13,8 @@ _METRICS = {"primary": "value", "primary.constant": "constant", "primary.skill":
 _COLUMNS = (
     *(Column("model", "model"), Column("benchmark", "benchmark"), Column("questions", "questions")),
     *(Column("value", "score", "score"), LOW, HIGH),
-    *(Column("constant", "best constant answer", "score"), Column("skill", "score − constant", "points")),
-    *(*COUNTS, Column("protocol", "protocol")),
+    *(Column("constant", "best constant answer", "score"), Column("skill", "skill", "score")),
+    *(Column("pooled", "right of all items", "score"), *COUNTS, Column("protocol", "protocol")),
 )
 
 
@@ -43,7 +43,24 @@ def _headlines(facts: Facts) -> list[AnalysisRow]:
         cells[_METRICS[str(row["metric"])]] = row["value"]
         if row["metric"] == "primary":
             cells |= {name: row[name] for name in ("low", "high", "n_items", "n_patients")}
+    if facts.specs[0].dataset.benchmark != "medthinkvqa":
+        for (model, _), cells in records.items():
+            cells |= {"questions": "closed questions", "pooled": _pooled(facts, model)}
     return list(records.values())
+
+
+def _pooled(facts: Facts, model: str) -> float | None:
+    """The share of right answers over all items of a benchmark, as it is mostly published.
+
+    A tier's score is the mean over its subtasks, here over numbers of options. None if several arms are
+    behind the headline.
+    """
+    arms = {arm.arm_id for arm in facts.arms if arm.model == model and is_headline(arm)}
+    rows = [row for row in facts.of_arms(["accuracy"], "subtask:") if row["arm_id"] in arms]
+    items = sum(row["n_items"] for row in rows)
+    if len(arms) != 1 or not items:
+        return None
+    return float(sum(row["value"] * row["n_items"] for row in rows) / items)
 
 
 def _place(facts: Facts, model: str, tier: str) -> AnalysisRow:

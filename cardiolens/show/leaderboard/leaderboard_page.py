@@ -106,8 +106,8 @@ def _warnings(facts: Facts, *, unfinished: bool) -> list[str]:
         (facts.n_patients < FEWEST_FOR_CLAIM, f"{facts.n_patients} patients: too few for any claim."),
         (
             facts.is_synthetic,
-            "A synthetic cohort: phantoms that this software draws. No score here says how well a model reads "
-            "a patient.",
+            "A synthetic cohort: phantoms that this software draws. No score here says how well a model "
+            "reads a patient.",
         ),
         (
             facts.simulated.issuperset(facts.models),

@@ -56,7 +56,7 @@ def _tier_columns(tier: str) -> tuple[Column, ...]:
     return (
         Column(_name(tier, ""), words, "score"),
         *(Column(_name(tier, "low"), "95 % CI from", "score"), Column(_name(tier, "high"), "to", "score")),
-        Column(_name(tier, "skill"), "skill", "points"),
+        Column(_name(tier, "skill"), "skill", "score"),
         *(
             Column(_name(tier, "items"), "items", "count"),
             Column(_name(tier, "patients"), "patients", "count"),

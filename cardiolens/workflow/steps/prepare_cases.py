@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Data:
-    """What was read of downloaded data: its studies, the records that are wrong, and how questions are written."""
+    """What was read of downloaded data: its studies, records that are wrong, how questions are written."""
 
     source: Source
     usable: Sequence[Pictured]

@@ -87,6 +87,12 @@ COMMANDS: Mapping[str, Command] = {
     "make_medthinkvqa": Command(
         "jobs.make_medthinkvqa", ("out=x",), wrong="test=many", listed=("test", "train", "seed")
     ),
+    "make_public_vqa": Command(
+        "jobs.make_public_vqa",
+        ("out=x", "benchmark=slake"),
+        wrong="pictures=many",
+        listed=("pictures", "seed"),
+    ),
     "make_phantom": Command(
         "jobs.make_phantom",
         ("vendor=ge", "format=dicom"),

@@ -63,7 +63,7 @@ tableNamed("standings").then((table) => {
     const interval = part("low") === null ? "no interval" : `${written(part("low"), "score")} to ${written(part("high"), "score")}`;
     made.append(
       element("span", { class: "interval" }, interval),
-      element("span", { class: "interval" }, `skill ${written(part("skill"), "points")}, ${written(part("items"), "count")} items`),
+      element("span", { class: "interval" }, `skill ${written(part("skill"), "score")}, ${written(part("items"), "count")} items`),
     );
     if (told) made.append(element("span", { class: "interval" }, told));
     return made;
