@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Seen, watch
 from playwright.sync_api import BrowserContext, Page
 
 from cardiolens.show.leaderboard.leaderboard_page import write_leaderboard
 from cardiolens.show.page.page_data import read_facts
 from cardiolens.storage.places import Run
+
+from .conftest import Seen, findings_of_axe, watch
 
 
 @pytest.fixture(scope="module")
@@ -70,3 +71,7 @@ def test_csv_is_what_is_shown(opened: Page, context: BrowserContext) -> None:
     assert [row["model"] for row in copied] == [row[0] for row in shown]
     assert {row["setting"] for row in copied} == {"headline"}
     assert all(float(row["tier1_low"]) <= float(row["tier1"]) <= float(row["tier1_high"]) for row in copied)
+
+
+def test_axe_finds_nothing(opened: Page) -> None:
+    assert findings_of_axe(opened) == []
