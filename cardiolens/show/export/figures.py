@@ -46,14 +46,21 @@ COLOURS: Mapping[str, str] = {
     "band": "#ededed",
     "accent": "#161616",
 }
-_FONT = "Liberation Sans"  # comes with the package that draws
+# It comes with the package that draws. In one weight alone: the fonts of a PDF have places in any order.
+_FONT = "Liberation Sans"
 _CONFIG: Mapping[str, Any] = {
     "background": "#ffffff",
     "font": _FONT,
     "view": {"stroke": None},
-    "axis": {"gridColor": "var(--line)", "domainColor": "var(--ink-soft)", "tickColor": "var(--ink-soft)"},
+    "axis": {
+        "titleFontWeight": 400,
+        "gridColor": "var(--line)",
+        "domainColor": "var(--ink-soft)",
+        "tickColor": "var(--ink-soft)",
+    },
     "axisX": {"tickCount": 6},
-    "legend": {"labelLimit": 240},
+    "legend": {"labelLimit": 240, "titleFontWeight": 400},
+    "header": {"titleFontWeight": 400},
     "range": {
         "category": ["var(--c0)", "var(--c1)", "var(--c2)"],
         "symbol": ["circle", "square", "triangle-up", "diamond", "triangle-down", "cross"],
