@@ -72,6 +72,7 @@ _CONFIG: Mapping[str, Any] = {
         "interval_90": {"strokeWidth": 4, "strokeOpacity": 0.55},
     },
 }
+_MADE_ID = re.compile(r"\b(gradient_|clip)(\d+)\b")  # of an SVG: counted over all pictures of a process
 _REFERENCE = re.compile(rb"(?:^ +/[A-Za-z]+\d+ \d+ 0 R\n){2,}", re.M)  # entries of a dictionary of a PDF
 
 Record = dict[str, Cell]
@@ -213,8 +214,14 @@ def pictures_of(figure: Figure) -> tuple[str, bytes]:
         raise InputError(
             "figures need the package vl-convert-python; install it: pip install 'cardiolens[figures]'"
         ) from error
-    svg: str = vl_convert.vegalite_to_svg(specification(figure), vl_version=VEGA_LITE)
+    svg = numbered_anew(vl_convert.vegalite_to_svg(specification(figure), vl_version=VEGA_LITE))
     return svg, in_order(vl_convert.svg_to_pdf(svg))
+
+
+def numbered_anew(svg: str) -> str:
+    """Number what a picture refers to in itself from 0, in the order in which it stands there."""
+    places: dict[str, int] = {}
+    return _MADE_ID.sub(lambda match: f"{match[1]}{places.setdefault(match[0], len(places))}", svg)
 
 
 def in_order(pdf: bytes) -> bytes:
