@@ -60,6 +60,16 @@ class DatasetSpec(Spec):
     prepared_only: bool = False  # use the store as it is, without `studies`, e.g. in a bundle
 
     @property
+    def has_cases(self) -> bool:
+        """Return whether the studies are the cases of MedThinkVQA, which have texts beside their images."""
+        return self.root is not None and self.benchmark == "medthinkvqa"
+
+    @property
+    def has_pictures(self) -> bool:
+        """Return whether the studies are the pictures of a public benchmark."""
+        return self.root is not None and not self.has_cases
+
+    @property
     def display(self) -> Windows:
         """All windows of the cohort."""
         return Windows(pct=self.window_pct, by_name=self.windows)

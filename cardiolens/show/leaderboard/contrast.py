@@ -43,7 +43,7 @@ def _headlines(facts: Facts) -> list[AnalysisRow]:
         cells[_METRICS[str(row["metric"])]] = row["value"]
         if row["metric"] == "primary":
             cells |= {name: row[name] for name in ("low", "high", "n_items", "n_patients")}
-    if facts.specs[0].dataset.benchmark != "medthinkvqa":
+    if facts.specs[0].dataset.has_pictures:
         for (model, _), cells in records.items():
             cells |= {"questions": "closed questions", "pooled": _pooled(facts, model)}
     return list(records.values())

@@ -171,7 +171,7 @@ def _common_settings(facts: Facts) -> Table:
         ("protocol", str(manifest["protocol"])),
         *([("questions", UNVERIFIED_ALLOWED)] if spec.dataset.allow_unverified else []),
         *([("public hearts", PUBLIC_HEARTS)] if spec.dataset.public_hearts else []),
-        *([("public benchmark", PUBLIC_BENCHMARK)] if spec.dataset.benchmark != "medthinkvqa" else []),
+        *([("public benchmark", PUBLIC_BENCHMARK)] if spec.dataset.has_pictures else []),
         *([("questions with withheld answers", withheld)] if withheld else []),
         ("captions", spec.caption),
         ("answer format", spec.answer_format),
