@@ -127,7 +127,7 @@ def _scores(words: RunWord) -> int:
     run = words.open()
     spec = read_configuration(run)
     cohort = read_cohort(spec.store)
-    if cohort is None or spec.dataset.root is None:
+    if cohort is None or not spec.dataset.has_cases:
         raise InputError(f"run={words.run}: is no run on MedThinkVQA; give one of dataset=medthinkvqa")
     verdicts, options = tables.read(run.verdicts, schemas.VERDICTS), spec.statistics
     print("arm\tattribute\tgroup\taccuracy\tlow\thigh\tcases\tright\tunread")
@@ -204,7 +204,7 @@ def _completions(run: Run, spec: SweepSpec, model: str) -> Path:
 
 
 def _source_of(spec: SweepSpec, run: Path | None = None) -> Source:
-    if spec.dataset.root is None:
+    if not spec.dataset.has_cases or spec.dataset.root is None:
         raise InputError(f"run={run}: is no run on MedThinkVQA; give one of dataset=medthinkvqa")
     return Source.of(spec.dataset.root, spec.dataset.split)
 

@@ -3,23 +3,34 @@
 Arms are matched by model, selection, budget, prompt and control. The exit code is a gate: 1 if some arm is
 shown to score lower in b by more than `margin` points (default 2) on some tier, 0 if no arm is, 2 if the runs
 cannot be compared.
+
+`python -m cardiolens.compare runs=[outputs/...,outputs/...] out=x.html`: the models of all runs, ranked on
+one page. Runs of other questions, words or studies are refused.
 """
 
 import math
 import sys
+from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
 from cardiolens.config.base import GivenPath, Spec
-from cardiolens.config.command_words import read_words
+from cardiolens.config.command_words import Listed, read_words
 from cardiolens.score.claims.sentences import signed
+from cardiolens.score.run_results.asked_alike import check_templates
+from cardiolens.score.run_results.merging import merged_run
 from cardiolens.score.run_results.run_comparison import compare_runs, configuration_changes
 from cardiolens.score.statistics.hypothesis_tests import MARGIN
+from cardiolens.show.leaderboard.leaderboard_page import write_leaderboard
+from cardiolens.show.page.page_data import read_facts
+from cardiolens.storage import documents
 from cardiolens.storage.places import Run
 from cardiolens.storage.run_word import open_run
+from cardiolens.workflow.steps.judge_run import joined, judge_together
 
 
 def compare(first: Run, second: Run, margin: float) -> int:
@@ -52,9 +63,50 @@ class Words(Spec):
     margin: float = Field(MARGIN, ge=0, lt=100)  # points of score
 
 
+class Board(Spec):
+    """Words of a leaderboard."""
+
+    runs: Annotated[tuple[GivenPath, ...], Listed] = Field(min_length=1)
+    out: GivenPath  # the HTML file
+    public: Annotated[tuple[GivenPath, ...], Listed] = ()  # runs on public benchmarks, set beside
+    store: GivenPath | None = None  # where the store of the runs is now
+
+    @field_validator("runs", "public")
+    @classmethod
+    def _each_once(cls, value: tuple[Path, ...]) -> tuple[Path, ...]:
+        if len(set(value)) < len(value):
+            raise ValueError(f"is [{','.join(map(str, value))}]: give each run once")
+        return value
+
+    @field_validator("out")
+    @classmethod
+    def _html(cls, value: Path) -> Path:
+        if value.suffix != ".html":
+            raise ValueError(f"is {value}; expected the name of a page, e.g. leaderboard.html")
+        return value
+
+
+def leaderboard(words: Board) -> int:
+    """Write the leaderboard of several runs, judged as one; return 1 if requests lack an answer, else 0."""
+    runs = [open_run("runs", folder, words.store) for folder in words.runs]
+    others = [open_run("public", folder) for folder in words.public]
+    check_templates(runs, [documents.read_manifest(run) for run in runs])
+    # Judged anew: the folder of an earlier joint judgement may hold what the runs were then.
+    unfinished = len(runs) > 1 and judge_together(runs) != 0
+    facts = read_facts(merged_run(runs) if len(runs) > 1 else joined(runs), runs)
+    unfinished = unfinished or any(usage.answered < usage.unique for usage in facts.usage)
+    public = [read_facts(joined([run]), [run]) for run in others]
+    names = [run.root.name for run in runs]
+    write_leaderboard(words.out, facts, names, public, unfinished=unfinished)
+    say(f"leaderboard: {words.out}")
+    return 1 if unfinished else 0
+
+
 def main() -> int:
     begin()
     try:
+        if any(word.partition("=")[0] in ("runs", "out") for word in sys.argv[1:]):
+            return leaderboard(read_words(Board, sys.argv[1:]))
         words = read_words(Words, sys.argv[1:])
         return compare(open_run("a", words.a), open_run("b", words.b), words.margin)
     except (InputError, RunError) as error:

@@ -2,7 +2,8 @@
 
 The files go to `export/` in the run's folder. They hold patient ids only with `patient_ids=true`.
 `format=arrow` writes one partitioned dataset of Parquet files instead, with prompts and replies;
-`format=inspect` writes logs for Inspect's viewer, one per arm.
+`format=inspect` writes logs for Inspect's viewer, one per arm; `format=figures` a paper's figures as SVG and
+PDF, with the tables behind them as CSV.
 """
 
 import sys
@@ -16,6 +17,7 @@ from cardiolens.commands.command import begin, tell
 from cardiolens.config.command_words import read_words
 from cardiolens.score.run_results.stored_replies import check_stored
 from cardiolens.show.export.dataset_export import write_dataset
+from cardiolens.show.export.figures import write_figures
 from cardiolens.show.export.inspect_logs import write_inspect_logs
 from cardiolens.show.export.table_export import export
 from cardiolens.storage.run_word import RunWord
@@ -24,13 +26,14 @@ _WRITERS: Mapping[str, Callable[..., Path]] = {
     "files": export,
     "arrow": write_dataset,
     "inspect": write_inspect_logs,
+    "figures": write_figures,
 }
 
 
 class Words(RunWord):
     """Words of the command."""
 
-    format: Literal["files", "arrow", "inspect"] = "files"
+    format: Literal["files", "arrow", "inspect", "figures"] = "files"
     patient_ids: bool = False
 
 
@@ -38,6 +41,8 @@ def main() -> int:
     begin()
     try:
         words = read_words(Words, sys.argv[1:])
+        if words.format == "figures" and words.patient_ids:
+            raise InputError("patient_ids=true: no figure has any; leave it out")
         run = words.open()
         check_stored(run)
         say(f"export: {_WRITERS[words.format](run, patient_ids=words.patient_ids)}")

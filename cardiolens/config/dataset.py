@@ -9,6 +9,8 @@ from pydantic import Field, field_validator, model_validator
 from cardiolens.config.base import GivenPath, Seed, Spec
 from cardiolens.config.release_identity import ReleaseSpec
 
+BenchmarkName = Literal["medthinkvqa", "vqa_rad", "slake", "omnimedvqa"]
+
 
 class PhantomSpec(Spec):
     """A synthetic cohort: its studies, their size and their difficulty."""
@@ -51,10 +53,21 @@ class DatasetSpec(Spec):
     allow_same_pixels: bool = False  # studies may share images; the page says how many do
     allow_unverified: bool = False  # questions with unverified answers may be asked
     public_hearts: bool = False  # the pictures are of public sets, which models may have been trained on
-    root: GivenPath | None = None  # downloaded data of MedThinkVQA; its cases are the studies
+    root: GivenPath | None = None  # downloaded data of `benchmark`; its cases or pictures are the studies
+    benchmark: BenchmarkName = "medthinkvqa"  # which data lie below `root`
     split: Literal["train", "test"] = "test"  # split of the data below `root`
     release: ReleaseSpec | None = None  # the release that studies and questions are of; its folder names it
     prepared_only: bool = False  # use the store as it is, without `studies`, e.g. in a bundle
+
+    @property
+    def has_cases(self) -> bool:
+        """Return whether the studies are the cases of MedThinkVQA, which have texts beside their images."""
+        return self.root is not None and self.benchmark == "medthinkvqa"
+
+    @property
+    def has_pictures(self) -> bool:
+        """Return whether the studies are the pictures of a public benchmark."""
+        return self.root is not None and not self.has_cases
 
     @property
     def display(self) -> Windows:

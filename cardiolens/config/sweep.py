@@ -303,18 +303,24 @@ class SweepSpec(Spec):
                 f"prompt {stepwise[0].name} writes about images first, and control {hidden[0]} shows none; "
                 "leave one of them out"
             )
-        if stepwise and self.dataset.root is None:
+        if stepwise and not self.dataset.has_cases:
             raise ValueError(
                 f"prompt {stepwise[0].name} has steps {stepwise[0].steps}, which need the cases of "
                 "dataset=medthinkvqa; leave it out"
             )
+        with_gold = [prompt for prompt in self.prompt if prompt.gold != "none"]
+        if with_gold and not self.dataset.has_cases:
+            raise ValueError(
+                f"prompt {with_gold[0].name} includes gold {with_gold[0].gold}, which only the cases of "
+                "dataset=medthinkvqa have; leave it out"
+            )
         if self.dataset.root is None:
-            if with_gold := [prompt for prompt in self.prompt if prompt.gold != "none"]:
-                raise ValueError(
-                    f"prompt {with_gold[0].name} includes gold {with_gold[0].gold}, which only the cases of "
-                    "dataset=medthinkvqa have; leave it out"
-                )
             return self
+        if self.dataset.has_pictures and "captions" in self.control:
+            raise ValueError(
+                f"control captions: the pictures of dataset={self.dataset.benchmark} have no captions; leave "
+                "it out, or take control=[none,blind]"
+            )
         for selector in self.selector:
             if selector.kind not in CASE_SELECTORS:
                 raise ValueError(

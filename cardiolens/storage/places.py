@@ -148,6 +148,7 @@ _DATASET_LATER_DEFAULTS: tuple[tuple[str, Any], ...] = (
     ("allow_same_pixels", False),
     ("public_hearts", False),
     ("split", "test"),
+    ("benchmark", "medthinkvqa"),
     ("release", None),
 )
 _PROMPT_LATER_DEFAULTS: tuple[tuple[str, Any], ...] = (

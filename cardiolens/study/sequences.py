@@ -8,6 +8,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 SHORT_AXIS = "sax"
+PICTURE = "picture"  # sequence of questions on one picture of a public benchmark, whose volume is CASE_IMAGES
 CASE_IMAGES = "images"  # sequence, view and volume_id of case images, which belong to no study
 
 

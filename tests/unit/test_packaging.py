@@ -52,7 +52,7 @@ def conf_files() -> list[str]:
 GIVEN = {  # what a user gives where a file says ???
     "dataset": lambda name: (
         ["dataset.root=folder"]
-        if name == "medthinkvqa"
+        if name in ("medthinkvqa", "vqa_rad", "slake", "omnimedvqa")
         else ["dataset.studies=studies", "dataset.questions=questions.jsonl"]
     ),
     "selector": lambda name: [f"selector.{name}.encoder=folder"],

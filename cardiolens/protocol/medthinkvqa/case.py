@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Protocol
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import parse_json
@@ -28,6 +28,19 @@ class CaseImage:
     path: str
     caption: str  # withheld: it bears the answer
     modality: str
+
+
+class Pictured(Protocol):
+    """What is prepared as a study of images: a case, or a picture of a public benchmark."""
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def images(self) -> tuple[CaseImage, ...]: ...
+
+    @property
+    def subgroups(self) -> Mapping[str, str]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
-from cardiolens.protocol.medthinkvqa.case import Case, CaseImage, field_of
+from cardiolens.protocol.medthinkvqa.case import CaseImage, Pictured, field_of
 from cardiolens.protocol.medthinkvqa.case_picture import pixels_of
 from cardiolens.protocol.medthinkvqa.files import Source, image_bytes, sha256_of_bytes
 from cardiolens.storage import schemas, tables
@@ -23,7 +23,7 @@ _FULL = 255.0
 
 
 def prepare_cases(
-    store: Path, part: str, source: Source, cases: Sequence[Case], *, strict: bool
+    store: Path, part: str, source: Source, cases: Sequence[Pictured], *, strict: bool
 ) -> list[Outcome]:
     """Decode the images of cases into one part; `strict` stops at the first failure."""
     outcomes: list[Outcome] = []
@@ -35,11 +35,11 @@ def prepare_cases(
     return outcomes
 
 
-def digest_of_case(source: Source, case: Case) -> str:
+def digest_of_case(source: Source, case: Pictured) -> str:
     """Return the digest of the inputs of a case's frames and subgroups, except its image files."""
     images = [[image.number, image.path] for image in case.images]
     digest = _stamp_of_file(source) if any(not image.path for image in case.images) else None
-    return digest_of([_RULES, source.name_of(case.number), images, case.subgroups, digest])
+    return digest_of([_RULES, source.name_of(case.number), images, dict(case.subgroups), digest])
 
 
 def _stamp_of_file(source: Source) -> list[int] | None:
@@ -52,14 +52,14 @@ def _stamp_of_file(source: Source) -> list[int] | None:
     )
 
 
-def is_current(source: Source, case: Case, record: StudyRecord) -> bool:
+def is_current(source: Source, case: Pictured, record: StudyRecord) -> bool:
     """Return whether a case is unchanged since its record was made, without reading images."""
     return record.manifest_sha256 == digest_of_case(source, case) and all(
         stamp(source.root / path) == file.stamp for path, file in record.files.items()
     )
 
 
-def _attempt(writer: PartWriter, source: Source, case: Case) -> Outcome:
+def _attempt(writer: PartWriter, source: Source, case: Pictured) -> Outcome:
     name = source.name_of(case.number)
     stamps = {image.path: stamp(source.root / image.path) for image in case.images if image.path}
     files: dict[str, FileRecord] = {}
@@ -80,12 +80,12 @@ def _attempt(writer: PartWriter, source: Source, case: Case) -> Outcome:
         part=writer.part,
         manifest_sha256=digest_of_case(source, case),
         files=files,
-        subgroups=case.subgroups,
+        subgroups=dict(case.subgroups),
     )
     return Outcome(name, record, prepared=True, n_bytes=n_bytes)
 
 
-def _decoded(source: Source, case: Case, image: CaseImage) -> tuple[bytes, NDArray[np.uint8]]:
+def _decoded(source: Source, case: Pictured, image: CaseImage) -> tuple[bytes, NDArray[np.uint8]]:
     try:
         stored = image_bytes(source, case.number, image)
         return stored, pixels_of(stored)
@@ -99,7 +99,7 @@ def _note(files: dict[str, FileRecord], image: CaseImage, file_stamp: Stamp | No
         files[image.path] = FileRecord(stamp=file_stamp, sha256=sha256_of_bytes(stored))
 
 
-def _volume_row(name: str, case: Case, frames: Sequence[NDArray[np.uint8]]) -> dict[str, object]:
+def _volume_row(name: str, case: Pictured, frames: Sequence[NDArray[np.uint8]]) -> dict[str, object]:
     """Return the row of `volumes`; images have no geometry, and no order except their slots."""
     height, width = frames[0].shape[:2]
     return {

@@ -26,7 +26,8 @@ def case_block(
     findings = (
         f"Imaging findings of all images of the case:\n{case_text.findings}\n" if gold == "findings" else ""
     )
-    return f"Clinical history:\n{case_text.history}\n{images}{findings}"
+    history = f"Clinical history:\n{case_text.history}\n" if case_text.history else ""
+    return f"{history}{images}{findings}"
 
 
 def lacking(case_text: CaseText, frames: Sequence[Frame], gold: Gold) -> Lacking | None:
@@ -41,9 +42,8 @@ def lacking(case_text: CaseText, frames: Sequence[Frame], gold: Gold) -> Lacking
 def _image(
     case_text: CaseText, frame: Frame, number: int, gold: Gold, level: CaptionLevel, *, pictures: bool
 ) -> str:
-    modality = (
-        f" {case_text.modalities[frame.idx]}" if level == "full" and case_text.modalities is not None else ""
-    )
+    name = case_text.modalities[frame.idx] if level == "full" and case_text.modalities is not None else ""
+    modality = f" {name}" if name else ""
     place = f"{FRAME}\n" if pictures else ""
     caption = _captions(case_text)[frame.idx] if gold == "captions" else ""
     return f"Image {number}:{modality}\n{place}" + (

@@ -7,10 +7,10 @@ from typing import Literal
 
 from cardiolens.protocol.prompts.prompt_words import words
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
-from cardiolens.study.sequences import CASE_IMAGES
+from cardiolens.study.sequences import CASE_IMAGES, PICTURE
 
 AnswerType = Literal["single", "ordinal", "multi", "report"]
-QuestionKind = Literal["question", "diagnosis", "report", "case"]
+QuestionKind = Literal["question", "diagnosis", "report", "case", "picture"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,8 @@ class AskedQuestion:
             return "report"
         if self.sequence == CASE_IMAGES:
             return "case"
+        if self.sequence == PICTURE:
+            return "picture"
         return "diagnosis" if self.sequence == "multi" else "question"
 
     @property

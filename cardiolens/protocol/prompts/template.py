@@ -25,7 +25,7 @@ Display = Literal["frames", "captions", "nothing"]
 """What a prompt shows of the frames; controls that show less have their own templates."""
 
 _SYSTEM = "system"
-_CASE_SYSTEM = "case_system"
+_OWN_SYSTEM = {"case": "case_system", "picture": "picture_system"}  # by kind of question
 _MOST_BYTES = 64 << 10  # of a template
 _PREFIX: Mapping[Display, str] = {"frames": "", "captions": "captions_", "nothing": "question_only_"}
 _NEEDED: Mapping[str, frozenset[str]] = {
@@ -33,6 +33,7 @@ _NEEDED: Mapping[str, frozenset[str]] = {
     "question": frozenset({"question", "options"}),
     "diagnosis": frozenset({"question", "options"}),
     "case": frozenset({"question", "options"}),
+    "picture": frozenset({"question", "options"}),
     "report": frozenset({"question", "schema"}),
 }
 _TRIAL: Mapping[str, object] = {
@@ -80,7 +81,7 @@ def check_folder(folder: Path) -> None:
     """Load every template of a user's folder; InputError for one that is invalid or never used."""
     kinds = product(get_args(QuestionKind), get_args(Style), _PREFIX)
     legal = {_id(f"{kind}_{style}", display): (kind, display) for kind, style, display in kinds}
-    systems = product((_SYSTEM, _CASE_SYSTEM), _PREFIX)
+    systems = product((_SYSTEM, *_OWN_SYSTEM.values()), _PREFIX)
     legal |= {_id(name, display): (_SYSTEM, display) for name, display in systems}
     template_files = sorted(path for path in folder.glob("*.jinja") if not is_housekeeping(path.name))
     if not template_files:
@@ -100,7 +101,8 @@ def _id(name: str, display: Display) -> str:
 
 @cache
 def _template(template_id: str, kind: str, display: Display, folder: Path | None) -> Template:
-    of_kind = _CASE_SYSTEM if kind == "case" or template_id.endswith(_CASE_SYSTEM) else _SYSTEM
+    own = (name for name in _OWN_SYSTEM.values() if template_id.endswith(name))
+    of_kind = _OWN_SYSTEM.get(kind) or next(own, _SYSTEM)
     _, _, system = _checked(_id(of_kind, display), _SYSTEM, folder)
     compiled, digest, _ = _checked(template_id, kind, folder)
     return Template(f"{template_id}@{digest[:8]}", system, compiled)

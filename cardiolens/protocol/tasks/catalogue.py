@@ -15,7 +15,7 @@ from cardiolens.config.base import describe
 from cardiolens.protocol.tasks.lexicon import Lexicon, load_lexicon
 from cardiolens.protocol.tasks.protocol import DATA, protocol_folder, read_yaml, shipped
 from cardiolens.protocol.tasks.wordings import wording_problems
-from cardiolens.study.sequences import CASE_IMAGES, sequences
+from cardiolens.study.sequences import CASE_IMAGES, PICTURE, sequences
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _POOLS = frozenset({"lge", "lge_lax", "t2"})  # route names that stand for several views, as in rules.yaml
@@ -263,7 +263,7 @@ def _unknown_views(subtask: Subtask) -> list[str]:
         for name in names
         if name not in legal[field]
     ]
-    legal_sequences = (*sequences(), "multi", CASE_IMAGES)
+    legal_sequences = (*sequences(), "multi", CASE_IMAGES, PICTURE)
     if subtask.sequence not in legal_sequences:
         problems.append(f"sequence is {subtask.sequence!r}; expected one of {', '.join(legal_sequences)}")
     return problems

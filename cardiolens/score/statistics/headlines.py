@@ -48,7 +48,7 @@ def headlines(arms: Sequence[ArmFactors]) -> Headlines:
     Simulated readers have no influence where there are models. Models with no common selector keep their
     own, and are not compared (protocol 16.3).
     """
-    eligible = [arm for arm in arms if all(getattr(arm, name) == value for name, value in HEADLINE.items())]
+    eligible = [arm for arm in arms if is_headline(arm)]
     ranking = [arm for arm in eligible if not arm.simulated] or eligible
     models = {arm.model for arm in ranking}
     common = {arm.selector for arm in eligible}
@@ -59,6 +59,11 @@ def headlines(arms: Sequence[ArmFactors]) -> Headlines:
         if not common or arm.selector in common:
             arms_by_model.setdefault(arm.model, {}).setdefault(arm.protocol, []).append(arm.arm_id)
     return arms_by_model
+
+
+def is_headline(arm: ArmFactors) -> bool:
+    """Return whether an arm has the budget, prompt and control of a headline."""
+    return all(getattr(arm, name) == value for name, value in HEADLINE.items())
 
 
 def headline_statistics(statistics: Mapping[Key, Statistic]) -> dict[Key, Statistic]:

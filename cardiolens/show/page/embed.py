@@ -44,13 +44,16 @@ def to_json(value: object) -> str:
     return text
 
 
-def embed(table: Table) -> EmbeddedTable:
-    """Turn a table into JSON; a large one gets a chunk beside the page. Undefined numbers become null."""
+def embed(table: Table, *, one_file: bool = False) -> EmbeddedTable:
+    """Turn a table into JSON; a large one gets a chunk beside the page. Undefined numbers become null.
+
+    `one_file`: the page itself holds it, however large.
+    """
     columns = [[column.name, column.title, column.kind] for column in table.columns]
     rows = [[_finite(cell) for cell in row] for row in table.rows]
     head = {"title": table.title, "columns": columns}
     text = to_json({**head, "rows": rows})
-    chunk = f"{CHUNKS}/{table.name}.js" if len(text) > CHUNK_BYTES else ""
+    chunk = f"{CHUNKS}/{table.name}.js" if len(text) > CHUNK_BYTES and not one_file else ""
     if chunk:
         text = to_json({**head, "cells": [_encode_column(cells) for cells in zip(*rows, strict=True)]})
     return EmbeddedTable(table.name, table.title, len(rows), text, chunk)

@@ -89,7 +89,7 @@ def _best(facts: Facts) -> Answer:
             return Answer("model", question, _NO_SCORE, why, differences=False)
         sentence = "A headline needs arms at K = 16 with the standard prompt and without control."
         return Answer("model", question, "No headline score", sentence, differences=False)
-    best_models = [_model(row) for row in headlines if not _shown_lower(facts, row, headlines[0])]
+    best_models = [_model(row) for row in headlines if not shown_lower(facts, row, headlines[0])]
     best = headlines[0]
     verdict = (
         best_models[0]
@@ -123,13 +123,13 @@ def _headlines(facts: Facts) -> list[AnalysisRow]:
     return [row for row in headlines if _model(row) not in facts.simulated] or headlines
 
 
-def _shown_lower(facts: Facts, row: AnalysisRow, best: AnalysisRow) -> bool:
-    """Return whether a headline is shown to be lower than the highest, by their paired difference."""
+def shown_lower(facts: Facts, row: AnalysisRow, best: AnalysisRow) -> bool:
+    """Return whether a headline is shown to be lower than the highest of its tier, by their difference."""
     pair = {row["arm_id"], best["arm_id"]}
     metrics = ["primary", "primary.holm_p", "primary.bounds"]
     rows = {
         difference["metric"]: difference
-        for difference in facts.of_pairs(metrics, "tier:1")
+        for difference in facts.of_pairs(metrics, str(best["scope"]))
         if {difference["arm_id"], difference["versus_arm_id"]} == pair
     }
     if "primary" not in rows:

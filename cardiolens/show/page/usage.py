@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +31,7 @@ class Usage:
     cached_tokens: int
     output_tokens: int
     seconds: float  # summed over requests, which overlap in time
+    last_at: datetime | None = None  # when the last of its replies came
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,4 +120,5 @@ def _usage(model: str, runs: Sequence[Run], store: Store, model_key: str) -> Usa
         cached_tokens=int(total("cached_tokens")),
         output_tokens=int(total("output_tokens")),
         seconds=float(total("seconds")),
+        last_at=pc.max(final["written_at"]).as_py(),
     )

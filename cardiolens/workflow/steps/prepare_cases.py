@@ -1,9 +1,10 @@
-"""Prepare MedThinkVQA in parallel: convert its cases to shards, questions and the texts for prompts."""
+"""Prepare downloaded data in parallel: cases or pictures become shards, questions and texts for prompts."""
 
 import logging
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ import pyarrow as pa
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.dataset import DatasetSpec
-from cardiolens.protocol.medthinkvqa.case import Case
+from cardiolens.protocol.medthinkvqa.case import Case, Pictured
 from cardiolens.protocol.medthinkvqa.case_group import is_current
 from cardiolens.protocol.medthinkvqa.case_group import prepare_cases as prepare_group
 from cardiolens.protocol.medthinkvqa.case_text import told_path, write_cases
-from cardiolens.protocol.medthinkvqa.files import Source, cases
+from cardiolens.protocol.medthinkvqa.files import Source, Split, cases
+from cardiolens.protocol.public_vqa.benchmarks import read_benchmark
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.storage import tables
 from cardiolens.study.cohort import Cohort, StudyRecord, write_cohort
@@ -25,24 +27,37 @@ from cardiolens.study.shards import holds_part
 from cardiolens.workflow.steps.model_outcomes import OUTCOMES, Prepared, outcome_of, row_of, sorted_pairs
 
 CASES_A_PART = 24  # at eight images a case, a part has about 100 MiB compressed
+PICTURES_A_PART = 8 * CASES_A_PART
 
 log = logging.getLogger(__name__)
 
 
-def prepare_cases(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpec) -> Prepared:
-    """Bring shards and questions of a store up to date with a split of MedThinkVQA.
+@dataclass(frozen=True, slots=True)
+class _Data:
+    """What was read of downloaded data: its studies, records that are wrong, how questions are written."""
 
-    An unusable case is logged and left out; InputError with `strict`, or if no case is usable.
+    source: Source
+    usable: Sequence[Pictured]
+    failed: dict[str, str]
+    write: Callable[[Path], None]
+    at_once: int  # studies of a part
+    left_out: Mapping[str, int]  # questions that are not asked, by reason
+
+
+def prepare_cases(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpec) -> Prepared:
+    """Bring shards and questions of a store up to date with a split of downloaded data.
+
+    An unusable case or record is logged and left out; InputError with `strict`, or if none is usable.
     """
     started = time.monotonic()
     _check_place(dataset, store)
-    source, current = _source(dataset), current_cohort(store, dataset.display)
-    usable, failed = _read(source)
+    data, current = _read(dataset), current_cohort(store, dataset.display)
+    source, usable, failed = data.source, data.usable, dict(data.failed)
     _stop_if(failed, strict=strict or not usable)
     reusable = _kept(source, usable, current, store)
     touched = [case for case in usable if source.name_of(case.number) not in reusable]
     records, prepared, bytes_read = dict(reusable), 0, 0
-    with closing(_outcomes(source, touched, store, strict, cluster)) as outcomes:
+    with closing(_outcomes(data, touched, store, strict, cluster)) as outcomes:
         for outcome in outcomes:
             bytes_read += outcome.n_bytes
             if outcome.record is None:
@@ -52,7 +67,7 @@ def prepare_cases(dataset: DatasetSpec, store: Path, strict: bool, cluster: Clus
                 records[outcome.name] = outcome.record
                 prepared += 1
     _stop_if(failed, strict=not records)
-    write_cases(dataset.questions, source, usable)
+    data.write(dataset.questions)
     cohort = current.model_copy(
         update={"studies": dict(sorted(records.items())), "failed": failed, "tried": {}}
     )
@@ -62,6 +77,8 @@ def prepare_cases(dataset: DatasetSpec, store: Path, strict: bool, cluster: Clus
     done = Prepared(prepared, len(reusable), sorted_pairs(failed), seconds, bytes_read)
     for name, error in done.failed:
         log.error("%s: %s", name, error)
+    for reason, number in data.left_out.items():
+        log.warning("%s: %d not asked: %s", dataset.name, number, reason)
     log.info("%s", done)
     return done
 
@@ -70,36 +87,46 @@ def are_prepared(dataset: DatasetSpec, store: Path) -> bool:
     """Return whether `prepare_cases` has nothing to do; reads no image."""
     if not (dataset.questions.is_file() and told_path(dataset.questions).is_file()):
         return False
-    source, current = _source(dataset), current_cohort(store, dataset.display)
-    usable, failed = _read(source)
-    return len(_kept(source, usable, current, store)) == len(usable) and current.failed == failed
-
-
-def _source(dataset: DatasetSpec) -> Source:
-    assert dataset.root is not None, "only a dataset with a root has cases"
-    return Source.of(dataset.root.absolute(), dataset.split)
+    data, current = _read(dataset), current_cohort(store, dataset.display)
+    kept = _kept(data.source, data.usable, current, store)
+    return len(kept) == len(data.usable) and current.failed == data.failed
 
 
 def _check_place(dataset: DatasetSpec, store: Path) -> None:
     """Raise InputError if the questions would overwrite a file of the user."""
     if dataset.questions.absolute().parent != store.absolute():
         raise InputError(
-            f"dataset.questions={dataset.questions}: the questions of MedThinkVQA are made from its cases, "
-            f"in the store; leave dataset.questions out, or name a file in {store}"
+            f"dataset.questions={dataset.questions}: the questions of {dataset.benchmark} are made from its "
+            f"data, in the store; leave dataset.questions out, or name a file in {store}"
         )
 
 
-def _read(source: Source) -> tuple[list[Case], dict[str, str]]:
-    usable: list[Case] = []
-    failed: dict[str, str] = {}
+def _read(dataset: DatasetSpec) -> _Data:
+    """Read the records of downloaded data; InputError if there are none."""
+    assert dataset.root is not None, "only a dataset with a root has downloaded data"
+    root = dataset.root.absolute()
+    data = _read_cases(root, dataset.split) if dataset.benchmark == "medthinkvqa" else _read_pictures(dataset)
+    if not data.usable and not data.failed:
+        raise InputError(f"{data.source.path}: holds no case or question that is asked; download it anew")
+    return data
+
+
+def _read_cases(root: Path, split: Split) -> _Data:
+    source, usable, failed = Source.of(root, split), list[Case](), dict[str, str]()
     for number, case in cases(source):
         if isinstance(case, Case):
             usable.append(case)
         else:
             failed[source.name_of(number)] = str(case)
-    if not usable and not failed:
-        raise InputError(f"{source.path}: holds no case; expected one per row; download it anew")
-    return usable, failed
+    return _Data(source, usable, failed, lambda path: write_cases(path, source, usable), CASES_A_PART, {})
+
+
+def _read_pictures(dataset: DatasetSpec) -> _Data:
+    assert dataset.root is not None, "only a dataset with a root has downloaded data"
+    read = read_benchmark(dataset.benchmark, dataset.root.absolute(), dataset.split)
+    return _Data(
+        read.source, read.pictures, dict(read.failed), read.write, PICTURES_A_PART, dict(read.left_out)
+    )
 
 
 def _stop_if(failed: dict[str, str], *, strict: bool) -> None:
@@ -107,7 +134,7 @@ def _stop_if(failed: dict[str, str], *, strict: bool) -> None:
         raise InputError(error)
 
 
-def _kept(source: Source, usable: Sequence[Case], current: Cohort, store: Path) -> dict[str, StudyRecord]:
+def _kept(source: Source, usable: Sequence[Pictured], current: Cohort, store: Path) -> dict[str, StudyRecord]:
     """Return the records of unchanged cases whose shards exist."""
     named_cases = [(source.name_of(case.number), case) for case in usable]
     return {
@@ -120,7 +147,7 @@ def _kept(source: Source, usable: Sequence[Case], current: Cohort, store: Path) 
 
 
 def _outcomes(
-    source: Source, touched: Sequence[Case], store: Path, strict: bool, cluster: ClusterSpec
+    data: _Data, touched: Sequence[Pictured], store: Path, strict: bool, cluster: ClusterSpec
 ) -> Generator[Outcome, None, None]:
     """Prepare cases with Ray Data, one part per task; yield outcomes as tasks end."""
     if not touched:
@@ -129,13 +156,13 @@ def _outcomes(
         import ray
 
         cpus = int(ray.cluster_resources().get("CPU", 1))
-        size = min(CASES_A_PART, -(-len(touched) // cpus))
+        size = min(data.at_once, -(-len(touched) // cpus))
         numbers = [case.number for case in touched]
         groups: list[dict[str, Any]] = [
             {"part": tables.part_name(), "cases": numbers[at : at + size]}
             for at in range(0, len(numbers), size)
         ]
-        options = {"source": source, "store": store.absolute(), "strict": strict}
+        options = {"source": data.source, "store": store.absolute(), "strict": strict}
         options["by_number"] = ray.put({case.number: case for case in touched})
         dataset = ray.data.from_items(groups, override_num_blocks=len(groups)).map_batches(
             _prepare_batch, batch_size=1, batch_format="pyarrow", fn_kwargs=options

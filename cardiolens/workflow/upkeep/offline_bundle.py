@@ -28,6 +28,12 @@ _EXCLUDED_FOLDERS = (
 )  # folders of a store that a bundle leaves out; the embedded model is built at first use
 
 
+_WHY_NOT = {  # whether it is MedThinkVQA, why it is not in a bundle
+    True: "the licence of MedThinkVQA's data (CC BY-NC-SA 4.0) forbids shipping it in a bundle",
+    False: "data of a public benchmark are your own download under its licences, and in no bundle",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class BundleSummary:
     """The size of a bundle, and the command-line words that run its sweep."""
@@ -42,12 +48,12 @@ def bundle(spec: SweepSpec, out: Path, conf: Path | None, lock: Path | None = No
 
     `conf` is the user's own configuration folder; `lock` a lock file whose wheels are added. The folder gets
     its name when it is whole. InputError if a model is missing, the folder is not empty, or the dataset is
-    MedThinkVQA; RunError if files cannot be copied.
+    downloaded; RunError if files cannot be copied.
     """
     if spec.dataset.root is not None:
         raise InputError(
-            f"dataset={spec.dataset.name}: the licence of MedThinkVQA's data (CC BY-NC-SA 4.0) forbids "
-            "shipping it in a bundle; download it on the other machine, and give dataset.root there"
+            f"dataset={spec.dataset.name}: {_WHY_NOT[spec.dataset.benchmark == 'medthinkvqa']}; download it "
+            "on the other machine, and give dataset.root there"
         )
     if out.exists() and any(out.iterdir()):
         raise InputError(f"out={out}: is not empty; give a new folder")

@@ -38,6 +38,9 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "bundle verify": Command("cardiolens.commands.bundle", ("verify=x",)),
     "compare": Command("cardiolens.commands.compare", ("a=x", "b=y"), wrong="margin=much"),
+    "compare runs": Command(
+        "cardiolens.commands.compare", ("runs=[x]", "out=y.html"), listed=("public", "store")
+    ),
     "completion": Command("cardiolens.commands.completion", ("shell=bash",)),
     "confirm": Command("cardiolens.commands.confirm", ("out=x",), listed=("decisions",)),
     "export": Command(
@@ -83,6 +86,12 @@ COMMANDS: Mapping[str, Command] = {
     "work": Command("cardiolens.commands.work", ("run=x", "step=score"), wrong="nodes=two"),
     "make_medthinkvqa": Command(
         "jobs.make_medthinkvqa", ("out=x",), wrong="test=many", listed=("test", "train", "seed")
+    ),
+    "make_public_vqa": Command(
+        "jobs.make_public_vqa",
+        ("out=x", "benchmark=slake"),
+        wrong="pictures=many",
+        listed=("pictures", "seed"),
     ),
     "make_phantom": Command(
         "jobs.make_phantom",

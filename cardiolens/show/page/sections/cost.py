@@ -121,6 +121,14 @@ def _seconds(facts: Facts) -> Table:
     return Table("seconds", "Steps of the last invocation", columns, rows)
 
 
+def gpu_hours_by_model(facts: Facts) -> dict[str, float]:
+    """GPU hours of the last invocation by model; a model that held no GPU is left out."""
+    hours: Counter[str] = Counter()
+    for group in (group for manifest in facts.manifests for wave in _waves(manifest) for group in wave):
+        hours[group["model"]] += _gpu_hours(group)
+    return {model: value for model, value in hours.items() if value}
+
+
 def _gpu_hours(group: AnalysisRow) -> float:
     """GPU hours of a model that ran to its end: the number of its GPUs times the time that it held them."""
     if group["span"] is None:

@@ -37,6 +37,11 @@ PUBLIC_HEARTS = (
     "may be memory; the answers are labels of the sets, which nobody verified for these questions"
 )
 
+PUBLIC_BENCHMARK = (
+    "closed questions of a public benchmark alone; its pictures, questions and answers may be in the "
+    "training data of any model: a high score may be memory"
+)
+
 
 def run_setup(facts: Facts) -> Section:
     """Tables of models, of arms, and of the settings that all arms share."""
@@ -166,6 +171,7 @@ def _common_settings(facts: Facts) -> Table:
         ("protocol", str(manifest["protocol"])),
         *([("questions", UNVERIFIED_ALLOWED)] if spec.dataset.allow_unverified else []),
         *([("public hearts", PUBLIC_HEARTS)] if spec.dataset.public_hearts else []),
+        *([("public benchmark", PUBLIC_BENCHMARK)] if spec.dataset.has_pictures else []),
         *([("questions with withheld answers", withheld)] if withheld else []),
         ("captions", spec.caption),
         ("answer format", spec.answer_format),

@@ -1,0 +1,1 @@
+"""Closed questions of public benchmarks on single pictures: VQA-RAD, SLAKE, OmniMedVQA."""

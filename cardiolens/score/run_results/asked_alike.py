@@ -1,0 +1,48 @@
+"""Whether runs asked their questions in the same words: the templates that their requests name."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens.base.errors import InputError
+from cardiolens.storage import schemas, tables
+from cardiolens.storage.places import Run
+
+_COLUMNS = ("arm_id", "subtask", "template")
+_SETTING = ("prompt", "control")
+
+_Asked = tuple[str, str, str]  # prompt, control, subtask
+
+
+def check_templates(runs: Sequence[Run], manifests: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse runs that put one question into different words: versions of CardioLens may bring other ones.
+
+    A template's name holds a digest of its text, so that one name is one text.
+    """
+    first: dict[_Asked, tuple[str, Run, str]] = {}
+    for run, manifest in zip(runs, manifests, strict=True):
+        settings = {arm["arm_id"]: tuple(str(arm[name]) for name in _SETTING) for arm in manifest["arms"]}
+        for model in manifest["models"]:
+            for asked, template in _templates(run, model, settings):
+                other, where, whom = first.setdefault(asked, (template, run, model))
+                if other != template:
+                    raise InputError(
+                        f"{run.root}: {model} was asked {asked[2]} with template {template}, but {whom} in "
+                        f"{where.root} with {other}; models are ranked on the same words: run the sweep "
+                        "again in one version of CardioLens, or leave that run out"
+                    )
+
+
+def _templates(run: Run, model: str, settings: Mapping[str, tuple[str, ...]]) -> list[tuple[_Asked, str]]:
+    """The template of each prompt, control and subtask that a model was asked, in order."""
+    rows = tables.read(run.requests(model), schemas.REQUESTS, _COLUMNS)
+    distinct = rows.filter(
+        pc.is_in(rows["arm_id"], value_set=pa.array(list(settings), pa.string()))
+    ).group_by(list(_COLUMNS))
+    pairs = {
+        ((*settings[row["arm_id"]], row["subtask"]), row["template"])
+        for row in distinct.aggregate([]).to_pylist()
+    }
+    return sorted(((prompt, control, subtask), template) for (prompt, control, subtask), template in pairs)

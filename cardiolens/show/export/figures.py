@@ -1,0 +1,239 @@
+"""A paper's figures of a run: SVG, PDF, and the table behind each as CSV; one run, one set of bytes."""
+
+import csv
+import io
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from cardiolens.base import disk
+from cardiolens.base.console import say
+from cardiolens.base.errors import InputError
+from cardiolens.score.statistics.headlines import is_headline
+from cardiolens.show.export.table_export import as_text
+from cardiolens.show.page.columns import arm_cells
+from cardiolens.show.page.elements import Cell, Section, Table
+from cardiolens.show.page.embed import tables_of
+from cardiolens.show.page.page_data import Facts, read_facts
+from cardiolens.show.page.page_rendering import chart_forms
+from cardiolens.show.page.sections.cohorts import cohorts
+from cardiolens.show.page.sections.collapse_section import collapse
+from cardiolens.show.page.sections.landscape_section import landscape
+from cardiolens.show.page.sections.questions_section import questions
+from cardiolens.storage.places import Run
+
+VEGA_LITE = "6.4"  # of the packaged ones, so that a newer package draws the same
+_WIDTH = 300  # of a plot, in points
+_DIAGNOSES = ("D01+D02", "D01")  # the first that there is
+# Each of these is as light as no other, so that they differ in print without colour; shapes differ besides.
+COLOURS: Mapping[str, str] = {
+    "c0": "#161616",
+    "c1": "#0072b2",
+    "c2": "#e69f00",
+    "c-shown": "#161616",
+    "c-equivalent": "#0072b2",
+    "c-open": "#a6a6a6",
+    "ink": "#161616",
+    "ink-soft": "#4d4d4d",
+    "line": "#d9d9d9",
+    "band": "#ededed",
+    "accent": "#161616",
+}
+# It comes with the package that draws. In one weight alone: the fonts of a PDF have places in any order.
+_FONT = "Liberation Sans"
+_CONFIG: Mapping[str, Any] = {
+    "background": "#ffffff",
+    "font": _FONT,
+    "view": {"stroke": None},
+    "axis": {
+        "titleFontWeight": 400,
+        "gridColor": "var(--line)",
+        "domainColor": "var(--ink-soft)",
+        "tickColor": "var(--ink-soft)",
+    },
+    "axisX": {"tickCount": 6},
+    "legend": {"labelLimit": 240, "titleFontWeight": 400},
+    "header": {"titleFontWeight": 400},
+    "range": {
+        "category": ["var(--c0)", "var(--c1)", "var(--c2)"],
+        "symbol": ["circle", "square", "triangle-up", "diamond", "triangle-down", "cross"],
+    },
+    "style": {
+        "band": {"fill": "var(--band)", "opacity": 1},
+        "zero": {"stroke": "var(--ink-soft)", "strokeWidth": 1},
+        "interval": {"strokeWidth": 1.5},
+        "interval_90": {"strokeWidth": 4, "strokeOpacity": 0.55},
+    },
+}
+_MADE_ID = re.compile(r"\b(gradient_|clip)(\d+)\b")  # of an SVG: counted over all pictures of a process
+_REFERENCE = re.compile(rb"(?:^ +/[A-Za-z]+\d+ \d+ 0 R\n){2,}", re.M)  # entries of a dictionary of a PDF
+
+Record = dict[str, Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A Vega-Lite form over the records of a table; without records, why it is not drawn."""
+
+    name: str
+    table: Table
+    records: Sequence[Record]
+    form: Mapping[str, Any]
+    absent: str = ""
+
+
+def write_figures(run: Run, *, patient_ids: bool = False) -> Path:
+    """Rewrite `export/figures` of a judged run, say which figures it does not allow, and return the path."""
+    assert not patient_ids, "no figure has any; the command refuses the word"
+    folder = run.root / "export" / "figures"
+    draw_figures(read_facts(run, [run]), folder)
+    return folder
+
+
+def draw_figures(facts: Facts, folder: Path) -> None:
+    """Replace a folder by the figures of a run, and say which ones the run does not allow."""
+    drawn = [figure for figure in figures_of(facts) if _is_drawn(figure)]
+    pictures = {figure.name: pictures_of(figure) for figure in drawn}
+    disk.remove_tree(folder)
+    for figure in drawn:
+        svg, pdf = pictures[figure.name]
+        disk.write_text(folder / f"{figure.name}.svg", svg)
+        disk.write_bytes(folder / f"{figure.name}.pdf", pdf)
+        disk.write_text(folder / f"{figure.name}.csv", csv_of(figure.table))
+
+
+def _is_drawn(figure: Figure) -> bool:
+    if not figure.records:
+        say(f"{figure.name}: not drawn: {figure.absent}")
+    return bool(figure.records)
+
+
+def figures_of(facts: Facts) -> list[Figure]:
+    """Landscape by tier, confusion at diagnosis, full against public cohort, forest of pooled effects."""
+    return [_landscape(facts), _confusion(facts), _cohorts(facts), _forest(facts)]
+
+
+def _landscape(facts: Facts) -> Figure:
+    section = landscape(facts)
+    table = _table(section, "headlines")
+    rows = [record for record in _defined(table) if record["measure"] == "score"]
+    return Figure("landscape", table, rows, chart_forms()["by_model"], section.absent)  # type: ignore[arg-type]
+
+
+def _confusion(facts: Facts) -> Figure:
+    """Matrices of the headline's arms, each cell with its share of the row."""
+    section = collapse(facts)
+    table = _table(section, "confusion")
+    arms = {str(arm_cells(arm, facts.simulated)["arm"]) for arm in facts.arms if is_headline(arm)}
+    every = [record for record in _records(table) if record["arm"] in arms]
+    subtasks = [str(record["subtask"]) for record in every]
+    chosen = next((name for part in _DIAGNOSES for name in subtasks if name.split()[0] == part), "")
+    rows = [record for record in every if record["subtask"] == chosen]
+    totals: Counter[tuple[Cell, Cell]] = Counter()
+    for record in rows:
+        totals[record["arm"], record["gold"]] += int(record["n"] or 0)
+    shares = [
+        record | {"share": 100 * int(record["n"] or 0) / totals[record["arm"], record["gold"]]}
+        for record in rows
+    ]
+    absent = section.absent or "no arm of a headline (K = 16, the standard prompt) was asked for a diagnosis"
+    return Figure("confusion", table, shares, _own_form("confusion"), absent)
+
+
+def _cohorts(facts: Facts) -> Figure:
+    section = cohorts(facts)
+    table = _table(section, "cohort_differences")
+    rows = [record | {"of": f"full − {record['part']}"} for record in _defined(table)]
+    return Figure("cohorts", table, rows, _facetted("of", "scope"), section.absent)
+
+
+def _forest(facts: Facts) -> Figure:
+    section = questions(facts)
+    table = _table(section, "questions")
+    return Figure("forest", table, _defined(table), _facetted("comparison", "scope"), section.absent)
+
+
+def _facetted(row: str, column: str) -> dict[str, Any]:
+    """The form of a forest, once for each value of two columns."""
+    form: dict[str, Any] = deepcopy(dict(chart_forms()["forest"]))  # type: ignore[call-overload]
+    facet = {"type": "nominal", "title": None, "sort": None, "header": {"labelLimit": 240}}
+    upright = {**facet["header"], "labelAngle": 0, "labelAlign": "left"}  # type: ignore[dict-item]
+    return {
+        "facet": {
+            "row": {**facet, "field": row, "header": upright},
+            "column": {**facet, "field": column},
+        },
+        "spec": {**form, "width": _WIDTH * 2 // 3},
+    }
+
+
+def _own_form(name: str) -> dict[str, Any]:
+    text = files("cardiolens.show.export").joinpath("figure_forms", f"{name}.json").read_text("utf-8")
+    form: dict[str, Any] = json.loads(text)
+    return form
+
+
+def _table(section: Section, name: str) -> Table:
+    return tables_of([section]).get(name) or Table(name, name, (), [])
+
+
+def _records(table: Table) -> list[Record]:
+    names = [column.name for column in table.columns]
+    return [dict(zip(names, map(_finite, row), strict=True)) for row in table.rows]
+
+
+def _defined(table: Table) -> list[Record]:
+    return [record for record in _records(table) if record["value"] is not None]
+
+
+def _finite(cell: Cell) -> Cell:
+    return None if isinstance(cell, float) and not math.isfinite(cell) else cell
+
+
+def specification(figure: Figure) -> dict[str, Any]:
+    """The Vega-Lite specification of a figure, with its records and the colours of print."""
+    form = {"width": _WIDTH, **figure.form} if "facet" not in figure.form else dict(figure.form)
+    form |= {"data": {"values": list(figure.records)}, "config": _CONFIG}
+    text = re.sub(r"var\(--([a-z0-9-]+)\)", lambda match: COLOURS[match[1]], json.dumps(form))
+    coloured: dict[str, Any] = json.loads(text)
+    return coloured
+
+
+def pictures_of(figure: Figure) -> tuple[str, bytes]:
+    """Draw a figure as SVG and PDF; InputError if the package that draws is not installed."""
+    try:
+        import vl_convert
+    except ImportError as error:
+        raise InputError(
+            "figures need the package vl-convert-python; install it: pip install 'cardiolens[figures]'"
+        ) from error
+    svg = numbered_anew(vl_convert.vegalite_to_svg(specification(figure), vl_version=VEGA_LITE))
+    return svg, in_order(vl_convert.svg_to_pdf(svg))
+
+
+def numbered_anew(svg: str) -> str:
+    """Number what a picture refers to in itself from 0, in the order in which it stands there."""
+    places: dict[str, int] = {}
+    return _MADE_ID.sub(lambda match: f"{match[1]}{places.setdefault(match[0], len(places))}", svg)
+
+
+def in_order(pdf: bytes) -> bytes:
+    """Sort the references in dictionaries of a PDF, which come in any order; all lengths and places stay."""
+    return _REFERENCE.sub(lambda match: b"".join(sorted(match[0].splitlines(keepends=True))), pdf)
+
+
+def csv_of(table: Table) -> str:
+    """Write a table as CSV with all digits; undefined cells are empty."""
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\r\n")
+    writer.writerow([column.name for column in table.columns])
+    for row in table.rows:
+        writer.writerow([as_text(cell) if isinstance(cell, str) else cell for cell in map(_finite, row)])
+    return written.getvalue()

@@ -1,0 +1,1 @@
+"""One static page that ranks the models of several runs on one release."""

@@ -1,0 +1,94 @@
+"""The headlines of models on public benchmarks, beside those on hearts: described, never ranked together."""
+
+from collections.abc import Sequence
+
+from cardiolens.base.errors import InputError
+from cardiolens.score.run_results.run_analyses import AnalysisRow
+from cardiolens.score.statistics.headlines import PREFIX, is_headline
+from cardiolens.show.page.columns import COUNTS, HIGH, LOW, scope_words
+from cardiolens.show.page.elements import Column, Table
+from cardiolens.show.page.page_data import Facts
+
+_METRICS = {"primary": "value", "primary.constant": "constant", "primary.skill": "skill"}
+_COLUMNS = (
+    *(Column("model", "model"), Column("benchmark", "benchmark"), Column("questions", "questions")),
+    *(Column("value", "score", "score"), LOW, HIGH),
+    *(Column("constant", "best constant answer", "score"), Column("skill", "skill", "score")),
+    *(Column("pooled", "right of all items", "score"), *COUNTS, Column("protocol", "protocol")),
+)
+
+
+def contrast(hearts: Facts, public: Sequence[Facts]) -> tuple[Table, ...]:
+    """Tabulate public benchmarks and hearts, model by model; no table without public benchmarks.
+
+    InputError if a benchmark was judged by other rules, is there twice, or one name stands for two models.
+    """
+    if not public:
+        return ()
+    _check(hearts, public)
+    rows = [row for facts in (*public, hearts) for row in _headlines(facts)]
+    order = {model: at for at, model in enumerate(hearts.models)}
+    ranked = sorted(rows, key=lambda row: order.get(str(row["model"]), len(order)))
+    return (Table.of("contrast", "Public benchmarks and hearts", _COLUMNS, ranked),)
+
+
+def _headlines(facts: Facts) -> list[AnalysisRow]:
+    """The headlines of a run, one row per model and tier, in the order in which the run has them."""
+    records: dict[tuple[str, str], AnalysisRow] = {}
+    for row in facts.of_arms(tuple(_METRICS), "tier:"):
+        if not str(row["arm_id"]).startswith(PREFIX):
+            continue
+        model, tier = str(row["arm_id"]).removeprefix(PREFIX), str(row["scope"])
+        cells = records.setdefault((model, tier), _place(facts, model, tier))
+        cells[_METRICS[str(row["metric"])]] = row["value"]
+        if row["metric"] == "primary":
+            cells |= {name: row[name] for name in ("low", "high", "n_items", "n_patients")}
+    if facts.specs[0].dataset.has_pictures:
+        for (model, _), cells in records.items():
+            cells |= {"questions": "closed questions", "pooled": _pooled(facts, model)}
+    return list(records.values())
+
+
+def _pooled(facts: Facts, model: str) -> float | None:
+    """The share of right answers over all items of a benchmark, as it is mostly published.
+
+    A tier's score is the mean over its subtasks, here over numbers of options. None if several arms are
+    behind the headline.
+    """
+    arms = {arm.arm_id for arm in facts.arms if arm.model == model and is_headline(arm)}
+    rows = [row for row in facts.of_arms(["accuracy"], "subtask:") if row["arm_id"] in arms]
+    items = sum(row["n_items"] for row in rows)
+    if len(arms) != 1 or not items:
+        return None
+    return float(sum(row["value"] * row["n_items"] for row in rows) / items)
+
+
+def _place(facts: Facts, model: str, tier: str) -> AnalysisRow:
+    star = "*" if model in facts.simulated else ""
+    manifest = facts.manifests[0]
+    return {
+        "model": f"{model}{star}",
+        "benchmark": manifest["dataset"],
+        "questions": scope_words(tier),
+        "protocol": manifest["protocol"],
+    }
+
+
+def _check(hearts: Facts, public: Sequence[Facts]) -> None:
+    keys: dict[str, str] = {}
+    datasets = [str(facts.manifests[0]["dataset"]) for facts in (hearts, *public)]
+    for facts, dataset in zip((hearts, *public), datasets, strict=True):
+        if datasets.count(dataset) > 1:
+            raise InputError(f"public=: {dataset} is there twice; give one run of each benchmark")
+        if facts.rules != hearts.rules:
+            raise InputError(
+                f"{facts.name}: was judged by rules {facts.rules}, {hearts.name} by {hearts.rules}; judge it "
+                "again: python -m cardiolens.judge run=..."
+            )
+        for manifest in facts.manifests:
+            for model, described in manifest["models"].items():
+                if keys.setdefault(model, str(described["model_key"])) != described["model_key"]:
+                    raise InputError(
+                        f"{facts.name}: model {model} is {described['model_key']}, in another run "
+                        f"{keys[model]}; one name stands for one model: leave that run out"
+                    )

@@ -1,0 +1,140 @@
+"""The rows of a leaderboard: each model at its headline and at every arm, with the scores of all tiers."""
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import UTC
+
+from cardiolens.score.run_results.run_analyses import AnalysisRow
+from cardiolens.score.statistics.headlines import PREFIX
+from cardiolens.score.statistics.outcomes import INCOMPLETE
+from cardiolens.score.statistics.rows import TIERS
+from cardiolens.show.page.columns import scope_words, setting
+from cardiolens.show.page.elements import Column, Table
+from cardiolens.show.page.headline_answers import shown_lower
+from cardiolens.show.page.page_data import Facts
+from cardiolens.show.page.sections.cost import gpu_hours_by_model
+from cardiolens.show.page.usage import Usage
+
+HEADLINE = "headline"  # the setting of rows that are ranked
+_METRICS = ("primary", "primary.skill")
+_OF_MODEL = (
+    *(Column("answered", "requests answered", "count"), Column("unique", "of", "count")),
+    Column("prompt_tokens", "prompt tokens per request", "score"),
+    Column("output_tokens", "output tokens per request", "score"),
+    Column("gpu_hours", "GPU hours, last invocation", "number"),
+    *(Column("last_reply", "last reply (UTC)"), Column("engine", "engine"), Column("dtype", "number type")),
+    Column("model_key", "key of the model"),
+)
+
+
+def standings(facts: Facts) -> Table:
+    """Rank models tier by tier; several may be the best, where no difference to the highest is shown."""
+    scores = facts.of_arms(_METRICS, "tier:")
+    best = {tier: _highest(facts, scores, tier) for tier in TIERS}
+    by_arm: dict[str, dict[str, object]] = {}
+    for row in scores:
+        arm_id, tier = str(row["arm_id"]), str(row["scope"])
+        cells = by_arm.setdefault(arm_id, _arm_cells(facts, arm_id))
+        cells |= (
+            _score_cells(row, tier) if row["metric"] == "primary" else {_name(tier, "skill"): row["value"]}
+        )
+        if row["metric"] == "primary" and arm_id.startswith(PREFIX):
+            cells[_name(tier, "note")] = _note(facts, row, best[tier])
+    records = [cells for cells in by_arm.values() if cells["model"]]
+    columns = [Column("model", "model"), Column("kind", "kind"), Column("setting", "setting")]
+    columns += [column for tier in TIERS for column in _tier_columns(tier)]
+    return Table.of("standings", "Models", (*columns, *_OF_MODEL), records)
+
+
+def tier_groups() -> list[tuple[str, str]]:
+    """First part of the names of a tier's columns, and its words, by tier."""
+    return [(_name(tier, ""), scope_words(tier)) for tier in TIERS]
+
+
+def _tier_columns(tier: str) -> tuple[Column, ...]:
+    words = scope_words(tier)
+    return (
+        Column(_name(tier, ""), words, "score"),
+        *(Column(_name(tier, "low"), "95 % CI from", "score"), Column(_name(tier, "high"), "to", "score")),
+        Column(_name(tier, "skill"), "skill", "score"),
+        *(
+            Column(_name(tier, "items"), "items", "count"),
+            Column(_name(tier, "patients"), "patients", "count"),
+        ),
+        Column(_name(tier, "note"), "against the highest"),
+    )
+
+
+def _name(tier: str, part: str) -> str:
+    stem = tier.replace(":", "")
+    return f"{stem}_{part}" if part else stem
+
+
+def _arm_cells(facts: Facts, arm_id: str) -> dict[str, object]:
+    """Model and setting of an arm or a headline, with what the model took."""
+    if arm_id.startswith(PREFIX):
+        model, words = arm_id.removeprefix(PREFIX), HEADLINE
+    elif (arm := facts.arm(arm_id)) is not None:
+        model, words = arm.model, setting(arm)
+    else:
+        return {"model": ""}  # of an earlier judgement of the same folder
+    return {"model": model, "kind": _kind(facts, model), "setting": words, **_model_cells(facts, model)}
+
+
+def _kind(facts: Facts, model: str) -> str:
+    if model in facts.header.people:
+        return "person"
+    return "simulated reader" if model in facts.simulated else "model"
+
+
+def _model_cells(facts: Facts, model: str) -> dict[str, object]:
+    usage = next((usage for usage in facts.usage if usage.model == model), None)
+    described = _described(facts.manifests, model)
+    told = {name: described.get(name) for name in ("engine", "dtype", "model_key")}
+    return told | {"gpu_hours": gpu_hours_by_model(facts).get(model)} | (_usage_cells(usage) if usage else {})
+
+
+def _described(manifests: Iterable[Mapping[str, AnalysisRow]], model: str) -> Mapping[str, object]:
+    return next((manifest["models"][model] for manifest in manifests if model in manifest["models"]), {})
+
+
+def _usage_cells(usage: Usage) -> dict[str, object]:
+    last = None if usage.last_at is None else f"{usage.last_at.astimezone(UTC):%Y-%m-%d}"
+    cells: dict[str, object] = {"answered": usage.answered, "unique": usage.unique, "last_reply": last}
+    if usage.answered and usage.prompt_tokens:  # a simulated reader counts none
+        cells |= {name: getattr(usage, name) / usage.answered for name in ("prompt_tokens", "output_tokens")}
+    return cells
+
+
+def _score_cells(row: AnalysisRow, tier: str) -> dict[str, object]:
+    names = {"": "value", "low": "low", "high": "high", "items": "n_items", "patients": "n_patients"}
+    return {_name(tier, part): row[name] for part, name in names.items()}
+
+
+def _highest(facts: Facts, scores: Iterable[AnalysisRow], tier: str) -> AnalysisRow | None:
+    """The highest headline of a tier; of simulated readers and people only where there is nobody else."""
+    headlines = [
+        row
+        for row in scores
+        if (row["metric"], row["scope"]) == ("primary", tier)
+        and str(row["arm_id"]).startswith(PREFIX)
+        and not math.isnan(row["value"])
+    ]
+    real = [row for row in headlines if _kind(facts, str(row["arm_id"]).removeprefix(PREFIX)) == "model"]
+    return max(real or headlines, key=lambda row: float(row["value"]), default=None)
+
+
+def _note(facts: Facts, row: AnalysisRow, best: AnalysisRow | None) -> str:
+    """How a headline stands to the highest of its tier, and whether it rests on fewer items than asked."""
+    if best is None or math.isnan(row["value"]):
+        return ""
+    if _kind(facts, str(row["arm_id"]).removeprefix(PREFIX)) != _kind(
+        facts, str(best["arm_id"]).removeprefix(PREFIX)
+    ):
+        words = "not ranked with models"
+    elif row["arm_id"] == best["arm_id"]:
+        words = "highest"
+    else:
+        words = "lower" if shown_lower(facts, row, best) else "not told apart"
+    method = str(row["method"])
+    return f"{words}; {method.partition(';')[0]}" if method.startswith(INCOMPLETE) else words

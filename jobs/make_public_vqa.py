@@ -1,0 +1,37 @@
+"""Make a stand-in for a public benchmark with known answers:
+`python jobs/make_public_vqa.py benchmark=slake out=some/folder [pictures=40] [seed=2026]`.
+"""
+
+import sys
+from typing import Literal
+
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.commands.command import begin, tell
+from cardiolens.config.base import GivenPath, Positive, Seed, Spec
+from cardiolens.config.command_words import read_words
+from cardiolens.protocol.public_vqa.example_sets import PICTURES, SEED, make_benchmark
+
+
+class Words(Spec):
+    """Words of the script."""
+
+    benchmark: Literal["vqa_rad", "slake", "omnimedvqa"]
+    out: GivenPath
+    pictures: Positive = PICTURES
+    seed: Seed = SEED
+
+
+def main(argv: list[str]) -> int:
+    """Make the files; return 2 if a word is wrong, 1 if making fails, else 0."""
+    begin()
+    try:
+        words = read_words(Words, argv)
+        make_benchmark(words.benchmark, words.out, words.pictures, words.seed)
+    except (InputError, RunError) as error:
+        return tell(error)
+    print(f"{words.benchmark}: {words.out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,182 @@
+"""A paper's figures: numbers of the page's tables, the same bytes each time, legible in grey."""
+
+import csv
+import io
+import sys
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from page_run import finished, small_spec
+from small_cohort import make_cohort
+
+sys.path.insert(0, str(Path(__file__).parents[4]))
+from bench.claims import arms_of, findings, verdicts
+from cardiolens.base.errors import InputError
+from cardiolens.commands.export import main
+from cardiolens.score.claims import question_analysis
+from cardiolens.score.claims.landscape import landscape
+from cardiolens.score.run_results.run_analyses import AnalysisTable
+from cardiolens.show.export.figures import (
+    COLOURS,
+    draw_figures,
+    figures_of,
+    in_order,
+    numbered_anew,
+    pictures_of,
+    specification,
+    write_figures,
+)
+from cardiolens.show.page.page_data import Facts, read_facts
+from cardiolens.storage import schemas, tables
+from cardiolens.storage.places import Run
+from cardiolens.storage.tables import from_rows
+
+NAMES = ["landscape", "confusion", "cohorts", "forest"]
+PART = "full versus public cohort"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    root = make_cohort(tmp_path_factory.mktemp("figures"), 4)
+    return finished(small_spec(root, "figures", subtask=["C02", "D01"], control=["none"]))
+
+
+@pytest.fixture(scope="module")
+def facts(run: Run) -> Facts:
+    """A run of simulated readers, with the scores of three models whose second prompt is better."""
+    simulated = read_facts(run, [run])
+    arms = arms_of(("clinical", "random@1"), ("16",), ("standard", "reasoning"), ["a", "b", "c"])
+    rows = verdicts(arms, 60, np.random.default_rng([31, 1]), better=0.8)
+    scores = findings(arms, rows, resamples=200, swaps=200)[1]
+    made = question_analysis.questions(scores), landscape(scores)
+    analyses = {one.name: AnalysisTable(list(one.rows), list(one.findings)) for one in made}
+    analyses[PART] = AnalysisTable([difference(model, tier) for model in "ab" for tier in (1, 3)], [])
+    return replace(
+        simulated,
+        arms=(*simulated.arms, *arms),
+        scores=from_rows(scores, schemas.SCORES),
+        analyses={**simulated.analyses, **analyses},
+    )
+
+
+def difference(model: str, tier: int) -> dict[str, object]:
+    """A row of the comparison of a full cohort with a part of it."""
+    row = {"metric": "primary", "scope": f"tier:{tier}", "arm_id": f"headline:{model}", "versus_arm_id": None}
+    values = {"full": 60.0, "part": 57.0, "value": 3.0, "low": -1.0, "high": 7.0}
+    return row | values | {"n_items": 90, "n_patients": 60, "method": "made up"}
+
+
+@pytest.fixture(scope="module")
+def folder(facts: Facts, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("drawn") / "figures"
+    draw_figures(facts, folder)
+    return folder
+
+
+def test_every_figure_is_there_in_three_forms(folder: Path) -> None:
+    wanted = {f"{name}.{suffix}" for name in NAMES for suffix in ("svg", "pdf", "csv")}
+    assert {path.name for path in folder.iterdir()} == wanted
+    for name in NAMES:
+        assert (folder / f"{name}.svg").read_text().startswith("<svg ")
+        assert (folder / f"{name}.pdf").read_bytes().startswith(b"%PDF-")
+        assert b"FontFile" in (folder / f"{name}.pdf").read_bytes(), "letters are in the file"
+
+
+def test_the_same_run_gives_the_same_bytes(facts: Facts, folder: Path, tmp_path: Path) -> None:
+    draw_figures(facts, tmp_path / "again")
+    for path in folder.iterdir():
+        assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+def test_order_in_a_dictionary_is_sorted_and_nothing_moves() -> None:
+    head, tail = b"<<\n    /XObject <<\n", b"    >>\n>>\nstream /xo1 11 0 R\n"
+    one, other = b"      /xo1 11 0 R\n", b"      /xo0 9 0 R\n"
+    assert in_order(head + one + other + tail) == in_order(head + other + one + tail)
+    assert in_order(head + one + other + tail) == head + other + one + tail
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(path.read_text())))
+
+
+def test_tables_have_the_numbers_of_the_scores(facts: Facts, folder: Path) -> None:
+    scores = {
+        (row["arm_id"].removeprefix("headline:"), row["value"])
+        for row in facts.scores.to_pylist()
+        if row["arm_id"].startswith("headline:") and row["metric"] == "primary" and not row["versus_arm_id"]
+    }
+    rows = rows_of(folder / "landscape.csv")
+    assert {(row["model"], float(row["value"])) for row in rows if row["measure"] == "score"} == scores
+
+
+def test_a_forest_has_every_model_and_their_mean(folder: Path) -> None:
+    rows = rows_of(folder / "forest.csv")
+    assert {row["line"] for row in rows} == {"all models", "a", "b", "c"}
+    assert {row["comparison"] for row in rows} == {"reasoning − standard", "random − clinical"}
+
+
+def test_what_a_picture_refers_to_is_numbered_anew() -> None:
+    one, other = '<g fill="url(#gradient_7)" clip-path="url(#clip9)"/>', '<a id="gradient_7"/><a id="clip9"/>'
+    assert numbered_anew(one + other) == (one + other).replace("_7", "_0").replace("clip9", "clip1")
+
+
+def test_a_row_of_the_confusion_is_a_whole(facts: Facts) -> None:
+    (confusion,) = [figure for figure in figures_of(facts) if figure.name == "confusion"]
+    totals: dict[object, float] = {}
+    for record in confusion.records:
+        key = record["arm"], record["gold"]
+        totals[key] = totals.get(key, 0) + float(record["share"] or 0)
+    assert totals
+    assert all(total == pytest.approx(100) for total in totals.values())
+    assert {str(record["subtask"]).split()[0] for record in confusion.records} == {"D01+D02"}
+
+
+def lightness(colour: str) -> float:
+    """L* of a colour: how light it is in print without colour."""
+    channels = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    return 116 * luminance ** (1 / 3) - 16 if luminance > 0.008856 else 903.3 * luminance
+
+
+@pytest.mark.parametrize("together", [("c0", "c1", "c2"), ("c-shown", "c-equivalent", "c-open")])
+def test_colours_that_stand_together_differ_in_grey(together: tuple[str, ...]) -> None:
+    for one, other in combinations(together, 2):
+        assert abs(lightness(COLOURS[one]) - lightness(COLOURS[other])) > 20, (one, other)
+
+
+def test_no_colour_is_left_to_a_style_sheet(facts: Facts) -> None:
+    for figure in figures_of(facts):
+        assert "var(" not in str(specification(figure))
+        assert "var(" not in pictures_of(figure)[0]
+
+
+def test_no_figure_holds_an_id(folder: Path, run: Run) -> None:
+    studies = set(tables.read(run.verdicts, schemas.VERDICTS, ["study_id"])["study_id"].to_pylist())
+    assert studies
+    for path in folder.iterdir():
+        if path.suffix != ".pdf":  # drawn from the picture
+            assert not [study for study in studies if study in path.read_text()]
+
+
+def test_what_a_run_does_not_allow_is_said(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    drawn = {path.stem for path in write_figures(run).iterdir()}
+    assert drawn == {"landscape", "confusion", "cohorts"}
+    assert "forest: not drawn: No model was asked at two levels of a factor" in capsys.readouterr().out
+
+
+def test_a_missing_package_is_named(facts: Facts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    with pytest.raises(InputError, match=r"pip install 'cardiolens\[figures\]'"):
+        pictures_of(figures_of(facts)[0])
+
+
+def test_figures_take_no_patient_ids(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["export", f"run={run.root}", "format=figures", "patient_ids=true"])
+    assert main() == 2
+    assert "no figure has any" in capsys.readouterr().err

@@ -1,0 +1,209 @@
+"""The leaderboard: numbers of the scores, unlike runs refused, and nothing of a patient in it."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from page_markup import Markup, records
+from page_run import finished, small_spec
+from small_cohort import make_cohort, reader
+
+from cardiolens.base.errors import InputError
+from cardiolens.commands.compare import Board, leaderboard, main
+from cardiolens.config.command_words import read_words
+from cardiolens.storage import schemas, tables
+from cardiolens.storage.documents import read_manifest
+from cardiolens.storage.places import Run
+
+MODELS = {
+    "first": [reader("noisy", "good", error=0.1), reader("oracle")],
+    "second": [reader("noisy", "poor", error=0.8)],
+}
+FEW = {"subtask": ["C02", "D01", "R-CINE"], "control": ["none"]}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_cohort(tmp_path_factory.mktemp("board"), 21)
+
+
+@pytest.fixture(scope="module")
+def runs(root: Path) -> list[Run]:
+    return [finished(small_spec(root, name, model=models, **FEW)) for name, models in MODELS.items()]
+
+
+def written(out: Path, *runs: Run, **words: str) -> tuple[int, str]:
+    """The exit code and the page of a leaderboard."""
+    named = [f"runs=[{','.join(str(run.root) for run in runs)}]", f"out={out}"]
+    code = leaderboard(read_words(Board, [*named, *(f"{name}={value}" for name, value in words.items())]))
+    return code, out.read_text()
+
+
+@pytest.fixture(scope="module")
+def page(runs: list[Run], tmp_path_factory: pytest.TempPathFactory) -> str:
+    code, text = written(tmp_path_factory.mktemp("page") / "board.html", *runs)
+    assert code == 0
+    return text
+
+
+def rows_of(page: str, table: str = "standings") -> list[dict[str, Any]]:
+    return records(Markup(page).tables[table])
+
+
+def test_every_model_of_all_runs_is_there_with_the_numbers_of_its_scores(page: str, runs: list[Run]) -> None:
+    ranked = {row["model"]: row for row in rows_of(page) if row["setting"] == "headline"}
+    assert set(ranked) == {"good", "oracle", "poor"}
+    assert ranked["oracle"]["tier1"] == ranked["oracle"]["tier3"] == 100.0
+    arms = [row for row in rows_of(page) if row["setting"] != "headline"]
+    for run in runs:
+        scores = tables.read(run.scores, schemas.SCORES).to_pylist()
+        wanted = {
+            (row["scope"], row["value"], row["n_items"])
+            for row in scores
+            if row["metric"] == "primary"
+            and row["versus_arm_id"] is None
+            and row["scope"].startswith("tier:")
+            and not row["arm_id"].startswith("headline:")
+        }
+        models = read_manifest(run)["models"]
+        seen = {
+            (f"tier:{tier}", row[f"tier{tier}"], row[f"tier{tier}_items"])
+            for row in arms
+            for tier in (1, 2, 3)
+            if row["model"] in models
+        }
+        assert wanted <= seen
+
+
+def test_what_is_not_told_apart_is_said(page: str) -> None:
+    notes = {row["model"]: row["tier1_note"] for row in rows_of(page) if row["setting"] == "headline"}
+    assert notes["oracle"] == "highest"
+    assert notes["good"] in {"not told apart", "lower"}
+    assert notes["poor"] == "lower"
+
+
+def test_protocol_rules_digests_and_versions_are_on_the_page(page: str, runs: list[Run]) -> None:
+    manifest = read_manifest(runs[0])
+    shared = {row["what"]: row["value"] for row in rows_of(page, "settings")}
+    assert shared["questions asked, digest"] == manifest["questions_digest"]
+    assert shared["cohort, digest"] == manifest["cohort_digest"]
+    assert shared["protocol"] == "openprotocol-1"
+    assert [row["run"] for row in rows_of(page, "runs")] == [run.root.name for run in runs]
+    dates = {row["last_reply"] for row in rows_of(page)}
+    assert all(re.fullmatch(r"20\d\d-\d\d-\d\d", date) for date in dates)
+
+
+def test_nothing_of_a_patient_is_on_the_page(page: str, root: Path) -> None:
+    questions = [json.loads(line) for line in (root / "questions.jsonl").read_text().splitlines()]
+    names = {str(question[name]) for question in questions for name in ("qa_id", "study_id", "patient_id")}
+    references = [question["reference"] for question in questions if question.get("reference")]
+    texts = {reference[name] for reference in references for name in ("findings", "impression")}
+    assert references
+    found = [secret for secret in names | texts | {str(root)} if secret in page or json.dumps(secret) in page]
+    assert not found
+    assert "<img" not in page
+    assert "data:image" not in page
+    assert not re.search(r"\b(https?|file):", page)
+    assert Markup(page).addresses == ["data:,", "#main"]
+
+
+def test_a_row_that_holds_an_id_would_be_found(page: str, root: Path) -> None:
+    with pytest.raises(AssertionError):
+        test_nothing_of_a_patient_is_on_the_page(page + "PH-0001", root)
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"limit": 7}, "questions_digest is not that of"),
+        ({"caption": "full"}, "caption is not that of"),
+    ],
+)
+def test_unlike_runs_are_refused(
+    root: Path, runs: list[Run], tmp_path: Path, changes: dict[str, Any], what: str
+) -> None:
+    unlike = finished(small_spec(root, "unlike", model=MODELS["second"], **(FEW | changes)))
+    with pytest.raises(InputError, match=what):
+        written(tmp_path / "board.html", runs[0], unlike)
+    assert not (tmp_path / "board.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("release", {"name": "r", "number": "1.0", "sha256": "a" * 64, "questions_sha256": "b" * 64}),
+        ("protocol", "otherprotocol-1"),
+        ("catalogue_sha256", "c" * 64),
+        ("cohort_digest", "d" * 32),
+    ],
+)
+def test_other_releases_protocols_and_cohorts_are_refused(
+    runs: list[Run], tmp_path: Path, name: str, value: object
+) -> None:
+    other = Run(tmp_path / "other")
+    copy_with(runs[1], other, {name: value})
+    with pytest.raises(InputError, match=r"asked r 1\.0, release|is not that of"):
+        written(tmp_path / "board.html", runs[0], other)
+
+
+def copy_with(run: Run, other: Run, changes: dict[str, object]) -> None:
+    """Copy a run with other entries of its manifest."""
+    for path in run.root.rglob("*"):
+        if path.is_file():
+            target = other.root / path.relative_to(run.root)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(path.read_bytes())
+    other.manifest.write_text(json.dumps(json.loads(other.manifest.read_text()) | changes))
+
+
+def test_other_words_of_the_same_questions_are_refused(runs: list[Run], tmp_path: Path) -> None:
+    other = Run(tmp_path / "other")
+    copy_with(runs[1], other, {})
+    requests = tables.read(other.requests("poor"), schemas.REQUESTS)
+    renamed = pa.array(["question_standard@00000000"] * requests.num_rows, pa.string())
+    at = requests.schema.get_field_index("template")
+    tables.replace(other.requests("poor"), requests.set_column(at, "template", renamed), schemas.REQUESTS)
+    with pytest.raises(InputError, match="poor was asked C02 with template question_standard@00000000, but"):
+        written(tmp_path / "board.html", runs[0], other)
+
+
+def test_the_joint_judgement_of_before_is_not_shown(page: str, runs: list[Run], tmp_path: Path) -> None:
+    part = tables.parts(Run(runs[0].root.parent / next(runs[0].root.parent.glob("merged-*")).name).verdicts)[
+        0
+    ]
+    part.unlink()
+    assert rows_of(written(tmp_path / "board.html", *runs)[1]) == rows_of(page)
+
+
+def test_one_run_alone_has_a_page(runs: list[Run], tmp_path: Path) -> None:
+    code, page = written(tmp_path / "board.html", runs[0])
+    assert code == 0
+    assert {row["model"] for row in rows_of(page)} == {"good", "oracle"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["runs=[a,a]", "out=x.html"], "give each run once"),
+        (["runs=[a]", "out=x.txt"], "expected the name of a page"),
+        (["runs=[a]"], "out= is not given"),
+        (["runs=[a]", "out=x.html"], "runs=a: no such folder"),
+        (["runs=[a]", "out=x.html", "margin=3"], "margin=: no word of this command"),
+        (["runs=[]", "out=x.html"], "runs"),
+    ],
+)
+def test_words_that_cannot_be_meant_are_refused(
+    words: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["compare", *words])
+    assert main() == 2
+    assert message in capsys.readouterr().err
