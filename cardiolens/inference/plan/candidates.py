@@ -18,6 +18,7 @@ from cardiolens.inference.plan.totals import Totals, totals_of
 from cardiolens.storage.model_files import missing_weights
 
 _GIB = 2**30
+_FRAME_TOKENS = 256  # of a frame, where a model does not declare `image_tokens`
 
 
 def at_hand(spec: SweepSpec) -> tuple[SweepSpec, dict[str, str]]:
@@ -102,8 +103,15 @@ def candidate(
         requests=work.left,
         prompt_tokens=int(share * (totals.prompt_tokens or 0)) if totals else 0,
         output_tokens=int(share * totals.output_tokens) if totals else 0,
+        computed_tokens=_scaled(totals and totals.computed_tokens, share),
+        encoder_tokens=int(share * totals.frames_distinct * (model.image_tokens or _FRAME_TOKENS)) if totals else 0,
+        reply_tokens=_scaled(totals and totals.reply_tokens, share),
         lacks=lacks,
     )
+
+
+def _scaled(tokens: int | None, share: float) -> int | None:
+    return None if tokens is None else int(share * tokens)
 
 
 def _lacks(model: ModelSpec, folder: Path | None) -> str:

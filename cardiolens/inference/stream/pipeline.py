@@ -33,7 +33,7 @@ from cardiolens.inference.stream.progress import Tell
 from cardiolens.inference.stream.replica import Replica
 from cardiolens.inference.stream.replica_resources import Places, bounded, reserved
 from cardiolens.inference.stream.stall_clock import StallClock
-from cardiolens.inference.stream.study_pieces import divided
+from cardiolens.inference.stream.study_pieces import divided, most_waiting
 from cardiolens.protocol.dialogue.chain import known_steps
 from cardiolens.runtime import stopping
 from cardiolens.storage import tables
@@ -64,8 +64,8 @@ def stream(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, n_m
     total: Counter[str] = Counter()
     seats: set[str] = set()
     work = divided(missing.work, deployment.replicas)
-    most = plan.spec.stream.studies_in_flight
-    studies = _studies_in_flight(work, _width(model), most, deployment.replicas)
+    most = min(plan.spec.stream.studies_in_flight, most_waiting(work, deployment.replicas))
+    studies = _studies_in_flight(work, _width(model), most)
     with reserved(deployment, studies, plan.spec.stream.engine_restarts) as places:
         with bounded(n_models):
             dataset = pipeline(plan, model, deployment, work, places)
@@ -122,16 +122,14 @@ def _width(model: ModelSpec) -> int:
     return model.max_num_seqs + model.max_num_seqs // 2
 
 
-def _studies_in_flight(work: pa.Table, width: int, most: int, replicas: int) -> int:
+def _studies_in_flight(work: pa.Table, width: int, most: int) -> int:
     """Return the number of studies at one replica: enough for twice its requests in flight, at least 2.
 
-    Not more, and not more than a quarter of its part of them, because a study that waits at one replica cannot
-    move to an idle one.
+    Not more, because a study that waits at one replica cannot move to an idle one.
     """
     requests: int = pc.sum(pc.list_value_length(work["rows"])).as_py()
     per_study: float = requests / work.num_rows
-    part = max(2, math.ceil(work.num_rows / replicas / 4))
-    return min(most, part, 1 + math.ceil(2 * width / per_study))
+    return min(most, 1 + math.ceil(2 * width / per_study))
 
 
 def _maker(plan: Plan, model: ModelSpec, deployment: Deployment) -> Callable[[], Engine]:

@@ -50,6 +50,14 @@ def divided(work: pa.Table, replicas: int) -> pa.Table:
     return pa.Table.from_pylist([row for _, row in pieces], schema=WORK)
 
 
+def most_waiting(work: pa.Table, replicas: int) -> int:
+    """Return how many rows of WORK one of several replicas may hold: a quarter of its part, at least 2.
+
+    What waits at one replica cannot move to an idle one, which matters where all of the work is little.
+    """
+    return work.num_rows if replicas == 1 else max(2, math.ceil(work.num_rows / replicas / 4))
+
+
 class _Study:
     """The requests of one row of WORK, with what each costs after the one before it."""
 
