@@ -18,7 +18,6 @@ from cardiolens.inference.plan.totals import Totals, totals_of
 from cardiolens.storage.model_files import missing_weights
 
 _GIB = 2**30
-_FRAME_TOKENS = 256  # of a frame, where a model does not declare `image_tokens`
 
 
 def at_hand(spec: SweepSpec) -> tuple[SweepSpec, dict[str, str]]:
@@ -104,7 +103,7 @@ def candidate(
         prompt_tokens=int(share * (totals.prompt_tokens or 0)) if totals else 0,
         output_tokens=int(share * totals.output_tokens) if totals else 0,
         computed_tokens=_scaled(totals and totals.computed_tokens, share),
-        encoder_tokens=int(share * totals.frames_distinct * (model.image_tokens or _FRAME_TOKENS)) if totals else 0,
+        encoder_tokens=int(share * totals.encoder_tokens) if totals else 0,
         reply_tokens=_scaled(totals and totals.reply_tokens, share),
         lacks=lacks,
     )

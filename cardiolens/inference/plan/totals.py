@@ -27,6 +27,12 @@ class Totals:
     output_tokens: int  # upper bound for the replies to the sent requests
     computed_tokens: int | None = None  # of the prompt tokens, those that no earlier prompt begins with: estimated
     reply_tokens: int | None = None  # expected, by the kind of reply
+    encoder_tokens: int = 0  # of all distinct frames, each once: estimated
+
+    @property
+    def frame_tokens(self) -> int:
+        """Return the tokens of a frame with its caption; 0 without frames or tokens."""
+        return self.encoder_tokens // self.frames_distinct if self.frames_distinct else 0
 
 
 def totals_of(requests: Path) -> Totals:
@@ -35,7 +41,7 @@ def totals_of(requests: Path) -> Totals:
         ("asked", "overflow", "skipped", "frames_referenced", "frames_distinct", "sent", "output_tokens"), 0
     )
     tokens: int | None = None
-    computed = replies = 0.0
+    computed = replies = encoded = 0.0
     for part in tables.parts(requests):
         columns = (
             "frames_study_id",
@@ -66,11 +72,13 @@ def totals_of(requests: Path) -> Totals:
         tokens = tokens if counted is None else (tokens or 0) + counted
         computed += _computed(unique)
         replies += _replies(unique)
+        encoded += distinct * _frame_tokens(unique)
     return Totals(
         **sums,
         prompt_tokens=tokens,
         computed_tokens=None if tokens is None else round(computed),
         reply_tokens=round(replies),
+        encoder_tokens=round(encoded),
     )
 
 
@@ -87,6 +95,14 @@ def _computed(requests: pa.Table) -> float:
     tokens = np.asarray(pc.fill_null(requests["predicted_tokens"], 0), dtype=float)[order]
     stages = 1 + np.asarray(requests["stage"], dtype=float)[order]
     return float((tokens * (new + stages) / (n_frames + 1)).sum())
+
+
+def _frame_tokens(requests: pa.Table) -> float:
+    """Estimate the tokens of a frame: all tokens of prompts with frames, in the equal parts of `_computed`."""
+    n_frames = np.asarray(pc.list_value_length(requests["frames"]), dtype=float)
+    tokens = np.asarray(pc.fill_null(requests["predicted_tokens"], 0), dtype=float)
+    parts = (n_frames + 1)[n_frames > 0].sum()
+    return float(tokens[n_frames > 0].sum() / parts) if parts else 0.0
 
 
 def _replies(requests: pa.Table) -> float:
