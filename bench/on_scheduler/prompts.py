@@ -44,6 +44,7 @@ class Tokens:
     """Turns requests into prompts; the same word and the same frame always have the same tokens."""
 
     frame_tokens: int
+    grain: int = 1  # words to a token: a coarse simulation has all sizes divided by it
     _words: dict[str, int] = field(default_factory=dict)
     _frames: dict[str, int] = field(default_factory=dict)
 
@@ -61,7 +62,9 @@ class Tokens:
         return Prompt(tokens, shown)
 
     def _text(self, text: str) -> list[int]:
-        return [self._words.setdefault(word, len(self._words)) for word in _WORDS.findall(text)]
+        words = _WORDS.findall(text)
+        joined = (" ".join(words[at : at + self.grain]) for at in range(0, len(words), self.grain))
+        return [self._words.setdefault(word, len(self._words)) for word in joined]
 
 
 def planned_work(folder: Path, studies: int, questions: Path, words: list[str]) -> tuple[Plan, Missing]:

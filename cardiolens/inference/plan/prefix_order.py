@@ -25,7 +25,7 @@ def beginnings(requests: pa.Table) -> np.ndarray:
     volumes = _numbers(flat.field("volume_id"))
     rows = np.full((len(n_frames), 1 + n_frames.max(initial=0)), _END, dtype=np.int64)
     columns = (requests[name].to_pylist() for name in ("frames_study_id", "system", "flags"))
-    before = [repr((study, system, BLANK in flags)) for study, system, flags in zip(*columns, strict=True)]
+    before = [repr((study, system, BLANK in (flags or ()))) for study, system, flags in zip(*columns, strict=True)]
     rows[:, 0] = _numbers(pa.array(before, pa.string()))
     starts = np.cumsum(n_frames) - n_frames
     parents = np.repeat(np.arange(len(n_frames)), n_frames)

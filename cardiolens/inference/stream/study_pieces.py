@@ -17,17 +17,18 @@ from cardiolens.inference.plan.prefix_order import SHOWN, beginnings, frames_of,
 from cardiolens.storage import tables
 from cardiolens.storage.schemas import REQUESTS
 
-PIECES = 8  # for each replica: with so many, the last to end has little more work than the others
+FEW = 8  # studies for each replica: with so many, the last to end has little more work than the others
+PIECES = 5  # for each replica, where studies are fewer; each more has frames encoded again
 _REPEATED = 0.04  # of all frames to compute: the most that cuts may make replicas compute again
 _QUESTION = 1.0  # cost of a request beyond its new frames, as a number of frames
 
 
 def divided(work: pa.Table, replicas: int) -> pa.Table:
-    """Return WORK with the costliest pieces first, some `PIECES` for each replica, where studies are fewer.
+    """Return WORK with the costliest pieces first, some `PIECES` for each replica, where studies are few.
 
     A study with chains stays whole, because its chains share stages.
     """
-    if replicas < 2 or work.num_rows >= PIECES * replicas:  # noqa: PLR2004
+    if replicas < 2 or work.num_rows >= FEW * replicas:  # noqa: PLR2004
         return work
     rows: list[StudyWork] = work.to_pylist()
     studies = [_Study(row) for row in rows]
