@@ -27,7 +27,9 @@ from cardiolens.inference.stream.study_pieces import divided, most_waiting
 
 STEP_SECONDS = 0.015  # of a step, whatever is in it: weights are read, kernels started
 TOKENS_PER_SECOND = 10_000  # computed prompt tokens: 80,000 x billions, of 8 billions
-ENCODING_SECONDS = 0.006  # of one run of the vision encoder: 784 patches through .6 billion parameters, at that rate
+ENCODING_SECONDS = (
+    0.006  # of one run of the vision encoder: 784 patches through .6 billion parameters, at that rate
+)
 GRAIN = 14
 FRAME_TOKENS = 196 // GRAIN
 SETTINGS = Settings(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.on_scheduler.prompts import Prompt
+from bench.on_scheduler.prompts import Prompt, ShownFrame
 
 LLAMA = {
     "architectures": ["LlamaForCausalLM"],
@@ -93,7 +93,10 @@ class SimulatedEngine:
         output = ModelRunnerOutput(names, {name: at for at, name in enumerate(names)}, sampled)
         given = scheduler.update_from_output(chosen, output)
         self.finished = [
-            one.request_id for group in given.values() for one in group.outputs if one.finish_reason is not None
+            one.request_id
+            for group in given.values()
+            for one in group.outputs
+            if one.finish_reason is not None
         ]
         for name in ("steps", "computed", "encoded", "encoded_tokens", "outputs"):
             setattr(self.work, name, getattr(self.work, name) + getattr(step, name))
@@ -101,19 +104,40 @@ class SimulatedEngine:
 
 
 def answered(
-    settings: Settings, folder: Path, prompts: Sequence[Prompt], outputs: int = 2, width: int | None = None
+    settings: Settings,
+    folder: Path,
+    prompts: Sequence[Prompt],
+    outputs: int = 2,
+    *,
+    beginnings_first: bool = False,  # as `inference/engine/shared_beginnings.py` has them computed
 ) -> Work:
-    """Answer requests in their order, `width` in flight as the stream has them; return what it took."""
+    """Answer requests in their order, as many in flight as the stream has; return what it took."""
     engine = SimulatedEngine(settings, folder)
     waiting = deque(enumerate(prompts))
-    in_flight, width = 0, width or settings.at_once * 3 // 2
+    in_flight, width = 0, settings.at_once * 3 // 2
+    behind: dict[str, list[tuple[str, Prompt]]] = {}  # requests by the beginning that they wait for
+    known: dict[tuple[ShownFrame, ...], str | None] = {}  # the beginning being computed; None: computed
     while waiting or in_flight:
         while waiting and in_flight < width:
             number, prompt = waiting.popleft()
-            engine.add(str(number), prompt, outputs)
             in_flight += 1
+            shown = tuple(prompt.frames)
+            if not beginnings_first or not shown or known.get(shown, "") is None:
+                engine.add(str(number), prompt, outputs)
+                continue
+            if shown not in known:
+                known[shown] = name = f"beginning {number}"
+                behind[name] = []
+                engine.add(
+                    name, Prompt(prompt.tokens[: shown[-1].offset + shown[-1].length], prompt.frames), 1
+                )
+            behind[str(known[shown])].append((str(number), prompt))
         engine.step()
-        in_flight -= len(engine.finished)
+        for name in engine.finished:
+            for request in behind.get(name, ()):
+                engine.add(*request, outputs)
+                known[tuple(request[1].frames)] = None
+            in_flight -= name not in behind
     return engine.work
 
 

@@ -27,7 +27,9 @@ class Rates:
     load_seconds: float = 60.0  # per engine start, without reading the weights
     load_gib_per_second: float = 1.0
     encoder_billions: float = 0.675  # parameters of Qwen2.5-VL's vision encoder, by vLLM's recipes
-    patches: float = 4.0  # that the encoder reads per token of a frame: Qwen, Gemma 3 and InternVL merge 2 x 2
+    patches: float = (
+        4.0  # that the encoder reads per token of a frame: Qwen, Gemma 3 and InternVL merge 2 x 2
+    )
 
 
 def work_seconds(candidate: Candidate, rates: Rates) -> float:

@@ -10,7 +10,12 @@ import pyarrow.compute as pc
 
 from cardiolens.inference.plan.control import BLANK
 
-SHOWN = ("frames_study_id", "system", "flags", "frames")  # columns of REQUESTS that decide a prompt's beginning
+SHOWN = (
+    "frames_study_id",
+    "system",
+    "flags",
+    "frames",
+)  # columns of REQUESTS that decide a prompt's beginning
 _END = -1  # behind the last frame of a request: a shorter prompt comes before those that continue it
 
 
@@ -25,7 +30,9 @@ def beginnings(requests: pa.Table) -> np.ndarray:
     volumes = _numbers(flat.field("volume_id"))
     rows = np.full((len(n_frames), 1 + n_frames.max(initial=0)), _END, dtype=np.int64)
     columns = (requests[name].to_pylist() for name in ("frames_study_id", "system", "flags"))
-    before = [repr((study, system, BLANK in (flags or ()))) for study, system, flags in zip(*columns, strict=True)]
+    before = [
+        repr((study, system, BLANK in (flags or ()))) for study, system, flags in zip(*columns, strict=True)
+    ]
     rows[:, 0] = _numbers(pa.array(before, pa.string()))
     starts = np.cumsum(n_frames) - n_frames
     parents = np.repeat(np.arange(len(n_frames)), n_frames)

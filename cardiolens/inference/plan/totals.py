@@ -25,7 +25,9 @@ class Totals:
     sent: int  # distinct planned requests, counting every stage of a chain: an upper bound
     prompt_tokens: int | None  # of the sent requests; None if the reader has no tokens
     output_tokens: int  # upper bound for the replies to the sent requests
-    computed_tokens: int | None = None  # of the prompt tokens, those that no earlier prompt begins with: estimated
+    computed_tokens: int | None = (
+        None  # of the prompt tokens, those that no earlier prompt begins with: estimated
+    )
     reply_tokens: int | None = None  # expected, by the kind of reply
     encoder_tokens: int = 0  # of all distinct frames, each once: estimated
 

@@ -51,7 +51,11 @@ def calibrated(
 
 def _measured(standing: Standing, deployment: Deployment, elapsed: float) -> Measured | None:
     """Return what the first minutes give; None before they are over, or if little is left to tell about."""
-    if standing.seconds < 60 * _MINUTES or standing.executed < _ANSWERS or 2 * standing.executed > standing.left:
+    if (
+        standing.seconds < 60 * _MINUTES
+        or standing.executed < _ANSWERS
+        or 2 * standing.executed > standing.left
+    ):
         return None
     loading = elapsed - standing.seconds
     return Measured(standing.seconds, deployment.seconds, loading + standing.left / standing.rate)

@@ -31,7 +31,9 @@ def show_jobs(
     for job in jobs:
         limit = cluster.time if job.step == "model" else cluster.cpu_time
         costs = (sum(of.get(model, 0.0) for model in job.models) for of in (hours, most))
-        gpu_hours = ("-" if not job.resources.gpus else f"{cost:.2g}" if planned else "unknown" for cost in costs)
+        gpu_hours = (
+            "-" if not job.resources.gpus else f"{cost:.2g}" if planned else "unknown" for cost in costs
+        )
         cpus = job.resources.cpus if job.step == "model" else cluster.cpu_cpus
         size = str(job.resources.nodes), str(job.resources.gpus), str(cpus)
         table.add_row(job.name, ", ".join(job.models) or "-", *size, limit, *gpu_hours)

@@ -58,7 +58,9 @@ class Hybrid(VllmEngine):
 def replies(engine: Hybrid, *texts: str, frames: tuple[str, ...] = ("f",)) -> list[Reply]:
     async def ask() -> list[Reply]:
         asks = [Ask(text, "", text, frames, "single", ("A", "B"), 8) for text in texts]
-        return await asyncio.gather(*(engine.answer(one, lambda _: np.zeros((1, 1), np.uint8)) for one in asks))
+        return await asyncio.gather(
+            *(engine.answer(one, lambda _: np.zeros((1, 1), np.uint8)) for one in asks)
+        )
 
     return asyncio.run(ask())
 

@@ -56,7 +56,10 @@ def test_the_first_minutes_of_a_run_are_told_once_beside_the_plan(
     assert measured.planned == deployment.seconds
     (record,) = caplog.records
     assert "first 3 minutes give 0.27 hours" in record.message
-    assert f"multiply cluster.prefill_rate and cluster.decode_rate by {deployment.seconds / 960:.2g}" in record.message
+    assert (
+        f"multiply cluster.prefill_rate and cluster.decode_rate by {deployment.seconds / 960:.2g}"
+        in record.message
+    )
 
 
 def test_a_short_run_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

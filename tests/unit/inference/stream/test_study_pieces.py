@@ -63,9 +63,7 @@ def test_requests_that_begin_with_the_same_frames_stay_together(tmp_path: Path) 
     assert len(places) == 10 * GROUPS * QUESTIONS
 
 
-@pytest.mark.parametrize(
-    ("studies", "replicas", "stage"), [(10, 1, 0), (FEW * 2, 2, 0), (10, REPLICAS, 1)]
-)
+@pytest.mark.parametrize(("studies", "replicas", "stage"), [(10, 1, 0), (FEW * 2, 2, 0), (10, REPLICAS, 1)])
 def test_one_replica_many_studies_and_chains_are_left_whole(
     tmp_path: Path, studies: int, replicas: int, stage: int
 ) -> None:
