@@ -2,13 +2,13 @@
 
     .venv/bin/python -m bench.few_studies QUESTIONS [studies] [replicas] [override ...]
 
-QUESTIONS are those of phantom_ci (`jobs/make_phantom.py dataset=phantom_ci out=...`). Every replica is vLLM's own
-scheduler and caches (bench/on_scheduler); pieces of work are handed out as Ray Data does: each replica gets as
-many as the stream allows in flight, and the next when one has ended. A step lasts as on a GPU of the 80 GiB
-class with a model of 8 billion parameters, by the constants below, which are assumptions.
+QUESTIONS are those of phantom_ci (`jobs/make_phantom.py dataset=phantom_ci out=...`). Every replica is
+vLLM's own scheduler and caches (bench/on_scheduler); pieces of work are handed out as Ray Data does: each
+replica gets as many as the stream allows in flight, and the next when one has ended. A step lasts as on a
+GPU of the 80 GiB class with a model of 8 billion parameters, by the constants below, which are assumptions.
 
-Ideal is the time that all replicas compute in the run with whole studies, divided by the replicas. All sizes in
-tokens are divided by GRAIN, which makes the simulation as many times faster and rounds texts up.
+Ideal is the time that all replicas compute in the run with whole studies, divided by the replicas. All
+sizes in tokens are divided by GRAIN, which makes the simulation as many times faster and rounds texts up.
 """
 
 import heapq
@@ -52,9 +52,10 @@ def main() -> None:
             seconds, busy, done = _makespan(work, replicas, Path(folder))
             ideal, least = ideal or busy / replicas, least if least.steps else done
             print(
-                f"{name}: {work.num_rows} pieces, {seconds:,.0f} s, {ideal / seconds:.3f} of the ideal; prompt tokens "
-                f"{done.computed / least.computed:.3f} and encoder runs {done.encoded / least.encoded:.3f} of those of "
-                f"whole studies ({done.computed * GRAIN:,} and {done.encoded:,})",
+                f"{name}: {work.num_rows} pieces, {seconds:,.0f} s, {ideal / seconds:.3f} of the ideal; "
+                f"prompt tokens {done.computed / least.computed:.3f} and encoder runs "
+                f"{done.encoded / least.encoded:.3f} of those of whole studies "
+                f"({done.computed * GRAIN:,} and {done.encoded:,})",
                 flush=True,
             )
 

@@ -1,12 +1,13 @@
-"""Prompt tokens and encoder runs of models whose caches are tight: recurrent layers, and frames cut into tiles.
+"""Prompt tokens and encoder runs of models whose caches are tight: recurrent layers, and frames in tiles.
 
     .venv/bin/python -m bench.model_caches QUESTIONS hybrid|tiles [studies] [override ...]
 
-QUESTIONS are those of phantom_ci (`jobs/make_phantom.py dataset=phantom_ci out=...`). A plan's requests pass vLLM's
-own scheduler and caches (bench/on_scheduler). *hybrid*: blocks of 528 tokens (Qwen3.5-4B and 9B, whose state in
-float32 takes as much as the keys and values of so many tokens) and of 784 (27B), without and with beginnings that are
-computed first. *tiles*: frames of 3,328 tokens (InternVL3.5, 12 tiles and a thumbnail), requests in the order of the
-plan and in that of their beginnings. Fewest counts each distinct beginning once, to the token or to the frame.
+QUESTIONS are those of phantom_ci (`jobs/make_phantom.py dataset=phantom_ci out=...`). A plan's requests
+pass vLLM's own scheduler and caches (bench/on_scheduler). *hybrid*: blocks of 528 tokens (Qwen3.5-4B and
+9B, whose state in float32 takes as much as the keys and values of so many tokens) and of 784 (27B), without
+and with beginnings that are computed first. *tiles*: frames of 3,328 tokens (InternVL3.5, 12 tiles and a
+thumbnail), requests in the order of the plan and in that of their beginnings. Fewest counts each distinct
+beginning once, to the token or to the frame.
 """
 
 import sys
@@ -50,7 +51,8 @@ def _hybrid(left: Missing, folder: Path) -> Iterator[str]:
             ("and beginnings first", replace(plain, match_unit=MATCH_UNIT), True),
         ):
             work = answered(settings, folder / "model", prompts, beginnings_first=first)
-            yield f"blocks of {block}, {name}: {work.computed / fewest:.3f} of the fewest, {work.steps:,} steps"
+            share = work.computed / fewest
+            yield f"blocks of {block}, {name}: {share:.3f} of the fewest, {work.steps:,} steps"
 
 
 def _tiles(left: Missing, folder: Path) -> Iterator[str]:
@@ -61,7 +63,8 @@ def _tiles(left: Missing, folder: Path) -> Iterator[str]:
         for name, work in (("order of the plan", in_plan), ("order of beginnings", left.work)):
             studies = prompts_of(work, Tokens(TILE_TOKENS))
             prompts = [prompt for study in studies for prompt in study if len(prompt.tokens) < CONTEXT]
-            yield f"{fit} frames fit, {name}: {_tiled(answered(settings, folder / 'model', prompts), prompts)}"
+            done = answered(settings, folder / "model", prompts)
+            yield f"{fit} frames fit, {name}: {_tiled(done, prompts)}"
 
 
 def _tiled(done: Work, prompts: Sequence[Prompt]) -> str:
@@ -69,13 +72,13 @@ def _tiled(done: Work, prompts: Sequence[Prompt]) -> str:
     distinct = {key for shown in keys for key in shown}
     fewest = len({shown[:end] for shown in keys for end in range(1, len(shown) + 1)}) * TILE_TOKENS
     return (
-        f"{len(prompts):,} requests, {done.encoded / len(distinct):.2f} encoder runs a distinct frame, prompt tokens "
-        f"{done.computed / fewest:.3f} of those of distinct beginnings"
+        f"{len(prompts):,} requests, {done.encoded / len(distinct):.2f} encoder runs a distinct frame, "
+        f"prompt tokens {done.computed / fewest:.3f} of those of distinct beginnings"
     )
 
 
 def fewest_tokens(prompts: Sequence[Prompt], block: int) -> int:
-    """Count each distinct block behind each distinct beginning once, and the tokens behind the last whole block."""
+    """Count each distinct block behind each beginning once, and the tokens behind the last whole block."""
     seen: set[int] = set()
     tokens = 0
     for prompt, _ in prompts:

@@ -1,7 +1,7 @@
 """An engine of which everything but the model is vLLM's: its scheduler, its prefix cache, its encoder cache.
 
-A step answers at once: each request that the scheduler has computed to the end of its prompt gets a token. What
-a GPU would have had to do is counted: prompt tokens computed, runs of the vision encoder, steps.
+A step answers at once: each request that the scheduler has computed to the end of its prompt gets a token.
+What a GPU would have had to do is counted: prompt tokens computed, runs of the vision encoder, steps.
 """
 
 import json

@@ -1,7 +1,8 @@
 """The prompts of a real plan as tokens: words by their letters, frames by their identity.
 
-The plan is that of a cohort of default phantoms with the questions of phantom_ci, as in bench/plan_full.py. No
-tokenizer is needed: a word, a number and a sign are a token each, and a frame has as many tokens as it is told.
+The plan is that of a cohort of default phantoms with the questions of phantom_ci, as in bench/plan_full.py.
+No tokenizer is needed: a word, a number and a sign are a token each, and a frame has as many tokens as it
+is told.
 """
 
 import re

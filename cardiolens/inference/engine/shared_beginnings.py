@@ -1,9 +1,9 @@
 """Compute what several prompts begin with once, for models with recurrent layers (Qwen3.5's GatedDeltaNet).
 
-Such a layer has one state in place of keys and values of every token, and vLLM can go on from a state only where
-it kept one: where a prompt ends, and at borders of blocks of 500 to 900 tokens. Prompts of ours part behind the
-last frame, between two borders. So a prompt that ends there is asked first, for one token, and the requests
-that begin with it wait for it.
+Such a layer has one state in place of keys and values of every token, and vLLM can go on from a state only
+where it kept one: where a prompt ends, and at borders of blocks of 500 to 900 tokens. Prompts of ours part
+behind the last frame, between two borders. So a prompt that ends there is asked first, for one token, and
+the requests that begin with it wait for it.
 """
 
 import asyncio
@@ -37,7 +37,8 @@ class SharedBeginnings:
         self._computing: OrderedDict[str, asyncio.Future[int]] = OrderedDict()
 
     async def computed(self, key: str, compute: Callable[[], Awaitable[int]]) -> int:
-        """Wait until a beginning is computed; return the tokens that this took, to the first that asks for it.
+        """Wait until a beginning is computed; return the tokens that this took, to the first that asks for
+        it.
 
         A failure is not reported here: the request that follows meets it as its own.
         """

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from cardiolens.inference.placement.footprint import Candidate
 
 REPLY_SHARE = 0.4
-"""Expected length of a free reply, as a share of the tokens that it may have: an assumption. Public measurements
-have .06, .24, .42 and .76 for four models that described photographs in at most 256 tokens
+"""Expected length of a free reply, as a share of the tokens that it may have: an assumption. Public
+measurements have .06, .24, .42 and .76 for four models that described photographs in at most 256 tokens
 (bayis.co.uk, "Model Choice Determines VLM Inference Cost")."""
 
 CHOICE_TOKENS = 4
@@ -18,8 +18,8 @@ class Rates:
     """Rates of one GPU: assumptions for a data-centre GPU of the 80 GiB class, not measurements.
 
     To calibrate, take `tokens.computed`, `tokens.output` and `seconds.generate` from the manifest of a
-    finished run: a run with short replies gives `prefill`, a run with long replies gives `decode`. A run tells
-    after its first minutes by what factor both are off.
+    finished run: a run with short replies gives `prefill`, a run with long replies gives `decode`. A run
+    tells after its first minutes by what factor both are off.
     """
 
     prefill: float = 80_000.0  # prompt tokens per second x billions of active parameters
@@ -33,7 +33,7 @@ class Rates:
 
 
 def work_seconds(candidate: Candidate, rates: Rates) -> float:
-    """Return one GPU's expected seconds for the remaining work: prefixes computed once, frames encoded once."""
+    """Return one GPU's expected seconds for the remaining work: beginnings and frames computed once."""
     if candidate.computed_tokens is None:
         return most_seconds(candidate, rates)
     replies = candidate.output_tokens if candidate.reply_tokens is None else candidate.reply_tokens

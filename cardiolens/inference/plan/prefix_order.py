@@ -1,7 +1,8 @@
 """The order in which the requests of a study are asked: those that begin with the same frames come together.
 
-An engine keeps what it computed for the beginning of a prompt, and the encoder's outputs of frames, as long as
-there is room. In this order, whatever two requests share was needed just before, so little room suffices.
+An engine keeps what it computed for the beginning of a prompt, and the encoder's outputs of frames, as long
+as there is room. In this order, whatever two requests share was needed just before, so little room
+suffices.
 """
 
 import numpy as np

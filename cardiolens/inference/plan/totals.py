@@ -87,8 +87,8 @@ def totals_of(requests: Path) -> Totals:
 def _computed(requests: pa.Table) -> float:
     """Estimate the prompt tokens that are computed if every beginning is computed once.
 
-    A prompt counts as equal parts: each frame with its caption is one, and all text behind the last frame is one.
-    Later stages of a chain compute that last part again.
+    A prompt counts as equal parts: each frame with its caption is one, and all text behind the last frame
+    is one. Later stages of a chain compute that last part again.
     """
     rows = beginnings(requests)
     order = prefix_order(rows)
@@ -100,7 +100,7 @@ def _computed(requests: pa.Table) -> float:
 
 
 def _frame_tokens(requests: pa.Table) -> float:
-    """Estimate the tokens of a frame: all tokens of prompts with frames, in the equal parts of `_computed`."""
+    """Estimate the tokens of a frame from prompts with frames, by the equal parts of `_computed`."""
     n_frames = np.asarray(pc.list_value_length(requests["frames"]), dtype=float)
     tokens = np.asarray(pc.fill_null(requests["predicted_tokens"], 0), dtype=float)
     parts = (n_frames + 1)[n_frames > 0].sum()

@@ -33,7 +33,7 @@ class Measured:
 def calibrated(
     deployment: Deployment, missing: Missing, tell: Tell, keep: Callable[[Measured], None]
 ) -> Tell:
-    """Return a receiver of counters that passes them on, and once tells and keeps what the first minutes give."""
+    """Return a receiver of counters that passes them on; once, it tells and keeps what they forecast."""
     watched, began = WatchedModel(missing), time.monotonic()
     waiting = deployment.gpus > 0
 

@@ -28,7 +28,7 @@ def divided(work: pa.Table, replicas: int) -> pa.Table:
 
     A study with chains stays whole, because its chains share stages.
     """
-    if replicas < 2 or work.num_rows >= FEW * replicas:  # noqa: PLR2004
+    if replicas < 2 or work.num_rows >= FEW * replicas:
         return work
     rows: list[StudyWork] = work.to_pylist()
     studies = [_Study(row) for row in rows]

@@ -10,8 +10,8 @@ from cardiolens.inference.placement.schedule import schedule
 
 COLUMNS = ("begins", "model", "tensor parallel", "replicas", "GPUs", "hours", "GPU hours", "at most", "why")
 _CAPTION = (
-    "begins, hours: from declared rates, if each beginning of a prompt is computed once and replies are as long as "
-    "expected; at most: GPU hours if no prompt token came from a cache and every reply were full"
+    "begins, hours: from declared rates, if each beginning of a prompt is computed once and replies are as "
+    "long as expected; at most: GPU hours if no prompt token came from a cache and every reply were full"
 )
 
 

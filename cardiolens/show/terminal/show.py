@@ -38,11 +38,12 @@ def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, T
                 f"{model}: its {work.unique:,} distinct questions are {n_requests:,} requests at most, "
                 "in stages"
             )
-        if (tokens := totals[model].frame_tokens) >= _MANY_TOKENS:
+        total = totals[model]
+        if total.frame_tokens >= _MANY_TOKENS:
             say(
-                f"{model}: a frame takes {tokens:,} tokens, so {totals[model].overflow:,} of "
-                f"{totals[model].asked:,} requests do not fit its context. A model that cuts frames into tiles can "
-                "be asked with one tile a frame, as a model of its own: docs/models.md, One tile a frame"
+                f"{model}: a frame takes {total.frame_tokens:,} tokens, so {total.overflow:,} of "
+                f"{total.asked:,} requests do not fit its context. A model that cuts frames into tiles can be "
+                "asked with one tile a frame, as a model of its own: docs/models.md, One tile a frame"
             )
     if (primary := plan.spec.primary) is not None:
         say(f"primary comparison: {primary.words} on tier {primary.tier}, {_standing(plan, missing)}")

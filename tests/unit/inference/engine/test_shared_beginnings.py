@@ -92,8 +92,12 @@ def test_a_beginning_that_fails_fails_no_request(tmp_path: Any) -> None:
 
 @pytest.mark.parametrize(
     ("hybrid", "caching", "unit", "expected"),
-    [(True, True, None, (True, 16)), (True, True, 32, (True, 32)), (False, True, None, (False, None))]
-    + [(True, False, None, (False, None))],
+    [
+        (True, True, None, (True, 16)),
+        (True, True, 32, (True, 32)),
+        (False, True, None, (False, None)),
+        (True, False, None, (False, None)),
+    ],
 )
 def test_only_a_hybrid_model_with_a_prefix_cache_is_matched_finely(
     hybrid: bool, caching: bool, unit: int | None, expected: tuple[bool, int | None]

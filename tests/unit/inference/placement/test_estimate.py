@@ -1,4 +1,4 @@
-"""Hours of a plan: prefixes computed once, frames encoded once, replies as expected; and what a run measures."""
+"""Hours of a plan: prefixes computed once, frames encoded once, and what a run then measures."""
 
 import logging
 import time
