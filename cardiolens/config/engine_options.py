@@ -55,7 +55,7 @@ _SAME_ANSWERS = {
         offload_group_size offload_num_in_group offload_prefetch_step offload_params kv_offloading_size
         kv_offloading_backend skip_mm_profiling enable_sleep_mode enable_cumem_allocator
         mm_ipc_gpu_memory_gb cudagraph_capture_sizes max_cudagraph_capture_size enforce_eager""",
-    "caches": """enable_prefix_caching prefix_caching_hash_algo mm_processor_cache_gb
+    "caches": """enable_prefix_caching prefix_caching_hash_algo prefix_match_unit mm_processor_cache_gb
         mm_processor_cache_type mm_shm_cache_max_object_size_mb mm_hasher_algorithm mm_tensor_ipc""",
     "batches": """max_num_batched_tokens max_num_scheduled_tokens long_prefill_token_threshold
         enable_chunked_prefill disable_chunked_mm_input async_scheduling stream_interval

@@ -1,8 +1,13 @@
 """vLLM as an engine; together with `startup` the only module that imports vLLM."""
 
+<<<<<<< HEAD
 from contextlib import suppress
 from functools import cached_property, partial
 from itertools import count
+=======
+from dataclasses import replace
+from functools import cached_property, partial
+>>>>>>> w43
 from typing import TYPE_CHECKING, Any, TypedDict
 from weakref import WeakKeyDictionary
 
@@ -29,6 +34,7 @@ from cardiolens.inference.engine.encoder_cache import enlarge, room_on_cpu, room
 from cardiolens.inference.engine.gpu_memory import batched_tokens, gpu_gib, turn_on, wait_for_memory
 from cardiolens.inference.engine.option_probabilities import TokenStep, set_logprobs
 from cardiolens.inference.engine.reasoning_split import ReasoningSplit
+from cardiolens.inference.engine.shared_beginnings import SharedBeginnings, match_finely
 from cardiolens.inference.engine.startup import (
     cause_of_death,
     failure_of,
@@ -85,6 +91,7 @@ class VllmEngine:
         self._death = ""  # why the engine died; the same for all requests that were in flight
         self._tries = count()  # a request may be asked again after the engine died
         self._frames = FrameWork()
+        self._beginnings: SharedBeginnings | None = None  # of a hybrid model
         # Images by frame key; they are freed together with the `Pictures` of their study.
         self._images: WeakKeyDictionary[Pictures, dict[str, Image]] = WeakKeyDictionary()
 
@@ -104,6 +111,7 @@ class VllmEngine:
                 wait_for_memory(self._deployment.utilization)
             config = options.create_engine_config()
             self.enlarge_encoder_cache(config)
+            self._beginnings = SharedBeginnings() if match_finely(config) else None
             return AsyncLLM.from_vllm_config(
                 config,
                 stat_loggers=[self._stat_logger()],
@@ -132,11 +140,23 @@ class VllmEngine:
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         assert self._engine is not None, "the supervisor starts an engine before it asks"
+<<<<<<< HEAD
         request_id = f"{ask.request_key}-{next(self._tries)}"
         final = None
+=======
+        # One id per try, because a request may be asked again after the engine died.
+        request_id = f"{ask.request_key}-{uuid4().hex[:8]}"
+        final, computed_before = None, 0
+>>>>>>> w43
         try:
+            prompt = self._prompt(ask, pictures)
+            if self._beginnings is not None and ask.frame_keys:
+                beginning = self._chat.up_to_last_frame(prompt["prompt"], len(ask.frame_keys))
+                compute = partial(self._compute_beginning, {**prompt, "prompt": beginning}, request_id)
+                key = repr((beginning, ask.frame_keys))
+                computed_before = await self._beginnings.computed(key, compute)
             outputs = self._engine.generate(
-                self._prompt(ask, pictures), self._sampling(ask), request_id, lora_request=self._lora_request
+                prompt, self._sampling(ask), request_id, lora_request=self._lora_request
             )
             async for output in outputs:
                 final = output
@@ -148,7 +168,25 @@ class VllmEngine:
             raise failure from error
         if final is None:
             raise RequestError(ErrorKind.NO_ANSWER, "vLLM ended the request without an output")
-        return _reply(final, ask, self._reasoning)
+        reply = _reply(final, ask, self._reasoning)
+        return replace(reply, cached_tokens=max(0, reply.cached_tokens - computed_before))
+
+    async def _compute_beginning(self, prompt: _Prompt, request_id: str) -> int:
+        """Let the engine compute the beginning of a prompt; return how many tokens that took."""
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
+        assert self._engine is not None
+        sampling = SamplingParams(
+            max_tokens=1, ignore_eos=True, detokenize=False, output_kind=RequestOutputKind.FINAL_ONLY
+        )
+        final = None
+        outputs = self._engine.generate(
+            prompt, sampling, f"{request_id}-beginning", lora_request=self._lora_request
+        )
+        async for output in outputs:
+            final = output
+        return 0 if final is None else len(final.prompt_token_ids or ()) - (final.num_cached_tokens or 0)
 
     def frames(self) -> FrameWork:
         return self._frames

@@ -84,6 +84,11 @@ class Chat:
             rendered = f"{head}{self._template.asked(question)}{tail}"
         return rendered.removeprefix(self._first)
 
+    def up_to_last_frame(self, prompt: str, n_frames: int) -> str:
+        """Return a rendered prompt up to the placeholder of its last frame, with it."""
+        mark = self._template.marks(n_frames)[-1]
+        return prompt[: prompt.rindex(mark) + len(mark)]
+
     def count(self, system: str, text: str, sizes: tuple[tuple[int, int], ...], *, exact: bool = True) -> int:
         """Count the prompt tokens of a message; `sizes` are the (height, width) of its frames.
 

@@ -38,6 +38,9 @@ class Candidate:
     requests: int = 0
     prompt_tokens: int = 0
     output_tokens: int = 0
+    computed_tokens: int | None = None  # prompt tokens that no earlier prompt has computed; None: unknown
+    encoder_tokens: int = 0  # tokens of the frames, each encoded once
+    reply_tokens: int | None = None  # that replies are expected to have; None: as many as they may
     lacks: str = ""  # why the model can run on no cluster; empty if it can
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cardiolens.inference.placement.board import Board
-from cardiolens.inference.placement.estimate import Rates, load_seconds, work_seconds
+from cardiolens.inference.placement.estimate import Rates, load_seconds, most_seconds, work_seconds
 from cardiolens.inference.placement.footprint import Candidate, Footprint, Needs, Node, footprints, refusal
 
 
@@ -21,6 +21,7 @@ class Deployment:
     reason: str
     seconds: float  # estimated, including loading
     needs: Needs = "gpu"
+    most_seconds: float = 0.0  # as if nothing came from a cache and every reply were full
 
     @property
     def replicas(self) -> int:
@@ -197,9 +198,7 @@ def _most(candidate: Candidate) -> int:
 def _deployment(candidate: Candidate, way: Footprint, board: Board, rates: Rates) -> Deployment:
     share = board.share(candidate.name)
     hosts = board.hosts(candidate.name)
-    seconds = load_seconds(candidate, rates) + work_seconds(candidate, rates) / (
-        len(hosts) * way.gpus * share
-    )
+    loading, gpus = load_seconds(candidate, rates), len(hosts) * way.gpus * share
     return Deployment(
         model=candidate.name,
         tensor_parallel=way.tensor_parallel,
@@ -208,7 +207,8 @@ def _deployment(candidate: Candidate, way: Footprint, board: Board, rates: Rates
         share=share,
         utilization=round(candidate.utilization * share, 4),
         reason=_reason(candidate, way, share, len(hosts)),
-        seconds=seconds,
+        seconds=loading + work_seconds(candidate, rates) / gpus,
+        most_seconds=loading + most_seconds(candidate, rates) / gpus,
     )
 
 

@@ -102,8 +102,15 @@ def candidate(
         requests=work.left,
         prompt_tokens=int(share * (totals.prompt_tokens or 0)) if totals else 0,
         output_tokens=int(share * totals.output_tokens) if totals else 0,
+        computed_tokens=_scaled(totals and totals.computed_tokens, share),
+        encoder_tokens=int(share * totals.encoder_tokens) if totals else 0,
+        reply_tokens=_scaled(totals and totals.reply_tokens, share),
         lacks=lacks,
     )
+
+
+def _scaled(tokens: int | None, share: float) -> int | None:
+    return None if tokens is None else int(share * tokens)
 
 
 def _lacks(model: ModelSpec, folder: Path | None) -> str:

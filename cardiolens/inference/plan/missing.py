@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.inference.plan.plan import Plan
+from cardiolens.inference.plan.prefix_order import SHOWN, beginnings, prefix_order
 from cardiolens.storage import tables
 from cardiolens.storage.partitions import AT_ONCE, HashPartitions, number_keys
 from cardiolens.storage.schemas import COMPLETIONS, FINAL, PLANNED, REQUESTS
@@ -116,17 +117,22 @@ def _share(requests: pa.Table, completions: pa.Table, max_attempts: int) -> _Sha
 
 
 def _by_study(part: Path, rows: np.ndarray, attempts: np.ndarray) -> Iterator[StudyWork]:
-    """Yield one row of work per study."""
-    studies = tables.read_part(part, REQUESTS, ("frames_study_id",))["frames_study_id"].take(rows).to_pylist()
+    """Yield one row of work per study; its requests in the order in which prompts begin alike."""
+    shown = tables.read_part(part, REQUESTS, SHOWN).take(rows)
+    studies = shown["frames_study_id"].to_pylist()
     grouped: dict[str, list[int]] = {}
     for place, study_id in enumerate(studies):
         grouped.setdefault(study_id or "", []).append(place)
+    order = prefix_order(beginnings(shown))
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
     for study_id, places in grouped.items():
+        asked_in_turn = sorted(places, key=rank.__getitem__)
         yield {
             "study_id": study_id,
             "part": str(part),
-            "rows": rows[places].tolist(),
-            "attempts": attempts[places].tolist(),
+            "rows": rows[asked_in_turn].tolist(),
+            "attempts": attempts[asked_in_turn].tolist(),
         }
 
 

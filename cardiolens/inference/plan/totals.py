@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cardiolens.inference.placement.estimate import CHOICE_TOKENS, REPLY_SHARE
+from cardiolens.inference.plan.prefix_order import beginnings, frames_of, prefix_order, shared_frames
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.schemas import OVERFLOW, PLANNED
 
@@ -22,6 +25,16 @@ class Totals:
     sent: int  # distinct planned requests, counting every stage of a chain: an upper bound
     prompt_tokens: int | None  # of the sent requests; None if the reader has no tokens
     output_tokens: int  # upper bound for the replies to the sent requests
+    computed_tokens: int | None = (
+        None  # of the prompt tokens, those that no earlier prompt begins with: estimated
+    )
+    reply_tokens: int | None = None  # expected, by the kind of reply
+    encoder_tokens: int = 0  # of all distinct frames, each once: estimated
+
+    @property
+    def frame_tokens(self) -> int:
+        """Return the tokens of a frame with its caption; 0 without frames or tokens."""
+        return self.encoder_tokens // self.frames_distinct if self.frames_distinct else 0
 
 
 def totals_of(requests: Path) -> Totals:
@@ -30,10 +43,14 @@ def totals_of(requests: Path) -> Totals:
         ("asked", "overflow", "skipped", "frames_referenced", "frames_distinct", "sent", "output_tokens"), 0
     )
     tokens: int | None = None
+    computed = replies = encoded = 0.0
     for part in tables.parts(requests):
         columns = (
             "frames_study_id",
+            "system",
+            "flags",
             "frames",
+            "answer_format",
             "max_tokens",
             "stage",
             "status",
@@ -55,7 +72,47 @@ def totals_of(requests: Path) -> Totals:
         sums["output_tokens"] += pc.sum(pc.multiply(unique["max_tokens"], stages)).as_py() or 0
         counted = pc.sum(pc.multiply(unique["predicted_tokens"], stages)).as_py()
         tokens = tokens if counted is None else (tokens or 0) + counted
-    return Totals(**sums, prompt_tokens=tokens)
+        computed += _computed(unique)
+        replies += _replies(unique)
+        encoded += distinct * _frame_tokens(unique)
+    return Totals(
+        **sums,
+        prompt_tokens=tokens,
+        computed_tokens=None if tokens is None else round(computed),
+        reply_tokens=round(replies),
+        encoder_tokens=round(encoded),
+    )
+
+
+def _computed(requests: pa.Table) -> float:
+    """Estimate the prompt tokens that are computed if every beginning is computed once.
+
+    A prompt counts as equal parts: each frame with its caption is one, and all text behind the last frame
+    is one. Later stages of a chain compute that last part again.
+    """
+    rows = beginnings(requests)
+    order = prefix_order(rows)
+    n_frames = frames_of(rows)[order]
+    new = n_frames - shared_frames(rows[order])
+    tokens = np.asarray(pc.fill_null(requests["predicted_tokens"], 0), dtype=float)[order]
+    stages = 1 + np.asarray(requests["stage"], dtype=float)[order]
+    return float((tokens * (new + stages) / (n_frames + 1)).sum())
+
+
+def _frame_tokens(requests: pa.Table) -> float:
+    """Estimate the tokens of a frame from prompts with frames, by the equal parts of `_computed`."""
+    n_frames = np.asarray(pc.list_value_length(requests["frames"]), dtype=float)
+    tokens = np.asarray(pc.fill_null(requests["predicted_tokens"], 0), dtype=float)
+    parts = (n_frames + 1)[n_frames > 0].sum()
+    return float(tokens[n_frames > 0].sum() / parts) if parts else 0.0
+
+
+def _replies(requests: pa.Table) -> float:
+    """Return the expected tokens of the replies to all stages."""
+    most = np.asarray(requests["max_tokens"], dtype=float)
+    choice = np.asarray(pc.equal(requests["answer_format"], "choice"), dtype=bool)
+    stages = 1 + np.asarray(requests["stage"], dtype=float)
+    return float((stages * np.where(choice, np.minimum(most, CHOICE_TOKENS), REPLY_SHARE * most)).sum())
 
 
 def _first_of_each_key(table: pa.Table) -> pa.Table:

@@ -36,6 +36,7 @@ from cardiolens.inference.stream.progress import Tell
 from cardiolens.inference.stream.replica import Replica
 from cardiolens.inference.stream.replica_resources import Places, bounded, reserved
 from cardiolens.inference.stream.stall_clock import StallClock
+from cardiolens.inference.stream.study_pieces import divided, most_waiting
 from cardiolens.protocol.dialogue.chain import known_steps
 from cardiolens.runtime import stopping
 from cardiolens.storage import tables
@@ -65,8 +66,18 @@ def stream(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, n_m
     disk.make_folder(completions)
     total: Counter[str] = Counter()
     seats: set[str] = set()
+<<<<<<< HEAD
     work = blocks(missing.work, deployment.replicas, plan.spec.stream.studies_in_flight)
     with _answers(plan, model, deployment, work, n_models) as rows:
+=======
+    work = divided(missing.work, deployment.replicas)
+    most = min(plan.spec.stream.studies_in_flight, most_waiting(work, deployment.replicas))
+    studies = _studies_in_flight(work, _width(model), most)
+    with reserved(deployment, studies, plan.spec.stream.engine_restarts) as places:
+        with bounded(n_models):
+            dataset = pipeline(plan, model, deployment, work, places)
+        rows = dataset.iter_batches(batch_size=None, batch_format="pyarrow")
+>>>>>>> w43
         for batch in _watched(rows, completions, plan.spec.stream, plan.spec.cluster.grace_seconds):
             counters = counters_of(batch)
             total += counters

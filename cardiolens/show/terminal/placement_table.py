@@ -8,10 +8,10 @@ from cardiolens.base.console import console, say
 from cardiolens.inference.placement.placement import Deployment, Placement
 from cardiolens.inference.placement.schedule import schedule
 
-COLUMNS = ("begins", "model", "tensor parallel", "replicas", "GPUs", "hours", "GPU hours", "why")
+COLUMNS = ("begins", "model", "tensor parallel", "replicas", "GPUs", "hours", "GPU hours", "at most", "why")
 _CAPTION = (
-    "begins, hours: from declared rates, at most: as if no prompt token came from a cache and every reply "
-    "were full"
+    "begins, hours: from declared rates, if each beginning of a prompt is computed once and replies are as "
+    "long as expected; at most: GPU hours if no prompt token came from a cache and every reply were full"
 )
 
 
@@ -60,7 +60,9 @@ def _split(deployment: Deployment) -> str:
     )
 
 
-def _cost(deployment: Deployment) -> tuple[str, str, str]:
+def _cost(deployment: Deployment) -> tuple[str, str, str, str]:
     if not deployment.gpus:
-        return "-", "-", deployment.reason
-    return f"{deployment.seconds / 3600:.2g}", f"{deployment.gpu_hours:.2g}", deployment.reason
+        return "-", "-", "-", deployment.reason
+    most = deployment.gpus * deployment.most_seconds / 3600
+    hours = deployment.seconds / 3600
+    return f"{hours:.2g}", f"{deployment.gpu_hours:.2g}", f"{most:.2g}", deployment.reason

@@ -14,6 +14,8 @@ from cardiolens.show.page.page_data import Facts
 from cardiolens.show.terminal.ending import ending
 from cardiolens.storage import documents
 
+_MANY_TOKENS = 1_024  # of a frame: four tiles of 256; no model needs so many for a whole frame of 448 pixels
+
 
 def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, Totals]) -> None:
     """Print the plan of a sweep, one row per model, and the declared comparison."""
@@ -35,6 +37,13 @@ def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, T
             say(
                 f"{model}: its {work.unique:,} distinct questions are {n_requests:,} requests at most, "
                 "in stages"
+            )
+        total = totals[model]
+        if total.frame_tokens >= _MANY_TOKENS:
+            say(
+                f"{model}: a frame takes {total.frame_tokens:,} tokens, so {total.overflow:,} of "
+                f"{total.asked:,} requests do not fit its context. A model that cuts frames into tiles can be "
+                "asked with one tile a frame, as a model of its own: docs/models.md, One tile a frame"
             )
     if (primary := plan.spec.primary) is not None:
         say(f"primary comparison: {primary.words} on tier {primary.tier}, {_standing(plan, missing)}")

@@ -75,6 +75,7 @@ def script_of(job: Job, run: Run, site: Site) -> str:
         stopped=EXIT_CODE,
         umask=f"{SHARED if is_shared(run.root) else PRIVATE:03o}",
         staged=VARIABLE,
+        warm=site.cluster.warm_cache or run.jobs / "kernels",
     )
 
 

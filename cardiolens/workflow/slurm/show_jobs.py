@@ -15,6 +15,7 @@ def show_jobs(
 ) -> None:
     """Print one row per job, with GPU hours if the requests are known."""
     hours = {deployment.model: deployment.gpu_hours for deployment in deployments}
+    most = {deployment.model: deployment.gpus * deployment.most_seconds / 3600 for deployment in deployments}
     table = Table(title="jobs", title_justify="left")
     for name in (
         "job",
@@ -23,16 +24,19 @@ def show_jobs(
         "GPUs per node",
         "CPUs per node",
         "time limit",
-        "GPU hours, at most",
+        "GPU hours",
+        "at most",
     ):
         table.add_column(name, justify="left" if name in ("job", "models") else "right")
     for job in jobs:
         limit = cluster.time if job.step == "model" else cluster.cpu_time
-        cost = sum(hours.get(model, 0.0) for model in job.models)
-        gpu_hours = "-" if not job.resources.gpus else f"{cost:.2g}" if planned else "unknown"
+        costs = (sum(of.get(model, 0.0) for model in job.models) for of in (hours, most))
+        gpu_hours = (
+            "-" if not job.resources.gpus else f"{cost:.2g}" if planned else "unknown" for cost in costs
+        )
         cpus = job.resources.cpus if job.step == "model" else cluster.cpu_cpus
         size = str(job.resources.nodes), str(job.resources.gpus), str(cpus)
-        table.add_row(job.name, ", ".join(job.models) or "-", *size, limit, gpu_hours)
+        table.add_row(job.name, ", ".join(job.models) or "-", *size, limit, *gpu_hours)
     console.print(table)
     if not planned:
         say("GPU hours are not known before the studies are prepared: python -m cardiolens.prepare ...")

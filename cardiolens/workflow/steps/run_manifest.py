@@ -151,6 +151,7 @@ def placement_record(placement: Placement, executed: Executed) -> dict[str, Any]
 
 def _deployment_record(deployment: Deployment, executed: Executed) -> dict[str, Any]:
     streamed = executed.streamed.get(deployment.model)
+    measured = executed.measured.get(deployment.model)
     return {
         "model": deployment.model,
         "tensor_parallel": deployment.tensor_parallel,
@@ -161,6 +162,8 @@ def _deployment_record(deployment: Deployment, executed: Executed) -> dict[str, 
         "reason": deployment.reason,
         "engine_starts": streamed.counters["engine_starts"] if streamed else 0,
         "seats": sorted(streamed.seats) if streamed else [],
+        "planned_seconds": round(deployment.seconds, 1),  # from declared rates
+        "measured_seconds": round(measured.measured, 1) if measured else None,  # from the first minutes
         "span": asdict(executed.spans[deployment.model]) if streamed else None,  # seconds from the start
     }
 

@@ -130,5 +130,6 @@ def test_the_table_names_size_replicas_hours_and_the_reason():
     one = candidate(model(weight_gib=131.0, parameters=70, replicas=1), "gpu", None, left, totals)
     (row,) = placement_rows(place(EIGHT, [one]))
     seconds = 60 + 131 + 36e6 * 70 / 80_000 / 4
-    assert row[:7] == ("0", "m", "4", "1", "4", f"{seconds / 3600:.2g}", f"{4 * seconds / 3600:.2g}")
-    assert "131 GiB of weights over 4 x 80 GiB" in row[7]
+    hours = f"{4 * seconds / 3600:.2g}"
+    assert row[:8] == ("0", "m", "4", "1", "4", f"{seconds / 3600:.2g}", hours, hours)
+    assert "131 GiB of weights over 4 x 80 GiB" in row[8]
