@@ -2,8 +2,8 @@
 
     python -m bench.other_scanners [open|closed|all|HABIT ...] [folder=DIR] [seed=4711]
 
-Each habit of the DICOM phantom (`cardiolens/phantom/dicom/data/habits.yaml`) is given to one exam, which is imported.
-A volume is right if it has all frames in their places, its lengths, display, order, end-diastole and end-systole
+Each habit of the DICOM phantom (`cardiolens/phantom/dicom/data/habits.yaml`) is given to one exam, which is
+imported. A volume is right if it has all frames in their places, its lengths, display, order, ED and ES
 (within a phase). A volume that lacks slices is right if a flag says so. The halves follow from the names' hashes.
 """
 
@@ -88,7 +88,8 @@ def exam_as_written(folder: Path) -> Exam:
             if file not in read:
                 read = {file: pydicom.dcmread(folder / "export" / file)}
             dataset = read[file]
-            pixels = dataset.pixel_array if frame is None else dataset.pixel_array[frame - 1]
+            stored = dataset.pixel_array
+            pixels = stored if stored.ndim == 2 else stored[frame - 1]
             if truth["volumes"][name]["left_out"] is None:
                 frames[_looks(pixels)] = (_acquisition(name), slice_number, phase)
                 places[_acquisition(name)][slice_number] = _position(dataset, frame)
@@ -221,7 +222,8 @@ def main() -> None:
     first, second = halves()
     chosen = {"open": first, "closed": second, "all": [*first, *second]}.get(words[0], words)
     print(
-        "| habit | right | wait | left out | silently wrong | frames left out | |\n|---|---|---|---|---|---|---|"
+        "| habit | right | wait | left out | silently wrong | frames left out | |\n"
+        "|---|---|---|---|---|---|---|"
     )
     with tempfile.TemporaryDirectory() as scratch:
         folder, seed = Path(options.get("folder", scratch)), int(options.get("seed", "4711"))

@@ -2,8 +2,9 @@
 
     python -m bench.public_sets [layout ...] [studies=150] [size=default] [folder=DIR]
 
-The phantom writes each set with its header traits; the import is given no layout and has to find it. Peak: of the
-largest process. Volumes: those taken, of those written. Prints a row of docs/public-hearts.md for each layout.
+The phantom writes each set with its header traits; the import is given no layout and has to find it. Peak:
+of the largest process. Volumes: those taken, of those written. Prints a row of docs/public-hearts.md for each
+layout.
 """
 
 import json

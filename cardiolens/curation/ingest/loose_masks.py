@@ -26,7 +26,7 @@ def fitting(stack: Stack, masks: Masks) -> list[str]:
 
 
 def misfits(stack: Stack, choice: Choice, masks: Masks) -> bool:
-    """Return whether a choice gives a stack a mask that does not fit, or one of a phase that it does not say."""
+    """Return whether a choice gives a stack a mask that does not fit, or does not say of which phase."""
     fit = fitting(stack, masks)
     return any(
         name not in fit
@@ -47,8 +47,8 @@ def with_given_masks(stack: Stack, choice: Choice, masks: Masks) -> Stack:
         images = []
         for phase, image in enumerate(line):
             slice_number = image.frame // (per_file[image.place] // stack.n_slices)
-            image = replace(image, mask=None) if choice.mask is False else image
-            images.append(_masked(image, slice_number, phase, choice, masks))
+            bare = replace(image, mask=None) if choice.mask is False else image
+            images.append(_masked(bare, slice_number, phase, choice, masks))
         grid.append(tuple(images))
     return replace(stack, grid=tuple(grid))
 

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -60,11 +61,11 @@ def write_exam(study_id: str, spec: PhantomSpec, export_spec: ExportSpec, export
     for series in every_series:
         datasets = _datasets(exam, series)
         if habit is None:
-            written_series = _write_series(exam, series, datasets, export, folder, serial)
+            written_series = _write_series(exam, series, datasets, Target(export, folder, serial))
             serial += len(written_series.at)
         else:
             changed = habit.changed(exam, series, every_series, datasets)
-            _write_changed(exam, series, changed, habit, export / folder, serial)
+            _write_changed(exam, series, changed, habit, Target(export, folder, serial))
             written_series = WrittenSeries(series, exam.uid("series", series.number), _acquired(exam, series))
             serial += len(changed)
         series_files.append(written_series)
@@ -89,25 +90,38 @@ def _habit(spec: ExportSpec) -> Habit | None:
     return habit
 
 
-def _write_series(
-    exam: Exam, series: Series, datasets: Iterable[Dataset], export: Path, folder: str, serial: int
-) -> WrittenSeries:
-    """Write the files of a series; serial numbers continue after `serial`."""
+@dataclass(frozen=True)
+class Target:
+    """Where the files of a series go: the export, its folder of the exam, and how many files are there."""
+
+    export: Path
+    folder: str
+    serial: int
+
+    def name(self, exam: Exam, series: Series, place: int) -> str:
+        """Return the name of a file below the export."""
+        words = {"series": series.number, "instance": place + 1, "serial": self.serial + place + 1}
+        protocol = series.name.protocol or "unnamed"
+        return f"{self.folder}/{_path(exam, exam.dialect.file, protocol=protocol, **words)}"
+
+
+def _write_series(exam: Exam, series: Series, datasets: Iterable[Dataset], target: Target) -> WrittenSeries:
+    """Write the files of a series."""
     at: list[tuple[str, int | None, str | None]] = []
     for place, dataset in enumerate(datasets):
-        name = f"{folder}/{_file_name(exam, series, place, serial)}"
-        write_file(export / name, dataset, exam.spec.transfer_syntax)
+        name = target.name(exam, series, place)
+        write_file(target.export / name, dataset, exam.spec.transfer_syntax)
         frames = range(1, len(series.images) + 1) if exam.dialect.multiframe else [None]
         at += [(str(dataset.SOPInstanceUID), frame, name) for frame in frames]
     return WrittenSeries(series, exam.uid("series", series.number), tuple(at))
 
 
 def _write_changed(
-    exam: Exam, series: Series, datasets: Sequence[Dataset], habit: Habit, folder: Path, serial: int
+    exam: Exam, series: Series, datasets: Sequence[Dataset], habit: Habit, target: Target
 ) -> None:
     """Write the files that a habit has made of a series."""
     for place, dataset in enumerate(datasets):
-        path = folder / _file_name(exam, series, place, serial)
+        path = target.export / target.name(exam, series, place)
         write_file(path, dataset, habit.syntax or exam.spec.transfer_syntax, bare=habit.bare)
 
 
@@ -117,11 +131,6 @@ def _acquired(exam: Exam, series: Series) -> tuple[tuple[str, int | None, None],
         uid = exam.uid("image", series.number)
         return tuple((uid, frame, None) for frame in range(1, len(series.images) + 1))
     return tuple((exam.uid("image", series.number, place), None, None) for place in range(len(series.images)))
-
-
-def _file_name(exam: Exam, series: Series, place: int, serial: int) -> str:
-    words = {"series": series.number, "instance": place + 1, "serial": serial + place + 1}
-    return _path(exam, exam.dialect.file, protocol=series.name.protocol or "unnamed", **words)
 
 
 def _path(exam: Exam, template: str, **words: Any) -> str:

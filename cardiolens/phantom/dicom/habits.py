@@ -1,4 +1,4 @@
-"""Habits of other makers, sites, archives and anonymisers: what they change in an exam, each with its source."""
+"""Habits of other makers, sites, archives and anonymisers: what each changes in an exam, with its source."""
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence

@@ -8,7 +8,7 @@ import numpy as np
 from pydicom.datadict import dictionary_VR, tag_for_keyword
 from pydicom.dataelem import RawDataElement
 from pydicom.dataset import Dataset
-from pydicom.tag import BaseTag, Tag
+from pydicom.tag import Tag
 
 from cardiolens.phantom.dicom.exam import Exam
 from cardiolens.phantom.dicom.general import number

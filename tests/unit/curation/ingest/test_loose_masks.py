@@ -13,7 +13,14 @@ from cardiolens.curation.ingest.confirm.imported import read_imported
 from cardiolens.curation.ingest.decisions import Choice, Ledger
 from cardiolens.show.local_server import Request
 from cardiolens.study.manifest import DisplayTransform
-from tests.unit.curation.ingest.set_phantoms import hearts, imported_set, manifest_of, proposals_of, study_of, write_set
+from tests.unit.curation.ingest.set_phantoms import (
+    hearts,
+    imported_set,
+    manifest_of,
+    proposals_of,
+    study_of,
+    write_set,
+)
 
 SHOWN = DisplayTransform(transpose=True)
 
@@ -95,7 +102,9 @@ def test_given_alone_it_replaces_the_masks_that_are_not_of_the_volume(cine):
     assert np.flatnonzero(labelled).tolist() == [3]
 
 
-@pytest.mark.parametrize("wrong", [{"loose": None}, {"loose": 400}, {"Q0": 3}], ids=["no phase", "late", "other"])
+@pytest.mark.parametrize(
+    "wrong", [{"loose": None}, {"loose": 400}, {"Q0": 3}], ids=["no phase", "late", "other"]
+)
 def test_a_mask_that_does_not_fit_is_refused_by_the_import(cine, wrong, capsys):
     root, study, _ = cine
     tree = proposals(study)
@@ -111,9 +120,7 @@ def asked(desk: Desk, number: int, choice: Choice, *, everywhere: bool = False) 
     study = desk.studies[number]
     stack = next(each["stack"] for each in study.proposals if each["status"] != "left_out")
     revision = desk.ledger.decisions.revision(study.study_id)
-    change = Change(
-        study_id=study.study_id, revision=revision, stacks={stack: choice}, everywhere=everywhere
-    )
+    change = Change(study_id=study.study_id, revision=revision, stacks={stack: choice}, everywhere=everywhere)
     return json.loads(
         desk.decide(Request(("decide",), "", Message(), 0, change.model_dump_json().encode())).content
     )
