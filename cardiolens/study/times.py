@@ -32,6 +32,9 @@ MOST_PASSES = 2  # of at least half the height of the strongest: breathing and n
 BRIGHTER = 0.15  # rise / baseline, at least: contrast brightens blood by much more
 APART = 2.5  # heartbeats from the right ventricle's filling to the left one's, at least
 GROUP = 0.08  # share of the heart's pixels that make a ventricle
+BRIGHTER_PART = (
+    0.75  # rank of a ventricle's pixels, by brightness at each time: breathing moves the dark ones
+)
 COHERENT = 0.6  # rise of a ventricle's mean curve / its pixels' own: pixels of one ventricle peak together
 
 Floats = NDArray[np.float64]
@@ -61,12 +64,13 @@ def central_mean(frame_HW: NDArray[Any]) -> float:
 
 
 def heart_curve(frames: Sequence[Sequence[NDArray[Any]]]) -> list[float] | None:
-    """Return the mean intensity by time in the left ventricle, found by contrast that comes and goes.
+    """Return the intensity by time in the left ventricle, found by contrast that comes and goes.
 
     `frames` holds a time series of small frames for each slice, all of one size. Pixels in which at least
     half as much contrast comes and goes as in the strongest, and of which most goes again, are the blood:
     muscle, liver and fat keep it. If contrast reaches these pixels in two groups, the first is the right
-    ventricle, the second the left one. None if contrast comes and goes nowhere, or not together.
+    ventricle, the second the left one. Of its pixels the brighter quarter counts, as breathing moves the wall
+    into the others. None if contrast comes and goes nowhere, or not together.
     """
     series = np.array(frames, np.float64)
     if series.shape[1] < FEWEST_TIMES:
@@ -84,11 +88,16 @@ def heart_curve(frames: Sequence[Sequence[NDArray[Any]]]) -> list[float] | None:
         return None
     by_time = np.moveaxis(series, 1, 0)
     for group in filter(_is_solid, _latest_first(heart, arrival)):
-        curve = [math.fsum(values.tolist()) / values.size for values in by_time[:, group]]
+        curve = [_brighter(values) for values in by_time[:, group]]
         together = float(_passed(_smoothed(np.array(curve), axis=0), axis=0).max())
         if first_pass(curve).bolus_found and together >= COHERENT * float(np.median(height[group])):
             return curve
     return None
+
+
+def _brighter(values: Floats) -> float:
+    """Return the value that three quarters of the pixels do not exceed; one of them, so that nothing is rounded."""
+    return float(np.sort(values)[int(BRIGHTER_PART * (values.size - 1))])
 
 
 def _is_solid(group: NDArray[np.bool_]) -> bool:

@@ -48,14 +48,21 @@ def _parts(stack: Stack, pixels: Mapping[Image, Any]) -> list[str]:
     return ["content", *frames, *plane, *kind]
 
 
-def decided_by(proposals: Sequence[Proposal], choices: Choices) -> list[Proposal]:
-    """Apply each choice to the proposal of its stack; a refused choice only adds a flag."""
+def decided_by(
+    proposals: Sequence[Proposal], choices: Choices, misfits: Callable[[Stack, Choice], bool]
+) -> list[Proposal]:
+    """Apply each choice to the proposal of its stack; a refused choice only adds a flag.
+
+    `misfits` tells whether a choice gives a stack a mask that is none of it.
+    """
     ours = [choices[each.stack_id] for each in proposals if each.stack_id in choices]
     twice = contradicted(ours)
-    return [_decided(each, choices.get(each.stack_id), twice) for each in proposals]
+    return [_decided(each, choices.get(each.stack_id), twice, misfits) for each in proposals]
 
 
-def _decided(proposal: Proposal, choice: Choice | None, twice: set[str]) -> Proposal:
+def _decided(
+    proposal: Proposal, choice: Choice | None, twice: set[str], misfits: Callable[[Stack, Choice], bool]
+) -> Proposal:
     if choice is None:
         return proposal
     if choice.status == "excluded":
@@ -65,6 +72,7 @@ def _decided(proposal: Proposal, choice: Choice | None, twice: set[str]) -> Prop
     refused = "two_stacks" if choice.volume_id in twice else None
     refused = refused or choice.refused(proposal.stack.n_phases, by_layout)
     refused = refused or _refused_spacing(proposal, choice)
+    refused = refused or ("mask" if misfits(proposal.stack, choice) else None)
     if refused is not None:
         return proposal.flagged(f"decision_refused_{refused}", factor=0.0)
     sequence, view = str(choice.sequence), str(choice.view)

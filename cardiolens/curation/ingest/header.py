@@ -9,6 +9,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,7 @@ _PRIVATE_VELOCITY = (  # group, creator, element
 _GE_COMPONENT = 0x0043, "GEMS_PARM_01", 0x2F
 _GE_COMPONENTS = "MPRI"  # by its values 0 to 3
 _LARGEST = 1e30  # of any number of a header: unset elements of doubles hold values like 1.8e308
+_LEFT_IN_TYPE = "MOSAIC"  # Siemens XA30 takes tiles apart into frames and leaves the word (dcm2niix #553)
 _SECONDARY = "1.2.840.10008.5.1.4.1.1.7"
 
 
@@ -132,7 +134,9 @@ def _multi_frame(place: Place, dataset: Dataset) -> Iterator[Image]:
     shared = list(dataset.get("SharedFunctionalGroupsSequence") or [])[:1]
     common = [item for group in shared for item in _items(group)]
     for number, frame in enumerate(frames):
-        yield _image(place, number, (*_items(frame), *common, dataset))
+        image = _image(place, number, (*_items(frame), *common, dataset))
+        types = tuple(word for word in image.image_type if word != _LEFT_IN_TYPE)
+        yield replace(image, image_type=types)
 
 
 def _items(group: Dataset) -> list[Dataset]:

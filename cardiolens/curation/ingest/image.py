@@ -100,6 +100,23 @@ class MaskFrame:
 
 
 @dataclass(frozen=True, slots=True)
+class LooseMask:
+    """A mask of a set's study that a person may give to a volume, whatever the layout says of it."""
+
+    place: Place
+    grid: tuple[int, int, int, int]  # slices, phases, rows, columns
+    digests: tuple[str, ...]  # of its frames
+    kind: str  # what it is by the layout, alike in all studies of the set
+    labels: str
+    rule: HeaderRule
+    why: str  # it is of no volume; empty for one that is
+
+    def fits(self, slices: int, rows: int, columns: int) -> bool:
+        """Return whether its frames are those of a stack of this size."""
+        return (self.grid[0], *self.grid[2:]) == (slices, rows, columns)
+
+
+@dataclass(frozen=True, slots=True)
 class Declared:
     """What a layout says of a frame's volume."""
 

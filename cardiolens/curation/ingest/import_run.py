@@ -24,7 +24,7 @@ from cardiolens.curation.ingest.decisions import Choices, Decisions, read_decisi
 from cardiolens.curation.ingest.deidentify import Pseudonyms, public_pseudonyms, read_key
 from cardiolens.curation.ingest.find import Candidate, find
 from cardiolens.curation.ingest.header import read_images
-from cardiolens.curation.ingest.image import Image, RejectedError
+from cardiolens.curation.ingest.image import Image, LooseMask, RejectedError
 from cardiolens.curation.ingest.layouts.assignment import (
     Assignment,
     assign,
@@ -53,6 +53,7 @@ _REFUSED = {
     "decision_refused_two_stacks": "another stack is confirmed as the same volume; confirm one of them",
     "decision_refused_sequence": "cine and perfusion have several phases, others one; correct the sequence",
     "decision_refused_spacing": "the size of its voxels is not settled by it; state spacing in the decision",
+    "decision_refused_mask": "no such mask fits the stack, or it says not of which phase it is; correct it",
     "decision_refused_phase": "the stack has no such phase, or is no cycle or first pass; correct its phases",
 }
 
@@ -63,6 +64,7 @@ class _Export:
 
     studies: dict[str, list[Image]] = field(default_factory=dict)
     files: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)  # by study: name → size, stamp
+    masks: dict[str, list[LooseMask]] = field(default_factory=dict)  # by study
     rejects: Rejects = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)  # of rejected files by id; only for `links`
     n_files: int = 0
@@ -81,6 +83,7 @@ class _Task:
     names: Pseudonyms
     choices: Choices
     layout: str | None = None  # digest of the layout that says what each file is
+    masks: Sequence[LooseMask] = ()
     unreadable: frozenset[Place] = frozenset()  # files that ended the process that read them
 
 
@@ -110,7 +113,16 @@ def ingest_by_layout(spec: IngestSpec) -> tuple[int, Convention | None]:
     rejects, builds = list(export.rejects), []
     layout = None if export.convention is None else digest_of(export.convention.model_dump(mode="json"))
     tasks = [
-        _Task(spec, study_id, images, export.files[study_id], names, decisions.of(study_id), layout)
+        _Task(
+            spec,
+            study_id,
+            images,
+            export.files[study_id],
+            names,
+            decisions.of(study_id),
+            layout,
+            masks=export.masks.get(study_id, ()),
+        )
         for study_id, images in sorted(export.studies.items())
     ]
     for outcome in spread(_study, tasks, worth=export.n_files >= _WORTH, lost=_without_deadly_files):
@@ -259,6 +271,8 @@ def _read_nifti(
         if path in frames.images:
             study_id = names.study(frames.images[path][0].identity)
             export.files[study_id][name] = (sources[name].size, sources[name].stamp)
+    for path, masks in frames.masks.items():
+        export.masks[names.study(frames.images[path][0].identity)] = masks
 
 
 def _sort_in(
@@ -392,6 +406,7 @@ def _import_task(task: _Task, provenance: dict[str, Any]) -> _Outcome:
         task.spec.threshold,
         identify=lambda parts: task.names.stack(images[0].identity, parts),
         choices=task.choices,
+        masks=task.masks,
         unreadable=task.unreadable,
     )
     return _write_outcome(task, provenance, imported)

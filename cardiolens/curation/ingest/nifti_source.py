@@ -17,6 +17,7 @@ from cardiolens.curation.ingest.image import (
     HeaderRule,
     Identity,
     Image,
+    LooseMask,
     MaskFrame,
     Reading,
     RejectedError,
@@ -70,6 +71,7 @@ class Frames:
     images: dict[str, list[Image]] = field(default_factory=dict)
     rejects: list[tuple[str, int, Reason, str]] = field(default_factory=list)
     used: dict[str, str] = field(default_factory=dict)  # sidecar → one of its images
+    masks: dict[str, list[LooseMask]] = field(default_factory=dict)  # of a study, by one of its images
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +222,7 @@ def _link_masks(
         if mask.role is None or assignment.is_unlabelled(mask.path):
             frames.rejects.append((mask.path, 0, Reason.MASK, "of an unlabelled part of the set"))
             continue
+        first = next((file.path for file in images if file.path in frames.images), None)
         fitting = 0
         reasons: list[str] = []
         for image in images:
@@ -234,15 +237,24 @@ def _link_masks(
                     _flagged(each, "mask_phase_unknown") for each in frames.images[image.path]
                 ]
             reasons += [] if why is None else [why]
-        if not fitting:
-            frames.rejects.append((mask.path, 0, Reason.MASK, reasons[0] if reasons else "without an image"))
-        else:
-            frames.used[mask.path] = next(file.path for file in images if file.path in frames.images)
+        why = "" if fitting else next(iter(reasons), "without an image")
+        if why:
+            frames.rejects.append((mask.path, 0, Reason.MASK, why))
+        if first is not None:
+            frames.used[mask.path] = first
+            frames.masks.setdefault(first, []).append(_loose(mask, assignment.labels, why))
     for path, by_frame in linked.items():
         frames.images[path] = [
             image if image.frame not in by_frame else replace(image, mask=by_frame[image.frame])
             for image in frames.images[path]
         ]
+
+
+def _loose(mask: _File, labels: str, why: str) -> LooseMask:
+    assert mask.role is not None
+    name = mask.name
+    kind = " ".join((*mask.role.mask_of, name.moment)).strip()
+    return LooseMask(mask.scan.place, mask.scan.grid, mask.scan.digests, kind, labels, mask.role.rule, why)
 
 
 def _add_facts(files: Sequence[_File], facts: Facts, frames: Frames) -> None:

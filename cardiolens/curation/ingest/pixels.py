@@ -52,7 +52,7 @@ class PixelReader:
             return mask_of(mask.outline, shape)
         if mask.place != self._place:
             self._frames = np.empty((0, 0, 0))
-            self._frames = _decoded_mask(mask)
+            self._frames = decoded_mask(mask.place, mask.rule)
             self._place = mask.place
         if mask.frame >= len(self._frames) or self._frames[mask.frame].shape != shape:
             raise RejectedError(Reason.MASK, "has other frames than its header says")
@@ -68,8 +68,9 @@ class PixelReader:
         return frame
 
 
-def _decoded_mask(mask: MaskFrame) -> Frame:
-    frames = decoded(mask.place, one_phase=False, rule=mask.rule)
+def decoded_mask(place: Place, rule: HeaderRule) -> Frame:
+    """Decode all frames of a mask in NIfTI; RejectedError if it holds values that are no labels."""
+    frames = decoded(place, one_phase=False, rule=rule)
     if not np.array_equal(frames, np.round(frames)) or frames.min() < 0 or frames.max() >= 1 << 15:
         raise RejectedError(Reason.MASK, "holds values that are no labels")
     return frames.astype(np.int32)

@@ -21,6 +21,7 @@ CONTRADICTIONS = (  # flags whose stacks always wait for a person
     "slice_order_contradicted",
     "display_contradicted_by_mask",
     "heart_of_no_size",
+    "slices_overlap",
     "time_contradicted",
     "stored_otherwise_than_the_layout_says",
     "ed_es_contradicted_by_mask",

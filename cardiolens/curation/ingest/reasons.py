@@ -57,6 +57,7 @@ class Reason(StrEnum):
     LOCALIZER = "localizer"
     SCOUT = "scout"
     TI_SCOUT = "ti_scout"
+    MOSAIC = "mosaic"  # several slices as tiles of one matrix
     PHASE_CONTRAST = "phase_contrast"
     TAGGING = "tagging"
     MAP = "map"
@@ -120,6 +121,7 @@ MEANINGS: dict[Reason, str] = {
     Reason.LOCALIZER: "is a localizer",
     Reason.SCOUT: "is a scout",
     Reason.TI_SCOUT: "is a scout of inversion times",
+    Reason.MOSAIC: "holds several slices as tiles of one matrix; export the slices one by one",
     Reason.PHASE_CONTRAST: "is phase contrast (flow)",
     Reason.TAGGING: "is tagged",
     Reason.MAP: "is a parametric map, or a series from which one is made",

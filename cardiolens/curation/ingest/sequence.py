@@ -39,6 +39,7 @@ _MAPS = {
     "R2",
     "ECV",
 }
+_TILES = {"MOSAIC", "VFRAME"}  # of Siemens and United Imaging: the slices of a volume in one matrix
 _FLOW = {"VELOCITY", "V", "FLOW_ENCODED", "PHASE MAP", "PCA", "PHASE CONTRAST", "VELOCITY MAP", "PC"}
 _NAMED_FLOW = re.compile(r"_v\d+(in|ap|rl|fh)?\b|fastcine_?pc|qflow|\bpc_")  # names of the makers' sequences
 _NAMED_INVERSION = re.compile(r"mde|psir|(^|[^a-z])ir[_-]?(fgre|tfl|tfe)")
@@ -54,6 +55,8 @@ def kind_by_tags(images: Sequence[Image], words: Words) -> Reason | None:
 
 def _kind_by_type(image: Image, words: Words) -> Reason | None:
     types = set(image.image_type)
+    if types & _TILES:
+        return Reason.MOSAIC
     if image.velocity or _NAMED_FLOW.search(image.sequence_name.lower()):
         return Reason.PHASE_CONTRAST
     if types & _FLOW or (image.component == "P" and words.sequence != "lge" and not _is_inverted(image)):

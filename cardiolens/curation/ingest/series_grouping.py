@@ -329,6 +329,7 @@ def _whole(slots: Sequence[_Slot], reasons: Sequence[str], left_out: LeftOut) ->
     if by == "instance number":
         flags.append("phases_by_instance_number")
     flags += _uneven([slot[0] for slot in slots])
+    flags += _overlapping(slots)
     witnesses = max((pile.witnesses for pile in piles), key=len)
     yield Stack(grid, tuple(pile.words for pile in piles), tuple(witnesses), tuple(dict.fromkeys(flags)))
 
@@ -345,6 +346,18 @@ def _uneven(places: Sequence[float]) -> list[str]:
     ):
         return []
     return ["uneven_spacing"]
+
+
+def _overlapping(slots: Sequence[_Slot]) -> list[str]:
+    """Flag slices of several phases that are nearer than half of their thickness.
+
+    Of such a slice other phases lie elsewhere, as where a tool has moved some images of a series.
+    """
+    thickness = slots[0][2][0].thickness
+    if thickness is None or len(slots) < 2 or len(slots[0][2]) == 1:
+        return []
+    nearest = float(np.min(np.diff([here for here, _, _ in slots])))
+    return ["slices_overlap"] if nearest < 0.5 * thickness else []
 
 
 _KEYS: dict[str, Callable[[Image], float | None]] = {

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ from cardiolens.base.untrusted.file_place import Place
 from cardiolens.curation.ingest.burnt_text import shows_text
 from cardiolens.curation.ingest.decide import Identify, decided_by, stated_mm, with_ids
 from cardiolens.curation.ingest.decisions import Choice, Choices
-from cardiolens.curation.ingest.image import Image, RejectedError
+from cardiolens.curation.ingest.image import Image, LooseMask, RejectedError
 from cardiolens.curation.ingest.layout_evidence import Settled, masked, settled
+from cardiolens.curation.ingest.loose_masks import Masks, misfits, with_given_masks, with_mask_ids
 from cardiolens.curation.ingest.orient import base_first, display
 from cardiolens.curation.ingest.pixels import Frame, PixelReader, one_scale, stacked, stacked_masks
 from cardiolens.curation.ingest.propose import TEXT_FLAG, Proposal, choose, propose
@@ -62,6 +64,7 @@ class Imported:
     proposals: list[Proposal] = field(default_factory=list)
     left_out: LeftOut = field(default_factory=list)
     details: dict[tuple[str, int], str] = field(default_factory=dict)
+    masks: Masks = field(default_factory=dict)
 
 
 def import_study(
@@ -71,13 +74,16 @@ def import_study(
     identify: Identify,
     choices: Choices,
     *,
+    masks: Sequence[LooseMask] = (),
     unreadable: Collection[Place] = (),
 ) -> Imported:
     """Import one study with a person's `choices` by stack; files in `unreadable` are not opened.
 
+    `masks`: those that a person may give to a stack.
+
     Unusable frames and stacks are left out with a reason and never stop the import.
     """
-    imported = Imported()
+    imported = Imported(masks=with_mask_ids(masks, identify))
     pixels: dict[Image, Frame] = {}
     reader = PixelReader(unreadable)
     usable = list(images)
@@ -95,14 +101,19 @@ def import_study(
     )
     frame, areas = _heart([stack for stack in stacks if stack.placed and stack.sure], pixels)
     proposals = _oriented(propose(stacks, frame), frame, areas)
+    again = [each.left_out(each.reason or Reason.REPEAT) for each in propose(repeats, frame)]
+    proposals = [
+        _with_given_masks(each, choices.get(each.stack_id), imported.masks, pixels)
+        for each in with_ids([*proposals, *again], pixels, identify)
+    ]
     by_layout = _settled_by_layout(proposals, reader, pixels)
     proposals = [
         by_layout[key].proposal if (key := _first_file(each.stack)) in by_layout else each
         for each in proposals
     ]
-    proposals += [each.left_out(each.reason or Reason.REPEAT) for each in propose(repeats, frame)]
-    proposals = [_with_text_flag(each, pixels) for each in with_ids(proposals, pixels, identify)]
-    decided = choose(decided_by(proposals, choices), lge, threshold)
+    proposals = [_with_text_flag(each, pixels) for each in proposals]
+    decided = decided_by(proposals, choices, partial(misfits, masks=imported.masks))
+    decided = choose(decided, lge, threshold)
     imported.proposals = decided
     for proposal in decided:
         if proposal.reason is not None:
@@ -120,6 +131,18 @@ def import_study(
         else:
             imported.seen.append(_left_out_volume(proposal, pixels, frame))
     return imported
+
+
+def _with_given_masks(
+    proposal: Proposal, choice: Choice | None, masks: Masks, pixels: dict[Image, Frame]
+) -> Proposal:
+    """Return the proposal of a stack with the masks that a person gave it, if they fit."""
+    stack = proposal.stack
+    if choice is None or not choice.loose_masks or misfits(stack, choice, masks):
+        return proposal
+    masked_stack = with_given_masks(stack, choice, masks)
+    pixels |= {new: pixels[old] for old, new in zip(stack.images(), masked_stack.images(), strict=True)}
+    return replace(proposal, stack=masked_stack)
 
 
 def _settled_by_layout(
@@ -291,7 +314,7 @@ def _restated(
     proposal: Proposal, choice: Choice, pixels: dict[Image, Frame], by_pictures: Settled | None
 ) -> tuple[Proposal, Settled | None]:
     """Apply what a person states of a stack's voxel size, slice order and mask."""
-    if by_pictures is not None and choice.mask is False:
+    if by_pictures is not None and choice.mask is False and not choice.loose_masks:
         by_pictures = replace(by_pictures, masks={})
     if by_pictures is not None and choice.base_first is not None:
         by_pictures = replace(by_pictures, ordered=choice.base_first)

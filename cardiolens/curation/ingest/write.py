@@ -22,8 +22,10 @@ from cardiolens.config.dataset import Windows
 from cardiolens.curation.ingest.decide import runs_along_normal
 from cardiolens.curation.ingest.decisions import Choices
 from cardiolens.curation.ingest.deidentify import PASSES, Pseudonyms, age_band, removed, sex, tesla, vendor
-from cardiolens.curation.ingest.image import Image
+from cardiolens.curation.ingest.image import Image, RejectedError
+from cardiolens.curation.ingest.loose_masks import Masks, fitting
 from cardiolens.curation.ingest.orient import affine
+from cardiolens.curation.ingest.pixels import decoded_mask
 from cardiolens.curation.ingest.propose import Proposal
 from cardiolens.curation.ingest.reasons import MEANINGS, Reason
 from cardiolens.curation.ingest.stack import Stack
@@ -93,6 +95,7 @@ def write_study(
         StudyManifest.model_validate_json(manifest)
         disk.write_draft(study / MANIFEST_NAME, manifest.encode())
         refused = _draw_sheet(study, notes / SHEET_NAME)
+    _write_loose_masks(notes, imported)
     disk.write_draft(notes / PROPOSALS_NAME, _json(_proposals(study_id, imported, entries)).encode())
     build = {
         "schema": "build-1",
@@ -228,6 +231,41 @@ def _write_mask(folder: Path, volume: Volume, name: str) -> dict[str, Any]:
     return {"path": f"masks/{path.name}", "sha256": sha256_of(path), "labels": labels}
 
 
+def _write_loose_masks(notes: Path, imported: Imported) -> None:
+    """Write a picture of each mask that fits a stack, as its file holds it, for a person to look at."""
+    wanted = {name for proposal in imported.proposals for name in fitting(proposal.stack, imported.masks)}
+    for number, (name, mask) in enumerate(imported.masks.items(), start=1):
+        if name not in wanted:
+            continue
+        try:
+            frames = decoded_mask(mask.place, mask.rule)
+        except RejectedError:
+            continue
+        slices, phases, rows, columns = mask.grid
+        voxels = frames.reshape(slices, phases, rows, columns).transpose(3, 2, 0, 1).astype(np.int16)
+        image = nib.Nifti1Image(np.asfortranarray(voxels), np.eye(4), dtype=np.int16)
+        (notes / "masks").mkdir(exist_ok=True)
+        disk.write_draft(notes / _mask_path(number), _nifti_bytes(image, np.asfortranarray(voxels)))
+
+
+def _mask_path(number: int) -> str:
+    return f"masks/loose_{number:03d}.nii"
+
+
+def _loose_masks(masks: Masks) -> list[dict[str, Any]]:
+    return [
+        {
+            "mask": name,
+            "kind": mask.kind,
+            "slices": mask.grid[0],
+            "phases": mask.grid[1],
+            "why": mask.why or None,
+            "path": _mask_path(number),
+        }
+        for number, (name, mask) in enumerate(masks.items(), start=1)
+    ]
+
+
 def _write_nifti(path: Path, stack: Stack, values: Any, slope: float, intercept: float) -> Any:
     """Write values (slice, phase, row, column) as (column, row, slice, phase), and return them so."""
     voxels = values.transpose(3, 2, 0, 1)
@@ -311,10 +349,16 @@ def _proposals(study_id: str, imported: Imported, entries: dict[int, dict[str, A
                 "along_normal": runs_along_normal(stack),
                 "places_mm": {name: list(mm) for name, mm in _places(stack).items()},
                 "masked": any(image.mask is not None for image in stack.images()),
+                "fitting_masks": fitting(stack, imported.masks),
                 "entry": entry,
             }
         )
-    return {"schema": "proposals-1", "study_id": study_id, "proposals": listed}
+    return {
+        "schema": "proposals-1",
+        "study_id": study_id,
+        "proposals": listed,
+        "masks": _loose_masks(imported.masks),
+    }
 
 
 def _places(stack: Stack) -> Mapping[str, tuple[float, float, float]]:

@@ -2,16 +2,22 @@
 
 import json
 import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydicom.dataset import Dataset
+
 from cardiolens.base import disk
+from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom.appearance import appearance
 from cardiolens.phantom.dicom.classic import classic_images
 from cardiolens.phantom.dicom.encode import check_encoder, write_file
 from cardiolens.phantom.dicom.exam import Exam, exam_of
 from cardiolens.phantom.dicom.export_truth import WrittenSeries, truth_of
+from cardiolens.phantom.dicom.habits import Habit, habits
 from cardiolens.phantom.dicom.multiframe import multiframe_image
 from cardiolens.phantom.dicom.scouts import Camera, scouts
 from cardiolens.phantom.dicom.series import Series, exam_series
@@ -31,6 +37,7 @@ def make_export(spec: PhantomSpec, export_spec: ExportSpec, folder: Path) -> Non
     """
     ids = planned(spec, folder)
     check_encoder(export_spec.transfer_syntax)
+    _habit(export_spec)
     with disk.draft_folder(folder) as draft, disk.open_text(draft / "truth.jsonl") as lines:
         (draft / "export").mkdir()
         for study_id in ids:
@@ -50,26 +57,80 @@ def write_exam(study_id: str, spec: PhantomSpec, export_spec: ExportSpec, export
     offset = exam.dialect.psir_offset
     stacks = [*scouts(camera), *volumes(heart, size, look, drawn_study.seed, psir_offset=offset)]
     folder, series_files, serial = _path(exam, exam.dialect.folder), [], 0
-    for series in exam_series(exam, stacks):
-        written_series = _write_series(exam, series, export, folder, serial)
-        serial += len(written_series.at)
+    every_series, habit = exam_series(exam, stacks), _habit(export_spec)
+    for series in every_series:
+        datasets = _datasets(exam, series)
+        if habit is None:
+            written_series = _write_series(exam, series, datasets, Target(export, folder, serial))
+            serial += len(written_series.at)
+        else:
+            changed = habit.changed(exam, series, every_series, datasets)
+            _write_changed(exam, series, changed, habit, Target(export, folder, serial))
+            written_series = WrittenSeries(series, exam.uid("series", series.number), _acquired(exam, series))
+            serial += len(changed)
         series_files.append(written_series)
     return truth_of(exam, folder, series_files)
 
 
-def _write_series(exam: Exam, series: Series, export: Path, folder: str, serial: int) -> WrittenSeries:
-    """Write the files of a series; serial numbers continue after `serial`."""
-    at: list[tuple[str, int | None, str]] = []
-    multiframe = exam.dialect.multiframe
-    datasets = [multiframe_image(exam, series)] if multiframe else classic_images(exam, series)
-    protocol = series.name.protocol or "unnamed"
+def _datasets(exam: Exam, series: Series) -> Iterable[Dataset]:
+    return [multiframe_image(exam, series)] if exam.dialect.multiframe else classic_images(exam, series)
+
+
+def _habit(spec: ExportSpec) -> Habit | None:
+    """Return the habit of an export; InputError for an unknown one, or one of another vendor."""
+    if not spec.habit:
+        return None
+    habit = habits().get(spec.habit)
+    if habit is None:
+        raise InputError(f"habit={spec.habit}: is unknown; choose one of {', '.join(habits())}")
+    if habit.vendor != spec.vendor:
+        raise InputError(
+            f"habit={spec.habit}: is one of vendor={habit.vendor}, not of {spec.vendor}; correct vendor"
+        )
+    return habit
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the files of a series go: the export, its folder of the exam, and how many files are there."""
+
+    export: Path
+    folder: str
+    serial: int
+
+    def name(self, exam: Exam, series: Series, place: int) -> str:
+        """Return the name of a file below the export."""
+        words = {"series": series.number, "instance": place + 1, "serial": self.serial + place + 1}
+        protocol = series.name.protocol or "unnamed"
+        return f"{self.folder}/{_path(exam, exam.dialect.file, protocol=protocol, **words)}"
+
+
+def _write_series(exam: Exam, series: Series, datasets: Iterable[Dataset], target: Target) -> WrittenSeries:
+    """Write the files of a series."""
+    at: list[tuple[str, int | None, str | None]] = []
     for place, dataset in enumerate(datasets):
-        words = {"series": series.number, "instance": place + 1, "serial": serial + place + 1}
-        name = f"{folder}/{_path(exam, exam.dialect.file, protocol=protocol, **words)}"
-        write_file(export / name, dataset, exam.spec.transfer_syntax)
-        frames = range(1, len(series.images) + 1) if multiframe else [None]
+        name = target.name(exam, series, place)
+        write_file(target.export / name, dataset, exam.spec.transfer_syntax)
+        frames = range(1, len(series.images) + 1) if exam.dialect.multiframe else [None]
         at += [(str(dataset.SOPInstanceUID), frame, name) for frame in frames]
     return WrittenSeries(series, exam.uid("series", series.number), tuple(at))
+
+
+def _write_changed(
+    exam: Exam, series: Series, datasets: Sequence[Dataset], habit: Habit, target: Target
+) -> None:
+    """Write the files that a habit has made of a series."""
+    for place, dataset in enumerate(datasets):
+        path = target.export / target.name(exam, series, place)
+        write_file(path, dataset, habit.syntax or exam.spec.transfer_syntax, bare=habit.bare)
+
+
+def _acquired(exam: Exam, series: Series) -> tuple[tuple[str, int | None, None], ...]:
+    """Return ids and frames of a series as the scanner gave them; a habit may have left other files."""
+    if exam.dialect.multiframe:
+        uid = exam.uid("image", series.number)
+        return tuple((uid, frame, None) for frame in range(1, len(series.images) + 1))
+    return tuple((exam.uid("image", series.number, place), None, None) for place in range(len(series.images)))
 
 
 def _path(exam: Exam, template: str, **words: Any) -> str:

@@ -13,8 +13,11 @@ from cardiolens.phantom.dicom.spec import TransferSyntax
 _COMPRESSED = {"rle": RLELossless, "jpeg2000": JPEG2000Lossless}
 
 
-def write_file(path: Path, dataset: Dataset, syntax: TransferSyntax) -> None:
-    """Write a dataset; the bytes depend on its content, not on the library's version."""
+def write_file(path: Path, dataset: Dataset, syntax: TransferSyntax, *, bare: bool = False) -> None:
+    """Write a dataset; the bytes depend on its content, not on the library's version.
+
+    `bare`: without preamble and meta information.
+    """
     dataset.file_meta = FileMetaDataset()
     dataset.file_meta.MediaStorageSOPClassUID = dataset.SOPClassUID
     dataset.file_meta.MediaStorageSOPInstanceUID = dataset.SOPInstanceUID
@@ -25,7 +28,11 @@ def write_file(path: Path, dataset: Dataset, syntax: TransferSyntax) -> None:
     if syntax in _COMPRESSED:
         dataset.compress(_COMPRESSED[syntax], generate_instance_uid=False)
     path.parent.mkdir(parents=True, exist_ok=True)
-    dataset.save_as(path, enforce_file_format=True)
+    if bare:
+        del dataset.file_meta
+        dataset.save_as(path, implicit_vr=syntax == "implicit", little_endian=True)
+    else:
+        dataset.save_as(path, enforce_file_format=True)
 
 
 def check_encoder(syntax: TransferSyntax) -> None:

@@ -14,7 +14,7 @@ class WrittenSeries:
 
     series: Series
     uid: str
-    at: tuple[tuple[str, int | None, str], ...]
+    at: tuple[tuple[str, int | None, str | None], ...]
 
 
 def truth_of(exam: Exam, folder: str, series_files: list[WrittenSeries]) -> dict[str, Any]:
@@ -23,6 +23,7 @@ def truth_of(exam: Exam, folder: str, series_files: list[WrittenSeries]) -> dict
         "schema": "dicom-truth-1",
         "study_id": exam.study_id,
         "vendor": exam.spec.vendor,
+        "habit": exam.spec.habit or None,
         "patient_id": exam.identity.patient_id,
         "study_uid": exam.uid("study"),
         "folder": folder,
@@ -78,6 +79,6 @@ def _series(one: WrittenSeries) -> dict[str, Any]:
     }
 
 
-def _image(image: Image, at: tuple[str, int | None, str]) -> list[Any]:
+def _image(image: Image, at: tuple[str, int | None, str | None]) -> list[Any]:
     """Return volume, slice, phase, SOPInstanceUID, frame number and file of an image."""
     return [image.stack.name, image.slice, image.phase, *at]

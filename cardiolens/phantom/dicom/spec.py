@@ -18,3 +18,4 @@ class ExportSpec(Spec):
     transfer_syntax: TransferSyntax = "explicit"
     wrong_names: Share = 0.0  # share of acquisitions with wrong names
     repeats: Share = 0.0  # share of acquisitions with a failed first try
+    habit: str = ""  # what somebody else does to the exam, by its name in data/habits.yaml

@@ -25,6 +25,8 @@ class ImportedStudy:
     study_id: str
     proposals: tuple[dict[str, Any], ...]
     files: tuple[Path | None, ...]  # of their volumes
+    masks: tuple[dict[str, Any], ...] = ()  # that may be given to a volume
+    mask_files: tuple[Path, ...] = ()
 
     def by_stack(self) -> Mapping[str, dict[str, Any]]:
         """Proposals by the ids of their stacks."""
@@ -46,11 +48,14 @@ def _study(out: Path, folder: Path) -> ImportedStudy:
         proposals = tuple(dict(each) for each in tree["proposals"])
         files = tuple(_file(out, folder, each) for each in proposals)
         stacks = [str(each["stack"]) for each in proposals]
+        masks = tuple(dict(each) for each in tree["masks"])
+        mask_files = tuple(folder / "masks" / Path(str(each["path"])).name for each in masks)
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(
             f"{path}: is no list of proposals of this version; run the import again, it changes nothing else"
         ) from None
-    return ImportedStudy(folder.name, proposals if len(set(stacks)) == len(stacks) else (), files)
+    unique = proposals if len(set(stacks)) == len(stacks) else ()
+    return ImportedStudy(folder.name, unique, files, masks, mask_files)
 
 
 def _file(out: Path, folder: Path, proposal: Mapping[str, Any]) -> Path | None:
