@@ -137,6 +137,8 @@ def _maker(plan: Plan, model: ModelSpec, deployment: Deployment) -> Callable[[],
     if model.engine == "http":
         log.info("model %s is asked at %s", model.name, way_to(model.served))
         return partial(_make_http, model, _completions(plan, model))
+    if model.plugged and not model.simulated:
+        return partial(_make_plugged, model)
     arms = {arm.arm_id: arm for arm in plan.arms if arm.model.name == model.name}
     return partial(_make_reader, model, plan.store.questions, arms)
 
@@ -151,6 +153,12 @@ def _make_http(model: ModelSpec, completions: Path) -> Engine:
     from cardiolens.inference.engine.http.engine import HttpEngine
 
     return HttpEngine(model, completions)
+
+
+def _make_plugged(model: ModelSpec) -> Engine:
+    from cardiolens.inference.engine.engine_plugin import open_engine
+
+    return open_engine(model)
 
 
 def _make_reader(model: ModelSpec, questions: Path, arms: Mapping[str, Arm]) -> Engine:
