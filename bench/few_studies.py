@@ -22,7 +22,8 @@ import pyarrow as pa
 from bench.on_scheduler import engine as simulated
 from bench.on_scheduler.engine import Settings, SimulatedEngine, Work, total
 from bench.on_scheduler.prompts import Prompt, Tokens, planned_work, prompts_of
-from cardiolens.inference.stream.pipeline import _studies_in_flight
+from cardiolens.inference.stream.blocks import blocks
+from cardiolens.inference.stream.pipeline import _blocks_in_flight
 from cardiolens.inference.stream.study_pieces import divided, most_waiting
 
 STEP_SECONDS = 0.015  # of a step, whatever is in it: weights are read, kernels started
@@ -64,7 +65,8 @@ def _makespan(work: pa.Table, replicas: int, folder: Path) -> tuple[float, float
     """Return the seconds until the last reply, the seconds in which replicas computed, and what they did."""
     waiting = deque(prompts_of(work, Tokens(FRAME_TOKENS, GRAIN)))
     actors = [_Actor(SimulatedEngine(SETTINGS, folder / "model")) for _ in range(replicas)]
-    most = _studies_in_flight(work, AT_ONCE * 3 // 2, min(16, most_waiting(work, replicas)))
+    at_most = min(16, most_waiting(work, replicas))
+    most = _blocks_in_flight(blocks(work, replicas, at_most), AT_ONCE * 3 // 2, at_most)
     for _ in range(most):
         for actor in actors:
             if waiting:

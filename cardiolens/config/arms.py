@@ -8,7 +8,7 @@ from typing import Any
 from cardiolens.base.digest import digest_of
 from cardiolens.config.http import SERVING as HTTP_SERVING
 from cardiolens.config.model import SERVING, ModelSpec
-from cardiolens.config.sweep import Budget, Control, PromptSpec, SelectorSpec, SweepSpec, TokenBudget
+from cardiolens.config.sweep import AnyControl, Budget, PromptSpec, SelectorSpec, SweepSpec, TokenBudget
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Arm:
     seed: int | None  # seed of a random or stratified selector
     budget: Budget
     prompt: PromptSpec
-    control: Control = "none"
+    control: AnyControl = "none"
     wording: int = 0
 
     @property
@@ -75,7 +75,8 @@ def _seeded(spec: SweepSpec) -> Iterator[tuple[SelectorSpec, int | None]]:
 
 def _unasked(selector: SelectorSpec) -> set[str]:
     """Return options added in later versions that a selector does not use: they must change no known id."""
-    return set() if selector.kind == "self" else {"rounds"}
+    unused = set() if selector.kind == "self" else {"rounds"}
+    return unused if selector.options else unused | {"options"}
 
 
 def _unused(prompt: PromptSpec) -> set[str]:

@@ -4,11 +4,13 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue, field_validator, model_validator
+from pydantic import Discriminator, Field, JsonValue, Tag, field_validator, model_validator
 
+from cardiolens.base.entry_points import is_word
 from cardiolens.config.base import Auto, Gib, Positive, Seed, Spec
 from cardiolens.config.engine_options import check_names
 from cardiolens.config.http import HttpSpec
+from cardiolens.config.plugin_words import OURS, READER, PluginEngine, whose
 
 
 class Sampling(Spec):
@@ -40,7 +42,7 @@ SERVING = (
 
 _THINKING_NAME = re.compile(r"think|reason|magistral|qwq|gpt-oss|(?<![a-z])r1(?![a-z0-9])", re.IGNORECASE)
 
-EngineName = Literal[
+OwnEngine = Literal[
     "vllm",
     "http",
     "person",  # a person who read on the page of cardiolens.review; source: the file of readings
@@ -53,6 +55,7 @@ EngineName = Literal[
     "conservative",
     "budget_effect",
 ]
+EngineName = Annotated[Annotated[OwnEngine, Tag(OURS)] | PluginEngine, Discriminator(whose)]
 
 Text = Annotated[str, Field(min_length=1)]
 
@@ -95,7 +98,8 @@ class ModelSpec(Spec):
     """One model: its files or server, its serving options and its limits."""
 
     name: str  # name of the model's file
-    engine: EngineName = "vllm"  # what answers; all after person are simulated readers
+    # what answers; after person: simulated readers; package.name, reader:package.name: of another package
+    engine: EngineName = "vllm"
     source: str = ""  # embedded | packaged/name | folder | hub id; http: its processor; person: the file
     revision: str | None = None  # http: as declared, e.g. a commit, a snapshot's name or a date
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = "bfloat16"  # type of weights and computation
@@ -120,14 +124,21 @@ class ModelSpec(Spec):
     long_side: Positive = 448  # pixels of the longer side of a resized frame
     max_tokens: Mapping[str, Positive] = {}  # by prompt name, or 'report'; overrides the prompt's limit
     sampling: Sampling = Sampling()  # sampling parameters
-    options: Mapping[str, float | int | str] = {}  # options of a simulated reader
+    options: Mapping[str, float | int | str] = {}  # of a simulated reader, or an engine of another package
     card: ModelCard | None = None  # catalogue entry of a published model
     http: HttpSpec | None = None  # the server of a model with engine: http
 
     @property
     def simulated(self) -> bool:
         """True for a simulated reader, which is sent no frames."""
+        if self.plugged:
+            return self.engine.startswith(READER)
         return self.engine not in ("vllm", "http", "person")
+
+    @property
+    def plugged(self) -> bool:
+        """True if the engine, or the simulated reader, is a part of another package."""
+        return is_word(self.engine)
 
     @property
     def thinks(self) -> bool:
@@ -221,6 +232,11 @@ class ModelSpec(Spec):
         if self.engine == "vllm" and not self.source:
             raise ValueError(
                 "a vllm model needs source: a hub id, a local folder, 'packaged/reader_small' or 'embedded'"
+            )
+        if self.plugged and self.source:
+            raise ValueError(
+                f"source {self.source!r} is not read by an engine of another package; name what {self.name} "
+                "needs in its options"
             )
         if self.engine == "person" and not self.source:
             raise ValueError("a person needs source: a file of readings that cardiolens.review export wrote")

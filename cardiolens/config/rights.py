@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from cardiolens.base.entry_points import is_word
 from cardiolens.base.errors import InputError
 from cardiolens.config.cluster import SlurmSpec
 from cardiolens.config.engine_options import LETS_NOTHING_OUT
@@ -19,6 +20,7 @@ from cardiolens.config.released import quoted
 from cardiolens.config.sweep import SweepSpec
 
 BUNDLE_INDEX = "bundle.json"
+_CONTROL = "control."  # before the word of another package's control, which no word of a command line names
 
 
 def rights(spec: SweepSpec) -> Iterator[tuple[str, object]]:
@@ -31,6 +33,7 @@ def rights(spec: SweepSpec) -> Iterator[tuple[str, object]]:
             yield f"{name}.http.allow_external", True
         for option in sorted(model.engine_options.keys() - LETS_NOTHING_OUT):
             yield f"{name}.engine_options.{option}", model.engine_options[option]
+    yield from _plugins(spec)
     if spec.tracker.kind != "none" and spec.tracker.mode == "online":
         yield "tracker.mode", "online"
     if spec.group_shared:
@@ -43,9 +46,20 @@ def rights(spec: SweepSpec) -> Iterator[tuple[str, object]]:
                 yield f"cluster.{option}", list(value) if isinstance(value, tuple) else value
 
 
+def _plugins(spec: SweepSpec) -> Iterator[tuple[str, object]]:
+    """Yield the options that name parts of other packages, whose code then runs."""
+    yield from ((f"model.{model.name}.engine", model.engine) for model in spec.model if model.plugged)
+    yield from ((f"selector.{each.name}.kind", each.kind) for each in spec.selector if each.plugged)
+    yield from ((f"{_CONTROL}{control}", None) for control in spec.control if is_word(control))
+    if any(map(is_word, spec.statistics.report_metrics)):
+        yield "statistics.report_metrics", spec.statistics.report_metrics
+
+
 def words_of(spec: SweepSpec) -> list[str]:
-    """Return the command-line words that give a sweep the rights that it uses."""
-    return [f"{option}={_as_word(value)}" for option, value in rights(spec)]
+    """Return the command-line words that give a sweep the rights that it uses, as far as words can."""
+    return [
+        f"{option}={_as_word(value)}" for option, value in rights(spec) if not option.startswith(_CONTROL)
+    ]
 
 
 def _as_word(value: object) -> str:
@@ -67,9 +81,10 @@ def check_rights(spec: SweepSpec, named: Iterable[str], foreign: str | None) -> 
     for option, _ in rights(spec):
         above = {option.rsplit(".", cut)[0] for cut in range(1, option.count("."))}  # below a group's entry
         if option not in given and not above & given:
+            by_word = "" if option.startswith(_CONTROL) else f"give {option}=... on the command line, or "
             raise InputError(
-                f"{option}: lets code in or data out, and {foreign}; if you trust it, give {option}=... on "
-                "the command line, or copy what you have read into a conf/ of your own"
+                f"{option}: lets code in or data out, and {foreign}; if you trust it, {by_word}copy what you "
+                "have read into a conf/ of your own"
             )
 
 

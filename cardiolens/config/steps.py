@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
 from cardiolens.config.base import Positive, Seed, Spec
+from cardiolens.config.plugin_words import OURS, PluginMetric, whose
 
 
 class TrackerSpec(Spec):
@@ -36,15 +37,19 @@ class StreamSpec(Spec):
     load_seconds: Annotated[float, Field(gt=0)] = 14_400.0  # or once an engine has been loading for this time
 
 
+ReportMetric = Annotated[
+    Annotated[Literal["meteor", "bertscore"], Tag(OURS)] | PluginMetric, Discriminator(whose)
+]
+
+
 class StatisticsSpec(Spec):
     """Options of the statistics."""
 
     min_n: Positive = 5  # subtasks with fewer items are left out of tier means
     resamples: Positive = 2000  # bootstrap resamples of patients per interval
     seed: Seed = 2026  # seed of the resamples
-    report_metrics: tuple[
-        Literal["meteor", "bertscore"], ...
-    ] = ()  # metrics of report text, besides ROUGE-L and BLEU-4
+    # metrics of report text, besides ROUGE-L and BLEU-4; package.name: of another package
+    report_metrics: tuple[ReportMetric, ...] = ()
     bertscore_model: Path | None = None  # folder of BERTScore's encoder
     bertscore_layer: Annotated[int, Field(ge=0)] | None = None  # encoder layer that BERTScore compares
 

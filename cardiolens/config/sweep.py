@@ -5,32 +5,37 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Discriminator, Field, Tag, ValidationError, field_validator, model_validator
 
+from cardiolens.base.entry_points import is_word
 from cardiolens.base.errors import InputError
 from cardiolens.config.base import GivenPath, Positive, Seed, Spec, describe
 from cardiolens.config.cluster import ClusterSpec, SlurmSpec
 from cardiolens.config.dataset import DatasetSpec
 from cardiolens.config.model import ModelSpec
+from cardiolens.config.plugin_words import OURS, Options, PluginControl, PluginSelector, whose
 from cardiolens.config.steps import PageSpec, StatisticsSpec, StreamSpec, TrackerSpec
+
+OwnSelector = Literal[
+    "random", "stratified", "clinical", "uniform", "all", "kcenter", "kmedoids", "relevance", "self"
+]
 
 
 class SelectorSpec(Spec):
     """One protocol that selects frames."""
 
     name: str  # name in arms and tables
-    # the selection rule; docs/selection.md
-    kind: Literal[
-        "random", "stratified", "clinical", "uniform", "all", "kcenter", "kmedoids", "relevance", "self"
-    ]
+    # the selection rule; docs/selection.md; package.name: of another package
+    kind: Annotated[Annotated[OwnSelector, Tag(OURS)] | PluginSelector, Discriminator(whose)]
     seeds: tuple[Seed, ...] = ()  # random and stratified: one arm per seed
     pool: Literal["routed", "sequence"] = "routed"  # candidate frames; not for clinical and stratified
     lax_small_k: Literal["temporal", "spatial"] = "temporal"  # clinical: long-axis frames at small budgets
     encoder: GivenPath | None = None  # folder of the image encoder for kcenter, kmedoids, relevance
     order: Literal["presented", "nested"] = "presented"  # nested: smaller budgets first, a shared prefix
     rounds: Positive = 2  # self: most requests for frames before the answer
+    options: Options = ()  # of a kind of another package, by name
 
     @model_validator(mode="after")
     def _seeded(self) -> "SelectorSpec":
-        if (self.kind in ("random", "stratified")) != bool(self.seeds):
+        if not self.plugged and (self.kind in ("random", "stratified")) != bool(self.seeds):
             raise ValueError("a random or stratified selector needs seeds, e.g. [2026]; no other has any")
         if self.kind == "stratified" and self.pool != "routed":
             raise ValueError("kind stratified has clinical's quotas of the routed views; leave out pool")
@@ -53,6 +58,20 @@ class SelectorSpec(Spec):
         if self.kind == "self" and self.order != "presented":
             raise ValueError("kind self has no smaller budgets to show first; leave out order")
         return self
+
+    @model_validator(mode="after")
+    def _optional(self) -> "SelectorSpec":
+        if self.options and not self.plugged:
+            raise ValueError(
+                f"options {[name for name, _ in self.options]} are for kinds of other packages, and "
+                f"{self.kind} is ours; leave them out"
+            )
+        return self
+
+    @property
+    def plugged(self) -> bool:
+        """True if the rule is a part of another package."""
+        return is_word(self.kind)
 
     @property
     def looks_at_pixels(self) -> bool:
@@ -115,6 +134,10 @@ Control = Literal[
     "none", "blind", "captions", "blank", "other_patient", "shuffled_options", "reversed_options", "repeat"
 ]
 """A change of every request, to test what the answers depend on."""
+
+
+AnyControl = Annotated[Annotated[Control, Tag(OURS)] | PluginControl, Discriminator(whose)]
+"""A control of this package, or one of another package."""
 
 
 # Controls that do not show the selected frames.
@@ -225,7 +248,7 @@ class SweepSpec(Spec):
     selector: tuple[SelectorSpec, ...]  # names in conf/selector
     budget: tuple[Budget, ...]  # frames per request at most, or tokens:8192
     prompt: tuple[PromptSpec, ...]  # names in conf/prompt
-    control: tuple[Control, ...] = ("none",)  # names in conf/control
+    control: tuple[AnyControl, ...] = ("none",)  # names in conf/control
     wording: tuple[Wording, ...] = (0,)  # 0: the original question; 1, 2, ...: the protocol's other wordings
     caption: Literal["none", "view", "full"] = "view"  # text beside each frame
     answer_format: Literal["letters", "json", "choice"] = "letters"  # choice: letters by structured decoding
@@ -335,7 +358,7 @@ class SweepSpec(Spec):
         choosing = [selector.name for selector in self.selector if selector.kind == "self"]
         if not choosing:
             return self
-        if strange := [control for control in self.control if control in CHANGED_FRAMES]:
+        if strange := [control for control in self.control if control in CHANGED_FRAMES or is_word(control)]:
             raise ValueError(
                 f"control {strange[0]} does not show the chosen frames, and with selector {choosing[0]} the "
                 f"reader chooses its frames; leave one of them out, or choose of control "

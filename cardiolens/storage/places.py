@@ -183,6 +183,8 @@ def deciding(spec: SweepSpec) -> dict[str, Any]:
     for selector in values["selector"]:
         if selector["kind"] != "self":  # which asks for no frames
             del selector["rounds"]
+        if not selector["options"]:  # of a kind of another package
+            del selector["options"]
     values["prompt"] = [_without(prompt, _PROMPT_LATER_DEFAULTS) for prompt in values["prompt"]]
     values["dataset"] = _without(values["dataset"], _DATASET_LATER_DEFAULTS)
     return _without(values, _LATER_DEFAULTS)

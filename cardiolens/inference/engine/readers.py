@@ -8,12 +8,16 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
+from cardiolens.base.entry_points import make, reason_of
 from cardiolens.base.errors import InputError
 from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
+from cardiolens.config.plugin_words import engine_plugin
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.engine.ask import FRAMES, Ask, ErrorKind, FrameWork, Pictures, Reply, RequestError
+from cardiolens.inference.engine.engine_plugin import failure
 from cardiolens.inference.engine.frame_choice import MANNERS, Manner, ask_for_frames
 from cardiolens.inference.models.human_reader import Reading, readings_of
 from cardiolens.protocol.tasks.catalogue import GATES
@@ -260,6 +264,33 @@ class BudgetEffect(Oracle):
         return self._base + self._doubling * math.log2(n_frames / 8) + clinical
 
 
+class SimulatedReader(Protocol):
+    """A reader of another package, an entry point of `cardiolens.readers` (docs/how-to/plugins.md).
+
+    The entry point makes it of the true answers (`AnswerKey`) and the model's `options`.
+    """
+
+    def say(self, ask: Ask) -> str:
+        """Return the reply to a request."""
+        ...
+
+
+class _Plugged(Reader):
+    """A reader of another package: what it raises is a failure with its name."""
+
+    def __init__(self, word: str, reader: SimulatedReader) -> None:
+        self._word, self._reader = word, reader
+
+    def say(self, ask: Ask) -> str:
+        try:
+            reply: object = self._reader.say(ask)
+        except (Exception, SystemExit) as error:
+            raise failure(self._word, reason_of(error)) from error
+        if not isinstance(reply, str):
+            raise failure(self._word, f"says a {type(reply).__name__} in the place of text")
+        return reply
+
+
 READERS: dict[str, Callable[..., Reader]] = {
     "oracle": Oracle,
     "uniform": Uniform,
@@ -292,10 +323,20 @@ def check_reader(model: ModelSpec) -> None:
 
 
 def _make(model: ModelSpec, truth: AnswerKey | None) -> Reader:
+    options = {name: value for name, value in model.options.items() if name != _CHOOSES}
+    if model.plugged:
+        group, word = engine_plugin(model.engine)
+        reader: Reader = _Plugged(word, make(group, word, SimulatedReader, truth, **options))
+    else:
+        reader = _make_own(model, truth, options)
+    reader.chooses = _manner(model)
+    return reader
+
+
+def _make_own(model: ModelSpec, truth: AnswerKey | None, options: Mapping[str, float | int | str]) -> Reader:
     made = READERS[model.engine]
     signature = inspect.signature(made)
     positional = [] if truth is None else [truth]
-    options = {name: value for name, value in model.options.items() if name != _CHOOSES}
     try:
         signature.bind(*positional, **options)
     except TypeError:
@@ -304,9 +345,7 @@ def _make(model: ModelSpec, truth: AnswerKey | None) -> Reader:
             f"model {model.name}: options {sorted(model.options)} do not fit engine {model.engine!r}; "
             f"it takes {', '.join(legal) or 'no options'}"
         ) from None
-    reader = made(*positional, **options)
-    reader.chooses = _manner(model)
-    return reader
+    return made(*positional, **options)
 
 
 def _manner(model: ModelSpec) -> Manner:

@@ -1,13 +1,9 @@
 """vLLM as an engine; together with `startup` the only module that imports vLLM."""
 
-<<<<<<< HEAD
 from contextlib import suppress
-from functools import cached_property, partial
-from itertools import count
-=======
 from dataclasses import replace
 from functools import cached_property, partial
->>>>>>> w43
+from itertools import count
 from typing import TYPE_CHECKING, Any, TypedDict
 from weakref import WeakKeyDictionary
 
@@ -140,14 +136,8 @@ class VllmEngine:
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         assert self._engine is not None, "the supervisor starts an engine before it asks"
-<<<<<<< HEAD
         request_id = f"{ask.request_key}-{next(self._tries)}"
-        final = None
-=======
-        # One id per try, because a request may be asked again after the engine died.
-        request_id = f"{ask.request_key}-{uuid4().hex[:8]}"
         final, computed_before = None, 0
->>>>>>> w43
         try:
             prompt = self._prompt(ask, pictures)
             if self._beginnings is not None and ask.frame_keys:

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from cardiolens.base import disk
+from cardiolens.base import disk, entry_points
 from cardiolens.base.digest import digest_of, digest_of_files
 from cardiolens.base.errors import InputError
 from cardiolens.config.engine_options import changing_answers
 from cardiolens.config.model import ModelSpec
+from cardiolens.config.plugin_words import engine_plugin
 from cardiolens.inference.models.adapter import find_adapter
 from cardiolens.inference.models.digest_cache import known_digests
 from cardiolens.inference.models.human_reader import readings_of
@@ -42,6 +43,10 @@ def identify(model: ModelSpec, cache: Path) -> Identity:
         readings_of(model)  # an unusable file must fail before anything is planned
         person: dict[str, object] = {"reader": "person", "readings": digest_of_files([Path(model.source)])}
         return Identity(_key(model.name, person), None, person)
+    if model.plugged:
+        code = entry_points.code_of(*engine_plugin(model.engine))
+        plugin: dict[str, object] = {"plugin": model.engine, "code": code, "options": dict(model.options)}
+        return Identity(_key(model.name, plugin), None, plugin)
     if model.simulated:
         facts: dict[str, object] = {"reader": model.engine, "options": dict(model.options)}
         return Identity(_key(model.name, facts), None, facts)

@@ -29,6 +29,7 @@ class Fingerprint:
     sights: tuple[str, ...]  # keys of the sights of selectors
     code: str  # digest of this package
     cases: str | None = None  # SHA-256 of the case texts for prompts; None without cases
+    plugins: tuple[str, ...] = ()  # digests of the selectors and controls of other packages
     model_key: str | None = None  # None in the fingerprint that all models of a sweep share
 
     @property

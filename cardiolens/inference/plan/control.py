@@ -6,14 +6,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cardiolens.base.digest import digest_of
-from cardiolens.config.sweep import Control
+from cardiolens.base.entry_points import is_word
+from cardiolens.inference.plan.control_plugin import changed_question
 from cardiolens.protocol.prompts.question import AskedQuestion
 from cardiolens.protocol.prompts.template import Display
 from cardiolens.study.structure import StudyStructure
 
 SEED = 2026
 BLANK = "blank"  # flag of a request whose frames are shown black
-SHOWN: Mapping[Control, Display] = {"blind": "nothing", "captions": "captions"}  # other controls: frames
+SHOWN: Mapping[str, Display] = {"blind": "nothing", "captions": "captions"}  # other controls: frames
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,10 @@ def reversed_options(question: AskedQuestion) -> AskedQuestion:
     return replace(question, options=question.options[::-1], reversed=True)
 
 
-def with_options(question: AskedQuestion, control: Control, qa_id: str) -> AskedQuestion:
-    """Order the options of a question as a control demands."""
+def with_options(question: AskedQuestion, control: str, qa_id: str) -> AskedQuestion:
+    """Order the options of a question as a control demands; one of another package may change its words."""
+    if is_word(control):
+        return changed_question(control, question, qa_id)
     if control == "shuffled_options":
         return shuffled(question, qa_id)
     return reversed_options(question) if control == "reversed_options" else question

@@ -7,9 +7,11 @@ from typing import TypedDict
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cardiolens.base import entry_points
 from cardiolens.base.digest import digest_of_tree, sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.base.provenance import code_of
+from cardiolens.config.plugin_words import selecting
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.plan.cache import Fingerprint
 from cardiolens.inference.plan.control import Subject, donors
@@ -93,6 +95,7 @@ def read_inputs(spec: SweepSpec) -> Inputs:
             sights=tuple(sight.key for sight in sights),
             code=code_of("cardiolens.inference.plan.plan"),
             cases=None if spec.dataset.root is None else sha256_of(told_path(spec.dataset.questions)),
+            plugins=tuple(entry_points.code_of(group, word) for group, word in selecting(spec)),
         ),
     )
 

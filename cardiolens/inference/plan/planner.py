@@ -6,6 +6,7 @@ from functools import lru_cache, partial
 from hashlib import blake2b
 
 from cardiolens.base.digest import digest_of
+from cardiolens.base.entry_points import is_word
 from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import Budget, PromptSpec, SelectorSpec, SweepSpec
@@ -14,6 +15,7 @@ from cardiolens.inference.models.identity import Identity
 from cardiolens.inference.models.rendering import Rendering, frame_key
 from cardiolens.inference.models.token_counts import TokenCounter
 from cardiolens.inference.plan.control import BLANK, SHOWN, blank_digest, with_options
+from cardiolens.inference.plan.control_plugin import changed_selection
 from cardiolens.inference.plan.keys import hash_frames, hash_model, request_key
 from cardiolens.inference.plan.planned_question import PlannedQuestion
 from cardiolens.inference.plan.request import Request
@@ -153,6 +155,9 @@ class ModelPlanner:
     ) -> _View:
         """Return the frames to show under the arm's control; by default those of the question's own study."""
         selection = own_view.selection
+        if is_word(arm.control):
+            changed = changed_selection(arm.control, selection, own_view.study.structure)
+            return replace(own_view, selection=changed)
         if arm.control in SHOWN:
             nothing = replace(selection, frames=(), flags=())
             told_frames = selection.frames if arm.control == "captions" else ()

@@ -66,18 +66,7 @@ def stream(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, n_m
     disk.make_folder(completions)
     total: Counter[str] = Counter()
     seats: set[str] = set()
-<<<<<<< HEAD
-    work = blocks(missing.work, deployment.replicas, plan.spec.stream.studies_in_flight)
-    with _answers(plan, model, deployment, work, n_models) as rows:
-=======
-    work = divided(missing.work, deployment.replicas)
-    most = min(plan.spec.stream.studies_in_flight, most_waiting(work, deployment.replicas))
-    studies = _studies_in_flight(work, _width(model), most)
-    with reserved(deployment, studies, plan.spec.stream.engine_restarts) as places:
-        with bounded(n_models):
-            dataset = pipeline(plan, model, deployment, work, places)
-        rows = dataset.iter_batches(batch_size=None, batch_format="pyarrow")
->>>>>>> w43
+    with _answers(plan, model, deployment, missing.work, n_models) as rows:
         for batch in _watched(rows, completions, plan.spec.stream, plan.spec.cluster.grace_seconds):
             counters = counters_of(batch)
             total += counters
@@ -91,11 +80,14 @@ def _answers(
     plan: Plan,
     model: ModelSpec,
     deployment: Deployment,
-    work: Sequence[pa.Table],
+    left: pa.Table,
     n_models: int,
 ) -> Iterator[Iterable[pa.Table]]:
     """Begin the work; yield PROGRESS rows, of this process if it has joined no cluster."""
-    in_flight = _blocks_in_flight(work, _width(model), plan.spec.stream.studies_in_flight)
+    pieces = divided(left, deployment.replicas)
+    most = min(plan.spec.stream.studies_in_flight, most_waiting(pieces, deployment.replicas))
+    work = blocks(pieces, deployment.replicas, most)
+    in_flight = _blocks_in_flight(work, _width(model), most)
     if not stopping.is_connected():
         replica, loader = _replica_of(plan, model, deployment, work), _loader(plan, model)
         yield answers_here(replica, loader, work, in_flight)
@@ -184,6 +176,8 @@ def _maker(plan: Plan, model: ModelSpec, deployment: Deployment) -> Callable[[],
     if model.engine == "http":
         log.info("model %s is asked at %s", model.name, way_to(model.served))
         return partial(_make_http, model, _completions(plan, model))
+    if model.plugged and not model.simulated:
+        return partial(_make_plugged, model)
     arms = {arm.arm_id: arm for arm in plan.arms if arm.model.name == model.name}
     return partial(_make_reader, model, plan.store.questions, arms)
 
@@ -198,6 +192,12 @@ def _make_http(model: ModelSpec, completions: Path) -> Engine:
     from cardiolens.inference.engine.http.engine import HttpEngine
 
     return HttpEngine(model, completions)
+
+
+def _make_plugged(model: ModelSpec) -> Engine:
+    from cardiolens.inference.engine.engine_plugin import open_engine
+
+    return open_engine(model)
 
 
 def _make_reader(model: ModelSpec, questions: Path, arms: Mapping[str, Arm]) -> Engine:

@@ -32,16 +32,19 @@ def choose(
     """Select at most `budget` frames for a subtask (kind `all`: every frame; `self`: all on offer).
 
     Random and stratified selectors need `seed`; those that look at pixels, the `features` of the study; kind
-    relevance, the text of the `question`. Subtasks with the same sources share one tuple of frames.
+    relevance and those of other packages, the text of the `question`. Subtasks with the same sources share
+    one tuple of frames.
     """
     if budget < 1:
         raise InputError(f"budget {budget} is not a number of frames; give 1 or more, e.g. 16")
     volumes, nest = tuple(structure.volumes.values()), selector.order == "nested"
     if selector.kind == "clinical":
         return _clinical(volumes, route, budget, selector.lax_small_k, nest)
-    wording = question if selector.kind == "relevance" else None
+    wording = question if selector.kind == "relevance" or selector.plugged else None
     kind = "all" if selector.kind == "self" else selector.kind
-    context = PoolContext(selector.name, kind, selector.pool, structure.study_id, seed, features, wording)
+    context = PoolContext(
+        selector.name, kind, selector.pool, structure.study_id, seed, features, wording, selector.options
+    )
     return (_stratified if selector.kind == "stratified" else _pooled)(volumes, route, budget, nest, context)
 
 

@@ -1,14 +1,16 @@
-"""Selectors on one pool of frames: random, uniform, all, and those that look at the frames."""
+"""Selectors on one pool of frames: random, uniform, all, those that look at frames, and other packages'."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from cardiolens.base.errors import InputError
+from cardiolens.config.plugin_words import Options
 from cardiolens.protocol.select import hashed
 from cardiolens.protocol.select.feature_store import StudyFeatures
 from cardiolens.protocol.select.route import Volumes
 from cardiolens.protocol.select.selection import Frame, pick_all
+from cardiolens.protocol.select.selector_plugin import plugged
 from cardiolens.protocol.select.spread import even
 
 _LENT = 4  # step of frames outside the pool, as in the clinical cascades
@@ -24,7 +26,8 @@ class PoolContext:
     study_id: str
     seed: int | None = None
     features: StudyFeatures | None = None
-    question: str | None = None  # text, for kind relevance
+    question: str | None = None  # text, for kind relevance and those of other packages
+    options: Options = ()  # of a kind of another package
 
 
 def chosen(pool: Volumes, lent: Volumes, budget: int, context: PoolContext) -> list[Frame]:
@@ -32,9 +35,10 @@ def chosen(pool: Volumes, lent: Volumes, budget: int, context: PoolContext) -> l
 
     Lent volumes are those that the clinical selector falls back to; each is used up before the next.
     """
-    choice = CHOICES[context.kind]
+    choice = CHOICES.get(context.kind, plugged)
     frames = choice(pool, budget, context)
-    for volume in lent if context.kind != "all" else ():
+    is_used_up = len(frames) == sum(volume.n_frames for volume in pool)  # others may choose fewer on purpose
+    for volume in lent if context.kind != "all" and is_used_up else ():
         if len(frames) < budget:
             frames = [*frames, *_lent(choice((volume,), budget - len(frames), context))]
     return frames

@@ -20,7 +20,7 @@ from cardiolens.score.claims.collapse_analysis import INDICES, collapse
 from cardiolens.score.claims.confidence_analysis import CONFIDENCE, calibration, confidence, risk_and_coverage
 from cardiolens.score.claims.evidence_analysis import Evidence, Place, Rows, by_interval, place, places
 from cardiolens.score.claims.landscape import landscape
-from cardiolens.score.claims.question_analysis import CONTROL_CAUSES, SUBJECTS, questions
+from cardiolens.score.claims.question_analysis import CONTROL_CAUSES, SUBJECTS, control_cause, questions
 from cardiolens.score.claims.sentences import Finding
 from cardiolens.score.statistics import pooled_questions, tier_changes
 from cardiolens.score.statistics.differences import DIFFERING
@@ -169,13 +169,13 @@ def controls(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
     score = {"primary": "the score"}
     findings = tuple(
         finding
-        for control, instead in CONTROL_CAUSES.items()
+        for control in dict.fromkeys((*CONTROL_CAUSES, *(pair.theirs.control for pair in frame_pairs)))
         for finding in _changes(
             scores,
             [pair for pair in frame_pairs if pair.theirs.control == control],
             "control",
             score,
-            instead,
+            control_cause(control),
         )
     )
     findings += _changes(

@@ -118,8 +118,13 @@ def cause_words(place: Place) -> str:
     """What is done in place of what, in words."""
     factor, ours, theirs = levels(place)
     if factor == "control":
-        return CONTROL_CAUSES[theirs]
+        return control_cause(theirs)
     return _CAUSES[factor].format(ours=ours, theirs=theirs)
+
+
+def control_cause(control: str) -> str:
+    """What is done in place of a control, in words; those of other packages have none of their own."""
+    return CONTROL_CAUSES.get(control, f"Being asked as it is instead of under control {control}")
 
 
 def levels(place: Place) -> tuple[str, str, str]:

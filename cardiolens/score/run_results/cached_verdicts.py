@@ -10,10 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from cardiolens.base import disk
+from cardiolens.base import disk, entry_points
 from cardiolens.base.digest import digest_of, digest_of_rows, sha256_of
 from cardiolens.base.provenance import code_of
 from cardiolens.base.untrusted.bounded_files import read_json
+from cardiolens.config.plugin_words import scoring
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.score.run_results.model_replies import ModelReplies, OnDisk
@@ -49,6 +50,7 @@ def fingerprint_of(files: OnDisk, questions: pa.Table, spec: SweepSpec) -> Finge
         "configuration": digest_of(deciding(spec)),
         "protocol": load_catalogue(spec.dataset.protocol).sha256,
         "code": code_of("cardiolens.score.run_results.model_replies"),
+        **{word: entry_points.code_of(group, word) for group, word in scoring(spec)},
     }
 
 

@@ -1,6 +1,6 @@
 """Report scores of protocol 3.3 as arithmetic on sums, for one cohort or many resamples at once."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
@@ -19,7 +19,12 @@ TEXT_COUNTS = (
 )
 
 # means over reports of the values of optional metrics, where these are enabled
-PLUGGED = ("meteor", "bertscore_precision", "bertscore_recall", "bertscore_f1")
+_PLUGGED = ("meteor", "bertscore_precision", "bertscore_recall", "bertscore_f1")
+
+
+def optional_metrics(counts: Collection[str]) -> tuple[str, ...]:
+    """Return the optional metrics among the names of counts; those of other packages are `package:name`."""
+    return (*(name for name in _PLUGGED if name in counts), *sorted(name for name in counts if ":" in name))
 
 
 def of_fields(sums: Sums) -> dict[str, Floats]:
@@ -41,9 +46,9 @@ def of_entities(sums: Sums) -> dict[str, Floats]:
 
 
 def of_text(sums: Sums) -> dict[str, Floats]:
-    """Entity scores of the text, mean ROUGE-L F1 over reports, corpus BLEU-4, and the PLUGGED metrics."""
+    """Entity scores of the text, mean ROUGE-L F1 over reports, corpus BLEU-4, and the optional ones."""
     entities = {f"text_{name}": value for name, value in of_entities(sums).items()}
-    means = {name: ratio(sums[name], sums["reports"]) for name in ("rouge_l", *PLUGGED) if name in sums}
+    means = {name: ratio(sums[name], sums["reports"]) for name in ("rouge_l", *optional_metrics(sums))}
     return entities | means | {"bleu_4": bleu_4(sums)}
 
 

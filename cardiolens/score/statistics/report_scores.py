@@ -12,7 +12,7 @@ from cardiolens.score.statistics import report_metrics
 from cardiolens.score.statistics.items import Bools, Floats, Ints, count, hospitals_of, patient_rows, strings
 from cardiolens.score.statistics.name_codes import Vocabulary, join_lists, number_in, number_of
 from cardiolens.score.statistics.references import skill
-from cardiolens.score.statistics.report_metrics import ENTITY_COUNTS, PLUGGED, TEXT_COUNTS, Sums
+from cardiolens.score.statistics.report_metrics import ENTITY_COUNTS, TEXT_COUNTS, Sums, optional_metrics
 from cardiolens.score.statistics.report_references import (
     Forms,
     best_constant_report,
@@ -59,7 +59,7 @@ class Reports:
         report_rows = verdicts.filter(report)
         order = [(name, "ascending") for name in ("arm_id", "subtask", "patient_id", "qa_id", "channel")]
         rows = report_rows.sort_by(order).combine_chunks()
-        names = (*NAMES, *(name for name in PLUGGED if name in vocabulary.counts))
+        names = (*NAMES, *optional_metrics(vocabulary.counts))
         counts = {name: count(rows, name) for name in names}
         lengths = (counts["lcs"], counts["words"], counts["reference_words"])
         counts["reports"] = np.ones(len(rows))

@@ -1,13 +1,15 @@
-"""Optional text metrics that need extra packages or models: METEOR and BERTScore.
+"""Optional text metrics that need extra packages or models: METEOR, BERTScore, and those of other packages.
 
 A metric maps pairs of a reference and a text to named values of 0..1, one set per pair, which are
 averaged over reports. If either text has no words, the values are 0.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from cardiolens.base.entry_points import PluginError, blamed, find, is_word, make
 from cardiolens.base.errors import InputError
 from cardiolens.config.steps import StatisticsSpec
 from cardiolens.score.verdicts.overlap import tokens
@@ -19,13 +21,45 @@ _BERTSCORE = ("bertscore_precision", "bertscore_recall", "bertscore_f1")
 _LONGEST = 512  # tokens of a text that a BERT-like encoder reads
 
 
+class ReportMetric(Protocol):
+    """A metric of another package, an entry point of `cardiolens.report_metrics`, made without arguments."""
+
+    def score(self, pairs: Pairs) -> Sequence[float]:
+        """Return one value of 0..1 for each pair of a reference and a text; either may be empty."""
+        ...
+
+
 def open_text_metrics(statistics: StatisticsSpec) -> list[TextMetric]:
     """Open the metrics of a configuration; InputError if a package, data or a model is missing."""
     opening: dict[str, Callable[[StatisticsSpec], TextMetric]] = {
         "meteor": _open_meteor,
         "bertscore": _open_bertscore,
     }
-    return [opening[name](statistics) for name in statistics.report_metrics]
+    return [
+        _open_plugged(name) if is_word(name) else opening[name](statistics)
+        for name in statistics.report_metrics
+    ]
+
+
+def _open_plugged(word: str) -> TextMetric:
+    """Open a metric of another package, whose values are called `package:name`."""
+    plugin = find("report_metrics", word)
+    metric: ReportMetric = make("report_metrics", word, ReportMetric)
+    return partial(_scored, word, f"{plugin.package}:{plugin.name}", metric)
+
+
+def _scored(word: str, name: str, metric: ReportMetric, pairs: Pairs) -> list[dict[str, float]]:
+    with blamed(word):
+        values = [float(value) for value in metric.score(pairs)]
+    if len(values) != len(pairs):
+        raise PluginError(
+            f"plugin {word}: gives {len(values)} values for {len(pairs)} reports; its maker must correct it"
+        )
+    if strange := [value for value in values if not 0 <= value <= 1]:
+        raise PluginError(
+            f"plugin {word}: gives {strange[0]}, which is not within 0..1; its maker must correct it"
+        )
+    return [{name: value} for value in values]
 
 
 def _open_meteor(_: StatisticsSpec) -> TextMetric:

@@ -12,6 +12,7 @@ from cardiolens.inference.engine.readers import check_readers
 from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.identity import Identity, identify
 from cardiolens.inference.models.thinking import unseparated
+from cardiolens.inference.plan.plugin_checks import check_plugins
 from cardiolens.protocol.select.feature_source import check_encoders
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.show.tracker.run_group import check_tracker
@@ -42,6 +43,7 @@ def part_checks(spec: SweepSpec) -> Iterator[Check]:
 def _configured(spec: SweepSpec) -> str:
     check_release(spec)
     check_readers(spec)
+    check_plugins(spec)
     check_access(spec)
     check_engine_options(spec)
     check_encoders(spec)

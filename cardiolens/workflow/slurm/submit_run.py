@@ -15,6 +15,7 @@ from cardiolens.inference.placement.placement import Deployment
 from cardiolens.inference.plan.candidates import at_hand
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import Plan, plan
+from cardiolens.inference.plan.plugin_checks import check_plugins
 from cardiolens.protocol.select.feature_source import check_encoders
 from cardiolens.show.tracker.run_group import check_tracker
 from cardiolens.storage import documents, tables
@@ -70,6 +71,7 @@ def _checked(spec: SweepSpec) -> SlurmSpec:
     check_release(spec)
     check_tracker(spec.tracker)
     check_readers(spec)
+    check_plugins(spec)
     check_access(spec)
     check_engine_options(spec)
     check_encoders(spec)

@@ -9,10 +9,12 @@ from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from cardiolens.base import disk
+from cardiolens.base import disk, entry_points
+from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.paths import checkout
 from cardiolens.base.running_version import running_version
 from cardiolens.base.sanitize import without_hidden
+from cardiolens.config.plugin_words import plugins_of
 from cardiolens.inference.placement.placement import Deployment, Placement
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.execution import Executed
@@ -38,6 +40,7 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
         "packages": {name: number for name in _PACKAGES if (number := _version(name))},
         "dataset": plan.spec.dataset.name,
         **_release(plan),
+        **_plugins(plan),
         "store": str(plan.store.root),
         "studies": len(plan.study_ids),
         "limit": plan.spec.limit,
@@ -79,6 +82,21 @@ def _release(plan: Plan) -> dict[str, Any]:
     """The release that was asked, if it was one."""
     release = plan.spec.dataset.release
     return {} if release is None else {"release": release.model_dump(mode="json")}
+
+
+def _plugins(plan: Plan) -> dict[str, Any]:
+    """The parts of other packages that the run named, with their versions and the digest of their code."""
+    parts = [
+        {"group": group, "plugin": word, "code": _code(group, word)} for group, word in plugins_of(plan.spec)
+    ]
+    return {"plugins": parts} if parts else {}
+
+
+def _code(group: str, word: str) -> str | None:
+    try:
+        return entry_points.code_of(group, word)
+    except (InputError, RunError):  # replies that are there may be scored where no engine is installed
+        return None
 
 
 def _shown(tree: Any) -> Any:

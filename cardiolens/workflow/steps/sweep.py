@@ -16,6 +16,7 @@ from cardiolens.inference.placement.inventory import nodes_of_ray, nodes_to_plan
 from cardiolens.inference.plan.candidates import at_hand, place_sweep
 from cardiolens.inference.plan.missing import Missing, missing_of
 from cardiolens.inference.plan.plan import Plan, plan
+from cardiolens.inference.plan.plugin_checks import check_plugins
 from cardiolens.inference.plan.totals import totals_of
 from cardiolens.inference.stream.in_this_process import need_no_cluster
 from cardiolens.protocol.select.feature_source import check_encoders
@@ -49,6 +50,7 @@ def sweep(spec: SweepSpec) -> int:
         say(f"check: {warning}")
     check_tracker(spec.tracker)
     check_readers(spec)
+    check_plugins(spec)
     check_access(spec)
     check_engine_options(spec)
     check_encoders(spec)

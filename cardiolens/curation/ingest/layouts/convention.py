@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
+from cardiolens.base.entry_points import PluginError, blamed, code_of, find, is_word, load, pinned
 from cardiolens.base.errors import InputError
 from cardiolens.base.suggest import choices
 from cardiolens.base.untrusted.yaml_file import read_yaml
@@ -264,6 +265,8 @@ def convention(word: str) -> Convention:
     """Return a layout by its name or by the path of its file; InputError lists the names."""
     if word.endswith((".yaml", ".yml")):
         return read_convention(Path(word))
+    if is_word(word):
+        return _plugged(word)
     layouts = conventions()
     if word not in layouts:
         raise InputError(
@@ -286,7 +289,30 @@ def read_convention(path: Path) -> Convention:
         raise InputError(
             f"layout={path}: is no layout; expected names and values as in conf/layout/acdc.yaml"
         )
+    return _validated(str(path), {"name": path.stem, **tree})
+
+
+def _validated(word: str, tree: Mapping[str, object]) -> Convention:
     try:
-        return Convention.model_validate({"name": path.stem, **tree})
+        return Convention.model_validate(tree)
     except ValidationError as error:
-        raise InputError(f"layout={path}: {describe(error)}") from None
+        raise InputError(f"layout={word}: {describe(error)}") from None
+
+
+def _plugged(word: str) -> Convention:
+    """Make the layout of another package; it is named after both, and its sources name the version."""
+    try:
+        word = pinned("layouts", word)
+    except ValueError as error:
+        raise InputError(f"layout={word}: {error}") from None
+    plugin, factory = find("layouts", word), load("layouts", word)
+    with blamed(word):
+        tree: object = factory()
+    if not isinstance(tree, Mapping) or "name" in tree:
+        raise PluginError(
+            f"plugin {word}: returns no layout; its maker must return names and values as in "
+            "conf/layout/acdc.yaml, without name"
+        )
+    layout = _validated(word, {**tree, "name": f"{plugin.package}_{plugin.name}".replace("-", "_")})
+    made_by = f"plugin {word}, code {code_of('layouts', word)}"
+    return layout.model_copy(update={"sources": (*layout.sources, made_by)})

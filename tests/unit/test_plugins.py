@@ -1,0 +1,384 @@
+"""Parts of other packages: the example is installed and runs; a bad one fails with its name."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from small_cohort import make_cohort, reader, sweep_spec, swept
+
+from cardiolens.base import entry_points
+from cardiolens.base.entry_points import PluginError
+from cardiolens.base.errors import InputError
+from cardiolens.commands.plugins import main as list_plugins
+from cardiolens.config.arms import arms
+from cardiolens.config.compose import read_spec
+from cardiolens.config.plugin_words import plugins_of
+from cardiolens.config.rights import check_rights
+from cardiolens.config.sweep import SweepSpec, parse
+from cardiolens.curation.ingest.layouts.convention import convention
+from cardiolens.inference.engine.ask import Ask, RequestError
+from cardiolens.inference.engine.engine_plugin import open_engine
+from cardiolens.inference.engine.readers import check_readers
+from cardiolens.inference.plan.control_plugin import open_control
+from cardiolens.inference.plan.plan import plan
+from cardiolens.inference.plan.plugin_checks import check_plugins
+from cardiolens.protocol.select.selector_plugin import open_selector
+from cardiolens.score.verdicts.text_metrics import open_text_metrics
+from cardiolens.storage import schemas, tables
+
+ROOT = Path(__file__).resolve().parents[2]
+EDGES = ROOT / "examples" / "edges"
+SUBTASKS = ["C02", "C10", "R-LGE"]
+
+
+@contextmanager
+def on_path(folder: Path) -> Iterator[Path]:
+    """What lies in a folder is installed, within the block."""
+
+    def forget() -> None:
+        for cached in (entry_points.installed, open_selector, open_control):
+            cached.cache_clear()
+        for name in [name for name, module in sys.modules.items() if _lies_in(module, folder)]:
+            del sys.modules[name]
+
+    sys.path.insert(0, str(folder))
+    forget()
+    try:
+        yield folder
+    finally:
+        forget()
+        sys.path.remove(str(folder))
+
+
+def _lies_in(module: object, folder: Path) -> bool:
+    return str(getattr(module, "__file__", None) or "").startswith(str(folder))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example package, built and installed into a folder of its own."""
+    folder = tmp_path_factory.mktemp("site")
+    words = ["install", "--quiet", "--no-build-isolation", "--no-deps", "--no-index", "--target", str(folder)]
+    subprocess.run([sys.executable, "-m", "pip", *words, str(EDGES)], check=True)
+    return folder
+
+
+@pytest.fixture
+def edges(site: Path) -> Iterator[Path]:
+    with on_path(site):
+        yield site
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_cohort(tmp_path_factory.mktemp("plugins"), 2)
+
+
+def package(folder: Path, code: str, version: str = "1.0", name: str = "Bad_Parts", **groups: str) -> Path:
+    """A package as an installer leaves it: a module, and what its metadata say."""
+    folder.mkdir(exist_ok=True)
+    (folder / "bad_parts.py").write_text(code)
+    metadata = folder / f"bad_parts-{version}.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    lines = [f"[cardiolens.{group}]\n{entries}\n" for group, entries in groups.items()]
+    (metadata / "entry_points.txt").write_text("\n".join(lines))
+    return folder
+
+
+def spec_with(root: Path, **changes: Any) -> SweepSpec:
+    return sweep_spec(root, reader("uniform"), subtask=SUBTASKS, **changes)
+
+
+def ends(**options: Any) -> list[dict[str, Any]]:
+    return [{"name": "ends", "kind": "cardiolens-edges.ends", "options": options}]
+
+
+def test_its_configuration_names_it_with_the_version(edges: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(EDGES)
+    words = ["model=[brightness,halting]", "selector=[ends]", "control=[none,backwards]"]
+    spec = read_spec([*words, "statistics.report_metrics=[cardiolens-edges.length]"])
+    check_plugins(spec)
+    check_readers(spec)
+    assert plugins_of(spec) == (
+        ("selectors", "cardiolens-edges.ends@0.1.0"),
+        ("controls", "cardiolens-edges.backwards@0.1.0"),
+        ("engines", "cardiolens-edges.brightness@0.1.0"),
+        ("readers", "cardiolens-edges.halting@0.1.0"),
+        ("report_metrics", "cardiolens-edges.length@0.1.0"),
+    )
+    assert [model.answers_from for model in spec.model] == ["images", "truth"]
+    assert parse(spec.model_dump(mode="json")) == spec
+
+
+def test_a_selector_and_a_control_run_and_a_metric_scores(edges: Path, root: Path) -> None:
+    control = "cardiolens-edges.backwards@0.1.0"
+    spec = spec_with(
+        root,
+        selector=ends(first=0.25),
+        control=["none", control],
+        budget=[4],
+        statistics={"min_n": 1, "resamples": 200, "report_metrics": ["cardiolens-edges.length"]},
+    )
+    planned, results = swept(spec)
+    rows = tables.read(planned.run.requests("uniform"), schemas.REQUESTS).to_pylist()
+    frames = {(row["arm_id"], row["qa_id"]): row["frames"] for row in rows}
+    plain, backwards = (arm.arm_id for arm in planned.arms)
+    for (arm_id, qa_id), shown in frames.items():
+        assert len(shown) == 4
+        if arm_id == plain:
+            assert frames[backwards, qa_id] == shown[::-1]
+    sax = [frame for frame in rows[0]["frames"] if frame["volume_id"] == rows[0]["frames"][0]["volume_id"]]
+    assert sax[0]["idx"] == 0, "the first quarter of the budget"
+    metrics = {row["metric"] for row in results.scores.to_pylist()}
+    assert "cardiolens-edges:length" in metrics
+    assert any(control in finding.sentence for analysis in results.analyses for finding in analysis.findings)
+
+
+def test_an_engine_reads_pixels_and_a_reader_knows(edges: Path, root: Path) -> None:
+    brightness = {"name": "brightness", "engine": "cardiolens-edges.brightness", "long_side": 8}
+    spec = sweep_spec(root, brightness, subtask=["C02"])
+    planned, _ = swept(spec, open_engine(spec.model[0]))
+    key = planned.identities["brightness"]
+    assert key.facts["plugin"] == "cardiolens-edges.brightness@0.1.0"
+    replies = tables.read(planned.store.completions(key.model_key), schemas.COMPLETIONS).to_pylist()
+    assert {row["status"] for row in replies} == {"ok"}
+    halting = {"name": "halting", "engine": "reader:cardiolens-edges.halting", "options": {"share": 1.0}}
+    planned, _ = swept(sweep_spec(root, halting, subtask=["C02"]))
+    verdicts = tables.read(planned.run.verdicts, schemas.VERDICTS).to_pylist()
+    assert len(verdicts) == 2
+    assert all(row["correct"] for row in verdicts)
+
+
+def test_its_layout_says_what_files_are_and_where_it_is_from(edges: Path) -> None:
+    layout = convention("cardiolens-edges.ward")
+    assert layout.name == "cardiolens_edges_ward"
+    assert layout.sources[-1].startswith("plugin cardiolens-edges.ward@0.1.0, code ")
+    with pytest.raises(InputError, match=r"layout=cardiolens-edges\.wart: .*cardiolens-edges\.ward"):
+        convention("cardiolens-edges.wart")
+
+
+def test_they_are_listed(edges: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+    monkeypatch.setattr("sys.argv", ["plugins"])
+    assert list_plugins() == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    listed = [(state, group, word) for state, group, word, _ in lines if word.startswith("cardiolens-edges")]
+    assert [group for _, group, _ in listed] == list(entry_points.GROUPS)
+    assert {state for state, _, _ in listed} == {"ok"}
+
+
+def test_the_keys_hold_the_version_and_the_plan_the_code(site: Path, tmp_path: Path, root: Path) -> None:
+    code = f"{HEAD}return [(pool[0].volume_id, 0)]\n"
+    ids, runs = set(), set()
+    for version in ("1.0", "2.0"):
+        folder = package(tmp_path / version, code, version, selectors="head = bad_parts:Part")
+        with on_path(folder):
+            spec = spec_with(root, selector=[{"name": "head", "kind": "bad-parts.head"}])
+            (arm,) = arms(spec)
+            ids.add(arm.arm_id)
+            runs.add(plan(spec).run.root.name)
+            before = entry_points.code_of("selectors", spec.selector[0].kind)
+            (folder / "bad_parts.py").write_text(code.replace(", 0)", ", 1)"))
+            assert entry_points.code_of("selectors", spec.selector[0].kind) != before
+    assert len(ids) == len(runs) == 2
+    old = spec.model_dump(mode="json")
+    assert parse(old).selector[0].kind == "bad-parts.head@2.0", "a run is read where its parts are not"
+    with pytest.raises(InputError, match="no installed package has this entry point"):
+        plan(parse(old))
+    with (
+        on_path(tmp_path / "1.0"),
+        pytest.raises(InputError, match=r"version 1\.0 of bad-parts is installed"),
+    ):
+        plan(parse(old))
+
+
+HEAD = "class Part:\n    def select(self, pool, budget, *, seed, question):\n        "
+SELECTORS = {
+    "return [('cine_sax', 999)]": "chose frame 999 of 'cine_sax', which is not in the pool",
+    "return [('mask', 0)]": "chose frame 0 of 'mask'",
+    "return [(pool[0].volume_id, 0)] * 2": "chose frame 0 of .* 2 times",
+    "return [(pool[0].volume_id, n) for n in range(budget + 1)]": "chose 9 frames of a budget of 8",
+    "return None": "TypeError",
+    "raise KeyError('x')": "KeyError: 'x'",
+    "raise SystemExit(3)": "SystemExit: 3",
+}
+
+
+@pytest.mark.parametrize("body", SELECTORS)
+def test_a_selector_that_does_wrong_is_named(body: str, tmp_path: Path, root: Path) -> None:
+    with on_path(package(tmp_path / "p", HEAD + body + "\n", selectors="part = bad_parts:Part")):
+        spec = spec_with(root, selector=[{"name": "part", "kind": "bad-parts.part"}])
+        with pytest.raises(PluginError, match=rf"plugin bad-parts\.part@1\.0: .*{SELECTORS[body]}"):
+            plan(spec)
+
+
+CONTROLS = {
+    "return (), question": "shows no frame",
+    "return frames * 2, question": "frames where 8 were selected",
+    "return [frames[0]._replace(idx=999)], question": "shows frame 999 of",
+    "return [frames[0]._replace(slice=1, phase=1, idx=0)], question": "as slice 1, phase 1",
+    "return ['x'], question": "a str that is no Frame",
+    "return frames, None": "a NoneType in the place of a question",
+    "return frames, replace(question, options=())": "changes the options of a question",
+    "return frames, replace(question, subtask='X')": "changes subtask",
+    "return frames, replace(question, options=question.options[::-1])": "changes the order of ordinal",
+}
+
+
+@pytest.mark.parametrize("body", CONTROLS)
+def test_a_control_that_asks_something_else_is_named(body: str, tmp_path: Path, root: Path) -> None:
+    code = (
+        f"from dataclasses import replace\ndef changed(frames, question):\n    {body}\n"
+        "class Part:\n"
+        "    def frames(self, frames, structure):\n        return changed(frames, None)[0]\n"
+        "    def question(self, question, seed):\n        return changed((None,), question)[1]\n"
+    ).replace("replace(question,", "question and replace(question,")
+    with on_path(package(tmp_path / "p", code, controls="part = bad_parts:Part")):
+        spec = spec_with(root, control=["bad-parts.part"])
+        with pytest.raises(PluginError, match=rf"plugin bad-parts\.part@1\.0: .*({CONTROLS[body]})"):
+            plan(spec)
+
+
+ENGINE = (
+    "class Part:\n    mortal = False\n    def __init__(self, sampling): pass\n"
+    "    async def start(self): pass\n    def frames(self): pass\n    def close(self): pass\n"
+    "    async def answer(self, ask, pictures):\n        "
+)
+ENGINES = {
+    "return 'A'": "returns a str in the place of a Reply",
+    "raise ValueError('no weights')": "ValueError: no weights",
+    "from cardiolens.inference.engine.ask import Reply; return Reply('\\ud800', 'stop')": "no Unicode text",
+    "from cardiolens.inference.engine.ask import Reply; return Reply(None, 'stop')": "text is a NoneType",
+}
+
+
+@pytest.mark.parametrize("body", ENGINES)
+def test_what_an_engine_raises_is_the_failure_of_one_request(body: str, tmp_path: Path, root: Path) -> None:
+    with on_path(package(tmp_path / "p", ENGINE + body + "\n", engines="part = bad_parts:Part")):
+        (model,) = sweep_spec(root, {"name": "bad", "engine": "bad-parts.part"}).model
+        engine = open_engine(model)
+        ask = Ask("key", "", "", (), "single", ("A",), 8)
+        with pytest.raises(RequestError, match=rf"plugin bad-parts\.part@1\.0: .*{ENGINES[body]}"):
+            asyncio.run(engine.answer(ask, lambda key: np.zeros((1, 1), np.uint8)))
+
+
+METRICS = {
+    "return []": "gives 0 values for 1 reports",
+    "return [float('nan')]": "gives nan, which is not within 0..1",
+    "return [2]": "gives 2.0",
+    "return ['good']": "ValueError",
+}
+
+
+@pytest.mark.parametrize("body", METRICS)
+def test_a_metric_that_gives_no_values_is_named(body: str, tmp_path: Path, root: Path) -> None:
+    code = f"class Part:\n    def score(self, pairs):\n        {body}\n"
+    with on_path(package(tmp_path / "p", code, report_metrics="part = bad_parts:Part")):
+        spec = spec_with(root, statistics={"report_metrics": ["bad-parts.part"]})
+        (metric,) = open_text_metrics(spec.statistics)
+        with pytest.raises(PluginError, match=rf"plugin bad-parts\.part@1\.0: .*{METRICS[body]}"):
+            metric([("a", "b")])
+
+
+FACTORIES = {
+    "raise ImportError('no torch')": "ImportError: no torch",
+    "class Part: pass": "has no select",
+    "class Part:\n    def select(self, pool): pass": "a select that does not take",
+    "class Part:\n    async def select(self, pool, budget, *, seed, question): pass": "is a coroutine",
+    "class Part:\n    select = 3": "a select that cannot be called",
+    "Part = 3": "cannot be called",
+    "def Part(): raise RuntimeError('late')": "RuntimeError: late",
+    "Other = 1": "AttributeError",
+}
+
+
+@pytest.mark.parametrize("code", FACTORIES)
+def test_a_part_that_cannot_be_made_is_refused_before_anything_runs(
+    code: str, tmp_path: Path, root: Path
+) -> None:
+    with on_path(package(tmp_path / "p", code + "\n", selectors="part = bad_parts:Part")):
+        spec = spec_with(root, selector=[{"name": "part", "kind": "bad-parts.part"}])
+        with pytest.raises(PluginError, match=rf"plugin bad-parts\.part@1\.0: .*{FACTORIES[code]}"):
+            check_plugins(spec)
+
+
+def test_options_that_a_part_does_not_take_are_named(edges: Path, root: Path) -> None:
+    with pytest.raises(InputError, match=r"ends@0\.1\.0: options \['last'\].*it takes first: float = 0\.5"):
+        check_plugins(spec_with(root, selector=ends(last=1)))
+    halting = {"name": "halting", "engine": "reader:cardiolens-edges.halting", "options": {}}
+    with pytest.raises(InputError, match="missing a required argument: 'share'"):
+        check_readers(sweep_spec(root, halting))
+    with pytest.raises(InputError, match=r"options .* are for kinds of other packages, and clinical is ours"):
+        spec_with(root, selector=[{"name": "c", "kind": "clinical", "options": {"first": 1}}])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"selector": [{"name": "x", "kind": "cardiolens-edges.ens"}]}, "did you mean cardiolens-edges.ends"),
+        ({"selector": [{"name": "x", "kind": "clincal"}]}, "should be 'random', 'stratified'"),
+        ({"selector": [{"name": "x", "kind": "Edges.ends"}]}, "write package.name or package.name@version"),
+        (
+            {"control": ["cardiolens-edges.ends"]},
+            "no installed package has this entry point of cardiolens.con",
+        ),
+        ({"model": [{"name": "x", "engine": "models:cardiolens-edges.halting"}]}, "begins with 'models'"),
+        ({"model": [{"name": "x", "engine": "cardiolens-edges.halting"}]}, "of cardiolens.engines"),
+        (
+            {"model": [{"name": "x", "engine": "cardiolens-edges.brightness", "source": "y"}]},
+            "source 'y' is not read by an engine of another package",
+        ),
+    ],
+)
+def test_a_wrong_word_is_answered_with_the_legal_ones(
+    changes: dict[str, Any], message: str, edges: Path, root: Path
+) -> None:
+    with pytest.raises(InputError, match=message):
+        spec_with(root, **changes)
+
+
+def test_names_that_no_word_can_hold_are_the_makers_to_correct(tmp_path: Path) -> None:
+    with (
+        on_path(package(tmp_path / "p", "", selectors="Part.x = bad_parts:Part")),
+        pytest.raises(InputError, match=r"package bad-parts: entry point 'Part\.x'"),
+    ):
+        entry_points.installed("selectors")
+    with (
+        on_path(package(tmp_path / "q", "", selectors="a = bad_parts:A", controls="a = bad_parts:B")),
+    ):
+        assert [*entry_points.installed("selectors")] == ["bad-parts.a"], "of each group one"
+
+
+def test_a_strangers_configuration_may_not_run_them(edges: Path, root: Path) -> None:
+    spec = spec_with(root, selector=ends())
+    check_rights(spec, (), None)
+    check_rights(spec, ("selector.ends.kind",), "it is a release")
+    with pytest.raises(InputError, match=r"selector\.ends\.kind: lets code in .*give selector\.ends\.kind"):
+        check_rights(spec, (), "it is a release")
+    with pytest.raises(InputError, match=r"control\.cardiolens-edges\.backwards@0\.1\.0: .*it, copy what"):
+        check_rights(spec_with(root, control=["cardiolens-edges.backwards"]), ("control",), "a release")
+
+
+def test_the_command_lists_what_is_installed_and_says_what_is_broken(site: Path, tmp_path: Path) -> None:
+    broken = package(tmp_path / "p", "raise OSError('disk')\n", layouts="part = bad_parts:part")
+    path = os.pathsep.join(map(str, (ROOT, site, broken)))
+    listing = subprocess.run(
+        [sys.executable, "-m", "cardiolens", "plugins"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=dict(os.environ) | {"PYTHONPATH": path},
+    )
+    assert listing.returncode == 1, listing.stderr
+    lines = listing.stdout.splitlines()
+    assert len(lines) == 7
+    (wrong,) = [line for line in lines if line.startswith("FIX")]
+    assert "bad-parts.part@1.0" in wrong
+    assert wrong.endswith("OSError: disk")
