@@ -23,6 +23,8 @@ _SAYS_NOTHING = frozenset(
     {"pronoun", "label", "bullet", "open", "close", "also", "reason", "dash", "colon", "comma", "but"}
 )
 _ANNOUNCES = frozenset({"verb", "colon", "dash", "yes"})
+_BECOMES = frozenset({"should be", "should read", "should have been", "becomes", "is actually", "is really"})
+_BETTER = frozenset({"better", "preferable", "besser"})
 _UNABLE = frozenset({"cannot", "can't", "can not"})
 _ENTRY = frozenset({"colon", "dash", "close", "open", "stop", "bar"})
 
@@ -37,6 +39,7 @@ class Remark:
     is_alone: bool  # nothing but the options, or with a word that concludes before them
     start: int
     end: int
+    is_gloss: bool = False  # the letters stand in brackets after what they stand for: "the lateral wall (D)"
 
 
 def said_of_options(text: str, tokenizer: Tokenizer, *, texts: bool = False) -> Iterator[Remark]:
@@ -46,7 +49,10 @@ def said_of_options(text: str, tokenizer: Tokenizer, *, texts: bool = False) -> 
     all_clauses = [_conclusion(clause) for clause in clauses(tokens)]
     for at, clause in enumerate(all_clauses):
         names = [token for token in clause if _names(token, tokenizer.texts, texts)]
-        if names:
+        if exchange := _exchanged(clause, names):
+            yield from exchange
+            previous = exchange[-1]
+        elif names:
             stance, keys = _stance(clause, names, tokenizer.texts)
             if stance in {"mentions", "explains", "affirms"} and _is_explained_away(all_clauses, at, text):
                 stance = "denies"
@@ -58,9 +64,35 @@ def said_of_options(text: str, tokenizer: Tokenizer, *, texts: bool = False) -> 
                 is_alone=_concludes(clause[: clause.index(names[0])]),
                 start=clause[0].start,
                 end=last.start + len(last.text),
+                is_gloss=_is_gloss(clause, names),
             )
             previous = _continued(remark, previous, text) if previous else remark
             yield previous
+
+
+def _exchanged(clause: Clause, names: list[Token]) -> list[Remark]:
+    """What "C should be D" says of an answer: C is taken away, and D is added."""
+    if len(names) != 2 or any(token.kind != "key" for token in names):
+        return []
+    first, second = (clause.index(name) for name in names)
+    between = " ".join(token.text.lower() for token in clause[first + 1 : second])
+    if between not in _BECOMES or not _says_nothing(clause[:first]) or clause[second + 1 :]:
+        return []
+    old, new = names
+    return [
+        Remark("removes", (old.key,), True, False, clause[0].start, old.start + 1),
+        Remark("adds", (new.key,), True, False, old.start + 1, new.start + 1),
+    ]
+
+
+def _is_gloss(clause: Clause, names: list[Token]) -> bool:
+    """Return whether every letter of a clause stands alone in brackets, after words."""
+    letters = [at for at, token in enumerate(clause) if token in names and token.kind == "key"]
+    return all(
+        at > 1
+        and [clause[at - 1].kind, *(token.kind for token in clause[at + 1 : at + 2])] == ["open", "close"]
+        for at in letters
+    )
 
 
 def _is_explained_away(all_clauses: list[Clause], at: int, text: str) -> bool:
@@ -77,7 +109,7 @@ def _continued(remark: Remark, previous: Remark, text: str) -> Remark:
     """A remark that only names options, by the one that it goes on from: "C is spared as well as D"."""
     if remark.stance != "commits" or not remark.is_alone:
         return remark
-    between = text[previous.end : remark.start].strip().lower()
+    between = text[previous.end : remark.start].strip(" ,").lower()
     if previous.stance == "denies" and kinds().get(between, "") in {"join", "also"}:
         return replace(remark, stance="denies")
     is_exchanged = previous.stance == "removes" and _exchange().search(
@@ -111,7 +143,8 @@ def _stance(clause: Clause, names: list[Token], texts: OptionTexts) -> tuple[Sta
     if stance == "open":
         if _would_choose(clause, before) and (listed_keys := _is_list(clause[at:], texts)):
             return "commits", listed_keys
-        return ("mentions" if _open_words(clause) <= _processes() else "hedges"), keys
+        is_weighed = not _open_words(clause) <= _processes() and not _prefers(clause[at:])
+        return ("hedges" if is_weighed else "mentions"), keys
     listed_keys = _is_list(_up_to_reason(clause[at:]) if before else clause[at:], texts)
     if listed_keys and (_commits(before) or len(before) < at):
         return "commits", listed_keys
@@ -266,6 +299,11 @@ def _is_subject(tokens: Clause, texts: OptionTexts) -> bool:
     return any(token.text.lower() in _after() for token in tokens[1:] if not token.key)
 
 
+def _prefers(tokens: Clause) -> bool:
+    """Return whether a clause sets an option above another: "C may be the better answer"."""
+    return any(token.text.lower() in _BETTER for token in tokens)
+
+
 def _would_choose(clause: Clause, before: Clause) -> bool:
     """Return whether all that leaves a clause open is the "would" of "I would call this C"."""
     is_denied = any(token.kind in {"not", "no"} for token in clause)
@@ -308,6 +346,7 @@ def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Readin
         remark
         for remark in remarks
         if remark.stance not in says_nothing
+        and not (remark.stance == "hedges" and remark.is_alone and not several)
         and not set(remark.keys) <= set(last.keys)
         and not (is_ordered and provisional().search(text[remark.start : remark.end].lower()))
         and not (

@@ -128,7 +128,7 @@ def _heads(plain: str, start: int = 0, end: int | None = None) -> Iterator[_Head
 
 
 def _head(plain: str, line: int, at: int, end: int) -> _Head | None:
-    """What stands before the sign `at` on a line that starts at `line`; None if it is too long for a heading."""
+    """What stands before the sign `at` on a line from `line` on; None if it is too long for a heading."""
     begin = max(line, at - _LONGEST_HEAD)
     text, offset = _heading(plain[begin:at], is_clipped=begin > line)
     return _Head(text, begin + offset, end, at == end) if text else None

@@ -8,6 +8,7 @@ tail    = a reason, a clause against the list, a further sentence: nothing that 
 import re
 from collections.abc import Collection
 
+from cardiolens.report_text.reply_lexicon import words
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.reading import NotReadableError, Reading, reading_of
 from cardiolens.score.verdicts.reply_clauses import (
@@ -40,12 +41,14 @@ _NORMAL = re.compile(r"(?:normal|no|none|neither|absent)\b", re.IGNORECASE)
 _ALL_OF_THEM = frozenset(
     {"all", "all of above", "all of them", "alle", *(f"all {count}" for count in ("three", "four", "five"))}
 )
+_SETS_OFF_ENTRY = frozenset({*_STOPS, *_SETS_OFF, "close", "comma", "but", "reason"})
 _LIKELIHOODS = frozenset({"confident", "confidence", "probability", "likelihood", "likely", "chance", "sure"})
 _OPENING = 4  # tokens
 _ALL = frozenset({"all", "every", "everything", "alle"})
 _EXCEPT = frozenset({"except", "excluding", "without", "other than", "apart from", "außer", "but not"})
 _ALL_BUT = frozenset({"all but", "everything but"})
 _ADDING = frozenset({"also", "perhaps", "either"})
+_WOULD = frozenset({"would", "would have"})
 
 
 def leading(tokens: list[Token], texts: OptionTexts, *, several: bool) -> tuple[Reading, bool] | None:
@@ -56,6 +59,22 @@ def leading(tokens: list[Token], texts: OptionTexts, *, several: bool) -> tuple[
     """
     reader = _ListReader(tokens, texts, several)
     return reader.read()
+
+
+def first_entry(tokens: list[Token], texts: OptionTexts) -> tuple[str, int] | None:
+    """The letter, set off, with which tokens begin, and where the text after its entry begins; else None."""
+    at = next((at for at, token in enumerate(tokens) if token.kind not in {"open", "label", "bullet"}), 0)
+    if not tokens or tokens[at].kind != "key" or not tokens[at].text.isupper():
+        return None
+    reader = _ListReader(tokens[at:], texts, several=False)
+    try:
+        keys = reader.entries()
+    except NotReadableError:
+        return None
+    rest = tokens[at + reader.entries_end :] if reader.entries_end else []
+    if len(keys) != 1 or keys[0] not in texts.keys or not rest or rest[0].kind not in _SETS_OFF_ENTRY:
+        return None
+    return keys[0], rest[0].start
 
 
 def end_of_list(tokens: list[Token], texts: OptionTexts, keys: Collection[str]) -> int | None:
@@ -107,6 +126,7 @@ class _ListReader:
         self._several = several
         self._at = 0
         self._keys: list[str] = []
+        self._likelihoods = 0  # entries with one in brackets
         self.entries_end: int | None = None  # the token after the entries
         self._kinds: list[Kind | None] = [*(token.kind for token in tokens), None]
 
@@ -129,9 +149,14 @@ class _ListReader:
         is_all = self._tail(keys)
         return reading_of(keys), is_all
 
-    def _affirmed(self) -> list[str]:
+    def entries(self) -> list[str]:
+        """Parse the entries at the start, whatever follows them."""
         keys = self._entries()
         self.entries_end = self._at
+        return keys
+
+    def _affirmed(self) -> list[str]:
+        keys = self.entries()
         foreign = [key for key in keys if key not in self._texts.keys]
         if foreign:
             raise NotReadableError(f"{foreign} are not options")
@@ -239,6 +264,8 @@ class _ListReader:
         end = kinds.index("close") if "close" in kinds else len(kinds)
         remark = self._tokens[self._at + 1 : self._at + end]
         if {token.text.lower() for token in remark} & _LIKELIHOODS and any(t.text == "%" for t in remark):
+            self._likelihoods += 1
+        if self._likelihoods > 1:
             raise NotReadableError("a likelihood of each option")
         is_repeated = {token.key for token in remark if token.kind in NAMES} == set(self._keys)
         self._check_remark(remark, self._keys if is_repeated else [key])
@@ -302,7 +329,9 @@ class _ListReader:
         stance = polarity(predicate)
         if first == "dash" and stance == "no" and [token.text for token in predicate[1:2]] == ["the"]:
             return False  # "A - the septum is normal" speaks of something else
-        return stance == "open" if first == "comma" else stance in {"no", "open"}
+        if first == "comma":
+            return stance == "open" and (self._several or not _weighs(predicate))
+        return stance in {"no", "open"}
 
     def _check_further(self, clause: Clause, keys: list[str], sentence: bool) -> None:
         """Refuse a clause after the list that may add or withdraw an option."""
@@ -312,8 +341,10 @@ class _ListReader:
         elif not self._several:
             further = [token for token in further if token.kind == "key"]
         adds_option = polarity(clause) == "yes" or any(
-            token.kind in _ADDING and token.text.lower() != "would" for token in clause
+            token.kind in _ADDING and token.text.lower() not in _WOULD for token in clause
         )
+        if not self._several and _weighs(clause):
+            adds_option = False
         is_retracted = denies(clause) and any(token.kind == "key" and token.key in keys for token in clause)
         # "A, not B, C": does the denial end before C?
         unbounded = clause[0].kind == "not" and {"comma"} == {token.kind for token in clause} & _LIST_SIGNS
@@ -347,6 +378,14 @@ class _ListReader:
         last = self._at + most
         while self._at < last and self._kinds[self._at] in kinds:
             self._at += 1
+
+
+def _weighs(clause: Clause) -> bool:
+    """Return whether a sentence leaves the option open that it begins with: "C is also possible"."""
+    kinds = [token.kind for token in clause if token.kind not in {"label", "subject", "word"}]
+    is_preferred = any(token.text.lower() in words().commits.after for token in clause[1:])
+    is_sentence = kinds[:1] == ["key"] and "perhaps" in kinds
+    return is_sentence and not is_preferred and not {"yes", "either", "query"} & set(kinds)
 
 
 def _predicate_alone(clause: Clause) -> bool:

@@ -65,6 +65,7 @@ _SPACES = frozenset({"gap", "space"})
 _AFTER_PRONOUN = frozenset({"verb", "not", "also", "label"})
 _AFTER_ADJECTIVE = frozenset({"word", "subject", "verb", "part"})
 _BEFORE_PROSE = frozenset({"word", "subject", "perhaps", "also"})
+_MODALS = frozenset({"would", "may", "might", "could", "cannot", "can't", "can not"})
 
 
 class Token(NamedTuple):
@@ -218,7 +219,8 @@ def _disambiguate(tokens: list[Token]) -> list[Token]:
 
 def _article(letter: Token, ahead: list[Token]) -> Token | None:
     """The token of a letter that is an article, a pronoun or ambiguous; None if it is an option."""
-    if letter.key not in {"A", "I"} or not ahead or ahead[0].start != letter.start + 2:
+    is_subject = letter.text == "A" and bool(ahead) and ahead[0].text in _MODALS
+    if letter.key not in {"A", "I"} or not ahead or ahead[0].start != letter.start + 2 or is_subject:
         return None
     if letter.text == "I" and ahead[0].kind in _AFTER_PRONOUN:
         return letter._replace(kind="word", key="")

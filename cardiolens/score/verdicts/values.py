@@ -3,6 +3,7 @@
 import functools
 from dataclasses import dataclass
 
+from cardiolens.score.verdicts.closing_letters import closing_letters
 from cardiolens.score.verdicts.enumerations import enumeration
 from cardiolens.score.verdicts.lists import complement, leading
 from cardiolens.score.verdicts.prose import prose
@@ -75,7 +76,7 @@ class Values:
         if reading or not tokens:
             return reading
         if _names(tokens):
-            return UNREADABLE
+            return closing_letters(tokens, self.tokenizer.texts) or UNREADABLE
         return DENIAL if any(token.kind in {"not", "perhaps"} for token in tokens) else None
 
     def _ticked(self, value: dict[str, object]) -> Reading | None:
