@@ -4,7 +4,7 @@ from cardiolens.report_text.reply_lexicon import words
 from cardiolens.score.verdicts.lists import leading
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading
-from cardiolens.score.verdicts.reply_clauses import clauses, polarity
+from cardiolens.score.verdicts.reply_clauses import Statement, clauses, polarity
 from cardiolens.score.verdicts.reply_tokens import Token
 
 _NO_CHOICE = frozenset(
@@ -24,6 +24,27 @@ def closing_letters(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     if any(token.key or token.kind == "either" or token.text.lower() in _NO_CHOICE for token in sentence):
         return None
     return leading_alone(tokens[opening:], texts)
+
+
+def concluding_texts(option_statements: list[Statement], texts: OptionTexts) -> Reading | None:
+    """Read the texts that end a concluding last statement: "Thus the walls that enhance are the septum and ..."."""
+    if not option_statements:
+        return None
+    clause, stance = option_statements[-1]
+    opening = next(at for at, token in enumerate(clause) if token.key)
+    before = [token for token in clause[:opening] if token.kind != "label"]
+    concludes = any(token.text.lower() in words().conclusions for token in before)
+    if (
+        not concludes
+        or not _announces(before[-1])
+        or stance in {"no", "open"}
+        or clause[opening].kind != "text"
+    ):
+        return None
+    reading = leading_alone(clause[opening:], texts)
+    affirmed = {token.key for other, polarity in option_statements if polarity == "yes" for token in other}
+    is_all = reading is not None and reading.readable and affirmed - {""} <= set(reading.keys)
+    return reading if is_all else None
 
 
 def leading_alone(tokens: list[Token], texts: OptionTexts) -> Reading | None:

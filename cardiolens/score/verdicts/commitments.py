@@ -76,13 +76,20 @@ def _exchanged(clause: Clause, names: list[Token]) -> list[Remark]:
         return []
     first, second = (clause.index(name) for name in names)
     between = " ".join(token.text.lower() for token in clause[first + 1 : second])
-    if between not in _BECOMES or not _says_nothing(clause[:first]) or clause[second + 1 :]:
+    is_change = between in _TOWARDS and _change().search(" ".join(token.text for token in clause[:first]))
+    is_becoming = between in _BECOMES and _says_nothing(clause[:first])
+    if not (is_change or is_becoming) or clause[second + 1 :]:
         return []
     old, new = names
     return [
         Remark("removes", (old.key,), True, False, clause[0].start, old.start + 1),
         Remark("adds", (new.key,), True, False, old.start + 1, new.start + 1),
     ]
+
+
+@functools.cache
+def _change() -> re.Pattern[str]:
+    return re.compile(r"\b(?:chang|switch|revis|updat|amend|correct|änder|korrigier)\w*\b.*\b(?:from|von)$")
 
 
 def _is_gloss(clause: Clause, names: list[Token]) -> bool:
@@ -141,14 +148,23 @@ def _stance(clause: Clause, names: list[Token], texts: OptionTexts) -> tuple[Sta
     if stance == "no" or any(token.text.lower() in _denies() for token in before):
         return "denies", keys
     if stance == "open":
-        if _would_choose(clause, before) and (listed_keys := _is_list(clause[at:], texts)):
-            return "commits", listed_keys
-        is_weighed = not _open_words(clause) <= _processes() and not _prefers(clause[at:])
-        return ("hedges" if is_weighed else "mentions"), keys
+        return _open_stance(clause, at, before, texts, keys)
     listed_keys = _is_list(_up_to_reason(clause[at:]) if before else clause[at:], texts)
     if listed_keys and (_commits(before) or len(before) < at):
         return "commits", listed_keys
     return _of_subject(clause, at, stance, texts), keys
+
+
+def _open_stance(
+    clause: Clause, at: int, before: Clause, texts: OptionTexts, keys: tuple[str, ...]
+) -> tuple[Stance, tuple[str, ...]]:
+    """What a clause with words that leave open says of its options; it may choose them all the same."""
+    if _is_preferred(clause, at, texts):
+        return "commits", keys
+    if _would_choose(clause, before) and (listed_keys := _is_list(clause[at:], texts)):
+        return "commits", listed_keys
+    is_weighed = not _open_words(clause) <= _processes() and not _prefers(clause[at:])
+    return ("hedges" if is_weighed else "mentions"), keys
 
 
 def _edit(clause: Clause, at: int, texts: OptionTexts) -> Stance | None:
@@ -297,6 +313,14 @@ def _says_nothing(before: Clause) -> bool:
 def _is_subject(tokens: Clause, texts: OptionTexts) -> bool:
     """Return whether a list is followed by what makes it the answer: "B is more accurate"."""
     return any(token.text.lower() in _after() for token in tokens[1:] if not token.key)
+
+
+def _is_preferred(clause: Clause, at: int, texts: OptionTexts) -> bool:
+    """Return whether all that leaves a clause open is the "would" of "B would be my best guess"."""
+    is_denied = any(token.kind in {"not", "no"} for token in clause)
+    is_subject = _says_nothing(clause[:at]) and _is_subject(clause[at:], texts)
+    is_open = bool(_open_words(clause) - {"would", "would be", "guess"})
+    return not is_open and is_subject and not is_denied
 
 
 def _prefers(tokens: Clause) -> bool:

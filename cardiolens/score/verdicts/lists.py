@@ -5,12 +5,13 @@ entry   = letter [its own text, bare, after a delimiter or in brackets] | option
 tail    = a reason, a clause against the list, a further sentence: nothing that may add an option
 """
 
+import contextlib
 import re
 from collections.abc import Collection
 
 from cardiolens.report_text.reply_lexicon import words
 from cardiolens.score.verdicts.option_text import OptionTexts
-from cardiolens.score.verdicts.reading import NotReadableError, Reading, reading_of
+from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading, reading_of
 from cardiolens.score.verdicts.reply_clauses import (
     NAMES,
     Clause,
@@ -80,12 +81,10 @@ def first_entry(tokens: list[Token], texts: OptionTexts) -> tuple[str, int] | No
 def end_of_list(tokens: list[Token], texts: OptionTexts, keys: Collection[str]) -> int | None:
     """The position in the text after the list of `keys` at the start of tokens; None without such a list."""
     reader = _ListReader(tokens, texts, several=True)
-    try:
-        reading_and_end = reader.read()
-    except NotReadableError:
-        return None
+    with contextlib.suppress(NotReadableError):  # of what follows the list
+        reader.read()
     after = reader.entries_end
-    if reading_and_end is None or after is None or set(reading_and_end[0].keys) != set(keys):
+    if after is None or set(reader.keys) != set(keys):
         return None
     return tokens[after].start if after < len(tokens) else tokens[-1].start + len(tokens[-1].text)
 
@@ -107,8 +106,13 @@ def complement(tokens: list[Token], texts: OptionTexts) -> Reading | None:
         whole in _EXCEPT and before and before[0].text.lower() in _ALL and all(not t.key for t in before)
     ):
         return None
-    rest = tokens[at + 1 :]
-    while rest and rest[-1].kind in {"yes", "verb", "subject", "stop", "newline"}:
+    return _without(own, tokens[at + 1 :], before, texts)
+
+
+def _without(own: list[str], rest: list[Token], before: list[Token], texts: OptionTexts) -> Reading | None:
+    """The options beside those that `rest` lists, or these themselves where the others are denied."""
+    judged = [*before, *(token for token in rest if not token.key)]
+    while rest and rest[-1].kind in {"yes", "no", "verb", "subject", "stop", "newline"}:
         rest = rest[:-1]
     try:
         list_and_end = leading(rest, texts, several=True)
@@ -116,6 +120,10 @@ def complement(tokens: list[Token], texts: OptionTexts) -> Reading | None:
         return None
     if not list_and_end or not list_and_end[1]:
         return None
+    if any(token.kind in {"not", "perhaps", "query"} for token in judged):
+        return UNREADABLE
+    if any(token.kind == "no" for token in judged):  # "all walls are spared except the septum"
+        return list_and_end[0]
     return reading_of([key for key in own if key not in list_and_end[0].keys])
 
 
@@ -125,7 +133,7 @@ class _ListReader:
         self._texts = texts
         self._several = several
         self._at = 0
-        self._keys: list[str] = []
+        self.keys: list[str] = []
         self._likelihoods = 0  # entries with one in brackets
         self.entries_end: int | None = None  # the token after the entries
         self._kinds: list[Kind | None] = [*(token.kind for token in tokens), None]
@@ -172,11 +180,11 @@ class _ListReader:
             raise NotReadableError("nothing affirmed")
 
     def _entries(self) -> list[str]:
-        self._keys = []
+        self.keys = []
         self._entry()
         while self._next_entry():
             self._entry()
-        return self._keys
+        return self.keys
 
     def _next_entry(self) -> bool:
         """Skip the separator between two entries, if there is another entry."""
@@ -204,7 +212,7 @@ class _ListReader:
 
     def _entry(self) -> None:
         token = self._take()
-        self._keys.append(token.key)
+        self.keys.append(token.key)
         if token.kind == "key":
             self._own_text(token.key)
             if self._at_letter_in_brackets() and self._tokens[self._at - 1] is token:
@@ -267,8 +275,8 @@ class _ListReader:
             self._likelihoods += 1
         if self._likelihoods > 1:
             raise NotReadableError("a likelihood of each option")
-        is_repeated = {token.key for token in remark if token.kind in NAMES} == set(self._keys)
-        self._check_remark(remark, self._keys if is_repeated else [key])
+        is_repeated = {token.key for token in remark if token.kind in NAMES} == set(self.keys)
+        self._check_remark(remark, self.keys if is_repeated else [key])
         self._at = min(self._at + end + 1, len(self._tokens))  # one that is never closed goes to the end
 
     def _check_remark(self, remark: list[Token], keys: list[str]) -> None:

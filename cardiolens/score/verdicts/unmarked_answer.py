@@ -2,13 +2,13 @@
 
 import re
 
-from cardiolens.score.verdicts.closing_letters import closing_letters, leading_alone
+from cardiolens.score.verdicts.closing_letters import closing_letters, concluding_texts, leading_alone
 from cardiolens.score.verdicts.commitments import Remark, committed, said_of_options
 from cardiolens.score.verdicts.enumerations import enumeration
 from cardiolens.score.verdicts.lists import complement, first_entry, leading
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.prose import is_one_sentence, prose
-from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading
+from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading, reading_of
 from cardiolens.score.verdicts.reply_clauses import (
     NAMES,
     Statement,
@@ -58,13 +58,33 @@ def read_unmarked_answer(
         (None if several or is_enumerated else _with_rule("letters", _letter_first(text, tokens, tokenizer)))
         or _with_rule("option_text", complement(tokens, tokenizer.texts) if several else None)
         or _last_lines(text, tokenizer)
+        or (
+            None
+            if is_enumerated
+            else _with_rule("option_text", concluding_texts(option_statements, tokenizer.texts))
+        )
         or _with_rule("enumeration", enumerated)
         or _with_rule("answer_phrase", closing_letters(tokens, tokenizer.texts))
         or _with_rule("answer_phrase", _committed(text, tokenizer, several))
         or (None if several else _quoted_text(tokens, option_statements, subject))
         or (list_reading if _begins_with_option(tokens) and "\n" not in text else None)
         or _with_rule("option_text", _quoted(tokens, option_statements, several, subject))
+        or _with_rule("option_text", _other_of_two(tokens, option_statements, tokenizer.texts, subject))
     )
+
+
+def _other_of_two(
+    tokens: list[Token], option_statements: list[Statement], texts: OptionTexts, subject: Subject
+) -> Reading | None:
+    """Read one sentence that denies the text of one of two options: "Perfusion is not uniform"."""
+    if len(texts.keys) != 2 or len(option_statements) != 1 or len(clauses(tokens)) != 1:
+        return None
+    clause, stance = option_statements[0]
+    denied = {token.key for token in clause if token.key}
+    is_text = all(token.kind == "text" for token in clause if token.key)
+    if stance != "no" or len(denied) != 1 or not is_text or subject.is_foreign_in([clause]):
+        return None
+    return reading_of([key for key in texts.keys if key not in denied])
 
 
 def _is_repetition(reading: Reading, tokens: list[Token], texts: OptionTexts) -> bool:

@@ -13,7 +13,9 @@ from cardiolens.score.verdicts.reply_tokens import Token, Tokenizer
 
 _SHORT = 60  # characters
 _UNDECIDED = frozenset({"either", "perhaps", "not", "unsure"})
-_NAMES_OPTION = frozenset({"letter", "option", "key", "choice", "id"})
+_NAMES_OPTION = frozenset(
+    {"letter", "letters", "option", "options", "key", "keys", "choice", "choices", "id"}
+)
 _AFFIRMED = frozenset({"true", "yes", "1", "selected", "present"})
 
 
@@ -56,6 +58,8 @@ class Values:
                 named = next(iter(value.values()))
                 reading = self.line(named) if isinstance(named, str) else None
                 return reading if reading and reading.readable else self._ticked(value)
+            if isinstance(named, list):
+                return self.from_json(named)
             return self.line(named) if isinstance(named, str) else self._ticked(value)
         if isinstance(value, list) and value:
             return self._entries(value)
@@ -80,7 +84,11 @@ class Values:
         return DENIAL if any(token.kind in {"not", "perhaps"} for token in tokens) else None
 
     def _ticked(self, value: dict[str, object]) -> Reading | None:
-        affirmed = [key for key, mark in value.items() if str(mark).casefold() in _AFFIRMED]
+        affirmed = [
+            key
+            for key, mark in value.items()
+            if str(mark).casefold() in _AFFIRMED or self.tokenizer.texts.key_of(str(mark)) == (key, True)
+        ]
         return self._entries(list(affirmed)) if affirmed else UNREADABLE
 
     def _entries(self, entries: list[object]) -> Reading:
