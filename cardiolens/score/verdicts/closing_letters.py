@@ -27,7 +27,7 @@ def closing_letters(tokens: list[Token], texts: OptionTexts) -> Reading | None:
 
 
 def concluding_texts(option_statements: list[Statement], texts: OptionTexts) -> Reading | None:
-    """Read the texts that end a concluding last statement: "Thus the walls that enhance are the septum and ..."."""
+    """Read the texts that end a concluding statement: "Thus the enhancing walls are the septum and ..."."""
     if not option_statements:
         return None
     clause, stance = option_statements[-1]

@@ -12,12 +12,11 @@ from cardiolens.score.verdicts.lists import leading
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading, reading_of
 from cardiolens.score.verdicts.reply_clauses import Clause, clauses, polarity
-from cardiolens.score.verdicts.reply_tokens import Token, Tokenizer
+from cardiolens.score.verdicts.reply_tokens import ARROWS, Token, Tokenizer
 
 Stance = Literal["commits", "adds", "removes", "affirms", "denies", "hedges", "mentions", "explains"]
 
 _TOWARDS = frozenset({"to", "zu", "bis", "到"})
-_ARROWS = frozenset({"->", "=>", "→", "⇒"})
 _PAUSES = frozenset({"...", "…"})
 _SAYS_NOTHING = frozenset(
     {"pronoun", "label", "bullet", "open", "close", "also", "reason", "dash", "colon", "comma", "but"}
@@ -279,7 +278,7 @@ def _without_remarks(tokens: Clause) -> Clause:
 
 
 def _without_arrows(before: Clause) -> Clause:
-    while before and before[-1].text in _ARROWS:
+    while before and before[-1].text in ARROWS:
         before = before[:-1]
     return before
 
@@ -341,7 +340,7 @@ def _open_words(clause: Clause) -> set[str]:
     open_words |= {token.text.lower() for token in clause if token.text.lower() in _hedges()}
     between = [token for token in clause if token.kind == "either" and token.text.lower() not in _TOWARDS]
     first = next(at for at, token in enumerate(clause) if token.key)
-    return (open_words | {token.text.lower() for token in between if token in clause[first:]}) - _ARROWS
+    return (open_words | {token.text.lower() for token in between if token in clause[first:]}) - ARROWS
 
 
 def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Reading, int] | None:
@@ -397,7 +396,9 @@ def provisional() -> re.Pattern[str]:
 @functools.cache
 def _supposed() -> re.Pattern[str]:
     """Pattern of what others would answer, or what would be if things were otherwise."""
-    return re.compile(r"\bwould\b|\bmight\b|\bif\b|\bwäre\b|\bwürde\b")
+    return re.compile(
+        r"\bwould\b|\bmight\b|\bpossibl|\bperhaps\b|\bmaybe\b|\bcould\b|\bif\b|\bwäre\b|\bwürde\b"
+    )
 
 
 @functools.cache

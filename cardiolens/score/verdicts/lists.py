@@ -6,10 +6,10 @@ tail    = a reason, a clause against the list, a further sentence: nothing that 
 """
 
 import contextlib
-import re
 from collections.abc import Collection
 
 from cardiolens.report_text.reply_lexicon import words
+from cardiolens.score.verdicts.elimination import NORMAL
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading, reading_of
 from cardiolens.score.verdicts.reply_clauses import (
@@ -38,11 +38,10 @@ _WITHIN_SUBJECT = frozenset({"join", "comma", "subject", "label"})
 _LIST_SIGNS = frozenset({"comma", "join", "either"})
 _PREDICATE = frozenset({"verb", "yes", "no", "not", "perhaps"})
 _SAYS = frozenset({"yes", "no", "not"})
-_NORMAL = re.compile(r"(?:normal|no|none|neither|absent)\b", re.IGNORECASE)
 _ALL_OF_THEM = frozenset(
     {"all", "all of above", "all of them", "alle", *(f"all {count}" for count in ("three", "four", "five"))}
 )
-_SETS_OFF_ENTRY = frozenset({*_STOPS, *_SETS_OFF, "close", "comma", "but", "reason"})
+_SETS_OFF_ENTRY = frozenset({*_STOPS, "comma", "but", "reason"})
 _LIKELIHOODS = frozenset({"confident", "confidence", "probability", "likelihood", "likely", "chance", "sure"})
 _OPENING = 4  # tokens
 _ALL = frozenset({"all", "every", "everything", "alle"})
@@ -63,10 +62,12 @@ def leading(tokens: list[Token], texts: OptionTexts, *, several: bool) -> tuple[
 
 
 def first_entry(tokens: list[Token], texts: OptionTexts) -> tuple[str, int] | None:
-    """The letter, set off, with which tokens begin, and where the text after its entry begins; else None."""
+    """The letter or text, set off, with which tokens begin, and where the text after it begins; else None."""
     at = next((at for at, token in enumerate(tokens) if token.kind not in {"open", "label", "bullet"}), 0)
-    if not tokens or tokens[at].kind != "key" or not tokens[at].text.isupper():
+    if not tokens or tokens[at].kind not in {"key", "text"} or not tokens[at].text[0].isupper():
         return None
+    if tokens[at].kind == "text" and [token.kind for token in tokens[at + 1 : at + 2]] == ["subject"]:
+        return None  # "Normal RV." speaks of something
     reader = _ListReader(tokens[at:], texts, several=False)
     try:
         keys = reader.entries()
@@ -93,7 +94,7 @@ def complement(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     """The options that "all", or "all walls except B and C", names; None for any other text."""
     if not any(token.text in _ALL or token.text in _ALL_BUT for token in tokens[:_OPENING]):
         return None
-    own = [key for key, text in texts.options if not _NORMAL.match(text)]
+    own = [key for key, text in texts.options if not NORMAL.match(text)]
     said = [
         token.text.lower() for token in tokens if token.kind not in _LEAD | {"comma"} or token.text in _ALL
     ]
@@ -111,6 +112,8 @@ def complement(tokens: list[Token], texts: OptionTexts) -> Reading | None:
 
 def _without(own: list[str], rest: list[Token], before: list[Token], texts: OptionTexts) -> Reading | None:
     """The options beside those that `rest` lists, or these themselves where the others are denied."""
+    while rest and rest[0].text == "for":
+        rest = rest[1:]
     judged = [*before, *(token for token in rest if not token.key)]
     while rest and rest[-1].kind in {"yes", "no", "verb", "subject", "stop", "newline"}:
         rest = rest[:-1]

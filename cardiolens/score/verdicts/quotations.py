@@ -38,9 +38,11 @@ def _quotes_an_answer(quoted: re.Match[str]) -> bool:
 
 @functools.cache
 def _format(stems: tuple[str, ...]) -> re.Pattern[str]:
-    """Pattern of an answer that shows the format, to the end of its line: "Format: ANSWER: A, B"."""
+    """Pattern of an answer that shows a format, to the end of its line: "Format: ANSWER: A, B"."""
     formats = "|".join(pattern for stem in stems for pattern in words().formats[stem])
-    return re.compile(rf"(?:{formats})(?={_answer().pattern})[^\n]*", re.IGNORECASE)
+    answer = _answer().pattern
+    behind = rf"(?:{answer})[^\n.]{{0,60}}?(?:for example|for instance|e\.g\.|zum beispiel|例如)[.)]*[ \t]*$"
+    return re.compile(rf"(?:{formats})(?={answer})[^\n]*|{behind}", re.IGNORECASE | re.MULTILINE)
 
 
 @functools.cache

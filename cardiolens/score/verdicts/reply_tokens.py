@@ -65,6 +65,8 @@ _SPACES = frozenset({"gap", "space"})
 _AFTER_PRONOUN = frozenset({"verb", "not", "also", "label"})
 _AFTER_ADJECTIVE = frozenset({"word", "subject", "verb", "part"})
 _BEFORE_PROSE = frozenset({"word", "subject", "perhaps", "also"})
+_VERDICTS = frozenset({"yes", "no", "not"})
+ARROWS = frozenset({"->", "=>", "→", "⇒"})
 _MODALS = frozenset({"would", "may", "might", "could", "cannot", "can't", "can not"})
 
 
@@ -158,8 +160,8 @@ class Tokenizer:
         if " " in lower or "\n" in lower:
             lower = " ".join(lower.split())
         kind = self._kinds.get(lower)
-        if kind:
-            return Token(kind, lower, "", start)
+        if kind or lower.endswith("n't"):
+            return Token(kind or "not", lower, "", start)
         key = self.texts.parts.get(lower) or (self._part(lower) if "-" in lower else "")
         return Token("part" if key else "word", lower, key, start)
 
@@ -212,6 +214,8 @@ def _disambiguate(tokens: list[Token]) -> list[Token]:
             tokens[at] = _article(token, tokens[at + 1 : at + 3]) or token
         elif token.kind == "short" and tokens[at + 1 : at + 2] and tokens[at + 1].text in _NOT_HEADS:
             tokens[at] = Token("word", token.text.lower(), "", token.start)  # "left ventricle" is no atrium
+        elif token.text in ARROWS and tokens[at + 1 : at + 2] and tokens[at + 1].kind in _VERDICTS:
+            tokens[at] = token._replace(kind="dash")  # "A → no"
     _unname(tokens)
     _complete(tokens)
     return tokens

@@ -1,9 +1,11 @@
 """The answer of a reply without marks: from the reply itself, its end or its statements (protocol 7.6)."""
 
 import re
+from difflib import SequenceMatcher
 
 from cardiolens.score.verdicts.closing_letters import closing_letters, concluding_texts, leading_alone
 from cardiolens.score.verdicts.commitments import Remark, committed, said_of_options
+from cardiolens.score.verdicts.elimination import remaining
 from cardiolens.score.verdicts.enumerations import enumeration
 from cardiolens.score.verdicts.lists import complement, first_entry, leading
 from cardiolens.score.verdicts.option_text import OptionTexts
@@ -28,7 +30,10 @@ _LISTS_OPTIONS = re.compile(r"(?:options?|choices?|选项)[^\n]*:\s*$", re.IGNOR
 _NUMBERED_LETTERS = re.compile(
     r"^[ \t]*\(?\d+[.)][ \t]*[A-H](?P<further>(?:[ \t]*,[ \t]*[A-H])*)[ \t]*$", re.MULTILINE
 )
+_ARROW = re.compile(r"^\s*(?:→|⇒|->|=>)\s*")
 _ENTRY = re.compile(r"[A-Z][.):]")
+_LONGEST_TEXT = 60  # characters of an option
+_ALIKE, _APART = 0.92, 0.06  # of a misspelled text and its option, and of the others from these
 _LONGEST_LINE = 200  # longer lines are not lists of options, and slow to tokenize
 
 
@@ -55,7 +60,11 @@ def read_unmarked_answer(
     enumerated = enumeration(option_statements)
     is_enumerated = enumerated is not None and enumerated.readable
     return (
-        (None if several or is_enumerated else _with_rule("letters", _letter_first(text, tokens, tokenizer)))
+        (
+            None
+            if is_enumerated
+            else _with_rule("letters", _option_first(text, tokens, tokenizer, several=several))
+        )
         or _with_rule("option_text", complement(tokens, tokenizer.texts) if several else None)
         or _last_lines(text, tokenizer)
         or (
@@ -68,8 +77,10 @@ def read_unmarked_answer(
         or _with_rule("answer_phrase", _committed(text, tokenizer, several))
         or (None if several else _quoted_text(tokens, option_statements, subject))
         or (list_reading if _begins_with_option(tokens) and "\n" not in text else None)
+        or _with_rule("option_text", remaining(option_statements, tokenizer.texts, question))
         or _with_rule("option_text", _quoted(tokens, option_statements, several, subject))
         or _with_rule("option_text", _other_of_two(tokens, option_statements, tokenizer.texts, subject))
+        or _with_rule("option_text", _misspelled(text, tokenizer.texts))
     )
 
 
@@ -85,6 +96,20 @@ def _other_of_two(
     if stance != "no" or len(denied) != 1 or not is_text or subject.is_foreign_in([clause]):
         return None
     return reading_of([key for key in texts.keys if key not in denied])
+
+
+def _misspelled(text: str, texts: OptionTexts) -> Reading | None:
+    """Read a reply that is the text of one option but for a wrong letter: "Midly reduced"."""
+    reply = text.strip(" .").casefold()
+    if len(reply) > _LONGEST_TEXT:
+        return None
+    likeness = {spelling: SequenceMatcher(None, reply, spelling).ratio() for spelling in texts.spelled}
+    alike = sorted(likeness, key=lambda spelling: -likeness[spelling])
+    if not alike or likeness[alike[0]] < _ALIKE:
+        return None
+    key = texts.spelled[alike[0]]
+    others = [likeness[spelling] for spelling in alike if texts.spelled[spelling] != key]
+    return reading_of([key]) if max(others, default=0.0) < _ALIKE - _APART else None
 
 
 def _is_repetition(reading: Reading, tokens: list[Token], texts: OptionTexts) -> bool:
@@ -113,8 +138,13 @@ def _speaks_against(remark: Remark) -> bool:
     )
 
 
-def _letter_first(text: str, tokens: list[Token], tokenizer: Tokenizer) -> Reading | None:
-    """Read a reply that begins with one letter and then speaks against the others: "B. A would need ..."."""
+def _is_letter(tokens: list[Token]) -> bool:
+    """Return whether the first option of a reply is a letter."""
+    return next(token.kind for token in tokens if token.kind in NAMES) == "key"
+
+
+def _option_first(text: str, tokens: list[Token], tokenizer: Tokenizer, *, several: bool) -> Reading | None:
+    """Read a reply that begins with one option and then speaks against the others: "B. A would need ..."."""
     entry = first_entry(tokens, tokenizer.texts)
     if entry is None:
         return None
@@ -122,10 +152,10 @@ def _letter_first(text: str, tokens: list[Token], tokenizer: Tokenizer) -> Readi
     rest = text[start:]
     speaks_for_others = any(
         not _speaks_against(remark)
-        for remark in said_of_options(rest, tokenizer)
+        for remark in said_of_options(rest, tokenizer, texts=several or not _is_letter(tokens))
         if set(remark.keys) != {key}
     )
-    reading = None if speaks_for_others else after(rest, (key,), tokenizer, several=False)
+    reading = None if speaks_for_others else after(rest, (key,), tokenizer, several=several)
     return reading if reading and reading.readable else None
 
 
@@ -172,7 +202,7 @@ def _is_deliberate(text: str, tokens: list[Token]) -> bool:
 
 def _last_lines(text: str, tokenizer: Tokenizer) -> RuleReading | None:
     """Read the last lines of a reply that hold only options ("... is reduced.", "B")."""
-    lines = text.split("\n")
+    lines = [_ARROW.sub("", line) for line in text.split("\n")]
     first = len(lines)
     while first and (not lines[first - 1].strip() or _is_list(lines[first - 1], tokenizer)):
         first -= 1
