@@ -34,7 +34,7 @@ _OPENS_REASON = frozenset({"reason", "but", "verb"})
 _STOPS = frozenset({"stop", "semicolon", "newline"})
 _AFTER_FULL_STOP = frozenset({"stop", "query", "comma", "join", "either", "perhaps"})  # "A., ..."
 _SETS_OFF = frozenset({"colon", "dash"})
-_WITHIN_SUBJECT = frozenset({"join", "comma", "subject", "label"})
+_WITHIN_SUBJECT = frozenset({"join", "comma", "subject", "label", "open", "close"})
 _LIST_SIGNS = frozenset({"comma", "join", "either"})
 _PREDICATE = frozenset({"verb", "yes", "no", "not", "perhaps"})
 _SAYS = frozenset({"yes", "no", "not"})
@@ -324,7 +324,7 @@ class _ListReader:
             self._at += 1
             if self._kind() not in _OPENS_REASON | {"not"} and (self._several or first == "join"):
                 raise NotReadableError("a list that goes on")
-        elif first not in _STOPS | _OPENS_REASON | {"colon", "dash", "not", "open"}:
+        elif first not in _STOPS | _OPENS_REASON | {"colon", "dash", "not", "open", "bar"}:
             raise NotReadableError("no end of a list")
         rest = clauses(self._tokens[self._at :])
         if first in _SETS_OFF and self._tokens[self._at + 1 :][:1] and self._tokens[self._at + 1].key:

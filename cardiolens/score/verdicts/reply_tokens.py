@@ -55,6 +55,7 @@ _MARKS: dict[str, Kind] = {
     "..": "perhaps",
     "…": "perhaps",
     "[ ]": "no",
+    "( )": "no",
 }
 _SCORED = r"(?:(?<=[:=|])|(?<=[:=|] ))"  # before a plus or minus, a one or nought that judges an entry
 _SCORE_ENDS = r"(?=[ \t]*(?:[,;|}]|$))"
@@ -96,8 +97,8 @@ class Tokenizer:
             rf"|(?P<letter>(?<![{LATIN}])[A-Za-z](?![{LATIN}]|'[A-Za-z]|-(?-i:[a-z]{{2}})))"
             rf"|(?P<word>[{LATIN}]+(?:['-][{LATIN}]+)*)"
             r"|(?P<space>[ \t\r]+)"
-            r"|(?P<tick>\[[xX✓✔]\])"
-            r"|(?P<mark>(?<=\s)>(?=\s)|(?<=\w)>(?=\w)|->|=>|\.{2}(?=[A-Za-z])|\.{3,}|…|\[ \])"
+            r"|(?P<tick>\[[xX✓✔]\]|\([xX✓✔]\)(?=[ \t]))"
+            r"|(?P<mark>(?<=\s)>(?=\s)|(?<=\w)>(?=\w)|->|=>|\.{2}(?=[A-Za-z])|\.{3,}|…|\[ \]|\( \))"
             r"|(?P<other>[\s\S])",
             re.IGNORECASE | re.MULTILINE,
         )
@@ -214,11 +215,17 @@ def _disambiguate(tokens: list[Token]) -> list[Token]:
             tokens[at] = _article(token, tokens[at + 1 : at + 3]) or token
         elif token.kind == "short" and tokens[at + 1 : at + 2] and tokens[at + 1].text in _NOT_HEADS:
             tokens[at] = Token("word", token.text.lower(), "", token.start)  # "left ventricle" is no atrium
-        elif token.text in ARROWS and tokens[at + 1 : at + 2] and tokens[at + 1].kind in _VERDICTS:
-            tokens[at] = token._replace(kind="dash")  # "A → no"
+        elif token.text in ARROWS and _explains(tokens[at - 1] if at else None, tokens[at + 1 : at + 2]):
+            tokens[at] = token._replace(kind="dash")
     _unname(tokens)
     _complete(tokens)
     return tokens
+
+
+def _explains(before: Token | None, ahead: list[Token]) -> bool:
+    """Return whether an arrow stands before a verdict or an option's own text: "A → no", "B → Small"."""
+    is_own = before is not None and before.kind == "key" and bool(ahead) and ahead[0].key == before.key
+    return is_own or (bool(ahead) and ahead[0].kind in _VERDICTS)
 
 
 def _article(letter: Token, ahead: list[Token]) -> Token | None:
