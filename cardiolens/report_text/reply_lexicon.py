@@ -78,6 +78,7 @@ class Words(BaseModel):
     choosing: dict[str, tuple[str, ...]]
     suppositions: tuple[str, ...]
     others_answers: tuple[str, ...]
+    formats: dict[str, tuple[str, ...]]
     conditions: tuple[str, ...]
     withdrawals: tuple[str, ...]
     json_keys: tuple[str, ...]

@@ -58,6 +58,7 @@ def _introduced(lower: str) -> list[Mark]:
         if _begins_line(lower, mark.start)
         or not (_is_of_others(lower, mark.start) or _is_conditional(lower, mark.start))
     ]
+    introductions = [mark for mark in introductions if not _is_unreal(lower, mark)]
     return [
         mark for mark in introductions if mark.rule != "answer_phrase" or not _is_supposed(lower, mark.start)
     ]
@@ -76,6 +77,13 @@ def _is_conditional(lower: str, position: int) -> bool:
     """Return whether an answer stands under a condition ("if it moved, ANSWER: A")."""
     before = lower[max(0, position - 200) : position]
     return _condition().search(_SENTENCE_END.split(before)[-1]) is not None
+
+
+def _is_unreal(lower: str, mark: Mark) -> bool:
+    """Return whether an answer "would be" another if its sentence's condition held."""
+    if not _UNREAL.search(lower, mark.start, mark.end):
+        return False
+    return _condition().search(_SENTENCE_END.split(lower[mark.end : mark.end + 200])[0]) is not None
 
 
 @functools.cache
@@ -118,6 +126,7 @@ def _with_json(marks: list[Mark], plain: str) -> list[Mark]:
     return marks
 
 
+_UNREAL = re.compile(r"would|could|wäre")
 _CHINESE_NOT = frozenset("不未没非勿别")
 _SENTENCE_END = re.compile(r"[.!?;。\n]")
 _BOX_SIGN = re.compile(f"[{BOX}{TAG}]")

@@ -12,17 +12,18 @@ from cardiolens.score.verdicts.lists import leading
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading, reading_of
 from cardiolens.score.verdicts.reply_clauses import Clause, clauses, polarity
-from cardiolens.score.verdicts.reply_tokens import Token, Tokenizer
+from cardiolens.score.verdicts.reply_tokens import ARROWS, Token, Tokenizer
 
 Stance = Literal["commits", "adds", "removes", "affirms", "denies", "hedges", "mentions", "explains"]
 
 _TOWARDS = frozenset({"to", "zu", "bis", "到"})
-_ARROWS = frozenset({"->", "=>", "→", "⇒"})
 _PAUSES = frozenset({"...", "…"})
 _SAYS_NOTHING = frozenset(
     {"pronoun", "label", "bullet", "open", "close", "also", "reason", "dash", "colon", "comma", "but"}
 )
 _ANNOUNCES = frozenset({"verb", "colon", "dash", "yes"})
+_BECOMES = frozenset({"should be", "should read", "should have been", "becomes", "is actually", "is really"})
+_BETTER = frozenset({"better", "preferable", "besser"})
 _UNABLE = frozenset({"cannot", "can't", "can not"})
 _ENTRY = frozenset({"colon", "dash", "close", "open", "stop", "bar"})
 
@@ -37,6 +38,7 @@ class Remark:
     is_alone: bool  # nothing but the options, or with a word that concludes before them
     start: int
     end: int
+    is_gloss: bool = False  # the letters stand in brackets after what they stand for: "the lateral wall (D)"
 
 
 def said_of_options(text: str, tokenizer: Tokenizer, *, texts: bool = False) -> Iterator[Remark]:
@@ -46,7 +48,10 @@ def said_of_options(text: str, tokenizer: Tokenizer, *, texts: bool = False) -> 
     all_clauses = [_conclusion(clause) for clause in clauses(tokens)]
     for at, clause in enumerate(all_clauses):
         names = [token for token in clause if _names(token, tokenizer.texts, texts)]
-        if names:
+        if exchange := _exchanged(clause, names):
+            yield from exchange
+            previous = exchange[-1]
+        elif names:
             stance, keys = _stance(clause, names, tokenizer.texts)
             if stance in {"mentions", "explains", "affirms"} and _is_explained_away(all_clauses, at, text):
                 stance = "denies"
@@ -58,9 +63,42 @@ def said_of_options(text: str, tokenizer: Tokenizer, *, texts: bool = False) -> 
                 is_alone=_concludes(clause[: clause.index(names[0])]),
                 start=clause[0].start,
                 end=last.start + len(last.text),
+                is_gloss=_is_gloss(clause, names),
             )
             previous = _continued(remark, previous, text) if previous else remark
             yield previous
+
+
+def _exchanged(clause: Clause, names: list[Token]) -> list[Remark]:
+    """What "C should be D" says of an answer: C is taken away, and D is added."""
+    if len(names) != 2 or any(token.kind != "key" for token in names):
+        return []
+    first, second = (clause.index(name) for name in names)
+    between = " ".join(token.text.lower() for token in clause[first + 1 : second])
+    is_change = between in _TOWARDS and _change().search(" ".join(token.text for token in clause[:first]))
+    is_becoming = between in _BECOMES and _says_nothing(clause[:first])
+    if not (is_change or is_becoming) or clause[second + 1 :]:
+        return []
+    old, new = names
+    return [
+        Remark("removes", (old.key,), True, False, clause[0].start, old.start + 1),
+        Remark("adds", (new.key,), True, False, old.start + 1, new.start + 1),
+    ]
+
+
+@functools.cache
+def _change() -> re.Pattern[str]:
+    return re.compile(r"\b(?:chang|switch|revis|updat|amend|correct|änder|korrigier)\w*\b.*\b(?:from|von)$")
+
+
+def _is_gloss(clause: Clause, names: list[Token]) -> bool:
+    """Return whether every letter of a clause stands alone in brackets, after words."""
+    letters = [at for at, token in enumerate(clause) if token in names and token.kind == "key"]
+    return all(
+        at > 1
+        and [clause[at - 1].kind, *(token.kind for token in clause[at + 1 : at + 2])] == ["open", "close"]
+        for at in letters
+    )
 
 
 def _is_explained_away(all_clauses: list[Clause], at: int, text: str) -> bool:
@@ -77,7 +115,7 @@ def _continued(remark: Remark, previous: Remark, text: str) -> Remark:
     """A remark that only names options, by the one that it goes on from: "C is spared as well as D"."""
     if remark.stance != "commits" or not remark.is_alone:
         return remark
-    between = text[previous.end : remark.start].strip().lower()
+    between = text[previous.end : remark.start].strip(" ,").lower()
     if previous.stance == "denies" and kinds().get(between, "") in {"join", "also"}:
         return replace(remark, stance="denies")
     is_exchanged = previous.stance == "removes" and _exchange().search(
@@ -109,13 +147,23 @@ def _stance(clause: Clause, names: list[Token], texts: OptionTexts) -> tuple[Sta
     if stance == "no" or any(token.text.lower() in _denies() for token in before):
         return "denies", keys
     if stance == "open":
-        if _would_choose(clause, before) and (listed_keys := _is_list(clause[at:], texts)):
-            return "commits", listed_keys
-        return ("mentions" if _open_words(clause) <= _processes() else "hedges"), keys
+        return _open_stance(clause, at, before, texts, keys)
     listed_keys = _is_list(_up_to_reason(clause[at:]) if before else clause[at:], texts)
     if listed_keys and (_commits(before) or len(before) < at):
         return "commits", listed_keys
     return _of_subject(clause, at, stance, texts), keys
+
+
+def _open_stance(
+    clause: Clause, at: int, before: Clause, texts: OptionTexts, keys: tuple[str, ...]
+) -> tuple[Stance, tuple[str, ...]]:
+    """What a clause with words that leave open says of its options; it may choose them all the same."""
+    if _is_preferred(clause, at, texts):
+        return "commits", keys
+    if _would_choose(clause, before) and (listed_keys := _is_list(clause[at:], texts)):
+        return "commits", listed_keys
+    is_weighed = not _open_words(clause) <= _processes() and not _prefers(clause[at:])
+    return ("hedges" if is_weighed else "mentions"), keys
 
 
 def _edit(clause: Clause, at: int, texts: OptionTexts) -> Stance | None:
@@ -230,7 +278,7 @@ def _without_remarks(tokens: Clause) -> Clause:
 
 
 def _without_arrows(before: Clause) -> Clause:
-    while before and before[-1].text in _ARROWS:
+    while before and before[-1].text in ARROWS:
         before = before[:-1]
     return before
 
@@ -266,6 +314,19 @@ def _is_subject(tokens: Clause, texts: OptionTexts) -> bool:
     return any(token.text.lower() in _after() for token in tokens[1:] if not token.key)
 
 
+def _is_preferred(clause: Clause, at: int, texts: OptionTexts) -> bool:
+    """Return whether all that leaves a clause open is the "would" of "B would be my best guess"."""
+    is_denied = any(token.kind in {"not", "no"} for token in clause)
+    is_subject = _says_nothing(clause[:at]) and _is_subject(clause[at:], texts)
+    is_open = bool(_open_words(clause) - {"would", "would be", "guess"})
+    return not is_open and is_subject and not is_denied
+
+
+def _prefers(tokens: Clause) -> bool:
+    """Return whether a clause sets an option above another: "C may be the better answer"."""
+    return any(token.text.lower() in _BETTER for token in tokens)
+
+
 def _would_choose(clause: Clause, before: Clause) -> bool:
     """Return whether all that leaves a clause open is the "would" of "I would call this C"."""
     is_denied = any(token.kind in {"not", "no"} for token in clause)
@@ -279,7 +340,7 @@ def _open_words(clause: Clause) -> set[str]:
     open_words |= {token.text.lower() for token in clause if token.text.lower() in _hedges()}
     between = [token for token in clause if token.kind == "either" and token.text.lower() not in _TOWARDS]
     first = next(at for at, token in enumerate(clause) if token.key)
-    return (open_words | {token.text.lower() for token in between if token in clause[first:]}) - _ARROWS
+    return (open_words | {token.text.lower() for token in between if token in clause[first:]}) - ARROWS
 
 
 def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Reading, int] | None:
@@ -308,6 +369,7 @@ def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Readin
         remark
         for remark in remarks
         if remark.stance not in says_nothing
+        and not (remark.stance == "hedges" and remark.is_alone and not several)
         and not set(remark.keys) <= set(last.keys)
         and not (is_ordered and provisional().search(text[remark.start : remark.end].lower()))
         and not (
@@ -334,7 +396,9 @@ def provisional() -> re.Pattern[str]:
 @functools.cache
 def _supposed() -> re.Pattern[str]:
     """Pattern of what others would answer, or what would be if things were otherwise."""
-    return re.compile(r"\bwould\b|\bmight\b|\bif\b|\bwäre\b|\bwürde\b")
+    return re.compile(
+        r"\bwould\b|\bmight\b|\bpossibl|\bperhaps\b|\bmaybe\b|\bcould\b|\bif\b|\bwäre\b|\bwürde\b"
+    )
 
 
 @functools.cache

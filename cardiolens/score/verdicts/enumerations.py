@@ -40,6 +40,8 @@ def enumeration(statements: list[Statement]) -> Reading | None:
     if not affirmed:
         return None
     contradicted = set(affirmed) & set(denied) or set(loose) - set(affirmed)
+    if contradicted and len(entries) == 1:
+        return None  # "I first thought B, but C is right" enumerates nothing
     return UNREADABLE if contradicted else reading_of(affirmed)
 
 

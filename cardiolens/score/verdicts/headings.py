@@ -14,9 +14,11 @@ from cardiolens.score.verdicts.reply_tokens import Token, Tokenizer
 
 Stance = Literal["yes", "no", "neutral", "open"]
 
-_MAY_END_HEAD = re.compile(r"[:\n—–-]")  # one set of signs: alternatives are searched five times as slowly
+_MAY_END_HEAD = re.compile(r"[:—–-]")  # one set of signs: alternatives are searched five times as slowly
 _SPACES = frozenset(" \t")
-_BEFORE_HEAD = "\n.;。|/"
+_STOPS = ".;。|/"
+_BEFORE_HEAD = re.compile(f"[{_STOPS}]")
+_ENDS_LINE = frozenset(f"{_STOPS}:")  # no heading without a colon ends with one
 _LONGEST_HEAD = 80
 _STOP = re.compile(r"(?<=[A-Za-z)])[.;。](?=\s|$)")
 _BEFORE_ENTRY = frozenset({"bullet", "open", "label"})
@@ -26,7 +28,6 @@ _BULLET = re.compile(r"[ \t]*(?:[-•·‣*–]|\(?\d{1,2}[.)])[ \t]")
 _MOST_WORDS = 5  # of a heading without a colon
 _MOST_LINES = 30
 _SIGN = re.compile(r"(?<=[\w)]) ?\(?([-–−+])\)?\s*\Z")
-_SIGNS = frozenset("+-–−)")
 _NORMAL = re.compile(r"normo\w+|iso(?:intens|enhanc)\w*")
 _NEGATING = re.compile(r"(?:non|nicht)[- ]?\w|(?:un|in|im|ir|dis)(?P<stem>\w{3,})")
 
@@ -109,23 +110,41 @@ class _Head(NamedTuple):
 
 
 def _heads(plain: str, start: int = 0, end: int | None = None) -> Iterator[_Head]:
-    end = len(plain) if end is None else end
-    for sign in _MAY_END_HEAD.finditer(plain, start, end):
-        at = sign.start()
-        if not (sign[0] in ":\n" or _is_dash(plain, at, end)):
-            continue
-        window = plain[max(start, at - _LONGEST_HEAD) : at]
-        before = max(map(window.rfind, _BEFORE_HEAD))
-        if (key := window.rfind(', "')) > before:  # of JSON on one line
-            before = key + 1
-        begin = at - len(window) + before + 1
-        text = window[before + 1 :]
-        if text.rstrip()[-1:] in _SIGNS:
-            text = _SIGN.sub(_spelled, text)
-        text = text.strip(" \t>#•·*–—-")
-        is_bare = sign[0] == "\n"
-        if text and (before >= 0 or begin == start) and not (is_bare and (text[0] == "(" or text[-1] == "}")):
-            yield _Head(text, begin, at if is_bare else sign.end(), is_bare)
+    """What may be headings, line by line: most lines have no colon and end with a full stop."""
+    for line in plain[start:end].split("\n"):
+        line_end = start + len(line)
+        if ":" in line or "-" in line or "–" in line or "—" in line:
+            for sign in _MAY_END_HEAD.finditer(plain, start, line_end):
+                at = sign.start()
+                if (plain[at] == ":" or _is_dash(plain, at, line_end)) and (
+                    head := _head(plain, start, at, at + 1)
+                ):
+                    yield head
+        if line and line[-1] not in _ENDS_LINE and line_end != (len(plain) if end is None else end):
+            head = _head(plain, start, line_end, line_end)
+            if head and head.text[0] != "(" and head.text[-1] != "}":
+                yield head
+        start = line_end + 1
+
+
+def _head(plain: str, line: int, at: int, end: int) -> _Head | None:
+    """What stands before the sign `at` on a line from `line` on; None if it is too long for a heading."""
+    begin = max(line, at - _LONGEST_HEAD)
+    text, offset = _heading(plain[begin:at], is_clipped=begin > line)
+    return _Head(text, begin + offset, end, at == end) if text else None
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _heading(text: str, *, is_clipped: bool) -> tuple[str, int]:
+    """The heading at the end of a text and where it starts; empty where its beginning is clipped."""
+    offset = 0
+    if _BEFORE_HEAD.search(text):
+        offset, is_clipped = 1 + max(map(text.rfind, _STOPS)), False
+    if (key := text.rfind(', "', offset)) >= 0:  # of JSON on one line
+        offset, is_clipped = key + 2, False
+    if is_clipped:
+        return "", 0
+    return _SIGN.sub(_spelled, text[offset:]).strip(" \t>#•·*–—-"), offset
 
 
 def _is_dash(plain: str, at: int, end: int) -> bool:

@@ -50,12 +50,32 @@ def answers(text: str) -> list[KeyedValue]:
     """
     parsed_objects = [KeyedValue(value, start, end) for value, start, end in _placed(text)]
     values = [KeyedValue(_answer(entry.value), entry.start, entry.end) for entry in parsed_objects]
-    values = [entry for entry in values if entry.value is not _NO_KEY]
+    values = _joined([entry for entry in values if entry.value is not _NO_KEY], text)
     rest = _OPENED.search(text, parsed_objects[-1].end if parsed_objects else 0)
     return values + (_from_broken(text, rest.start()) if rest else [])
 
 
 _NO_KEY = object()
+_BETWEEN_ENTRIES = re.compile(r"\s*,\s*")
+
+
+def _joined(values: list[KeyedValue], text: str) -> list[KeyedValue]:
+    """Answers with the entries of one array as one answer."""
+    joined: list[KeyedValue] = []
+    for entry in values:
+        if joined and _BETWEEN_ENTRIES.fullmatch(text, joined[-1].end, entry.start):
+            value = _together(joined[-1].value, entry.value)
+            joined[-1] = KeyedValue(value, joined[-1].start, entry.end)
+        else:
+            joined.append(entry)
+    return joined
+
+
+def _together(first: object, second: object) -> object:
+    """The values of two entries of one array: judgements of options as one object, others as a list."""
+    if isinstance(first, dict) and isinstance(second, dict):
+        return {**first, **second}
+    return [*(first if isinstance(first, list) else [first]), second]
 
 
 def _answer(value: object) -> object:
@@ -71,12 +91,18 @@ def _answer(value: object) -> object:
 
 
 def _labelled(value: dict[str, object]) -> object:
-    """What an object without an answer key gives as its label; several labels are read together."""
+    """What an object without an answer key gives as its label; several labels are read together.
+
+    With its judgement, if it has one: {"option": "A", "present": false}.
+    """
     labels = [
         entry
         for key, entry in value.items()
         if _plain(key) in words().json_labels and isinstance(entry, str | list)
     ]
+    judgements = [entry for entry in value.values() if isinstance(entry, bool)]
+    if labels and judgements:
+        return {str(labels[0]): all(judgements)}
     return (labels if labels[1:] else labels[0]) if labels else _NO_KEY
 
 

@@ -5,11 +5,13 @@ entry   = letter [its own text, bare, after a delimiter or in brackets] | option
 tail    = a reason, a clause against the list, a further sentence: nothing that may add an option
 """
 
-import re
+import contextlib
 from collections.abc import Collection
 
+from cardiolens.report_text.reply_lexicon import words
+from cardiolens.score.verdicts.elimination import NORMAL
 from cardiolens.score.verdicts.option_text import OptionTexts
-from cardiolens.score.verdicts.reading import NotReadableError, Reading, reading_of
+from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading, reading_of
 from cardiolens.score.verdicts.reply_clauses import (
     NAMES,
     Clause,
@@ -32,20 +34,21 @@ _OPENS_REASON = frozenset({"reason", "but", "verb"})
 _STOPS = frozenset({"stop", "semicolon", "newline"})
 _AFTER_FULL_STOP = frozenset({"stop", "query", "comma", "join", "either", "perhaps"})  # "A., ..."
 _SETS_OFF = frozenset({"colon", "dash"})
-_WITHIN_SUBJECT = frozenset({"join", "comma", "subject", "label"})
+_WITHIN_SUBJECT = frozenset({"join", "comma", "subject", "label", "open", "close"})
 _LIST_SIGNS = frozenset({"comma", "join", "either"})
 _PREDICATE = frozenset({"verb", "yes", "no", "not", "perhaps"})
 _SAYS = frozenset({"yes", "no", "not"})
-_NORMAL = re.compile(r"(?:normal|no|none|neither|absent)\b", re.IGNORECASE)
 _ALL_OF_THEM = frozenset(
     {"all", "all of above", "all of them", "alle", *(f"all {count}" for count in ("three", "four", "five"))}
 )
+_SETS_OFF_ENTRY = frozenset({*_STOPS, "comma", "but", "reason"})
 _LIKELIHOODS = frozenset({"confident", "confidence", "probability", "likelihood", "likely", "chance", "sure"})
 _OPENING = 4  # tokens
 _ALL = frozenset({"all", "every", "everything", "alle"})
 _EXCEPT = frozenset({"except", "excluding", "without", "other than", "apart from", "außer", "but not"})
 _ALL_BUT = frozenset({"all but", "everything but"})
 _ADDING = frozenset({"also", "perhaps", "either"})
+_WOULD = frozenset({"would", "would have"})
 
 
 def leading(tokens: list[Token], texts: OptionTexts, *, several: bool) -> tuple[Reading, bool] | None:
@@ -58,15 +61,31 @@ def leading(tokens: list[Token], texts: OptionTexts, *, several: bool) -> tuple[
     return reader.read()
 
 
+def first_entry(tokens: list[Token], texts: OptionTexts) -> tuple[str, int] | None:
+    """The letter or text, set off, with which tokens begin, and where the text after it begins; else None."""
+    at = next((at for at, token in enumerate(tokens) if token.kind not in {"open", "label", "bullet"}), 0)
+    if not tokens or tokens[at].kind not in {"key", "text"} or not tokens[at].text[0].isupper():
+        return None
+    if tokens[at].kind == "text" and [token.kind for token in tokens[at + 1 : at + 2]] == ["subject"]:
+        return None  # "Normal RV." speaks of something
+    reader = _ListReader(tokens[at:], texts, several=False)
+    try:
+        keys = reader.entries()
+    except NotReadableError:
+        return None
+    rest = tokens[at + reader.entries_end :] if reader.entries_end else []
+    if len(keys) != 1 or keys[0] not in texts.keys or not rest or rest[0].kind not in _SETS_OFF_ENTRY:
+        return None
+    return keys[0], rest[0].start
+
+
 def end_of_list(tokens: list[Token], texts: OptionTexts, keys: Collection[str]) -> int | None:
     """The position in the text after the list of `keys` at the start of tokens; None without such a list."""
     reader = _ListReader(tokens, texts, several=True)
-    try:
-        reading_and_end = reader.read()
-    except NotReadableError:
-        return None
+    with contextlib.suppress(NotReadableError):  # of what follows the list
+        reader.read()
     after = reader.entries_end
-    if reading_and_end is None or after is None or set(reading_and_end[0].keys) != set(keys):
+    if after is None or set(reader.keys) != set(keys):
         return None
     return tokens[after].start if after < len(tokens) else tokens[-1].start + len(tokens[-1].text)
 
@@ -75,7 +94,7 @@ def complement(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     """The options that "all", or "all walls except B and C", names; None for any other text."""
     if not any(token.text in _ALL or token.text in _ALL_BUT for token in tokens[:_OPENING]):
         return None
-    own = [key for key, text in texts.options if not _NORMAL.match(text)]
+    own = [key for key, text in texts.options if not NORMAL.match(text)]
     said = [
         token.text.lower() for token in tokens if token.kind not in _LEAD | {"comma"} or token.text in _ALL
     ]
@@ -88,8 +107,15 @@ def complement(tokens: list[Token], texts: OptionTexts) -> Reading | None:
         whole in _EXCEPT and before and before[0].text.lower() in _ALL and all(not t.key for t in before)
     ):
         return None
-    rest = tokens[at + 1 :]
-    while rest and rest[-1].kind in {"yes", "verb", "subject", "stop", "newline"}:
+    return _without(own, tokens[at + 1 :], before, texts)
+
+
+def _without(own: list[str], rest: list[Token], before: list[Token], texts: OptionTexts) -> Reading | None:
+    """The options beside those that `rest` lists, or these themselves where the others are denied."""
+    while rest and rest[0].text == "for":
+        rest = rest[1:]
+    judged = [*before, *(token for token in rest if not token.key)]
+    while rest and rest[-1].kind in {"yes", "no", "verb", "subject", "stop", "newline"}:
         rest = rest[:-1]
     try:
         list_and_end = leading(rest, texts, several=True)
@@ -97,6 +123,10 @@ def complement(tokens: list[Token], texts: OptionTexts) -> Reading | None:
         return None
     if not list_and_end or not list_and_end[1]:
         return None
+    if any(token.kind in {"not", "perhaps", "query"} for token in judged):
+        return UNREADABLE
+    if any(token.kind == "no" for token in judged):  # "all walls are spared except the septum"
+        return list_and_end[0]
     return reading_of([key for key in own if key not in list_and_end[0].keys])
 
 
@@ -106,7 +136,8 @@ class _ListReader:
         self._texts = texts
         self._several = several
         self._at = 0
-        self._keys: list[str] = []
+        self.keys: list[str] = []
+        self._likelihoods = 0  # entries with one in brackets
         self.entries_end: int | None = None  # the token after the entries
         self._kinds: list[Kind | None] = [*(token.kind for token in tokens), None]
 
@@ -129,9 +160,14 @@ class _ListReader:
         is_all = self._tail(keys)
         return reading_of(keys), is_all
 
-    def _affirmed(self) -> list[str]:
+    def entries(self) -> list[str]:
+        """Parse the entries at the start, whatever follows them."""
         keys = self._entries()
         self.entries_end = self._at
+        return keys
+
+    def _affirmed(self) -> list[str]:
+        keys = self.entries()
         foreign = [key for key in keys if key not in self._texts.keys]
         if foreign:
             raise NotReadableError(f"{foreign} are not options")
@@ -147,11 +183,11 @@ class _ListReader:
             raise NotReadableError("nothing affirmed")
 
     def _entries(self) -> list[str]:
-        self._keys = []
+        self.keys = []
         self._entry()
         while self._next_entry():
             self._entry()
-        return self._keys
+        return self.keys
 
     def _next_entry(self) -> bool:
         """Skip the separator between two entries, if there is another entry."""
@@ -179,7 +215,7 @@ class _ListReader:
 
     def _entry(self) -> None:
         token = self._take()
-        self._keys.append(token.key)
+        self.keys.append(token.key)
         if token.kind == "key":
             self._own_text(token.key)
             if self._at_letter_in_brackets() and self._tokens[self._at - 1] is token:
@@ -239,9 +275,11 @@ class _ListReader:
         end = kinds.index("close") if "close" in kinds else len(kinds)
         remark = self._tokens[self._at + 1 : self._at + end]
         if {token.text.lower() for token in remark} & _LIKELIHOODS and any(t.text == "%" for t in remark):
+            self._likelihoods += 1
+        if self._likelihoods > 1:
             raise NotReadableError("a likelihood of each option")
-        is_repeated = {token.key for token in remark if token.kind in NAMES} == set(self._keys)
-        self._check_remark(remark, self._keys if is_repeated else [key])
+        is_repeated = {token.key for token in remark if token.kind in NAMES} == set(self.keys)
+        self._check_remark(remark, self.keys if is_repeated else [key])
         self._at = min(self._at + end + 1, len(self._tokens))  # one that is never closed goes to the end
 
     def _check_remark(self, remark: list[Token], keys: list[str]) -> None:
@@ -286,7 +324,7 @@ class _ListReader:
             self._at += 1
             if self._kind() not in _OPENS_REASON | {"not"} and (self._several or first == "join"):
                 raise NotReadableError("a list that goes on")
-        elif first not in _STOPS | _OPENS_REASON | {"colon", "dash", "not", "open"}:
+        elif first not in _STOPS | _OPENS_REASON | {"colon", "dash", "not", "open", "bar"}:
             raise NotReadableError("no end of a list")
         rest = clauses(self._tokens[self._at :])
         if first in _SETS_OFF and self._tokens[self._at + 1 :][:1] and self._tokens[self._at + 1].key:
@@ -302,7 +340,9 @@ class _ListReader:
         stance = polarity(predicate)
         if first == "dash" and stance == "no" and [token.text for token in predicate[1:2]] == ["the"]:
             return False  # "A - the septum is normal" speaks of something else
-        return stance == "open" if first == "comma" else stance in {"no", "open"}
+        if first == "comma":
+            return stance == "open" and (self._several or not _weighs(predicate))
+        return stance in {"no", "open"}
 
     def _check_further(self, clause: Clause, keys: list[str], sentence: bool) -> None:
         """Refuse a clause after the list that may add or withdraw an option."""
@@ -312,8 +352,10 @@ class _ListReader:
         elif not self._several:
             further = [token for token in further if token.kind == "key"]
         adds_option = polarity(clause) == "yes" or any(
-            token.kind in _ADDING and token.text.lower() != "would" for token in clause
+            token.kind in _ADDING and token.text.lower() not in _WOULD for token in clause
         )
+        if not self._several and _weighs(clause):
+            adds_option = False
         is_retracted = denies(clause) and any(token.kind == "key" and token.key in keys for token in clause)
         # "A, not B, C": does the denial end before C?
         unbounded = clause[0].kind == "not" and {"comma"} == {token.kind for token in clause} & _LIST_SIGNS
@@ -347,6 +389,14 @@ class _ListReader:
         last = self._at + most
         while self._at < last and self._kinds[self._at] in kinds:
             self._at += 1
+
+
+def _weighs(clause: Clause) -> bool:
+    """Return whether a sentence leaves the option open that it begins with: "C is also possible"."""
+    kinds = [token.kind for token in clause if token.kind not in {"label", "subject", "word"}]
+    is_preferred = any(token.text.lower() in words().commits.after for token in clause[1:])
+    is_sentence = kinds[:1] == ["key"] and "perhaps" in kinds
+    return is_sentence and not is_preferred and not {"yes", "either", "query"} & set(kinds)
 
 
 def _predicate_alone(clause: Clause) -> bool:

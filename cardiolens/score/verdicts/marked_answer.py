@@ -196,7 +196,10 @@ class _MarkedAnswer:
         tokens = self._tokenizer.tokens(line[:_BEGINNING])
         if is_another_cause(tokens):
             return False  # "C: the signal is from the blood pool"
-        first = next((token.kind for token in tokens if token.kind not in _BEFORE_ENTRY), None)
+        kinds = [token.kind for token in tokens if token.kind not in _BEFORE_ENTRY]
+        first = kinds[0] if kinds else None
+        if not adjacent and first in NAMES and "verb" in kinds[1:2]:
+            return False  # "(B was considered ...)" after an empty line is a sentence
         return first in NAMES or first == "unsure" or (adjacent and _BULLET.match(line) is not None)
 
     def _end(self, at: int) -> int:

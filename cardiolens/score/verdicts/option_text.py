@@ -31,6 +31,7 @@ class OptionTexts:
     short: dict[str, str]
     parts: dict[str, str]  # word of one option's text only -> key
     own: dict[str, frozenset[str]]  # key -> all words of its text
+    spelled: dict[str, str]  # text in small letters, with and without its brackets -> key
     pattern: str
     listing: re.Pattern[str]  # all options with their letters in order: the prompt repeated
 
@@ -50,6 +51,11 @@ class OptionTexts:
             short=short,
             parts=_parts(words_of_options),
             own=words_of_options,
+            spelled={
+                spelling.lower(): key
+                for key in texts
+                for spelling in (texts[key], _BRACKETS.sub("", texts[key]))
+            },
             pattern=_any_of(spellings),
             listing=_listing(texts),
         )

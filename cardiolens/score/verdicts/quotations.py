@@ -15,7 +15,9 @@ _JSON_BEFORE, _JSON_AFTER = re.compile(r"[{\[,:]\s*$"), re.compile(r"\s*[,}\]:]"
 
 
 def without_quotations(text: str) -> str:
-    """Blank the answers in quotation marks or code, unless a line is nothing but the quotation."""
+    """Blank answers that show a format, and those in quotes or code unless a line is nothing else."""
+    if stems := tuple(stem for stem in words().formats if stem in text):
+        text = _format(stems).sub(" ", text)
     if not ('"' in text or "'" in text or "`" in text or not text.isascii()):
         return text
     return _QUOTED.sub(lambda quoted: " " if _quotes_an_answer(quoted) else quoted[0], text)
@@ -32,6 +34,15 @@ def _quotes_an_answer(quoted: re.Match[str]) -> bool:
     if "{" in text[: quoted.start()] and _JSON_BEFORE.search(before) and _JSON_AFTER.match(after):
         return False  # a string of JSON
     return _SAYS_WORDS.search(before + after) is not None
+
+
+@functools.cache
+def _format(stems: tuple[str, ...]) -> re.Pattern[str]:
+    """Pattern of an answer that shows a format, to the end of its line: "Format: ANSWER: A, B"."""
+    formats = "|".join(pattern for stem in stems for pattern in words().formats[stem])
+    answer = _answer().pattern
+    behind = rf"(?:{answer})[^\n.]{{0,60}}?(?:for example|for instance|e\.g\.|zum beispiel|例如)[.)]*[ \t]*$"
+    return re.compile(rf"(?:{formats})(?={answer})[^\n]*|{behind}", re.IGNORECASE | re.MULTILINE)
 
 
 @functools.cache

@@ -13,6 +13,7 @@ NAMES = frozenset({"key", "text", "short"})
 _ENDS = frozenset({"stop", "semicolon", "newline", "but", "query"})
 _POLAR = frozenset({"yes", "no", "not"})
 _SETS_AGAINST = frozenset({"rather than", "instead of", "sparing", "excluding"})
+_PREFERS = frozenset({"rather", "more", "likely", "lieber", "eher"})
 _UNSURE = frozenset({"perhaps", "query", "either"})
 _SAYS_NOTHING = frozenset({"label", "word", "subject", "part", "bullet", "neutral", "pronoun"})
 
@@ -78,8 +79,8 @@ def clauses(tokens: list[Token]) -> list[Clause]:
     for at, token in enumerate(tokens):
         clause = split_clauses[-1]
         ahead = tokens[at + 1 : at + 2]
-        is_against = token.text in _SETS_AGAINST or (token.text == "over" and _begins_with_name(ahead))
-        if is_named and not is_judged and is_against:
+        is_against = token.text in _SETS_AGAINST or (_compares(token, clause) and _begins_with_name(ahead))
+        if (is_named or at == 0) and not is_judged and is_against:
             split_clauses.append([token._replace(kind="not")])
             is_named = is_judged = False
             continue
@@ -98,6 +99,13 @@ def clauses(tokens: list[Token]) -> list[Clause]:
         split_clauses.append([])
         is_named = is_judged = False
     return [clause for clause in split_clauses if clause]
+
+
+def _compares(token: Token, clause: Clause) -> bool:
+    """Return whether what follows is set below what stands before: "B over C", "rather B than C"."""
+    return token.text == "over" or (
+        token.text == "than" and any(before.text.lower() in _PREFERS for before in clause)
+    )
 
 
 def _begins_with_name(tokens: Clause) -> bool:

@@ -55,6 +55,7 @@ _MARKS: dict[str, Kind] = {
     "..": "perhaps",
     "…": "perhaps",
     "[ ]": "no",
+    "( )": "no",
 }
 _SCORED = r"(?:(?<=[:=|])|(?<=[:=|] ))"  # before a plus or minus, a one or nought that judges an entry
 _SCORE_ENDS = r"(?=[ \t]*(?:[,;|}]|$))"
@@ -65,6 +66,9 @@ _SPACES = frozenset({"gap", "space"})
 _AFTER_PRONOUN = frozenset({"verb", "not", "also", "label"})
 _AFTER_ADJECTIVE = frozenset({"word", "subject", "verb", "part"})
 _BEFORE_PROSE = frozenset({"word", "subject", "perhaps", "also"})
+_VERDICTS = frozenset({"yes", "no", "not"})
+ARROWS = frozenset({"->", "=>", "→", "⇒"})
+_MODALS = frozenset({"would", "may", "might", "could", "cannot", "can't", "can not"})
 
 
 class Token(NamedTuple):
@@ -93,8 +97,8 @@ class Tokenizer:
             rf"|(?P<letter>(?<![{LATIN}])[A-Za-z](?![{LATIN}]|'[A-Za-z]|-(?-i:[a-z]{{2}})))"
             rf"|(?P<word>[{LATIN}]+(?:['-][{LATIN}]+)*)"
             r"|(?P<space>[ \t\r]+)"
-            r"|(?P<tick>\[[xX✓✔]\])"
-            r"|(?P<mark>(?<=\s)>(?=\s)|(?<=\w)>(?=\w)|->|=>|\.{2}(?=[A-Za-z])|\.{3,}|…|\[ \])"
+            r"|(?P<tick>\[[xX✓✔]\]|\([xX✓✔]\)(?=[ \t]))"
+            r"|(?P<mark>(?<=\s)>(?=\s)|(?<=\w)>(?=\w)|->|=>|\.{2}(?=[A-Za-z])|\.{3,}|…|\[ \]|\( \))"
             r"|(?P<other>[\s\S])",
             re.IGNORECASE | re.MULTILINE,
         )
@@ -157,8 +161,8 @@ class Tokenizer:
         if " " in lower or "\n" in lower:
             lower = " ".join(lower.split())
         kind = self._kinds.get(lower)
-        if kind:
-            return Token(kind, lower, "", start)
+        if kind or lower.endswith("n't"):
+            return Token(kind or "not", lower, "", start)
         key = self.texts.parts.get(lower) or (self._part(lower) if "-" in lower else "")
         return Token("part" if key else "word", lower, key, start)
 
@@ -211,14 +215,23 @@ def _disambiguate(tokens: list[Token]) -> list[Token]:
             tokens[at] = _article(token, tokens[at + 1 : at + 3]) or token
         elif token.kind == "short" and tokens[at + 1 : at + 2] and tokens[at + 1].text in _NOT_HEADS:
             tokens[at] = Token("word", token.text.lower(), "", token.start)  # "left ventricle" is no atrium
+        elif token.text in ARROWS and _explains(tokens[at - 1] if at else None, tokens[at + 1 : at + 2]):
+            tokens[at] = token._replace(kind="dash")
     _unname(tokens)
     _complete(tokens)
     return tokens
 
 
+def _explains(before: Token | None, ahead: list[Token]) -> bool:
+    """Return whether an arrow stands before a verdict or an option's own text: "A → no", "B → Small"."""
+    is_own = before is not None and before.kind == "key" and bool(ahead) and ahead[0].key == before.key
+    return is_own or (bool(ahead) and ahead[0].kind in _VERDICTS)
+
+
 def _article(letter: Token, ahead: list[Token]) -> Token | None:
     """The token of a letter that is an article, a pronoun or ambiguous; None if it is an option."""
-    if letter.key not in {"A", "I"} or not ahead or ahead[0].start != letter.start + 2:
+    is_subject = letter.text == "A" and bool(ahead) and ahead[0].text in _MODALS
+    if letter.key not in {"A", "I"} or not ahead or ahead[0].start != letter.start + 2 or is_subject:
         return None
     if letter.text == "I" and ahead[0].kind in _AFTER_PRONOUN:
         return letter._replace(kind="word", key="")

@@ -109,11 +109,12 @@ class _Answer:
                 self.is_open and remark.stance in {"hedges", "explains"}
             )
         elif remark.stance != "denies" and not is_confirmed:
-            speaks_against = remark.by_letter and remark.stance in {"affirms", "mentions", "commits"}
+            against = {"affirms", "commits"} if remark.is_gloss else {"affirms", "commits", "mentions"}
+            speaks_against = remark.by_letter and remark.stance in against
             self.is_open |= is_doubted or speaks_against
 
     def _edit(self, remark: Remark) -> None:
-        """Add options to the answer, or take them away; an answer of one option is not edited."""
+        """Add options to the answer, or take them away; an answer of one option is at most exchanged."""
         if remark.stance == "adds" and set(remark.keys) <= set(self.keys):
             return
         if remark.stance == "removes" and not set(remark.keys) & set(self.keys):
@@ -122,6 +123,9 @@ class _Answer:
             keys = (*self.keys, *(key for key in remark.keys if key not in self.keys))
         else:
             keys = tuple(key for key in self.keys if key not in remark.keys)
+        if not self._several and self.is_open and remark.stance == "adds" and len(remark.keys) == 1:
+            self.keys, self.is_open = remark.keys, False
+            return
         self.is_open = not (self._several and keys)
         self.keys = keys if self._several and keys else self.keys
 

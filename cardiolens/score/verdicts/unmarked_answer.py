@@ -1,21 +1,22 @@
 """The answer of a reply without marks: from the reply itself, its end or its statements (protocol 7.6)."""
 
 import re
+from difflib import SequenceMatcher
 
-from cardiolens.report_text.reply_lexicon import words
-from cardiolens.score.verdicts.commitments import committed
+from cardiolens.score.verdicts.closing_letters import closing_letters, concluding_texts, leading_alone
+from cardiolens.score.verdicts.commitments import Remark, committed, said_of_options
+from cardiolens.score.verdicts.elimination import remaining
 from cardiolens.score.verdicts.enumerations import enumeration
-from cardiolens.score.verdicts.lists import complement, leading
+from cardiolens.score.verdicts.lists import complement, first_entry, leading
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.prose import is_one_sentence, prose
-from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading
+from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading, reading_of
 from cardiolens.score.verdicts.reply_clauses import (
     NAMES,
     Statement,
     clauses,
     further_options,
     is_explained_away,
-    polarity,
     statements,
 )
 from cardiolens.score.verdicts.reply_tokens import Token, Tokenizer
@@ -26,11 +27,13 @@ RuleReading = tuple[str, Reading]
 
 _SETS_OFF = frozenset({"stop", "close", "colon", "dash", "newline", "comma", "semicolon", "open", "reason"})
 _LISTS_OPTIONS = re.compile(r"(?:options?|choices?|选项)[^\n]*:\s*$", re.IGNORECASE)
-_NO_CHOICE = frozenset(
-    {*words().not_options, *words().commits.denies, "option", "options", "choices", "选项"}
+_NUMBERED_LETTERS = re.compile(
+    r"^[ \t]*\(?\d+[.)][ \t]*[A-H](?P<further>(?:[ \t]*,[ \t]*[A-H])*)[ \t]*$", re.MULTILINE
 )
-_NUMBERED_LETTERS = re.compile(r"^[ \t]*\d+[.)][ \t]*[A-H](?:[ \t]*,[ \t]*[A-H])*[ \t]*$", re.MULTILINE)
+_ARROW = re.compile(r"^\s*(?:→|⇒|->|=>)\s*")
 _ENTRY = re.compile(r"[A-Z][.):]")
+_LONGEST_TEXT = 60  # characters of an option
+_ALIKE, _APART = 0.92, 0.06  # of a misspelled text and its option, and of the others from these
 _LONGEST_LINE = 200  # longer lines are not lists of options, and slow to tokenize
 
 
@@ -46,23 +49,67 @@ def read_unmarked_answer(
     subject = Subject(question, tokenizer.texts)
     if list_reading and list_reading[0] == "option_text" and subject.is_foreign_in(clauses(tokens)):
         list_reading = None
-    if not several and len(_NUMBERED_LETTERS.findall(text)) > 1:
+    numbered = _NUMBERED_LETTERS.findall(text)
+    if len(numbered) > 1 and (not several or any(numbered)):
         return "letters", UNREADABLE  # one answer to each of several questions
     if list_reading and _is_repetition(list_reading[1], tokens, tokenizer.texts):
         return None
     if list_reading and list_reading[1].readable:
         return (list_reading[0], UNREADABLE) if is_explained_away(tokens) else list_reading
     option_statements = statements(tokens)
+    enumerated = enumeration(option_statements)
+    is_enumerated = enumerated is not None and enumerated.readable
     return (
-        _with_rule("option_text", complement(tokens, tokenizer.texts) if several else None)
+        (
+            None
+            if is_enumerated
+            else _with_rule("letters", _option_first(text, tokens, tokenizer, several=several))
+        )
+        or _with_rule("option_text", complement(tokens, tokenizer.texts) if several else None)
         or _last_lines(text, tokenizer)
-        or _with_rule("enumeration", enumeration(option_statements))
-        or _with_rule("answer_phrase", _closing_letters(tokens, tokenizer.texts))
+        or (
+            None
+            if is_enumerated
+            else _with_rule("option_text", concluding_texts(option_statements, tokenizer.texts))
+        )
+        or _with_rule("enumeration", enumerated)
+        or _with_rule("answer_phrase", closing_letters(tokens, tokenizer.texts))
         or _with_rule("answer_phrase", _committed(text, tokenizer, several))
         or (None if several else _quoted_text(tokens, option_statements, subject))
+        or _with_rule("option_text", remaining(option_statements, tokenizer.texts, question))
         or (list_reading if _begins_with_option(tokens) and "\n" not in text else None)
         or _with_rule("option_text", _quoted(tokens, option_statements, several, subject))
+        or _with_rule("option_text", _other_of_two(tokens, option_statements, tokenizer.texts, subject))
+        or _with_rule("option_text", _misspelled(text, tokenizer.texts))
     )
+
+
+def _other_of_two(
+    tokens: list[Token], option_statements: list[Statement], texts: OptionTexts, subject: Subject
+) -> Reading | None:
+    """Read one sentence that denies the text of one of two options: "Perfusion is not uniform"."""
+    if len(texts.keys) != 2 or len(option_statements) != 1 or len(clauses(tokens)) != 1:
+        return None
+    clause, stance = option_statements[0]
+    denied = {token.key for token in clause if token.key}
+    is_text = all(token.kind == "text" for token in clause if token.key)
+    if stance != "no" or len(denied) != 1 or not is_text or subject.is_foreign_in([clause]):
+        return None
+    return reading_of([key for key in texts.keys if key not in denied])
+
+
+def _misspelled(text: str, texts: OptionTexts) -> Reading | None:
+    """Read a reply that is the text of one option but for a wrong letter: "Midly reduced"."""
+    reply = text.strip(" .").casefold()
+    if len(reply) > _LONGEST_TEXT:
+        return None
+    likeness = {spelling: SequenceMatcher(None, reply, spelling).ratio() for spelling in texts.spelled}
+    alike = sorted(likeness, key=lambda spelling: -likeness[spelling])
+    if not alike or likeness[alike[0]] < _ALIKE:
+        return None
+    key = texts.spelled[alike[0]]
+    others = [likeness[spelling] for spelling in alike if texts.spelled[spelling] != key]
+    return reading_of([key]) if max(others, default=0.0) < _ALIKE - _APART else None
 
 
 def _is_repetition(reading: Reading, tokens: list[Token], texts: OptionTexts) -> bool:
@@ -80,6 +127,36 @@ def _committed(text: str, tokenizer: Tokenizer, several: bool) -> Reading | None
         return reading_and_end and reading_and_end[0]
     reading, end = reading_and_end
     return after(text[end:], reading.keys, tokenizer, several=several)
+
+
+def _speaks_against(remark: Remark) -> bool:
+    """Return whether a remark denies its options, weighs them in a sentence of theirs, or explains them."""
+    return (
+        remark.stance == "denies"
+        or (remark.stance == "hedges" and remark.is_alone)
+        or (remark.stance in {"hedges", "mentions"} and remark.is_gloss)
+    )
+
+
+def _is_letter(tokens: list[Token]) -> bool:
+    """Return whether the first option of a reply is a letter."""
+    return next(token.kind for token in tokens if token.kind in NAMES) == "key"
+
+
+def _option_first(text: str, tokens: list[Token], tokenizer: Tokenizer, *, several: bool) -> Reading | None:
+    """Read a reply that begins with one option and then speaks against the others: "B. A would need ..."."""
+    entry = first_entry(tokens, tokenizer.texts)
+    if entry is None:
+        return None
+    key, start = entry
+    rest = text[start:]
+    speaks_for_others = any(
+        not _speaks_against(remark)
+        for remark in said_of_options(rest, tokenizer, texts=several or not _is_letter(tokens))
+        if set(remark.keys) != {key}
+    )
+    reading = None if speaks_for_others else after(rest, (key,), tokenizer, several=several)
+    return reading if reading and reading.readable else None
 
 
 def _begins_with_option(tokens: list[Token]) -> bool:
@@ -125,7 +202,7 @@ def _is_deliberate(text: str, tokens: list[Token]) -> bool:
 
 def _last_lines(text: str, tokenizer: Tokenizer) -> RuleReading | None:
     """Read the last lines of a reply that hold only options ("... is reduced.", "B")."""
-    lines = text.split("\n")
+    lines = [_ARROW.sub("", line) for line in text.split("\n")]
     first = len(lines)
     while first and (not lines[first - 1].strip() or _is_list(lines[first - 1], tokenizer)):
         first -= 1
@@ -143,17 +220,8 @@ def _last_lines(text: str, tokenizer: Tokenizer) -> RuleReading | None:
 def _is_list(line: str, tokenizer: Tokenizer) -> bool:
     if len(line) > _LONGEST_LINE:
         return False
-    reading = _leading_alone(tokenizer.tokens(line), tokenizer.texts)
+    reading = leading_alone(tokenizer.tokens(line), tokenizer.texts)
     return reading is not None and reading.readable
-
-
-def _leading_alone(tokens: list[Token], texts: OptionTexts) -> Reading | None:
-    """Read a list that is the whole text; None if other text follows or there is no list."""
-    try:
-        list_and_end = leading(tokens, texts, several=True)
-    except NotReadableError:
-        return UNREADABLE
-    return list_and_end[0] if list_and_end and list_and_end[1] else None
 
 
 def _quoted(
@@ -181,30 +249,3 @@ def _quoted_text(
     """Read the text of one option in prose, if that is readable."""
     reading = _quoted(tokens, option_statements, False, subject)
     return ("option_text", reading) if reading and reading.readable else None
-
-
-def _announces(token: Token) -> bool:
-    return token.kind in {"verb", "colon"} or token.text in words().conclusions
-
-
-def _letters_in_brackets(sentence: list[Token], rest: list[Token], texts: OptionTexts) -> Reading | None:
-    """Read letters in brackets that end a reply whose sentence names nothing else: "reduced function (C)"."""
-    reading = _leading_alone(rest, texts)
-    if not sentence or reading is None or not reading.readable or polarity(sentence) == "open":
-        return None
-    others = {token.key for token in sentence if token.key} - set(reading.keys)
-    return None if others or any(token.kind in {"either", "not"} for token in sentence) else reading
-
-
-def _closing_letters(tokens: list[Token], texts: OptionTexts) -> Reading | None:
-    """Read the only letters of a reply, at the end of its last sentence ("... walls are B and D.")."""
-    opening = next((at for at, token in enumerate(tokens) if token.kind == "key" and token.text.isupper()), 0)
-    before = clauses(tokens[:opening])
-    sentence = before[-1] if before else []
-    if sentence and sentence[-1].kind == "open":
-        return _letters_in_brackets(sentence[:-1], tokens[opening - 1 :], texts)
-    if not sentence or not _announces(sentence[-1]) or polarity(sentence) in {"no", "open"}:
-        return None
-    if any(token.key or token.kind == "either" or token.text.lower() in _NO_CHOICE for token in sentence):
-        return None
-    return _leading_alone(tokens[opening:], texts)

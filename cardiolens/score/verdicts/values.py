@@ -1,5 +1,9 @@
 """Values of marks: parse the text after a mark to options."""
 
+import functools
+from dataclasses import dataclass
+
+from cardiolens.score.verdicts.closing_letters import closing_letters
 from cardiolens.score.verdicts.enumerations import enumeration
 from cardiolens.score.verdicts.lists import complement, leading
 from cardiolens.score.verdicts.prose import prose
@@ -7,23 +11,29 @@ from cardiolens.score.verdicts.reading import DENIAL, UNREADABLE, NotReadableErr
 from cardiolens.score.verdicts.reply_clauses import NAMES, statements
 from cardiolens.score.verdicts.reply_tokens import Token, Tokenizer
 
+_SHORT = 60  # characters
 _UNDECIDED = frozenset({"either", "perhaps", "not", "unsure"})
-_NAMES_OPTION = frozenset({"letter", "option", "key", "choice", "id"})
+_NAMES_OPTION = frozenset(
+    {"letter", "letters", "option", "options", "key", "keys", "choice", "choices", "id"}
+)
 _AFFIRMED = frozenset({"true", "yes", "1", "selected", "present"})
 
 
+@dataclass(frozen=True, slots=True)
 class Values:
     """Parses the values of marks for one question; `several`: it takes several options."""
 
-    def __init__(self, tokenizer: Tokenizer, several: bool) -> None:
-        self._tokenizer = tokenizer
-        self._texts = tokenizer.texts
-        self._several = several
+    tokenizer: Tokenizer
+    several: bool
 
     def line(self, text: str) -> Reading | None:
         """Parse a list, an enumeration or a sentence; None if it neither names nor denies options."""
-        tokens = self._tokenizer.tokens(text)
-        if self._several and (others := complement(tokens, self._texts)):
+        return _read_again(self, text) if len(text) <= _SHORT else self.read(text)
+
+    def read(self, text: str) -> Reading | None:
+        """Parse a line as `line` does, without its memory."""
+        tokens = self.tokenizer.tokens(text)
+        if self.several and (others := complement(tokens, self.tokenizer.texts)):
             return others
         reading = self._list(tokens)
         if reading is UNREADABLE:
@@ -32,7 +42,7 @@ class Values:
 
     def phrase(self, text: str) -> Reading | None:
         """Parse a list after "the answer is"; None if there is no list."""
-        tokens = self._tokenizer.tokens(text)
+        tokens = self.tokenizer.tokens(text)
         reading = self._list(tokens)
         if reading is None and tokens and tokens[0].kind in _UNDECIDED:
             return UNREADABLE if _names(tokens) else None
@@ -48,6 +58,8 @@ class Values:
                 named = next(iter(value.values()))
                 reading = self.line(named) if isinstance(named, str) else None
                 return reading if reading and reading.readable else self._ticked(value)
+            if isinstance(named, list):
+                return self.from_json(named)
             return self.line(named) if isinstance(named, str) else self._ticked(value)
         if isinstance(value, list) and value:
             return self._entries(value)
@@ -55,7 +67,7 @@ class Values:
 
     def _list(self, tokens: list[Token]) -> Reading | None:
         try:
-            list_and_end = leading(tokens, self._texts, several=self._several)
+            list_and_end = leading(tokens, self.tokenizer.texts, several=self.several)
         except NotReadableError:
             return UNREADABLE
         return list_and_end[0] if list_and_end else None
@@ -63,16 +75,20 @@ class Values:
     def _sentence(self, tokens: list[Token]) -> Reading | None:
         letters = any(token.kind == "key" and token.text.isupper() for token in tokens)
         reading = (
-            None if letters else prose(statements(tokens), several=self._several, brief=True, after_mark=True)
+            None if letters else prose(statements(tokens), several=self.several, brief=True, after_mark=True)
         )
         if reading or not tokens:
             return reading
         if _names(tokens):
-            return UNREADABLE
+            return closing_letters(tokens, self.tokenizer.texts) or UNREADABLE
         return DENIAL if any(token.kind in {"not", "perhaps"} for token in tokens) else None
 
     def _ticked(self, value: dict[str, object]) -> Reading | None:
-        affirmed = [key for key, mark in value.items() if str(mark).casefold() in _AFFIRMED]
+        affirmed = [
+            key
+            for key, mark in value.items()
+            if str(mark).casefold() in _AFFIRMED or self.tokenizer.texts.key_of(str(mark)) == (key, True)
+        ]
         return self._entries(list(affirmed)) if affirmed else UNREADABLE
 
     def _entries(self, entries: list[object]) -> Reading:
@@ -83,6 +99,12 @@ class Values:
                 return UNREADABLE
             keys.extend(reading.keys)
         return reading_of(keys)
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _read_again(values: Values, text: str) -> Reading | None:
+    """Parse a short line, such as "A, B": they repeat."""
+    return values.read(text)
 
 
 def _is_named(entry: object) -> bool:

@@ -1,0 +1,46 @@
+"""What is left of the options where a reply denies all others (protocol 17.16)."""
+
+import re
+
+from cardiolens.report_text.reply_lexicon import words
+from cardiolens.score.verdicts.option_text import OptionTexts
+from cardiolens.score.verdicts.reading import Reading, reading_of
+from cardiolens.score.verdicts.reply_clauses import Clause, Statement
+
+NORMAL = re.compile(r"(?:normal|no|none|neither|absent)\b", re.IGNORECASE)
+"""Begins the text of an option that says that nothing was found."""
+
+_STEM = 5  # letters that two forms of a word share: "thickened", "thickness"
+
+
+def remaining(option_statements: list[Statement], texts: OptionTexts, question: str) -> Reading | None:
+    """The options that statements name beside all others, which they deny; the normal one if none is left.
+
+    What a reply says of the options that it does not deny must be what the question asks for.
+    """
+    normal = [key for key, text in texts.options if NORMAL.match(text)]
+    abnormal = texts.keys - set(normal)
+    named: dict[str, None] = {}
+    denied: set[str] = set()
+    stances: set[str] = set()  # of what is named: a walk through all options judges each
+    for clause, polarity in option_statements:
+        keys = [token.key for token in clause if token.key]
+        if polarity == "no":
+            denied.update(keys)
+        elif polarity == "open" or not _answers(clause, question):
+            return None
+        else:
+            named.update(dict.fromkeys(keys))
+            stances.add(polarity)
+    if len(stances) > 1 or not denied or denied & named.keys() or not abnormal <= denied | named.keys():
+        return None
+    if not named and len(normal) == 1:
+        return reading_of(normal)
+    return reading_of(list(named)) if named and named.keys() <= abnormal else None
+
+
+def _answers(clause: Clause, question: str) -> bool:
+    """Return whether a clause says of its options what a question asks for, or nothing at all."""
+    said = {token.text.lower()[:_STEM] for token in clause if token.kind == "word"}
+    asked = {word[:_STEM] for word in (*re.findall(r"\w{5,}", question.lower()), *words().findings)}
+    return not said or not said.isdisjoint(asked)
