@@ -359,8 +359,11 @@ def _swapped(question: Question, subtask: Subtask) -> list[str]:
     ]
 
 
+_NOT_ASKED = {"schema_", "evidence", "evidence_slices", "verification", "canary", "withheld"}
+
+
 def _row(question: Question, subtask: Subtask) -> dict[str, object]:
-    row = question.model_dump(exclude={"schema_", "evidence", "verification", "canary", "withheld"})
+    row = question.model_dump(exclude=_NOT_ASKED)
     keys = {option.key for option in question.options}
     row["exclusive"] = [key for key in subtask.exclusive if key in keys]
     row["parent"] = subtask.parent
