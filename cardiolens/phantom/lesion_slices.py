@@ -1,4 +1,4 @@
-"""Slices of a phantom that show its lesions, by its masks: evidence of the answers about late enhancement and T2.
+"""Slices that show a phantom's lesions, by its masks: evidence of answers about late enhancement and T2.
 
 Perfusion has none: its masks do not say in which phases of the first pass a defect is seen.
 """

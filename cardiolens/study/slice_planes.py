@@ -1,4 +1,4 @@
-"""Where displayed slices lie in the patient: reference lines of one slice on another, and slices at one level.
+"""Where displayed slices lie in the patient: reference lines of one on another, and slices at one level.
 
 Positions come from the affines of a study's files. A volume whose affine cannot be believed has no planes but
 a reason, so that no line is drawn where it may be wrong.
@@ -166,7 +166,7 @@ def _clipped(bounds: Iterator[tuple[float, float, int]]) -> tuple[float, float] 
 
 
 def same_level(volume: PlacedVolume, other: PlacedVolume) -> tuple[int | None, ...] | None:
-    """Return for each slice the nearest slice of a parallel volume; None where that ends; None if not parallel.
+    """Return the nearest slice of a parallel volume for each slice; None if they are not parallel.
 
     A slice beyond the other stack by more than half a step of either has no partner.
     """

@@ -10,7 +10,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.show.local_server import number_of
 from cardiolens.show.page.case_viewer.cases import case_reader
 from cardiolens.show.page.case_viewer.item_sources import Sources
-from cardiolens.show.page.case_viewer.sent_frames import shown_letters, shown_of
+from cardiolens.show.page.case_viewer.sent_frames import Shown, shown_of, shown_under
 from cardiolens.show.page.case_viewer.study_layout import lanes, study_layout
 from cardiolens.show.page.case_viewer.viewer_files import script_of
 from cardiolens.show.page.embed import to_json
@@ -32,7 +32,7 @@ class Scripts:
         self._sources = sources
         self._cases = case_reader(sources, private=True)
         self._endings = lru_cache(maxsize=1024)(sources.endings)
-        self._shown = lru_cache(maxsize=1024)(self._shown_letters)
+        self._shown = lru_cache(maxsize=1024)(self._shown_under)
         self._layout = lru_cache(maxsize=64)(self._study_layout)
 
     def __call__(self, path: str, words: str = "") -> str | None:
@@ -63,13 +63,16 @@ class Scripts:
             case _:
                 return None
 
-    def _shown_letters(self, arm: int) -> str:
-        shown = shown_of(self._sources, self._volumes)
-        return shown_letters(self._sources, [arm], shown)[arm]
+    def _shown_under(self, arm: int) -> str:
+        return shown_under(self._sources, arm, self._evidence)
 
     def _study_layout(self, study: int) -> dict[str, Any]:
         folder = self._sources.header.specs[0].dataset.studies
         return study_layout(self._volumes, folder, self._sources.studies[study])
+
+    @cached_property
+    def _evidence(self) -> Shown:
+        return shown_of(self._sources)
 
     @cached_property
     def _volumes(self) -> pa.Table:

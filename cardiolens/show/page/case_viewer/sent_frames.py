@@ -1,14 +1,14 @@
-"""Frames that were sent for questions under arms, and whether the slices that show an answer were among them."""
+"""Frames that were sent for questions, and whether the slices that show the answer were among them."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.show.page.case_viewer.item_sources import NOT_ASKED, CaseKey, Sources, read_stages
+from cardiolens.show.page.case_viewer.item_sources import CaseKey, Sources, read_stages
 from cardiolens.storage import schemas
+from cardiolens.study.shards import read_volumes
 
 SHOWN, PARTLY, NOT_SHOWN, NOT_KNOWN = "s", "p", "n", "?"
 _REQUEST = ("arm_id", "qa_id", "study_id", "frames_study_id", "frames", "flags", "status", "request_key")
@@ -20,7 +20,7 @@ EvidenceSlices = Sequence[Mapping[str, Any]]  # rows of `evidence`: volume_id, s
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What one request showed: frames in order, of which study; none were sent where `status` is not planned."""
+    """What a request shows: frames in order, and of which study; nothing was sent unless it is planned."""
 
     study: str | None  # another patient's under a control
     frames: tuple[Place, ...]
@@ -35,10 +35,14 @@ def frames_sent(sources: Sources, keys: Collection[CaseKey]) -> dict[CaseKey, Se
     for run, table in sources.requests(keys, _REQUEST):
         stages = read_stages(run, pc.unique(table["request_key"]))
         for row in table.to_pylist():
-            frames = _frames(row, stages.get(row["request_key"], ()))
             case = by_name[row["arm_id"], row["qa_id"]]
-            sent.setdefault(case, Sent(row["frames_study_id"], frames, tuple(row["flags"]), row["status"]))
+            sent.setdefault(case, sent_of(row, stages.get(row["request_key"], ())))
     return sent
+
+
+def sent_of(row: Mapping[str, Any], stages: Sequence[Mapping[str, Any]]) -> Sent:
+    """What a row of `requests` showed, with the stages of its chain."""
+    return Sent(row["frames_study_id"], _frames(row, stages), tuple(row["flags"]), row["status"])
 
 
 def _frames(row: Mapping[str, Any], stages: Sequence[Mapping[str, Any]]) -> tuple[Place, ...]:
@@ -48,23 +52,25 @@ def _frames(row: Mapping[str, Any], stages: Sequence[Mapping[str, Any]]) -> tupl
     return tuple(dict.fromkeys((frame["volume_id"], frame["idx"]) for frame in frames))
 
 
-def shown_letters(sources: Sources, arms: Iterable[int], shown: "Shown") -> dict[int, str]:
-    """Return one letter per question for each arm; `NOT_ASKED` for questions that the arm was not asked."""
-    chosen = tuple(arms)
-    known = [place for place in range(sources.questions.num_rows) if shown.slices(sources.qa_id(place))]
-    sent = frames_sent(sources, [(question, arm) for arm in chosen for question in known])
-    letters: dict[int, str] = {}
-    for arm in chosen:
-        of_arm = [NOT_KNOWN] * sources.questions.num_rows
-        for question in known:
-            case = sent.get((question, arm))
-            of_arm[question] = NOT_ASKED if case is None else shown.letter(sources, question, case)
-        letters[arm] = "".join(of_arm)
-    return letters
+def shown_letters(sources: Sources, keys: Iterable[CaseKey], shown: "Shown") -> dict[CaseKey, str]:
+    """Return the letter of each case whose evidence slices are known, and which was asked."""
+    known = [key for key in keys if shown.slices(sources.qa_id(key[0]))]
+    sent = frames_sent(sources, known)
+    return {key: shown.letter(sources, key[0], case) for key, case in sent.items()}
 
 
-def shown_of(sources: Sources, volumes: pa.Table) -> "Shown":
-    """Return what is known of evidence slices in a run; `volumes` are the rows of its cohort."""
+def shown_under(sources: Sources, arm: int, shown: "Shown") -> str:
+    """Return a letter per question under an arm; `NOT_KNOWN` for one without evidence slices."""
+    n_questions = sources.questions.num_rows
+    letters = shown_letters(sources, [(question, arm) for question in range(n_questions)], shown)
+    return "".join(letters.get((question, arm), NOT_KNOWN) for question in range(n_questions))
+
+
+def shown_of(sources: Sources) -> "Shown":
+    """Return what is known of evidence slices in a run; volumes are read only where some are."""
+    if not any(row["slices"] for row in sources.evidence.values()):
+        return Shown({}, {}, frozenset())
+    volumes = read_volumes(sources.header.specs[0].store)
     columns = [volumes[name].to_pylist() for name in ("study_id", "volume_id", "n_phases")]
     n_phases = {(study, volume_id): count for study, volume_id, count in zip(*columns, strict=True)}
     subtasks = sources.header.subtasks.values()

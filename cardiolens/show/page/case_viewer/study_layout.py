@@ -1,4 +1,4 @@
-"""The whole study for the case viewer: its volumes, how their slices lie to each other, and what was sent of it."""
+"""The whole study for the case viewer: its volumes, how their slices lie, and what was sent of it."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ def columns_of(n_phases: int) -> int:
 
 
 def study_layout(volumes: pa.Table, studies: Path, study: str) -> dict[str, Any]:
-    """Return the volumes of a study, the reference lines of each slice on each other, and slices at one level.
+    """Return the volumes of a study, reference lines of slices on each other, and slices at one level.
 
     `volumes` are the rows of the cohort. Lines are rounded to a tenth of a pixel.
     """
@@ -81,7 +81,7 @@ def _nested(of_pairs: Mapping[tuple[str, str], object]) -> dict[str, dict[str, o
 
 
 def lanes(sources: Sources, question: int, arm: int) -> list[dict[str, Any]]:
-    """Return what each selector sent at each budget for a question, under an arm's model, prompt and control."""
+    """Return what each selector sent at each budget, under the model, prompt and control of an arm."""
     own = sources.header.arms[arm]
     keys = [
         (question, at)
@@ -103,6 +103,8 @@ def _lane(sources: Sources, key: CaseKey, sent: Sent, study: str) -> dict[str, A
         "budget": arm.budget,
         "frames": [list(place) for place in sent.frames] if shown else [],
         "flags": list(sent.flags),
-        "why": "" if shown or sent.status != schemas.PLANNED or not sent.frames else "frames of another patient",
+        "why": ""
+        if shown or sent.status != schemas.PLANNED or not sent.frames
+        else "frames of another patient",
         "status": sent.status,
     }
