@@ -47,19 +47,26 @@ class Scripts:
     def content(self, path: str, words: str = "") -> object | None:
         """What the script at a path holds; InputError where a table of the run cannot be read."""
         name, _, kind = path.rpartition(".")
-        match name.split("/") if kind == "js" else []:
+        parts = name.split("/") if kind == "js" else []
+        match parts:
             case ["endings", arm] if self._arms(arm):
                 return self._endings(self._arms(arm)[0])
+            case ["cases", question, arms] if self._arms(arms) and self._question(question):
+                return self._cases([(int(question), arm) for arm in self._arms(arms)])
+            case ["said", arm] if self._arms(arm) and 0 < len(words) <= MOST_WORDS:
+                return self._sources.saying(self._arms(arm)[0], words)
+            case _:
+                return self._of_studies(parts)
+
+    def _of_studies(self, parts: list[str]) -> object | None:
+        """What was shown or left out of studies."""
+        match parts:
             case ["shown", arm] if self._arms(arm):
                 return self._shown(self._arms(arm)[0])
             case ["studies", study] if 0 <= number_of(study) < len(self._sources.studies):
                 return self._layout(int(study))
             case ["sent", question, arm] if self._arms(arm) and self._question(question):
                 return lanes(self._sources, int(question), self._arms(arm)[0])
-            case ["cases", question, arms] if self._arms(arms) and self._question(question):
-                return self._cases([(int(question), arm) for arm in self._arms(arms)])
-            case ["said", arm] if self._arms(arm) and 0 < len(words) <= MOST_WORDS:
-                return self._sources.saying(self._arms(arm)[0], words)
             case _:
                 return None
 
