@@ -55,7 +55,9 @@ def test_a_displayed_pixel_lies_where_its_voxel_does(
                 value = int(frame[row, column])
                 stored = np.array([value % 10, value // 10 % 10, value // 100, 1])
                 expected = TO_LPS @ (SHORT_AXIS_AFFINE @ stored)[:3]
-                assert plane.corner + column * plane.right + row * plane.down == pytest.approx(expected, abs=1e-4)
+                assert plane.corner + column * plane.right + row * plane.down == pytest.approx(
+                    expected, abs=1e-4
+                )
 
 
 def random_plane(dice: np.random.Generator) -> SlicePlane:

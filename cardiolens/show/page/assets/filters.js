@@ -51,12 +51,13 @@ function shownOf(question, arm) {
   return (RUN.served ? shownLetters.get(arm)[question] : INDEX.questions[question][4]?.[arm]) ?? "?";
 }
 
-// Arms of all readers under the same selector, budget, prompt and control; simulated ones count only among themselves.
+// An arm and those of the other readers under the same selector, budget, prompt and control; simulated readers count
+// only where there are no others.
 function peers(arm) {
   const setting = (at) => INDEX.arms[at].slice(1).join("\u0000");
   const same = INDEX.arms.map((_, at) => at).filter((at) => setting(at) === setting(arm));
   const real = same.filter((at) => !RUN.simulated.includes(INDEX.arms[at][0]));
-  return real.length ? real : same;
+  return [...new Set([arm, ...(real.length ? real : same)])];
 }
 
 function isMissed(question, arm) {

@@ -51,7 +51,10 @@ def files(cohort: Path, path: Path) -> dict[str, Path]:
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ({"volume_id": "lge_2ch", "slice": 0}, "volume_id is 'lge_2ch'; expected a volume of the study: cine_3ch"),
+        (
+            {"volume_id": "lge_2ch", "slice": 0},
+            "volume_id is 'lge_2ch'; expected a volume of the study: cine_3ch",
+        ),
         ({"volume_id": "lge_sax", "slice": 3}, "slice is 3; lge_sax has slices 0..2, counted from the base"),
         ({"volume_id": "perf_sax", "slice": 0, "phases": [7, 8]}, "phases has 8; perf_sax has phases 0..7"),
     ],
@@ -72,9 +75,12 @@ def dataset(cohort: Path, questions: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "slices", [[{"slice": 1}], [{**LGE, "slice": -1}], [{**LGE, "slice": True}], [{**LGE, "row": 1}], ["basal"], 3]
+    "slices",
+    [[{"slice": 1}], [{**LGE, "slice": -1}], [{**LGE, "slice": True}], [{**LGE, "row": 1}], ["basal"], 3],
 )
-def test_another_shape_is_refused_by_the_line_and_the_field(cohort: Path, tmp_path: Path, slices: Any) -> None:
+def test_another_shape_is_refused_by_the_line_and_the_field(
+    cohort: Path, tmp_path: Path, slices: Any
+) -> None:
     path = with_slices(cohort, tmp_path / "questions.jsonl", slices)
     with pytest.raises(InputError, match=r"questions\.jsonl:\d+: evidence_slices"):
         list(given_questions(path, CATALOGUE))
@@ -89,7 +95,9 @@ def test_a_release_has_none_and_withheld_answers_do_not_show_through(cohort: Pat
 
 
 def test_evidence_of_a_store_that_has_none_yet_is_read(tmp_path: Path) -> None:
-    old = pa.schema([field for field in schemas.EVIDENCE if field.name != "slices"], schemas.EVIDENCE.metadata)
+    old = pa.schema(
+        [field for field in schemas.EVIDENCE if field.name != "slices"], schemas.EVIDENCE.metadata
+    )
     row = {"qa_id": "a", "study_id": "s", "origin": "report", "quotes": [], "verification": "{}"}
     tables.write_part(tmp_path / "evidence", tables.from_rows([row], old), old)
     assert tables.read(tmp_path / "evidence", schemas.EVIDENCE).to_pylist() == [row | {"slices": None}]
