@@ -1,4 +1,4 @@
-"""Evidence slices of phantoms: those that show a lesion by the mask, and only where the answer is a lesion."""
+"""Evidence slices of phantoms: those whose mask has a lesion, and only where the answer is a lesion."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Planes of displayed slices against the voxels of their files, reference lines against the planes they join."""
+"""Planes of displayed slices against voxels of their files, reference lines against both planes."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What was shown of a question's evidence, and what each selector sent: by definition, and against requests."""
+"""What was shown of a question's evidence, and what each selector sent, against definition and requests."""
 
 from pathlib import Path
 from typing import Any
@@ -7,8 +7,8 @@ import pytest
 from page_run import finished, full_spec
 from small_cohort import VIEWS, make_cohort, reader
 
-from cardiolens.protocol.tasks.questions import given_questions
 from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.questions import given_questions
 from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
 from cardiolens.show.page.case_viewer.on_demand import Scripts
 from cardiolens.show.page.case_viewer.sent_frames import Sent, Shown, shown_of, shown_under
@@ -42,6 +42,8 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
         "budget": [2, 8],
         "prompt": [{"name": "standard", "style": "standard", "max_tokens": 64}],
         "control": ["none", "blind", "other_patient"],
+        "model": [reader("noisy", error=0.3)],
+        "statistics": {"min_n": 1, "resamples": 20, "seed": 7},
     }
     run = finished(full_spec(root, **changes))
     return open_sources(run, [run])
