@@ -1,10 +1,11 @@
 """What was shown of a question's evidence, and what each selector sent, against definition and requests."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from page_run import finished, full_spec
+from page_run import finished, full_spec, small_spec
 from small_cohort import VIEWS, make_cohort, reader
 
 from cardiolens.protocol.tasks.catalogue import load_catalogue
@@ -25,8 +26,6 @@ TEMPORAL = {"C06", "C10"}  # by the catalogue: of motion and function
 
 
 def questions_with_slices(path: Path) -> None:
-    import json
-
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     for line in lines:
         line.update({"evidence_slices": SLICES[line["subtask"]]} if line["subtask"] in SLICES else {})
@@ -162,8 +161,8 @@ def test_a_portable_list_has_letters_of_known_evidence_alone(sources: Sources) -
 def test_a_chain_sends_the_frames_of_all_its_requests(tmp_path: Path) -> None:
     root = make_cohort(tmp_path, 1)
     selectors = [{"name": "self", "kind": "self"}]
-    chosen = {"selector": selectors, "budget": [3], "subtask": ["C10"], "control": ["none"]}
-    run = finished(full_spec(root, model=[reader("oracle", chooses="illegal")], **chosen))
+    chosen: dict[str, Any] = {"selector": selectors, "budget": [3], "subtask": ["C10"], "control": ["none"]}
+    run = finished(small_spec(root, "chain", model=[reader("oracle", chooses="illegal")], **chosen))
     opened = open_sources(run, [run])
     (lane, *_) = Scripts(opened).content("sent/0/0.js")  # type: ignore[misc]
     stages = tables.read(run.seen, schemas.SEEN).to_pylist()

@@ -1,4 +1,4 @@
-"""What the served viewer answers of whole studies: the store's own pixels, all phases of a slice, nothing else."""
+"""What the served viewer answers of whole studies: the store's own pixels, and nothing else."""
 
 import io
 from email.message import Message
