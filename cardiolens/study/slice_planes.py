@@ -15,7 +15,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.study.heart_frame import Point
 from cardiolens.study.manifest import Study, VolumeManifest
 from cardiolens.study.nifti import Header, read_header
-from cardiolens.study.orientation import VolumePlacement, display_contradicted
+from cardiolens.study.orientation import VolumePlacement, contradicts_display, heart_frame, volume_placements
 from cardiolens.study.voxel_lengths import ALIKE
 
 _TO_LPS = np.diag([-1.0, -1.0, 1.0, 1.0])
@@ -66,6 +66,8 @@ def placed_volumes(
 
     `rows` are the study's rows of `volumes`.
     """
+    placements = volume_placements(study)
+    frame = heart_frame(study, placements)
     manifests = {manifest.volume_id: manifest for manifest in study.manifest.volumes}
     placed: dict[str, PlacedVolume] = {}
     reasons: dict[str, str] = {}
@@ -74,6 +76,8 @@ def placed_volumes(
         try:
             if name not in manifests:
                 raise InputError("study.json no longer names it")
+            if contradicts_display(manifests[name], placements, frame):
+                raise InputError("its header contradicts the way it is displayed")
             placed[name] = _placed(study, manifests[name], row)
         except InputError as error:
             reasons[name] = str(error)
@@ -83,8 +87,6 @@ def placed_volumes(
 def _placed(study: Study, manifest: VolumeManifest, row: Mapping[str, Any]) -> PlacedVolume:
     header = read_header(study.folder / manifest.path)
     affine = _believed(header, manifest, n_slices=row["n_slices"])
-    if display_contradicted(study, manifest):
-        raise InputError("its header contradicts the way it is displayed")
     transform = manifest.display_transform
     i_axis, j_axis, step = affine[:3, :3].T
     down, right = (j_axis, i_axis) if transform.transpose else (i_axis, j_axis)

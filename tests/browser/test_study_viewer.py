@@ -4,6 +4,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +18,7 @@ from small_cohort import make_cohort, reader, sweep_spec, volume_row
 from whole_studies import rendered_cohort, rendered_spec
 
 from cardiolens.commands.view import served_of
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
 from cardiolens.show.page.case_viewer.on_demand import Scripts
 from cardiolens.show.page.case_viewer.viewer_server import viewer_server
@@ -72,6 +74,12 @@ def cine_rows(name: str, view: str, slices: int, phases: int) -> pa.Table:
     return tables.from_rows(rows, schemas.FRAMES)
 
 
+def answered(spec: SweepSpec) -> Run:
+    """A finished run; made in a thread of its own, as Playwright holds the event loop of this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(finished, spec).result()
+
+
 @pytest.fixture(scope="module")
 def cine_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     with pytest.MonkeyPatch.context() as patch:
@@ -81,13 +89,13 @@ def cine_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
             small_cohort, "volume_row", lambda *of: volume_row(*of) | {"height": SIDE, "width": SIDE}
         )
         root = make_cohort(tmp_path_factory.mktemp("cines"), 3)
-        return finished(sweep_spec(root, reader("noisy", error=0.3), name="cines", subtask=["C18", "C12"]))
+        return answered(sweep_spec(root, reader("noisy", error=0.3), name="cines", subtask=["C12"]))
 
 
 @pytest.fixture(scope="module")
 def rendered(tmp_path_factory: pytest.TempPathFactory) -> Run:
     root = rendered_cohort(tmp_path_factory.mktemp("rendered"), "PH-ICM-LAD")
-    return finished(rendered_spec(root, store=root / "store"))
+    return answered(rendered_spec(root, store=root / "store"))
 
 
 @contextmanager
@@ -113,7 +121,7 @@ def study(context: BrowserContext, rendered: Run, seen: Seen) -> Iterator[Page]:
     """The whole study of a rendered phantom, opened at a question about its scar."""
     with opened(context, rendered, seen) as page:
         page.locator("[data-filter='subtask']").select_option("L02")
-        expect(page.locator("#case h2")).to_contain_text("L02 LGE levels".replace("LGE ", ""))
+        expect(page.locator("#case h2")).to_contain_text("L02 levels")
         page.locator("main").focus()
         page.keyboard.press("v")
         expect(page.locator(".port[data-active] canvas")).to_have_attribute("data-frame", re.compile("."))

@@ -39,7 +39,7 @@ def test_a_displayed_pixel_lies_where_its_voxel_does(
     tmp_path: Path, transform: Any, order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The voxels hold their own indices, so the display itself says where each came from."""
-    monkeypatch.setattr("cardiolens.study.slice_planes.display_contradicted", lambda *_: False)
+    monkeypatch.setattr("cardiolens.study.slice_planes.contradicts_display", lambda *_: False)
     i, j, k = np.indices((6, 5, N_SLICES * N_PHASES))
     array = (i + 10 * j + 100 * (k // N_PHASES)).astype(np.int16)
     changes = {"display_transform": transform.model_dump(), "spatial_order": order, "confirmed": ["layout"]}

@@ -13,10 +13,15 @@ function showCase(holder, study, qaId, question, sides, place) {
   holder.replaceChildren(
     element("header", { class: "asked" }, element("h2", {}, `${question.subtask}${name ? ` ${name}` : ""} · ${qaId}`), element("p", { class: "question" }, question.question), element("ul", { class: "options" }, ...options), groundsOf(question.grounds)),
     controls(),
-    whole ? wholeStudy({ ...place, evidence }) : "",
+    whole ? wholeStudy({ ...place, evidence, sent: ownFrames(study, sides[0].asked, place.study) }) : "",
     element("div", { class: "panes" }, ...panes),
   );
   applyLook();
+}
+
+// The frames of a case that are of its own patient: under a control they may be of another.
+function ownFrames(study, asked, number) {
+  return asked && asked.frames_of === number && asked.status === "planned" ? study.frames[asked.frames] : [];
 }
 
 // What the true answer rests on: quotes of the report, and who verified it.

@@ -13,22 +13,33 @@ const pictures = new Map(); // by address, the latest used last
 const indexOf = ({ volume, slice, phase }) => slice * volume.n_phases + phase;
 const frameName = (volume, idx) => `${volume} ${idx}`;
 
-// A section that fills when the study and what was sent of it have been read.
-function wholeStudy({ question, study, arms, evidence }) {
+// A section that fills when the study has been read; what the other selectors sent follows. `sent` are the frames of
+// the first arm.
+function wholeStudy({ question, study, arms, evidence, sent }) {
   const holder = element("section", { class: "study", "aria-label": "Whole study" }, element("p", { class: "absent" }, "Reading the study\u2026"));
-  const own = (desk = { holder, study, ports: [], active: 0, evidence, redraw: 0 });
-  Promise.all([content(`studies/${study}.js`), ...arms.map((arm) => content(`sent/${question}/${arm}.js`))])
-    .then(([layout, ...lanes]) => own === desk && openStudy(layout, lanes, arms[0]))
-    .catch((error) => holder.replaceChildren(element("p", { class: "absent" }, error.message)));
+  const own = (desk = { holder, study, arm: arms[0], sent, names: namesOf(sent), lanes: [], ports: [], active: 0, evidence, redraw: 0 });
+  const failed = (error) => own === desk && holder.replaceChildren(element("p", { class: "absent" }, error.message));
+  content(`studies/${study}.js`)
+    .then((layout) => own === desk && openStudy(layout))
+    .then(() => Promise.all(arms.map((arm) => content(`sent/${question}/${arm}.js`))))
+    .then((lanes) => own === desk && openLanes(lanes.flat()))
+    .catch(failed);
   return holder;
 }
 
-function openStudy(layout, lanes, arm) {
-  const byArm = new Map(lanes.flat().map((lane) => [lane.arm, { ...lane, names: new Set(lane.frames.map((frame) => frameName(...frame))) }]));
+const namesOf = (frames) => new Set(frames.map((frame) => frameName(...frame)));
+
+function openLanes(lanes) {
+  const byArm = new Map(lanes.map((lane) => [lane.arm, { ...lane, names: namesOf(lane.frames) }]));
+  Object.assign(desk, { lanes: [...byArm.values()], drawn: "" });
+  redraw();
+}
+
+function openStudy(layout) {
   const volumes = new Map(layout.volumes.map((volume) => [volume.id, volume]));
-  Object.assign(desk, { layout, volumes, lanes: [...byArm.values()], own: byArm.get(arm), hasEvidence: new Map() });
+  Object.assign(desk, { layout, volumes, hasEvidence: new Map() });
   for (const { volume_id: volume, slice, phases } of desk.evidence) desk.hasEvidence.set(frameName(volume, slice), phases);
-  const first = desk.own?.frames.find(([volume]) => volumes.has(volume));
+  const first = desk.sent.find(([volume]) => volumes.has(volume));
   for (const volume of firstVolumes(first?.[0])) desk.ports.push(makePort(volume, desk.ports.length));
   desk.lanesBox = element("div", { class: "lanes" });
   desk.told = element("p", { class: "quiet", role: "status" });
@@ -42,7 +53,7 @@ function openStudy(layout, lanes, arm) {
 // Volumes that were sent stand first, in the order sent, then others of their sequence, then the rest.
 function firstVolumes(first) {
   const all = desk.layout.volumes;
-  const sent = [...new Set(desk.own?.frames.map(([volume]) => volume) ?? [])].map((name) => desk.volumes.get(name)).filter(Boolean);
+  const sent = [...new Set(desk.sent.map(([volume]) => volume))].map((name) => desk.volumes.get(name)).filter(Boolean);
   const sequence = desk.volumes.get(first)?.sequence ?? all[0].sequence;
   return [...new Set([...sent, ...all.filter((volume) => volume.sequence === sequence), ...all])].slice(0, MOST_PORTS);
 }
@@ -142,7 +153,7 @@ function goNext(frames, by, none) {
   else desk.told.textContent = none;
 }
 
-const nextSent = (by) => goNext(desk.own?.frames ?? [], by, "Nothing of this study was sent under this arm.");
+const nextSent = (by) => goNext(desk.sent, by, "Nothing of this study was sent under this arm.");
 
 function nextEvidence() {
   const frames = desk.evidence.map(({ volume_id: volume, slice, phases }) => {
@@ -229,9 +240,9 @@ function placeInWords({ volume, slice, phase }) {
 function describe(port) {
   const name = frameName(port.volume.id, indexOf(port));
   const senders = desk.lanes.filter(({ names }) => names.has(name)).map(laneName);
-  const sent = senders.length ? `sent by ${senders.join(", ")}` : "not sent";
+  const sent = senders.length ? `sent by ${senders.join(", ")}` : desk.names.has(name) ? "sent" : "not sent";
   const told = [placeInWords(port), sent, ...(isEvidence(port) ? ["shows the answer"] : [])];
-  port.node.toggleAttribute("data-sent", Boolean(desk.own?.names.has(name)));
+  port.node.toggleAttribute("data-sent", desk.names.has(name));
   port.node.toggleAttribute("data-evidence", isEvidence(port));
   port.caption.textContent = told.join(" \u00b7 ");
   port.canvas.setAttribute("aria-label", `${volumeInWords(port.volume)}, ${told.join(", ")}`);
@@ -273,7 +284,7 @@ function drawLines(port) {
   port.lines.replaceChildren(...drawn);
 }
 
-const sentSlices = (volume) => [...new Set((desk.own?.frames ?? []).filter(([name]) => name === volume.id).map(([, idx]) => Math.floor(idx / volume.n_phases)))];
+const sentSlices = (volume) => [...new Set(desk.sent.filter(([name]) => name === volume.id).map(([, idx]) => Math.floor(idx / volume.n_phases)))];
 const laneName = ({ selector, budget }) => `${selector} K = ${budget}`;
 
 // Each selector at each budget: slices down from the base, phases across, full where a frame was sent.
@@ -299,7 +310,7 @@ function laneOf(lane, volume) {
     pause();
     go(volume.id, at(event.clientY - box.top, box.height, volume.n_slices) * volume.n_phases + at(event.clientX - box.left, box.width, volume.n_phases));
   });
-  const own = lane === desk.own;
+  const own = lane.arm === desk.arm;
   return element("figure", { class: "lane", "data-own": own }, element("figcaption", {}, element("b", {}, laneName(lane)), ` ${laneCounts(lane, volume)}`), lane.canvas);
 }
 
@@ -322,8 +333,8 @@ function laneInWords(lane, volume) {
 
 function paintLane(lane, { volume, slice, phase }, colour) {
   const { n_slices, n_phases } = volume;
-  const wide = Math.max(3, Math.min(14, Math.floor(300 / n_phases)));
-  const tall = Math.max(6, Math.min(14, Math.floor(140 / n_slices)));
+  const wide = Math.max(3, Math.min(12, Math.floor(150 / n_phases)));
+  const tall = Math.max(6, Math.min(12, Math.floor(120 / n_slices)));
   Object.assign(lane.canvas, { width: wide * n_phases, height: tall * n_slices });
   const pen = lane.canvas.getContext("2d");
   for (let row = 0; row < n_slices; row++) {

@@ -55,15 +55,23 @@ def overlay_of(studies: Path, volumes: pa.Table, study: str, volume_id: str) -> 
     rows = volumes.filter(pc.equal(volumes["study_id"], study)).to_pylist()
     row = next((row for row in rows if row["volume_id"] == volume_id), None)
     try:
-        record = read_study(study_folders(studies)[study])
+        record = read_study(study_folder(studies, study))
         manifest = next((volume for volume in record.manifest.volumes if volume.volume_id == volume_id), None)
         return None if row is None or manifest is None else read_overlay(record, manifest, row)
     except (InputError, OSError, KeyError):
         return None
 
 
+def study_folder(studies: Path, study: str) -> Path:
+    """The folder of a study: that of its name, else the one whose manifest names it; KeyError if none does."""
+    with suppress(InputError, OSError, ValueError, LookupError, TypeError):
+        if read_json(studies / study / MANIFEST_NAME)["study_id"] == study:
+            return studies / study
+    return _folders(studies)[study]
+
+
 @lru_cache(maxsize=1)
-def study_folders(studies: Path) -> Mapping[str, Path]:
+def _folders(studies: Path) -> Mapping[str, Path]:
     """Study folders by study id; unreadable manifests are skipped."""
     folders: dict[str, Path] = {}
     for path in sorted(studies.glob(f"*/{MANIFEST_NAME}")):

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError
 from cardiolens.show.page.case_viewer.item_sources import CaseKey, Sources
-from cardiolens.show.page.case_viewer.pictures import study_folders
+from cardiolens.show.page.case_viewer.pictures import study_folder
 from cardiolens.show.page.case_viewer.sent_frames import Sent, frames_sent
 from cardiolens.storage import schemas
 from cardiolens.study.manifest import read_study
@@ -46,7 +46,7 @@ def _placed(
     studies: Path, study: str, rows: Sequence[Mapping[str, Any]]
 ) -> tuple[dict[str, PlacedVolume], dict[str, str]]:
     try:
-        return placed_volumes(read_study(study_folders(studies)[study]), rows)
+        return placed_volumes(read_study(study_folder(studies, study)), rows)
     except (InputError, OSError, KeyError):
         return {}, {row["volume_id"]: _NO_FOLDER for row in rows}
 
