@@ -13,6 +13,7 @@ from cardiolens.phantom.appearance import appearance
 from cardiolens.phantom.fixed_reports import reports
 from cardiolens.phantom.free_text.report_writer import write_reports
 from cardiolens.phantom.geometry import Heart
+from cardiolens.phantom.lesion_slices import lesion_slices, with_slices
 from cardiolens.phantom.planes import sizes, views
 from cardiolens.phantom.render import render
 from cardiolens.phantom.roster import PROTOCOL, SEQUENCES, catalogue, roster, study
@@ -66,18 +67,19 @@ def write_study(
         Heart(drawn_study.parameters),
         appearance(spec.difficulty, drawn_study.seed, size.spacing_mm),
     )
-    volumes = [
-        write_volume(
-            folder, render(heart, view, size, look=look, seed=drawn_study.seed, masks=spec.masks), size
-        )
-        for view in views().values()
-    ]
+    volumes = []
+    slices: dict[str, list[dict[str, Any]]] = {}
+    for view in views().values():
+        rendered = render(heart, view, size, look=look, seed=drawn_study.seed, masks=spec.masks)
+        volumes.append(write_volume(folder, rendered, size))
+        slices.setdefault(view.sequence, []).extend(lesion_slices(rendered, size))
     study_findings = findings(drawn_study.truth)
     texts = reports(study_findings, drawn_study.seed, tasks, SEQUENCES)
     write_records(folder, drawn_study, volumes, texts)
     if spec.masks:
         write_labels(folder)
-    return records(study_id, tasks, study_findings, sequences=SEQUENCES, reports=texts)
+    made = records(study_id, tasks, study_findings, sequences=SEQUENCES, reports=texts)
+    return with_slices(made, tasks, slices)
 
 
 def _written(

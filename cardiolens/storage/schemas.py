@@ -8,7 +8,7 @@ import pyarrow as pa
 SCHEMA_VERSION = "1"
 
 # Columns that parts of a table lack if an earlier release wrote them; read as null.
-LATER_COLUMNS = {"completions": frozenset({"reasoning"})}
+LATER_COLUMNS = {"completions": frozenset({"reasoning"}), "evidence": frozenset({"slices"})}
 
 FRAME = "\ufffc"  # marks the place of a frame in a message
 
@@ -91,6 +91,10 @@ QUESTIONS = _schema(
 
 QUOTE = pa.struct([("text", pa.string()), ("section", pa.string())])  # section: "" where it is not known
 
+EVIDENCE_SLICE = pa.struct(
+    [("volume_id", pa.string()), ("slice", pa.int32()), ("phases", pa.list_(pa.int32()))]
+)
+
 EVIDENCE = _schema(
     "evidence",
     ("qa_id", pa.string()),
@@ -98,6 +102,7 @@ EVIDENCE = _schema(
     ("origin", pa.string()),  # report | mask | reader | phantom
     ("quotes", pa.list_(QUOTE)),  # of the report, on which the answer rests
     ("verification", pa.string()),  # JSON, as the question's record has it
+    ("slices", pa.list_(EVIDENCE_SLICE)),  # where the answer is seen; phases: none means any
 )
 
 FRAME_REF = pa.struct([("volume_id", pa.string()), ("idx", pa.int32())])

@@ -104,7 +104,14 @@ def orientation_doubts(
 def display_contradicted(study: Study, manifest: VolumeManifest) -> bool:
     """Return whether the affines of a study contradict the display; False without usable affines."""
     places = volume_placements(study)
-    place, frame = places.get(manifest.volume_id), heart_frame(study, places)
+    return contradicts_display(manifest, places, heart_frame(study, places))
+
+
+def contradicts_display(
+    manifest: VolumeManifest, places: Mapping[str, VolumePlacement], frame: HeartFrame | None
+) -> bool:
+    """Return whether the placements of a study contradict the display of one volume."""
+    place = places.get(manifest.volume_id)
     if place is None or place.aligned or frame is None:
         return False
     best = best_display(place.i_axis, place.j_axis, manifest.view, frame)

@@ -307,7 +307,12 @@ def test_what_the_truth_rests_on_is_shown_as_text(context: BrowserContext, run: 
     )
     quote = {"text": "<b>LVEF</b> 30 %", "section": "cine"}
     told = {
-        qa_id: {"origin": "report", "quotes": [quote], "verification": json.dumps(verifications[at % 3][0])}
+        qa_id: {
+            "origin": "report",
+            "quotes": [quote],
+            "verification": json.dumps(verifications[at % 3][0]),
+            "slices": [],
+        }
         for at, qa_id in enumerate(sources.questions["qa_id"].to_pylist())
     }
     served = replace(served_of([run]), script=Scripts(replace(sources, evidence=told)))

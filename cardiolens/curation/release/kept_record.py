@@ -13,7 +13,9 @@ from cardiolens.study.manifest import MANIFEST_NAME, Study
 Record = dict[str, Any]
 _LAST_STAGE = 9  # of the protocol
 _MOST_READERS = 99
-_LEFT_OUT = frozenset({"evidence", "parent", "canary"})  # the canary is that of an earlier release
+_LEFT_OUT = frozenset(
+    {"evidence", "evidence_slices", "parent", "canary"}
+)  # the canary is that of an earlier release
 _BATCH = "b00, b01, ..."
 
 

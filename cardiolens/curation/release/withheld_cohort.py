@@ -65,7 +65,7 @@ def without_answers(questions: Iterable[GivenQuestion], studies: Collection[str]
 
 
 def _kept(row: GivenQuestion) -> GivenQuestion:
-    dropped = {"answer", "reference", "evidence", "verification"}
+    dropped = {"answer", "reference", "evidence", "evidence_slices", "verification"}
     status = {name: value for name, value in row.question.verification.items() if name == "status"}
     record: Record = {name: value for name, value in row.record.items() if name not in dropped}
     record |= {"withheld": True} | ({"verification": status} if status else {})
@@ -73,6 +73,7 @@ def _kept(row: GivenQuestion) -> GivenQuestion:
         "answer": [],
         "reference": None,
         "evidence": [],
+        "evidence_slices": [],
         "withheld": True,
         "verification": status,
     }

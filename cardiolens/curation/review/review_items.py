@@ -15,7 +15,7 @@ from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
 
 Mode = Literal["verify", "read"]
 
-_UNJUDGED = {"verification", "patient_id", "withheld"}
+_UNJUDGED = {"verification", "patient_id", "withheld", "evidence_slices"}
 _TRUTH = {"answer", "evidence", "origin", "reference"}
 BATCH = 200  # least items of a batch; a batch ends with a study
 SECTIONS = "1-sections.jsonl"

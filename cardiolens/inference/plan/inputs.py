@@ -24,6 +24,7 @@ from cardiolens.protocol.prompts.template import check_folder
 from cardiolens.protocol.select.feature_source import Sight, sights_of
 from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask, load_catalogue
+from cardiolens.protocol.tasks.evidence_slices import check_evidence_slices
 from cardiolens.protocol.tasks.question_evidence import evidence_of
 from cardiolens.protocol.tasks.questions import given_questions, questions_table
 from cardiolens.storage.places import Store, deciding
@@ -77,6 +78,7 @@ def read_inputs(spec: SweepSpec) -> Inputs:
     table = with_patients(table, prepared)
     check_patients(spec.dataset.questions, table, prepared)
     check_withheld(path, table, spec)
+    check_evidence_slices(path, question_rows, prepared)
     return Inputs(
         store=store,
         catalogue=catalogue,

@@ -1,4 +1,4 @@
-"""Evidence of questions: the report quotes that support an answer, and its verification."""
+"""Evidence of questions: report quotes and slices that support an answer, and its verification."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,11 @@ def evidence_of(questions: Sequence[Question], folder: Path) -> pa.Table:
 
     Evidence ids are looked up in the stage files of the folder; an entry that is no known id is a quote.
     """
-    supported = [question for question in questions if question.evidence or question.verification]
+    supported = [
+        question
+        for question in questions
+        if question.evidence or question.evidence_slices or question.verification
+    ]
     quotes = _quotes(folder) if any(question.evidence for question in supported) else {}
     rows: list[dict[str, object]] = [
         {
@@ -32,6 +36,7 @@ def evidence_of(questions: Sequence[Question], folder: Path) -> pa.Table:
                 for name in question.evidence
             ],
             "verification": json.dumps(question.verification, sort_keys=True),
+            "slices": [evidence_slice.model_dump() for evidence_slice in question.evidence_slices],
         }
         for question in supported
     ]

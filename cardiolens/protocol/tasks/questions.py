@@ -60,6 +60,14 @@ class Reference(_Typed):
     impression: Name
 
 
+class EvidenceSlice(_Typed):
+    """A slice on which the answer is seen: canonical rank, and the phases at which it is seen (none: any)."""
+
+    volume_id: Name
+    slice: Annotated[int, Field(ge=0)]
+    phases: list[Annotated[int, Field(ge=0)]] = Field(default_factory=list)
+
+
 class Question(_Typed):
     """One `qa-1` record (protocol 2.6)."""
 
@@ -80,6 +88,7 @@ class Question(_Typed):
     parent: str | None = None  # the table takes the catalogue's instead
     origin: Origin
     evidence: list[str] = Field(default_factory=list)
+    evidence_slices: list[EvidenceSlice] = Field(default_factory=list)  # for people; no prompt has them
     verification: dict[str, JsonValue] = Field(default_factory=dict)
     protocol: Name
     canary: str | None = None  # of a released file; nobody reads it but who searches training data
@@ -98,6 +107,7 @@ class CompactQuestion(_Typed):
     answer: Name | list[str] = Field(default_factory=list)
     withheld: bool = False  # as of a `qa-1` record
     evidence: list[str] = Field(default_factory=list)
+    evidence_slices: list[EvidenceSlice] = Field(default_factory=list)  # as of a `qa-1` record
     origin: Origin = "reader"
     verification: dict[str, JsonValue] = Field(default_factory=dict)
     canary: str | None = None
@@ -246,6 +256,7 @@ def _expanded(record: dict[str, Any], catalogue: Catalogue, where: str) -> Quest
         withheld=compact.withheld,
         origin=compact.origin,
         evidence=compact.evidence,
+        evidence_slices=compact.evidence_slices,
         verification=compact.verification,
         protocol=catalogue.protocol,
     )
@@ -348,8 +359,11 @@ def _swapped(question: Question, subtask: Subtask) -> list[str]:
     ]
 
 
+_NOT_ASKED = {"schema_", "evidence", "evidence_slices", "verification", "canary", "withheld"}
+
+
 def _row(question: Question, subtask: Subtask) -> dict[str, object]:
-    row = question.model_dump(exclude={"schema_", "evidence", "verification", "canary", "withheld"})
+    row = question.model_dump(exclude=_NOT_ASKED)
     keys = {option.key for option in question.options}
     row["exclusive"] = [key for key in subtask.exclusive if key in keys]
     row["parent"] = subtask.parent

@@ -38,6 +38,11 @@ class Header:
         return frozenset(model.name for spec in self.specs for model in spec.model if model.simulated)
 
     @property
+    def subtasks(self) -> Mapping[str, Subtask]:
+        """Subtasks of the protocol; empty where its folder is gone."""
+        return _subtasks(self.specs[0].dataset.protocol)
+
+    @property
     def people(self) -> frozenset[str]:
         """Models that are human readers."""
         return frozenset(
@@ -145,7 +150,7 @@ def read_facts(run: Run, parts: Sequence[Run]) -> Facts:
         usage=usage_of(parts, header.specs, header.manifests),
         arm_usage=usage_of_arms(parts, header.specs, header.manifests),
         choices=choices_of(parts, header.manifests),
-        subtasks=_subtasks(header.specs[0].dataset.protocol),
+        subtasks=header.subtasks,
         n_patients=_n_patients(run),
         rules=rules,
         audits=tuple(entry for part in parts for entry in documents.read_audit(part)),

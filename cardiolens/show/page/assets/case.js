@@ -2,17 +2,26 @@
 
 const THOUGHT = /<(think|thinking|seed:think)>([\s\S]*?)(?:<\/\1>|$)/g;
 
-function showCase(holder, study, qaId, question, sides) {
+function showCase(holder, study, qaId, question, sides, place) {
   pause();
   stages.length = 0;
+  desk = null;
+  const evidence = question.grounds?.slices ?? [];
   const panes = sides.map(({ label, asked }) => pane(label, asked, study, question));
+  const name = INDEX.subtasks[question.subtask];
   const options = Object.entries(question.options).map(([key, text]) => element("li", {}, element("b", {}, key), ` ${text}`));
   holder.replaceChildren(
-    element("header", { class: "asked" }, element("h2", {}, `${question.subtask} · ${qaId}`), element("p", { class: "question" }, question.question), element("ul", { class: "options" }, ...options), groundsOf(question.grounds)),
+    element("header", { class: "asked" }, element("h2", {}, `${question.subtask}${name ? ` ${name}` : ""} · ${qaId}`), element("p", { class: "question" }, question.question), element("ul", { class: "options" }, ...options), groundsOf(question.grounds)),
     controls(),
+    whole ? wholeStudy({ ...place, evidence, sent: ownFrames(study, sides[0].asked, place.study) }) : "",
     element("div", { class: "panes" }, ...panes),
   );
   applyLook();
+}
+
+// The frames of a case that are of its own patient: under a control they may be of another.
+function ownFrames(study, asked, number) {
+  return asked && asked.frames_of === number && asked.status === "planned" ? study.frames[asked.frames] : [];
 }
 
 // What the true answer rests on: quotes of the report, and who verified it.
@@ -30,13 +39,13 @@ function pane(label, asked, study, question) {
   const texts = study.texts;
   if (!asked) return element("section", { class: "pane" }, element("h3", {}, label), element("p", { class: "absent" }, "Not asked under this arm."));
   const prompt = texts[asked.prompt] ?? "";
-  const verdicts = (of) => asked.verdicts.filter(({ channel }) => of(channel)).map((verdict) => verdictOf(verdict, asked));
+  const verdicts = (of) => asked.verdicts.filter(({ channel }) => of(channel)).map((verdict) => verdictOf(verdict, asked, question.options));
   return element(
     "section",
     { class: "pane" },
     element("h3", {}, label),
-    element("div", {}, ...verdicts((channel) => channel === "answer")),
-    makeStage(study.frames[asked.frames], asked.frames_of, prompt, RUN.images, label),
+    element("div", {}, ...verdicts((channel) => channel === "answer"), element("p", { class: "quiet shown" }, SHOWN_WORDS[asked.shown])),
+    whole ? "" : makeStage(study.frames[asked.frames], asked.frames_of, prompt, RUN.images, label),
     element(
       "div",
       {},
@@ -48,9 +57,12 @@ function pane(label, asked, study, question) {
   );
 }
 
-function verdictOf(verdict, asked) {
+const SET_WORDS = { hit: "named, and true", extra: "named, and not true", lost: "true, and not named" };
+
+function verdictOf(verdict, asked, options) {
   const ok = verdict.status !== "judged" ? "none" : verdict.correct ? "right" : "wrong";
-  const word = { none: verdict.status, right: "right", wrong: "wrong" }[ok];
+  const word = { none: endingInWords(verdict.status), right: "right", wrong: "wrong" }[ok];
+  const inWords = (code) => answerInWords(code, options);
   const parsed = verdict.parsed ?? [];
   const gold = verdict.gold ?? [];
   const sets = [
@@ -58,13 +70,14 @@ function verdictOf(verdict, asked) {
     ["extra", "FP", parsed.filter((one) => !gold.includes(one))],
     ["lost", "FN", gold.filter((one) => !parsed.includes(one))],
   ];
-  const chips = sets.flatMap(([kind, short, all]) => all.map((one) => element("li", { class: kind }, element("abbr", {}, short), ` ${one}`)));
+  const chips = sets.flatMap(([kind, short, all]) => all.map((one) => element("li", { class: kind }, element("abbr", { title: SET_WORDS[kind] }, short), ` ${inWords(one)}`)));
   const told = [
     ["channel", verdict.channel],
-    ["read", parsed.join(", ") || "nothing"],
-    ["true", gold.join(", ") || "nothing"],
-    ["rule", verdict.rule ?? "none"],
-    ["status", [verdict.parse_status ?? verdict.status, ...asked.flags].join(", ")],
+    ["read", parsed.map(inWords).join(", ") || "nothing"],
+    ["true", gold.map(inWords).join(", ") || "nothing"],
+    ["read from", RULE_WORDS[verdict.rule ?? "none"] ?? verdict.rule],
+    ["status", endingInWords(verdict.parse_status ?? verdict.status)],
+    ...(asked.flags.length ? [["frames", asked.flags.map(flagInWords).join(", ")]] : []),
   ];
   const short = verdict.channel === "answer" ? told : [told[0], ...told.slice(3)];
   return element(
@@ -78,7 +91,7 @@ function verdictOf(verdict, asked) {
 
 // Think blocks are folded; values of the verdicts are marked where the reply has them.
 function replyOf(text, asked) {
-  if (text === null) return element("p", { class: "absent" }, `No reply: ${asked.status}.`);
+  if (text === null) return element("p", { class: "absent" }, `No reply: ${endingInWords(asked.status)}.`);
   const parts = [];
   let from = 0;
   for (const found of text.matchAll(THOUGHT)) {
@@ -108,7 +121,7 @@ function referenceOf(question, asked) {
   const rows = Object.entries(reference.fields ?? {}).map(([name, value]) => {
     const values = [value].flat();
     const found = [...read].filter((one) => one.startsWith(`${name}: `)).map((one) => one.slice(name.length + 2));
-    return element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, values.join(", ") || "\u2013"), element("td", {}, found.join(", ") || "\u2013"));
+    return element("tr", {}, element("th", { scope: "row" }, fieldInWords(name)), element("td", {}, values.join(", ") || "\u2013"), element("td", {}, found.join(", ") || "\u2013"));
   });
   const head = element("tr", {}, ...["field", "true", "read"].map((text) => element("th", { scope: "col" }, text)));
   const table = element("table", { class: "fields" }, element("thead", {}, head), element("tbody", {}, ...rows));

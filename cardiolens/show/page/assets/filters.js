@@ -35,7 +35,36 @@ const armLabel = ([model, selector, budget, prompt, control]) => {
   return [`${model}${star}`, selector, `K = ${budget}`, prompt, control === "none" ? "" : control].filter(Boolean).join(" \u00b7 ");
 };
 
-const filter = { model: "", first: RUN.sampled ? ANY : 0, second: NONE, subtask: "", ended: "", flips: false, word: "", said: "" };
+const filter = { model: "", first: RUN.sampled ? ANY : 0, second: NONE, subtask: "", ended: "", missed: "", flips: false, word: "", said: "" };
+
+// A miss is a wrong answer. What was shown is a letter per question and arm, as what ended is.
+const MISSED = {
+  s: "missed although shown",
+  p: "missed, shown in part",
+  n: "missed, not shown",
+  "?": "missed, not known whether shown",
+  all: "all readers wrong",
+};
+const shownLetters = new Map(); // of the arms that were asked for, where the viewer is served
+
+function shownOf(question, arm) {
+  return (RUN.served ? shownLetters.get(arm)[question] : INDEX.questions[question][4]?.[arm]) ?? "?";
+}
+
+// An arm and those of the other readers under the same selector, budget, prompt and control; simulated readers count
+// only where there are no others.
+function peers(arm) {
+  const setting = (at) => INDEX.arms[at].slice(1).join("\u0000");
+  const same = INDEX.arms.map((_, at) => at).filter((at) => setting(at) === setting(arm));
+  const real = same.filter((at) => !RUN.simulated.includes(INDEX.arms[at][0]));
+  return [...new Set([arm, ...(real.length ? real : same)])];
+}
+
+function isMissed(question, arm) {
+  if (!filter.missed) return true;
+  if (filter.missed === "all") return peers(arm).length > 1 && peers(arm).every((at) => ending(question, at) === "w");
+  return ending(question, arm) === "w" && shownOf(question, arm) === filter.missed;
+}
 
 const chosen = () => (filter.first === ANY ? [] : [filter.first, filter.second].filter((arm) => arm !== NONE));
 
@@ -73,8 +102,9 @@ function buildFilters() {
     select("model", "model", [["", "all"], ...models.map((name) => [name, name])]),
     select("first", "arm", [...(RUN.sampled ? [[ANY, "any that is here"]] : []), ...armsOf(filter.model)]),
     select("second", "beside", [[NONE, "no other"], ...armsOf("")]),
-    select("subtask", "subtask", [["", "all"], ...subtasks.map((name) => [name, name])]),
+    select("subtask", "subtask", [["", "all"], ...subtasks.map((name) => [name, `${name} ${INDEX.subtasks[name] ?? ""}`.trim()])]),
     select("ended", "verdict", [["", "all"], ...Object.entries(ENDED)]),
+    select("missed", "missed", [["", "any or none"], ...Object.entries(MISSED).filter(([name]) => !(RUN.sampled && name === "all"))]),
     element("label", { class: "flips" }, flips, element("span", {}, "flips: right under one arm, not under the other")),
     search("word", "Study or question", "input"),
     RUN.served ? search("said", "Words of a reply, then Enter", "change") : "",
@@ -101,6 +131,10 @@ function otherArm(name, by) {
 async function needed() {
   const arms = RUN.served ? chosen() : [];
   await Promise.all(arms.map(async (arm) => letters.set(arm, await content(`endings/${arm}.js`))));
+  const others = RUN.served && filter.missed === "all" ? arms.flatMap(peers) : [];
+  await Promise.all(others.map(async (arm) => letters.set(arm, await content(`endings/${arm}.js`))));
+  const evident = RUN.served && filter.missed && filter.missed !== "all" ? arms : [];
+  await Promise.all(evident.map(async (arm) => shownLetters.set(arm, await content(`shown/${arm}.js`))));
   const words = encodeURIComponent(filter.said);
   return filter.said ? new Set(await content(`said/${filter.first}.js?words=${words}`)) : null;
 }
@@ -121,7 +155,7 @@ function shownUnder(question) {
 function matching(saying) {
   const fits = (question, arms) => {
     const [one, other] = arms.map((arm) => ending(question, arm));
-    return one !== " " && (!filter.ended || one === filter.ended) && (!filter.flips || (other !== undefined && flipped(one, other)));
+    return one !== " " && isMissed(question, arms[0]) && (!filter.ended || one === filter.ended) && (!filter.flips || (other !== undefined && flipped(one, other)));
   };
   const found = ([study, subtask, qaId], at) =>
     (!filter.subtask || subtask === filter.subtask) &&

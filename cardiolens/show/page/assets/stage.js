@@ -57,8 +57,10 @@ function controls() {
   const play = element("button", { type: "button", id: "play", onclick: () => (clock ? pause() : start()) }, "Play");
   const drawn = element("input", { type: "checkbox", id: "masks", checked: masks, onchange: switchMasks });
   const over = RUN.served ? element("label", {}, drawn, element("span", {}, "masks")) : "";
+  const all = element("input", { type: "checkbox", id: "whole", checked: whole, onchange: switchWhole });
+  const study = RUN.served ? element("label", {}, all, element("span", {}, "whole study")) : "";
   const reset = element("button", { type: "button", onclick: resetLook }, "Reset");
-  return element("div", { class: "controls" }, play, slider("window", "window", 1, 510, 1), slider("level", "level", 0, 255, 0.5), slider("zoom", "zoom", 1, 6, 0.25), reset, over);
+  return element("div", { class: "controls" }, play, slider("window", "window", 1, 510, 1), slider("level", "level", 0, 255, 0.5), slider("zoom", "zoom", 1, 6, 0.25), reset, over, study);
 }
 
 function switchMasks() {
@@ -66,6 +68,13 @@ function switchMasks() {
   masks = !masks;
   document.getElementById("masks").checked = masks;
   stages.forEach((stage) => stage.show(stage.at));
+}
+
+// The frames that were sent, or the whole study that they are of; served alone, as it is not in a folder to pass on.
+function switchWhole() {
+  if (!RUN.served) return;
+  whole = !whole;
+  open(current);
 }
 
 function resetLook() {
@@ -87,7 +96,8 @@ function applyLook() {
 
 function start() {
   if (clock || !stages.length) return;
-  clock = setInterval(() => stages.forEach((stage) => stage.show(stage.at + 1)), 1000 / FRAMES_A_SECOND);
+  const rate = desk ? PHASES_A_SECOND : FRAMES_A_SECOND;
+  clock = setInterval(() => stages.forEach((stage) => stage.show(stage.at + 1)), 1000 / rate);
   document.getElementById("play")?.replaceChildren("Pause");
 }
 

@@ -21,7 +21,7 @@ async function refresh() {
   else {
     listed(0);
     current = -1;
-    holder.replaceChildren(element("p", { class: "absent" }, filter.flips && chosen().length === 1 ? "Choose an arm beside: a flip needs two." : "No case fits these filters."));
+    holder.replaceChildren(element("p", { class: "absent" }, filter.flips && chosen().length === 1 ? "Choose an arm beside: a flip needs two." : filter.missed && !RUN.served && !INDEX.questions.some((question) => question[4]) && filter.missed !== "all" ? SHOWN_WORDS["?"] : "No case fits these filters."));
   }
 }
 
@@ -39,8 +39,9 @@ function entry({ question, arms }, at) {
   const [study, subtask] = INDEX.questions[question];
   const ended = arms.map((arm) => ending(question, arm));
   const dots = ended.map((letter) => element("i", { class: `dot-${letter.trim() || "n"}` }));
-  const label = `${subtask} \u00b7 ${INDEX.studies[study]}: ${ended.map((letter) => ENDED[letter] ?? "not asked").join(", ")}`;
-  const button = element("button", { type: "button", "aria-label": label, onclick: () => open(at) }, ...dots, ` ${subtask} \u00b7 ${INDEX.studies[study]}`);
+  const name = INDEX.subtasks[subtask] ? `${subtask} ${INDEX.subtasks[subtask]}` : subtask;
+  const label = `${name} \u00b7 ${INDEX.studies[study]}: ${ended.map((letter) => ENDED[letter] ?? "not asked").join(", ")}`;
+  const button = element("button", { type: "button", "aria-label": label, onclick: () => open(at) }, ...dots, ` ${name} \u00b7 ${INDEX.studies[study]}`);
   return element("li", { "data-at": at }, button);
 }
 
@@ -57,7 +58,7 @@ async function open(at, anew = false) {
   try {
     const found = await content(RUN.served ? `cases/${question}/${arms.join("-")}.js` : `cases/${study}.js`);
     if (!wanted()) return;
-    showCase(holder, found, qaId, found.questions[qaId], arms.map((arm) => ({ label: armLabel(INDEX.arms[arm]), asked: found.cases[qaId]?.[arm] })));
+    showCase(holder, found, qaId, found.questions[qaId], arms.map((arm) => ({ label: armLabel(INDEX.arms[arm]), asked: found.cases[qaId]?.[arm] })), { question, study, arms });
     holder.dataset.opened = qaId;
   } catch (error) {
     if (wanted()) holder.replaceChildren(element("p", { class: "absent" }, error.message));
@@ -83,6 +84,7 @@ const KEYS = {
   d: () => bounded("level", -8, 0, 255),
   0: resetLook,
   m: switchMasks,
+  v: switchWhole,
   f: () => ((filter.flips = !filter.flips), buildFilters(), refresh()),
   "[": () => otherArm("first", -1),
   "]": () => otherArm("first", 1),
@@ -96,7 +98,8 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && typing) typing.blur();
   if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === " " && event.target.closest("button, summary")) return;
-  const act = KEYS[event.key];
+  const scrolls = event.target.closest("#list") && event.key.startsWith("Arrow");
+  const act = (!scrolls && desk?.layout && STUDY_KEYS[event.key]) || KEYS[event.key];
   if (!act) return;
   event.preventDefault();
   act();

@@ -8,10 +8,12 @@ from typing import Any
 import pyarrow as pa
 
 from cardiolens.show.page.case_viewer.item_sources import CaseKey, Rows, Sources
+from cardiolens.show.page.case_viewer.sent_frames import Shown, sent_of, shown_of
 from cardiolens.show.page.case_viewer.withheld import public_evidence, public_question, public_reply
 from cardiolens.show.page.columns import prompt_words
 
 _VERDICT_FIELDS = ("channel", "status", "parse_status", "rule", "parsed", "gold", "correct")
+_SHORT = {"lv": "LV", "rv": "RV", "av": "AV", "lge": "LGE", "t2": "T2"}
 CaseRow = Mapping[str, Any]
 
 
@@ -30,14 +32,15 @@ def case_reader(sources: Sources, *, private: bool) -> Callable[[Collection[Case
 
     Only `private` ones hold the text of reports.
     """
-    return lambda keys: _cases(sources, keys, sources.rows(keys), private=private)
+    shown = shown_of(sources)
+    return lambda keys: _cases(sources, shown, keys, sources.rows(keys), private=private)
 
 
 def study_cases(
     sources: Sources, keys: Collection[CaseKey], *, private: bool
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the index of each study with its cases."""
-    rows = sources.rows(keys)
+    rows, shown = sources.rows(keys), shown_of(sources)
     study = dict(zip(sources.questions["qa_id"].to_pylist(), sources.study.tolist(), strict=True))
     by_study: dict[int, list[CaseKey]] = {}
     for question, arm in keys:
@@ -45,7 +48,7 @@ def study_cases(
     requests, verdicts = (_by_study(table, study) for table in (rows.requests, rows.verdicts))
     for number in sorted(by_study):
         own = Rows(requests.get(number, ()), verdicts.get(number, ()), rows.replies, rows.stages)
-        yield number, _cases(sources, by_study[number], own, private=private)
+        yield number, _cases(sources, shown, by_study[number], own, private=private)
 
 
 def _by_study(rows: Sequence[CaseRow], study: Mapping[str, int]) -> dict[int, list[dict[str, Any]]]:
@@ -55,10 +58,13 @@ def _by_study(rows: Sequence[CaseRow], study: Mapping[str, int]) -> dict[int, li
     return groups
 
 
-def _cases(sources: Sources, keys: Collection[CaseKey], rows: Rows, *, private: bool) -> dict[str, Any]:
+def _cases(
+    sources: Sources, shown: Shown, keys: Collection[CaseKey], rows: Rows, *, private: bool
+) -> dict[str, Any]:
     texts, frames = Texts(), Texts()
     place = {arm: at for at, arm in enumerate(sources.arms)}
     number = {study: at for at, study in enumerate(sources.studies)}
+    question_at = {sources.qa_id(question): question for question, _ in keys}
     question_places = pa.array(sorted({question for question, _ in keys}))
     questions = {row["qa_id"]: row for row in sources.questions.take(question_places).to_pylist()}
     verdicts: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -79,6 +85,7 @@ def _cases(sources: Sources, keys: Collection[CaseKey], rows: Rows, *, private: 
             "reply": texts.place(reply),
             "frames": frames.place(_as_json(case_frames)),
             "frames_of": number.get(row["frames_study_id"]),
+            "shown": shown.letter(sources, question_at[row["qa_id"]], sent_of(row, stages)),
             "flags": row["flags"],
             "status": row["status"],
             "verdicts": verdicts.get((row["arm_id"], row["qa_id"]), []),
@@ -123,7 +130,12 @@ def _grounds(row: CaseRow | None, private: bool) -> dict[str, Any] | None:
         return None
     evidence = row if private else public_evidence(row)
     verification = json.loads(evidence["verification"])
-    return {"origin": row["origin"], "quotes": evidence["quotes"], "verification": verification}
+    return {
+        "origin": row["origin"],
+        "quotes": evidence["quotes"],
+        "verification": verification,
+        "slices": row["slices"] or [],
+    }
 
 
 def _question(row: CaseRow, grounds: dict[str, Any] | None) -> dict[str, Any]:
@@ -145,5 +157,11 @@ def index_of(sources: Sources) -> dict[str, Any]:
             for arm in sources.header.arms
         ],
         "studies": sources.studies,
+        "subtasks": {subtask.id: field_words(subtask.field) for subtask in sources.header.subtasks.values()},
         "questions": [list(row) for row in zip(sources.study.tolist(), *names, strict=True)],
     }
+
+
+def field_words(field: str) -> str:
+    """The field of a report in words, e.g. LV wall levels."""
+    return " ".join(_SHORT.get(word, word) for word in field.split("_"))

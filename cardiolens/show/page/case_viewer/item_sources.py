@@ -74,18 +74,31 @@ class Sources:
 
         Reads only the models and parts that hold them.
         """
-        by_model: dict[str, list[CaseKey]] = {}
-        for question, arm in keys:
-            by_model.setdefault(self.header.arms[arm].model, []).append((question, arm))
         requests, verdicts, replies, stages = [], [], {}, {}
-        for model, pairs in by_model.items():
+        for model, pairs in self._by_model(keys).items():
             for part, store, key in self._runs_of(model):
                 own = self._own(part.requests(model), schemas.REQUESTS, _REQUEST, pairs)
                 requests += own.to_pylist()
-                stages.update(_stages(part, pc.unique(own["request_key"])))
+                stages.update(read_stages(part, pc.unique(own["request_key"])))
                 replies.update(_replies(store.completions(key), pc.unique(own["request_key"])))
             verdicts += self._own(self.run.verdicts, schemas.VERDICTS, _VERDICT, pairs).to_pylist()
         return Rows(requests, verdicts, replies, stages)
+
+    def requests(self, keys: Collection[CaseKey], columns: Sequence[str]) -> Iterator[tuple[Run, pa.Table]]:
+        """Yield columns of the requests of some cases, with the run that made them; no reply is read."""
+        for model, pairs in self._by_model(keys).items():
+            for part, _, _ in self._runs_of(model):
+                yield part, self._own(part.requests(model), schemas.REQUESTS, columns, pairs)
+
+    def qa_id(self, question: int) -> str:
+        """The id of a question."""
+        return str(self._qa_ids[question].as_py())
+
+    def _by_model(self, keys: Collection[CaseKey]) -> dict[str, list[CaseKey]]:
+        by_model: dict[str, list[CaseKey]] = {}
+        for question, arm in keys:
+            by_model.setdefault(self.header.arms[arm].model, []).append((question, arm))
+        return by_model
 
     def endings(self, arm: int) -> str:
         """One ending letter per question under an arm; `NOT_ASKED` for questions that it was not asked."""
@@ -210,7 +223,7 @@ def _letters(verdicts: pa.RecordBatch) -> np.ndarray:
     return np.where(np.asarray(pc.equal(verdicts["status"], "judged")), letters, ord("o")).astype(np.uint8)
 
 
-def _stages(run: Run, keys: pa.Array) -> dict[str, list[dict[str, Any]]]:
+def read_stages(run: Run, keys: pa.Array) -> dict[str, list[dict[str, Any]]]:
     """Stages by request key, in order; keys that are no chain are absent."""
     condition = pc.field("request_key").isin(keys)
     stages: dict[str, list[dict[str, Any]]] = {}

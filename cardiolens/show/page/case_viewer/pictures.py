@@ -7,8 +7,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
@@ -20,7 +22,10 @@ from cardiolens.study.shards import read_frames, read_volumes, shaped
 
 FRAMES = "frames"
 MASKS = "masks"  # the same frames with the masks of the study over them
+SLICES = "slices"  # all phases of a slice in one picture
+MASKED_SLICES = "masked-slices"
 
+Picture = NDArray[np.uint8]  # (height, width), or (height, width, 3) in colour
 Place = tuple[str, int]  # volume_id, idx
 FramesByStudy = dict[int, set[Place]]  # frames by study number
 
@@ -30,21 +35,19 @@ def name_of(number: int, volume_id: str, idx: int) -> str:
     return f"{FRAMES}/{number}/{volume_id}-{idx}.png"
 
 
-def png_of(
-    store: Path,
-    volumes: pa.Table,
-    study: str,
-    places: Collection[Place],
-    overlays: Mapping[str, Overlay] | None = None,
-) -> dict[Place, bytes]:
-    """Read frames of one study as PNG pictures, as prepared: native size, windowed, with masks if given."""
+def png_of(store: Path, volumes: pa.Table, study: str, places: Collection[Place]) -> dict[Place, bytes]:
+    """Read frames of one study as PNG pictures, as prepared: native size, windowed."""
     indices: dict[str, set[int]] = {}
     for volume_id, idx in places:
         indices.setdefault(volume_id, set()).add(idx)
     own = volumes.filter(pc.equal(volumes["study_id"], study))
     rows = read_frames(store, own, indices).to_pylist()
-    masks = overlays or {}
-    return {(row["volume_id"], row["idx"]): _png(row, masks.get(row["volume_id"])) for row in rows}
+    return {
+        (row["volume_id"], row["idx"]): encoded(
+            shaped(row["pixels"], row["height"], row["width"], row["channels"])
+        )
+        for row in rows
+    }
 
 
 def overlay_of(studies: Path, volumes: pa.Table, study: str, volume_id: str) -> Overlay | None:
@@ -52,11 +55,19 @@ def overlay_of(studies: Path, volumes: pa.Table, study: str, volume_id: str) -> 
     rows = volumes.filter(pc.equal(volumes["study_id"], study)).to_pylist()
     row = next((row for row in rows if row["volume_id"] == volume_id), None)
     try:
-        record = read_study(_folders(studies)[study])
+        record = read_study(study_folder(studies, study))
         manifest = next((volume for volume in record.manifest.volumes if volume.volume_id == volume_id), None)
         return None if row is None or manifest is None else read_overlay(record, manifest, row)
     except (InputError, OSError, KeyError):
         return None
+
+
+def study_folder(studies: Path, study: str) -> Path:
+    """The folder of a study: that of its name, else the one whose manifest names it; KeyError if none does."""
+    with suppress(InputError, OSError, ValueError, LookupError, TypeError):
+        if read_json(studies / study / MANIFEST_NAME)["study_id"] == study:
+            return studies / study
+    return _folders(studies)[study]
 
 
 @lru_cache(maxsize=1)
@@ -69,18 +80,30 @@ def _folders(studies: Path) -> Mapping[str, Path]:
     return folders
 
 
-def _png(frame: Mapping[str, object], overlay: Overlay | None) -> bytes:
+def over(image: Picture, overlay: Overlay, idx: int) -> Picture:
+    """Draw the mask of a frame over it; a picture in colour has none."""
+    return overlay.on(image, idx) if image.ndim == 2 else image
+
+
+def encoded(image: Picture, *, fast: bool = False) -> bytes:
+    """A picture as PNG; `fast` spares time, and not bytes, where it leaves no machine."""
     from PIL import Image
 
-    height, width, channels = (int(str(frame[name])) for name in ("height", "width", "channels"))
-    pixels = frame["pixels"]
-    assert isinstance(pixels, bytes)
     png = io.BytesIO()
-    image = shaped(pixels, height, width, channels)
-    if overlay is not None and image.ndim == 2:
-        image = overlay.on(image, int(str(frame["idx"])))
-    Image.fromarray(image).save(png, "PNG")
+    Image.fromarray(image).save(png, "PNG", compress_level=1 if fast else 6)
     return png.getvalue()
+
+
+def tiled(images: Sequence[Picture], columns: int) -> Picture:
+    """Set pictures row by row into one; smaller ones begin at the corner of their tile."""
+    height, width = (max(image.shape[axis] for image in images) for axis in (0, 1))
+    colour = (3,) if any(image.ndim == 3 for image in images) else ()
+    sheet = np.zeros((-(-len(images) // columns) * height, columns * width, *colour), np.uint8)
+    for number, image in enumerate(images):
+        top, left = number // columns * height, number % columns * width
+        tile = image[..., None] if colour and image.ndim == 2 else image
+        sheet[top : top + image.shape[0], left : left + image.shape[1]] = tile
+    return sheet
 
 
 def collect_frames(cases: Mapping[str, Any], frames: FramesByStudy) -> None:
@@ -108,12 +131,15 @@ def _write_study(folder: Path, number: int, pictures: Mapping[Place, bytes]) -> 
     return len(pictures)
 
 
-def parse_name(words: Sequence[str]) -> tuple[int, str, int] | None:
-    """Parse a picture's path below the viewer: study number, volume and index; None for any other path."""
-    if len(words) != 3 or words[0] not in (FRAMES, MASKS):
+def parse_name(words: Sequence[str], numbers: int = 1) -> tuple[int, str, tuple[int, ...]] | None:
+    """Parse a picture's path below its kind: study number, volume, and so many numbers.
+
+    The numbers are the index of a frame, or slice and block of a picture of phases. None for any other path.
+    """
+    if len(words) != 3 or not words[2].endswith(".png"):
         return None
-    volume_id, _, idx = words[2].removesuffix(".png").rpartition("-")
-    study, frame = number_of(words[1]), number_of(idx)
-    if not words[2].endswith(".png") or not volume_id or min(study, frame) < 0:
+    volume_id, *parts = words[2].removesuffix(".png").rsplit("-", numbers)
+    study, places = number_of(words[1]), tuple(number_of(part) for part in parts)
+    if len(parts) != numbers or not volume_id or min(study, *places) < 0:
         return None
-    return study, volume_id, frame
+    return study, volume_id, places

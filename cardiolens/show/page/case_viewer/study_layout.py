@@ -1,0 +1,110 @@
+"""The whole study for the case viewer: its volumes, how their slices lie, and what was sent of it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens.base.errors import InputError
+from cardiolens.show.page.case_viewer.item_sources import CaseKey, Sources
+from cardiolens.show.page.case_viewer.pictures import study_folder
+from cardiolens.show.page.case_viewer.sent_frames import Sent, frames_sent
+from cardiolens.storage import schemas
+from cardiolens.study.manifest import read_study
+from cardiolens.study.sequences import sequences
+from cardiolens.study.slice_planes import PlacedVolume, placed_volumes, reference_line, same_level
+
+BLOCK = 64  # phases in one picture, so that none is larger than a browser draws
+_NO_FOLDER = "the study's folder is not where the run had it"
+
+
+def columns_of(n_phases: int) -> int:
+    """Columns of the picture that holds the phases of a slice, row by row."""
+    return math.ceil(math.sqrt(min(n_phases, BLOCK)))
+
+
+def study_layout(volumes: pa.Table, studies: Path, study: str) -> dict[str, Any]:
+    """Return the volumes of a study, reference lines of slices on each other, and slices at one level.
+
+    `volumes` are the rows of the cohort. Lines are rounded to a tenth of a pixel.
+    """
+    rows = volumes.filter(pc.equal(volumes["study_id"], study)).to_pylist()
+    placed, reasons = _placed(studies, study, rows)
+    pairs = [(name, other) for name in placed for other in placed if name != other]
+    return {
+        "volumes": [_volume(row) for row in rows],
+        "lines": _nested({pair: _lines(*(placed[name] for name in pair)) for pair in pairs}),
+        "levels": _nested({pair: same_level(*(placed[name] for name in pair)) for pair in pairs}),
+        "unplaced": reasons,
+    }
+
+
+def _placed(
+    studies: Path, study: str, rows: Sequence[Mapping[str, Any]]
+) -> tuple[dict[str, PlacedVolume], dict[str, str]]:
+    try:
+        return placed_volumes(read_study(study_folder(studies, study)), rows)
+    except (InputError, OSError, KeyError):
+        return {}, {row["volume_id"]: _NO_FOLDER for row in rows}
+
+
+def _volume(row: Mapping[str, Any]) -> dict[str, Any]:
+    kind = sequences().get(row["sequence"])
+    names = ("sequence", "view", "n_slices", "n_phases", "height", "width", "ed_phase", "es_phase")
+    return {
+        "id": row["volume_id"],
+        **{name: row[name] for name in names},
+        "over_time": kind.over_time if kind else "nothing",
+        "ordered": row["view"] == "sax" and row["spatial_order"] != "unknown",
+        "block": BLOCK,
+        "columns": columns_of(row["n_phases"]),
+    }
+
+
+def _lines(volume: PlacedVolume, other: PlacedVolume) -> list[list[list[float] | None]] | None:
+    """Return, for each slice of a volume, the reference line of each slice of the other; None if parallel."""
+    lines = [[reference_line(plane, cutting) for cutting in other.planes] for plane in volume.planes]
+    if not any(line for row in lines for line in row):
+        return None
+    return [[None if line is None else [round(at, 1) for at in line] for line in row] for row in lines]
+
+
+def _nested(of_pairs: Mapping[tuple[str, str], object]) -> dict[str, dict[str, object]]:
+    nested: dict[str, dict[str, object]] = {}
+    for (name, other), value in of_pairs.items():
+        if value is not None:
+            nested.setdefault(name, {})[other] = value
+    return nested
+
+
+def lanes(sources: Sources, question: int, arm: int) -> list[dict[str, Any]]:
+    """Return what each selector sent at each budget, under the model, prompt and control of an arm."""
+    own = sources.header.arms[arm]
+    keys = [
+        (question, at)
+        for at, other in enumerate(sources.header.arms)
+        if (other.model, other.prompt, other.control, other.wording)
+        == (own.model, own.prompt, own.control, own.wording)
+    ]
+    sent = frames_sent(sources, keys)
+    study = sources.studies[sources.study[question]]
+    return [_lane(sources, key, sent[key], study) for key in sorted(keys) if key in sent]
+
+
+def _lane(sources: Sources, key: CaseKey, sent: Sent, study: str) -> dict[str, Any]:
+    arm = sources.header.arms[key[1]]
+    shown = sent.study == study and sent.status == schemas.PLANNED
+    return {
+        "arm": key[1],
+        "selector": arm.selector,
+        "budget": arm.budget,
+        "frames": [list(place) for place in sent.frames] if shown else [],
+        "flags": list(sent.flags),
+        "why": ""
+        if shown or sent.status != schemas.PLANNED or not sent.frames
+        else "frames of another patient",
+        "status": sent.status,
+    }

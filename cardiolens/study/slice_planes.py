@@ -1,0 +1,184 @@
+"""Where displayed slices lie in the patient: reference lines of one on another, and slices at one level.
+
+Positions come from the affines of a study's files. A volume whose affine cannot be believed has no planes but
+a reason, so that no line is drawn where it may be wrong.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cardiolens.base.errors import InputError
+from cardiolens.study.heart_frame import Point
+from cardiolens.study.manifest import Study, VolumeManifest
+from cardiolens.study.nifti import Header, read_header
+from cardiolens.study.orientation import VolumePlacement, contradicts_display, heart_frame, volume_placements
+from cardiolens.study.voxel_lengths import ALIKE
+
+_TO_LPS = np.diag([-1.0, -1.0, 1.0, 1.0])
+_PARALLEL_DEG = 15.0  # planes that meet at a smaller angle have one level and no reference line
+
+Segment = tuple[float, float, float, float]  # x and y of both ends, in pixels; a pixel's centre is whole
+
+
+@dataclass(frozen=True, slots=True)
+class SlicePlane:
+    """A displayed slice in the patient (left, back, head; mm)."""
+
+    corner: Point  # centre of the first pixel of the first row
+    right: Point  # from a column to the next
+    down: Point  # from a row to the next
+    height: int
+    width: int
+
+    @property
+    def normal(self) -> Point:
+        """Unit normal; its sign means nothing."""
+        normal: Point = np.cross(self.right, self.down)
+        return normal / np.linalg.norm(normal)
+
+    @property
+    def centre(self) -> Point:
+        """The middle of the picture."""
+        middle: Point = self.corner + (self.width - 1) / 2 * self.right + (self.height - 1) / 2 * self.down
+        return middle
+
+    def angle(self, other: "SlicePlane") -> float:
+        """Return the angle of two planes in degrees, 0 to 90."""
+        return math.degrees(math.acos(min(1.0, abs(float(self.normal @ other.normal)))))
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedVolume:
+    """The planes of a volume's slices in canonical order, and the distance from slice to slice."""
+
+    planes: tuple[SlicePlane, ...]
+    step_mm: float
+
+
+def placed_volumes(
+    study: Study, rows: Sequence[Mapping[str, Any]]
+) -> tuple[dict[str, PlacedVolume], dict[str, str]]:
+    """Return the volumes whose place in the patient is known, and for the others the reason, by volume_id.
+
+    `rows` are the study's rows of `volumes`.
+    """
+    placements = volume_placements(study)
+    frame = heart_frame(study, placements)
+    manifests = {manifest.volume_id: manifest for manifest in study.manifest.volumes}
+    placed: dict[str, PlacedVolume] = {}
+    reasons: dict[str, str] = {}
+    for row in rows:
+        name = row["volume_id"]
+        try:
+            if name not in manifests:
+                raise InputError("study.json no longer names it")
+            if contradicts_display(manifests[name], placements, frame):
+                raise InputError("its header contradicts the way it is displayed")
+            placed[name] = _placed(study, manifests[name], row)
+        except InputError as error:
+            reasons[name] = str(error)
+    return placed, reasons
+
+
+def _placed(study: Study, manifest: VolumeManifest, row: Mapping[str, Any]) -> PlacedVolume:
+    header = read_header(study.folder / manifest.path)
+    affine = _believed(header, manifest, n_slices=row["n_slices"])
+    transform = manifest.display_transform
+    i_axis, j_axis, step = affine[:3, :3].T
+    down, right = (j_axis, i_axis) if transform.transpose else (i_axis, j_axis)
+    corner, (height, width) = affine[:3, 3], (row["height"], row["width"])
+    if transform.flip_rows:
+        corner, down = corner + (height - 1) * down, -down
+    if transform.flip_cols:
+        corner, right = corner + (width - 1) * right, -right
+    stored = range(row["n_slices"])
+    planes = (
+        SlicePlane(corner + number * step, right, down, height, width)
+        for number in (reversed(stored) if manifest.apex_first else stored)
+    )
+    return PlacedVolume(tuple(planes), manifest.spacing_mm[2])
+
+
+def _believed(header: Header, manifest: VolumeManifest, *, n_slices: int) -> Point:
+    """Return the affine to the patient; InputError with the reason where it cannot be believed."""
+    if header.affine is None or not np.isfinite(header.affine).all():
+        raise InputError("its header gives no orientation")
+    affine: Point = _TO_LPS @ header.affine
+    lengths = np.linalg.norm(affine[:3, :3], axis=0)
+    if not (lengths > 0).all():
+        raise InputError("its header gives no orientation")
+    if VolumePlacement(*(affine[:3, :3] / lengths).T).aligned:
+        raise InputError("its header has the scanner's own axes, like that of a converter that lost them")
+    if header.lengths.contradicted or header.lengths.turned:
+        raise InputError("its header contradicts itself")
+    compared = 3 if n_slices > 1 else 2  # the distance of one slice to the next measures nothing
+    for length, declared in list(zip(lengths, manifest.spacing_mm, strict=True))[:compared]:
+        if not math.isclose(length, declared, rel_tol=ALIKE):
+            raise InputError(
+                f"its header has {length:.4g} mm where study.json has {declared:.4g} mm from voxel to voxel"
+            )
+    return affine
+
+
+def reference_line(shown: SlicePlane, other: SlicePlane) -> Segment | None:
+    """Return the line where another slice cuts a shown one, inside both pictures; None if there is none."""
+    if shown.angle(other) < _PARALLEL_DEG:
+        return None
+    normal = other.normal
+    across, along = float(normal @ shown.right), float(normal @ shown.down)
+    offset = float(normal @ (shown.corner - other.corner))
+    # The line is where across * x + along * y + offset = 0: its point nearest the corner, and its direction.
+    square = across * across + along * along
+    start, direction = np.array([-across, -along]) * offset / square, np.array([-along, across])
+    span = _clipped(_bounds(shown, other, start, direction))
+    if span is None:
+        return None
+    (x1, y1), (x2, y2) = (start + t * direction for t in span)
+    return float(x1), float(y1), float(x2), float(y2)
+
+
+def _bounds(
+    shown: SlicePlane, other: SlicePlane, start: Point, direction: Point
+) -> Iterator[tuple[float, float, int]]:
+    """Yield position at 0, change per unit and number of pixels, along the axes of both pictures."""
+    yield float(start[0]), float(direction[0]), shown.width
+    yield float(start[1]), float(direction[1]), shown.height
+    point = shown.corner + start[0] * shown.right + start[1] * shown.down - other.corner
+    change = direction[0] * shown.right + direction[1] * shown.down
+    for axis, pixels in ((other.right, other.width), (other.down, other.height)):
+        square = float(axis @ axis)
+        yield float(point @ axis) / square, float(change @ axis) / square, pixels
+
+
+def _clipped(bounds: Iterator[tuple[float, float, int]]) -> tuple[float, float] | None:
+    """Return the part of a line that lies in every picture, edges of pixels included; None if it is empty."""
+    low, high = -math.inf, math.inf
+    for at, change, pixels in bounds:
+        if abs(change) < 1e-12:
+            if not -0.5 <= at <= pixels - 0.5:
+                return None
+            continue
+        ends = sorted(((-0.5 - at) / change, (pixels - 0.5 - at) / change))
+        low, high = max(low, ends[0]), min(high, ends[1])
+    return (low, high) if low < high else None
+
+
+def same_level(volume: PlacedVolume, other: PlacedVolume) -> tuple[int | None, ...] | None:
+    """Return the nearest slice of a parallel volume for each slice; None if they are not parallel.
+
+    A slice beyond the other stack by more than half a step of either has no partner.
+    """
+    if volume.planes[0].angle(other.planes[0]) >= _PARALLEL_DEG:
+        return None
+    normal, most = other.planes[0].normal, max(volume.step_mm, other.step_mm) / 2
+    levels = [float(plane.centre @ normal) for plane in other.planes]
+    partners: list[int | None] = []
+    for plane in volume.planes:
+        distances = [abs(float(plane.centre @ normal) - level) for level in levels]
+        nearest = int(np.argmin(distances))
+        partners.append(nearest if distances[nearest] <= most else None)
+    return tuple(partners)

@@ -1,0 +1,356 @@
+"""The whole study in Chromium: what is drawn, how fast, where lines and marks stand, and what was missed."""
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import small_cohort
+from page_run import finished
+from playwright.sync_api import BrowserContext, Page, expect
+from small_cohort import make_cohort, reader, sweep_spec, volume_row
+from whole_studies import rendered_cohort, rendered_spec
+
+from cardiolens.commands.view import served_of
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
+from cardiolens.show.page.case_viewer.on_demand import Scripts
+from cardiolens.show.page.case_viewer.viewer_server import viewer_server
+from cardiolens.storage import schemas, tables
+from cardiolens.storage.places import Run
+from cardiolens.study.shards import pixel_digest
+
+from .conftest import Seen, findings_of_axe, watch
+
+SIDE = 160  # pixels
+CINES = {"cine_sax": (10, 30), "cine_4ch": (1, 120), "lge_sax": (10, 1)}  # slices, phases
+FRAMES = 120
+HALF_A_SECOND = 500  # ms
+STEP = 40  # ms: 25 frames a second
+
+RECORD = """() => {
+  window.drawn = [];
+  const canvas = document.querySelector(".port[data-active] canvas");
+  const grey = () => canvas.getContext("2d").getImageData(4, 4, 1, 1).data[0];
+  new MutationObserver(() => window.drawn.push([performance.now(), canvas.dataset.frame, grey()]))
+    .observe(canvas, { attributeFilter: ["data-frame"] });
+}"""
+SCROLL = """([times, step]) => new Promise((resolve) => {
+  const box = document.querySelector(".port[data-active] .box");
+  const asked = [];
+  const timer = setInterval(() => {
+    if (asked.length === times) { clearInterval(timer); setTimeout(() => resolve(asked), 10 * step); return; }
+    asked.push(performance.now());
+    box.dispatchEvent(new WheelEvent("wheel", { deltaY: 100, bubbles: true, cancelable: true }));
+  }, step);
+})"""
+
+
+def cine_rows(name: str, view: str, slices: int, phases: int) -> pa.Table:
+    """Frames of noise, whose corner holds their index."""
+    dice = np.random.default_rng(len(name) + len(view))
+    pixels = dice.integers(0, 256, (slices * phases, SIDE, SIDE), dtype=np.uint8)
+    pixels[:, :8, :8] = (np.arange(slices * phases) % 251)[:, None, None]
+    rows: list[dict[str, object]] = [
+        {
+            **{
+                "study_id": name,
+                "volume_id": view,
+                "idx": idx,
+                "slice": idx // phases,
+                "phase": idx % phases,
+            },
+            **{"height": SIDE, "width": SIDE, "channels": 1, "pixels": frame.tobytes()},
+            "digest": pixel_digest(frame.tobytes(), SIDE, SIDE, 1),
+        }
+        for idx, frame in enumerate(pixels)
+    ]
+    return tables.from_rows(rows, schemas.FRAMES)
+
+
+def answered(spec: SweepSpec) -> Run:
+    """A finished run; made in a thread of its own, as Playwright holds the event loop of this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(finished, spec).result()
+
+
+@pytest.fixture(scope="module")
+def cine_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(small_cohort, "VIEWS", CINES)
+        patch.setattr(small_cohort, "frame_rows", cine_rows)
+        patch.setattr(
+            small_cohort, "volume_row", lambda *of: volume_row(*of) | {"height": SIDE, "width": SIDE}
+        )
+        root = make_cohort(tmp_path_factory.mktemp("cines"), 3)
+        return answered(sweep_spec(root, reader("noisy", error=0.3), name="cines", subtask=["C12"]))
+
+
+@pytest.fixture(scope="module")
+def rendered(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    root = rendered_cohort(tmp_path_factory.mktemp("rendered"), "PH-ICM-LAD")
+    return answered(rendered_spec(root, store=root / "store"))
+
+
+@contextmanager
+def opened(context: BrowserContext, run: Run, seen: Seen) -> Iterator[Page]:
+    """The served viewer of a run; nothing may have gone wrong by the end."""
+    with viewer_server(served_of([run])) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        page = context.new_page()
+        watch(page, seen)
+        page.goto(server.address)
+        page.wait_for_selector("#case[data-opened]")
+        page.locator("main").focus()
+        yield page
+        page.close()
+        server.shutdown()
+        thread.join()
+    assert seen == Seen()
+
+
+@pytest.fixture
+def study(context: BrowserContext, rendered: Run, seen: Seen) -> Iterator[Page]:
+    """The whole study of a rendered phantom, opened at a question about its scar."""
+    with opened(context, rendered, seen) as page:
+        page.locator("[data-filter='subtask']").select_option("L02")
+        expect(page.locator("#case h2")).to_contain_text("L02 levels")
+        page.locator("main").focus()
+        page.keyboard.press("v")
+        expect(page.locator(".port[data-active] canvas")).to_have_attribute("data-frame", re.compile("."))
+        yield page
+
+
+def caption(page: Page) -> str:
+    return page.locator(".port[data-active] .caption").inner_text()
+
+
+def frame_shown(page: Page) -> str:
+    return str(page.locator(".port[data-active] canvas").get_attribute("data-frame"))
+
+
+def press(page: Page, *keys: str) -> str:
+    """Press keys one by one, each drawn before the next; the frame that stands at the end."""
+    for key in keys:
+        page.keyboard.press(key)
+        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        expect(page.locator(".port[data-waiting]")).to_have_count(0)
+    return frame_shown(page)
+
+
+def test_first_frame_is_there_in_half_a_second(context: BrowserContext, cine_run: Run, seen: Seen) -> None:
+    """Of three studies that nobody has read yet, the fastest; other work on the machine slows any."""
+    with opened(context, cine_run, seen) as page:
+        page.locator("[data-filter='subtask']").select_option("C12")
+        expect(page.locator("#list li")).to_have_count(3)
+        page.locator("main").focus()
+        waits = []
+        for _ in range(3):
+            start = page.evaluate("performance.now()")
+            page.keyboard.press("v")
+            page.wait_for_function("document.querySelector('.port[data-active] canvas')?.dataset.frame")
+            waits.append(page.evaluate("performance.now()") - start)
+            page.keyboard.press("v")
+            page.keyboard.press("j")
+            expect(page.locator(".study")).to_have_count(0)
+        print("first frame, ms:", [round(wait) for wait in waits])
+        assert min(waits) < HALF_A_SECOND
+
+
+def test_a_cine_of_120_frames_scrolls_without_a_gap(
+    context: BrowserContext, cine_run: Run, seen: Seen
+) -> None:
+    """Each frame asked for is drawn, in order, with its own pixels, before the next is asked for."""
+    with opened(context, cine_run, seen) as page:
+        page.locator("[data-filter='subtask']").select_option("C12")
+        page.locator("main").focus()
+        page.keyboard.press("v")
+        view = page.locator(".port", has=page.locator("option:checked[value='cine_4ch']"))
+        view.locator("canvas").click()
+        expect(page.locator(".port[data-active] canvas")).to_have_attribute("data-frame", re.compile("4ch"))
+        page.wait_for_timeout(1000)  # for both halves of the loop, which are read one after the other
+        start = int(frame_shown(page).split()[1])
+        page.evaluate(RECORD)
+        asked = page.evaluate(SCROLL, [FRAMES, STEP])
+        drawn = page.evaluate("window.drawn")
+        names = [int(name.split()[1]) for _, name, _ in drawn]
+        assert names == [(start + at + 1) % FRAMES for at in range(FRAMES)]
+        assert [grey for _, _, grey in drawn] == names
+        waits = [drawn[at][0] - asked[at] for at in range(FRAMES)]
+        print(
+            "frame drawn after its step, ms: median",
+            round(float(np.median(waits))),
+            "most",
+            round(max(waits)),
+        )
+        assert np.median(waits) < STEP
+
+
+def test_wheel_moves_slices_and_with_shift_phases(context: BrowserContext, cine_run: Run, seen: Seen) -> None:
+    with opened(context, cine_run, seen) as page:
+        page.locator("[data-filter='subtask']").select_option("C12")
+        page.locator("main").focus()
+        page.keyboard.press("v")
+        box = page.locator(".port", has=page.locator("option:checked[value='cine_sax']")).locator(".box")
+        box.locator("canvas").click()
+        expect(page.locator(".port[data-active] canvas")).to_have_attribute("data-frame", re.compile("sax"))
+
+        def wheel(**event: Any) -> int:
+            box.evaluate("(box, event) => box.dispatchEvent(new WheelEvent('wheel', event))", event)
+            page.wait_for_timeout(100)
+            return int(frame_shown(page).split()[1])
+
+        start = int(frame_shown(page).split()[1])
+        assert wheel(deltaY=100) == start + 30
+        assert wheel(deltaY=1, deltaMode=1) == start + 60
+        assert wheel(deltaY=-100) == start + 30
+        assert wheel(deltaX=100, shiftKey=True) == start + 31
+        assert [wheel(deltaY=20) for _ in range(5)] == [start + at for at in (31, 31, 61, 61, 91)]
+        for _ in range(12):
+            last = wheel(deltaY=100)
+        assert last == 271 + start % 30  # the last slice: a stack ends, and does not go round
+        assert press(page, "ArrowLeft", "ArrowLeft").endswith(str(270 + (start - 1) % 30))
+
+
+def test_an_unsent_slice_is_one_key_from_the_next_sent_one(study: Page, rendered: Run) -> None:
+    press(study, "ArrowDown")
+    while "not sent" not in caption(study):
+        press(study, "ArrowDown")
+    before = frame_shown(study)
+    assert press(study, "n") != before
+    assert "sent by clinical K = 4" in caption(study)
+    assert study.locator(".port[data-active]").get_attribute("data-sent") is not None
+    own = json.loads(study.evaluate("JSON.stringify([...document.querySelectorAll('.lane')].length)"))
+    assert own == 6
+    seen = {press(study, "n") for _ in range(4)}
+    assert len(seen) == 4
+    assert press(study, "p") in seen
+
+
+def test_views_are_linked_by_level_and_lines_show_where(study: Page) -> None:
+    views = study.locator(".port select").evaluate_all("all => all.map(one => one.value)")
+    assert views[0] == "lge_sax"
+    assert study.locator(".port[data-active] .lines line.here").count() >= 2
+    long_axis = study.locator(".port").nth(1).locator(".lines line.here")
+    first = long_axis.first.get_attribute("y1")
+    slice_before = frame_shown(study)
+    assert press(study, "ArrowDown") != slice_before
+    assert long_axis.first.get_attribute("y1") != first
+    assert study.locator(".lines line.sent").count() > 0
+    study.locator(".port").nth(3).locator("select").select_option("cine_sax")
+    press(study, "1", "ArrowUp", "ArrowUp")
+    at = int(frame_shown(study).split()[1])
+    cine = study.locator(".port").nth(3).locator("canvas").get_attribute("data-frame")
+    phases = len(study.locator(".port").nth(3).locator(".caption").inner_text()) and int(
+        re.findall(r"phase \d+ of (\d+)", study.locator(".port").nth(3).locator(".caption").inner_text())[0]
+    )
+    assert int(str(cine).split()[1]) // phases == at
+    press(study, "l", "ArrowDown")
+    assert study.locator(".port").nth(3).locator("canvas").get_attribute("data-frame") == cine
+
+
+def test_selectors_stand_side_by_side_with_what_they_sent(study: Page, rendered: Run) -> None:
+    sources = open_sources(rendered, [rendered])
+    place = next(at for at in range(sources.questions.num_rows) if sources.qa_id(at).endswith(":L02"))
+    lanes = Scripts(sources).content(f"sent/{place}/0.js")
+    assert isinstance(lanes, list)
+    labels = study.locator(".lane canvas").evaluate_all("all => all.map(one => one.ariaLabel)")
+    for lane, label in zip(lanes, labels, strict=True):
+        slices = sorted(idx + 1 for volume, idx in lane["frames"] if volume == "lge_sax")
+        named = [int(number) for number in re.findall(r"slice (\d+)", label)]
+        assert label.startswith(f"{lane['selector']} K = {lane['budget']}: ")
+        assert named == slices
+    box = study.locator(".lane canvas").first.bounding_box() or {}
+    study.mouse.click(box["x"] + box["width"] / 2, box["y"] + 2)
+    expect(study.locator(".port[data-active] canvas")).to_have_attribute("data-frame", "lge_sax 0")
+
+
+def test_what_shows_the_answer_is_found_and_told(study: Page) -> None:
+    press(study, "g")
+    assert "shows the answer" in caption(study)
+    assert re.match("(All|Some|No) ", study.locator(".shown").first.inner_text())
+    study.locator("[data-filter='subtask']").select_option("C12")
+    expect(study.locator(".study")).to_contain_text("No slices are named that show the answer")
+
+
+def test_findings_are_words(study: Page) -> None:
+    box = study.locator(".verdict-box").first
+    assert re.search(r"true\s*[A-E] (Basal|Mid|Apical|Apex|Papillary)", box.inner_text())
+    told = study.locator("main").inner_text()
+    assert not re.search("answer_line|parse_error|no_temporal|option_text", told)
+
+
+def letters(sources: Sources, arm: int) -> tuple[str, str]:
+    shown = Scripts(sources).content(f"shown/{arm}.js")
+    assert isinstance(shown, str)
+    return sources.endings(arm), shown
+
+
+def test_misses_are_those_of_the_tables(study: Page, rendered: Run) -> None:
+    sources = open_sources(rendered, [rendered])
+    study.locator("[data-filter='subtask']").select_option("")
+    ended, shown = letters(sources, 0)
+    arms = sources.header.arms
+    peers = [
+        at
+        for at, arm in enumerate(arms)
+        if (arm.selector, arm.budget, arm.prompt) == (arms[0].selector, arms[0].budget, arms[0].prompt)
+    ]
+    every = [sources.endings(at) for at in peers]
+    counts = {
+        letter: sum(end == "w" and state == letter for end, state in zip(ended, shown, strict=True))
+        for letter in "spn?"
+    }
+    counts["all"] = sum(set(ends) == {"w"} for ends in zip(*every, strict=True))
+    assert len(peers) == 2
+    assert min(counts["?"], counts["all"], sum(counts[letter] for letter in "spn")) > 0
+    for name, count in counts.items():
+        study.locator("[data-filter='missed']").select_option(name)
+        word = "case" if count == 1 else "cases"
+        expect(study.locator("#count")).to_have_text(f"{count} {word}")
+
+
+def test_axe_finds_nothing_serious_in_a_whole_study(
+    context: BrowserContext, rendered: Run, seen: Seen
+) -> None:
+    loose = context.browser
+    assert loose is not None
+    bypassing = loose.new_context(bypass_csp=True)
+    with opened(bypassing, rendered, seen) as page:
+        page.keyboard.press("v")
+        expect(page.locator(".port[data-active] canvas")).to_have_attribute("data-frame", re.compile("."))
+        assert findings_of_axe(page) == []
+        page.set_viewport_size({"width": 360, "height": 740})
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    bypassing.close()
+
+
+def test_without_the_studys_folder_no_line_is_drawn_and_the_reason_stands(
+    context: BrowserContext, cine_run: Run, seen: Seen
+) -> None:
+    with opened(context, cine_run, seen) as page:
+        page.keyboard.press("v")
+        expect(page.locator(".study")).to_contain_text("No reference lines and no linked slices for 3 of 3")
+        assert page.locator(".lines line").count() == 0
+
+
+def test_a_folder_that_may_be_passed_on_has_no_whole_study(
+    context: BrowserContext, run: Run, seen: Seen
+) -> None:
+    page = context.new_page()
+    watch(page, seen)
+    page.goto((run.viewer / "index.html").as_uri())
+    page.wait_for_selector("#case[data-opened]")
+    page.locator("main").focus()
+    page.keyboard.press("v")
+    assert page.locator("#whole, .study").count() == 0
+    assert not any("slices" in path.name for path in run.viewer.rglob("*"))
+    page.close()
+    assert seen == Seen()
