@@ -4,7 +4,7 @@ writes the reports alone, without images.
 
 As a public set is downloaded: `... format=acdc|emidec|mnms|mnms2|myops|cinemyops|mscmr`.
 
-As DICOM: `... format=dicom vendor=siemens|ge|philips|enhanced [wrong_names=0.33] [repeats=0.2]
+As DICOM: `... format=dicom vendor=siemens|ge|philips|enhanced [habit=mosaic] [wrong_names=0.33] [repeats=0.2]
 [transfer_syntax=explicit|implicit|rle|jpeg2000]`.
 """
 
