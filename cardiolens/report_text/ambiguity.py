@@ -162,7 +162,11 @@ def _list_of_values(mentions: Sequence[Mention]) -> str | None:
 
 
 def _is_further_value(before: Clause, clause: Clause) -> bool:
+    is_graded_number = (
+        before.of_kind("measure") and not before.of_kind(*_VALUES) and not clause.of_kind("state")
+    )
     has_value = bool(clause.of_kind(*_VALUES, "state") and before.of_kind(*_VALUES, "measure"))
+    has_value = has_value and not is_graded_number  # "LVEF 24 %, severely reduced"
     return clause.joint in ("comma", "and") and has_value and not clause.of_kind(*_OWN)
 
 

@@ -77,12 +77,14 @@ def unfolded(stream: Iterator[Token], aliases: Mapping[str, Phrase]) -> Iterator
             yield token if word == token.text else Token(word, token.start, token.end)
 
 
-def respelled(stream: Iterator[Token], vocabulary: Collection[str]) -> Iterator[Token]:
+def respelled(
+    stream: Iterator[Token], vocabulary: Collection[str], least_letters: int = _LEAST_LETTERS
+) -> Iterator[Token]:
     """Correct long words with one wrong letter to a word of the vocabulary."""
     words = frozenset(vocabulary)
     for token in stream:
         if (
-            not _LEAST_LETTERS - 1 <= len(token.text) <= _MOST_LETTERS
+            not least_letters - 1 <= len(token.text) <= _MOST_LETTERS
             or token.text in words
             or not token.text.isalpha()
         ):

@@ -18,7 +18,7 @@ from cardiolens.report_text.grammar import grammar
 from cardiolens.report_text.mentions import Mention, Reader, reader
 from cardiolens.report_text.report_layout import plain
 from cardiolens.report_text.sections import Sentence, sentences
-from cardiolens.report_text.tokens import tokens, unfolded
+from cardiolens.report_text.tokens import respelled, tokens, unfolded
 
 # Roles of words that leave a sentence open, or put it in the past, in the future or in another person.
 _DOUBTS = frozenset(
@@ -35,6 +35,25 @@ _HEART = frozenset({"lv", "rv"})
 _EXAMINATIONS = frozenset(
     {"echo", "echocardiography", "echocardiogram", "tte", "ecg", "ct", "pet", "spect", "angiography"}
     | {"mri", "cmr", "scan", "study", "report", "reports", "examination", "biopsy", "catheterisation"}
+)
+_LEAST_LETTERS = 9  # of a word that is understood in spite of a wrong letter
+# Words of a title that names this examination and says nothing of it.
+_TITLE = frozenset(
+    {
+        "mri",
+        "cmr",
+        "mr",
+        "mrt",
+        "cardiac",
+        "heart",
+        "stress",
+        "study",
+        "scan",
+        "examination",
+        "exam",
+        "report",
+    }
+    | {"imaging", "with", "and", "without", "contrast", "iv", "of", "the", "today", "current", "findings"}
 )
 _OR = re.compile(r"\bor\b", re.IGNORECASE)
 _DENIALS = frozenset({"negated", "negated_behind"})
@@ -134,8 +153,9 @@ class Vocabulary:
         return None
 
     def mentions(self, text: str, start: int, end: int) -> list[Mention]:
-        """Return the mentions of a span as it is spelled."""
-        return self.reader.of_tokens(unfolded(tokens(text, start, end), self.aliases))
+        """Return the mentions of a span as it is spelled, but for one wrong letter of a very long word."""
+        words = respelled(tokens(text, start, end), self.reader.vocabulary, _LEAST_LETTERS)
+        return self.reader.of_tokens(unfolded(words, self.aliases))
 
 
 @functools.lru_cache(maxsize=8)
@@ -161,7 +181,11 @@ def _unknown_words(text: str, words: Vocabulary) -> Iterator[tuple[Sentence, str
     scope = _Scope(text, words)
     for sentence in sentences(text):
         above = scope.reason(sentence)
-        own = words.unknown(text, sentence.start, sentence.end)
+        own = (
+            None
+            if _is_title(text, sentence.start, sentence.end)
+            else words.unknown(text, sentence.start, sentence.end)
+        )
         reason = own or above
         if reason is not None:
             yield sentence, reason
@@ -169,6 +193,12 @@ def _unknown_words(text: str, words: Vocabulary) -> Iterator[tuple[Sentence, str
                 yield before, reason
         scope.read(sentence, own)
         before = sentence
+
+
+def _is_title(text: str, start: int, end: int) -> bool:
+    """Return whether a span names this examination and says nothing of it: `Stress CMR`, `CMR today`."""
+    letters = _LETTERS.findall(text[start:end].lower())
+    return bool(letters) and _TITLE.issuperset(letters)
 
 
 @dataclass(slots=True)
@@ -190,7 +220,7 @@ class _Scope:
         has_colon = topic is not None and _LABEL_ENDS.match(self.text, topic.end) is not None
         if topic is not None and (topic.alone or has_colon):
             label = tuple(_LETTERS.findall(self.text[topic.start : topic.end].lower()))
-            is_heading = label in grammar().headings
+            is_heading = label in grammar().headings or _is_title(self.text, topic.start, topic.end)
             of_topic = None if is_heading else self.words.unknown(self.text, topic.start, topic.end)
             is_title = not self.text[: topic.start].strip() and self.text.count("\n") > 3
             is_right_above = not self.text[topic.end : sentence.start].strip() and not is_title

@@ -61,6 +61,15 @@ class Report:
         needed = words()["parts"].get(subtask.id, {})
         return not all(has(part, " ".join(quotes)) for part in needed.values())
 
+    def has_unread_part(self, subtask: Subtask) -> bool:
+        """Return whether a sentence has a sign of one of several findings but yielded no statement."""
+        read = self._sentences_of([statement for statement in self.found if statement.subtask == subtask.id])
+        return any(
+            has_for("unread_parts", subtask.id, self._words(sentence))
+            for sentence in self.pieces
+            if sentence not in read and sentence.section != "silent"
+        )
+
     def tells_worse(self, subtask: Subtask, values: Sequence[str]) -> bool:
         """Return whether a worse grade of motion is named than those that were read."""
         texts = [option.text for option in subtask.options]

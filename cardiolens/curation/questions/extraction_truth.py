@@ -77,7 +77,7 @@ def _outcome(report: Report, subtask: Subtask, statements: Sequence[ReportStatem
     answer = _one(values, subtask)
     if isinstance(answer, str):
         return answer
-    if report.lacks_parts(subtask):
+    if report.lacks_parts(subtask) or report.has_unread_part(subtask):
         return Reason.PART_NOT_TOLD
     if subtask.id == "C06" and report.tells_worse(subtask, answer):
         return Reason.SEVERAL_VALUES

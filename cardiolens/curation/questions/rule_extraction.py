@@ -13,6 +13,7 @@ from cardiolens.curation.questions.strict_patterns import first_match, has, has_
 from cardiolens.curation.questions.uncertainty import doubt_of
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.report_text.findings import Finding, findings
+from cardiolens.report_text.grammar import grammar
 from cardiolens.report_text.report_layout import plain
 from cardiolens.report_text.sections import Sentence, sentence_at, sentences
 from cardiolens.report_text.understanding import unknown_words, vocabulary
@@ -22,7 +23,7 @@ def extract(text: str, sex: str | None, catalogue: Catalogue) -> list[ReportStat
     """Extract the statements of a report, each checked against the text."""
     words_only = plain(without_names(text))
     pieces = list(sentences(words_only))
-    statements = [*_stated(words_only, pieces, catalogue), *_measured(words_only, pieces, sex)]
+    statements = [*_stated(words_only, pieces, catalogue), *_measured(words_only, pieces, sex, catalogue)]
     statements += diagnoses(words_only, pieces, catalogue)
     checks = _Checks(words_only, pieces, catalogue)
     return [
@@ -123,6 +124,9 @@ def _stated(text: str, pieces: Sequence[Sentence], catalogue: Catalogue) -> Iter
                 _certainty(finding, phrase), "rules",
             )  # fmt: skip
             doubt = doubt_of(statement, subtask, phrase)
+            needed = words()["named_structure"].get(subtask.id)
+            if doubt is None and needed and not has(needed, f"{_label_of(sentence, text)} {phrase}"):
+                doubt = Reason.OTHER_STRUCTURE
             if doubt is None and finding.is_assumed and _lacks_subject(statement, phrase, catalogue):
                 doubt = Reason.OTHER_STRUCTURE
             yield replace(statement, doubt=doubt)
@@ -136,13 +140,36 @@ def _lacks_subject(statement: ReportStatement, sentence: str, catalogue: Catalog
     return vocabulary(catalogue).names_other_structure(statement.quote, 0, len(statement.quote))
 
 
-def _measured(text: str, pieces: list[Sentence], sex: str | None) -> Iterator[ReportStatement]:
+def _measured(
+    text: str, pieces: list[Sentence], sex: str | None, catalogue: Catalogue
+) -> Iterator[ReportStatement]:
     """Yield measurements; one followed by a mention of another or earlier examination is historical."""
     for statement in measured(text, pieces, sex):
         rest = text[statement.end : sentence_at(pieces, statement.start).end]
         clause = re.split(r"[,;]", rest)[0]
         past = has(words()["elsewhere"], rest) or has(words()["over"], clause)
-        yield replace(statement, certainty="historical") if past else statement
+        if _is_graded_otherwise(statement, rest, catalogue):
+            yield replace(statement, doubt=Reason.NUMBER_AGAINST_WORDS)
+        else:
+            yield replace(statement, certainty="historical") if past else statement
+
+
+def _is_graded_otherwise(statement: ReportStatement, rest: str, catalogue: Catalogue) -> bool:
+    """Return whether the words right behind a number give it another grade: `LVEF 35 %, normal`."""
+    behind = re.match(r"[\s,;(–-]*(?P<first>[a-z]+)(?P<further>[^,;]*)", rest, re.IGNORECASE)
+    subtask = catalogue[statement.subtask]
+    value = next((option for option in subtask.options if option.text == statement.value), None)
+    if behind is None or value is None:
+        return False
+    if has(r"^(normal|preserved)\b", behind["first"]):
+        return not value.normal
+    allowed = {
+        key
+        for grade, keys in words()["means"].items()
+        if statement.subtask in keys and has(rf"^(?:{grade})", behind["first"])
+        for key in keys[statement.subtask]
+    }
+    return bool(allowed) and value.key not in allowed
 
 
 def _certainty(finding: Finding, sentence: str) -> str:
@@ -163,9 +190,19 @@ def _is_own(sequence: str, sentence: Sentence, phrase: str, text: str) -> bool:
         return False
     if has_for("other_words", sequence, phrase) and not has_for("named_itself", sequence, phrase):
         return False
-    above = text[sentence.topic.start : sentence.topic.end] if sentence.topic else ""
     pattern = words()["own_words"].get(sequence)
+    above = _heading_of(sentence, text)
     return pattern is None or sentence.section == sequence or has(pattern, f"{above} {phrase}")
+
+
+def _label_of(sentence: Sentence, text: str) -> str:
+    """The heading of a sentence if it names structures and says nothing of them."""
+    heading = _heading_of(sentence, text)
+    return heading if grammar().labels.issuperset(re.findall(r"[^\W\d_]+", heading.lower())) else ""
+
+
+def _heading_of(sentence: Sentence, text: str) -> str:
+    return text[sentence.topic.start : sentence.topic.end] if sentence.topic else ""
 
 
 def _fields(catalogue: Catalogue) -> Iterator[tuple[dict[str, Subtask], str]]:
