@@ -41,8 +41,8 @@ def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, T
         total = totals[model]
         if total.frame_tokens >= _MANY_TOKENS:
             say(
-                f"{model}: a frame takes {total.frame_tokens:,} tokens, so {total.overflow:,} of "
-                f"{total.asked:,} requests do not fit its context. A model that cuts frames into tiles can be "
+                f"{model}: a frame takes {total.frame_tokens:,} tokens, so {total.overflow:,} "
+                f"of {total.asked:,} exceed its context. A model that cuts frames into tiles can be "
                 "asked with one tile a frame, as a model of its own: docs/models.md, One tile a frame"
             )
     if (primary := plan.spec.primary) is not None:

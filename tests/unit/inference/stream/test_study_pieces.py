@@ -1,4 +1,4 @@
-"""Pieces of few studies: each request once, cut where little is shared; many studies and chains stay whole."""
+"""Pieces of few studies: each request once, cut where little is shared; many studies, and chains, whole."""
 
 from pathlib import Path
 
