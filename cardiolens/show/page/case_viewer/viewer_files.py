@@ -10,7 +10,7 @@ from cardiolens.show.page.case_viewer.cases import index_of, study_cases
 from cardiolens.show.page.case_viewer.item_sources import CaseKey, Sources, open_sources
 from cardiolens.show.page.case_viewer.pictures import FramesByStudy, collect_frames, write_pictures
 from cardiolens.show.page.case_viewer.sample import sample_of
-from cardiolens.show.page.case_viewer.sent_frames import shown_letters, evidence_index
+from cardiolens.show.page.case_viewer.sent_frames import evidence_index, shown_letters
 from cardiolens.show.page.embed import to_json
 from cardiolens.show.page.page_data import Header
 from cardiolens.show.page.page_rendering import asset, templates
