@@ -78,8 +78,8 @@ def write_study(
     write_records(folder, drawn_study, volumes, texts)
     if spec.masks:
         write_labels(folder)
-    made = records(study_id, tasks, study_findings, sequences=SEQUENCES, reports=texts)
-    return with_slices(made, tasks, slices)
+    study_records = records(study_id, tasks, study_findings, sequences=SEQUENCES, reports=texts)
+    return with_slices(study_records, tasks, slices)
 
 
 def _written(

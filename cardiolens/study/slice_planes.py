@@ -69,7 +69,7 @@ def placed_volumes(
     placements = volume_placements(study)
     frame = heart_frame(study, placements)
     manifests = {manifest.volume_id: manifest for manifest in study.manifest.volumes}
-    placed: dict[str, PlacedVolume] = {}
+    located: dict[str, PlacedVolume] = {}
     reasons: dict[str, str] = {}
     for row in rows:
         name = row["volume_id"]
@@ -78,10 +78,10 @@ def placed_volumes(
                 raise InputError("study.json no longer names it")
             if contradicts_display(manifests[name], placements, frame):
                 raise InputError("its header contradicts the way it is displayed")
-            placed[name] = _placed(study, manifests[name], row)
+            located[name] = _placed(study, manifests[name], row)
         except InputError as error:
             reasons[name] = str(error)
-    return placed, reasons
+    return located, reasons
 
 
 def _placed(study: Study, manifest: VolumeManifest, row: Mapping[str, Any]) -> PlacedVolume:
@@ -124,17 +124,17 @@ def _believed(header: Header, manifest: VolumeManifest, *, n_slices: int) -> Poi
     return affine
 
 
-def reference_line(shown: SlicePlane, other: SlicePlane) -> Segment | None:
+def reference_line(target: SlicePlane, other: SlicePlane) -> Segment | None:
     """Return the line where another slice cuts a shown one, inside both pictures; None if there is none."""
-    if shown.angle(other) < _PARALLEL_DEG:
+    if target.angle(other) < _PARALLEL_DEG:
         return None
     normal = other.normal
-    across, along = float(normal @ shown.right), float(normal @ shown.down)
-    offset = float(normal @ (shown.corner - other.corner))
+    across, along = float(normal @ target.right), float(normal @ target.down)
+    offset = float(normal @ (target.corner - other.corner))
     # The line is where across * x + along * y + offset = 0: its point nearest the corner, and its direction.
     square = across * across + along * along
     start, direction = np.array([-across, -along]) * offset / square, np.array([-along, across])
-    span = _clipped(_bounds(shown, other, start, direction))
+    span = _clipped(_bounds(target, other, start, direction))
     if span is None:
         return None
     (x1, y1), (x2, y2) = (start + t * direction for t in span)
@@ -142,13 +142,13 @@ def reference_line(shown: SlicePlane, other: SlicePlane) -> Segment | None:
 
 
 def _bounds(
-    shown: SlicePlane, other: SlicePlane, start: Point, direction: Point
+    target: SlicePlane, other: SlicePlane, start: Point, direction: Point
 ) -> Iterator[tuple[float, float, int]]:
     """Yield position at 0, change per unit and number of pixels, along the axes of both pictures."""
-    yield float(start[0]), float(direction[0]), shown.width
-    yield float(start[1]), float(direction[1]), shown.height
-    point = shown.corner + start[0] * shown.right + start[1] * shown.down - other.corner
-    change = direction[0] * shown.right + direction[1] * shown.down
+    yield float(start[0]), float(direction[0]), target.width
+    yield float(start[1]), float(direction[1]), target.height
+    point = target.corner + start[0] * target.right + start[1] * target.down - other.corner
+    change = direction[0] * target.right + direction[1] * target.down
     for axis, pixels in ((other.right, other.width), (other.down, other.height)):
         square = float(axis @ axis)
         yield float(point @ axis) / square, float(change @ axis) / square, pixels

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from cardiolens.show.page.case_viewer.item_sources import CaseKey, Rows, Sources
-from cardiolens.show.page.case_viewer.sent_frames import Shown, sent_of, shown_of
+from cardiolens.show.page.case_viewer.sent_frames import EvidenceIndex, evidence_index, sent_of
 from cardiolens.show.page.case_viewer.withheld import public_evidence, public_question, public_reply
 from cardiolens.show.page.columns import prompt_words
 
@@ -32,15 +32,15 @@ def case_reader(sources: Sources, *, private: bool) -> Callable[[Collection[Case
 
     Only `private` ones hold the text of reports.
     """
-    shown = shown_of(sources)
-    return lambda keys: _cases(sources, shown, keys, sources.rows(keys), private=private)
+    evidence = evidence_index(sources)
+    return lambda keys: _cases(sources, evidence, keys, sources.rows(keys), private=private)
 
 
 def study_cases(
     sources: Sources, keys: Collection[CaseKey], *, private: bool
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the index of each study with its cases."""
-    rows, shown = sources.rows(keys), shown_of(sources)
+    rows, evidence = sources.rows(keys), evidence_index(sources)
     study = dict(zip(sources.questions["qa_id"].to_pylist(), sources.study.tolist(), strict=True))
     by_study: dict[int, list[CaseKey]] = {}
     for question, arm in keys:
@@ -48,7 +48,7 @@ def study_cases(
     requests, verdicts = (_by_study(table, study) for table in (rows.requests, rows.verdicts))
     for number in sorted(by_study):
         own = Rows(requests.get(number, ()), verdicts.get(number, ()), rows.replies, rows.stages)
-        yield number, _cases(sources, shown, by_study[number], own, private=private)
+        yield number, _cases(sources, evidence, by_study[number], own, private=private)
 
 
 def _by_study(rows: Sequence[CaseRow], study: Mapping[str, int]) -> dict[int, list[dict[str, Any]]]:
@@ -59,7 +59,7 @@ def _by_study(rows: Sequence[CaseRow], study: Mapping[str, int]) -> dict[int, li
 
 
 def _cases(
-    sources: Sources, shown: Shown, keys: Collection[CaseKey], rows: Rows, *, private: bool
+    sources: Sources, evidence: EvidenceIndex, keys: Collection[CaseKey], rows: Rows, *, private: bool
 ) -> dict[str, Any]:
     texts, frames = Texts(), Texts()
     place = {arm: at for at, arm in enumerate(sources.arms)}
@@ -85,7 +85,7 @@ def _cases(
             "reply": texts.place(reply),
             "frames": frames.place(_as_json(case_frames)),
             "frames_of": number.get(row["frames_study_id"]),
-            "shown": shown.letter(sources, question_at[row["qa_id"]], sent_of(row, stages)),
+            "shown": evidence.letter(sources, question_at[row["qa_id"]], sent_of(row, stages)),
             "flags": row["flags"],
             "status": row["status"],
             "verdicts": verdicts.get((row["arm_id"], row["qa_id"]), []),

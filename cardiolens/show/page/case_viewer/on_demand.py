@@ -10,7 +10,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.show.local_server import number_of
 from cardiolens.show.page.case_viewer.cases import case_reader
 from cardiolens.show.page.case_viewer.item_sources import Sources
-from cardiolens.show.page.case_viewer.sent_frames import Shown, shown_of, shown_under
+from cardiolens.show.page.case_viewer.sent_frames import EvidenceIndex, evidence_index, shown_under
 from cardiolens.show.page.case_viewer.study_layout import lanes, study_layout
 from cardiolens.show.page.case_viewer.viewer_files import script_of
 from cardiolens.show.page.embed import to_json
@@ -78,8 +78,8 @@ class Scripts:
         return study_layout(self._volumes, folder, self._sources.studies[study])
 
     @cached_property
-    def _evidence(self) -> Shown:
-        return shown_of(self._sources)
+    def _evidence(self) -> EvidenceIndex:
+        return evidence_index(self._sources)
 
     @cached_property
     def _volumes(self) -> pa.Table:

@@ -48,39 +48,39 @@ def sent_of(row: Mapping[str, Any], stages: Sequence[Mapping[str, Any]]) -> Sent
 def _frames(row: Mapping[str, Any], stages: Sequence[Mapping[str, Any]]) -> tuple[Place, ...]:
     """The frames of a request without repeats; a stage without frames of its own shows those of its chain."""
     lists = [row["frames"] if stage["frames"] is None else stage["frames"] for stage in stages]
-    frames = [frame for shown in (lists or [row["frames"]]) for frame in shown or ()]
+    frames = [frame for listed in (lists or [row["frames"]]) for frame in listed or ()]
     return tuple(dict.fromkeys((frame["volume_id"], frame["idx"]) for frame in frames))
 
 
-def shown_letters(sources: Sources, keys: Iterable[CaseKey], shown: "Shown") -> dict[CaseKey, str]:
+def shown_letters(sources: Sources, keys: Iterable[CaseKey], index: "EvidenceIndex") -> dict[CaseKey, str]:
     """Return the letter of each case whose evidence slices are known, and which was asked."""
-    known = [key for key in keys if shown.slices(sources.qa_id(key[0]))]
-    sent = frames_sent(sources, known)
-    return {key: shown.letter(sources, key[0], case) for key, case in sent.items()}
+    with_evidence = [key for key in keys if index.slices(sources.qa_id(key[0]))]
+    sent = frames_sent(sources, with_evidence)
+    return {key: index.letter(sources, key[0], case) for key, case in sent.items()}
 
 
-def shown_under(sources: Sources, arm: int, shown: "Shown") -> str:
+def shown_under(sources: Sources, arm: int, index: "EvidenceIndex") -> str:
     """Return a letter per question under an arm; `NOT_KNOWN` for one without evidence slices."""
     n_questions = sources.questions.num_rows
-    letters = shown_letters(sources, [(question, arm) for question in range(n_questions)], shown)
+    letters = shown_letters(sources, [(question, arm) for question in range(n_questions)], index)
     return "".join(letters.get((question, arm), NOT_KNOWN) for question in range(n_questions))
 
 
-def shown_of(sources: Sources) -> "Shown":
+def evidence_index(sources: Sources) -> "EvidenceIndex":
     """Return what is known of evidence slices in a run; volumes are read only where some are."""
     if not any(row["slices"] for row in sources.evidence.values()):
-        return Shown({}, {}, frozenset())
+        return EvidenceIndex({}, {}, frozenset())
     volumes = read_volumes(sources.header.specs[0].store)
     columns = [volumes[name].to_pylist() for name in ("study_id", "volume_id", "n_phases")]
     n_phases = {(study, volume_id): count for study, volume_id, count in zip(*columns, strict=True)}
     subtasks = sources.header.subtasks.values()
-    return Shown(
+    return EvidenceIndex(
         sources.evidence, n_phases, frozenset(subtask.id for subtask in subtasks if subtask.temporal)
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class EvidenceIndex:
     """Which evidence slices of a question were sent.
 
     A slice was if one of its frames was, at a phase that shows the answer; for a question on motion, if two

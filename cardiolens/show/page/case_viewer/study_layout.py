@@ -32,12 +32,12 @@ def study_layout(volumes: pa.Table, studies: Path, study: str) -> dict[str, Any]
     `volumes` are the rows of the cohort. Lines are rounded to a tenth of a pixel.
     """
     rows = volumes.filter(pc.equal(volumes["study_id"], study)).to_pylist()
-    placed, reasons = _placed(studies, study, rows)
-    pairs = [(name, other) for name in placed for other in placed if name != other]
+    volumes_placed, reasons = _placed(studies, study, rows)
+    pairs = [(name, other) for name in volumes_placed for other in volumes_placed if name != other]
     return {
         "volumes": [_volume(row) for row in rows],
-        "lines": _nested({pair: _lines(*(placed[name] for name in pair)) for pair in pairs}),
-        "levels": _nested({pair: same_level(*(placed[name] for name in pair)) for pair in pairs}),
+        "lines": _nested({pair: _lines(*(volumes_placed[name] for name in pair)) for pair in pairs}),
+        "levels": _nested({pair: same_level(*(volumes_placed[name] for name in pair)) for pair in pairs}),
         "unplaced": reasons,
     }
 
@@ -96,15 +96,15 @@ def lanes(sources: Sources, question: int, arm: int) -> list[dict[str, Any]]:
 
 def _lane(sources: Sources, key: CaseKey, sent: Sent, study: str) -> dict[str, Any]:
     arm = sources.header.arms[key[1]]
-    shown = sent.study == study and sent.status == schemas.PLANNED
+    is_own = sent.study == study and sent.status == schemas.PLANNED
     return {
         "arm": key[1],
         "selector": arm.selector,
         "budget": arm.budget,
-        "frames": [list(place) for place in sent.frames] if shown else [],
+        "frames": [list(place) for place in sent.frames] if is_own else [],
         "flags": list(sent.flags),
         "why": ""
-        if shown or sent.status != schemas.PLANNED or not sent.frames
+        if is_own or sent.status != schemas.PLANNED or not sent.frames
         else "frames of another patient",
         "status": sent.status,
     }

@@ -10,7 +10,7 @@ from cardiolens.show.page.case_viewer.cases import index_of, study_cases
 from cardiolens.show.page.case_viewer.item_sources import CaseKey, Sources, open_sources
 from cardiolens.show.page.case_viewer.pictures import FramesByStudy, collect_frames, write_pictures
 from cardiolens.show.page.case_viewer.sample import sample_of
-from cardiolens.show.page.case_viewer.sent_frames import shown_letters, shown_of
+from cardiolens.show.page.case_viewer.sent_frames import evidence_index, shown_letters
 from cardiolens.show.page.embed import to_json
 from cardiolens.show.page.page_data import Header
 from cardiolens.show.page.page_rendering import asset, templates
@@ -37,7 +37,7 @@ def write_viewer(run: Run, parts: Sequence[Run], header: Header, *, include_imag
     if include_images:
         write_pictures(folder, header.specs[0].store, sources.studies, frames)
     index = portable_index(
-        sources, sample.keys, letters, shown_letters(sources, sample.keys, shown_of(sources))
+        sources, sample.keys, letters, shown_letters(sources, sample.keys, evidence_index(sources))
     )
     page = render_viewer(header, index, sample.words, images=include_images, sampled=not sample.complete)
     disk.write_text(folder / "index.html", page)
@@ -45,15 +45,15 @@ def write_viewer(run: Run, parts: Sequence[Run], header: Header, *, include_imag
 
 
 def portable_index(
-    sources: Sources, keys: Sequence[CaseKey], letters: np.ndarray, shown: Mapping[CaseKey, str]
+    sources: Sources, keys: Sequence[CaseKey], letters: np.ndarray, shown_of: Mapping[CaseKey, str]
 ) -> dict[str, object]:
     """The list of cases, with the ending of each sampled arm, and where known whether evidence was shown."""
     endings: dict[int, dict[int, str]] = {}
     evidence: dict[int, dict[int, str]] = {}
     for question, arm in keys:
         endings.setdefault(question, {})[arm] = chr(letters[question, arm])
-        if (question, arm) in shown:
-            evidence.setdefault(question, {})[arm] = shown[question, arm]
+        if (question, arm) in shown_of:
+            evidence.setdefault(question, {})[arm] = shown_of[question, arm]
     index = index_of(sources)
     questions = [
         [*index["questions"][at], endings[at], *([evidence[at]] if at in evidence else [])]

@@ -57,8 +57,8 @@ class Viewer:
 
     def _picture(self, parts: list[str]) -> bytes | None:
         """One frame, or a block of phases of a slice."""
-        whole = parts[0] in (SLICES, MASKED_SLICES)
-        place = parse_name(parts, 2 if whole else 1)
+        is_block = parts[0] in (SLICES, MASKED_SLICES)
+        place = parse_name(parts, 2 if is_block else 1)
         if place is None or place[0] >= len(self.studies):
             return None
         number, volume_id, numbers = place
@@ -69,14 +69,14 @@ class Viewer:
                 overlay = masks and _overlay(self.store, masks, self.studies[number], volume_id)
         except InputError:
             return None
-        indices = volume.block(*numbers) if whole else volume.frame(*numbers)
+        indices = volume.block(*numbers) if is_block else volume.frame(*numbers)
         images = [
             volume.images[idx] if overlay is None else over(volume.images[idx], overlay, idx)
             for idx in indices
         ]
         if not images:
             return None
-        return encoded(tiled(images, columns_of(volume.n_phases)) if whole else images[0], fast=True)
+        return encoded(tiled(images, columns_of(volume.n_phases)) if is_block else images[0], fast=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.questions import given_questions
 from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
 from cardiolens.show.page.case_viewer.on_demand import Scripts
-from cardiolens.show.page.case_viewer.sent_frames import Sent, Shown, shown_of, shown_under
+from cardiolens.show.page.case_viewer.sent_frames import EvidenceIndex, Sent, evidence_index, shown_under
 from cardiolens.show.page.case_viewer.viewer_files import portable_index
 from cardiolens.storage import schemas, tables
 
@@ -69,7 +69,7 @@ def expected_letter(sources: Sources, request: dict[str, Any]) -> str:
 
 
 def test_letters_are_those_of_the_definition(sources: Sources) -> None:
-    shown, asked = shown_of(sources), set()
+    shown, asked = evidence_index(sources), set()
     for at, arm in enumerate(sources.header.arms):
         letters = shown_under(sources, at, shown)
         rows = tables.read(sources.run.requests(arm.model), schemas.REQUESTS).to_pylist()
@@ -110,7 +110,7 @@ def test_one_frame_shows_a_slice_and_two_phases_motion(
     qa_id = sources.qa_id(place)
     study = sources.studies[sources.study[place]]
     evidence = {"slices": [{"volume_id": "cine_sax", "slice": 1, "phases": phases}]}
-    shown = Shown({qa_id: evidence}, {(study, "cine_sax"): 6}, frozenset({"C06"}))
+    shown = EvidenceIndex({qa_id: evidence}, {(study, "cine_sax"): 6}, frozenset({"C06"}))
     assert shown.letter(sources, place, Sent(study, tuple(frames), (), "planned")) == letter
     assert shown.letter(sources, place, Sent(study, tuple(frames), (), "overflow")) == "n"
     assert shown.letter(sources, place, Sent("another", tuple(frames), (), "planned")) == "n"
