@@ -28,6 +28,7 @@ _SYSTEM = "system"
 _OWN_SYSTEM = {"case": "case_system", "picture": "picture_system"}  # by kind of question
 _MOST_BYTES = 64 << 10  # of a template
 _PREFIX: Mapping[Display, str] = {"frames": "", "captions": "captions_", "nothing": "question_only_"}
+_NEVER = "captions_picture"  # pictures of public benchmarks have no captions
 _NEEDED: Mapping[str, frozenset[str]] = {
     _SYSTEM: frozenset(),
     "question": frozenset({"question", "options"}),
@@ -83,6 +84,7 @@ def check_folder(folder: Path) -> None:
     legal = {_id(f"{kind}_{style}", display): (kind, display) for kind, style, display in kinds}
     systems = product((_SYSTEM, *_OWN_SYSTEM.values()), _PREFIX)
     legal |= {_id(name, display): (_SYSTEM, display) for name, display in systems}
+    legal = {name: use for name, use in legal.items() if not name.startswith(_NEVER)}
     template_files = sorted(path for path in folder.glob("*.jinja") if not is_housekeeping(path.name))
     if not template_files:
         raise InputError(

@@ -124,7 +124,7 @@ def _landscape(facts: Facts) -> Figure:
     section = landscape(facts)
     table = _table(section, "headlines")
     rows = [record for record in _defined(table) if record["measure"] == "score"]
-    return Figure("landscape", table, rows, chart_forms()["by_model"], section.absent)  # type: ignore[arg-type]
+    return Figure("landscape", table, rows, _page_form("by_model"), section.absent)
 
 
 def _confusion(facts: Facts) -> Figure:
@@ -162,16 +162,21 @@ def _forest(facts: Facts) -> Figure:
 
 def _facetted(row: str, column: str) -> dict[str, Any]:
     """The form of a forest, once for each value of two columns."""
-    form: dict[str, Any] = deepcopy(dict(chart_forms()["forest"]))  # type: ignore[call-overload]
-    facet = {"type": "nominal", "title": None, "sort": None, "header": {"labelLimit": 240}}
-    upright = {**facet["header"], "labelAngle": 0, "labelAlign": "left"}  # type: ignore[dict-item]
+    facet: dict[str, Any] = {"type": "nominal", "title": None, "sort": None}
+    upright = {"labelLimit": 240, "labelAngle": 0, "labelAlign": "left"}
     return {
         "facet": {
             "row": {**facet, "field": row, "header": upright},
-            "column": {**facet, "field": column},
+            "column": {**facet, "field": column, "header": {"labelLimit": 240}},
         },
-        "spec": {**form, "width": _WIDTH * 2 // 3},
+        "spec": {**_page_form("forest"), "width": _WIDTH * 2 // 3},
     }
+
+
+def _page_form(name: str) -> dict[str, Any]:
+    form = chart_forms()[name]
+    assert isinstance(form, dict), "a specification is a JSON object"
+    return deepcopy(form)
 
 
 def _own_form(name: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.inference.plan.plan import plan
 from cardiolens.protocol.medthinkvqa.case_group import prepare_cases
+from cardiolens.protocol.prompts.template import check_folder
 from cardiolens.protocol.public_vqa.benchmarks import Benchmark, read_benchmark
 from cardiolens.protocol.public_vqa.example_sets import make_benchmark
 from cardiolens.protocol.public_vqa.omnimedvqa import OPEN_PART
@@ -294,3 +295,13 @@ def test_each_composes_by_naming_its_data(name: str) -> None:
 def test_what_pictures_do_not_have_is_refused(word: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_spec(["dataset=slake", "dataset.root=folder", word])
+
+
+def test_own_templates_of_pictures_are_checked(tmp_path: Path) -> None:
+    (tmp_path / "picture_standard.jinja").write_text(
+        "{{ question }} {% for option in options %}x{% endfor %}"
+    )
+    check_folder(tmp_path)
+    (tmp_path / "captions_picture_standard.jinja").write_text("{{ question }} {{ options }}")
+    with pytest.raises(InputError, match="no prompt uses this name"):
+        check_folder(tmp_path)
