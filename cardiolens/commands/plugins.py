@@ -23,7 +23,7 @@ def main() -> int:
     problems = [_problem(part.group, part.word) for part in parts]
     for part, problem in zip(parts, problems, strict=True):
         state = "FIX" if problem else "ok"
-        say(f"{state:<4} {part.group:<15} {part.word:<32} {problem or part.entry_point.value}")
+        say(f"{state:<4} {part.group:<15} {part.word:<36} {problem or part.entry_point.value}")
     return 1 if any(problems) else 0
 
 

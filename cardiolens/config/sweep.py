@@ -83,7 +83,8 @@ class PromptSpec(Spec):
     """One prompt: how a question is asked."""
 
     name: str  # name in arms and tables
-    style: Literal["standard", "reasoning"]  # reasoning: the reply may reason before its answer
+    # reasoning: the reply may reason before its answer; paper: so, by the paper's points where they are known
+    style: Literal["standard", "reasoning", "paper"]
     max_tokens: Positive  # limit of a reply
     report_max_tokens: Positive = 2048  # limit of a reply that is a report
     gold: Literal["none", "captions", "findings"] = "none"  # cases: texts about the images in the prompt

@@ -28,8 +28,8 @@ from cardiolens.protocol.prompts.case_steps import before_answer
 from cardiolens.protocol.prompts.frame_request_prompt import Asking, Turns, asking, listed, offered
 from cardiolens.protocol.prompts.frames import caption_block, frame_block
 from cardiolens.protocol.prompts.prompt_rendering import Closing, question_block, system_message
-from cardiolens.protocol.prompts.question import AskedQuestion
-from cardiolens.protocol.prompts.template import template_for
+from cardiolens.protocol.prompts.question import AskedQuestion, with_points_of_paper
+from cardiolens.protocol.prompts.template import Style, template_for
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.feature_store import Features
 from cardiolens.protocol.select.selection import Frame, Selection
@@ -210,8 +210,11 @@ class ModelPlanner:
         view = self._as_read(self._with_gold(view, question.told, arm.prompt.gold), question.qa_id, arm)
         selection = view.selection
         worded = with_options(question.worded(arm.wording), arm.control, question.qa_id)
+        if arm.prompt.style == "paper":
+            worded = with_points_of_paper(worded)
         display = SHOWN.get(arm.control, "frames")
-        template = template_for(worded, arm.prompt.style, self._spec.templates, display=display)
+        style: Style = "standard" if arm.prompt.style == "standard" else "reasoning"
+        template = template_for(worded, style, self._spec.templates, display=display)
         offer, choosing = selection.frames, arm.selector.kind == "self" and selection.skipped is None
         if choosing:  # tokens are counted for the largest frames that the reader may choose
             largest = _largest(view.study, offer, _frames_of(arm))

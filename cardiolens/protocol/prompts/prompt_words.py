@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Words(BaseModel):
-    """Words for sequences, views, times, rules and closing lines."""
+    """Words for sequences, views, times, rules and closing lines, and points to work through."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -19,6 +19,7 @@ class Words(BaseModel):
     rules: Mapping[str, str]
     exclusive: str
     closings: Mapping[str, Mapping[str, str]]
+    paper: Mapping[str, tuple[str, ...]]
 
 
 @cache

@@ -1,7 +1,7 @@
 """Questions as prompts see them: without answer, study or patient."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from string import ascii_uppercase
 from typing import Literal
 
@@ -75,6 +75,11 @@ class AskedQuestion:
         """Form of the JSON object that a report question requests (protocol 3.1, 7.4)."""
         lines = ",\n".join(f'  "{field.name}": {_values(field)}' for field in self.fields)
         return f'{{"fields": {{\n{lines}}},\n"findings": text, "impression": text}}'
+
+
+def with_points_of_paper(question: AskedQuestion) -> AskedQuestion:
+    """Return a question with the points of the paper's reasoning prompt; with ours where none are known."""
+    return replace(question, checklist=words().paper.get(question.subtask, question.checklist))
 
 
 def asked_of(

@@ -4,8 +4,6 @@ Completions of every store are found by these keys: a change here asks everythin
 only together with what `docs/protocol/amendments.md` says of it.
 """
 
-from pathlib import Path
-
 import pytest
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
