@@ -4,7 +4,8 @@
 
 Each habit of the DICOM phantom (`cardiolens/phantom/dicom/data/habits.yaml`) is given to one exam, which is
 imported. A volume is right if it has all frames in their places, its lengths, display, order, ED and ES
-(within a phase). A volume that lacks slices is right if a flag says so. The halves follow from the names' hashes.
+(within a phase). A volume that lacks slices is right if a flag says so. The halves follow from the hashes of
+the names.
 """
 
 import hashlib
