@@ -2,8 +2,8 @@
 
     python -m bench.burnt_text [hearts] [folder of real studies ...]        default: 11
 
-A heart is drawn at random and shown in five views, each with its own matrix, field of view and contrast. A name
-is burnt into each stack, at one of four corners and in one of five sizes. Prints what docs/how-to/import.md says.
+A heart is drawn at random and shown in five views, each with its own matrix, field of view and contrast. A
+name is burnt into each stack, at one of four corners and in one of five sizes.
 """
 
 import sys

@@ -4,7 +4,8 @@
 
 Each habit of the DICOM phantom (`cardiolens/phantom/dicom/data/habits.yaml`) is given to one exam, which is
 imported. A volume is right if it has all frames in their places, its lengths, display, order, ED and ES
-(within a phase). A volume that lacks slices is right if a flag says so. The halves follow from the names' hashes.
+(within a phase). A volume that lacks slices is right if a flag says so. The halves follow from the hashes of
+the names.
 """
 
 import hashlib
@@ -32,6 +33,7 @@ from cardiolens.phantom.dicom.habits import habits
 from cardiolens.phantom.dicom.spec import ExportSpec
 
 _SAYS_LESS = {"incomplete_slices_left_out", "uneven_spacing"}  # flags of a volume that lacks slices or phases
+_LEVELS, _BETWEEN = 15, 0.3765  # coarse and off the integers, so that no rounding of a slope moves a pixel
 Frame = tuple[str, int, int]  # acquisition, slice from the base, phase
 
 
@@ -120,7 +122,8 @@ def _acquisition(name: str) -> str:
 def _looks(pixels: NDArray[Any]) -> str:
     """Return a digest of a frame (row, column) that a change of its scale keeps."""
     values = pixels.astype(np.float64)
-    levels = np.round((values - values.min()) / max(np.ptp(values), 1e-9) * 4095).astype(np.int32)
+    shares = (values - values.min()) / max(np.ptp(values), 1e-9)
+    levels = np.floor(shares * _LEVELS + _BETWEEN).astype(np.int32)
     return hashlib.sha256(levels.tobytes()).hexdigest()
 
 

@@ -96,7 +96,7 @@ def heart_curve(frames: Sequence[Sequence[NDArray[Any]]]) -> list[float] | None:
 
 
 def _brighter(values: Floats) -> float:
-    """Return the value that three quarters of the pixels do not exceed; one of them, so that nothing is rounded."""
+    """Return the value that three quarters of the pixels do not exceed: one of them, unrounded."""
     return float(np.sort(values)[int(BRIGHTER_PART * (values.size - 1))])
 
 
