@@ -41,6 +41,8 @@ def remaining(option_statements: list[Statement], texts: OptionTexts, question: 
 
 def _answers(clause: Clause, question: str) -> bool:
     """Return whether a clause says of its options what a question asks for, or nothing at all."""
-    said = {token.text.lower()[:_STEM] for token in clause if token.kind == "word"}
-    asked = {word[:_STEM] for word in (*re.findall(r"\w{5,}", question.lower()), *words().findings)}
-    return not said or not said.isdisjoint(asked)
+    stems = {token.text.lower()[:_STEM] for token in clause if token.kind == "word"}
+    stems_of_question = {
+        word[:_STEM] for word in (*re.findall(r"\w{5,}", question.lower()), *words().findings)
+    }
+    return not stems or not stems.isdisjoint(stems_of_question)
