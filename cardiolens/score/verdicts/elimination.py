@@ -34,7 +34,7 @@ def remaining(option_statements: list[Statement], texts: OptionTexts, question: 
             stances.add(polarity)
     if len(stances) > 1 or not denied or denied & named.keys() or not abnormal <= denied | named.keys():
         return None
-    if not named and len(normal) == 1:
+    if not named and len(normal) == 1 and len(abnormal) > 1 and normal[0] not in denied:
         return reading_of(normal)
     return reading_of(list(named)) if named and named.keys() <= abnormal else None
 
