@@ -4,7 +4,7 @@ import re
 
 _PAIR = re.compile(r"\b(?P<first>LV|RV|LA|RA|size)/(?=(?P<second>LV|RV|LA|RA|fn|function)\b)", re.IGNORECASE)
 _ANSWERED = re.compile(
-    r"^(?P<asked>[^?:\n]{2,60})\?(?=[ \t]+(?:yes|no)[ \t]*$)", re.IGNORECASE | re.MULTILINE
+    r"^(?P<question>[^?:\n]{2,60})\?(?=[ \t]+(?:yes|no)[ \t]*$)", re.IGNORECASE | re.MULTILINE
 )
 _EVIDENCE = re.compile(r"(?<=\bno )e/o\b", re.IGNORECASE)
 _NORMAL_RANGE = re.compile(r"\[\s*(?:normal|ref(?:erence)?|nr|range)\b[^\]\n]*\]", re.IGNORECASE)
@@ -13,7 +13,7 @@ _NORMAL_RANGE = re.compile(r"\[\s*(?:normal|ref(?:erence)?|nr|range)\b[^\]\n]*\]
 def of_shorthand(text: str) -> str:
     """Spell out a text's shorthand; every letter that is left keeps its place."""
     text = _PAIR.sub(_pair, text)
-    text = _ANSWERED.sub(lambda match: f"{match['asked']}:", text)
+    text = _ANSWERED.sub(lambda match: f"{match['question']}:", text)
     for blank in (_EVIDENCE, _NORMAL_RANGE):
         text = blank.sub(lambda match: " " * len(match[0]), text)
     return text

@@ -369,7 +369,7 @@ def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Readin
         remark
         for remark in remarks
         if remark.stance not in says_nothing
-        and not (remark.stance == "hedges" and remark.is_alone and not several)
+        and not (remark.stance == "hedges" and remark.is_alone and remark.start > last.start and not several)
         and not set(remark.keys) <= set(last.keys)
         and not (is_ordered and provisional().search(text[remark.start : remark.end].lower()))
         and not (

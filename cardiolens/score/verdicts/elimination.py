@@ -34,13 +34,15 @@ def remaining(option_statements: list[Statement], texts: OptionTexts, question: 
             stances.add(polarity)
     if len(stances) > 1 or not denied or denied & named.keys() or not abnormal <= denied | named.keys():
         return None
-    if not named and len(normal) == 1:
+    if not named and len(normal) == 1 and len(abnormal) > 1 and normal[0] not in denied:
         return reading_of(normal)
     return reading_of(list(named)) if named and named.keys() <= abnormal else None
 
 
 def _answers(clause: Clause, question: str) -> bool:
     """Return whether a clause says of its options what a question asks for, or nothing at all."""
-    said = {token.text.lower()[:_STEM] for token in clause if token.kind == "word"}
-    asked = {word[:_STEM] for word in (*re.findall(r"\w{5,}", question.lower()), *words().findings)}
-    return not said or not said.isdisjoint(asked)
+    stems = {token.text.lower()[:_STEM] for token in clause if token.kind == "word"}
+    stems_of_question = {
+        word[:_STEM] for word in (*re.findall(r"\w{5,}", question.lower()), *words().findings)
+    }
+    return not stems or not stems.isdisjoint(stems_of_question)

@@ -207,8 +207,11 @@ class _ListReader:
         if not _STOPS & set(between):
             return False
         start = self._at + 2 if self._kinds[self._at + 1] in {"stop", "close"} else self._at
-        following = (kind for kind in self._kinds[start:] if kind not in NAMES | _WITHIN_SUBJECT)
-        predicate = next(following)
+        following = (token for token in self._tokens[start:] if token.kind not in NAMES | _WITHIN_SUBJECT)
+        first = next(following, None)
+        if first is None or (first.kind == "perhaps" and not first.text[:1].isalpha()):
+            return False  # "a; b, ..." is a list that goes on
+        predicate = first.kind
         return predicate in _PREDICATE or (
             predicate in _SETS_OFF and denies(clauses(self._tokens[self._at :])[0])
         )

@@ -79,23 +79,8 @@ def read_unmarked_answer(
         or _with_rule("option_text", remaining(option_statements, tokenizer.texts, question))
         or (list_reading if _begins_with_option(tokens) and "\n" not in text else None)
         or _with_rule("option_text", _quoted(tokens, option_statements, several, subject))
-        or _with_rule("option_text", _other_of_two(tokens, option_statements, tokenizer.texts, subject))
         or _with_rule("option_text", _misspelled(text, tokenizer.texts))
     )
-
-
-def _other_of_two(
-    tokens: list[Token], option_statements: list[Statement], texts: OptionTexts, subject: Subject
-) -> Reading | None:
-    """Read one sentence that denies the text of one of two options: "Perfusion is not uniform"."""
-    if len(texts.keys) != 2 or len(option_statements) != 1 or len(clauses(tokens)) != 1:
-        return None
-    clause, stance = option_statements[0]
-    denied = {token.key for token in clause if token.key}
-    is_text = all(token.kind == "text" for token in clause if token.key)
-    if stance != "no" or len(denied) != 1 or not is_text or subject.is_foreign_in([clause]):
-        return None
-    return reading_of([key for key in texts.keys if key not in denied])
 
 
 def _misspelled(text: str, texts: OptionTexts) -> Reading | None:

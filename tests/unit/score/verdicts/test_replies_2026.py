@@ -8,7 +8,7 @@ from bench.replies import HALVES, outcome, written_replies
 from cardiolens.score.verdicts.parse import parse_answer
 from cardiolens.score.verdicts.reply import without_thought
 
-UNREAD = {"fourth": 0.13, "hostile": 0.13}  # shares of replies; these two were written to be misread
+UNREAD = {"fourth": 0.13, "hostile": 0.13, "sixth": 0.08}  # shares of replies; written to be misread
 LEVELS = tuple(
     zip("ABCDE", ("Basal segment", "Mid segment", "Apical segment", "Apex", "Papillary muscle"), strict=True)
 )
@@ -46,6 +46,19 @@ def test_two_answers_without_order_are_inconsistent(text: str) -> None:
         ("A (5% confident), B (90% confident), C (5% confident)", ""),
         ('{"final": {"letters": ["B"]}, "draft": {"letters": ["B", "C"]}}', "B"),
         ("All levels except C and D", "ABE"),
+        ("All levels are normal except C", "C"),
+        ("ANSWER: A, C\n\nSorry: C should be D.", "AD"),
+        ("ANSWER: A, B\n\nI take back B.", ""),
+        ("ANSWER: C\n\n(D) and (B) don't enhance.", "C"),
+        ("Use this format: ANSWER: A, B", ""),
+        ("I reply as ANSWER: A, B for example.", ""),
+        ("1. A, B\n2. C", ""),
+        ('[{"option": "A", "present": false}, {"option": "D", "present": true}]', "D"),
+        ("- (x) Mid segment\n- (x) Apex\n- ( ) Basal segment", "BD"),
+        (
+            "Basal segment, apex and papillary muscle are spared. Mid and apical segments enhance.",
+            "BC",
+        ),
         ("ANSWER: A, B\nC: the signal is that of the cavity.", "AB"),
     ],
 )
@@ -66,6 +79,26 @@ def test_a_dark_wall_is_a_defect_where_perfusion_is_asked_for() -> None:
 def test_a_question_of_presence_is_answered_by_its_noun(text: str, key: str) -> None:
     presence, question = (("A", "Absent"), ("B", "Present")), "Is there late gadolinium enhancement?"
     assert parse_answer(text, presence, "single", question=question).keys == (key,)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("B. The function is reduced. A would need an EF above 55 %, and C one below 40 %.", "B"),
+        ("ANSWER: B\n\nC may be the better answer.", ""),
+        ("The answer is B, though A cannot be ruled out.", "B"),
+        ("ANSWER: B\n\nThe answer would be C if the EF were lower.", "B"),
+        ("I first thought B, but C is right.", "C"),
+        ("ANSWER: B\nScratch that, C.", "C"),
+        ("First answer: B. Second look: C. Final: C.", "C"),
+        ("I would go for B over C.", "B"),
+        ("ANSWER: B (confidence 85%)", "B"),
+        ("Midly reduced", "B"),
+        ("Modestly reduced", ""),
+    ],
+)
+def test_what_is_weighed_beside_an_answer_is_none(text: str, key: str) -> None:
+    assert "".join(parse_answer(text, GRADES, "ordinal").keys) == key
 
 
 @pytest.mark.parametrize("name", ["think", "seed:think", "mm:think", "ifm|think", "thought", "think:any"])
