@@ -142,7 +142,8 @@ class VllmEngine:
             prompt = self._prompt(ask, pictures)
             if self._beginnings is not None and ask.frame_keys:
                 beginning = self._chat.up_to_last_frame(prompt["prompt"], len(ask.frame_keys))
-                compute = partial(self._compute_beginning, {**prompt, "prompt": beginning}, request_id)
+                cut: _Prompt = {**prompt, "prompt": beginning}
+                compute = partial(self._compute_beginning, cut, request_id)
                 key = repr((beginning, ask.frame_keys))
                 computed_before = await self._beginnings.computed(key, compute)
             outputs = self._engine.generate(

@@ -102,9 +102,9 @@ def candidate(
         requests=work.left,
         prompt_tokens=int(share * (totals.prompt_tokens or 0)) if totals else 0,
         output_tokens=int(share * totals.output_tokens) if totals else 0,
-        computed_tokens=_scaled(totals and totals.computed_tokens, share),
+        computed_tokens=_scaled(totals.computed_tokens if totals else None, share),
         encoder_tokens=int(share * totals.encoder_tokens) if totals else 0,
-        reply_tokens=_scaled(totals and totals.reply_tokens, share),
+        reply_tokens=_scaled(totals.reply_tokens if totals else None, share),
         lacks=lacks,
     )
 
