@@ -46,9 +46,9 @@ class SlicePlane:
         middle: Point = self.corner + (self.width - 1) / 2 * self.right + (self.height - 1) / 2 * self.down
         return middle
 
-    def angle(self, other: "SlicePlane") -> float:
+    def angle(self, plane: "SlicePlane") -> float:
         """Return the angle of two planes in degrees, 0 to 90."""
-        return math.degrees(math.acos(min(1.0, abs(float(self.normal @ other.normal)))))
+        return math.degrees(math.acos(min(1.0, abs(float(self.normal @ plane.normal)))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +78,13 @@ def placed_volumes(
                 raise InputError("study.json no longer names it")
             if contradicts_display(manifests[name], placements, frame):
                 raise InputError("its header contradicts the way it is displayed")
-            located[name] = _placed(study, manifests[name], row)
+            located[name] = _locate(study, manifests[name], row)
         except InputError as error:
             reasons[name] = str(error)
     return located, reasons
 
 
-def _placed(study: Study, manifest: VolumeManifest, row: Mapping[str, Any]) -> PlacedVolume:
+def _locate(study: Study, manifest: VolumeManifest, row: Mapping[str, Any]) -> PlacedVolume:
     header = read_header(study.folder / manifest.path)
     affine = _believed(header, manifest, n_slices=row["n_slices"])
     transform = manifest.display_transform
@@ -124,17 +124,17 @@ def _believed(header: Header, manifest: VolumeManifest, *, n_slices: int) -> Poi
     return affine
 
 
-def reference_line(target: SlicePlane, other: SlicePlane) -> Segment | None:
+def reference_line(target: SlicePlane, cutting: SlicePlane) -> Segment | None:
     """Return the line where another slice cuts a shown one, inside both pictures; None if there is none."""
-    if target.angle(other) < _PARALLEL_DEG:
+    if target.angle(cutting) < _PARALLEL_DEG:
         return None
-    normal = other.normal
+    normal = cutting.normal
     across, along = float(normal @ target.right), float(normal @ target.down)
-    offset = float(normal @ (target.corner - other.corner))
+    offset = float(normal @ (target.corner - cutting.corner))
     # The line is where across * x + along * y + offset = 0: its point nearest the corner, and its direction.
     square = across * across + along * along
     start, direction = np.array([-across, -along]) * offset / square, np.array([-along, across])
-    span = _clipped(_bounds(target, other, start, direction))
+    span = _clipped(_bounds(target, cutting, start, direction))
     if span is None:
         return None
     (x1, y1), (x2, y2) = (start + t * direction for t in span)
@@ -142,14 +142,14 @@ def reference_line(target: SlicePlane, other: SlicePlane) -> Segment | None:
 
 
 def _bounds(
-    target: SlicePlane, other: SlicePlane, start: Point, direction: Point
+    target: SlicePlane, cutting: SlicePlane, start: Point, direction: Point
 ) -> Iterator[tuple[float, float, int]]:
     """Yield position at 0, change per unit and number of pixels, along the axes of both pictures."""
     yield float(start[0]), float(direction[0]), target.width
     yield float(start[1]), float(direction[1]), target.height
-    point = target.corner + start[0] * target.right + start[1] * target.down - other.corner
+    point = target.corner + start[0] * target.right + start[1] * target.down - cutting.corner
     change = direction[0] * target.right + direction[1] * target.down
-    for axis, pixels in ((other.right, other.width), (other.down, other.height)):
+    for axis, pixels in ((cutting.right, cutting.width), (cutting.down, cutting.height)):
         square = float(axis @ axis)
         yield float(point @ axis) / square, float(change @ axis) / square, pixels
 
@@ -167,15 +167,15 @@ def _clipped(bounds: Iterator[tuple[float, float, int]]) -> tuple[float, float] 
     return (low, high) if low < high else None
 
 
-def same_level(volume: PlacedVolume, other: PlacedVolume) -> tuple[int | None, ...] | None:
+def same_level(volume: PlacedVolume, parallel: PlacedVolume) -> tuple[int | None, ...] | None:
     """Return the nearest slice of a parallel volume for each slice; None if they are not parallel.
 
     A slice beyond the other stack by more than half a step of either has no partner.
     """
-    if volume.planes[0].angle(other.planes[0]) >= _PARALLEL_DEG:
+    if volume.planes[0].angle(parallel.planes[0]) >= _PARALLEL_DEG:
         return None
-    normal, most = other.planes[0].normal, max(volume.step_mm, other.step_mm) / 2
-    levels = [float(plane.centre @ normal) for plane in other.planes]
+    normal, most = parallel.planes[0].normal, max(volume.step_mm, parallel.step_mm) / 2
+    levels = [float(plane.centre @ normal) for plane in parallel.planes]
     partners: list[int | None] = []
     for plane in volume.planes:
         distances = [abs(float(plane.centre @ normal) - level) for level in levels]

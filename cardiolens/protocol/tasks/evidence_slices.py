@@ -10,9 +10,9 @@ from cardiolens.protocol.tasks.questions import EvidenceSlice, GivenQuestion
 from cardiolens.study.structure import StudyStructure, structures
 
 
-def check_evidence_slices(path: Path, given: Iterable[GivenQuestion], volumes: pa.Table) -> None:
+def check_evidence_slices(path: Path, questions: Iterable[GivenQuestion], volumes: pa.Table) -> None:
     """Raise InputError for a slice that a prepared study does not have; it would never count as shown."""
-    with_slices = [row for row in given if row.question.evidence_slices]
+    with_slices = [row for row in questions if row.question.evidence_slices]
     studies = structures(volumes) if with_slices else {}
     for row in with_slices:
         study = studies.get(row.question.study_id)

@@ -17,8 +17,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("lesions")
 
 
-def spec(name: str, *, masks: bool = True) -> PhantomSpec:
-    return PhantomSpec(canonical=(name,), masks=masks)
+def spec(name: str) -> PhantomSpec:
+    return PhantomSpec(canonical=(name,), masks=True)
 
 
 def test_slices_are_those_whose_mask_file_has_a_lesion(folder: Path) -> None:
@@ -40,7 +40,6 @@ def test_slices_are_those_whose_mask_file_has_a_lesion(folder: Path) -> None:
     assert all("evidence_slices" not in records[subtask] for subtask in ("C01", "P01", "D01", "R-LGE"))
 
 
-def test_what_is_normal_and_what_has_no_mask_names_none(folder: Path) -> None:
+def test_what_is_normal_names_none(folder: Path) -> None:
     healthy = write_study("PH-NORMAL", spec("PH-NORMAL"), folder)
-    without = write_study("PH-ICM-RCA", spec("PH-ICM-RCA", masks=False), folder)
-    assert not any("evidence_slices" in record for record in [*healthy, *without])
+    assert not any("evidence_slices" in record for record in healthy)

@@ -240,7 +240,8 @@ function placeInWords({ volume, slice, phase }) {
 function describe(port) {
   const name = frameName(port.volume.id, indexOf(port));
   const senders = desk.lanes.filter(({ names }) => names.has(name)).map(laneName);
-  const sent = senders.length ? `sent by ${senders.join(", ")}` : desk.names.has(name) ? "sent" : "not sent";
+  const alone = desk.names.has(name) ? "sent under this arm" : "not sent under this arm"; // until the others are read
+  const sent = !desk.lanes.length ? alone : senders.length ? `sent by ${senders.join(", ")}` : "not sent";
   const told = [placeInWords(port), sent, ...(isEvidence(port) ? ["shows the answer"] : [])];
   port.node.toggleAttribute("data-sent", desk.names.has(name));
   port.node.toggleAttribute("data-evidence", isEvidence(port));

@@ -100,9 +100,9 @@ def tiled(images: Sequence[Picture], columns: int) -> Picture:
     colour = (3,) if any(image.ndim == 3 for image in images) else ()
     sheet = np.zeros((-(-len(images) // columns) * height, columns * width, *colour), np.uint8)
     for number, image in enumerate(images):
-        top, left = number // columns * height, number % columns * width
+        top, start = number // columns * height, number % columns * width
         tile = image[..., None] if colour and image.ndim == 2 else image
-        sheet[top : top + image.shape[0], left : left + image.shape[1]] = tile
+        sheet[top : top + image.shape[0], start : start + image.shape[1]] = tile
     return sheet
 
 

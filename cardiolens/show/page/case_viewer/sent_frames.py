@@ -10,7 +10,7 @@ from cardiolens.show.page.case_viewer.item_sources import CaseKey, Sources, read
 from cardiolens.storage import schemas
 from cardiolens.study.shards import read_volumes
 
-SHOWN, PARTLY, NOT_SHOWN, NOT_KNOWN = "s", "p", "n", "?"
+ALL_SHOWN, PARTLY, NOT_SHOWN, NOT_KNOWN = "s", "p", "n", "?"
 _REQUEST = ("arm_id", "qa_id", "study_id", "frames_study_id", "frames", "flags", "status", "request_key")
 _MOVING = 2  # phases of a slice on which motion can be seen
 
@@ -104,7 +104,7 @@ class EvidenceIndex:
         moving = sources.questions["subtask"][question].as_py() in self.temporal
         frames = sent.frames if sent.study == study and sent.status == schemas.PLANNED else ()
         count = sum(self._is_sent(study, evidence, frames, moving=moving) for evidence in slices)
-        return SHOWN if count == len(slices) else PARTLY if count else NOT_SHOWN
+        return ALL_SHOWN if count == len(slices) else PARTLY if count else NOT_SHOWN
 
     def _is_sent(
         self, study: str, evidence: Mapping[str, Any], frames: Sequence[Place], *, moving: bool

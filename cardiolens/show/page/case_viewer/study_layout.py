@@ -32,8 +32,8 @@ def study_layout(volumes: pa.Table, studies: Path, study: str) -> dict[str, Any]
     `volumes` are the rows of the cohort. Lines are rounded to a tenth of a pixel.
     """
     rows = volumes.filter(pc.equal(volumes["study_id"], study)).to_pylist()
-    volumes_placed, reasons = _placed(studies, study, rows)
-    pairs = [(name, other) for name in volumes_placed for other in volumes_placed if name != other]
+    volumes_placed, reasons = _located(studies, study, rows)
+    pairs = [(name, cutting) for name in volumes_placed for cutting in volumes_placed if name != cutting]
     return {
         "volumes": [_volume(row) for row in rows],
         "lines": _nested({pair: _lines(*(volumes_placed[name] for name in pair)) for pair in pairs}),
@@ -42,7 +42,7 @@ def study_layout(volumes: pa.Table, studies: Path, study: str) -> dict[str, Any]
     }
 
 
-def _placed(
+def _located(
     studies: Path, study: str, rows: Sequence[Mapping[str, Any]]
 ) -> tuple[dict[str, PlacedVolume], dict[str, str]]:
     try:
@@ -64,9 +64,9 @@ def _volume(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _lines(volume: PlacedVolume, other: PlacedVolume) -> list[list[list[float] | None]] | None:
+def _lines(volume: PlacedVolume, crossing: PlacedVolume) -> list[list[list[float] | None]] | None:
     """Return, for each slice of a volume, the reference line of each slice of the other; None if parallel."""
-    lines = [[reference_line(plane, cutting) for cutting in other.planes] for plane in volume.planes]
+    lines = [[reference_line(plane, cutting) for cutting in crossing.planes] for plane in volume.planes]
     if not any(line for row in lines for line in row):
         return None
     return [[None if line is None else [round(at, 1) for at in line] for line in row] for row in lines]
@@ -74,20 +74,20 @@ def _lines(volume: PlacedVolume, other: PlacedVolume) -> list[list[list[float] |
 
 def _nested(of_pairs: Mapping[tuple[str, str], object]) -> dict[str, dict[str, object]]:
     nested: dict[str, dict[str, object]] = {}
-    for (name, other), value in of_pairs.items():
+    for (name, partner), value in of_pairs.items():
         if value is not None:
-            nested.setdefault(name, {})[other] = value
+            nested.setdefault(name, {})[partner] = value
     return nested
 
 
 def lanes(sources: Sources, question: int, arm: int) -> list[dict[str, Any]]:
     """Return what each selector sent at each budget, under the model, prompt and control of an arm."""
-    own = sources.header.arms[arm]
+    factors = sources.header.arms[arm]
     keys = [
         (question, at)
-        for at, other in enumerate(sources.header.arms)
-        if (other.model, other.prompt, other.control, other.wording)
-        == (own.model, own.prompt, own.control, own.wording)
+        for at, arm_there in enumerate(sources.header.arms)
+        if (arm_there.model, arm_there.prompt, arm_there.control, arm_there.wording)
+        == (factors.model, factors.prompt, factors.control, factors.wording)
     ]
     sent = frames_sent(sources, keys)
     study = sources.studies[sources.study[question]]

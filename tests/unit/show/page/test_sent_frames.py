@@ -142,7 +142,7 @@ def test_a_case_says_whether_its_evidence_was_shown(sources: Sources) -> None:
     for arm in range(0, len(sources.arms), 5):
         letters = scripts.content(f"shown/{arm}.js")
         assert isinstance(letters, str)
-        for question in range(sources.questions.num_rows):
+        for question in range(0, sources.questions.num_rows, 3):
             case = scripts.content(f"cases/{question}/{arm}.js")
             assert isinstance(case, dict)
             for arms in case["cases"].values():
