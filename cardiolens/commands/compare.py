@@ -89,13 +89,13 @@ class Board(Spec):
 def leaderboard(words: Board) -> int:
     """Write the leaderboard of several runs, judged as one; return 1 if requests lack an answer, else 0."""
     runs = [open_run("runs", folder, words.store) for folder in words.runs]
-    others = [open_run("public", folder) for folder in words.public]
+    public_runs = [open_run("public", folder) for folder in words.public]
     check_templates(runs, [documents.read_manifest(run) for run in runs])
     # Judged anew: the folder of an earlier joint judgement may hold what the runs were then.
     unfinished = len(runs) > 1 and judge_together(runs) != 0
     facts = read_facts(merged_run(runs) if len(runs) > 1 else joined(runs), runs)
     unfinished = unfinished or any(usage.answered < usage.unique for usage in facts.usage)
-    public = [read_facts(joined([run]), [run]) for run in others]
+    public = [read_facts(joined([run]), [run]) for run in public_runs]
     names = [run.root.name for run in runs]
     write_leaderboard(words.out, facts, names, public, unfinished=unfinished)
     say(f"leaderboard: {words.out}")

@@ -103,8 +103,8 @@ def _id(name: str, display: Display) -> str:
 
 @cache
 def _template(template_id: str, kind: str, display: Display, folder: Path | None) -> Template:
-    own = (name for name in _OWN_SYSTEM.values() if template_id.endswith(name))
-    of_kind = _OWN_SYSTEM.get(kind) or next(own, _SYSTEM)
+    endings = (name for name in _OWN_SYSTEM.values() if template_id.endswith(name))
+    of_kind = _OWN_SYSTEM.get(kind) or next(endings, _SYSTEM)
     _, _, system = _checked(_id(of_kind, display), _SYSTEM, folder)
     compiled, digest, _ = _checked(template_id, kind, folder)
     return Template(f"{template_id}@{digest[:8]}", system, compiled)

@@ -105,10 +105,10 @@ def _pictures(questions: Iterable[PictureQuestion], group: str) -> list[Picture]
         Picture(
             number,
             (CaseImage(number=1, path=path, caption="", modality=""),),
-            {group: own[0].group},
-            tuple(own),
+            {group: on_it[0].group},
+            tuple(on_it),
         )
-        for number, (path, own) in enumerate(by_path.items(), start=1)
+        for number, (path, on_it) in enumerate(by_path.items(), start=1)
     ]
 
 

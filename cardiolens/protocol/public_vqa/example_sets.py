@@ -37,15 +37,15 @@ def make_benchmark(name: str, folder: Path, n_pictures: int = PICTURES, seed: in
 def _make_vqa_rad(folder: Path, n_pictures: int, draw: random.Random) -> None:
     records: list[Record] = []
     for number in range(1, n_pictures + 1):
-        name, shown = f"synpic{10_000 + number}.jpg", draw.random() < 0.5
-        _write_picture(folder / "VQA_RAD Image Folder" / name, draw, shown=shown)
+        name, has_disc = f"synpic{10_000 + number}.jpg", draw.random() < 0.5
+        _write_picture(folder / "VQA_RAD Image Folder" / name, draw, has_disc=has_disc)
         of_picture = {"image_name": name, "image_organ": draw.choice(_ORGANS)}
-        answer = "Yes" if shown else "No"
+        answer = "Yes" if has_disc else "No"
         for phrase, question, kind, text in (
             ("test_freeform", "Is a disc shown?", "CLOSED", answer),
             ("test_para", "Does the picture show a disc?", "CLOSED ", f"{answer.lower()} "),
-            ("test_freeform", "What is shown?", "OPEN", "A disc" if shown else "Nothing"),
-            ("test_freeform", "How many discs are there?", "OPEN", int(shown)),
+            ("test_freeform", "What is shown?", "OPEN", "A disc" if has_disc else "Nothing"),
+            ("test_freeform", "How many discs are there?", "OPEN", int(has_disc)),
             ("test_para", "Is the disc left or right?", "CLOSED", "Left"),
             ("freeform", "Is there a disc?", "CLOSED", f"{answer}\t"),
         ):
@@ -57,16 +57,16 @@ def _make_vqa_rad(folder: Path, n_pictures: int, draw: random.Random) -> None:
 def _make_slake(folder: Path, n_pictures: int, draw: random.Random) -> None:
     by_split: dict[str, list[Record]] = {"train": [], "test": []}
     for number in range(1, n_pictures + 1):
-        name, shown = f"xmlab{number}/source.jpg", draw.random() < 0.5
-        _write_picture(folder / "imgs" / name, draw, shown=shown)
+        name, has_disc = f"xmlab{number}/source.jpg", draw.random() < 0.5
+        _write_picture(folder / "imgs" / name, draw, has_disc=has_disc)
         of_picture = {"img_id": number, "img_name": name, "modality": draw.choice(_MODALITIES)}
-        answer = "Yes" if shown else "No"
+        answer = "Yes" if has_disc else "No"
         for split, language, question, kind, text in (
             ("test", "en", "Is a disc shown?", "CLOSED", answer),
             ("test", "en", "Does the picture contain a disc?", "CLOSED", answer.lower()),
             ("test", "en", "Which side is the disc on, left or right?", "CLOSED", "Left"),
-            ("test", "en", "What is shown?", "OPEN", "Disc" if shown else "Nothing"),
-            ("test", "zh", "图中有圆盘吗？", "CLOSED", "是" if shown else "不是"),
+            ("test", "en", "What is shown?", "OPEN", "Disc" if has_disc else "Nothing"),
+            ("test", "zh", "图中有圆盘吗？", "CLOSED", "是" if has_disc else "不是"),
             ("train", "en", "Is there a disc?", "CLOSED", answer),
         ):
             entry = {"qid": sum(map(len, by_split.values())), "q_lang": language, "question": question}
@@ -82,11 +82,11 @@ def _make_omnimedvqa(folder: Path, n_pictures: int, draw: random.Random) -> None
         name = sorted(by_set)[number % 2]
         shape = draw.choice(_SHAPES)
         path = f"Images/{name}/{number:04d}.png"
-        _write_picture(folder / path, draw, shown=shape == "Disc")
+        _write_picture(folder / path, draw, has_disc=shape == "Disc")
         texts = draw.sample(_SHAPES, 4)
         if number % 5 == 0:  # fewer than four options, of which one place is blank
-            others = [text for text in texts if text != shape]
-            texts = [shape, others[0], "", others[1]]
+            rest = [text for text in texts if text != shape]
+            texts = [shape, rest[0], "", rest[1]]
         options: Record = {f"option_{letter}": text for letter, text in zip("ABCD", texts, strict=True)}
         if number % 7 == 0:
             options["option_D"] = None
@@ -117,12 +117,12 @@ def _write_json(path: Path, records: list[Record]) -> None:
     disk.write_text(path, json.dumps(records, ensure_ascii=False, indent=1) + "\n")
 
 
-def _write_picture(path: Path, draw: random.Random, *, shown: bool) -> None:
+def _write_picture(path: Path, draw: random.Random, *, has_disc: bool) -> None:
     """Write noise, with or without a disc."""
     size = draw.randint(40, 72), draw.randint(40, 72)
     noise = np.random.default_rng(draw.getrandbits(32)).integers(30, 70, size[::-1], np.uint8)
     image = Image.fromarray(noise)
-    if shown:
+    if has_disc:
         ImageDraw.Draw(image).ellipse((10, 10, 28, 28), fill=230)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

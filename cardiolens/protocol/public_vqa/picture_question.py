@@ -90,5 +90,5 @@ def picture_of(record: Mapping[str, Any], name: str, folder: str = "") -> str:
 
 def wrong(name: str, value: object, expected: str) -> InputError:
     """The error that a field is not what it must be."""
-    told = "missing" if value is None else json.dumps(value, ensure_ascii=False, default=str)[:60]
-    return InputError(f"{name} is {told}; expected {expected}; correct the file, or download it anew")
+    as_read = "missing" if value is None else json.dumps(value, ensure_ascii=False, default=str)[:60]
+    return InputError(f"{name} is {as_read}; expected {expected}; correct the file, or download it anew")

@@ -29,8 +29,8 @@ def listed_records(path: Path) -> Iterator[Located]:
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read as JSON ({error}); download it anew") from None
     if not isinstance(entries, list) or not entries:
-        told = "an empty list" if entries == [] else type(entries).__name__
-        raise InputError(f"{path}: is {told}; expected a list of records; download it anew")
+        kind = "an empty list" if entries == [] else type(entries).__name__
+        raise InputError(f"{path}: is {kind}; expected a list of records; download it anew")
     for number, entry in enumerate(entries, start=1):
         where = f"{path}, record {number}"
         if isinstance(entry, dict):

@@ -25,13 +25,13 @@ def check_templates(runs: Sequence[Run], manifests: Sequence[Mapping[str, Any]])
     for run, manifest in zip(runs, manifests, strict=True):
         settings = {arm["arm_id"]: tuple(str(arm[name]) for name in _SETTING) for arm in manifest["arms"]}
         for model in manifest["models"]:
-            for asked, template in _templates(run, model, settings):
-                other, where, whom = first.setdefault(asked, (template, run, model))
-                if other != template:
+            for place, template in _templates(run, model, settings):
+                first_template, first_run, first_model = first.setdefault(place, (template, run, model))
+                if first_template != template:
                     raise InputError(
-                        f"{run.root}: {model} was asked {asked[2]} with template {template}, but {whom} in "
-                        f"{where.root} with {other}; models are ranked on the same words: run the sweep "
-                        "again in one version of CardioLens, or leave that run out"
+                        f"{run.root}: {model} was asked {place[2]} with template {template}, but "
+                        f"{first_model} in {first_run.root} with {first_template}; models are ranked on the "
+                        "same words: run the sweep again in one version of CardioLens, or leave that run out"
                     )
 
 

@@ -99,10 +99,10 @@ def write_figures(run: Run, *, patient_ids: bool = False) -> Path:
 
 def draw_figures(facts: Facts, folder: Path) -> None:
     """Replace a folder by the figures of a run, and say which ones the run does not allow."""
-    drawn = [figure for figure in figures_of(facts) if _is_drawn(figure)]
-    pictures = {figure.name: pictures_of(figure) for figure in drawn}
+    allowed = [figure for figure in figures_of(facts) if _is_drawn(figure)]
+    pictures = {figure.name: pictures_of(figure) for figure in allowed}
     disk.remove_tree(folder)
-    for figure in drawn:
+    for figure in allowed:
         svg, pdf = pictures[figure.name]
         disk.write_text(folder / f"{figure.name}.svg", svg)
         disk.write_bytes(folder / f"{figure.name}.pdf", pdf)

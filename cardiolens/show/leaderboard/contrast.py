@@ -1,9 +1,9 @@
 """The headlines of models on public benchmarks, beside those on hearts: described, never ranked together."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from cardiolens.base.errors import InputError
-from cardiolens.score.run_results.run_analyses import AnalysisRow
 from cardiolens.score.statistics.headlines import PREFIX, is_headline
 from cardiolens.show.page.columns import COUNTS, HIGH, LOW, scope_words
 from cardiolens.show.page.elements import Column, Table
@@ -32,9 +32,9 @@ def contrast(hearts: Facts, public: Sequence[Facts]) -> tuple[Table, ...]:
     return (Table.of("contrast", "Public benchmarks and hearts", _COLUMNS, ranked),)
 
 
-def _headlines(facts: Facts) -> list[AnalysisRow]:
+def _headlines(facts: Facts) -> list[dict[str, Any]]:
     """The headlines of a run, one row per model and tier, in the order in which the run has them."""
-    records: dict[tuple[str, str], AnalysisRow] = {}
+    records: dict[tuple[str, str], dict[str, Any]] = {}
     for row in facts.of_arms(tuple(_METRICS), "tier:"):
         if not str(row["arm_id"]).startswith(PREFIX):
             continue
@@ -42,10 +42,10 @@ def _headlines(facts: Facts) -> list[AnalysisRow]:
         cells = records.setdefault((model, tier), _place(facts, model, tier))
         cells[_METRICS[str(row["metric"])]] = row["value"]
         if row["metric"] == "primary":
-            cells |= {name: row[name] for name in ("low", "high", "n_items", "n_patients")}
+            cells.update({name: row[name] for name in ("low", "high", "n_items", "n_patients")})
     if facts.specs[0].dataset.has_pictures:
         for (model, _), cells in records.items():
-            cells |= {"questions": "closed questions", "pooled": _pooled(facts, model)}
+            cells.update(questions="closed questions", pooled=_pooled(facts, model))
     return list(records.values())
 
 
@@ -63,7 +63,7 @@ def _pooled(facts: Facts, model: str) -> float | None:
     return float(sum(row["value"] * row["n_items"] for row in rows) / items)
 
 
-def _place(facts: Facts, model: str, tier: str) -> AnalysisRow:
+def _place(facts: Facts, model: str, tier: str) -> dict[str, Any]:
     star = "*" if model in facts.simulated else ""
     manifest = facts.manifests[0]
     return {

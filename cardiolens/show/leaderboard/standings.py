@@ -90,8 +90,12 @@ def _kind(facts: Facts, model: str) -> str:
 def _model_cells(facts: Facts, model: str) -> dict[str, object]:
     usage = next((usage for usage in facts.usage if usage.model == model), None)
     described = _described(facts.manifests, model)
-    told = {name: described.get(name) for name in ("engine", "dtype", "model_key")}
-    return told | {"gpu_hours": gpu_hours_by_model(facts).get(model)} | (_usage_cells(usage) if usage else {})
+    facts_of_model = {name: described.get(name) for name in ("engine", "dtype", "model_key")}
+    return (
+        facts_of_model
+        | {"gpu_hours": gpu_hours_by_model(facts).get(model)}
+        | (_usage_cells(usage) if usage else {})
+    )
 
 
 def _described(manifests: Iterable[Mapping[str, AnalysisRow]], model: str) -> Mapping[str, object]:

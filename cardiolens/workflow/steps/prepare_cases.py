@@ -125,7 +125,12 @@ def _read_pictures(dataset: DatasetSpec) -> _Data:
     assert dataset.root is not None, "only a dataset with a root has downloaded data"
     read = read_benchmark(dataset.benchmark, dataset.root.absolute(), dataset.split)
     return _Data(
-        read.source, read.pictures, dict(read.failed), read.write, PICTURES_A_PART, dict(read.left_out)
+        read.source,
+        read.pictures,
+        dict(read.failed),
+        read.write,
+        PICTURES_A_PART,
+        {str(reason): number for reason, number in read.left_out.items()},
     )
 
 

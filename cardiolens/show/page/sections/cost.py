@@ -123,9 +123,9 @@ def _seconds(facts: Facts) -> Table:
 
 def gpu_hours_by_model(facts: Facts) -> dict[str, float]:
     """GPU hours of the last invocation by model; a model that held no GPU is left out."""
-    hours: Counter[str] = Counter()
+    hours: dict[str, float] = {}
     for group in (group for manifest in facts.manifests for wave in _waves(manifest) for group in wave):
-        hours[group["model"]] += _gpu_hours(group)
+        hours[group["model"]] = hours.get(group["model"], 0.0) + _gpu_hours(group)
     return {model: value for model, value in hours.items() if value}
 
 
