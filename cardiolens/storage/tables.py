@@ -237,7 +237,7 @@ def _check_decoded(path: Path, actual: pa.Schema, schema: pa.Schema) -> None:
 def has_columns(actual: pa.Schema, schema: pa.Schema) -> bool:
     """Return whether a part has the columns of the schema, or lacks only later ones."""
     later = LATER_COLUMNS.get(schema.metadata[b"table"].decode(), frozenset()) - set(actual.names)
-    return actual.equals(pa.schema([field for field in schema if field.name not in later]))
+    return bool(actual.equals(pa.schema([field for field in schema if field.name not in later])))
 
 
 def check_columns(path: Path, actual: pa.Schema, schema: pa.Schema) -> None:
