@@ -18,13 +18,15 @@ OwnSelector = Literal[
     "random", "stratified", "clinical", "uniform", "all", "kcenter", "kmedoids", "relevance", "self"
 ]
 
+SelectorKind = Annotated[Annotated[OwnSelector, Tag(OURS)] | PluginSelector, Discriminator(whose)]
+
 
 class SelectorSpec(Spec):
     """One protocol that selects frames."""
 
     name: str  # name in arms and tables
     # the selection rule; docs/selection.md; package.name: of another package
-    kind: Annotated[Annotated[OwnSelector, Tag(OURS)] | PluginSelector, Discriminator(whose)]
+    kind: SelectorKind
     seeds: tuple[Seed, ...] = ()  # random and stratified: one arm per seed
     pool: Literal["routed", "sequence"] = "routed"  # candidate frames; not for clinical and stratified
     lax_small_k: Literal["temporal", "spatial"] = "temporal"  # clinical: long-axis frames at small budgets
