@@ -38,7 +38,8 @@ class SlicePlane:
     def normal(self) -> Point:
         """Unit normal; its sign means nothing."""
         normal: Point = np.cross(self.right, self.down)
-        return normal / np.linalg.norm(normal)
+        unit: Point = normal / np.linalg.norm(normal)
+        return unit
 
     @property
     def centre(self) -> Point:

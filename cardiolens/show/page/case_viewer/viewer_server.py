@@ -66,7 +66,7 @@ class Viewer:
         try:
             with _reading:
                 volume = _volume(self.store, self.studies[number], volume_id)
-                overlay = masks and _overlay(self.store, masks, self.studies[number], volume_id)
+                overlay = _overlay(self.store, masks, self.studies[number], volume_id) if masks else None
         except InputError:
             return None
         indices = volume.block(*numbers) if is_block else volume.frame(*numbers)

@@ -69,7 +69,7 @@ def test_quotes_and_pseudonyms_are_shown_where_the_viewer_is_private(told: Run) 
     sources = open_sources(told, [told])
     grounds = {qa_id: one["grounds"] for qa_id, one in shown(sources, private=True).items()}
     quotes = [{"text": QUOTE, "section": "cine"}, {"text": "as measured", "section": ""}]
-    wanted = {"origin": "phantom", "quotes": quotes, "verification": VERIFICATION}
+    wanted = {"origin": "phantom", "quotes": quotes, "verification": VERIFICATION, "slices": []}
     assert {qa_id for qa_id, one in grounds.items() if one == wanted} == {"PH-0001:C01", "PH-0002:C01"}
     assert [one["quotes"] for one in grounds.values() if one != wanted] == [[], []]  # of reports
     public = json.dumps(shown(sources, private=False))
