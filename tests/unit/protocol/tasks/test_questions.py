@@ -216,7 +216,8 @@ def test_every_letter_of_the_catalogue_and_no_other_is_an_answer(read, catalogue
         ({"subtask": "C02"}, "stands alone, with others"),
         (
             {"study_id": "S1"},
-            "unknown key 'study_id'; expected only study, answer, canary, evidence, origin, subtask, "
+            "unknown key 'study_id'; expected only study, answer, canary, evidence, "
+            "evidence_slices, origin, subtask, "
             "verification, withheld",
         ),
         ({"options": [{"key": "A", "text": "Present"}]}, "unknown key 'options'"),
