@@ -45,16 +45,16 @@ PluginControl = Annotated[str, AfterValidator(partial(pinned, "controls")), Tag(
 PluginMetric = Annotated[str, AfterValidator(partial(pinned, "report_metrics")), Tag(PLUGIN)]
 PluginEngine = Annotated[str, AfterValidator(_pinned_engine), Tag(PLUGIN)]
 
-Asked = tuple[Literal["selectors", "engines", "readers", "controls", "report_metrics"], str]
+PluginPlace = tuple[Literal["selectors", "engines", "readers", "controls", "report_metrics"], str]
 """A group of entry points, and a word of it."""
 
 
-def plugins_of(spec: "SweepSpec") -> tuple[Asked, ...]:
+def plugins_of(spec: "SweepSpec") -> tuple[PluginPlace, ...]:
     """Return the parts of other packages that a sweep names, each once."""
     return tuple(dict.fromkeys((*selecting(spec), *answering(spec), *scoring(spec))))
 
 
-def selecting(spec: "SweepSpec") -> Iterator[Asked]:
+def selecting(spec: "SweepSpec") -> Iterator[PluginPlace]:
     """Yield the parts that decide the requests of a sweep."""
     for selector in spec.selector:
         if selector.plugged:
@@ -64,20 +64,20 @@ def selecting(spec: "SweepSpec") -> Iterator[Asked]:
             yield "controls", control
 
 
-def answering(spec: "SweepSpec") -> Iterator[Asked]:
+def answering(spec: "SweepSpec") -> Iterator[PluginPlace]:
     """Yield the parts that answer in the place of a model."""
     for model in spec.model:
         if model.plugged:
             yield engine_plugin(model.engine)
 
 
-def scoring(spec: "SweepSpec") -> Iterator[Asked]:
+def scoring(spec: "SweepSpec") -> Iterator[PluginPlace]:
     """Yield the parts that score."""
     for metric in spec.statistics.report_metrics:
         if is_word(metric):
             yield "report_metrics", metric
 
 
-def engine_plugin(engine: str) -> Asked:
+def engine_plugin(engine: str) -> PluginPlace:
     """Return the group and the word of an engine of another package."""
     return ("readers" if engine.startswith(READER) else "engines"), engine.removeprefix(READER)

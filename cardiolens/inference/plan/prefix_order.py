@@ -44,14 +44,16 @@ def beginnings(requests: pa.Table) -> np.ndarray:
 
 def prefix_order(rows: np.ndarray) -> np.ndarray:
     """Return the order that brings equal beginnings together; requests that begin alike keep their order."""
-    return np.lexsort(rows.T[::-1])
+    order: np.ndarray = np.lexsort(rows.T[::-1])
+    return order
 
 
 def shared_frames(rows: np.ndarray) -> np.ndarray:
     """Return how many frames each request begins with as the one before it does; 0 for the first."""
     same = (rows[1:] == rows[:-1]) & (rows[1:] != _END)
-    shared = np.cumprod(same, axis=1).sum(axis=1) - 1
-    return np.concatenate([[0], np.maximum(shared, 0)]).astype(np.int64)
+    frames = np.maximum(np.cumprod(same, axis=1).sum(axis=1) - 1, 0)
+    shared: np.ndarray = np.concatenate([[0], frames]).astype(np.int64)
+    return shared
 
 
 def frames_of(rows: np.ndarray) -> np.ndarray:

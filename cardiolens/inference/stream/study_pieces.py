@@ -7,6 +7,7 @@ computes the shared ones again.
 
 import math
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -39,9 +40,9 @@ def divided(work: pa.Table, replicas: int) -> pa.Table:
         for number, study in enumerate(studies)
         for place, repeated in study.cuts(piece)
     )
-    spent = np.cumsum([repeated for repeated, _, _ in cuts]) if cuts else []
+    repeats = accumulate(repeated for repeated, _, _ in cuts)
     taken: dict[int, list[int]] = {}
-    for (_, number, place), so_far in zip(cuts, spent, strict=True):
+    for (_, number, place), so_far in zip(cuts, repeats, strict=True):
         if so_far <= allowed:
             taken.setdefault(number, []).append(place)
     pieces = [
@@ -56,7 +57,8 @@ def most_waiting(work: pa.Table, replicas: int) -> int:
 
     What waits at one replica cannot move to an idle one, which matters where all of the work is little.
     """
-    return work.num_rows if replicas == 1 else max(2, math.ceil(work.num_rows / replicas / 4))
+    rows: int = work.num_rows
+    return rows if replicas == 1 else max(2, math.ceil(rows / replicas / 4))
 
 
 class _Study:

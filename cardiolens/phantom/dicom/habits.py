@@ -13,12 +13,12 @@ from pydicom.dataset import Dataset
 
 from cardiolens.phantom.dicom.exam import Exam
 from cardiolens.phantom.dicom.file_changes import FILE_CHANGES
-from cardiolens.phantom.dicom.header_changes import HEADER_CHANGES, Written
+from cardiolens.phantom.dicom.header_changes import HEADER_CHANGES, SeriesFiles
 from cardiolens.phantom.dicom.series import Series
 from cardiolens.phantom.dicom.spec import TransferSyntax, Vendor
 
 _DATA = Path(__file__).parent / "data" / "habits.yaml"
-_CHANGES = HEADER_CHANGES | FILE_CHANGES
+_CHANGES = {**HEADER_CHANGES, **FILE_CHANGES}
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,10 @@ class Habit:
             for keyword in self.remove:
                 if keyword in dataset:
                     delattr(dataset, keyword)
-        written = Written(exam, series, every_series, made)
+        files = SeriesFiles(exam, series, every_series, made)
         for name in self.changes:
-            written = Written(exam, series, every_series, _CHANGES[name](written))
-        return written.datasets
+            files = SeriesFiles(exam, series, every_series, _CHANGES[name](files))
+        return files.datasets
 
 
 @cache
