@@ -8,7 +8,7 @@ import numpy as np
 from pydicom.dataset import Dataset
 
 from cardiolens.phantom.dicom.general import CLASSIC, number
-from cardiolens.phantom.dicom.header_changes import Change, Written
+from cardiolens.phantom.dicom.header_changes import Change, SeriesFiles
 
 _COPIED, _LOST = 3, 40  # one file of so many
 _FACTORS = (1, 2, 3)  # of stored values, frame by frame
@@ -21,17 +21,17 @@ _OTHER_OBJECTS = (  # exam card, spectrum, raw data, presentation state
 _OF_IMAGES = ("PixelData", "Rows", "Columns", "BitsAllocated", "BitsStored", "HighBit", "SamplesPerPixel")
 
 
-def _copies_of_files(written: Written) -> list[Dataset]:
-    return [*written.datasets, *map(copy.deepcopy, written.datasets[::_COPIED])]
+def _copies_of_files(files: SeriesFiles) -> list[Dataset]:
+    return [*files.datasets, *map(copy.deepcopy, files.datasets[::_COPIED])]
 
 
-def _images_lost(written: Written) -> list[Dataset]:
-    return [dataset for place, dataset in enumerate(written.datasets) if place % _LOST != _LOST // 2]
+def _images_lost(files: SeriesFiles) -> list[Dataset]:
+    return [dataset for place, dataset in enumerate(files.datasets) if place % _LOST != _LOST // 2]
 
 
-def _mosaic(written: Written) -> list[Dataset]:
+def _mosaic(files: SeriesFiles) -> list[Dataset]:
     """Return a file a phase, with all slices of a series as tiles."""
-    images = sorted(written.classic(), key=lambda pair: (pair[0].phase, pair[0].slice))
+    images = sorted(files.classic(), key=lambda pair: (pair[0].phase, pair[0].slice))
     tiled = []
     for _, phase in groupby(images, key=lambda pair: pair[0].phase):
         datasets = [dataset for _, dataset in phase]
@@ -57,24 +57,24 @@ def _frames(dataset: Dataset) -> Iterator[tuple[int, Dataset, bytes]]:
         yield place, group, dataset.PixelData[place * size : (place + 1) * size]
 
 
-def _frame_per_file(written: Written) -> list[Dataset]:
+def _frame_per_file(files: SeriesFiles) -> list[Dataset]:
     single = []
-    for dataset in written.datasets:
+    for dataset in files.datasets:
         for place, group, pixels in _frames(dataset):
             part = _without_frames(dataset)
             part.PerFrameFunctionalGroupsSequence = [copy.deepcopy(group)]
             part.SharedFunctionalGroupsSequence = copy.deepcopy(dataset.SharedFunctionalGroupsSequence)
             part.NumberOfFrames, part.InstanceNumber = 1, place + 1
-            part.SOPInstanceUID = written.exam.uid("frame", str(dataset.SOPInstanceUID), place)
+            part.SOPInstanceUID = files.exam.uid("frame", str(dataset.SOPInstanceUID), place)
             part.add_new(0x7FE00010, "OW", pixels)
             single.append(part)
     return single
 
 
-def _single_frames(written: Written) -> list[Dataset]:
+def _single_frames(files: SeriesFiles) -> list[Dataset]:
     """Return classic files: the elements of all functional groups at the top."""
     single = []
-    for dataset in written.datasets:
+    for dataset in files.datasets:
         for place, group, pixels in _frames(dataset):
             part = _without_frames(dataset)
             for name in ("NumberOfFrames", "DimensionOrganizationSequence", "DimensionIndexSequence"):
@@ -85,7 +85,7 @@ def _single_frames(written: Written) -> list[Dataset]:
             if "FrameType" in part:
                 part.ImageType = part.FrameType
             part.SOPClassUID, part.InstanceNumber = CLASSIC, place + 1
-            part.SOPInstanceUID = written.exam.uid("frame", str(dataset.SOPInstanceUID), place)
+            part.SOPInstanceUID = files.exam.uid("frame", str(dataset.SOPInstanceUID), place)
             part.add_new(0x7FE00010, "OW", pixels)
             single.append(part)
     return single
@@ -100,9 +100,9 @@ def _without_frames(dataset: Dataset) -> Dataset:
     return part
 
 
-def _slope_per_frame(written: Written) -> list[Dataset]:
+def _slope_per_frame(files: SeriesFiles) -> list[Dataset]:
     """Multiply stored values frame by frame, and let the rescale slope undo it."""
-    for dataset in written.datasets:
+    for dataset in files.datasets:
         for element in [each for each in dataset if each.tag.group == 0x2005]:
             del dataset[element.tag]
         dataset.BitsStored, dataset.HighBit = 16, 15
@@ -113,21 +113,21 @@ def _slope_per_frame(written: Written) -> list[Dataset]:
             [scaled] = group.PixelValueTransformationSequence
             scaled.RescaleSlope = number(float(scaled.RescaleSlope) / factor, 8)
         dataset.add_new(0x7FE00010, "OW", b"".join(pixels))
-    return written.datasets
+    return files.datasets
 
 
-def _other_objects_beside(written: Written) -> list[Dataset]:
+def _other_objects_beside(files: SeriesFiles) -> list[Dataset]:
     beside = []
     for kind in _OTHER_OBJECTS:
-        other = copy.deepcopy(written.datasets[0])
+        other = copy.deepcopy(files.datasets[0])
         for keyword in _OF_IMAGES:
             delattr(other, keyword)
         other.SOPClassUID, other.SOPInstanceUID = (
             kind,
-            written.exam.uid("beside", kind, written.series.number),
+            files.exam.uid("beside", kind, files.series.number),
         )
         beside.append(other)
-    return [*written.datasets, *beside]
+    return [*files.datasets, *beside]
 
 
 FILE_CHANGES: Mapping[str, Change] = {

@@ -13,7 +13,7 @@ from pydicom.dataset import Dataset
 
 from cardiolens.phantom.dicom.exam import Exam
 from cardiolens.phantom.dicom.file_changes import FILE_CHANGES
-from cardiolens.phantom.dicom.header_changes import HEADER_CHANGES, Written
+from cardiolens.phantom.dicom.header_changes import HEADER_CHANGES, SeriesFiles
 from cardiolens.phantom.dicom.series import Series
 from cardiolens.phantom.dicom.spec import TransferSyntax, Vendor
 
@@ -51,10 +51,10 @@ class Habit:
             for keyword in self.remove:
                 if keyword in dataset:
                     delattr(dataset, keyword)
-        written = Written(exam, series, every_series, made)
+        files = SeriesFiles(exam, series, every_series, made)
         for name in self.changes:
-            written = Written(exam, series, every_series, _CHANGES[name](written))
-        return written.datasets
+            files = SeriesFiles(exam, series, every_series, _CHANGES[name](files))
+        return files.datasets
 
 
 @cache

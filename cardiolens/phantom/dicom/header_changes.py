@@ -21,8 +21,8 @@ _DAY_S = 86_400
 
 
 @dataclass(frozen=True)
-class Written:
-    """Files of one series as they are about to be written."""
+class SeriesFiles:
+    """Files of one series as they are about to be files."""
 
     exam: Exam
     series: Series
@@ -34,7 +34,7 @@ class Written:
         yield from zip(self.series.images, self.datasets, strict=True)
 
 
-Change = Callable[[Written], list[Dataset]]
+Change = Callable[[SeriesFiles], list[Dataset]]
 
 
 def put_text(dataset: Dataset, keyword: str, text: bytes) -> None:
@@ -46,19 +46,19 @@ def put_text(dataset: Dataset, keyword: str, text: bytes) -> None:
 
 
 def _per_image(alter: Callable[[Exam, Image, Dataset], None]) -> Change:
-    def change(written: Written) -> list[Dataset]:
-        for image, dataset in written.classic():
-            alter(written.exam, image, dataset)
-        return written.datasets
+    def change(files: SeriesFiles) -> list[Dataset]:
+        for image, dataset in files.classic():
+            alter(files.exam, image, dataset)
+        return files.datasets
 
     return change
 
 
 def _per_file(alter: Callable[[Dataset], None]) -> Change:
-    def change(written: Written) -> list[Dataset]:
-        for dataset in written.datasets:
+    def change(files: SeriesFiles) -> list[Dataset]:
+        for dataset in files.datasets:
             alter(dataset)
-        return written.datasets
+        return files.datasets
 
     return change
 
@@ -184,27 +184,27 @@ def _no_dimensions(dataset: Dataset) -> None:
             delattr(content, keyword)
 
 
-def _acquisition_in_one_series(written: Written) -> list[Dataset]:
+def _acquisition_in_one_series(files: SeriesFiles) -> list[Dataset]:
     """Give all slices of an acquisition the id, number and name of its first series."""
-    name = written.series.images[0].stack.name
-    alike = [series for series in written.every_series if series.images[0].stack.name == name]
-    before = sum(len(series.images) for series in alike[: alike.index(written.series)])
-    for place, dataset in enumerate(written.datasets):
-        dataset.SeriesInstanceUID = written.exam.uid("series", alike[0].number)
+    name = files.series.images[0].stack.name
+    alike = [series for series in files.every_series if series.images[0].stack.name == name]
+    before = sum(len(series.images) for series in alike[: alike.index(files.series)])
+    for place, dataset in enumerate(files.datasets):
+        dataset.SeriesInstanceUID = files.exam.uid("series", alike[0].number)
         dataset.SeriesNumber = alike[0].number
         dataset.InstanceNumber = before + place + 1
-    return written.datasets
+    return files.datasets
 
 
-def _map_among_its_images(written: Written) -> list[Dataset]:
+def _map_among_its_images(files: SeriesFiles) -> list[Dataset]:
     """Give a map of T1 the id and number of the series of its raw images."""
-    if written.series.kind != "t1_map":
-        return written.datasets
-    [raw] = [series for series in written.every_series if series.kind == "t1_raw"]
-    for place, dataset in enumerate(written.datasets):
-        dataset.SeriesInstanceUID, dataset.SeriesNumber = written.exam.uid("series", raw.number), raw.number
+    if files.series.kind != "t1_map":
+        return files.datasets
+    [raw] = [series for series in files.every_series if series.kind == "t1_raw"]
+    for place, dataset in enumerate(files.datasets):
+        dataset.SeriesInstanceUID, dataset.SeriesNumber = files.exam.uid("series", raw.number), raw.number
         dataset.InstanceNumber = len(raw.images) + place + 1
-    return written.datasets
+    return files.datasets
 
 
 HEADER_CHANGES: Mapping[str, Change] = {
