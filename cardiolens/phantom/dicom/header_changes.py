@@ -42,7 +42,7 @@ def put_text(dataset: Dataset, keyword: str, text: bytes) -> None:
     tag = Tag(tag_for_keyword(keyword) or 0)
     padded = text + b" " * (len(text) % 2)
     representation = dictionary_VR(tag)
-    dataset[tag] = RawDataElement(tag, representation, len(padded), padded, 0, False, True)  # type: ignore[assignment]
+    dataset[tag] = RawDataElement(tag, representation, len(padded), padded, 0, False, True)
 
 
 def _per_image(alter: Callable[[Exam, Image, Dataset], None]) -> Change:
@@ -77,7 +77,7 @@ def _instance_numbers_repeat(exam: Exam, image: Image, dataset: Dataset) -> None
 
 def _spacing_as_long_text(dataset: Dataset) -> None:
     row, column = dataset.PixelSpacing
-    dataset.add_new(dataset.data_element("PixelSpacing").tag, "UT", f"{row:.4f}\\{column:.4f}")
+    dataset.add_new(Tag("PixelSpacing"), "UT", f"{row:.4f}\\{column:.4f}")
 
 
 def _spacing_with_decimal_commas(dataset: Dataset) -> None:
