@@ -156,7 +156,7 @@ def test_first_frame_is_there_in_half_a_second(context: BrowserContext, cine_run
         for _ in range(3):
             start = page.evaluate("performance.now()")
             page.keyboard.press("v")
-            page.wait_for_function("document.querySelector('.port[data-active] canvas')?.dataset.frame")
+            page.locator(".port[data-active] canvas[data-frame]:not([data-frame=''])").wait_for()
             waits.append(page.evaluate("performance.now()") - start)
             page.keyboard.press("v")
             page.keyboard.press("j")
@@ -205,7 +205,7 @@ def test_wheel_moves_slices_and_with_shift_phases(context: BrowserContext, cine_
 
         def wheel(**event: Any) -> int:
             box.evaluate("(box, event) => box.dispatchEvent(new WheelEvent('wheel', event))", event)
-            page.wait_for_timeout(100)
+            page.wait_for_timeout(300)
             return int(frame_shown(page).split()[1])
 
         start = int(frame_shown(page).split()[1])

@@ -55,7 +55,9 @@ def address(run: Run) -> Iterator[str]:
 
 def choose(page: Page, **filters: str) -> None:
     for name, label in filters.items():
-        page.locator(f"[data-filter='{name}']").select_option(label=label)
+        options = page.locator(f"[data-filter='{name}'] option").all_inner_texts()
+        (chosen,) = [text for text in options if text == label or text.startswith(f"{label} ")]
+        page.locator(f"[data-filter='{name}']").select_option(label=chosen)
 
 
 def pixels(page: Page) -> str:
@@ -160,7 +162,7 @@ def test_cases_are_filtered_by_verdict_and_subtask(viewer: Page) -> None:
     labels = viewer.locator("#list button").evaluate_all("all => all.map(one => one.ariaLabel)")
     assert labels
     assert all(label.endswith(": wrong") for label in labels)
-    assert all(label.startswith("C10 ·") for label in labels)
+    assert all(label.startswith("C10 ") for label in labels)
 
 
 def test_a_reply_is_text_and_its_thought_is_folded(viewer: Page) -> None:

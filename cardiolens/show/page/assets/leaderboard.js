@@ -105,7 +105,7 @@ tableNamed("standings").then((table) => {
   document.getElementById("models").append(
     element(
       "div",
-      { class: "scroll", tabindex: "0", role: "region", "aria-label": table.title },
+      { class: "scroll", tabindex: "0", role: "group", "aria-label": table.title },
       element("table", {}, element("caption", { class: "unseen" }, table.title), element("thead", {}, element("tr", {}, ...heads.values())), body),
     ),
   );
