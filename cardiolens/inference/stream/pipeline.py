@@ -112,7 +112,7 @@ def pipeline(
     return (
         ray.data.from_arrow(list(work))
         .map_batches(_loader(plan, model), batch_size=None, batch_format="pyarrow", zero_copy_batch=True)
-        .map_batches(
+        .map_batches_internal(  # `map_batches` takes no whole blocks where GPUs are asked for
             Replica,
             fn_constructor_args=make_replica.args,
             fn_constructor_kwargs=make_replica.keywords,
