@@ -51,7 +51,7 @@ function drawGrid(figure, drawing, table, chosen) {
     return cell;
   });
   fill();
-  const scroll = { class: "scroll", tabindex: "0", role: "region", "aria-label": figure.title };
+  const scroll = { class: "scroll", tabindex: "0", role: "group", "aria-label": figure.title };
   drawing.replaceChildren(
     element("div", scroll, element("table", { class: figure.normalised ? "matrix" : "heat" }, element("thead", {}, element("tr", {}, ...heads)), body)),
   );

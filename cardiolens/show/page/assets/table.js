@@ -42,7 +42,7 @@ async function showTable(holder, name) {
   tools.append(element("button", { type: "button", class: "csv", onclick: () => save(file, csv(table)) }, "Save CSV"), said, more);
   const scroll = element(
     "div",
-    { class: "scroll", tabindex: "0", role: "region", "aria-label": table.title },
+    { class: "scroll", tabindex: "0", role: "group", "aria-label": table.title },
     element("table", {}, element("caption", { class: "unseen" }, table.title), element("thead", {}, element("tr", {}, ...heads)), body),
   );
   fill();
