@@ -71,8 +71,7 @@ def execute(plan: Plan, placement: Placement, missing: Mapping[str, Missing], be
         for deployment in tuple(waiting):
             if seating.take(deployment):
                 waiting.remove(deployment)
-                tell = begin(deployment.model, missing[deployment.model])
-                models.start(deployment, tell)
+                models.start(deployment, begin(deployment.model, missing[deployment.model]))
         assert models.running or not waiting, "a placed model fits when no other model runs"
         if models.running:
             seating.give_back(models.await_end())

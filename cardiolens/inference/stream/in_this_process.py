@@ -33,7 +33,7 @@ def answers_here(
 ) -> Iterator[pa.Table]:
     """Yield PROGRESS rows of each block of work as it is finished, with `in_flight` blocks at once."""
     with asyncio.Runner() as runner:
-        replica = runner.run(_made(make_replica))
+        replica = make_replica()
         waiting = iter(work)
         running: set[asyncio.Task[pa.Table]] = set()
         try:
@@ -42,21 +42,11 @@ def answers_here(
                     running.add(runner.get_loop().create_task(_block(replica, loader, block)))
                 if not running:
                     return
-                finished, running = runner.run(_first_of(running))
+                finished, running = runner.run(asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED))
                 for task in finished:
                     yield task.result()
         finally:
             runner.run(replica.close())
-
-
-async def _made(make_replica: Callable[[], Replica]) -> Replica:
-    return make_replica()
-
-
-async def _first_of(
-    running: set["asyncio.Task[pa.Table]"],
-) -> tuple[set["asyncio.Task[pa.Table]"], set["asyncio.Task[pa.Table]"]]:
-    return await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
 
 
 async def _block(replica: Replica, loader: StudyLoader, block: pa.Table) -> pa.Table:

@@ -55,6 +55,16 @@ def yes_or_no(answer: str) -> Answered | LeftOut:
     return "closed questions whose options the data do not name"
 
 
+def closed_answer(record: Mapping[str, Any]) -> Answered | LeftOut:
+    """Read the answer of a record whose `answer_type` says whether it is closed."""
+    kind = text_of(record, "answer_type").upper()
+    if kind not in ("OPEN", "CLOSED"):
+        raise wrong("answer_type", record["answer_type"], "OPEN or CLOSED")
+    if kind == "OPEN":
+        return "open questions, whose free text no rule can call right or wrong"
+    return yes_or_no(text_of(record, "answer"))
+
+
 def chosen_of(options: tuple[str, ...], answer: str) -> Answered | LeftOut:
     """Find the option that an answer repeats, apart from case and white space."""
     folded = [fold(option) for option in options]

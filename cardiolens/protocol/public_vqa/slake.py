@@ -9,10 +9,10 @@ from cardiolens.protocol.medthinkvqa.files import Source, Split
 from cardiolens.protocol.public_vqa.picture_question import (
     LeftOut,
     PictureQuestion,
+    closed_answer,
     picture_of,
     text_of,
     wrong,
-    yes_or_no,
 )
 from cardiolens.protocol.public_vqa.record_files import Located, listed_records
 
@@ -42,12 +42,7 @@ def read(source: Source, record: Mapping[str, Any]) -> PictureQuestion | LeftOut
         raise wrong("q_lang", language, " or ".join(_LANGUAGES))
     if language != "en":
         return "questions in another language than English"
-    kind = text_of(record, "answer_type").upper()
-    if kind not in ("OPEN", "CLOSED"):
-        raise wrong("answer_type", record["answer_type"], "OPEN or CLOSED")
-    if kind == "OPEN":
-        return "open questions, whose free text no rule can call right or wrong"
-    answered = yes_or_no(text_of(record, "answer"))
+    answered = closed_answer(record)
     if isinstance(answered, str):
         return answered
     return PictureQuestion(

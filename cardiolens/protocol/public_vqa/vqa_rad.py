@@ -9,10 +9,10 @@ from cardiolens.protocol.medthinkvqa.files import Source, Split
 from cardiolens.protocol.public_vqa.picture_question import (
     LeftOut,
     PictureQuestion,
+    closed_answer,
     picture_of,
     text_of,
     wrong,
-    yes_or_no,
 )
 from cardiolens.protocol.public_vqa.record_files import Located, listed_records
 
@@ -51,12 +51,7 @@ def records(source: Source) -> Iterator[Located]:
 
 def read(source: Source, record: Mapping[str, Any]) -> PictureQuestion | LeftOut:
     """Read a record; InputError names the field that is wrong."""
-    kind = text_of(record, "answer_type").upper()
-    if kind not in ("OPEN", "CLOSED"):
-        raise wrong("answer_type", record["answer_type"], "OPEN or CLOSED")
-    if kind == "OPEN":
-        return "open questions, whose free text no rule can call right or wrong"
-    answered = yes_or_no(text_of(record, "answer"))
+    answered = closed_answer(record)
     if isinstance(answered, str):
         return answered
     folder = next((name for name in _PICTURES if (source.root / name).is_dir()), _PICTURES[0])

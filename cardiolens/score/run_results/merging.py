@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.base.digest import digest_of
+from cardiolens.base.digest import digest_of, sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.score.run_results.scoring import Replies
@@ -52,9 +52,13 @@ def check_alike(runs: Sequence[Run], specs: Sequence[SweepSpec], manifests: Sequ
 
 
 def merged_run(runs: Sequence[Run]) -> Run:
-    """Folder of the merged run, next to the first run; independent of the order of the runs."""
-    names = sorted(run.root.name for run in runs)
-    return Run(runs[0].root.parent / f"merged-{digest_of(names)[:8]}")
+    """Folder of the merged run, next to the first run; independent of the order of the runs.
+
+    Its name tells what was judged in each run, so a run that was judged anew since is merged anew.
+    """
+    judged = sorted([run.root.name, sha256_of(run.analyses)] for run in runs if run.analyses.exists())
+    unjudged = sorted(run.root.name for run in runs if not run.analyses.exists())
+    return Run(runs[0].root.parent / f"merged-{digest_of([*judged, *unjudged])[:8]}")
 
 
 def merge_replies(parts: Sequence[Replies]) -> Replies:

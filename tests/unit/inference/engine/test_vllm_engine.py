@@ -12,7 +12,15 @@ import pytest
 from cardiolens.base.errors import InputError
 from cardiolens.config.model import ModelSpec
 from cardiolens.inference.engine import startup
-from cardiolens.inference.engine.ask import Ask, EngineDeadError, ErrorKind, Reply, RequestError
+from cardiolens.inference.engine.ask import (
+    Ask,
+    EngineDeadError,
+    ErrorKind,
+    FrameWork,
+    Pictures,
+    Reply,
+    RequestError,
+)
 from cardiolens.inference.engine.supervisor import Supervisor
 from cardiolens.inference.engine.vllm_engine import VllmEngine
 from cardiolens.inference.models.identity import Identity
@@ -49,9 +57,11 @@ class Generating:
 
     def __init__(self, error: Exception | None, *, dead: bool = False, finish: str = "stop") -> None:
         self.error, self.errored, self.finish = error, dead, finish
+        self.asked: list[str] = []
 
     async def generate(self, prompt: object, sampling: object, request_id: str, **_: object) -> AsyncIterator:
-        if request_id.startswith("bad") and self.error is not None:
+        self.asked.append(request_id)
+        if request_id.startswith(("bad", "warm")) and self.error is not None:
             raise self.error
         said = SimpleNamespace(text="A", token_ids=[1], logprobs=None, finish_reason="stop")
         said.finish_reason = self.finish if request_id.startswith("bad") else "stop"
@@ -77,6 +87,19 @@ class Started(VllmEngine):
         if self.template is not None and ask.request_key == "bad":
             raise self.template
         return {"prompt": ask.text}
+
+
+class Warmed(Started):
+    """An engine that counts the frame of its warm-up, as vLLM's statistics do."""
+
+    def __init__(self, tmp_path: Path, behind: Generating) -> None:
+        super().__init__(tmp_path, behind)
+        self._engine = behind  # type: ignore[assignment]
+
+    async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
+        assert pictures(ask.frame_keys[0]).max() == 0
+        self.count_frames(processed=1, encoded=1)
+        return await super().answer(ask, pictures)
 
 
 def ask(name: str) -> Ask:
@@ -155,3 +178,17 @@ def test_the_cause_of_a_death_is_read_from_what_the_engine_wrote(tmp_path: Path,
     _, bad, _ = answers(Started(tmp_path, Generating(dead())))
     assert isinstance(bad, RequestError)
     assert "lower max_num_seqs" in str(bad)
+
+
+@pytest.mark.parametrize("error", [None, ValueError("a black frame is no heart")])
+def test_a_warm_up_is_counted_nowhere_and_may_be_refused(error, tmp_path: Path):
+    engine = Warmed(tmp_path, Generating(error))
+    asyncio.run(engine._warm_up())
+    assert engine.behind.asked == ["warm-0"]
+    assert engine.frames() == FrameWork()
+
+
+def test_an_engine_that_dies_of_its_warm_up_did_not_start(tmp_path: Path):
+    engine = Warmed(tmp_path, Generating(dead(), dead=True))
+    with pytest.raises(EngineDeadError):
+        asyncio.run(engine._warm_up())

@@ -48,6 +48,14 @@ def test_runs_of_two_models_are_compared_as_one(root: Path, capsys: pytest.Captu
     assert view.analyses.exists()
 
 
+def test_a_run_that_was_judged_anew_is_merged_anew(root: Path) -> None:
+    runs = [run(root, ORACLE, name="one"), run(root, CONSTANT, name="two")]
+    before = merged_run(runs)
+    assert merged_run(runs) == before
+    runs[1].analyses.write_text(runs[1].analyses.read_text() + "\n")
+    assert merged_run(runs) != before
+
+
 def test_the_viewer_of_two_runs_has_the_arms_of_both(root: Path) -> None:
     runs = [finished(sweep_spec(root, model, name="seen", subtask=["C10"])) for model in (ORACLE, CONSTANT)]
     served = served_of(runs)
