@@ -65,8 +65,9 @@ def _makespan(work: pa.Table, replicas: int, folder: Path) -> tuple[float, float
     """Return the seconds until the last reply, the seconds in which replicas computed, and what they did."""
     waiting = deque(prompts_of(work, Tokens(FRAME_TOKENS, GRAIN)))
     actors = [_Actor(SimulatedEngine(SETTINGS, folder / "model")) for _ in range(replicas)]
-    at_most = min(16, most_waiting(work, replicas))
-    most = _blocks_in_flight(blocks(work, replicas, at_most), AT_ONCE * 3 // 2, at_most)
+    width = AT_ONCE * 3 // 2
+    at_most = min(16, most_waiting(work, replicas, width))
+    most = _blocks_in_flight(blocks(work, replicas, at_most), width, at_most)
     for _ in range(most):
         for actor in actors:
             if waiting:

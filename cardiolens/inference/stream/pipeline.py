@@ -85,9 +85,10 @@ def _answers(
 ) -> Iterator[Iterable[pa.Table]]:
     """Begin the work; yield PROGRESS rows, of this process if it has joined no cluster."""
     pieces = divided(left, deployment.replicas)
-    most = min(plan.spec.stream.studies_in_flight, most_waiting(pieces, deployment.replicas))
+    width = _width(model)
+    most = min(plan.spec.stream.studies_in_flight, most_waiting(pieces, deployment.replicas, width))
     work = blocks(pieces, deployment.replicas, most)
-    in_flight = _blocks_in_flight(work, _width(model), most)
+    in_flight = _blocks_in_flight(work, width, most)
     if not stopping.is_connected():
         replica, loader = _replica_of(plan, model, deployment, work), _loader(plan, model)
         yield answers_here(replica, loader, work, in_flight)

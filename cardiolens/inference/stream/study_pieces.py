@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cardiolens.inference.plan.missing import WORK, StudyWork
 from cardiolens.inference.plan.prefix_order import SHOWN, beginnings, frames_of, shared_frames
@@ -52,13 +53,16 @@ def divided(work: pa.Table, replicas: int) -> pa.Table:
     return pa.Table.from_pylist([row for _, row in pieces], schema=WORK)
 
 
-def most_waiting(work: pa.Table, replicas: int) -> int:
+def most_waiting(work: pa.Table, replicas: int, width: int) -> int:
     """Return how many rows of WORK one of several replicas may hold: a quarter of its part, at least 2.
 
-    What waits at one replica cannot move to an idle one, which matters where all of the work is little.
+    What waits at one replica cannot move to an idle one, which matters where all of the work is little. Rows
+    that have the `width` requests of an engine only together are held together.
     """
     rows: int = work.num_rows
-    return rows if replicas == 1 else max(2, math.ceil(rows / replicas / 4))
+    requests: int = pc.sum(pc.list_value_length(work["rows"])).as_py()
+    fill_an_engine = math.ceil(width * rows / requests)
+    return rows if replicas == 1 else max(2, math.ceil(rows / replicas / 4), fill_an_engine)
 
 
 class _Study:

@@ -73,4 +73,9 @@ def test_one_replica_many_studies_and_chains_are_left_whole(
 
 def test_a_replica_holds_a_quarter_of_its_part(tmp_path: Path) -> None:
     whole = work(tmp_path, 64)
-    assert [most_waiting(whole, replicas) for replicas in (1, 2, 4, 64)] == [64, 8, 4, 2]
+    assert [most_waiting(whole, replicas, 60) for replicas in (1, 2, 4, 64)] == [64, 8, 4, 2]
+
+
+def test_a_replica_holds_small_studies_that_fill_its_engine_together(tmp_path: Path) -> None:
+    requests = GROUPS * QUESTIONS
+    assert [most_waiting(work(tmp_path, 64), 8, width) for width in (1, 10 * requests)] == [2, 10]
