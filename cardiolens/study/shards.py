@@ -7,12 +7,10 @@ an interrupted or replaced preparation.
 
 import hashlib
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple, Self, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -143,33 +141,91 @@ def read_volumes(store: Path) -> pa.Table:
     return volumes.sort_by([("study_id", "ascending"), ("volume_id", "ascending")])
 
 
-def read_digests(store: Path, volumes: pa.Table) -> dict[tuple[str, int], FrameDigest]:
-    """Read digest and size of every frame of one study, by (volume_id, idx); no pixel is read.
+class FrameParts:
+    """Parts of the `frames` of a store, to read one study after another.
 
-    `volumes` holds the rows of the study from `read_volumes`.
+    The part read last stays open: to open one costs more than to read a small study.
     """
-    digests: dict[tuple[str, int], FrameDigest] = {}
-    for volume_id, frames in _row_groups(store, volumes, ["idx", "digest", "height", "width"]):
-        columns = [frames[name].to_pylist() for name in ("idx", "digest", "height", "width")]
-        for idx, digest, height, width in zip(*columns, strict=True):
-            digests[volume_id, idx] = FrameDigest(digest, height, width)
-    return digests
+
+    def __init__(self, store: Path) -> None:
+        self._store = store
+        self._opened: tuple[Path, pq.ParquetFile] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def digests(self, volumes: pa.Table) -> dict[tuple[str, int], FrameDigest]:
+        """Read digest and size of every frame of one study, by (volume_id, idx); no pixel is read.
+
+        `volumes` holds the rows of the study from `read_volumes`.
+        """
+        digests: dict[tuple[str, int], FrameDigest] = {}
+        for volume_id, frames in self._row_groups(volumes, ["idx", "digest", "height", "width"]):
+            columns = [frames[name].to_pylist() for name in ("idx", "digest", "height", "width")]
+            for idx, digest, height, width in zip(*columns, strict=True):
+                digests[volume_id, idx] = FrameDigest(digest, height, width)
+        return digests
+
+    def frames(self, volumes: pa.Table, frames_of: Mapping[str, Collection[int]]) -> pa.Table:
+        """Read some `frames` rows of one study; `frames_of` holds their indices by volume_id.
+
+        `volumes` holds the rows of the study from `read_volumes`. Other volumes are not read. InputError if
+        pixels do not match their digest.
+        """
+        indices_of = {volume_id: sorted(set(indices)) for volume_id, indices in frames_of.items() if indices}
+        rows = volumes.filter(
+            pa.array([v in indices_of for v in volumes["volume_id"].to_pylist()], pa.bool_())
+        )
+        chosen = [frames.take(_rows_of(frames, indices_of[v], v)) for v, frames in self._row_groups(rows)]
+        for frames in chosen:
+            _check_pixels(self._store / FRAMES_FOLDER / rows["part"][0].as_py(), frames)
+        if len(chosen) != len(indices_of):
+            raise InputError(f"no volume {sorted(indices_of)} in the prepared study; prepare and plan again")
+        return tables.concat(chosen, schemas.FRAMES)
+
+    def _row_groups(
+        self, volumes: pa.Table, columns: Sequence[str] | None = None
+    ) -> Iterator[tuple[str, pa.Table]]:
+        """Yield the id and the row group of each volume, restricted to `columns` if given."""
+        for place in volumes.select(_PLACE).to_pylist():
+            path = self._store / FRAMES_FOLDER / place["part"]
+            try:
+                part = self._open(path)
+                check_group(path, part.metadata, place)
+                frames = part.read_row_group(place["row_group"], columns=columns, use_threads=False)
+            except tables.UNREADABLE as error:
+                reason = str(error).splitlines()[0]
+                raise InputError(
+                    f"{path}: is missing or not whole ({reason}); delete it and prepare again"
+                ) from None
+            yield place["volume_id"], frames
+
+    def _open(self, path: Path) -> pq.ParquetFile:
+        if self._opened is None or self._opened[0] != path:
+            self._close()
+            self._opened = path, tables.open_part(path)
+            tables.check_columns(path, self._opened[1].schema_arrow, schemas.FRAMES)
+        return self._opened[1]
+
+    def _close(self) -> None:
+        if self._opened is not None:
+            self._opened[1].close()
+            self._opened = None
+
+
+def read_digests(store: Path, volumes: pa.Table) -> dict[tuple[str, int], FrameDigest]:
+    """Read the digests of one study alone, as `FrameParts.digests` does."""
+    with FrameParts(store) as parts:
+        return parts.digests(volumes)
 
 
 def read_frames(store: Path, volumes: pa.Table, frames_of: Mapping[str, Collection[int]]) -> pa.Table:
-    """Read some `frames` rows of one study; `frames_of` holds their indices by volume_id.
-
-    `volumes` holds the rows of the study from `read_volumes`. Other volumes are not read. InputError if
-    pixels do not match their digest.
-    """
-    indices_of = {volume_id: sorted(set(indices)) for volume_id, indices in frames_of.items() if indices}
-    rows = volumes.filter(pa.array([v in indices_of for v in volumes["volume_id"].to_pylist()], pa.bool_()))
-    chosen = [frames.take(_rows_of(frames, indices_of[v], v)) for v, frames in _row_groups(store, rows)]
-    for frames in chosen:
-        _check_pixels(store / FRAMES_FOLDER / rows["part"][0].as_py(), frames)
-    if len(chosen) != len(indices_of):
-        raise InputError(f"no volume {sorted(indices_of)} in the prepared study; prepare and plan again")
-    return tables.concat(chosen, schemas.FRAMES)
+    """Read frames of one study alone, as `FrameParts.frames` does."""
+    with FrameParts(store) as parts:
+        return parts.frames(volumes, frames_of)
 
 
 def _check_pixels(path: Path, frames: pa.Table) -> None:
@@ -186,25 +242,3 @@ def _rows_of(frames: pa.Table, indices: list[int], volume_id: str) -> Any:
     if missing := [idx for idx in indices if idx not in at]:
         raise InputError(f"{volume_id}: no frame {missing[0]}; expected idx in 0..{len(at) - 1}; plan again")
     return np.array([at[idx] for idx in indices], np.int64)
-
-
-def _row_groups(
-    store: Path, volumes: pa.Table, columns: Iterable[str] | None = None
-) -> Iterator[tuple[str, pa.Table]]:
-    """Yield the id and the row group of each volume, restricted to `columns` if given."""
-    names = None if columns is None else list(columns)
-    places = volumes.select(_PLACE).to_pylist()
-    for name, in_part in groupby(places, key=itemgetter("part")):  # opening a part costs more than reading
-        path = store / FRAMES_FOLDER / name
-        try:
-            with tables.open_part(path) as part:
-                tables.check_columns(path, part.schema_arrow, schemas.FRAMES)
-                for place in in_part:
-                    check_group(path, part.metadata, place)
-                    frames = part.read_row_group(place["row_group"], columns=names, use_threads=False)
-                    yield place["volume_id"], frames
-        except tables.UNREADABLE as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(
-                f"{path}: is missing or not whole ({reason}); delete it and prepare again"
-            ) from None

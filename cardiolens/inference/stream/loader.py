@@ -27,7 +27,7 @@ from cardiolens.protocol.dialogue.chain import (
 from cardiolens.protocol.dialogue.frame_requests import Choice
 from cardiolens.runtime import stopping
 from cardiolens.runtime.staging import nearby
-from cardiolens.study.shards import StoredFrame, read_frames, shaped
+from cardiolens.study.shards import FrameParts, StoredFrame, shaped
 
 FramePlace = tuple[str, int, bool]  # volume_id, idx, whether the frame is shown black
 
@@ -59,8 +59,9 @@ class StudyLoader:
         chains = read_part_chains(part) if any(request.stage for request in requests) else {}
         remaining = iter(requests)
         volumes = self._volumes_of(work["study_id"] for work in works)
-        for work in works:
-            yield self._study(work, list(islice(remaining, len(work["rows"]))), chains, volumes)
+        with FrameParts(nearby(self.store)) as parts:
+            for work in works:
+                yield self._study(work, list(islice(remaining, len(work["rows"]))), chains, volumes, parts)
 
     def _study(
         self,
@@ -68,9 +69,10 @@ class StudyLoader:
         requests: Sequence[Request],
         chains: Mapping[str, Chain],
         volumes: pa.Table,
+        parts: FrameParts,
     ) -> StudyAsks:
         places = {place for request in requests for place in _places(request)}
-        pictures = self._pictures(work["study_id"], places, volumes)
+        pictures = self._pictures(work["study_id"], places, volumes, parts)
         asks = [
             self._ask(request, attempt, pictures, chains.get(request.request_key))
             for request, attempt in zip(requests, work["attempts"], strict=True)
@@ -89,14 +91,16 @@ class StudyLoader:
         volumes = self._volumes_of([study_id])
         (row,) = volumes.filter(pc.equal(volumes["volume_id"], volume_id)).to_pylist()
         places = {(volume_id, idx, False) for idx in range(row["n_slices"] * row["n_phases"])}
-        return {place[1]: picture for place, picture in self._pictures(study_id, places, volumes).items()}
+        with FrameParts(nearby(self.store)) as parts:
+            pictures = self._pictures(study_id, places, volumes, parts)
+        return {place[1]: picture for place, picture in pictures.items()}
 
     def _volumes_of(self, study_ids: Iterable[str]) -> pa.Table:
         """Return the rows of `volumes` of some studies."""
         return self.volumes.filter(pc.is_in(self.volumes["study_id"], pa.array(study_ids, pa.string())))
 
     def _pictures(
-        self, study_id: str, places: set[FramePlace], volumes: pa.Table
+        self, study_id: str, places: set[FramePlace], volumes: pa.Table, parts: FrameParts
     ) -> dict[FramePlace, PictureRow]:
         if not places:
             return {}
@@ -104,7 +108,7 @@ class StudyLoader:
         for volume_id, idx, _ in places:
             wanted_frames.setdefault(volume_id, set()).add(idx)
         study_volumes = volumes.filter(pc.equal(volumes["study_id"], study_id))
-        frames = read_frames(nearby(self.store), study_volumes, wanted_frames)
+        frames = parts.frames(study_volumes, wanted_frames)
         stored: dict[tuple[str, int], StoredFrame] = {
             (row["volume_id"], row["idx"]): row for row in frames.to_pylist()
         }
