@@ -58,6 +58,7 @@ def sentences(text: str) -> Iterator[Sentence]:
         if examination := _examination(
             text, start, opens_line=opens_line, is_silent=section == "silent", has_concluded=has_concluded
         ):
+            section = "any" if is_earlier else section  # a current report behind an earlier one
             is_earlier = examination == "earlier"
         if is_earlier:
             section, topic, line_end = "silent", None, -1
@@ -71,6 +72,8 @@ def sentences(text: str) -> Iterator[Sentence]:
         has_concluded = has_concluded or bool(named and grammar().concluding & set(label))
         if start >= line_end >= 0:
             section, line_end = resumed, -1
+        if is_inline and opens_line and not named and _is_of_cine(text[start:end], section):
+            section, topic = "any", None
         if section == "silent" and is_inline and opens_line and not named:
             # a form goes on: `Reason for exam: chest pain` in one line, `LV size: normal` in the next
             is_label = bool(heading and heading[2] == ":" and grammar().labels & set(label))
@@ -89,6 +92,16 @@ def sentences(text: str) -> Iterator[Sentence]:
         yield Sentence(start, end, section, named is not None, text[end : end + 1] == "?", topic)
         if heading and (heading[2] == ":" or not text[heading.end() : end].strip()):
             topic = Heading(*heading.span(1), alone=not text[heading.end() : end].strip())
+
+
+def _is_of_cine(line: str, section: str) -> bool:
+    """Return whether a line below `LGE: none` is of the ventricles or the valves: `No pericardial effusion`."""
+    if section not in grammar().owned:
+        return False
+    words = set(_WORD.findall(line.lower()))
+    return bool(words & grammar().of_cine) and not any(
+        word.startswith(stem) for word in words for stem in grammar().owned[section]
+    )
 
 
 def _last_heading(text: str) -> int:

@@ -13,6 +13,7 @@ from cardiolens.protocol.tasks.protocol import read_yaml
 from cardiolens.report_text.sections import Sentence
 
 _NUMBER = r"(?P<low>\d{1,3}(?:[.,]\d+)?)(?:\s*%?\s*(?:-|–|to)\s*(?P<high>\d{1,3}(?:[.,]\d+)?))?\s*"
+_ENDS_SHARE = r"(?![\d\w]|[.,]\d|\s*(?:%|[-–/±<>]|to\b|z\b|points?\b|per ?cent|m[lm]\b|cm\b))"
 _CHAMBERS = {
     "C01": r"\b(rv|right)\b",
     "C10": r"\b(rv|right|la|ra|atri\w*|left atri\w*|emptying|regurg\w*|valve\w*)\b",
@@ -78,6 +79,8 @@ def _of_sentence(
             continue
         unit = ranges()["units"][entry["unit"] if indexed else "ml"]
         first = _first(phrase, names, unit)
+        if first is None and entry["unit"] == "%" and (bare := _without_sign(phrase, names)):
+            first, unit = bare, r"(?=\W|$)"
         if first is None or (not indexed and surface is None):
             continue
         values = list(_values(phrase, first, unit))
@@ -111,6 +114,14 @@ def _first(phrase: str, names: list[str], unit: str) -> re.Match[str] | None:
     name = "|".join(names)
     pattern = rf"(?<!\w)(?:{name})(?!\w){ranges()['link']}(?:{_NUMBER})(?:{unit})(?!\w)"
     return re.search(pattern, phrase, re.IGNORECASE)
+
+
+def _without_sign(phrase: str, names: list[str]) -> re.Match[str] | None:
+    """A share that leaves out its sign, and has no other number beside it: `EF 63`."""
+    name = "|".join(names)
+    pattern = rf"(?<!\w)(?:{name})(?:\s|:|=|\bis\b|\bof\b)*(?P<low>\d\d)(?P<high>(?!))?{_ENDS_SHARE}"
+    is_only = len(re.findall(r"\d+", phrase)) == 1
+    return re.search(pattern, phrase, re.IGNORECASE) if is_only else None
 
 
 def _values(phrase: str, first: re.Match[str], unit: str) -> Iterator[tuple[tuple[float, float], int, bool]]:
