@@ -1,0 +1,19 @@
+"""Details: lines below a finding that give its level, wall or layer go on with its line: `Level: mid, apical`."""
+
+import re
+
+_NAMES = r"(?:levels?|walls?|layers?|locations?|where|sites?|distribution|pattern|extent|segments?|grade)"
+_DETAIL = re.compile(rf"(?<=[^\n.,;])(?P<mark>[.,;]?)\n(?P<label>[ \t]*[-*•]?[ \t]*{_NAMES}[ \t]*:)(?P<value>[^\n:]*)(?=\n|\Z)", re.IGNORECASE)
+_NOTHING = re.compile(r"\W*(?:none|nil|no|n/?a|not applicable|not assessed)?\W*", re.IGNORECASE)
+
+
+def of_details(text: str) -> str:
+    """Join such lines to the one above them; every letter that is left keeps its place."""
+    return _DETAIL.sub(_joined, text)
+
+
+def _joined(match: re.Match[str]) -> str:
+    """The end of the line above and a value behind a comma; nothing where the value says nothing."""
+    if _NOTHING.fullmatch(match["value"]):
+        return match["mark"].ljust(len(match[0]))
+    return f",{' ' * len(match['mark'] + match['label'])}{match['value']}"
