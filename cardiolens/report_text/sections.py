@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from cardiolens.report_text.grammar import grammar
 
 _ABBREVIATED = "".join(rf"(?<!\b{word})" for word in ("vs", "approx", "max", "min", "incl", "excl", "esp"))
-_BREAK = re.compile(rf"{_ABBREVIATED}[.!](?=\s|$)|\?(?=\s*$|\s+[A-Z\n])|\n+")
+_BREAK = re.compile(rf"{_ABBREVIATED}[.!](?=\s|$)|(?<=[^\s:(=])\?(?=\s*$|\s+[A-Z\n])|\n+")
 _HEADING = re.compile(r"[\s\-*•#=~_|\d.)]*([^\W_][^:\n.;,]{0,45}?)[\s=~_|*#]*(:|\n|\s[-–—]\s)")
 _ITEM = re.compile(r"\s*(?:[-*•]|\d+[.)])\s*")  # mark before a list item
 _ARROW = re.compile(r"\s*(?:[=-]+>|→|⇒)")  # before a conclusion
@@ -129,10 +129,10 @@ def _examination(
     if (has_text and is_silent) or (text[label.end() : label.end() + 1] == ":" and not opens_line):
         return None
     spelled = tuple(_WORD.findall(label[0].lower()))
-    if spelled in grammar().headings:
-        return None
     words = set(spelled)
     letters = {word for word in words if not word.isdigit()}
+    if spelled in grammar().headings and letters.isdisjoint(grammar().examinations["current"]["when"]):
+        return None
     for when, kinds in grammar().examinations.items():
         if letters & kinds["when"] and letters & kinds["what"] and letters <= set().union(*kinds.values()):
             return when

@@ -9,7 +9,11 @@ _ANSWERED = re.compile(
 _SIZED = re.compile(r"\b(?P<normal>normal )(?:large|wide|width|calibre)\b", re.IGNORECASE)
 _SPACED = re.compile(r"\b(?P<side>[LR]) (?P<chamber>V)\b(?!-)")
 _CAVITY = re.compile(r"\b(?P<side>LV|RV|(?:left|right) ventric(?:le|ular)) cavity(?=:)", re.IGNORECASE)
-_LEGEND = re.compile(r"^(?P<label>[^:()\n]{2,40})\([^()\n]*/[^()\n]*\)(?=[ \t]*:)", re.MULTILINE)
+_LEGEND = re.compile(  # `LV size (normal/mild/severe):`, and not `LVEDVi (ml/m2):`
+    r"^(?P<label>[^:()\n]{2,40})\((?=[^()\n]*/)[^()\n]*\b(?:normal|none|no|absent|yes|mild|reduced|basal|focal"
+    r"|ant(?:erior)?|sub-?endo\w*)\b[^()\n]*\)(?=[ \t]*:)",
+    re.IGNORECASE | re.MULTILINE,
+)
 _SINCE = re.compile(
     r"\b(?P<still>unchanged|stable|constant|persistent)(?P<since> since (?:\w+ )?(?:19|20)\d\d)\b", re.IGNORECASE
 )
