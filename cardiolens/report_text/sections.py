@@ -43,6 +43,7 @@ class Sentence:
     opens: bool  # whether it begins with the heading of a section
     asks: bool  # whether it ends with a question mark
     topic: Heading | None  # the heading above it, or earlier in its line
+    part: Heading | None = None  # the ventricle whose form a line goes on with: `size: normal`
 
 
 def sentences(text: str) -> Iterator[Sentence]:
@@ -52,6 +53,7 @@ def sentences(text: str) -> Iterator[Sentence]:
     last_heading = _last_heading(text)
     is_inline = False  # whether the heading of the section has its text in its own line
     has_concluded = False  # whether the heading of a conclusion has come
+    part: Heading | None = None
     is_earlier = False  # whether an earlier report has begun, whose own headings open nothing
     for start, end in _pieces(text):
         opens_line = not text[text.rfind("\n", 0, start) + 1 : start].strip()
@@ -89,7 +91,13 @@ def sentences(text: str) -> Iterator[Sentence]:
             line_end, resumed = f"{text}\n".index("\n", start), section
         if named or (heading and heading[2] == ":"):
             section, topic, is_inline = named or section, None, bool(followed)
-        yield Sentence(start, end, section, named is not None, text[end : end + 1] == "?", topic)
+        is_alone = heading is not None and not text[heading.end() : end].strip()
+        if heading and label in grammar().ventricles and is_alone:
+            part = Heading(*heading.span(1), alone=True)
+        elif opens_line and not (label and grammar().properties.issuperset(label)):
+            part = None
+        own = part if label and grammar().properties.issuperset(label) else None
+        yield Sentence(start, end, section, named is not None, text[end : end + 1] == "?", topic, own)
         if heading and (heading[2] == ":" or not text[heading.end() : end].strip()):
             topic = Heading(*heading.span(1), alone=not text[heading.end() : end].strip())
 
