@@ -40,9 +40,18 @@ def marks(plain: str) -> list[Mark]:
         marks_in_order += [
             Mark("withdrawal", match.start(1), match.end())
             for match in _withdrawal().finditer(lower, marks_in_order[0].start)
+            if not ASKED_AND_DENIED.fullmatch(lower, _line_of(lower, match.start(1)), match.end(1))
         ]
         marks_in_order.sort(key=lambda mark: (mark.start, mark.end))
     return marks_in_order
+
+
+def _line_of(text: str, position: int) -> int:
+    """Where the sentence before a position begins that ends with a question mark; else the position."""
+    end = len(text[:position].rstrip())
+    if text[end - 1 : end] != "?":
+        return position
+    return 1 + max(text.rfind(sign, 0, end - 1) for sign in "\n.!?;")
 
 
 def _introduced(lower: str) -> list[Mark]:
@@ -126,6 +135,11 @@ def _with_json(marks: list[Mark], plain: str) -> list[Mark]:
     return marks
 
 
+ASKED_AND_DENIED = re.compile(
+    r"\s*(?:could|is|are|might|may|should|would|does|do|can|was)\b[^\n.!?;]*\?\s*(?:no|nope|nein)\b[.!]?", re.IGNORECASE
+)
+"""A question that a reply asks itself and answers with no."""
+
 _UNREAL = re.compile(r"would|could|wäre")
 _CHINESE_NOT = frozenset("不未没非勿别")
 _SENTENCE_END = re.compile(r"[.!?;。\n]")
@@ -168,4 +182,4 @@ def _stands_alone(lower: str, match: re.Match[str]) -> bool:
 def _withdrawal() -> re.Pattern[str]:
     """Pattern of withdrawals of an answer, at the start of a sentence, a line or a bracket."""
     phrases = "|".join(re.escape(entry) for entry in words().withdrawals)
-    return re.compile(rf"(?:[.!?\n;(。？，,]|[-–—{END}])[ \t]*((?:{phrases})(?![{LATIN}]))[,.:; \t—–-]*")
+    return re.compile(rf"(?:[.!?\n;(。？，,]|(?<![^a-z][a-h] )[-–—{END}])[ \t]*((?:{phrases})(?![{LATIN}]))[,.:; \t—–-]*")

@@ -23,11 +23,14 @@ def enumeration(statements: list[Statement]) -> Reading | None:
     entries = {key for clause, _ in statements for key in _entry(clause)}
     if len(entries) > 2 and any(polarity == "no" and _entry(clause) for clause, polarity in statements):
         denied_nouns |= frozenset(words().findings)
+    is_elliptic = any(clause[-1].kind == "not" and _entry(clause) for clause, _ in statements)
     affirmed: list[str] = []
     denied: list[str] = []
     loose: list[str] = []
     for clause, stance in statements:
         polarity = _in_contrast(clause, stance, denied_nouns)
+        if is_elliptic and polarity == "bare" and any(token.kind == "verb" for token in clause):
+            polarity = "yes"  # "the lateral wall shows it, the septum does not"
         names = _entry(clause)
         if names and is_broken_list(_from_first_name(clause)):
             return UNREADABLE

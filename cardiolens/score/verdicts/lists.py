@@ -41,8 +41,11 @@ _SAYS = frozenset({"yes", "no", "not"})
 _ALL_OF_THEM = frozenset(
     {"all", "all of above", "all of them", "alle", *(f"all {count}" for count in ("three", "four", "five"))}
 )
+_UP_TO = frozenset({"to", "through", "bis", "..", "到", "至"})
+_LEAST_RANGE = 3  # options: "A to B" may be a slip for "A or B"
 _SETS_OFF_ENTRY = frozenset({*_STOPS, "comma", "but", "reason"})
 _LIKELIHOODS = frozenset({"confident", "confidence", "probability", "likelihood", "likely", "chance", "sure"})
+_ENDS_RANGE = frozenset({None, "stop", "newline", "close", "reason", "verb"})
 _OPENING = 4  # tokens
 _ALL = frozenset({"all", "every", "everything", "alle"})
 _EXCEPT = frozenset({"except", "excluding", "without", "other than", "apart from", "außer", "but not"})
@@ -145,6 +148,8 @@ class _ListReader:
         self._skip(_LEAD - {"verb"})
         if letters := self._run_of_letters():
             return letters
+        if letters := self._range():
+            return reading_of(letters), self._tail(letters)
         if self._kind() == "verb" and "subject" in self._kinds[: self._at]:
             return None  # "the function is normal" is a sentence
         self._skip(_LEAD)
@@ -159,6 +164,23 @@ class _ListReader:
         keys = self._affirmed()
         is_all = self._tail(keys)
         return reading_of(keys), is_all
+
+    def _range(self) -> list[str]:
+        """Parse a range that is the whole list ("A-D", "B to D"): its options, in their order."""
+        ahead = self._tokens[self._at : self._at + 3]
+        if not self._several or [token.kind for token in ahead[::2]] != ["key", "key"]:
+            return []
+        first, sign, last = ahead
+        own = [key for key, _ in self._texts.options]
+        is_range = sign.kind == "dash" or sign.text.lower() in _UP_TO
+        if not is_range or not {first.text, last.text} <= set(own):
+            return []
+        letters = own[own.index(first.key) : own.index(last.key) + 1]
+        if len(letters) < _LEAST_RANGE or self._kinds[self._at + 3] not in _ENDS_RANGE:
+            return []
+        self._at += 3
+        self.keys, self.entries_end = letters, self._at
+        return letters
 
     def entries(self) -> list[str]:
         """Parse the entries at the start, whatever follows them."""
@@ -213,7 +235,7 @@ class _ListReader:
             return False  # "a; b, ..." is a list that goes on
         predicate = first.kind
         return predicate in _PREDICATE or (
-            predicate in _SETS_OFF and denies(clauses(self._tokens[self._at :])[0])
+            predicate in _SETS_OFF | {"word"} and denies(clauses(self._tokens[self._at :])[0])
         )
 
     def _entry(self) -> None:

@@ -33,6 +33,8 @@ def _quotes_an_answer(quoted: re.Match[str]) -> bool:
     before, after = text[start : quoted.start()], text[quoted.end() : end if end >= 0 else len(text)]
     if "{" in text[: quoted.start()] and _JSON_BEFORE.search(before) and _JSON_AFTER.match(after):
         return False  # a string of JSON
+    if before.endswith("print("):
+        return False
     return _SAYS_WORDS.search(before + after) is not None
 
 

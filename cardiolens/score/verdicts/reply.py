@@ -55,6 +55,8 @@ def visible_with_boxes(text: str) -> str:
         plain = _without_html(_CONTROL.sub(" ", _tagged(plain)))
     if "\\" in plain or "boxed{" in plain:
         plain = _without_latex(plain)
+    if "i.e" in plain:
+        plain = plain.replace("i.e.", "ie ").replace("i.e ", "ie ")
     for sign in ("*", "`", "__", "$", "\r"):
         plain = plain.replace(sign, "")
     if "|" in plain:

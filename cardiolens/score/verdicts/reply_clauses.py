@@ -89,6 +89,10 @@ def clauses(tokens: list[Token]) -> list[Clause]:
             split_clauses.append([token])  # "(A) no (B) yes"
             is_named, is_judged = token.kind == "key", False
             continue
+        if is_named and _is_box(token) and _is_box(clause[0]) and not is_against:
+            split_clauses.append([token])  # "[x] A [ ] B"
+            is_named = is_judged = False
+            continue
         if token.kind in _ENDS and not _after_letter(token, clause):
             clause.extend([token] if token.kind == "query" else [])
         elif not _divides(token, tokens[at + 1 : at + 3], is_named=is_named, is_judged=is_judged):
@@ -99,6 +103,11 @@ def clauses(tokens: list[Token]) -> list[Clause]:
         split_clauses.append([])
         is_named = is_judged = False
     return [clause for clause in split_clauses if clause]
+
+
+def _is_box(token: Token) -> bool:
+    """Return whether a token is a tick or a box, and no word."""
+    return token.kind in {"yes", "no"} and not token.text[:1].isalnum() and token.text != ""
 
 
 def _compares(token: Token, clause: Clause) -> bool:

@@ -5,11 +5,13 @@ import re
 from collections.abc import Sequence
 
 from cardiolens.report_text.reply_lexicon import words
+from cardiolens.score.verdicts.answer_marks import ASKED_AND_DENIED
 from cardiolens.score.verdicts.commitments import Remark, order, provisional, said_of_options
 from cardiolens.score.verdicts.option_text import LATIN
 from cardiolens.score.verdicts.reading import CONTRADICTION, Keys, Reading, reading_of
 from cardiolens.score.verdicts.reply_tokens import Tokenizer
 
+_DENIED_QUESTION = re.compile(rf"(?:\A|(?<=[\n.!?;])){ASKED_AND_DENIED.pattern}(?=\s|\Z)", re.IGNORECASE)
 _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]?")
 _CAPITAL = re.compile(r"(?<![A-Za-z0-9])[A-HJ-Z](?![A-Za-z0-9'])")  # of an option; "I" is a pronoun
 _LETTERS_ALONE = re.compile(r"[\s,.;&()/]*(?:[A-Za-z][\s,.;&()/]+)*[A-Za-z]?")
@@ -25,7 +27,7 @@ def after(
     `is_provisional`. CONTRADICTION where an
     answer is put in doubt and not confirmed, and where two stand without order.
     """
-    text = _without_courtesies(text)
+    text = _without_denied_questions(_without_courtesies(text), keys)
     if is_silent(text, keys, tokenizer):
         return reading_of(list(keys))
     lower = text.lower()
@@ -63,6 +65,16 @@ def _without_courtesies(text: str) -> str:
             else sentence[0]
         ),
         text,
+    )
+
+
+def _without_denied_questions(text: str, keys: Keys) -> str:
+    """Blank the questions that a reply asks itself and answers with no, but for those of its own answer."""
+    if "?" not in text:
+        return text
+    own = _letters("".join(keys))
+    return _DENIED_QUESTION.sub(
+        lambda asked: asked[0] if own.search(asked[0]) else " " * len(asked[0]), text
     )
 
 

@@ -33,7 +33,7 @@ _NUMBERED_LETTERS = re.compile(
 _ARROW = re.compile(r"^\s*(?:→|⇒|->|=>)\s*")
 _ENTRY = re.compile(r"[A-Z][.):]")
 _LONGEST_TEXT = 60  # characters of an option
-_ALIKE, _APART = 0.92, 0.06  # of a misspelled text and its option, and of the others from these
+_ALIKE, _APART = 0.9, 0.06  # of a misspelled text and its option, and of the others from these
 _LONGEST_LINE = 200  # longer lines are not lists of options, and slow to tokenize
 
 
@@ -75,12 +75,28 @@ def read_unmarked_answer(
         or _with_rule("enumeration", enumerated)
         or _with_rule("answer_phrase", closing_letters(tokens, tokenizer.texts))
         or _with_rule("answer_phrase", _committed(text, tokenizer, several))
+        or (None if several else _with_rule("answer_phrase", _last_sentence(tokens, tokenizer.texts)))
         or (None if several else _quoted_text(tokens, option_statements, subject))
-        or _with_rule("option_text", remaining(option_statements, tokenizer.texts, question))
+        or _with_rule("option_text", remaining(option_statements, tokenizer.texts, question, several=several))
         or (list_reading if _begins_with_option(tokens) and "\n" not in text else None)
         or _with_rule("option_text", _quoted(tokens, option_statements, several, subject))
         or _with_rule("option_text", _misspelled(text, tokenizer.texts))
     )
+
+
+def _last_sentence(tokens: list[Token], texts: OptionTexts) -> Reading | None:
+    """Read a reply whose last sentence is one letter and nothing else: "Why not D? The EF is 35 %. C."."""
+    end = len(tokens)
+    while end and tokens[end - 1].kind in {"stop", "newline"}:
+        end -= 1
+    before = tokens[: end - 1]
+    if not end or tokens[end - 1].kind != "key" or not tokens[end - 1].text.isupper():
+        return None
+    at = next((at for at in range(len(before), 0, -1) if before[at - 1].kind != "newline"), 0)
+    sentence = clauses(before[:at])[-1:] if at and before[at - 1].kind in {"stop", "query"} else []
+    is_said = sentence and sum(token.kind == "word" or bool(token.key) for token in sentence[0]) > 1
+    key = tokens[end - 1].key
+    return reading_of([key]) if is_said and key in texts.keys else None
 
 
 def _misspelled(text: str, texts: OptionTexts) -> Reading | None:
