@@ -37,7 +37,7 @@ def remaining(
     if len(stances) > 1 or not denied or denied & named.keys():
         return None
     if not several and not named and len(left := texts.keys - denied) == 1:
-        is_denied = all(map(_denies_by_name, (clause for clause, _ in option_statements)))
+        is_denied = all(_denies_by_name(clause, question) for clause, _ in option_statements)
         return reading_of(list(left)) if is_denied else None
     if not abnormal <= denied | named.keys():
         return None
@@ -46,11 +46,15 @@ def remaining(
     return reading_of(list(named)) if named and named.keys() <= abnormal else None
 
 
-def _denies_by_name(clause: Clause) -> bool:
+def _denies_by_name(clause: Clause, question: str) -> bool:
     """Return whether a clause denies options by their letters, or by their texts behind its denial."""
     kinds = [token.kind for token in clause]
     first = next(at for at, token in enumerate(clause) if token.key)
-    return kinds[first] == "key" or "not" in kinds[:first] or kinds[-1] == "query"
+    if {"not", "no"} <= set(kinds):
+        return False  # "it is not that A is wrong"
+    if kinds[first] == "key":
+        return True
+    return _answers(clause, question) and ("not" in kinds[:first] or kinds[-1] == "query")
 
 
 def _answers(clause: Clause, question: str) -> bool:

@@ -23,6 +23,7 @@ _LONGEST_HEAD = 80
 _STOP = re.compile(r"(?<=[A-Za-z)])[.;。](?=\s|$)")
 _BEFORE_ENTRY = frozenset({"bullet", "open", "label"})
 _JSON_SIGNS = re.compile(r"[{}_\"]")
+_REMARK = re.compile(r"\([^()\n]{3,}\)")  # in a list of what is denied: "A (artefact), D (nulled)"
 _LINE_END = re.compile(r"\n|\Z")
 _BULLET = re.compile(r"[ \t]*(?:[-•·‣*–]|\(?\d{1,2}[.)])[ \t]")
 _MOST_WORDS = 5  # of a heading without a colon
@@ -177,7 +178,7 @@ def _block(plain: str, head: _Head, stance: Stance, tokenizer: Tokenizer) -> Blo
     if is_inline if head.is_bare else (not is_inline and not _may_begin_entry(plain, line_end)):
         return None
     listed_options = (
-        _inline(plain, head.end, line_end, tokenizer) if is_inline else _below(plain, line_end, tokenizer)
+        _inline(plain, head.end, line_end, tokenizer, is_denied=stance == "no") if is_inline else _below(plain, line_end, tokenizer)
     )
     if listed_options is None:
         return None
@@ -260,13 +261,14 @@ def _introduces(tokens: list[Token]) -> bool:
 
 
 def _inline(
-    plain: str, start: int, line_end: int, tokenizer: Tokenizer
+    plain: str, start: int, line_end: int, tokenizer: Tokenizer, *, is_denied: bool
 ) -> tuple[tuple[str, ...], int] | None:
     """The options after a heading on its line, up to the next heading or sentence."""
     ends = {line_end, *(head.start for head in _heads(plain, start, line_end) if head.start > start)}
     stop = _STOP.search(plain, start, line_end)
     for end in sorted(ends | ({stop.end()} if stop else set()), reverse=True):
-        keys = _list(plain[start:end], tokenizer)
+        text = plain[start:end]
+        keys = _list(_REMARK.sub("", text) if is_denied and _REMARK.search(text) else text, tokenizer)
         if keys:
             return keys, end
     return None

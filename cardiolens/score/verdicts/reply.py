@@ -34,7 +34,7 @@ _HTML_LETTER, _HTML_LETTER_END = (
     re.compile(r"</([biu])>", re.IGNORECASE),
 )
 _CONTROL = re.compile(
-    r"<\|start\|>assistant|<\|[a-z_]+\|?>|<[a-z_]+\|>|</?s>|<(?:end|start)_of_turn>|<eos>", re.IGNORECASE
+    r"<\|start\|>assistant|<\|/?[a-z_]+\|?>|<[a-z_]+\|>|</?s>|<(?:end|start)_of_turn>|<eos>", re.IGNORECASE
 )
 
 

@@ -12,7 +12,7 @@ Polarity = Literal["bare", "yes", "no", "open"]  # "bare": options without a pre
 NAMES = frozenset({"key", "text", "short"})
 _ENDS = frozenset({"stop", "semicolon", "newline", "but", "query"})
 _POLAR = frozenset({"yes", "no", "not"})
-_SETS_AGAINST = frozenset({"rather than", "instead of", "sparing", "excluding"})
+_SETS_AGAINST = frozenset({"rather than", "instead of", "sparing", "excluding", "unlike", "as opposed to", "in contrast to"})
 _PREFERS = frozenset({"rather", "more", "likely", "lieber", "eher"})
 _UNSURE = frozenset({"perhaps", "query", "either"})
 _SAYS_NOTHING = frozenset({"label", "word", "subject", "part", "bullet", "neutral", "pronoun"})
@@ -79,7 +79,9 @@ def clauses(tokens: list[Token]) -> list[Clause]:
     for at, token in enumerate(tokens):
         clause = split_clauses[-1]
         ahead = tokens[at + 1 : at + 2]
-        is_against = token.text in _SETS_AGAINST or (_compares(token, clause) and _begins_with_name(ahead))
+        is_against = token.text in _SETS_AGAINST or (
+            (token.text == "without" or _compares(token, clause)) and _begins_with_name(ahead)
+        )
         if (is_named or at == 0) and not is_judged and is_against:
             split_clauses.append([token._replace(kind="not")])
             is_named = is_judged = False

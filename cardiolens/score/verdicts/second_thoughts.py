@@ -12,6 +12,10 @@ from cardiolens.score.verdicts.reading import CONTRADICTION, Keys, Reading, read
 from cardiolens.score.verdicts.reply_tokens import Tokenizer
 
 _DENIED_QUESTION = re.compile(rf"(?:\A|(?<=[\n.!?;])){ASKED_AND_DENIED.pattern}(?=\s|\Z)", re.IGNORECASE)
+_AFFIRMED_QUESTION = re.compile(r"([^\n.!?;]*)\?\s*(?:yes|indeed|ja)\b", re.IGNORECASE)
+_WRONG = re.compile(
+    r"(?<![A-Za-z0-9])([A-Z])(?: \([^()\n]*\))? (?:is|was)(?:n't| not)? ?(?:wrong|incorrect|right|correct|an? (?:error|mistake))\b"
+)
 _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]?")
 _CAPITAL = re.compile(r"(?<![A-Za-z0-9])[A-HJ-Z](?![A-Za-z0-9'])")  # of an option; "I" is a pronoun
 _LETTERS_ALONE = re.compile(r"[\s,.;&()/]*(?:[A-Za-z][\s,.;&()/]+)*[A-Za-z]?")
@@ -30,6 +34,8 @@ def after(
     text = _without_denied_questions(_without_courtesies(text), keys)
     if is_silent(text, keys, tokenizer):
         return reading_of(list(keys))
+    if _names_others(" ".join(_AFFIRMED_QUESTION.findall(text)), keys, tokenizer):
+        return CONTRADICTION
     lower = text.lower()
     doubts = [match.start() for match in doubt().finditer(lower)]
     comes_down = _conclusion().search(lower) is not None
@@ -95,7 +101,14 @@ def is_silent(text: str, keys: Keys, tokenizer: Tokenizer) -> bool:
     lower = text.lower()
     if _LETTERS_ALONE.fullmatch(text):
         return True
+    if _is_taken_back(text, keys):
+        return False
     return not (_conclusion().search(lower) or doubt().search(lower))
+
+
+def _is_taken_back(text: str, keys: Keys) -> bool:
+    """Return whether a text says that an option of the answer is wrong: "B is wrong"."""
+    return any(match[1] in keys for match in _WRONG.finditer(text))
 
 
 class _Answer:
