@@ -55,8 +55,10 @@ def _line_of(text: str, position: int) -> int:
 
 
 def _introduced(lower: str) -> list[Mark]:
-    stems = _stems(ascii_only=lower.isascii())
-    present = frozenset([stem for stem in stems if stem in lower])
+    stems, longer = _stems(ascii_only=lower.isascii())
+    found = [stem for stem in stems if stem in lower]
+    found += [stem for stem, within in longer if within in found and stem in lower]
+    present = frozenset(found)
     if not present:
         return []
     matches = _introductions(present).finditer(lower)
@@ -117,9 +119,19 @@ def _supposition() -> re.Pattern[str]:
 
 
 @functools.cache
-def _stems(ascii_only: bool) -> tuple[str, ...]:
-    stems = dict.fromkeys([*words().answer_nouns, *words().choosing])
-    return tuple(stem for stem in stems if stem.isascii() or not ascii_only)
+def _stems(ascii_only: bool) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """The stems that hold no other one, and those that do, each with the one that it holds."""
+    stems = [
+        stem
+        for stem in dict.fromkeys([*words().answer_nouns, *words().choosing])
+        if stem.isascii() or not ascii_only
+    ]
+    within = {
+        stem: min((other for other in stems if other != stem and other in stem), key=len, default="")
+        for stem in stems
+    }
+    shortest = tuple(stem for stem in stems if not within[stem])
+    return shortest, tuple((stem, within[stem]) for stem in stems if within[stem])
 
 
 def to_lower_case(plain: str) -> str:
