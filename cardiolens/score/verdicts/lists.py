@@ -267,6 +267,9 @@ class _ListReader:
         if first is None or (first.kind == "perhaps" and not first.text[:1].isalpha()):
             return False  # "a; b, ..." is a list that goes on
         predicate = first.kind
+        ahead = self._tokens[start : self._tokens.index(first, start)]
+        if predicate == "perhaps" and {"join", "comma"} & {token.kind for token in ahead}:
+            return False  # "b\nc and some of the rest", "b; c, etc."
         if predicate in _SETS_OFF and "open" in between and self._kinds[self._at + 2] == "word":
             return True  # "B, C. (A: artefact. D: ...)"
         return predicate in _PREDICATE or (
