@@ -15,7 +15,8 @@ _LEGEND = re.compile(  # `LV size (normal/mild/severe):`, and not `LVEDVi (ml/m2
     re.IGNORECASE | re.MULTILINE,
 )
 _SINCE = re.compile(
-    r"\b(?P<still>unchanged|stable|constant|persistent)(?P<since> since (?:\w+ )?(?:19|20)\d\d)\b", re.IGNORECASE
+    r"\b(?P<still>unchanged|stable|constant|persistent)(?P<since> since (?:\w+ )?(?:19|20)\d\d)\b",
+    re.IGNORECASE,
 )
 _ATRIA = re.compile(r"^\W*atria\b[^\n]*", re.IGNORECASE | re.MULTILINE)
 _SIDE = re.compile(r"\b(?P<side>left|right)\b(?! atri)", re.IGNORECASE)

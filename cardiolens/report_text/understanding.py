@@ -66,6 +66,9 @@ _POINTS_BACK = re.compile(
 )
 
 
+_IS = re.compile(r"\s*(?:is|are)\b(?: also\b)?", re.IGNORECASE)
+
+
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
     """The phrases of all sequences and of the grammar, with the role of each."""
@@ -208,7 +211,8 @@ def _takes_back(text: str, sentence: Sentence, words: Vocabulary) -> bool:
     pronoun = _POINTS_BACK.match(text, sentence.start, sentence.end)
     if pronoun is None:
         return False
-    rest = pronoun.end(), sentence.end
+    verb = _IS.match(text, pronoun.end(), sentence.end)
+    rest = verb.end() if verb else pronoun.end(), sentence.end
     return words.unknown(text, *rest) is not None or not words.adds_finding(text, *rest)
 
 

@@ -13,7 +13,7 @@ _AMENDS = re.compile(
     r"supersed\w*|(?:strike|scratch|delete|cancel) (?:that|this)|start again|should read|in error)\b",
     re.IGNORECASE,
 )
-_SAID_TO = r"discussed with|communicated (?:to|with)|telephoned to|copied to|sent to|reviewed at"
+_SAID_TO = r"(?:discussed|reviewed|communicated) (?:with|at|to)|telephoned to|copied to|sent to"
 _UNCHANGED = (
     r"no changes?(?: to (?:the )?(?:findings|report|conclusion))?|without change|(?:is|are|remains?) unchanged"
     r"|(?:is|are) confirmed"

@@ -148,7 +148,8 @@ def _with_json(marks: list[Mark], plain: str) -> list[Mark]:
 
 
 ASKED_AND_DENIED = re.compile(
-    r"\s*(?:could|is|are|might|may|should|would|does|do|can|was)\b[^\n.!?;]*\?\s*(?:no|nope|nein)\b[.!]?", re.IGNORECASE
+    r"\s*(?:could|is|are|might|may|should|would|does|do|can|was)\b[^\n.!?;]*\?\s*(?:no|nope|nein)\b[.!]?",
+    re.IGNORECASE,
 )
 """A question that a reply asks itself and answers with no."""
 
@@ -194,4 +195,6 @@ def _stands_alone(lower: str, match: re.Match[str]) -> bool:
 def _withdrawal() -> re.Pattern[str]:
     """Pattern of withdrawals of an answer, at the start of a sentence, a line or a bracket."""
     phrases = "|".join(re.escape(entry) for entry in words().withdrawals)
-    return re.compile(rf"(?:[.!?\n;(。？，,]|(?<![^a-z][a-h] )[-–—{END}])[ \t]*((?:{phrases})(?![{LATIN}]))[,.:; \t—–-]*")
+    return re.compile(
+        rf"(?:[.!?\n;(。？，,]|(?<![^a-z][a-h] )[-–—{END}])[ \t]*((?:{phrases})(?![{LATIN}]))[,.:; \t—–-]*"
+    )

@@ -176,7 +176,9 @@ def _has_judging_head(plain: str, tokenizer: Tokenizer) -> bool:
     """Return whether a heading affirms or denies: a quick look at what stands before each colon and dash."""
     for line in plain.split("\n"):
         colon = line.find(":")
-        if colon >= 0 and _judges(line[max(0, colon - _LONGEST_HEAD) : colon], tokenizer, colon > _LONGEST_HEAD):
+        if colon >= 0 and _judges(
+            line[max(0, colon - _LONGEST_HEAD) : colon], tokenizer, colon > _LONGEST_HEAD
+        ):
             return True
         if ("-" in line or "–" in line or "—" in line) or (colon >= 0 and line.find(":", colon + 1) >= 0):
             for sign in _MAY_END_HEAD.finditer(line):
@@ -185,8 +187,10 @@ def _has_judging_head(plain: str, tokenizer: Tokenizer) -> bool:
                     line[max(0, at - _LONGEST_HEAD) : at], tokenizer, at > _LONGEST_HEAD
                 ):
                     return True
-        if line and line[-1] not in _ENDS_LINE and _judges(
-            line[-_LONGEST_HEAD:], tokenizer, len(line) > _LONGEST_HEAD, True
+        if (
+            line
+            and line[-1] not in _ENDS_LINE
+            and _judges(line[-_LONGEST_HEAD:], tokenizer, len(line) > _LONGEST_HEAD, True)
         ):
             return True
     return False
@@ -205,7 +209,9 @@ def _block(plain: str, head: _Head, stance: Stance, tokenizer: Tokenizer) -> Blo
     if is_inline if head.is_bare else (not is_inline and not _may_begin_entry(plain, line_end)):
         return None
     listed_options = (
-        _inline(plain, head.end, line_end, tokenizer, is_denied=stance == "no") if is_inline else _below(plain, line_end, tokenizer)
+        _inline(plain, head.end, line_end, tokenizer, is_denied=stance == "no")
+        if is_inline
+        else _below(plain, line_end, tokenizer)
     )
     if listed_options is None:
         return None

@@ -5,9 +5,24 @@ from cardiolens.score.verdicts.reading import Reading, reading_of
 from cardiolens.score.verdicts.reply_clauses import NAMES
 from cardiolens.score.verdicts.reply_tokens import Token
 
-_SAYS_LIKELIHOOD = frozenset({"%", "confident", "confidence", "probability", "likelihood", "chance", "certainty"})
+_SAYS_LIKELIHOOD = frozenset(
+    {"%", "confident", "confidence", "probability", "likelihood", "chance", "certainty"}
+)
 _BETWEEN = frozenset(
-    {"comma", "semicolon", "newline", "open", "close", "colon", "stop", "dash", "bar", "bullet", "label", "join"}
+    {
+        "comma",
+        "semicolon",
+        "newline",
+        "open",
+        "close",
+        "colon",
+        "stop",
+        "dash",
+        "bar",
+        "bullet",
+        "label",
+        "join",
+    }
 )
 _WHOLE, _SLACK = 100, 5  # per cent that the likelihoods of a reply add up to
 _ABOVE = ">"
@@ -21,7 +36,9 @@ def likeliest(tokens: list[Token], texts: OptionTexts) -> Reading | None:
 def _first_of_ranking(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     spoken = [token for token in tokens if token.kind not in {"stop", "newline", "label"}]
     names, signs = spoken[::2], spoken[1::2]
-    is_ranking = len(signs) > 0 and len(names) == len(signs) + 1 and all(sign.text == _ABOVE for sign in signs)
+    is_ranking = (
+        len(signs) > 0 and len(names) == len(signs) + 1 and all(sign.text == _ABOVE for sign in signs)
+    )
     if not is_ranking or any(token.kind not in NAMES or token.key not in texts.keys for token in names):
         return None
     return reading_of([names[0].key]) if len({token.key for token in names}) == len(names) else None

@@ -12,7 +12,9 @@ Polarity = Literal["bare", "yes", "no", "open"]  # "bare": options without a pre
 NAMES = frozenset({"key", "text", "short"})
 _ENDS = frozenset({"stop", "semicolon", "newline", "but", "query"})
 _POLAR = frozenset({"yes", "no", "not"})
-_SETS_AGAINST = frozenset({"rather than", "instead of", "sparing", "excluding", "unlike", "as opposed to", "in contrast to"})
+_SETS_AGAINST = frozenset(
+    {"rather than", "instead of", "sparing", "excluding", "unlike", "as opposed to", "in contrast to"}
+)
 _PREFERS = frozenset({"rather", "more", "likely", "lieber", "eher"})
 _UNSURE = frozenset({"perhaps", "query", "either"})
 _SAYS_NOTHING = frozenset({"label", "word", "subject", "part", "bullet", "neutral", "pronoun"})

@@ -79,9 +79,7 @@ def _without_denied_questions(text: str, keys: Keys) -> str:
     if "?" not in text:
         return text
     own = _letters("".join(keys))
-    return _DENIED_QUESTION.sub(
-        lambda asked: asked[0] if own.search(asked[0]) else " " * len(asked[0]), text
-    )
+    return _DENIED_QUESTION.sub(lambda asked: asked[0] if own.search(asked[0]) else " " * len(asked[0]), text)
 
 
 @functools.cache

@@ -218,7 +218,9 @@ def test_all_options_repeated_are_not_a_choice_of_all() -> None:
         ("It is presently absent-minded", ()),
     ],
 )
-def test_an_option_text_inside_other_words_or_negated_does_not_count(text: str, keys: tuple[str, ...]) -> None:
+def test_an_option_text_inside_other_words_or_negated_does_not_count(
+    text: str, keys: tuple[str, ...]
+) -> None:
     assert parse_answer(text, LGE, "single").keys == keys
 
 
