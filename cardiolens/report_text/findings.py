@@ -65,9 +65,11 @@ def _read(text: str, sentence: Sentence, words: Reader) -> Reading:
         above and above.alone and not any(mention.kind in ("name", "state") for mention in sentence_mentions)
     )
     parts = clauses([*topic, *sentence_mentions] if joined else sentence_mentions)
-    return Reading.of(
-        parts, [mention.names for mention in topic if mention.kind == "structure"], words.lexicon
-    )
+    structures = [mention.names for mention in topic if mention.kind == "structure"]
+    if sentence.part and not structures:
+        of_part = words.mentions(text, sentence.part.start, sentence.part.end)
+        structures = [mention.names for mention in of_part if mention.kind == "structure"]
+    return Reading.of(parts, structures, words.lexicon)
 
 
 def _found(text: str, sentence: Sentence, reading: Reading, last: Statement | None) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 import re
 
-_BOX = re.compile(r"\[\s*(?P<square>[xX✓✔])?\s*\]|\(\s*(?P<round>[xX✓✔])?\s*\)|(?P<ticked>[☒☑🗹])|[☐□]")
+_BOX = re.compile(r"\[\s*(?P<square>[xX✓✔])?\s*\]|\(\s*(?P<round>[xX✓✔•])?\s*\)|(?P<ticked>[☒☑🗹●◉⦿])|[☐□○◯]")
 _LABEL = re.compile(r"[^:\n]*:\s*")
 
 

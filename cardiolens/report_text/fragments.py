@@ -49,6 +49,7 @@ _LEADS = frozenset(
         "indicating",
     ]
 )
+_UNSAID = frozenset({"structure", "filler", "word"})
 _HEDGES = frozenset({"consistent", "compatible", "indicative", "proof"})  # "compatible with septal scar"
 _VERBS = frozenset(
     [
@@ -187,7 +188,8 @@ def _is_bare_structure(_: Sequence[Mention], mentions: Sequence[Mention]) -> str
             parts[-1].append(mention)
     for part in parts if not any(mention.kind == "colon" for mention in mentions) else ():
         structure = next((mention.text for mention in part if mention.kind == "structure"), None)
-        if structure and {mention.kind for mention in part} <= {"structure", "filler", "word"}:
+        is_of_normal = any(mention.text.startswith("of normal") for mention in part)
+        if structure and not is_of_normal and {mention.kind for mention in part} <= _UNSAID:
             return structure
     return None
 

@@ -36,6 +36,10 @@ class Grammar:
     examinations: Mapping[str, Mapping[str, frozenset[str]]]  # "earlier" and "current": words of such a label
     concluding: frozenset[str]  # headings that come behind the findings
     labels: frozenset[str]  # words of labels that name a part of the heart, and end a silent line
+    ventricles: frozenset[Phrase]  # labels above the lines of a form on one ventricle
+    properties: frozenset[str]  # words of the labels of such lines
+    of_cine: frozenset[str]  # words of lines of their own that end a section of another sequence
+    owned: Mapping[str, tuple[str, ...]]  # beginnings of words that keep a line in a section
     fillers: frozenset[Phrase]  # phrases that a sentence may hold without a change of what it says
     plain: frozenset[str]  # words without meaning here, one letter away from words with one
 
@@ -57,6 +61,10 @@ def grammar() -> Grammar:
         examinations,
         frozenset(tree["concluding"]),
         frozenset(tree["labels"]),
+        frozenset(phrases(tree["ventricles"])),
+        frozenset(tree["properties"]),
+        frozenset(tree["of_cine"]),
+        {section: tuple(stems) for section, stems in tree["owned"].items()},
         fillers,
         frozenset(tree["plain"]),
     )

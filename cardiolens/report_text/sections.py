@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from cardiolens.report_text.grammar import grammar
 
 _ABBREVIATED = "".join(rf"(?<!\b{word})" for word in ("vs", "approx", "max", "min", "incl", "excl", "esp"))
-_BREAK = re.compile(rf"{_ABBREVIATED}[.!](?=\s|$)|\?(?=\s*$|\s+[A-Z\n])|\n+")
+_BREAK = re.compile(rf"{_ABBREVIATED}[.!](?=\s|$)|(?<=[^\s:(=])\?(?=\s*$|\s+[A-Z\n])|\n+")
 _HEADING = re.compile(r"[\s\-*•#=~_|\d.)]*([^\W_][^:\n.;,]{0,45}?)[\s=~_|*#]*(:|\n|\s[-–—]\s)")
 _ITEM = re.compile(r"\s*(?:[-*•]|\d+[.)])\s*")  # mark before a list item
 _ARROW = re.compile(r"\s*(?:[=-]+>|→|⇒)")  # before a conclusion
@@ -43,6 +43,7 @@ class Sentence:
     opens: bool  # whether it begins with the heading of a section
     asks: bool  # whether it ends with a question mark
     topic: Heading | None  # the heading above it, or earlier in its line
+    part: Heading | None = None  # the ventricle whose form a line goes on with: `size: normal`
 
 
 def sentences(text: str) -> Iterator[Sentence]:
@@ -52,12 +53,14 @@ def sentences(text: str) -> Iterator[Sentence]:
     last_heading = _last_heading(text)
     is_inline = False  # whether the heading of the section has its text in its own line
     has_concluded = False  # whether the heading of a conclusion has come
+    part: Heading | None = None
     is_earlier = False  # whether an earlier report has begun, whose own headings open nothing
     for start, end in _pieces(text):
         opens_line = not text[text.rfind("\n", 0, start) + 1 : start].strip()
         if examination := _examination(
             text, start, opens_line=opens_line, is_silent=section == "silent", has_concluded=has_concluded
         ):
+            section = "any" if is_earlier else section  # a current report behind an earlier one
             is_earlier = examination == "earlier"
         if is_earlier:
             section, topic, line_end = "silent", None, -1
@@ -71,6 +74,8 @@ def sentences(text: str) -> Iterator[Sentence]:
         has_concluded = has_concluded or bool(named and grammar().concluding & set(label))
         if start >= line_end >= 0:
             section, line_end = resumed, -1
+        if is_inline and opens_line and not named and _is_of_cine(text[start:end], section):
+            section, topic = "any", None
         if section == "silent" and is_inline and opens_line and not named:
             # a form goes on: `Reason for exam: chest pain` in one line, `LV size: normal` in the next
             is_label = bool(heading and heading[2] == ":" and grammar().labels & set(label))
@@ -86,9 +91,25 @@ def sentences(text: str) -> Iterator[Sentence]:
             line_end, resumed = f"{text}\n".index("\n", start), section
         if named or (heading and heading[2] == ":"):
             section, topic, is_inline = named or section, None, bool(followed)
-        yield Sentence(start, end, section, named is not None, text[end : end + 1] == "?", topic)
+        is_alone = heading is not None and not text[heading.end() : end].strip()
+        if heading and label in grammar().ventricles and is_alone:
+            part = Heading(*heading.span(1), alone=True)
+        elif opens_line and not (label and grammar().properties.issuperset(label)):
+            part = None
+        own = part if label and grammar().properties.issuperset(label) else None
+        yield Sentence(start, end, section, named is not None, text[end : end + 1] == "?", topic, own)
         if heading and (heading[2] == ":" or not text[heading.end() : end].strip()):
             topic = Heading(*heading.span(1), alone=not text[heading.end() : end].strip())
+
+
+def _is_of_cine(line: str, section: str) -> bool:
+    """Return whether a line below `LGE: none` is of the ventricles or the valves: `No pericardial effusion`."""
+    if section not in grammar().owned:
+        return False
+    words = set(_WORD.findall(line.lower()))
+    return bool(words & grammar().of_cine) and not any(
+        word.startswith(stem) for word in words for stem in grammar().owned[section]
+    )
 
 
 def _last_heading(text: str) -> int:
@@ -116,10 +137,10 @@ def _examination(
     if (has_text and is_silent) or (text[label.end() : label.end() + 1] == ":" and not opens_line):
         return None
     spelled = tuple(_WORD.findall(label[0].lower()))
-    if spelled in grammar().headings:
-        return None
     words = set(spelled)
     letters = {word for word in words if not word.isdigit()}
+    if spelled in grammar().headings and letters.isdisjoint(grammar().examinations["current"]["when"]):
+        return None
     for when, kinds in grammar().examinations.items():
         if letters & kinds["when"] and letters & kinds["what"] and letters <= set().union(*kinds.values()):
             return when

@@ -6,6 +6,20 @@ _PAIR = re.compile(r"\b(?P<first>LV|RV|LA|RA|size)/(?=(?P<second>LV|RV|LA|RA|fn|
 _ANSWERED = re.compile(
     r"^(?P<question>[^?:\n]{2,60})\?(?=[ \t]+(?:yes|no)[ \t]*$)", re.IGNORECASE | re.MULTILINE
 )
+_SIZED = re.compile(r"\b(?P<normal>normal )(?:large|wide|width|calibre)\b", re.IGNORECASE)
+_SPACED = re.compile(r"\b(?P<side>[LR]) (?P<chamber>V)\b(?!-)")
+_CAVITY = re.compile(r"\b(?P<side>LV|RV|(?:left|right) ventric(?:le|ular)) cavity(?=:)", re.IGNORECASE)
+_LEGEND = re.compile(  # `LV size (normal/mild/severe):`, and not `LVEDVi (ml/m2):`
+    r"^(?P<label>[^:()\n]{2,40})\((?=[^()\n]*/)[^()\n]*\b(?:normal|none|no|absent|yes|mild|reduced|basal|focal"
+    r"|ant(?:erior)?|sub-?endo\w*)\b[^()\n]*\)(?=[ \t]*:)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_SINCE = re.compile(
+    r"\b(?P<still>unchanged|stable|constant|persistent)(?P<since> since (?:\w+ )?(?:19|20)\d\d)\b",
+    re.IGNORECASE,
+)
+_ATRIA = re.compile(r"^\W*atria\b[^\n]*", re.IGNORECASE | re.MULTILINE)
+_SIDE = re.compile(r"\b(?P<side>left|right)\b(?! atri)", re.IGNORECASE)
 _EVIDENCE = re.compile(r"(?<=\bno )e/o\b", re.IGNORECASE)
 _NORMAL_RANGE = re.compile(r"\[\s*(?:normal|ref(?:erence)?|nr|range)\b[^\]\n]*\]", re.IGNORECASE)
 
@@ -14,9 +28,20 @@ def of_shorthand(text: str) -> str:
     """Spell out a text's shorthand; every letter that is left keeps its place."""
     text = _PAIR.sub(_pair, text)
     text = _ANSWERED.sub(lambda match: f"{match['question']}:", text)
+    text = _SIZED.sub(lambda match: f"{match['normal']}size".ljust(len(match[0])), text)
+    text = _SPACED.sub(lambda match: f"{match['side']}{match['chamber']} ", text)
+    text = _CAVITY.sub(lambda match: f"{match['side']} size  ", text)
+    text = _LEGEND.sub(lambda match: match["label"].ljust(len(match[0])), text)
+    text = _SINCE.sub(lambda match: match["still"].ljust(len(match[0])), text)
+    text = _ATRIA.sub(lambda line: _SIDE.sub(_atrium, line[0]), text)
     for blank in (_EVIDENCE, _NORMAL_RANGE):
         text = blank.sub(lambda match: " " * len(match[0]), text)
     return text
+
+
+def _atrium(match: re.Match[str]) -> str:
+    """The atrium of a side, on a line about atria: `Atria: left enlarged, right normal`."""
+    return f"{match['side'][0].upper()}A".ljust(len(match[0]))
 
 
 def _pair(match: re.Match[str]) -> str:

@@ -47,7 +47,7 @@ def _value(name: str, cells: list[str]) -> tuple[str, str] | None:
     value, *rest = cells
     number = _NUMBER.fullmatch(value)
     if number is None:
-        is_words = re.search(r"[A-Za-z]", value) and not re.search(r"\d", value)
+        is_words = re.match(r"[A-Za-z]{2}", value)
         return (name, value) if is_words and not rest and not unit_of_name else None
     unit = number["unit"] or unit
     if rest and _UNIT.fullmatch(rest[0]):

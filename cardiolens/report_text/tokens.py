@@ -33,6 +33,8 @@ _TOKEN = re.compile(
     r"|(?P<mark>[^\s\w])",
     re.IGNORECASE,
 )
+_BARE_SHARE = re.compile(r"\b(?:lv|rv)?ef(?:\s|:|=|\bis\b|\bof\b)*\Z", re.IGNORECASE)
+_GOES_ON = re.compile(r"\s*(?:[-–/±<>]|to\b|z\b|points?\b)")
 _UNITS = {"m": "ml/m2", "p": "%", "%": "%"}
 _DASHES = frozenset("-–—=:")
 _MOST_LETTERS = 24
@@ -47,6 +49,9 @@ def tokens(text: str, start: int, end: int) -> Iterator[Token]:
             yield _measure(match)
         elif kind == "number":
             value = float(match.group())
+            if _is_share(text, match):
+                yield Token("#", match.start(), match.end(), value, value, "%")
+                continue
             yield Token(match.group(), match.start(), match.end(), value, value)
         elif kind == "inert":
             yield Token("#", match.start(), match.end())
@@ -58,6 +63,17 @@ def tokens(text: str, start: int, end: int) -> Iterator[Token]:
         else:
             word = match.group().lower().removesuffix("'s")
             yield Token(":" if word in _DASHES else word, match.start(), match.end())
+
+
+def _is_share(text: str, match: re.Match[str]) -> bool:
+    """Return whether a number of two digits is an ejection fraction that leaves out its sign: `EF 63`."""
+    before = text[max(0, match.start() - 12) : match.start()]
+    return (
+        match.group().isdigit()
+        and len(match.group()) == 2
+        and _BARE_SHARE.search(before) is not None
+        and _GOES_ON.match(text, match.end()) is None
+    )
 
 
 def _measure(match: re.Match[str]) -> Token:

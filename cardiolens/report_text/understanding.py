@@ -66,6 +66,9 @@ _POINTS_BACK = re.compile(
 )
 
 
+_IS = re.compile(r"\s*(?:is|are)\b(?: also\b)?", re.IGNORECASE)
+
+
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
     """The phrases of all sequences and of the grammar, with the role of each."""
@@ -111,6 +114,11 @@ class Vocabulary:
         return any(
             mention.kind in ("name", "state", "structure") for mention in self.mentions(text, start, end)
         )
+
+    def adds_finding(self, text: str, start: int, end: int) -> bool:
+        """Return whether a span gives a finding of its own and denies nothing."""
+        kinds = {mention.kind for mention in self.mentions(text, start, end)}
+        return "state" in kinds and kinds.isdisjoint(_DENIALS)
 
     def has_verb(self, text: str, start: int, end: int) -> bool:
         """Return whether a span is a whole sentence, with a verb."""
@@ -189,10 +197,23 @@ def _unknown_words(text: str, words: Vocabulary) -> Iterator[tuple[Sentence, str
         reason = own or above
         if reason is not None:
             yield sentence, reason
-            if before is not None and _POINTS_BACK.match(text, sentence.start, sentence.end):
+            if before is not None and _takes_back(text, sentence, words):
                 yield before, reason
         scope.read(sentence, own)
         before = sentence
+
+
+def _takes_back(text: str, sentence: Sentence, words: Vocabulary) -> bool:
+    """Return whether a sentence that is not understood may change what the one before it says.
+
+    `It is an artefact` may; `it is globally hypokinetic` only adds to it.
+    """
+    pronoun = _POINTS_BACK.match(text, sentence.start, sentence.end)
+    if pronoun is None:
+        return False
+    verb = _IS.match(text, pronoun.end(), sentence.end)
+    rest = verb.end() if verb else pronoun.end(), sentence.end
+    return words.unknown(text, *rest) is not None or not words.adds_finding(text, *rest)
 
 
 def _is_title(text: str, start: int, end: int) -> bool:

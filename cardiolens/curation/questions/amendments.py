@@ -13,9 +13,13 @@ _AMENDS = re.compile(
     r"supersed\w*|(?:strike|scratch|delete|cancel) (?:that|this)|start again|should read|in error)\b",
     re.IGNORECASE,
 )
+_SAID_TO = r"(?:discussed|reviewed|communicated) (?:with|at|to)|telephoned to|copied to|sent to"
+_UNCHANGED = (
+    r"no changes?(?: to (?:the )?(?:findings|report|conclusion))?|without change|(?:is|are|remains?) unchanged"
+    r"|(?:is|are) confirmed"
+)
 _HARMLESS = re.compile(
-    r"[^\n.]*?\b(?:discussed with|communicated (?:to|with)|telephoned to|copied to|sent to|no change)"
-    r"[^\n.]*\.?\s*(?:\n|$)",
+    rf"(?:[^\n.]*?\b(?:{_SAID_TO}|{_UNCHANGED})\b(?![^\n.]*\b(?:but|except|however|apart|only)\b)[^\n.]*(?:\.\s*|\n|$))+",
     re.IGNORECASE,
 )
 

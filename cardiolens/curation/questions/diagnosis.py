@@ -14,8 +14,12 @@ from cardiolens.report_text.grammar import grammar
 from cardiolens.report_text.sections import Sentence
 
 _LABEL = re.compile(r"\W*(?P<label>[^:\n.]{1,40}?)[ =~_|*#]*(?P<end>:|\n|$)")
+_LEAST_SENTENCES = 3  # of a report that may end with the name of a diagnosis alone
 _LETTERS = re.compile(r"[a-z]+")
-_OF_HEADINGS = frozenset({"final", "main", "overall", "mri", "cmr", "cardiac", "and", "the", "in"})
+_OF_HEADINGS = frozenset(
+    {"final", "main", "overall", "mri", "cmr", "cardiac", "and", "the", "in", "diagnostic", "category"}
+)
+_SUMS_UP = re.compile(r"\s*=+>?\s+")  # `= DCM`
 
 
 @functools.cache
@@ -28,6 +32,7 @@ def diagnoses(text: str, sentences: Sequence[Sentence], catalogue: Catalogue) ->
     if not {"D01", "D02"} <= set(catalogue.subtasks):
         return
     concludes = False
+    spoken = [sentence for sentence in sentences if sentence.section != "silent"]
     for sentence in sentences:
         label = _LABEL.match(text, sentence.start, sentence.end)
         letters = set(_LETTERS.findall(label["label"].lower())) if label else set()
@@ -35,7 +40,17 @@ def diagnoses(text: str, sentences: Sequence[Sentence], catalogue: Catalogue) ->
         is_other = sentence.opens or (label is not None and label["end"] == ":")
         concludes = is_heading or (concludes and not is_other)
         if sentence.section != "silent":
-            yield from _of_sentence(text, sentence, catalogue, concludes=concludes)
+            ends = len(spoken) > _LEAST_SENTENCES and sentence is spoken[-1] and _is_alone(text, sentence)
+            is_summed_up = concludes or ends or _SUMS_UP.match(text, sentence.start) is not None
+            yield from _of_sentence(text, sentence, catalogue, concludes=is_summed_up)
+
+
+def _is_alone(text: str, sentence: Sentence) -> bool:
+    """Return whether a sentence is nothing but a diagnosis, with which a report may end: `DCM.`"""
+    words = _words()
+    classes = "|".join(words["classes"].values())
+    pattern = rf"\W*(?:(?:{words['leads']})\W+)*(?:{classes})\W*"
+    return re.fullmatch(pattern, text[sentence.start : sentence.end], re.IGNORECASE) is not None
 
 
 def _of_sentence(

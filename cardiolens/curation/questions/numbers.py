@@ -13,6 +13,10 @@ from cardiolens.protocol.tasks.protocol import read_yaml
 from cardiolens.report_text.sections import Sentence
 
 _NUMBER = r"(?P<low>\d{1,3}(?:[.,]\d+)?)(?:\s*%?\s*(?:-|–|to)\s*(?P<high>\d{1,3}(?:[.,]\d+)?))?\s*"
+_ENDS_SHARE = r"(?![\d\w]|[.,]\d|\s*(?:%|[-–/±<>]|to\b|z\b|points?\b|per ?cent|m[lm]\b|cm\b))"
+_CHAMBER = re.compile(r"\b(?:lv|rv|left ventric\w*|right ventric\w*|ventricles)\b", re.IGNORECASE)
+_LEFT = re.compile(r"\b(?:lv|left ventric\w*)\b", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.;]\s")
 _CHAMBERS = {
     "C01": r"\b(rv|right)\b",
     "C10": r"\b(rv|right|la|ra|atri\w*|left atri\w*|emptying|regurg\w*|valve\w*)\b",
@@ -74,10 +78,13 @@ def _of_sentence(
     phrase = text[sentence.start : sentence.end]
     sibling = _CHAMBERS.get(entry["subtask"])
     for indexed, names in ((True, entry["names"]), (True, entry["bare"]), (False, entry.get("absolute", []))):
-        if not names or (names is entry["bare"] and sibling and re.search(sibling, phrase, re.IGNORECASE)):
+        is_bare = names is entry["bare"] and sibling is not None
+        if not names or (is_bare and _is_of_sibling(text, sentence, phrase, sibling or "")):
             continue
         unit = ranges()["units"][entry["unit"] if indexed else "ml"]
         first = _first(phrase, names, unit)
+        if first is None and entry["unit"] == "%" and (bare := _without_sign(phrase, names)):
+            first, unit = bare, r"(?=\W|$)"
         if first is None or (not indexed and surface is None):
             continue
         values = list(_values(phrase, first, unit))
@@ -107,10 +114,31 @@ def _of_sentence(
         return
 
 
+def _is_of_sibling(text: str, sentence: Sentence, phrase: str, sibling: str) -> bool:
+    """Return whether a quantity without its chamber is of the other one, named beside it or last before it."""
+    if re.search(sibling, phrase, re.IGNORECASE):
+        return True
+    above = sentence.part or sentence.topic
+    head = text[above.start : above.end] if above else ""
+    before = text[text.rfind("\n", 0, sentence.start) + 1 : sentence.start]
+    for named in reversed(_SENTENCE_END.split(f"{head}. {before}")):
+        if _CHAMBER.search(named):
+            return re.search(sibling, named, re.IGNORECASE) is not None and not _LEFT.search(named)
+    return False
+
+
 def _first(phrase: str, names: list[str], unit: str) -> re.Match[str] | None:
     name = "|".join(names)
     pattern = rf"(?<!\w)(?:{name})(?!\w){ranges()['link']}(?:{_NUMBER})(?:{unit})(?!\w)"
     return re.search(pattern, phrase, re.IGNORECASE)
+
+
+def _without_sign(phrase: str, names: list[str]) -> re.Match[str] | None:
+    """A share that leaves out its sign, and has no other number beside it: `EF 63`."""
+    name = "|".join(names)
+    pattern = rf"(?<!\w)(?:{name})(?:\s|:|=|\bis\b|\bof\b)*(?P<low>\d\d)(?P<high>(?!))?{_ENDS_SHARE}"
+    is_only = len(re.findall(r"\d+", phrase)) == 1
+    return re.search(pattern, phrase, re.IGNORECASE) if is_only else None
 
 
 def _values(phrase: str, first: re.Match[str], unit: str) -> Iterator[tuple[tuple[float, float], int, bool]]:

@@ -118,6 +118,8 @@ def _stated(text: str, pieces: Sequence[Sentence], catalogue: Catalogue) -> Iter
             phrase = text[sentence.start : sentence.end]
             if not _is_own(subtask.sequence, sentence, phrase, text):
                 continue
+            if finding.quote.strip() == phrase.strip() and _is_known_heading(phrase):
+                continue
             statement = ReportStatement(
                 subtask.id, finding.value, finding.start, finding.end, finding.quote, finding.section,
                 finding.polarity,
@@ -202,7 +204,8 @@ def _label_of(sentence: Sentence, text: str) -> str:
 
 
 def _heading_of(sentence: Sentence, text: str) -> str:
-    return text[sentence.topic.start : sentence.topic.end] if sentence.topic else ""
+    headings = [heading for heading in (sentence.part, sentence.topic) if heading]
+    return text[headings[0].start : headings[0].end] if headings else ""
 
 
 def _fields(catalogue: Catalogue) -> Iterator[tuple[dict[str, Subtask], str]]:
@@ -211,6 +214,11 @@ def _fields(catalogue: Catalogue) -> Iterator[tuple[dict[str, Subtask], str]]:
             subtask.field: subtask for subtask in catalogue.subtasks.values() if subtask.sequence == sequence
         }
         yield subtask_of, sequence
+
+
+def _is_known_heading(phrase: str) -> bool:
+    """Return whether a line is nothing but the heading of a section: `LGE`."""
+    return tuple(re.findall(r"[^\W_]+", phrase.lower())) in grammar().headings
 
 
 def _is_heading(finding: Finding) -> bool:

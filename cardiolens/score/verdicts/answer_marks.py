@@ -40,14 +40,25 @@ def marks(plain: str) -> list[Mark]:
         marks_in_order += [
             Mark("withdrawal", match.start(1), match.end())
             for match in _withdrawal().finditer(lower, marks_in_order[0].start)
+            if not ASKED_AND_DENIED.fullmatch(lower, _line_of(lower, match.start(1)), match.end(1))
         ]
         marks_in_order.sort(key=lambda mark: (mark.start, mark.end))
     return marks_in_order
 
 
+def _line_of(text: str, position: int) -> int:
+    """Where the sentence before a position begins that ends with a question mark; else the position."""
+    end = len(text[:position].rstrip())
+    if text[end - 1 : end] != "?":
+        return position
+    return 1 + max(text.rfind(sign, 0, end - 1) for sign in "\n.!?;")
+
+
 def _introduced(lower: str) -> list[Mark]:
-    stems = _stems(ascii_only=lower.isascii())
-    present = frozenset([stem for stem in stems if stem in lower])
+    stems, longer = _stems(ascii_only=lower.isascii())
+    found = [stem for stem in stems if stem in lower]
+    found += [stem for stem, within in longer if within in found and stem in lower]
+    present = frozenset(found)
     if not present:
         return []
     matches = _introductions(present).finditer(lower)
@@ -108,9 +119,19 @@ def _supposition() -> re.Pattern[str]:
 
 
 @functools.cache
-def _stems(ascii_only: bool) -> tuple[str, ...]:
-    stems = dict.fromkeys([*words().answer_nouns, *words().choosing])
-    return tuple(stem for stem in stems if stem.isascii() or not ascii_only)
+def _stems(ascii_only: bool) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """The stems that hold no other one, and those that do, each with the one that it holds."""
+    stems = [
+        stem
+        for stem in dict.fromkeys([*words().answer_nouns, *words().choosing])
+        if stem.isascii() or not ascii_only
+    ]
+    within = {
+        stem: min((other for other in stems if other != stem and other in stem), key=len, default="")
+        for stem in stems
+    }
+    shortest = tuple(stem for stem in stems if not within[stem])
+    return shortest, tuple((stem, within[stem]) for stem in stems if within[stem])
 
 
 def to_lower_case(plain: str) -> str:
@@ -125,6 +146,12 @@ def _with_json(marks: list[Mark], plain: str) -> list[Mark]:
         marks.append(Mark("json", answer.start, answer.end, answer.value))
     return marks
 
+
+ASKED_AND_DENIED = re.compile(
+    r"\s*(?:could|is|are|might|may|should|would|does|do|can|was)\b[^\n.!?;]*\?\s*(?:no|nope|nein)\b[.!]?",
+    re.IGNORECASE,
+)
+"""A question that a reply asks itself and answers with no."""
 
 _UNREAL = re.compile(r"would|could|wäre")
 _CHINESE_NOT = frozenset("不未没非勿别")
@@ -168,4 +195,6 @@ def _stands_alone(lower: str, match: re.Match[str]) -> bool:
 def _withdrawal() -> re.Pattern[str]:
     """Pattern of withdrawals of an answer, at the start of a sentence, a line or a bracket."""
     phrases = "|".join(re.escape(entry) for entry in words().withdrawals)
-    return re.compile(rf"(?:[.!?\n;(。？，,]|[-–—{END}])[ \t]*((?:{phrases})(?![{LATIN}]))[,.:; \t—–-]*")
+    return re.compile(
+        rf"(?:[.!?\n;(。？，,]|(?<![^a-z][a-h] )[-–—{END}])[ \t]*((?:{phrases})(?![{LATIN}]))[,.:; \t—–-]*"
+    )

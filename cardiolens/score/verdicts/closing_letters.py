@@ -21,9 +21,11 @@ def closing_letters(tokens: list[Token], texts: OptionTexts) -> Reading | None:
         return _letters_in_brackets(sentence[:-1], tokens[opening - 1 :], texts)
     if not sentence or not _announces(sentence[-1]) or polarity(sentence) in {"no", "open"}:
         return None
-    if any(token.key or token.kind == "either" or token.text.lower() in _NO_CHOICE for token in sentence):
+    if any(token.kind == "either" or token.text.lower() in _NO_CHOICE for token in sentence):
         return None
-    return leading_alone(tokens[opening:], texts)
+    reading = leading_alone(tokens[opening:], texts)
+    named = {token.key for token in sentence if token.key}
+    return None if named and (reading is None or not named <= set(reading.keys)) else reading
 
 
 def concluding_texts(option_statements: list[Statement], texts: OptionTexts) -> Reading | None:

@@ -113,6 +113,8 @@ def _is_explained_away(all_clauses: list[Clause], at: int, text: str) -> bool:
 
 def _continued(remark: Remark, previous: Remark, text: str) -> Remark:
     """A remark that only names options, by the one that it goes on from: "C is spared as well as D"."""
+    if previous.stance == "denies" and remark.stance == "adds" and _goes_on(text[previous.end : remark.end]):
+        return replace(remark, stance="denies")  # "A and B are wrong. D too."
     if remark.stance != "commits" or not remark.is_alone:
         return remark
     between = text[previous.end : remark.start].strip(" ,").lower()
@@ -122,6 +124,12 @@ def _continued(remark: Remark, previous: Remark, text: str) -> Remark:
         text[previous.start : previous.end].lower()
     )
     return replace(remark, stance="adds") if is_exchanged and between in {"with", "by", "for"} else remark
+
+
+def _goes_on(text: str) -> bool:
+    """Return whether a text only adds options to what was said before: ". D too", ", and also D"."""
+    said = re.findall(r"[a-z]{2,}", text.lower())
+    return all(kinds().get(word, "") in {"join", "also"} for word in said)
 
 
 @functools.cache
@@ -207,11 +215,33 @@ def _of_subject(clause: Clause, at: int, stance: str, texts: OptionTexts) -> Sta
 
 def _conclusion(clause: Clause) -> Clause:
     """What a clause comes down to: "... see no jet, so A" without its premise, and without "Actually,"."""
-    clause = _without_premise(_without_interjection(clause))
+    clause = _without_premise(_without_pair(_without_interjection(_without_inner_arrows(clause))))
     first_name = next((at for at, token in enumerate(clause) if token.key), 0)
     return clause[
         max((at for at in range(first_name) if clause[at].text.lower() in words().conclusions), default=0) :
     ]
+
+
+def _without_inner_arrows(clause: Clause) -> Clause:
+    """A clause without the arrows that lead from an option's text to a letter: "mildly reduced → B"."""
+    return [
+        token
+        for at, token in enumerate(clause)
+        if token.text not in ARROWS
+        or not any(before.key for before in clause[:at])
+        or clause[at - 1].kind in {"key", "query"}
+        or [after.kind for after in clause[at + 1 : at + 2]] != ["key"]
+    ]
+
+
+def _without_pair(clause: Clause) -> Clause:
+    """A clause without the two options that it chooses from: "between B and C, the rim speaks for C"."""
+    comma = next((at for at, token in enumerate(clause) if token.kind == "comma"), 0)
+    pair = [token for token in clause[1:comma] if token.kind not in {"label", "join"}]
+    is_pair = clause[:1] and clause[0].text.lower() == "between" and len(pair) == 2
+    rest = clause[comma + 1 :]
+    is_chosen = any(token.key in {name.key for name in pair} for token in rest if token.key)
+    return rest if is_pair and is_chosen and all(token.key for token in pair) else clause
 
 
 def _without_premise(clause: Clause) -> Clause:
@@ -241,8 +271,8 @@ def _without_interjection(clause: Clause) -> Clause:
 
 
 def _phrase(before: Clause) -> Clause:
-    """What stands before an option since the last comma."""
-    commas = [at for at, token in enumerate(before) if token.kind == "comma"]
+    """What stands before an option since the last comma or colon."""
+    commas = [at for at, token in enumerate(before) if token.kind in {"comma", "colon"}]
     return before[commas[-1] :] if commas else before
 
 

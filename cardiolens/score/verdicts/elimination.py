@@ -13,8 +13,10 @@ NORMAL = re.compile(r"(?:normal|no|none|neither|absent)\b", re.IGNORECASE)
 _STEM = 5  # letters that two forms of a word share: "thickened", "thickness"
 
 
-def remaining(option_statements: list[Statement], texts: OptionTexts, question: str) -> Reading | None:
-    """The options that statements name beside all others, which they deny; the normal one if none is left.
+def remaining(
+    option_statements: list[Statement], texts: OptionTexts, question: str, *, several: bool
+) -> Reading | None:
+    """The options that statements name beside all others, which they deny; the one that none of them names.
 
     What a reply says of the options that it does not deny must be what the question asks for.
     """
@@ -32,11 +34,27 @@ def remaining(option_statements: list[Statement], texts: OptionTexts, question: 
         else:
             named.update(dict.fromkeys(keys))
             stances.add(polarity)
-    if len(stances) > 1 or not denied or denied & named.keys() or not abnormal <= denied | named.keys():
+    if len(stances) > 1 or not denied or denied & named.keys():
+        return None
+    if not several and not named and len(left := texts.keys - denied) == 1:
+        is_denied = all(_denies_by_name(clause, question) for clause, _ in option_statements)
+        return reading_of(list(left)) if is_denied else None
+    if not abnormal <= denied | named.keys():
         return None
     if not named and len(normal) == 1 and len(abnormal) > 1 and normal[0] not in denied:
         return reading_of(normal)
     return reading_of(list(named)) if named and named.keys() <= abnormal else None
+
+
+def _denies_by_name(clause: Clause, question: str) -> bool:
+    """Return whether a clause denies options by their letters, or by their texts behind its denial."""
+    kinds = [token.kind for token in clause]
+    first = next(at for at, token in enumerate(clause) if token.key)
+    if {"not", "no"} <= set(kinds):
+        return False  # "it is not that A is wrong"
+    if kinds[first] == "key":
+        return True
+    return _answers(clause, question) and ("not" in kinds[:first] or kinds[-1] == "query")
 
 
 def _answers(clause: Clause, question: str) -> bool:

@@ -23,11 +23,19 @@ def enumeration(statements: list[Statement]) -> Reading | None:
     entries = {key for clause, _ in statements for key in _entry(clause)}
     if len(entries) > 2 and any(polarity == "no" and _entry(clause) for clause, polarity in statements):
         denied_nouns |= frozenset(words().findings)
+    names_same = len(entries) > 1 and all(
+        polarity == "bare" and _is_finding(clause) for clause, polarity in statements
+    )
+    is_elliptic = any(clause[-1].kind == "not" and _entry(clause) for clause, _ in statements)
     affirmed: list[str] = []
     denied: list[str] = []
     loose: list[str] = []
     for clause, stance in statements:
         polarity = _in_contrast(clause, stance, denied_nouns)
+        if names_same:
+            polarity = "yes"  # "basal: defect, mid: defect"
+        if is_elliptic and polarity == "bare" and any(token.kind == "verb" for token in clause):
+            polarity = "yes"  # "the lateral wall shows it, the septum does not"
         names = _entry(clause)
         if names and is_broken_list(_from_first_name(clause)):
             return UNREADABLE
@@ -43,6 +51,12 @@ def enumeration(statements: list[Statement]) -> Reading | None:
     if contradicted and len(entries) == 1:
         return None  # "I first thought B, but C is right" enumerates nothing
     return UNREADABLE if contradicted else reading_of(affirmed)
+
+
+def _is_finding(clause: Clause) -> bool:
+    """Return whether a clause names an option and a finding, and says nothing else: "Basal: defect"."""
+    said = [token.text.lower() for token in clause if not token.key and token.kind not in _SIGNS | {"label"}]
+    return bool(_entry(clause)) and len(said) == 1 and said[0] in words().findings
 
 
 def _in_contrast(clause: Clause, stance: Polarity, denied_nouns: frozenset[str]) -> Polarity:
@@ -74,7 +88,8 @@ def _mentioned(clause: Clause, polarity: str) -> list[str]:
 
 def _entry(clause: Clause) -> list[str]:
     """The options at the start of a clause; empty if it starts with anything else."""
-    start = next((at for at, token in enumerate(clause) if token.kind not in _BEFORE_NAME), len(clause))
+    before = _BEFORE_NAME | {"verb"} if clause[-1].kind == "query" else _BEFORE_NAME  # "Is C abnormal?"
+    start = next((at for at, token in enumerate(clause) if token.kind not in before), len(clause))
     if start == len(clause) or clause[start].kind not in NAMES or _is_small_letter(clause[start]):
         return []
     if clause[start].kind == "short" and [token.kind for token in clause[start + 1 : start + 2]] == ["word"]:

@@ -23,6 +23,7 @@ _LONGEST_HEAD = 80
 _STOP = re.compile(r"(?<=[A-Za-z)])[.;。](?=\s|$)")
 _BEFORE_ENTRY = frozenset({"bullet", "open", "label"})
 _JSON_SIGNS = re.compile(r"[{}_\"]")
+_REMARK = re.compile(r"\([^()\n]{3,}\)")  # in a list of what is denied: "A (artefact), D (nulled)"
 _LINE_END = re.compile(r"\n|\Z")
 _BULLET = re.compile(r"[ \t]*(?:[-•·‣*–]|\(?\d{1,2}[.)])[ \t]")
 _MOST_WORDS = 5  # of a heading without a colon
@@ -160,15 +161,46 @@ def _spelled(sign: re.Match[str]) -> str:
 
 def _blocks(plain: str, tokenizer: Tokenizer) -> list[Block]:
     """The options under headings; none where no heading affirms or denies, as in most replies."""
-    stances = [(head, _stance(head.text, tokenizer, head.is_bare)) for head in _heads(plain)]
     blocks: list[Block] = []
-    if not any(stance in {"yes", "no"} for _, stance in stances):
+    if not _has_judging_head(plain, tokenizer):
         return blocks
+    stances = [(head, _stance(head.text, tokenizer, head.is_bare)) for head in _heads(plain)]
     for head, stance in stances:
         if stance and (not blocks or head.start >= blocks[-1].end):
             block = _block(plain, head, stance, tokenizer)
             blocks += [block] if block else []
     return blocks
+
+
+def _has_judging_head(plain: str, tokenizer: Tokenizer) -> bool:
+    """Return whether a heading affirms or denies: a quick look at what stands before each colon and dash."""
+    for line in plain.split("\n"):
+        colon = line.find(":")
+        if colon >= 0 and _judges(
+            line[max(0, colon - _LONGEST_HEAD) : colon], tokenizer, colon > _LONGEST_HEAD
+        ):
+            return True
+        if ("-" in line or "–" in line or "—" in line) or (colon >= 0 and line.find(":", colon + 1) >= 0):
+            for sign in _MAY_END_HEAD.finditer(line):
+                at = sign.start()
+                if (line[at] == ":" or _is_dash(line, at, len(line))) and _judges(
+                    line[max(0, at - _LONGEST_HEAD) : at], tokenizer, at > _LONGEST_HEAD
+                ):
+                    return True
+        if (
+            line
+            and line[-1] not in _ENDS_LINE
+            and _judges(line[-_LONGEST_HEAD:], tokenizer, len(line) > _LONGEST_HEAD, True)
+        ):
+            return True
+    return False
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _judges(before: str, tokenizer: Tokenizer, is_clipped: bool, bare: bool = False) -> bool:
+    """Return whether the heading at the end of a text affirms or denies."""
+    text, _ = _heading(before, is_clipped=is_clipped)
+    return bool(text) and _stance(text, tokenizer, bare) in {"yes", "no"}
 
 
 def _block(plain: str, head: _Head, stance: Stance, tokenizer: Tokenizer) -> Block | None:
@@ -177,7 +209,9 @@ def _block(plain: str, head: _Head, stance: Stance, tokenizer: Tokenizer) -> Blo
     if is_inline if head.is_bare else (not is_inline and not _may_begin_entry(plain, line_end)):
         return None
     listed_options = (
-        _inline(plain, head.end, line_end, tokenizer) if is_inline else _below(plain, line_end, tokenizer)
+        _inline(plain, head.end, line_end, tokenizer, is_denied=stance == "no")
+        if is_inline
+        else _below(plain, line_end, tokenizer)
     )
     if listed_options is None:
         return None
@@ -260,13 +294,14 @@ def _introduces(tokens: list[Token]) -> bool:
 
 
 def _inline(
-    plain: str, start: int, line_end: int, tokenizer: Tokenizer
+    plain: str, start: int, line_end: int, tokenizer: Tokenizer, *, is_denied: bool
 ) -> tuple[tuple[str, ...], int] | None:
     """The options after a heading on its line, up to the next heading or sentence."""
     ends = {line_end, *(head.start for head in _heads(plain, start, line_end) if head.start > start)}
     stop = _STOP.search(plain, start, line_end)
     for end in sorted(ends | ({stop.end()} if stop else set()), reverse=True):
-        keys = _list(plain[start:end], tokenizer)
+        text = plain[start:end]
+        keys = _list(_REMARK.sub("", text) if is_denied and _REMARK.search(text) else text, tokenizer)
         if keys:
             return keys, end
     return None

@@ -41,8 +41,13 @@ _SAYS = frozenset({"yes", "no", "not"})
 _ALL_OF_THEM = frozenset(
     {"all", "all of above", "all of them", "alle", *(f"all {count}" for count in ("three", "four", "five"))}
 )
+_LEFT = frozenset({"lv", "left"})
+_OPEN_SIGNS = frozenset({"stop", "newline", "semicolon", "comma", "but", "query"})
+_UP_TO = frozenset({"to", "through", "bis", "..", "到", "至"})
+_LEAST_RANGE = 3  # options: "A to B" may be a slip for "A or B"
 _SETS_OFF_ENTRY = frozenset({*_STOPS, "comma", "but", "reason"})
 _LIKELIHOODS = frozenset({"confident", "confidence", "probability", "likelihood", "likely", "chance", "sure"})
+_ENDS_RANGE = frozenset({None, "stop", "newline", "close", "reason", "verb"})
 _OPENING = 4  # tokens
 _ALL = frozenset({"all", "every", "everything", "alle"})
 _EXCEPT = frozenset({"except", "excluding", "without", "other than", "apart from", "außer", "but not"})
@@ -51,13 +56,15 @@ _ADDING = frozenset({"also", "perhaps", "either"})
 _WOULD = frozenset({"would", "would have"})
 
 
-def leading(tokens: list[Token], texts: OptionTexts, *, several: bool) -> tuple[Reading, bool] | None:
+def leading(
+    tokens: list[Token], texts: OptionTexts, *, several: bool, ranges: bool = False
+) -> tuple[Reading, bool] | None:
     """Parse the list at the start of tokens; also return whether nothing follows. None without a list.
 
     `several`: the question takes several options, so that the text after the list may add one. A list that
-    cannot be read completely is a NotReadableError.
+    cannot be read completely is a NotReadableError. `ranges`: "A-D" names what lies between as well.
     """
-    reader = _ListReader(tokens, texts, several)
+    reader = _ListReader(tokens, texts, several, ranges=ranges)
     return reader.read()
 
 
@@ -92,9 +99,15 @@ def end_of_list(tokens: list[Token], texts: OptionTexts, keys: Collection[str]) 
 
 def complement(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     """The options that "all", or "all walls except B and C", names; None for any other text."""
+    tokens = _without_letters(_from_all(tokens))
     if not any(token.text in _ALL or token.text in _ALL_BUT for token in tokens[:_OPENING]):
         return None
-    own = [key for key, text in texts.options if not NORMAL.match(text)]
+    is_of_left = any(token.text.lower() in _LEFT for token in tokens)
+    own = [
+        key
+        for key, text in texts.options
+        if not NORMAL.match(text) and not (is_of_left and text.startswith("Right"))
+    ]
     said = [
         token.text.lower() for token in tokens if token.kind not in _LEAD | {"comma"} or token.text in _ALL
     ]
@@ -108,6 +121,24 @@ def complement(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     ):
         return None
     return _without(own, tokens[at + 1 :], before, texts)
+
+
+def _without_letters(tokens: list[Token]) -> list[Token]:
+    """Tokens without letters in a bracket at their end: "all of the above (A-E)"."""
+    at = next((at for at, token in enumerate(tokens) if token.kind == "open"), 0)
+    inner = {token.kind for token in tokens[at + 1 :]}
+    return tokens[:at] if at and inner <= {"key", "dash", "comma", "close", "stop", "join"} else tokens
+
+
+def _from_all(tokens: list[Token]) -> list[Token]:
+    """Tokens without what affirms before "all": "motion is abnormal at all levels except the apex"."""
+    at = next((at for at, token in enumerate(tokens) if token.text in _ALL), 0)
+    opening = tokens[:at]
+    is_affirmed = any(token.kind == "yes" for token in opening) and any(
+        token.kind == "verb" for token in opening
+    )
+    speaks_on = any(token.key or token.kind in {*_OPEN_SIGNS, "not", "no", "perhaps"} for token in opening)
+    return tokens[at:] if is_affirmed and not speaks_on else tokens
 
 
 def _without(own: list[str], rest: list[Token], before: list[Token], texts: OptionTexts) -> Reading | None:
@@ -131,10 +162,13 @@ def _without(own: list[str], rest: list[Token], before: list[Token], texts: Opti
 
 
 class _ListReader:
-    def __init__(self, tokens: list[Token], texts: OptionTexts, several: bool) -> None:
+    def __init__(
+        self, tokens: list[Token], texts: OptionTexts, several: bool, *, ranges: bool = False
+    ) -> None:
         self._tokens = tokens
         self._texts = texts
         self._several = several
+        self._ranges = ranges
         self._at = 0
         self.keys: list[str] = []
         self._likelihoods = 0  # entries with one in brackets
@@ -145,6 +179,8 @@ class _ListReader:
         self._skip(_LEAD - {"verb"})
         if letters := self._run_of_letters():
             return letters
+        if letters := self._range():
+            return reading_of(letters), self._tail(letters)
         if self._kind() == "verb" and "subject" in self._kinds[: self._at]:
             return None  # "the function is normal" is a sentence
         self._skip(_LEAD)
@@ -159,6 +195,25 @@ class _ListReader:
         keys = self._affirmed()
         is_all = self._tail(keys)
         return reading_of(keys), is_all
+
+    def _range(self) -> list[str]:
+        """Parse a range that is the whole list ("A-D", "B to D"): its options, in their order."""
+        ahead = self._tokens[self._at : self._at + 3]
+        if not (self._several and self._ranges) or [token.kind for token in ahead[::2]] != ["key", "key"]:
+            return []
+        first, sign, last = ahead
+        own = [key for key, _ in self._texts.options]
+        is_range = sign.kind == "dash" or sign.text.lower() in _UP_TO
+        if not is_range or not {first.text, last.text} <= set(own):
+            return []
+        letters = own[own.index(first.key) : own.index(last.key) + 1]
+        rest = clauses(self._tokens[self._at + 3 :])
+        is_affirmed = self._kinds[self._at + 3] != "verb" or polarity(rest[0]) == "yes"
+        if len(letters) < _LEAST_RANGE or self._kinds[self._at + 3] not in _ENDS_RANGE or not is_affirmed:
+            return []
+        self._at += 3
+        self.keys, self.entries_end = letters, self._at
+        return letters
 
     def entries(self) -> list[str]:
         """Parse the entries at the start, whatever follows them."""
@@ -212,8 +267,13 @@ class _ListReader:
         if first is None or (first.kind == "perhaps" and not first.text[:1].isalpha()):
             return False  # "a; b, ..." is a list that goes on
         predicate = first.kind
+        ahead = self._tokens[start : self._tokens.index(first, start)]
+        if predicate == "perhaps" and {"join", "comma"} & {token.kind for token in ahead}:
+            return False  # "b\nc and some of the rest", "b; c, etc."
+        if predicate in _SETS_OFF and "open" in between and self._kinds[self._at + 2] == "word":
+            return True  # "B, C. (A: artefact. D: ...)"
         return predicate in _PREDICATE or (
-            predicate in _SETS_OFF and denies(clauses(self._tokens[self._at :])[0])
+            predicate in _SETS_OFF | {"word"} and denies(clauses(self._tokens[self._at :])[0])
         )
 
     def _entry(self) -> None:
@@ -325,6 +385,8 @@ class _ListReader:
             raise NotReadableError("an entry that is no option")
         if first in {"comma", "join"}:
             self._at += 1
+            if first == "comma" and self._kinds[self._at : self._at + 2] == ["join", "not"]:
+                self._at += 1
             if self._kind() not in _OPENS_REASON | {"not"} and (self._several or first == "join"):
                 raise NotReadableError("a list that goes on")
         elif first not in _STOPS | _OPENS_REASON | {"colon", "dash", "not", "open", "bar"}:
@@ -370,6 +432,8 @@ class _ListReader:
 
     def _only_punctuation(self) -> bool:
         rest = {token.kind for token in self._tokens[self._at :]}
+        if self._kinds[self._at :] == ["comma", None]:
+            return True
         return (
             rest <= {"stop", "newline", "close", "semicolon", "bar", "dash", "bullet"}
             and not self._dangling()

@@ -16,7 +16,7 @@ from cardiolens.score.verdicts.unmarked_answer import read_unmarked_answer
 
 # Version of the rules of the protocol's section 16. Raise it with every change that may parse a reply
 # differently.
-RULES_VERSION = "1.5"
+RULES_VERSION = "1.6"
 
 _JSON_NAME = re.compile(r"(?<=[a-z])_(?=[a-z])")
 _SHORT = 60  # characters

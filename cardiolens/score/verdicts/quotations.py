@@ -16,9 +16,10 @@ _JSON_BEFORE, _JSON_AFTER = re.compile(r"[{\[,:]\s*$"), re.compile(r"\s*[,}\]:]"
 
 def without_quotations(text: str) -> str:
     """Blank answers that show a format, and those in quotes or code unless a line is nothing else."""
-    if stems := tuple(stem for stem in words().formats if stem in text):
-        text = _format(stems).sub(" ", text)
-    if not ('"' in text or "'" in text or "`" in text or not text.isascii()):
+    is_ascii = text.isascii()
+    if stems := [stem for stem in _stems(is_ascii) if stem in text]:
+        text = _format(tuple(stems)).sub(" ", text)
+    if is_ascii and not ('"' in text or "'" in text or "`" in text):
         return text
     return _QUOTED.sub(lambda quoted: " " if _quotes_an_answer(quoted) else quoted[0], text)
 
@@ -33,7 +34,14 @@ def _quotes_an_answer(quoted: re.Match[str]) -> bool:
     before, after = text[start : quoted.start()], text[quoted.end() : end if end >= 0 else len(text)]
     if "{" in text[: quoted.start()] and _JSON_BEFORE.search(before) and _JSON_AFTER.match(after):
         return False  # a string of JSON
+    if before.endswith("print("):
+        return False
     return _SAYS_WORDS.search(before + after) is not None
+
+
+@functools.cache
+def _stems(ascii_only: bool) -> tuple[str, ...]:
+    return tuple(stem for stem in words().formats if stem.isascii() or not ascii_only)
 
 
 @functools.cache

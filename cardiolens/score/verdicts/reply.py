@@ -34,7 +34,7 @@ _HTML_LETTER, _HTML_LETTER_END = (
     re.compile(r"</([biu])>", re.IGNORECASE),
 )
 _CONTROL = re.compile(
-    r"<\|start\|>assistant|<\|[a-z_]+\|?>|<[a-z_]+\|>|</?s>|<(?:end|start)_of_turn>|<eos>", re.IGNORECASE
+    r"<\|start\|>assistant|<\|/?[a-z_]+\|?>|<[a-z_]+\|>|</?s>|<(?:end|start)_of_turn>|<eos>", re.IGNORECASE
 )
 
 
@@ -55,6 +55,8 @@ def visible_with_boxes(text: str) -> str:
         plain = _without_html(_CONTROL.sub(" ", _tagged(plain)))
     if "\\" in plain or "boxed{" in plain:
         plain = _without_latex(plain)
+    if "i.e" in plain:
+        plain = plain.replace("i.e.", "ie ").replace("i.e ", "ie ")
     for sign in ("*", "`", "__", "$", "\r"):
         plain = plain.replace(sign, "")
     if "|" in plain:

@@ -12,7 +12,9 @@ Polarity = Literal["bare", "yes", "no", "open"]  # "bare": options without a pre
 NAMES = frozenset({"key", "text", "short"})
 _ENDS = frozenset({"stop", "semicolon", "newline", "but", "query"})
 _POLAR = frozenset({"yes", "no", "not"})
-_SETS_AGAINST = frozenset({"rather than", "instead of", "sparing", "excluding"})
+_SETS_AGAINST = frozenset(
+    {"rather than", "instead of", "sparing", "excluding", "unlike", "as opposed to", "in contrast to"}
+)
 _PREFERS = frozenset({"rather", "more", "likely", "lieber", "eher"})
 _UNSURE = frozenset({"perhaps", "query", "either"})
 _SAYS_NOTHING = frozenset({"label", "word", "subject", "part", "bullet", "neutral", "pronoun"})
@@ -79,7 +81,9 @@ def clauses(tokens: list[Token]) -> list[Clause]:
     for at, token in enumerate(tokens):
         clause = split_clauses[-1]
         ahead = tokens[at + 1 : at + 2]
-        is_against = token.text in _SETS_AGAINST or (_compares(token, clause) and _begins_with_name(ahead))
+        is_against = token.text in _SETS_AGAINST or (
+            (token.text == "without" or _compares(token, clause)) and _begins_with_name(ahead)
+        )
         if (is_named or at == 0) and not is_judged and is_against:
             split_clauses.append([token._replace(kind="not")])
             is_named = is_judged = False
@@ -88,6 +92,10 @@ def clauses(tokens: list[Token]) -> list[Clause]:
         if is_judged and clause[-1].kind in ends and _is_letter(token, ahead):
             split_clauses.append([token])  # "(A) no (B) yes"
             is_named, is_judged = token.kind == "key", False
+            continue
+        if is_named and _is_box(token) and _is_box(clause[0]) and not is_against:
+            split_clauses.append([token])  # "[x] A [ ] B"
+            is_named = is_judged = False
             continue
         if token.kind in _ENDS and not _after_letter(token, clause):
             clause.extend([token] if token.kind == "query" else [])
@@ -99,6 +107,11 @@ def clauses(tokens: list[Token]) -> list[Clause]:
         split_clauses.append([])
         is_named = is_judged = False
     return [clause for clause in split_clauses if clause]
+
+
+def _is_box(token: Token) -> bool:
+    """Return whether a token is a tick or a box, and no word."""
+    return token.kind in {"yes", "no"} and not token.text[:1].isalnum() and token.text != ""
 
 
 def _compares(token: Token, clause: Clause) -> bool:

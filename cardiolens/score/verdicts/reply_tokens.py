@@ -233,6 +233,8 @@ def _article(letter: Token, ahead: list[Token]) -> Token | None:
     is_subject = letter.text == "A" and bool(ahead) and ahead[0].text in _MODALS
     if letter.key not in {"A", "I"} or not ahead or ahead[0].start != letter.start + 2 or is_subject:
         return None
+    if ahead[0].text in ARROWS or ahead[0].text == ">":
+        return None  # "A > C"
     if letter.text == "I" and ahead[0].kind in _AFTER_PRONOUN:
         return letter._replace(kind="word", key="")
     if ahead[0].key and ahead[0].kind != "key":

@@ -14,7 +14,7 @@ _BRACKET = re.compile(r"\s*\(([^()]*)\)")
 _QUALIFIED = r"(?:(?:evidence|signs?|trace) of |(?:any|significant|definite|visible|relevant|myocardial) )*"
 _ANYWHERE = r"(?: (?:in any \w+|at any \w+|anywhere))?"
 _SEEN = r"(?: (?:is |was |are |were |can be )?(?:seen|present|visible|identified|detected|evident|found))?"
-_ENDS = r"(?=\s*(?:[.;,:\n()]|$))"
+_ENDS = r"(?=\s*(?:[.;,:\n()]|beyond\b|$))"
 
 
 def reworded(plain: str, options: tuple[Option, ...], question: str) -> str:
@@ -45,6 +45,8 @@ def _rewordings(options: tuple[Option, ...], question: str) -> tuple[tuple[re.Pa
         said = r"(?=(?:are|were|appear|enlarged|dilated)\b)"
         both = re.compile(rf"\bboth (?:of )?(?:the )?(?:{re.escape(plural)}\b|{said})", re.IGNORECASE)
         patterns.append((both, f"{pair[0].lower()} and {pair[1].lower()} "))
+        patterns.append((re.compile(r"\A\W*both\W*\Z", re.IGNORECASE), f"{pair[0]} and {pair[1].lower()}"))
+        patterns += [(re.compile(rf"\b{_initials(text)}\b"), text.lower()) for text in pair]
     return tuple(patterns)
 
 
@@ -79,6 +81,11 @@ def _named(noun: str) -> str:
 def _absence(noun: str) -> re.Pattern[str]:
     """Pattern of the absence of what a question asks for: "no effusion", "no LGE"."""
     return re.compile(rf"\bno {_QUALIFIED}(?:{_named(noun)}){_SEEN}{_ANYWHERE}{_ENDS}", re.IGNORECASE)
+
+
+def _initials(text: str) -> str:
+    """The capitals that reports write for an option: "LA" for "Left atrium"."""
+    return "".join(word[0] for word in text.split()).upper()
 
 
 def _pair(texts: list[str]) -> tuple[str, str] | None:

@@ -5,11 +5,17 @@ import re
 from collections.abc import Sequence
 
 from cardiolens.report_text.reply_lexicon import words
+from cardiolens.score.verdicts.answer_marks import ASKED_AND_DENIED
 from cardiolens.score.verdicts.commitments import Remark, order, provisional, said_of_options
 from cardiolens.score.verdicts.option_text import LATIN
 from cardiolens.score.verdicts.reading import CONTRADICTION, Keys, Reading, reading_of
 from cardiolens.score.verdicts.reply_tokens import Tokenizer
 
+_DENIED_QUESTION = re.compile(rf"(?:\A|(?<=[\n.!?;])){ASKED_AND_DENIED.pattern}(?=\s|\Z)", re.IGNORECASE)
+_AFFIRMED_QUESTION = re.compile(r"([^\n.!?;]*)\?\s*(?:yes|indeed|ja)\b", re.IGNORECASE)
+_WRONG = re.compile(
+    r"(?<![A-Za-z0-9])([A-Z])(?: \([^()\n]*\))? (?:is|was)(?:n't| not)? ?(?:wrong|incorrect|right|correct|an? (?:error|mistake))\b"
+)
 _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]?")
 _CAPITAL = re.compile(r"(?<![A-Za-z0-9])[A-HJ-Z](?![A-Za-z0-9'])")  # of an option; "I" is a pronoun
 _LETTERS_ALONE = re.compile(r"[\s,.;&()/]*(?:[A-Za-z][\s,.;&()/]+)*[A-Za-z]?")
@@ -25,9 +31,11 @@ def after(
     `is_provisional`. CONTRADICTION where an
     answer is put in doubt and not confirmed, and where two stand without order.
     """
-    text = _without_courtesies(text)
+    text = _without_denied_questions(_without_courtesies(text), keys)
     if is_silent(text, keys, tokenizer):
         return reading_of(list(keys))
+    if _names_others(" ".join(_AFFIRMED_QUESTION.findall(text)), keys, tokenizer):
+        return CONTRADICTION
     lower = text.lower()
     doubts = [match.start() for match in doubt().finditer(lower)]
     comes_down = _conclusion().search(lower) is not None
@@ -66,6 +74,14 @@ def _without_courtesies(text: str) -> str:
     )
 
 
+def _without_denied_questions(text: str, keys: Keys) -> str:
+    """Blank the questions that a reply asks itself and answers with no, but for those of its own answer."""
+    if "?" not in text:
+        return text
+    own = _letters("".join(keys))
+    return _DENIED_QUESTION.sub(lambda asked: asked[0] if own.search(asked[0]) else " " * len(asked[0]), text)
+
+
 @functools.cache
 def _courtesy() -> re.Pattern[str]:
     return _any(words().second_thoughts.courtesies)
@@ -83,7 +99,14 @@ def is_silent(text: str, keys: Keys, tokenizer: Tokenizer) -> bool:
     lower = text.lower()
     if _LETTERS_ALONE.fullmatch(text):
         return True
+    if _is_taken_back(text, keys):
+        return False
     return not (_conclusion().search(lower) or doubt().search(lower))
+
+
+def _is_taken_back(text: str, keys: Keys) -> bool:
+    """Return whether a text says that an option of the answer is wrong: "B is wrong"."""
+    return any(match[1] in keys for match in _WRONG.finditer(text))
 
 
 class _Answer:

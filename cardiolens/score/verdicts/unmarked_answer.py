@@ -7,6 +7,7 @@ from cardiolens.score.verdicts.closing_letters import closing_letters, concludin
 from cardiolens.score.verdicts.commitments import Remark, committed, said_of_options
 from cardiolens.score.verdicts.elimination import remaining
 from cardiolens.score.verdicts.enumerations import enumeration
+from cardiolens.score.verdicts.likelihoods import likeliest
 from cardiolens.score.verdicts.lists import complement, first_entry, leading
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.prose import is_one_sentence, prose
@@ -19,7 +20,7 @@ from cardiolens.score.verdicts.reply_clauses import (
     is_explained_away,
     statements,
 )
-from cardiolens.score.verdicts.reply_tokens import Token, Tokenizer
+from cardiolens.score.verdicts.reply_tokens import ARROWS, Token, Tokenizer
 from cardiolens.score.verdicts.second_thoughts import after
 from cardiolens.score.verdicts.subject import Subject
 
@@ -32,8 +33,10 @@ _NUMBERED_LETTERS = re.compile(
 )
 _ARROW = re.compile(r"^\s*(?:→|⇒|->|=>)\s*")
 _ENTRY = re.compile(r"[A-Z][.):]")
+_UNDECIDED = frozenset({"cannot", "can't", "can not", "unsure", "not sure", "unclear"})
+_SUPPOSES = re.compile(r"\W*(?:if|were|had|wenn)\b", re.IGNORECASE)  # a clause on what is not so
 _LONGEST_TEXT = 60  # characters of an option
-_ALIKE, _APART = 0.92, 0.06  # of a misspelled text and its option, and of the others from these
+_ALIKE, _APART = 0.9, 0.06  # of a misspelled text and its option, and of the others from these
 _LONGEST_LINE = 200  # longer lines are not lists of options, and slow to tokenize
 
 
@@ -52,6 +55,8 @@ def read_unmarked_answer(
     numbered = _NUMBERED_LETTERS.findall(text)
     if len(numbered) > 1 and (not several or any(numbered)):
         return "letters", UNREADABLE  # one answer to each of several questions
+    if not several and (of_ranking := likeliest(tokens, tokenizer.texts)):
+        return "enumeration", of_ranking
     if list_reading and _is_repetition(list_reading[1], tokens, tokenizer.texts):
         return None
     if list_reading and list_reading[1].readable:
@@ -74,13 +79,33 @@ def read_unmarked_answer(
         )
         or _with_rule("enumeration", enumerated)
         or _with_rule("answer_phrase", closing_letters(tokens, tokenizer.texts))
+        or (None if several else _with_rule("answer_phrase", _last_sentence(tokens, tokenizer.texts)))
         or _with_rule("answer_phrase", _committed(text, tokenizer, several))
         or (None if several else _quoted_text(tokens, option_statements, subject))
-        or _with_rule("option_text", remaining(option_statements, tokenizer.texts, question))
+        or _with_rule("option_text", remaining(option_statements, tokenizer.texts, question, several=several))
+        or _with_rule("option_text", _misspelled(text, tokenizer.texts))
         or (list_reading if _begins_with_option(tokens) and "\n" not in text else None)
         or _with_rule("option_text", _quoted(tokens, option_statements, several, subject))
-        or _with_rule("option_text", _misspelled(text, tokenizer.texts))
     )
+
+
+def _last_sentence(tokens: list[Token], texts: OptionTexts) -> Reading | None:
+    """Read a reply whose last sentence is one letter and nothing else: "Why not D? The EF is 35 %. C."."""
+    end = len(tokens)
+    while end and tokens[end - 1].kind in {"stop", "newline"}:
+        end -= 1
+    before = tokens[: end - 1]
+    if any(token.text.lower() in _UNDECIDED for token in before):
+        return None
+    if len(before) > 1 and before[-1].text in ARROWS and not before[-2].key:
+        before = [*before[:-1], before[-1]._replace(kind="stop")]  # "it is mildly reduced → B"
+    if not end or tokens[end - 1].kind != "key" or not tokens[end - 1].text.isupper():
+        return None
+    at = next((at for at in range(len(before), 0, -1) if before[at - 1].kind != "newline"), 0)
+    sentence = clauses(before[:at])[-1:] if at and before[at - 1].kind in {"stop", "query"} else []
+    is_said = sentence and sum(token.kind == "word" or bool(token.key) for token in sentence[0]) > 1
+    key = tokens[end - 1].key
+    return reading_of([key]) if is_said and key in texts.keys else None
 
 
 def _misspelled(text: str, texts: OptionTexts) -> Reading | None:
@@ -136,7 +161,7 @@ def _option_first(text: str, tokens: list[Token], tokenizer: Tokenizer, *, sever
     key, start = entry
     rest = text[start:]
     speaks_for_others = any(
-        not _speaks_against(remark)
+        not (_speaks_against(remark) or _SUPPOSES.match(rest, remark.start, remark.end))
         for remark in said_of_options(rest, tokenizer, texts=several or not _is_letter(tokens))
         if set(remark.keys) != {key}
     )
@@ -158,7 +183,7 @@ def _list_only(text: str, tokens: list[Token], tokenizer: Tokenizer) -> RuleRead
     kinds = {token.kind for token in tokens}
     rule = "option_text" if "key" not in kinds and kinds & {"text", "short"} else "letters"
     try:
-        list_and_end = leading(tokens, tokenizer.texts, several=True)
+        list_and_end = leading(tokens, tokenizer.texts, several=True, ranges=True)
     except NotReadableError:
         return rule, UNREADABLE
     if not list_and_end or not (list_and_end[1] or _opens_with_letters(tokens, list_and_end[0])):

@@ -54,6 +54,34 @@ LINES = {  # of issue 40: what may be drafted of each
 }
 
 
+LAYOUTS = {  # what may be drafted of lines that belong together, or do not
+    "LGE: none.\nNo pericardial effusion.": {"L01": "A", "C19": "A"},
+    "LGE: none.\nThe septum shows scar on the previous study.": {"L01": "A"},
+    "LGE: Present\n  Level: mid, apical\n  Wall: anterior": {"L01": "B", "L02": "BC", "L03": "A"},
+    "LGE: possible\n Wall: septal": {},
+    "LGE\n basal inferior wall, subendocardial": {"L01": "B", "L02": "A", "L03": "C", "L05": "A"},
+    "LV\n size: normal\nRV\n size: severely dilated\n function: normal": {"C01": "A", "C12": "C", "C15": "A"},
+    "RIGHT VENTRICLE: dilated. EF 35%.": {},
+    "LV size normal, EF 63.": {"C01": "A", "C10": "A"},
+    "EF 35 (2019: 60).": {},
+    "LV size (normal/mild/severe): normal": {"C01": "A"},
+    "PREVIOUS REPORT (14/02/2023):\nLV severely dilated.\nCURRENT REPORT:\nLV normal size.": {"C01": "A"},
+    "LV normal size.\nAddendum: discussed at the meeting. No change to the report.": {"C01": "A"},
+    "LV normal size.\nAddendum: discussed with Dr X. LV is dilated after all.": {},
+    "LV normal size. No LGE. RV normal size.\nDCM.": {
+        "C01": "A",
+        "C12": "A",
+        "L01": "A",
+        "D01": "C",
+        "D02": "B",
+    },
+    "LV normal size. No LGE. RV normal size.\nReferral:\nDCM.": {"C01": "A", "C12": "A", "L01": "A"},
+    "LV normal size. RV normal size.\nIMPRESSION: ? Dilated cardiomyopathy.": {"C01": "A", "C12": "A"},
+    "The LV is markedly dilated. It is globally hypokinetic.": {"C01": "C"},
+    "The septum shows LGE. It is an artefact.": {},
+}
+
+
 def told(text: str) -> Extraction:
     return settle(text, extract(text, sex_of(text, None), CATALOGUE), CATALOGUE)
 
@@ -69,6 +97,11 @@ def wrong(text: str, truth: Truth) -> dict[str, str]:
 @pytest.mark.parametrize("text", LINES)
 def test_the_lines_of_the_issue(text: str) -> None:
     assert drafted(text) == LINES[text]
+
+
+@pytest.mark.parametrize("text", LAYOUTS)
+def test_lines_that_belong_together_are_read_together(text: str) -> None:
+    assert drafted(text) == LAYOUTS[text]
 
 
 @pytest.mark.parametrize("text", [text for text, answers in list(LINES.items())[:25] if not answers])

@@ -1,0 +1,65 @@
+"""The likeliest option of a reply that gives a likelihood of each, or ranks them (protocol 17.16)."""
+
+from cardiolens.score.verdicts.option_text import OptionTexts
+from cardiolens.score.verdicts.reading import Reading, reading_of
+from cardiolens.score.verdicts.reply_clauses import NAMES
+from cardiolens.score.verdicts.reply_tokens import Token
+
+_SAYS_LIKELIHOOD = frozenset(
+    {"%", "confident", "confidence", "probability", "likelihood", "chance", "certainty"}
+)
+_BETWEEN = frozenset(
+    {
+        "comma",
+        "semicolon",
+        "newline",
+        "open",
+        "close",
+        "colon",
+        "stop",
+        "dash",
+        "bar",
+        "bullet",
+        "label",
+        "join",
+    }
+)
+_WHOLE, _SLACK = 100, 5  # per cent that the likelihoods of a reply add up to
+_ABOVE = ">"
+
+
+def likeliest(tokens: list[Token], texts: OptionTexts) -> Reading | None:
+    """The option of the highest likelihood, or the first of a ranking ("C > D"); None without either."""
+    return _first_of_ranking(tokens, texts) or _of_shares(tokens, texts)
+
+
+def _first_of_ranking(tokens: list[Token], texts: OptionTexts) -> Reading | None:
+    spoken = [token for token in tokens if token.kind not in {"stop", "newline", "label"}]
+    names, signs = spoken[::2], spoken[1::2]
+    is_ranking = (
+        len(signs) > 0 and len(names) == len(signs) + 1 and all(sign.text == _ABOVE for sign in signs)
+    )
+    if not is_ranking or any(token.kind not in NAMES or token.key not in texts.keys for token in names):
+        return None
+    return reading_of([names[0].key]) if len({token.key for token in names}) == len(names) else None
+
+
+def _of_shares(tokens: list[Token], texts: OptionTexts) -> Reading | None:
+    """The option whose likelihood is highest, where every number is one option's and they add up to a whole."""
+    said: list[str | int] = []
+    for token in tokens:
+        if token.key and token.kind in NAMES:
+            said += [token.key] if said[-1:] != [token.key] else []
+        elif token.text.isdigit():
+            said.append(int(token.text))
+        elif token.text.lower() not in _SAYS_LIKELIHOOD and token.kind not in _BETWEEN:
+            return None
+    keys = [entry for entry in said if isinstance(entry, str)]
+    shares = [entry for entry in said if isinstance(entry, int)]
+    is_paired = all(isinstance(entry, str) != isinstance(after, str) for entry, after in zip(said, said[1:]))
+    is_whole = abs(sum(shares) - _WHOLE) <= _SLACK and any(token.text == "%" for token in tokens)
+    if not is_paired or not is_whole or len(keys) != len(shares) or len(keys) < 2:
+        return None
+    if len(set(keys)) < len(keys) or not set(keys) <= texts.keys or 2 * max(shares) <= _WHOLE:
+        return None
+    return reading_of([keys[shares.index(max(shares))]])
