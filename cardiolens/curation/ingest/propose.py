@@ -22,6 +22,8 @@ CONTRADICTIONS = (  # flags whose stacks always wait for a person
     "display_contradicted_by_mask",
     "heart_of_no_size",
     "slices_overlap",
+    "phases_do_not_correspond",
+    "phases_contradicted",
     "time_contradicted",
     "stored_otherwise_than_the_layout_says",
     "ed_es_contradicted_by_mask",

@@ -1,0 +1,134 @@
+"""What a stack lacks: frames and slices that its own numbers, times and counts tell of.
+
+An archive may lose the same phase of every slice. The grid is whole then, and one frame short: only gaps
+in what counts the frames show it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from enum import StrEnum
+
+import numpy as np
+
+from cardiolens.curation.ingest.image import Image
+from cardiolens.curation.ingest.stack import Stack
+
+_WIDE = 1.6  # gap / usual step between two phases
+_LATE = {"cine": 0.6}  # first phase of a slice behind that of the others / usual step
+_LATE_BEAT = 0.9  # the same of a first pass, whose slices follow one another within a beat
+_IRREGULAR = 0.2  # share of wide gaps, or of absent numbers, from which they do not count the frames
+_FEWEST = 8  # phases or images that tell a usual step
+_MULTIPLE = 0.1  # tolerance of a multiple of the distance of slices
+_FRAMES = 100_000  # instance numbers of frames per file
+
+Line = Sequence[Image]  # the phases of a slice
+Gaps = Counter[int]  # phases that a slice lacks, by the rank before which they are missing
+
+
+class Loss(StrEnum):
+    """Flag of a stack that lacks something."""
+
+    PHASES = "phases_missing"  # the same of every slice
+    UNLIKE = "phases_do_not_correspond"  # of each slice another: the volume would mix phases
+    SLICES = "slices_missing"
+    IMAGES = "images_missing"  # numbers of its series are absent, wherever they belong
+
+
+def losses(stack: Stack, sequence: str, every_series: Sequence[Sequence[Image]]) -> list[Loss]:
+    """Return what a stack lacks; `every_series`: all images of each series that it is made of."""
+    found = _lost_phases(stack.grid, sequence)
+    if _every_so_many(stack):
+        found.append(Loss.SLICES)
+    numbers = ({image.instance_number // _FRAMES for image in series} for series in every_series)
+    return found or ([Loss.IMAGES] if any(map(_absent, numbers)) else [])
+
+
+def gaps(lines: Sequence[Line], sequence: str) -> list[Gaps]:
+    """Return the phases that each slice lacks, by what counts them: times, positions, numbers."""
+    found = [Gaps() for _ in lines]
+    if min(map(len, lines)) < _FEWEST:
+        return found
+    for values, comparable in _counts(lines, sequence):
+        usual = [float(np.median(np.diff(line))) for line in values]
+        first = min(line[0] for line in values)
+        for lost, line, step in zip(found, values, usual, strict=True):
+            steps = np.diff(line) / step
+            wide = np.flatnonzero(steps > _WIDE)
+            if wide.size <= max(1, _IRREGULAR * len(line)):
+                lost |= Gaps({int(rank) + 1: round(steps[rank]) - 1 for rank in wide})
+            late = (line[0] - first) / step
+            if comparable and late > _LATE.get(sequence, _LATE_BEAT):
+                lost |= Gaps({0: max(round(late), 1)})
+    return found
+
+
+def are_multiples(distances: Collection[float], unit: float) -> bool:
+    """Return whether distances of slices are whole numbers of a unit, as where slices between are lost."""
+    shares = np.array(list(distances)) / unit
+    return bool(np.all(np.abs(shares - np.round(shares)) <= _MULTIPLE) and np.all(shares > 1 / 2))
+
+
+def _lost_phases(lines: Sequence[Line], sequence: str) -> list[Loss]:
+    if len(lines[0]) == 1:
+        return []
+    found = gaps(lines, sequence)
+    if any(lost != found[0] for lost in found):
+        return [Loss.UNLIKE]
+    declared = max(_declared(image, sequence) for line in lines for image in line)
+    return [Loss.PHASES] if found[0] or declared > len(lines[0]) else []
+
+
+def _declared(image: Image, sequence: str) -> int:
+    """Return how many phases of a slice a header tells; 0: it does not."""
+    phases = image.phases_declared if sequence == "cine" else None
+    return max(phases or 0, image.temporals_declared or 0)
+
+
+def _counts(lines: Sequence[Line], sequence: str) -> list[tuple[list[list[float]], bool]]:
+    """Return what counts the phases of every slice, and whether it compares between slices.
+
+    Of a cine everything that counts; of a first pass the best alone. Beats are uneven, and a scanner may
+    miss one: then its own count tells that no image is lost.
+    """
+    trigger, temporal, clock, number = (
+        _rising(lines, key)
+        for key in (
+            lambda image: image.trigger,
+            lambda image: image.temporal,
+            lambda image: image.clock,
+            lambda image: image.instance_number,
+        )
+    )
+    clock = [] if all(value == int(value) for line in clock for value in line) else clock  # whole seconds
+    known = [trigger, temporal] if sequence == "cine" else [temporal, clock, trigger]
+    counts = [(values, True) for values in known if values] or [(number, False)] * bool(number)
+    return counts if sequence == "cine" else counts[:1]
+
+
+def _rising(lines: Sequence[Line], key: Callable[[Image], float | None]) -> list[list[float]]:
+    """Return values by slice and phase; none unless every phase has a larger one than that before."""
+    values: list[list[float]] = []
+    for line in lines:
+        known = [float(value) for image in line if (value := key(image)) is not None]
+        if len(known) != len(line) or np.any(np.diff(known) <= 0):
+            return []
+        values.append(known)
+    return values
+
+
+def _every_so_many(stack: Stack) -> bool:
+    """Return whether slices lie a multiple of the distance apart that the header declares."""
+    apart = abs(stack.first.apart or 0.0)
+    if stack.n_slices < 2 or apart < max(0.9 * (stack.first.thickness or 0.0), 1.0):
+        return False
+    return stack.step > _WIDE * apart and are_multiples([stack.step], apart)
+
+
+def _absent(numbers: Collection[int]) -> bool:
+    """Return whether some, not many, of the numbers of a series' images are absent."""
+    most = _IRREGULAR * len(numbers)
+    if len(numbers) < _FEWEST:
+        return False
+    first = min(numbers)
+    absent = max(numbers) - (min(first, 1) if first <= most + 1 else first) + 1 - len(numbers)
+    return 0 < absent <= most
