@@ -15,6 +15,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ _CAVITY = {
     **{"emidec": EMIDEC["lv_blood"]},
     **dict.fromkeys(("myops", "cinemyops", "mscmr"), MYOPS["lv_blood"]),
 }
-_SAME = 2e-3  # difference of two frames / range of the volume
+_SAME = 2e-3  # difference of two frames / range of each
 _SAYS_LESS = {"phases_missing"}  # flags of a volume that lacks phases
 
 
@@ -95,7 +96,9 @@ def _fault(form: str, study: Path, proposal: Mapping[str, Any], subjects: Sequen
         for subject in subjects
         if proposal["volume_id"] in subject.volumes
     ]
-    return min(faults, key=lambda fault: (fault != "", fault.startswith("frames"), fault), default="is of no heart")
+    return min(
+        faults, key=lambda fault: (fault != "", fault.startswith("frames"), fault), default="is of no heart"
+    )
 
 
 def _fault_by(form: str, study: Path, proposal: Mapping[str, Any], volume: SetVolume) -> str:
@@ -155,15 +158,23 @@ def _phases(seen: NDArray[Any], truth: NDArray[Any]) -> list[int] | None:
     found = []
     for phase in range(seen.shape[1]):
         away = [float(np.abs(ours[:, phase] - theirs[:, each]).max()) for each in range(truth.shape[1])]
-        if min(away) > _SAME * (1 if seen.shape[1] == truth.shape[1] else 100):
+        if min(away) > _SAME:
             return None
         found.append(int(np.argmin(away)))
     return found if found == sorted(set(found)) else None
 
 
 def _ranged(frames: NDArray[Any]) -> NDArray[np.float64]:
+    """Return frames from 0 to 1, each by itself."""
     values = frames.astype(np.float64)
-    return np.asarray((values - values.min()) / max(float(np.ptp(values)), 1e-9))
+    low, high = values.min(axis=(2, 3), keepdims=True), values.max(axis=(2, 3), keepdims=True)
+    return np.asarray((values - low) / np.maximum(high - low, 1e-9))
+
+
+@cache
+def hearts_of(form: str, names: tuple[str, ...]) -> list[Subject]:
+    """Render hearts with the views of a set."""
+    return [subject_of(name, PhantomSpec(), SETS[form], number) for number, name in enumerate(names, 1)]
 
 
 def main() -> None:
@@ -171,16 +182,13 @@ def main() -> None:
     words = [word for word in sys.argv[1:] if "=" not in word] or ["open"]
     first, second = halves()
     chosen = {"open": first, "closed": second, "all": [*first, *second]}.get(words[0], words)
-    hearts = options.get("hearts", _HEARTS).split(",")
+    hearts = tuple(options.get("hearts", _HEARTS).split(","))
     print("| trait | right | wait | silently wrong | left out | |\n|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as scratch:
         for name in chosen:
             trait = TRAITS[name]
-            chosen_set, home = SETS[trait.form], Path(scratch) / name.replace(" ", "_")
-            subjects = [
-                subject_of(heart, PhantomSpec(), chosen_set, number) for number, heart in enumerate(hearts, 1)
-            ]
-            chosen_set.write(home / "export", subjects)
+            home, subjects = Path(scratch) / name.replace(" ", "_"), hearts_of(trait.form, hearts)
+            SETS[trait.form].write(home / "export", subjects)
             trait.change(home / "export")
             print(verdict(trait.form, subjects, home / "export", home / "out").row(name), flush=True)
             shutil.rmtree(home)

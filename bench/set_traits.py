@@ -100,7 +100,9 @@ def _coded(sform: int, qform: int) -> Callable[[nib.Nifti1Image], nib.Nifti1Imag
 
 def _spread(image: nib.Nifti1Image) -> nib.Nifti1Image:
     voxels = np.asarray(image.dataobj)
-    return nib.Nifti1Image(voxels.reshape(*voxels.shape, *(1,) * (5 - voxels.ndim)), image.affine, image.header)
+    return nib.Nifti1Image(
+        voxels.reshape(*voxels.shape, *(1,) * (5 - voxels.ndim)), image.affine, image.header
+    )
 
 
 def _squeezed(image: nib.Nifti1Image) -> nib.Nifti1Image:
@@ -205,7 +207,9 @@ def _phase_dropped(folder: Path) -> None:
     """Leave out one phase of the cine, with Info.cfg as it was."""
     for path in _files(folder, "*_4d.nii.gz"):
         image = nib.load(path)
-        nib.save(nib.Nifti1Image(np.delete(np.asarray(image.dataobj), 3, axis=3), image.affine, image.header), path)
+        nib.save(
+            nib.Nifti1Image(np.delete(np.asarray(image.dataobj), 3, axis=3), image.affine, image.header), path
+        )
 
 
 def _phases_as_files(folder: Path, without: int | None = None) -> None:
@@ -260,9 +264,15 @@ TRAITS: Mapping[str, Trait] = {
     "mnms slope and intercept": Trait("mnms", "NIfTI standard, scl_slope", _each(_scaled, masks=False)),
     "acdc without sform": Trait("acdc", "InsightSoftwareConsortium/ITK #1484", _each(_coded(0, 1))),
     "mnms without qform": Trait("mnms", "fmriprep #2281", _each(_coded(1, 0))),
-    "mnms in canonical order": Trait("mnms", "nib.as_closest_canonical in loaders", _each(nib.as_closest_canonical)),
-    "acdc in canonical order": Trait("acdc", "nib.as_closest_canonical in loaders", _each(nib.as_closest_canonical)),
-    "emidec in canonical order": Trait("emidec", "nib.as_closest_canonical in loaders", _each(nib.as_closest_canonical)),
+    "mnms in canonical order": Trait(
+        "mnms", "nib.as_closest_canonical in loaders", _each(nib.as_closest_canonical)
+    ),
+    "acdc in canonical order": Trait(
+        "acdc", "nib.as_closest_canonical in loaders", _each(nib.as_closest_canonical)
+    ),
+    "emidec in canonical order": Trait(
+        "emidec", "nib.as_closest_canonical in loaders", _each(nib.as_closest_canonical)
+    ),
     "mnms of five axes": Trait("mnms", "spinalcordtoolbox #4744", _each(_spread)),
     "mnms2 long axis squeezed": Trait("mnms2", "squeeze before saving", _each(_squeezed)),
     "mnms in the order of arrays": Trait("mnms", "GetArrayFromImage and nibabel", _each(_as_numpy)),
@@ -270,7 +280,9 @@ TRAITS: Mapping[str, Trait] = {
     "mnms phases before slices": Trait("mnms", "Slicer #2972", _each(_sliced_last)),
     "mnms without lengths": Trait("mnms", "LLD-MMRI2023 #2", _each(_no_lengths)),
     "emidec without lengths": Trait("emidec", "LLD-MMRI2023 #2", _each(_no_lengths)),
-    "cinemyops normalised": Trait("cinemyops", "converters of CARE participants", _each(_normalised, masks=False)),
+    "cinemyops normalised": Trait(
+        "cinemyops", "converters of CARE participants", _each(_normalised, masks=False)
+    ),
     "acdc frames alone": Trait(
         "acdc", "README without the cine", _named(lambda path: None if "_4d" in path.name else str(path))
     ),
@@ -291,40 +303,58 @@ TRAITS: Mapping[str, Trait] = {
     "acdc every phase a file": Trait("acdc", "fslsplit", _phases_as_files),
     "acdc a phase of the files lost": Trait("acdc", "fslsplit", lambda folder: _phases_as_files(folder, 4)),
     "acdc a phase of the cine lost": Trait("acdc", "Weasis #457", _phase_dropped),
-    "acdc labels of mnms": Trait(
-        "acdc", "converters that merge ACDC and M&Ms", _masks_alone(_swapped)
-    ),
+    "acdc labels of mnms": Trait("acdc", "converters that merge ACDC and M&Ms", _masks_alone(_swapped)),
     "mnms labels of acdc": Trait("mnms", "converters that merge ACDC and M&Ms", _masks_alone(_swapped)),
-    "mnms labels interpolated": Trait("mnms", "resampling without nearest neighbours", _masks_alone(_interpolated)),
+    "mnms labels interpolated": Trait(
+        "mnms", "resampling without nearest neighbours", _masks_alone(_interpolated)
+    ),
     "mnms2 labels of one value": Trait("mnms2", "binary masks of one structure", _masks_alone(_one_value)),
     "emidec masks of another shape": Trait(
-        "emidec", "a generator of masks: shapes of Images and Contours differ in some cases", _masks_alone(_fewer_slices)
+        "emidec",
+        "a generator of masks: shapes of Images and Contours differ in some cases",
+        _masks_alone(_fewer_slices),
     ),
     "mscmr masks turned": Trait("mscmr", "rcuocolo/PROSTATEx_masks #9, #11", _masks_alone(_turned)),
     "mnms another name of the table": Trait(
-        "mnms", "211230_MnMs_Dataset_information_diagnosis_opendataset.csv", _named(lambda path: str(path).replace("M&Ms", "MnMs"))
+        "mnms",
+        "211230_MnMs_Dataset_information_diagnosis_opendataset.csv",
+        _named(lambda path: str(path).replace("M&Ms", "MnMs")),
     ),
     "mnms table with blanks": Trait(
         "mnms",
         "201207_M&Ms Dataset information - diagnosis - opendataset.csv",
-        _named(lambda path: str(path).replace("M&Ms_Dataset_information_diagnosis_", "M&Ms Dataset information - diagnosis - ")),
+        _named(
+            lambda path: str(path).replace(
+                "M&Ms_Dataset_information_diagnosis_", "M&Ms Dataset information - diagnosis - "
+            )
+        ),
     ),
-    "mnms images and labels": Trait("mnms", "PromptReg: Cardiac/images, Cardiac/labels", _named(_by_kind("images", "labels"))),
-    "mnms frames of two moments": Trait("mnms", "a script that writes _ed, _ed_gt, _es, _es_gt", _moments_of_mnms),
+    "mnms images and labels": Trait(
+        "mnms", "PromptReg: Cardiac/images, Cardiac/labels", _named(_by_kind("images", "labels"))
+    ),
+    "mnms frames of two moments": Trait(
+        "mnms", "a script that writes _ed, _ed_gt, _es, _es_gt", _moments_of_mnms
+    ),
     "mnms2 img and gt without cine": Trait(
         "mnms2",
         "reorganize_mms2.py",
         _named(lambda path: None if "CINE" in path.name else _by_kind("test/img", "test/gt")(path)),
     ),
     "mnms resource forks beside": Trait("mnms", "loaders that skip ._ names", _resource_forks),
-    "mscmr folders of the challenge": Trait("mscmr", "C0LET2_nii45_for_challenge19/c0t2lge, lgegt", _named(_mscmr_folders)),
+    "mscmr folders of the challenge": Trait(
+        "mscmr", "C0LET2_nii45_for_challenge19/c0t2lge, lgegt", _named(_mscmr_folders)
+    ),
     "mscmr numbers apart": Trait(
-        "mscmr", "a loader of patient_1_C0.nii.gz", _named(lambda path: str(path).replace("patient", "patient_"))
+        "mscmr",
+        "a loader of patient_1_C0.nii.gz",
+        _named(lambda path: str(path).replace("patient", "patient_")),
     ),
     "emidec Image and Mask": Trait(
         "emidec", "LeFusion: Image/Case_X, Mask/Case_X", _named(_by_kind("Image", "Mask"))
     ),
-    "emidec in capitals": Trait("emidec", "archives of other systems", _named(lambda path: str(path).upper())),
+    "emidec in capitals": Trait(
+        "emidec", "archives of other systems", _named(lambda path: str(path).upper())
+    ),
     "myops encrypted masks": Trait("myops", "MyoPS2020_EvaluateByYourself", _encrypted_masks),
     "acdc for nnU-Net": Trait("acdc", "nnunetv2 Dataset027_ACDC.py", _named(_nnunet)),
     "mnms2 for nnU-Net": Trait("mnms2", "conversions for nnU-Net", _named(_nnunet)),

@@ -4,7 +4,6 @@ An archive may lose the same phase of every slice. The grid is whole then, and o
 in what counts the frames show it.
 """
 
-from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from enum import StrEnum
 
@@ -22,7 +21,7 @@ _MULTIPLE = 0.1  # tolerance of a multiple of the distance of slices
 _FRAMES = 100_000  # instance numbers of frames per file
 
 Line = Sequence[Image]  # the phases of a slice
-Gaps = Counter[int]  # phases that a slice lacks, by the rank before which they are missing
+Gaps = dict[int, int]  # how many phases a slice lacks, by the rank before which they are missing
 
 
 class Loss(StrEnum):
@@ -45,21 +44,26 @@ def losses(stack: Stack, sequence: str, every_series: Sequence[Sequence[Image]])
 
 def gaps(lines: Sequence[Line], sequence: str) -> list[Gaps]:
     """Return the phases that each slice lacks, by what counts them: times, positions, numbers."""
-    found = [Gaps() for _ in lines]
+    found: list[Gaps] = [{} for _ in lines]
     if min(map(len, lines)) < _FEWEST:
         return found
     for values, comparable in _counts(lines, sequence):
-        usual = [float(np.median(np.diff(line))) for line in values]
-        first = min(line[0] for line in values)
-        for lost, line, step in zip(found, values, usual, strict=True):
-            steps = np.diff(line) / step
-            wide = np.flatnonzero(steps > _WIDE)
-            if wide.size <= max(1, _IRREGULAR * len(line)):
-                lost |= Gaps({int(rank) + 1: round(steps[rank]) - 1 for rank in wide})
-            late = (line[0] - first) / step
-            if comparable and late > _LATE.get(sequence, _LATE_BEAT):
-                lost |= Gaps({0: max(round(late), 1)})
+        first = min(line[0] for line in values) if comparable else None
+        for lost, line in zip(found, values, strict=True):
+            for rank, count in _gaps_of(line, first, _LATE.get(sequence, _LATE_BEAT)).items():
+                lost[rank] = max(count, lost.get(rank, 0))
     return found
+
+
+def _gaps_of(line: Sequence[float], first: float | None, latest: float) -> Gaps:
+    """Return the gaps of one slice; `first`: where the first of all slices begins."""
+    usual = float(np.median(np.diff(line)))
+    steps = np.diff(line) / usual
+    wide = np.flatnonzero(steps > _WIDE)
+    few = wide.size <= max(1, _IRREGULAR * len(line))
+    lost = {int(rank) + 1: round(float(steps[rank])) - 1 for rank in wide} if few else {}
+    late = 0.0 if first is None else (line[0] - first) / usual
+    return lost | ({0: max(round(late), 1)} if late > latest else {})
 
 
 def are_multiples(distances: Collection[float], unit: float) -> bool:

@@ -81,7 +81,7 @@ def stacks_of(images: Sequence[Image]) -> tuple[list[Stack], LeftOut]:
 
 
 def _series_of(image: Image) -> tuple[str, int]:
-    """Return the key of an image's series: of DICOM by number too, as some anonymisers leave a study one UID."""
+    """Return the key of a series: of DICOM by number too, as some anonymisers leave a study one UID."""
     return image.identity.series, image.series_number if image.reading is None else 0
 
 
@@ -198,9 +198,7 @@ def _places(bucket: Sequence[Image]) -> list[list[Image]]:
     return places
 
 
-def _once(
-    place: list[Image], sequence: str, left_out: LeftOut, flags: list[str]
-) -> list[Image]:
+def _once(place: list[Image], sequence: str, left_out: LeftOut, flags: list[str]) -> list[Image]:
     """Keep the last acquisition of a slice, or of a phase, that one series holds several times."""
     if sequence in _TIMES:
         groups: dict[object, list[Image]] = {}

@@ -92,7 +92,9 @@ def _again(files: SeriesFiles, *, every_slice: bool) -> list[Dataset]:
 
 def _in_anothers_place(files: SeriesFiles) -> list[Dataset]:
     """Give the middle phase of every slice the pixels of the phase before it."""
-    pixels = {(image.stack.name, image.slice, image.phase): dataset.PixelData for image, dataset in files.classic()}
+    pixels = {
+        (image.stack.name, image.slice, image.phase): dataset.PixelData for image, dataset in files.classic()
+    }
     for image, dataset in files.classic():
         if _middle_phase(image) and image.phase:
             before = pixels[image.stack.name, image.slice, image.phase - 1]
