@@ -196,6 +196,7 @@ def _image(place: Place, frame: int, parts: tuple[Dataset, ...]) -> Image:
         velocity=_velocity(parts),
         phases_declared=_whole(parts, "CardiacNumberOfImages"),
         temporals_declared=_whole(parts, "NumberOfTemporalPositions"),
+        images_declared=_whole(parts, "ImagesInAcquisition"),
         apart=_number(parts, "SpacingBetweenSlices"),
         tags=tuple(sorted({_keyword(tag) for tag in tags})) if frame == 0 else (),
     )

@@ -5,6 +5,7 @@ in what counts the frames show it.
 """
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
@@ -21,6 +22,16 @@ _MULTIPLE = 0.1  # tolerance of a multiple of the distance of slices
 _FRAMES = 100_000  # instance numbers of frames per file
 
 Line = Sequence[Image]  # the phases of a slice
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What counts the phases, by slice and phase, and whether slices begin alike."""
+
+    values: list[list[float]]
+    comparable: bool
+
+
 Gaps = dict[int, int]  # how many phases a slice lacks, by the rank before which they are missing
 
 
@@ -30,7 +41,8 @@ class Loss(StrEnum):
     PHASES = "phases_missing"  # the same of every slice
     UNLIKE = "phases_do_not_correspond"  # of each slice another: the volume would mix phases
     SLICES = "slices_missing"
-    IMAGES = "images_missing"  # numbers of its series are absent, wherever they belong
+    TIME = "gap_in_time"  # a beat of a first pass is lost, or the scanner missed it
+    IMAGES = "images_missing"  # of its series, wherever they belong
 
 
 def losses(stack: Stack, sequence: str, every_series: Sequence[Sequence[Image]]) -> list[Loss]:
@@ -38,18 +50,68 @@ def losses(stack: Stack, sequence: str, every_series: Sequence[Sequence[Image]])
     found = _lost_phases(stack.grid, sequence)
     if _every_so_many(stack):
         found.append(Loss.SLICES)
-    numbers = ({image.instance_number // _FRAMES for image in series} for series in every_series)
-    return found or ([Loss.IMAGES] if any(map(_absent, numbers)) else [])
+    return found or ([Loss.IMAGES] if any(map(_is_short, every_series)) else [])
 
 
-def gaps(lines: Sequence[Line], sequence: str) -> list[Gaps]:
-    """Return the phases that each slice lacks, by what counts them: times, positions, numbers."""
+def lacks_within(lines: Sequence[Line], sequence: str) -> bool:
+    """Return whether some slice lacks a phase before its last one."""
+    return any(any(gaps) for gaps in (_gaps(lines, counts, sequence) for counts in _counts(lines, sequence)))
+
+
+def are_multiples(distances: Collection[float], unit: float) -> bool:
+    """Return whether distances of slices are whole numbers of a unit, as where slices between are lost."""
+    shares = np.array(list(distances)) / unit
+    return bool(np.all(np.abs(shares - np.round(shares)) <= _MULTIPLE) and np.all(shares > 1 / 2))
+
+
+def _lost_phases(lines: Sequence[Line], sequence: str) -> list[Loss]:
+    if len(lines[0]) == 1:
+        return []
+    counted, timed = (_gaps(lines, counts, sequence) for counts in _counts(lines, sequence))
+    if any(lost != gaps[0] for gaps in (counted, timed) for lost in gaps):
+        return [Loss.UNLIKE]
+    declared = max(_declared(image, sequence) for line in lines for image in line)
+    if counted[0] or declared > len(lines[0]):
+        return [Loss.PHASES]
+    return [Loss.TIME] if timed[0] else []
+
+
+def _declared(image: Image, sequence: str) -> int:
+    """Return how many phases of a slice a header tells; 0: it does not."""
+    phases = image.phases_declared if sequence == "cine" else None
+    return max(phases or 0, image.temporals_declared or 0)
+
+
+def _counts(lines: Sequence[Line], sequence: str) -> tuple[list[Counts], list[Counts]]:
+    """Return what counts the phases of every slice, and what tells their times alone.
+
+    Phases of a cine are even in time, so times count them. Beats are not, and a scanner may miss one.
+    """
+    trigger, temporal, clock, number = (
+        _rising(lines, key)
+        for key in (
+            lambda image: image.trigger,
+            lambda image: image.temporal,
+            lambda image: image.clock,
+            lambda image: image.instance_number,
+        )
+    )
+    is_fine = any(value != int(value) for line in clock for value in line)  # not of whole seconds
+    times = [trigger] if sequence == "cine" else [clock] if is_fine else [trigger]
+    known = [Counts(values, comparable=True) for values in times if values]
+    counted = [Counts(values, comparable=True) for values in (temporal,) if values]
+    numbered = [Counts(number, comparable=False)] if number and not counted and not known else []
+    return ([*known, *counted, *numbered], []) if sequence == "cine" else ([*counted, *numbered], known)
+
+
+def _gaps(lines: Sequence[Line], counts: Sequence[Counts], sequence: str) -> list[Gaps]:
+    """Return the phases that each slice lacks, by what counts them."""
     found: list[Gaps] = [{} for _ in lines]
     if min(map(len, lines)) < _FEWEST:
         return found
-    for values, comparable in _counts(lines, sequence):
-        first = min(line[0] for line in values) if comparable else None
-        for lost, line in zip(found, values, strict=True):
+    for each in counts:
+        first = min(line[0] for line in each.values) if each.comparable else None
+        for lost, line in zip(found, each.values, strict=True):
             for rank, count in _gaps_of(line, first, _LATE.get(sequence, _LATE_BEAT)).items():
                 lost[rank] = max(count, lost.get(rank, 0))
     return found
@@ -64,49 +126,6 @@ def _gaps_of(line: Sequence[float], first: float | None, latest: float) -> Gaps:
     lost = {int(rank) + 1: round(float(steps[rank])) - 1 for rank in wide} if few else {}
     late = 0.0 if first is None else (line[0] - first) / usual
     return lost | ({0: max(round(late), 1)} if late > latest else {})
-
-
-def are_multiples(distances: Collection[float], unit: float) -> bool:
-    """Return whether distances of slices are whole numbers of a unit, as where slices between are lost."""
-    shares = np.array(list(distances)) / unit
-    return bool(np.all(np.abs(shares - np.round(shares)) <= _MULTIPLE) and np.all(shares > 1 / 2))
-
-
-def _lost_phases(lines: Sequence[Line], sequence: str) -> list[Loss]:
-    if len(lines[0]) == 1:
-        return []
-    found = gaps(lines, sequence)
-    if any(lost != found[0] for lost in found):
-        return [Loss.UNLIKE]
-    declared = max(_declared(image, sequence) for line in lines for image in line)
-    return [Loss.PHASES] if found[0] or declared > len(lines[0]) else []
-
-
-def _declared(image: Image, sequence: str) -> int:
-    """Return how many phases of a slice a header tells; 0: it does not."""
-    phases = image.phases_declared if sequence == "cine" else None
-    return max(phases or 0, image.temporals_declared or 0)
-
-
-def _counts(lines: Sequence[Line], sequence: str) -> list[tuple[list[list[float]], bool]]:
-    """Return what counts the phases of every slice, and whether it compares between slices.
-
-    Of a cine everything that counts; of a first pass the best alone. Beats are uneven, and a scanner may
-    miss one: then its own count tells that no image is lost.
-    """
-    trigger, temporal, clock, number = (
-        _rising(lines, key)
-        for key in (
-            lambda image: image.trigger,
-            lambda image: image.temporal,
-            lambda image: image.clock,
-            lambda image: image.instance_number,
-        )
-    )
-    clock = [] if all(value == int(value) for line in clock for value in line) else clock  # whole seconds
-    known = [trigger, temporal] if sequence == "cine" else [temporal, clock, trigger]
-    counts = [(values, True) for values in known if values] or [(number, False)] * bool(number)
-    return counts if sequence == "cine" else counts[:1]
 
 
 def _rising(lines: Sequence[Line], key: Callable[[Image], float | None]) -> list[list[float]]:
@@ -128,9 +147,13 @@ def _every_so_many(stack: Stack) -> bool:
     return stack.step > _WIDE * apart and are_multiples([stack.step], apart)
 
 
-def _absent(numbers: Collection[int]) -> bool:
-    """Return whether some, not many, of the numbers of a series' images are absent."""
-    most = _IRREGULAR * len(numbers)
+def _is_short(series: Sequence[Image]) -> bool:
+    """Return whether a series lacks some, not many, of the images that its numbers or its count tell of."""
+    numbers = {image.instance_number // _FRAMES for image in series}
+    most = max(1.0, _IRREGULAR * len(series))
+    declared = max(image.images_declared or 0 for image in series)
+    if 0 < declared - len(series) <= max(1, len(series) // 2):  # else it counts something else
+        return True
     if len(numbers) < _FEWEST:
         return False
     first = min(numbers)

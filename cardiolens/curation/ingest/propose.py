@@ -29,6 +29,7 @@ CONTRADICTIONS = (  # flags whose stacks always wait for a person
     "ed_es_contradicted_by_mask",
     "ed_es_beyond_the_phases",
     "mask_of_other_labels",
+    "mask_elsewhere",
 )
 _DECLARED = 0.98  # share of correct volumes among those that a layout names
 _NAMED_VIEW = 0.8  # share of correct names among series names that name one view

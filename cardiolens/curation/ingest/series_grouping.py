@@ -13,7 +13,7 @@ import numpy as np
 
 from cardiolens.curation.ingest.evidence import Witness, best, weigh
 from cardiolens.curation.ingest.image import Image
-from cardiolens.curation.ingest.losses import Loss, are_multiples, gaps, losses
+from cardiolens.curation.ingest.losses import Loss, are_multiples, lacks_within, losses
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.sequence import CLASSES, kind_by_tags, sequence_witnesses
 from cardiolens.curation.ingest.stack import Stack, normal
@@ -317,7 +317,7 @@ def _cut_off(pile: _Pile, left_out: LeftOut) -> list[list[Image]]:
     ordered = _ordered(pile.places, pile.sequence)
     if pile.sequence != "perfusion" or most - fewest not in range(1, _STOPPED + 1) or ordered is None:
         return pile.places
-    if any(gaps(ordered[0], pile.sequence)):  # not the last ones
+    if lacks_within(ordered[0], pile.sequence):
         return pile.places
     left_out += [(image, Reason.INCOMPLETE_SLICE) for line in ordered[0] for image in line[fewest:]]
     pile.flags.append("incomplete_slices_left_out")
