@@ -197,6 +197,7 @@ def _image(place: Place, frame: int, parts: tuple[Dataset, ...]) -> Image:
         phases_declared=_whole(parts, "CardiacNumberOfImages"),
         temporals_declared=_whole(parts, "NumberOfTemporalPositions"),
         images_declared=_whole(parts, "ImagesInAcquisition"),
+        beat=_number(parts, "NominalInterval") or _number(parts, "RRIntervalTimeNominal"),
         apart=_number(parts, "SpacingBetweenSlices"),
         tags=tuple(sorted({_keyword(tag) for tag in tags})) if frame == 0 else (),
     )

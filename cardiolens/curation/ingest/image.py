@@ -185,6 +185,7 @@ class Image:
     phases_declared: int | None = None
     temporals_declared: int | None = None  # temporal positions
     images_declared: int | None = None  # of its acquisition
+    beat: float | None = None  # length of a heartbeat, ms
     apart: float | None = None  # of neighbouring slices, as declared
     reading: Reading | None = None  # of a frame of a NIfTI file
     moment: str = ""  # ED or ES, if a sidecar or a file name declares it

@@ -57,7 +57,13 @@ def settled(proposal: Proposal, reader: PixelReader, pixels: Mapping[Image, NDAr
     areas = None if by_mask is not None or proposal.stack.placed else _blood(proposal, pixels)
     proposal = _sized(proposal, by_mask, areas)
     proposal = _with_moments(proposal, masks_by_image)
-    if proposal.sequence == "cine" and not _is_bright(proposal.stack, masks_by_image, pixels):
+    is_known = "mask_of_other_labels" not in proposal.flags
+    if (
+        masks_by_image
+        and proposal.sequence == "cine"
+        and is_known
+        and not _is_bright(proposal.stack, masks_by_image, pixels)
+    ):
         proposal = proposal.flagged("mask_elsewhere")
     if proposal.stack.placed:
         return _with_position(proposal, display, masks_by_image, by_mask)

@@ -14,6 +14,7 @@ from cardiolens.curation.ingest.image import Image
 from cardiolens.curation.ingest.stack import Stack
 
 _WIDE = 1.6  # gap / usual step between two phases
+_LEFT = 0.8  # phases that a heartbeat would hold beyond those that are there
 _LATE = {"cine": 0.6}  # first phase of a slice behind that of the others / usual step
 _LATE_BEAT = 0.9  # the same of a first pass, whose slices follow one another within a beat
 _IRREGULAR = 0.2  # share of wide gaps, or of absent numbers, from which they do not count the frames
@@ -41,6 +42,7 @@ class Loss(StrEnum):
     PHASES = "phases_missing"  # the same of every slice
     UNLIKE = "phases_do_not_correspond"  # of each slice another: the volume would mix phases
     SLICES = "slices_missing"
+    END = "cycle_not_covered"  # the last phases are lost, or a scan triggered by the beat ended before it
     TIME = "gap_in_time"  # a beat of a first pass is lost, or the scanner missed it
     IMAGES = "images_missing"  # of its series, wherever they belong
 
@@ -73,7 +75,19 @@ def _lost_phases(lines: Sequence[Line], sequence: str) -> list[Loss]:
     declared = max(_declared(image, sequence) for line in lines for image in line)
     if counted[0] or declared > len(lines[0]):
         return [Loss.PHASES]
+    if sequence == "cine" and _ends_early(lines):
+        return [Loss.END]
     return [Loss.TIME] if timed[0] else []
+
+
+def _ends_early(lines: Sequence[Line]) -> bool:
+    """Return whether the phases of most slices leave out at least one at the end of the heartbeat."""
+    left = []
+    for line in _rising(lines, lambda image: image.trigger):
+        beats = [beat for image in lines[len(left)] if (beat := image.beat)]
+        usual = float(np.median(np.diff(line)))
+        left.append(float(np.median(beats)) / usual - len(line) if beats and len(line) >= _FEWEST else 0.0)
+    return bool(left) and float(np.median(left)) > _LEFT
 
 
 def _declared(image: Image, sequence: str) -> int:
