@@ -32,7 +32,10 @@ from cardiolens.phantom.dicom.dicom_export import make_export
 from cardiolens.phantom.dicom.habits import habits
 from cardiolens.phantom.dicom.spec import ExportSpec
 
-_SAYS_LESS = {"incomplete_slices_left_out", "uneven_spacing"}  # flags of a volume that lacks slices or phases
+_SAYS_LESS = {  # flags of a volume that lacks slices or phases
+    *("incomplete_slices_left_out", "uneven_spacing", "phases_missing", "slices_missing", "images_missing"),
+}
+_SAYS_AGAIN = "frames_repeat"
 _LEVELS, _BETWEEN = 15, 0.3765  # coarse and off the integers, so that no rounding of a slope moves a pixel
 Frame = tuple[str, int, int]  # acquisition, slice from the base, phase
 
@@ -192,6 +195,8 @@ def _wrong_order(grid: Sequence[Sequence[Frame | None]], truth: Mapping[str, Any
         return "slices within a row of phases"
     if slices != sorted(set(slices)) and truth["view"] == "sax":
         return f"slices are {slices}"
+    if _SAYS_AGAIN in flags and all(line == sorted(line) for line in phases):
+        return ""
     if any(line != sorted(set(line)) for line in phases) or any(line != phases[0] for line in phases):
         return f"phases are {phases[0]}"
     whole = len(slices) == truth["n_slices"] and len(phases[0]) == truth["n_phases"]

@@ -19,7 +19,7 @@ _STROKES = (5, 9)  # pixels: strokes are thinner
 _CONTRASTS = (0.2, 0.3, 0.45, 0.6, 0.8)  # of ink against its surroundings / spread of intensities
 _FEWEST, _FEWEST_IN_ONE = 4, 6  # glyphs of a row; in a single frame, where nothing shows what stays
 _SMALLEST = 5  # least height of a glyph, pixels
-_TALLEST_SHARE = 5  # largest height of a glyph: frame height / 5, at least ten pixels
+_TALLEST_SHARE = 4  # largest height of a glyph: frame height / 4, at least ten pixels
 _WIDEST = 2.2  # width / height of a glyph: two letters may touch
 _GAP = 1.2  # gap to the next glyph / height
 _SAME_FOOT = 0.2  # difference of baselines / height
@@ -27,6 +27,7 @@ _SAME_HEIGHT = 0.6  # ratio of heights
 _SAME_INK, _SAME_INK_IN_ONE = 0.06, 0.03  # median deviation of the glyphs' inks / contrast; in a single frame
 _STILL = 0.1  # median change of the glyphs' inks from frame to frame / contrast
 _LEAST_STROKES = 2.9  # mean strokes of a row's glyphs: dots and bars have 2, letters and digits 3 to 4
+_LONG, _LEAST_IN_LONG = 6, 2.4  # the same in a row of so many: letters of few pixels lose strokes
 _FEWEST_PHASES = 5  # of a slice that is searched by itself
 _BUSY = 0.35  # share of raised pixels from which a plane holds no lines of text
 
@@ -154,8 +155,9 @@ def _is_text(row: Sequence[_Glyph], *, alone: bool) -> bool:
     inks = np.array([spot.ink for spot in spots])
     differ, change = np.median(np.abs(inks - np.median(inks))), np.median([spot.change for spot in spots])
     contrast = np.median([spot.contrast for spot in spots])
+    least = _LEAST_IN_LONG if len(spots) >= _LONG and not alone else _LEAST_STROKES
     return bool(
         differ <= (_SAME_INK_IN_ONE if alone else _SAME_INK) * contrast
         and change <= _STILL * contrast
-        and sum(spot.strokes for spot in spots) >= _LEAST_STROKES * len(spots)
+        and sum(spot.strokes for spot in spots) >= least * len(spots)
     )

@@ -195,6 +195,10 @@ def _image(place: Place, frame: int, parts: tuple[Dataset, ...]) -> Image:
         flip=_number(parts, "FlipAngle"),
         velocity=_velocity(parts),
         phases_declared=_whole(parts, "CardiacNumberOfImages"),
+        temporals_declared=_whole(parts, "NumberOfTemporalPositions"),
+        images_declared=_whole(parts, "ImagesInAcquisition"),
+        beat=_number(parts, "NominalInterval") or _number(parts, "RRIntervalTimeNominal"),
+        apart=_number(parts, "SpacingBetweenSlices"),
         tags=tuple(sorted({_keyword(tag) for tag in tags})) if frame == 0 else (),
     )
 

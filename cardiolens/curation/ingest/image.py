@@ -183,6 +183,10 @@ class Image:
         None  # encoded by phase contrast, as the maker counts it; 0 or None for other images
     )
     phases_declared: int | None = None
+    temporals_declared: int | None = None  # temporal positions
+    images_declared: int | None = None  # of its acquisition
+    beat: float | None = None  # length of a heartbeat, ms
+    apart: float | None = None  # of neighbouring slices, as declared
     reading: Reading | None = None  # of a frame of a NIfTI file
     moment: str = ""  # ED or ES, if a sidecar or a file name declares it
     of_set: str = ""  # the layout of the set that the file belongs to

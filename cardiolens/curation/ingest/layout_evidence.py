@@ -19,13 +19,16 @@ from cardiolens.curation.ingest.mask_evidence import (
 from cardiolens.curation.ingest.pixels import PixelReader, masks_of, stacked, stacked_masks
 from cardiolens.curation.ingest.propose import Proposal
 from cardiolens.curation.ingest.series_grouping import reversed_stack
-from cardiolens.curation.masks.labels import CAVITY, label_map
+from cardiolens.curation.ingest.stack import Stack
+from cardiolens.curation.masks.labels import CAVITY, WALL, label_map
 from cardiolens.study.blood_pool import BloodAreas, moving_pixel, slice_areas
 from cardiolens.study.heart_size import has_heart_size
 from cardiolens.study.manifest import DisplayTransform
 from cardiolens.study.sequences import SHORT_AXIS
 
 _MASK_WITNESS, _BLOOD_WITNESS = 0.97, 0.85
+_RIGHT_AND_FRONT = np.array([-1.0, -1.0, 0.0]) / np.sqrt(2)  # DICOM's axes point left and back
+_SIDEWAYS = 0.2  # cosine of the largest angle between that and the direction of a right ventricle
 _ENDS = {1: "the last slice", -1: "the first slice", 0: "neither end"}
 
 
@@ -47,13 +50,21 @@ def settled(proposal: Proposal, reader: PixelReader, pixels: Mapping[Image, NDAr
     assert declared is not None
     display = declared.display or DisplayTransform(transpose=True)
     if proposal.view != SHORT_AXIS:
-        masks = _readable(proposal, reader)
-        return Settled(masks[0], display, False, masks[1])
+        proposal, masks = _readable(proposal, reader)
+        return Settled(_with_muscle(proposal, masks), display, False, masks)
     proposal, masks_by_image = _readable(proposal, reader)
     proposal, by_mask = _evidence(proposal, masks_by_image)
     areas = None if by_mask is not None or proposal.stack.placed else _blood(proposal, pixels)
     proposal = _sized(proposal, by_mask, areas)
     proposal = _with_moments(proposal, masks_by_image)
+    is_known = "mask_of_other_labels" not in proposal.flags
+    if (
+        masks_by_image
+        and proposal.sequence == "cine"
+        and is_known
+        and not _is_bright(proposal.stack, masks_by_image, pixels)
+    ):
+        proposal = proposal.flagged("mask_elsewhere")
     if proposal.stack.placed:
         return _with_position(proposal, display, masks_by_image, by_mask)
     so_far = Settled(proposal, display, False, masks_by_image, areas)
@@ -92,7 +103,37 @@ def _evidence(
         by_mask = mask_evidence(stacked_masks(stack, masks), label_map(labels), proposal.sequence, spacing)
     except InputError:
         return proposal.flagged("mask_of_other_labels"), None
+    if by_mask is not None and not by_mask.possible:
+        proposal = proposal.flagged("mask_of_other_labels")
     return proposal, by_mask
+
+
+def _with_muscle(proposal: Proposal, masks: Mapping[Image, NDArray[Any]]) -> Proposal:
+    """Flag the volume of a long axis whose mask has no muscle, or labels that nobody knows."""
+    muscle = False
+    for image, mask in masks.items():
+        assert image.mask is not None
+        try:
+            tissues = label_map(image.mask.labels).tissues(mask, proposal.sequence)
+        except InputError:
+            return proposal.flagged("mask_of_other_labels")
+        muscle |= bool(np.isin(tissues, [int(kind) for kind in WALL]).any())
+    empty = not any(mask.any() for mask in masks.values())
+    return proposal if muscle or empty else proposal.flagged("mask_of_other_labels")
+
+
+def _is_bright(
+    stack: Stack, masks: Mapping[Image, NDArray[Any]], pixels: Mapping[Image, NDArray[Any]]
+) -> bool:
+    """Return whether blood is brighter than muscle where a mask shows them, as in every cine."""
+    inside: dict[bool, list[NDArray[Any]]] = {True: [], False: []}
+    for image, mask in masks.items():
+        assert image.mask is not None
+        tissues = label_map(image.mask.labels).tissues(mask, "cine")
+        for is_blood, kinds in ((True, CAVITY), (False, WALL)):
+            inside[is_blood].append(pixels[image][np.isin(tissues, [int(kind) for kind in kinds])])
+    blood, muscle = (np.concatenate(inside[is_blood]) for is_blood in (True, False))
+    return not (blood.size and muscle.size) or bool(np.median(blood) > np.median(muscle))
 
 
 def _sized(proposal: Proposal, by_mask: MaskEvidence | None, areas: BloodAreas | None) -> Proposal:
@@ -132,7 +173,19 @@ def _with_position(
     """Check the order that coordinates give against the mask; the stack already runs from the base."""
     if by_mask is not None and by_mask.larger_end > 0:
         proposal = proposal.flagged("slice_order_contradicted")
+    step = None if by_mask is None else by_mask.right_ventricle
+    if step is not None and not _is_right(proposal.stack, step):
+        proposal = proposal.flagged("display_contradicted_by_mask")
     return Settled(proposal, display, True, masks)
+
+
+def _is_right(stack: Stack, step: tuple[float, float]) -> bool:
+    """Return whether a step of rows and columns leads to the right and front, as to a right ventricle."""
+    first = stack.first
+    down = step[0] * first.spacing[0] * np.array(first.column_direction)
+    along = step[1] * first.spacing[1] * np.array(first.row_direction)
+    away = (down + along) / max(float(np.linalg.norm(down + along)), 1e-9)
+    return bool(away @ _RIGHT_AND_FRONT > _SIDEWAYS)
 
 
 def _unplaced(

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.curation.masks.labels import CAVITY, LabelMap, Tissue, Tissues
+from cardiolens.curation.masks.labels import CAVITY, WALL, LabelMap, Tissue, Tissues
+from cardiolens.curation.masks.mask_stack import Stack
+from cardiolens.curation.masks.ring import impossible_in
 from cardiolens.study.manifest import DisplayTransform
 
 _FEWEST_SLICES = 3  # with a cavity, for its area to tell base from apex
@@ -23,6 +25,7 @@ class MaskEvidence:
     right_ventricle: tuple[float, float] | None  # rows and columns from the left ventricle, as stored
     cavity_mm: float | None  # diameter at the widest slice
     length_mm: float | None
+    possible: bool  # whether its tissues lie as in a heart
 
 
 def mask_evidence(
@@ -50,7 +53,15 @@ def mask_evidence(
         _right_of(inside, right),
         float(2 * np.sqrt(areas.max() / np.pi)),
         None if length is None else float(length),
+        _is_possible(tissues, by_phase, spacing),
     )
+
+
+def _is_possible(tissues: Tissues, cavities: NDArray[np.int64], spacing: tuple[float, float, float]) -> bool:
+    """Return whether the widest cavity among the phases whose muscle is drawn lies in a ring."""
+    walled = np.isin(tissues, [int(kind) for kind in WALL]).any(axis=(0, 2, 3))
+    phase = int(np.where(walled, cavities, -1).argmax())
+    return impossible_in(Stack(tissues[:, phase], *spacing)) is None
 
 
 def _larger_end(areas: NDArray[np.float64]) -> int:

@@ -25,6 +25,7 @@ from cardiolens.curation.ingest.image import (
 )
 from cardiolens.curation.ingest.layouts.assignment import Assignment, FileRole
 from cardiolens.curation.ingest.layouts.information import Facts
+from cardiolens.curation.ingest.losses import Loss
 from cardiolens.curation.ingest.names import Name, name_of, natural, stem, subjects
 from cardiolens.curation.ingest.nifti_file import PAIR_SUFFIXES, SPACING_FLAGS, Scan, scan
 from cardiolens.curation.ingest.pixels import MEMORY, SECONDS
@@ -267,6 +268,8 @@ def _add_facts(files: Sequence[_File], facts: Facts, frames: Frames) -> None:
         phases = file.scan.grid[1]
         if phases > 1 and any(moment is not None and moment > phases for moment in (facts.ed, facts.es)):
             flags.append("ed_es_beyond_the_phases")
+        if phases > _FEWEST_PHASES and facts.phases not in (None, phases):
+            flags.append("phases_contradicted")
         if facts.slice_mm is not None and not np.isclose(facts.slice_mm, file.scan.lengths[2], rtol=0.02):
             flags.append(SPACING_FLAGS[0])
         if file.role.first_is_ed and phases > 1 and not any(image.moment == "ED" for image in images):
@@ -495,6 +498,9 @@ def _images(
     cyclic = _cycles(part) if joined else first.scan.axes.cyclic
     n_phases = len(part) if joined else first.scan.grid[1]
     series = f"{first.name.folder}/{first.name.base}" if joined else first.path
+    numbers = [file.name.phase for file in part if file.name.phase is not None]
+    is_short = len(numbers) >= _FEWEST_PHASES and max(numbers) - min(numbers) >= len(part)
+    is_short |= _FEWEST_PHASES <= n_phases < _phases_declared(first.sidecar)
     for rank, file in enumerate(part):
         n_slices, own, _, _ = file.scan.grid
         images = []
@@ -506,7 +512,8 @@ def _images(
                 file.name.moment if joined or n_phases == 1 else declared_moments.get((file.path, phase), "")
             )
             moment = next((name for name, at in declared.items() if at == number and n_phases > 1), moment)
-            images.append(_image(file, series, index, (slice_number, phase, n_phases), moment, cyclic=cyclic))
+            at = (slice_number, phase, n_phases)
+            images.append(_image(file, series, index, at, moment, cyclic=cyclic, is_short=is_short))
         frames.images[file.path] = images
 
 
@@ -518,7 +525,14 @@ def _cycles(part: Sequence[_File]) -> bool:
 
 
 def _image(
-    file: _File, series: str, index: int, at: tuple[int, int, int], moment: str, *, cyclic: bool
+    file: _File,
+    series: str,
+    index: int,
+    at: tuple[int, int, int],
+    moment: str,
+    *,
+    cyclic: bool,
+    is_short: bool,
 ) -> Image:
     scanned, sidecar = file.scan, file.sidecar
     slice_number, phase, n_phases = at
@@ -565,7 +579,11 @@ def _image(
         flip=sidecar.number("FlipAngle"),
         reading=Reading(
             evidence=scanned.axes.evidence,
-            flags=(*scanned.flags, *_contradictions(file.name, scanned, sidecar)),
+            flags=(
+                *scanned.flags,
+                *_contradictions(file.name, scanned, sidecar),
+                *[Loss.PHASES] * is_short,
+            ),
             placed=scanned.affine is not None,
             one_phase=file.role is None and _tells_no_time(file.name),
             sure=scanned.axes.sure,
@@ -577,6 +595,11 @@ def _image(
         declared=None if file.role is None else file.role.declared,
         tags=(*scanned.texts, *sidecar.tags) if index == 0 else (),
     )
+
+
+def _phases_declared(sidecar: Sidecar) -> float:
+    """Return how many phases a sidecar tells: their number, or a time for each."""
+    return max(sidecar.number("CardiacNumberOfImages") or 0, sidecar.count("VolumeTiming"))
 
 
 def _contradictions(name: Name, scanned: Scan, sidecar: Sidecar) -> list[str]:

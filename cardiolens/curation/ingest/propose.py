@@ -22,11 +22,14 @@ CONTRADICTIONS = (  # flags whose stacks always wait for a person
     "display_contradicted_by_mask",
     "heart_of_no_size",
     "slices_overlap",
+    "phases_do_not_correspond",
+    "phases_contradicted",
     "time_contradicted",
     "stored_otherwise_than_the_layout_says",
     "ed_es_contradicted_by_mask",
     "ed_es_beyond_the_phases",
     "mask_of_other_labels",
+    "mask_elsewhere",
 )
 _DECLARED = 0.98  # share of correct volumes among those that a layout names
 _NAMED_VIEW = 0.8  # share of correct names among series names that name one view

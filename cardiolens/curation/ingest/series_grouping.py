@@ -6,13 +6,14 @@ repeated slice only the latest acquisition is kept.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from cardiolens.curation.ingest.evidence import Witness, best, weigh
 from cardiolens.curation.ingest.image import Image
+from cardiolens.curation.ingest.losses import Loss, are_multiples, lacks_within, losses
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.sequence import CLASSES, kind_by_tags, sequence_witnesses
 from cardiolens.curation.ingest.stack import Stack, normal
@@ -25,6 +26,9 @@ _WEIGHED = ("localizer", "scout", "other_part")  # kinds by name that are one wi
 
 WIDEST_GAP_MM = 20.0  # between two slices of two series
 WIDEST_GAP = 2.2  # gap / median gap: at most one slice is lost
+
+_REPEATED = 0.25  # share of the phases of a slice that are there twice, from which they are no repeats
+_LACKS_SLICES = {"uneven_spacing", "incomplete_slices_left_out"}  # flags
 
 _STOPPED = 2  # last beats, at most, that a stopped first pass lacks in some slices
 
@@ -54,9 +58,8 @@ def stacks_of(images: Sequence[Image]) -> tuple[list[Stack], LeftOut]:
     left_out: LeftOut = []
     piles: list[_Pile] = []
     by_series: dict[tuple[str, int], list[Image]] = {}
-    for image in images:  # of DICOM by number too: some anonymisers give all series of a study one UID
-        number = image.series_number if image.reading is None else 0
-        by_series.setdefault((image.identity.series, number), []).append(image)
+    for image in images:
+        by_series.setdefault(_series_of(image), []).append(image)
     declared = [series for series in by_series.values() if series[0].declared is not None]
     layout_stacks = [stack for series in declared for stack in _of_layout(series, left_out)]
     for series in by_series.values():
@@ -73,7 +76,23 @@ def stacks_of(images: Sequence[Image]) -> tuple[list[Stack], LeftOut]:
                 piles.append(pile)
     piles = _without_flow(piles, left_out)
     stacks = layout_stacks + [stack for group in _alike(piles) for stack in _joined(group, left_out)]
-    return sorted(stacks, key=lambda stack: (stack.series, stack.later)), left_out
+    whole = [_with_losses(stack, by_series) for stack in stacks]
+    return sorted(whole, key=lambda stack: (stack.series, stack.later)), left_out
+
+
+def _series_of(image: Image) -> tuple[str, int]:
+    """Return the key of a series: of DICOM by number too, as some anonymisers leave a study one UID."""
+    return image.identity.series, image.series_number if image.reading is None else 0
+
+
+def _with_losses(stack: Stack, by_series: Mapping[tuple[str, int], Sequence[Image]]) -> Stack:
+    """Return the stack flagged with what it lacks, unless it is known to lack whole slices."""
+    declared = stack.first.declared
+    sequence = _sequence(stack.witnesses) if declared is None else declared.sequence
+    every_series = [by_series[series] for series in {_series_of(image) for image in stack.images()}]
+    known = _LACKS_SLICES & set(stack.flags)
+    flags = [flag for flag in losses(stack, sequence, every_series) if flag is not Loss.IMAGES or not known]
+    return replace(stack, flags=tuple(dict.fromkeys((*stack.flags, *flags))))
 
 
 def _of_layout(series: Sequence[Image], left_out: LeftOut) -> Iterator[Stack]:
@@ -155,9 +174,14 @@ def _pile(bucket: Sequence[Image], words: Words, left_out: LeftOut) -> _Pile:
     places = _places(bucket)
     per_place = Counter(map(len, places)).most_common(1)[0][0]
     witnesses = sequence_witnesses(bucket, per_place, words)
-    sequence = best(weigh(witnesses, CLASSES))[0] if witnesses else "other"
-    places = [_once(place, per_place, sequence, left_out) for place in places]
-    return _Pile(words, places, witnesses, sequence)
+    sequence = _sequence(witnesses)
+    flags: list[str] = []
+    places = [_once(place, sequence, left_out, flags) for place in places]
+    return _Pile(words, places, witnesses, sequence, flags)
+
+
+def _sequence(witnesses: Sequence[Witness]) -> str:
+    return best(weigh(witnesses, CLASSES))[0] if witnesses else "other"
 
 
 def _places(bucket: Sequence[Image]) -> list[list[Image]]:
@@ -174,16 +198,19 @@ def _places(bucket: Sequence[Image]) -> list[list[Image]]:
     return places
 
 
-def _once(place: list[Image], per_place: int, sequence: str, left_out: LeftOut) -> list[Image]:
-    """Keep the last acquisition of a slice that one series holds several times."""
-    if sequence == "cine":
-        counts = Counter(image.trigger for image in place)
-        times = min(counts.values())
-        if None in counts or times < 2 or len(counts) < 2:
-            return place
-        groups: dict[float | None, list[Image]] = {}
+def _once(place: list[Image], sequence: str, left_out: LeftOut, flags: list[str]) -> list[Image]:
+    """Keep the last acquisition of a slice, or of a phase, that one series holds several times."""
+    if sequence in _TIMES:
+        groups: dict[object, list[Image]] = {}
         for image in place:
-            groups.setdefault(image.trigger, []).append(image)
+            groups.setdefault(_TIMES[sequence](image), []).append(image)
+        again = len(place) - len(groups)
+        if len(groups) < 2 or not again or any(_is_untimed(key) for key in groups):
+            return place
+        if sequence == "perfusion" or min(map(len, groups.values())) < 2:  # not the whole slice
+            if again > _REPEATED * len(groups):
+                return place
+            flags.append("repeated_frames_left_out")
     elif sequence in ("lge", "t2") and len(place) > 1:
         groups = {None: place}
     else:
@@ -194,6 +221,16 @@ def _once(place: list[Image], per_place: int, sequence: str, left_out: LeftOut) 
         left_out += [(image, Reason.REPEAT) for image in copies[:-1]]
         unique.append(copies[-1])
     return unique
+
+
+_TIMES: dict[str, Callable[[Image], object]] = {  # frames of a slice with the same are one phase
+    "cine": lambda image: image.trigger,
+    "perfusion": lambda image: (image.temporal, image.clock, image.trigger),
+}
+
+
+def _is_untimed(key: object) -> bool:
+    return key is None or key == (None, None, None)
 
 
 def _alike(piles: Sequence[_Pile]) -> list[list[_Pile]]:
@@ -280,6 +317,8 @@ def _cut_off(pile: _Pile, left_out: LeftOut) -> list[list[Image]]:
     ordered = _ordered(pile.places, pile.sequence)
     if pile.sequence != "perfusion" or most - fewest not in range(1, _STOPPED + 1) or ordered is None:
         return pile.places
+    if lacks_within(ordered[0], pile.sequence):
+        return pile.places
     left_out += [(image, Reason.INCOMPLETE_SLICE) for line in ordered[0] for image in line[fewest:]]
     pile.flags.append("incomplete_slices_left_out")
     return [list(line[:fewest]) for line in ordered[0]]
@@ -299,7 +338,10 @@ def _stack(
         else:
             slots.append((here, pile, place))
     slots.sort(key=lambda slot: slot[0])
-    for part in _parts(slots):
+    parts = _parts(slots)
+    if len(parts) > 1 and are_multiples(*_distances(slots)):
+        flags.append(Loss.SLICES)
+    for part in parts:
         yield from _whole(part, flags, left_out)
 
 
@@ -313,6 +355,12 @@ def _parts(slots: Sequence[_Slot]) -> list[list[_Slot]]:
             parts.append([])
         parts[-1].append(slot)
     return parts
+
+
+def _distances(slots: Sequence[_Slot]) -> tuple[list[float], float]:
+    """Return the distances of neighbouring slices, and the usual one."""
+    distances = np.diff([here for here, _, _ in slots])
+    return distances.tolist(), float(np.median(distances))
 
 
 def _whole(slots: Sequence[_Slot], reasons: Sequence[str], left_out: LeftOut) -> Iterator[Stack]:

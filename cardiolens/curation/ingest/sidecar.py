@@ -22,7 +22,7 @@ ALLOWED = (
         "ScanOptions",
     ),
     *("ImageType", "EchoTime", "InversionTime", "RepetitionTime", "FlipAngle", "SliceThickness"),
-    *("CardiacNumberOfImages", "BurnedInAnnotation", "PixelSpacing", "SpacingBetweenSlices"),
+    *("CardiacNumberOfImages", "BurnedInAnnotation", "PixelSpacing", "SpacingBetweenSlices", "VolumeTiming"),
 )
 
 
@@ -58,6 +58,11 @@ class Sidecar:
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             return None
         return float(value) * scale
+
+    def count(self, name: str) -> int:
+        """Return the length of a list entry; 0 for anything else."""
+        value = self.entries.get(name)
+        return len(value) if isinstance(value, list) else 0
 
     def spacing(self) -> tuple[float | None, float | None]:
         """Return the distance of rows and that of slices, mm, where the sidecar tells them."""

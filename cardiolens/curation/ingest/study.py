@@ -31,6 +31,7 @@ from cardiolens.study.times import first_pass
 _CONTRADICTED = 0.5  # factor on the confidence if the blood areas put the base at the other end
 _CAVITY_MM = 12.0  # radius around the axis, within the left ventricle's blood, for the first pass
 _FEWEST_CINE_SLICES = 3
+_AGAIN_FLAG = "frames_repeat"
 FIRST_PASS_FLAGS = ("first_pass_not_located", "no_bolus_found")  # only marking it on the page answers them
 
 
@@ -111,7 +112,7 @@ def import_study(
         by_layout[key].proposal if (key := _first_file(each.stack)) in by_layout else each
         for each in proposals
     ]
-    proposals = [_with_text_flag(each, pixels) for each in proposals]
+    proposals = [_with_picture_flags(each, pixels) for each in proposals]
     decided = decided_by(proposals, choices, partial(misfits, masks=imported.masks))
     decided = choose(decided, lge, threshold)
     imported.proposals = decided
@@ -163,12 +164,18 @@ def _first_file(stack: Stack) -> Image:
     return min(stack.images(), key=lambda image: (image.place, image.frame))
 
 
-def _with_text_flag(proposal: Proposal, pixels: dict[Image, Frame]) -> Proposal:
-    """Flag the proposal if its frames show text."""
+def _with_picture_flags(proposal: Proposal, pixels: dict[Image, Frame]) -> Proposal:
+    """Flag the proposal if its frames show text, or if two phases of a slice are one picture."""
     if proposal.status == "left_out":
         return proposal
     slices = [np.array([pixels[image] for image in line]) for line in proposal.stack.grid]
-    return proposal.flagged(TEXT_FLAG) if shows_text(slices) else proposal
+    flags = [TEXT_FLAG] * shows_text(slices) + [_AGAIN_FLAG] * any(map(_holds_a_frame_twice, slices))
+    return proposal.flagged(*flags)
+
+
+def _holds_a_frame_twice(phases: NDArray[Any]) -> bool:
+    """Return whether two phases of a slice have the same pixels, as no two measurements have."""
+    return len({phase.tobytes() for phase in phases}) < len(phases)
 
 
 def _repeats(left_out: LeftOut) -> tuple[list[Stack], LeftOut]:

@@ -16,7 +16,7 @@ _CROSS = ndimage.generate_binary_structure(2, 1)[None]  # neighbours within a sl
 
 def check_ring(stack: Stack, path: str, labels: LabelMap, values: set[int], sequence: str) -> None:
     """Raise InputError if no heart can have this arrangement of tissues."""
-    wrong = _wrong(stack)
+    wrong = impossible_in(stack)
     if wrong:
         fitting = [
             candidate
@@ -30,7 +30,8 @@ def check_ring(stack: Stack, path: str, labels: LabelMap, values: set[int], sequ
         )
 
 
-def _wrong(stack: Stack) -> str | None:
+def impossible_in(stack: Stack) -> str | None:
+    """Return what no heart has of the arrangement of tissues; None for a heart."""
     cavity, wall, right = stack.cavity, stack.of(WALL), stack.of([Tissue.RV_BLOOD])
     border = _border(cavity) & ~stack.of([Tissue.OTHER])
     if not wall.any():

@@ -14,11 +14,12 @@ from pydicom.dataset import Dataset
 from cardiolens.phantom.dicom.exam import Exam
 from cardiolens.phantom.dicom.file_changes import FILE_CHANGES
 from cardiolens.phantom.dicom.header_changes import HEADER_CHANGES, SeriesFiles
+from cardiolens.phantom.dicom.image_losses import IMAGE_LOSSES
 from cardiolens.phantom.dicom.series import Series
 from cardiolens.phantom.dicom.spec import TransferSyntax, Vendor
 
 _DATA = Path(__file__).parent / "data" / "habits.yaml"
-_CHANGES = {**HEADER_CHANGES, **FILE_CHANGES}
+CHANGES = {**HEADER_CHANGES, **FILE_CHANGES, **IMAGE_LOSSES}
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Habit:
                     delattr(dataset, keyword)
         files = SeriesFiles(exam, series, every_series, made)
         for name in self.changes:
-            files = SeriesFiles(exam, series, every_series, _CHANGES[name](files))
+            files = SeriesFiles(exam, series, every_series, CHANGES[name](files))
         return files.datasets
 
 

@@ -12,9 +12,7 @@ from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom.dicom import dicom_export as exporting
 from cardiolens.phantom.dicom import stacks
 from cardiolens.phantom.dicom.dicom_export import make_export, write_exam
-from cardiolens.phantom.dicom.file_changes import FILE_CHANGES
-from cardiolens.phantom.dicom.habits import habits
-from cardiolens.phantom.dicom.header_changes import HEADER_CHANGES
+from cardiolens.phantom.dicom.habits import CHANGES, habits
 from cardiolens.phantom.dicom.scouts import scouts
 from cardiolens.phantom.dicom.spec import ExportSpec
 from cardiolens.phantom.planes import Size, views
@@ -44,10 +42,10 @@ def test_thirty_habits_and_more_name_where_they_were_seen():
     for habit in habits().values():
         assert habit.seen
         assert habit.what
-        assert set(habit.changes) <= HEADER_CHANGES.keys() | FILE_CHANGES.keys()
+        assert set(habit.changes) <= CHANGES.keys()
         assert habit.write or habit.remove or habit.changes or habit.bare
     named = {name for habit in habits().values() for name in habit.changes}
-    assert named == HEADER_CHANGES.keys() | FILE_CHANGES.keys(), "no change that nobody makes"
+    assert named == CHANGES.keys(), "no change that nobody makes"
 
 
 def test_tiles_hold_the_pixels_of_all_slices(tmp_path):

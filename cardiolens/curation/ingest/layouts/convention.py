@@ -40,6 +40,7 @@ FactName = Literal[
     "field_tesla",
     "site",
     "slice_mm",
+    "phases",
     "lv_edv_ml",
     "lv_esv_ml",
     "case",

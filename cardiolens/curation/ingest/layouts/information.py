@@ -29,6 +29,7 @@ class Facts:
     ed: int | None = None
     es: int | None = None
     slice_mm: float | None = None  # distance of slices
+    phases: float | None = None  # of a cine
     person: Person = field(default_factory=Person)
     doubts: tuple[str, ...] = ()  # facts whose values are not usable
     files: tuple[str, ...] = ()
@@ -197,4 +198,5 @@ def _facts(values: Mapping[FactName, str], rules: Mapping[FactName, FactRule]) -
         doubts.append("ed_and_es_are_one_phase")
         ed = es = None
     slice_mm = number("slice_mm", 0.5, 50)
-    return Facts(ed, es, slice_mm, person, tuple(doubts), case=text("case"))
+    phases = number("phases", 0, 10_000)
+    return Facts(ed, es, slice_mm, phases, person, tuple(doubts), case=text("case"))
