@@ -70,12 +70,12 @@ def entities(sequence: str, reference: str, text: str) -> EntityPair:
     return set(extract(reference, sequence, CATALOGUE)), extract(text, sequence, CATALOGUE)
 
 
-def by_kind(score: Score, known: Iterable[Sentence]) -> Scores:
+def by_kind(score: Score, pairs_of_file: Iterable[Sentence]) -> Scores:
     """Scores of both kinds of pairs, in the order of the file."""
-    known = list(known)
+    pairs_of_file = list(pairs_of_file)
     return {
-        "contrary": [score(entry.sequence, entry.reference, entry.contrary) for entry in known],
-        "same": [score(entry.sequence, entry.reference, entry.same) for entry in known],
+        "contrary": [score(entry.sequence, entry.reference, entry.contrary) for entry in pairs_of_file],
+        "same": [score(entry.sequence, entry.reference, entry.same) for entry in pairs_of_file],
     }
 
 
@@ -95,19 +95,19 @@ def bertscore(folder: Path, layer: int) -> Score:
     return lambda sequence, reference, text: metric([(reference, text)])[0]["bertscore_f1"]
 
 
-def judged(known: Sequence[Sentence], words: Sequence[str]) -> str:
+def judged(pairs_of_file: Sequence[Sentence], words: Sequence[str]) -> str:
     """How many pairs of either kind a model finds an error in, in both orders."""
     sweep = read_spec(["tracker=none", *words])
     pairs = [
         ReportPair(entry.reference, text, fields_of(entry.sequence))
-        for entry in known
+        for entry in pairs_of_file
         for text in (entry.contrary, entry.same)
     ]
-    found = judge_reports(sweep, pairs)
-    kinds = {"contrary": found[::2], "same": found[1::2]}
+    judgements = judge_reports(sweep, pairs)
+    kinds = {"contrary": judgements[::2], "same": judgements[1::2]}
     counts = [
-        f"{sum(bool(one and one.errors) for one in of_kind)} of {len(of_kind)} {kind} with an error, "
-        f"{sum(one is None for one in of_kind)} unusable"
+        f"{sum(bool(judgement and judgement.errors) for judgement in of_kind)} of {len(of_kind)} {kind} with "
+        f"an error, {sum(judgement is None for judgement in of_kind)} unusable"
         for kind, of_kind in kinds.items()
     ]
     return "; ".join(counts)
@@ -123,7 +123,7 @@ def main() -> None:
     """Print the table."""
     words = [word for word in sys.argv[1:] if not word.startswith(("encoder=", "layer="))]
     options = dict(word.split("=", 1) for word in sys.argv[1:] if word not in words)
-    known = sentences()
+    pairs_of_file = sentences()
     print("| metric | mean, contrary | mean, same | contrary scores as high or higher |\n|---|---|---|---|")
     overlaps: dict[str, Score] = {
         "ROUGE-L": lambda _, reference, text: rouge_l(reference, text),
@@ -132,14 +132,16 @@ def main() -> None:
     if "encoder" in options:
         overlaps["BERTScore F1"] = bertscore(Path(options["encoder"]), int(options.get("layer", 6)))
     for name, score in (overlaps | {"entity F1, by the rules": entity_f1}).items():
-        print(line(name, by_kind(score, known)))
-    read = [bool(entities(entry.sequence, entry.reference, "")[0]) for entry in known]
+        print(line(name, by_kind(score, pairs_of_file)))
+    read = [bool(entities(entry.sequence, entry.reference, "")[0]) for entry in pairs_of_file]
     print(f"\nthe rules read an entity in {sum(read)} of {len(read)} references")
     for kind in ("contrary", "same"):
-        pairs = [entities(entry.sequence, entry.reference, getattr(entry, kind)) for entry in known]
-        print(f"{kind}: the same entities in {sum(first == second for first, second in pairs)} of {len(pairs)}")
+        pairs = [entities(entry.sequence, entry.reference, getattr(entry, kind)) for entry in pairs_of_file]
+        print(
+            f"{kind}: the same entities in {sum(first == second for first, second in pairs)} of {len(pairs)}"
+        )
     if words:
-        print(judged(known, words))
+        print(judged(pairs_of_file, words))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 A language model reads the text that the rules read; with `of=replies`, the replies to choice questions that
 the rules left unread or inconsistent, into `reply_readings-<model>.json`; with `of=errors`, each report and
-its reference, for errors by type and weight, into `report_errors-<model>.json`. Both scores and their agreement
-go to `second_reading-<model>.json` in the run's folder. The verdicts of the rules do not change.
+its reference, for errors by type and weight, into `report_errors-<model>.json`. Both scores and their
+agreement go to `second_reading-<model>.json` in the run's folder. The verdicts of the rules do not change.
 """
 
 import json
@@ -132,9 +132,9 @@ def judge_errors(run: Run, about_model: Sequence[str], people: Path | None) -> i
     (model,) = sweep.model
     judged = judge_reports(sweep, [report.pair for report in reports])
     errors = document(model.name, reports, judged, by_people)
-    own = {arm.arm_id for arm in arms(spec) if model.source and arm.model.source == model.source}
-    own |= {arm.arm_id for arm in arms(spec) if arm.model.name == model.name}
-    errors["judges_itself"] = sorted(own & errors["arms"].keys())
+    judging_itself = {arm.arm_id for arm in arms(spec) if model.source and arm.model.source == model.source}
+    judging_itself |= {arm.arm_id for arm in arms(spec) if arm.model.name == model.name}
+    errors["judges_itself"] = sorted(judging_itself & errors["arms"].keys())
     path = run.root / f"report_errors-{model.name}.json"
     disk.write_text(path, json.dumps(errors, indent=1) + "\n")
     show_report_errors(errors, arms(spec), errors["judges_itself"])

@@ -400,13 +400,13 @@ class SweepSpec(Spec):
             )
         if self.dataset.has_cases:
             raise ValueError(
-                f"{prompt}, and the cases of dataset=medthinkvqa have texts that examples would repeat; leave "
-                "one of them out"
+                f"{prompt}, and the cases of dataset=medthinkvqa have texts that examples would repeat; "
+                "leave one of them out"
             )
         if choosing := [selector.name for selector in self.selector if selector.kind == "self"]:
             raise ValueError(
-                f"{prompt}, and with selector {choosing[0]} the reader chooses its frames, which examples do "
-                "not; leave one of them out"
+                f"{prompt}, and with selector {choosing[0]} the reader chooses its frames, which "
+                "examples do not; leave one of them out"
             )
         return self
 

@@ -1,4 +1,4 @@
-"""What a judge found in the reports of a run: counts by arm, and agreement with itself, the rules and people."""
+"""Errors that a judge named in the reports of a run: by arm, and agreement with itself, rules and people."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -46,19 +46,19 @@ class RunReport:
 
 def run_reports(run: Run, spec: SweepSpec, catalogue: Catalogue) -> list[RunReport]:
     """The reports of a run that have a text, with their references."""
-    written = texts_of(run, spec, catalogue)
+    report_texts = texts_of(run, spec, catalogue)
     questions = tables.read(store_of(run, spec).questions, schemas.QUESTIONS).to_pylist()
     nothing = CaseReply("", False, False, ())
-    asked = {row["qa_id"] for row in written.verdicts.select(["qa_id"]).to_pylist()}
+    qa_ids = {row["qa_id"] for row in report_texts.verdicts.select(["qa_id"]).to_pylist()}
     references = {
         row["qa_id"]: texts(case_of(row, catalogue.protocol), nothing)[0]
         for row in questions
-        if row["qa_id"] in asked
+        if row["qa_id"] in qa_ids
     }
     reports = []
-    for row, number in zip(written.verdicts.to_pylist(), written.sections, strict=True):
+    for row, number in zip(report_texts.verdicts.to_pylist(), report_texts.sections, strict=True):
         fields = tuple(ReportForm.of(catalogue, row["subtask"]).fields)
-        pair = ReportPair(references[row["qa_id"]], written.records[number]["text"], fields)
+        pair = ReportPair(references[row["qa_id"]], report_texts.records[number]["text"], fields)
         reports.append(RunReport((row["arm_id"], row["qa_id"]), pair, _entity_f1(dict(row["counts"]))))
     return reports
 
@@ -70,27 +70,31 @@ def document(
     by_people: Mapping[Place, Errors] | None = None,
 ) -> dict[str, Any]:
     """The errors of all reports, their counts by arm, and how far the judge agrees with others."""
-    usable = [(report, found) for report, found in zip(reports, judged, strict=True) if found is not None]
+    usable = [
+        (report, judgement)
+        for report, judgement in zip(reports, judged, strict=True)
+        if judgement is not None
+    ]
     by_arm: dict[str, list[JudgedReport]] = {}
-    for report, found in usable:
-        by_arm.setdefault(report.place[0], []).append(found)
+    for report, judgement in usable:
+        by_arm.setdefault(report.place[0], []).append(judgement)
     return {
         "schema": SCHEMA,
         "model": model,
         "reports": len(reports),
         "unusable": len(reports) - len(usable),
-        "between_orders": _between_orders([found for _, found in usable]),
+        "between_orders": _between_orders([judgement for _, judgement in usable]),
         "with_entities": _with_entities(usable),
         "with_people": None if by_people is None else _with_people(usable, by_people),
-        "arms": {arm: _counts(found) for arm, found in by_arm.items()},
+        "arms": {arm: _counts(judgement) for arm, judgement in by_arm.items()},
         "errors": [
             {
                 "arm_id": report.place[0],
                 "qa_id": report.place[1],
-                "errors": [error._asdict() for error in found.errors],
-                "unsure": [error._asdict() for error in found.unsure],
+                "errors": [error._asdict() for error in judgement.errors],
+                "unsure": [error._asdict() for error in judgement.unsure],
             }
-            for report, found in usable
+            for report, judgement in usable
         ],
     }
 
@@ -101,7 +105,7 @@ def read_people(path: Path, reports: Sequence[RunReport]) -> dict[Place, Errors]
     InputError names the line, what is wrong with it, and what is legal.
     """
     findings = {report.place: (*report.pair.findings, OTHER) for report in reports}
-    found: dict[Place, Errors] = {}
+    by_place: dict[Place, Errors] = {}
     for where, entry in lines_of(path, "people"):
         place = str(entry.get("arm_id")), str(entry.get("qa_id"))
         if place not in findings:
@@ -109,10 +113,10 @@ def read_people(path: Path, reports: Sequence[RunReport]) -> dict[Place, Errors]
                 f"{where}: arm_id {place[0]!r} with qa_id {place[1]!r} is no report of this run that has a "
                 "text; take both from the run's verdicts, or leave the line out"
             )
-        if place in found:
+        if place in by_place:
             raise InputError(f"{where}: is the second line on this report; join the two")
-        found[place] = tuple(_error(where, error, findings[place]) for error in _listed(where, entry))
-    return found
+        by_place[place] = tuple(_error(where, error, findings[place]) for error in _listed(where, entry))
+    return by_place
 
 
 def _listed(where: str, entry: Mapping[str, Any]) -> list[Any]:
@@ -138,20 +142,23 @@ def _names(errors: Iterable[ReportError]) -> Named:
 
 def _between_orders(judged: Sequence[JudgedReport]) -> dict[str, float | int | None]:
     """F1 of the errors of one order against the other, the share of shared weights, and of equal reports."""
-    shared, alone = sum(len(found.errors) for found in judged), sum(len(found.unsure) for found in judged)
+    shared, alone = (
+        sum(len(judgement.errors) for judgement in judged),
+        sum(len(judgement.unsure) for judgement in judged),
+    )
     return {
         "reports": len(judged),
         "f1": _ratio(2 * shared, 2 * shared + alone),
-        "same_weight": _ratio(sum(found.same_weights for found in judged), shared),
-        "equal": _ratio(sum(not found.unsure for found in judged), len(judged)),
+        "same_weight": _ratio(sum(judgement.same_weights for judgement in judged), shared),
+        "equal": _ratio(sum(not judgement.unsure for judgement in judged), len(judged)),
     }
 
 
 def _with_entities(usable: Sequence[tuple[RunReport, JudgedReport]]) -> dict[str, float | int | None]:
     """Kendall's tau-b of the number of errors of a report with F1 of its entities; -1 agrees best."""
     rows = [
-        (len(found.errors), report.entity_f1)
-        for report, found in usable
+        (len(judgement.errors), report.entity_f1)
+        for report, judgement in usable
         if not np.isnan(report.entity_f1)
     ]
     tau = float("nan")
@@ -166,8 +173,8 @@ def _with_people(
 ) -> dict[str, float | int | None]:
     """Precision and recall of the judge's errors against those of people, and the share of equal reports."""
     pairs = [
-        (_names(found.errors), _names(by_people[report.place]))
-        for report, found in usable
+        (_names(judgement.errors), _names(by_people[report.place]))
+        for report, judgement in usable
         if report.place in by_people
     ]
     both = sum(len(judge & people) for judge, people in pairs)
@@ -180,15 +187,17 @@ def _with_people(
 
 
 def _counts(judged: Sequence[JudgedReport]) -> dict[str, Any]:
-    types: Counter[str] = Counter(error.type for found in judged for error in found.errors)
-    weights: Counter[str] = Counter(error.weight for found in judged for error in found.errors)
+    types: Counter[str] = Counter(error.type for judgement in judged for error in judgement.errors)
+    weights: Counter[str] = Counter(error.weight for judgement in judged for error in judgement.errors)
     return {
         "reports": len(judged),
         "errors_per_report": sum(types.values()) / len(judged),
-        "without_major": sum(all(error.weight != "major" for error in found.errors) for found in judged),
+        "without_major": sum(
+            all(error.weight != "major" for error in judgement.errors) for judgement in judged
+        ),
         "by_type": {name: types[name] for name in TYPES},
         "by_weight": {name: weights[name] for name in WEIGHTS},
-        "unsure": sum(len(found.unsure) for found in judged),
+        "unsure": sum(len(judgement.unsure) for judgement in judged),
     }
 
 

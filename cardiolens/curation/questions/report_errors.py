@@ -1,9 +1,9 @@
 """A language model as judge of reports: it names errors against a reference, by finding, type and weight.
 
 It is asked twice, with the two texts in either order. An error counts where both replies name it; what one
-alone names is kept apart. The idea of errors by type with a clinical weight is that of GREEN (Ostmeier et al.
-2024) and CRIMSON (Baharoon et al. 2026), which are about radiographs of the chest; the words, the findings and
-the weights here are ours, of the heart.
+alone names is kept apart. Errors by type with a clinical weight are the idea of GREEN (Ostmeier et al. 2024)
+and CRIMSON (Baharoon et al. 2026), which are about radiographs of the chest; the words, the findings and the
+weights here are ours, of the heart.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ TYPES: Mapping[str, str] = {
     "wrong_degree": "both state the finding at the same place, with another grade, extent or number",
 }
 WEIGHTS: Mapping[str, str] = {
-    "minor": "changes neither treatment nor follow-up, e.g. a normal finding left out, a grade next to normal",
+    "minor": "changes neither treatment nor follow-up, e.g. a normal finding left out, a grade beside normal",
     "moderate": "changes follow-up or further tests, e.g. a dilated atrium, the wall that a scar lies in",
     "major": "changes treatment or its urgency, e.g. a scar missed or invented, function severely reduced or "
     "not, obstruction of the outflow tract, a large effusion, acute oedema",
@@ -117,11 +117,15 @@ def judge_reports(sweep: SweepSpec, pairs: Sequence[ReportPair]) -> list[JudgedR
 def requests_on(pair: ReportPair) -> list[TextRequest]:
     """The two requests about a report: the reference first, and the report first."""
     fence = fenced({"reference": pair.reference, "report": pair.report})
-    number = hashlib.sha256(json.dumps([pair.reference, pair.report, pair.findings]).encode()).hexdigest()[:24]
+    number = hashlib.sha256(json.dumps([pair.reference, pair.report, pair.findings]).encode()).hexdigest()[
+        :24
+    ]
     findings = (*pair.findings, OTHER)
     schema = json.dumps(_schema(findings))
-    asked = []
-    for order, (first, second) in zip(ORDERS, (("reference", "report"), ("report", "reference")), strict=True):
+    requests = []
+    for order, (first, second) in zip(
+        ORDERS, (("reference", "report"), ("report", "reference")), strict=True
+    ):
         prompt = _PROMPT.format(
             notice=fence.notice,
             first=fence.blocks[first],
@@ -130,12 +134,12 @@ def requests_on(pair: ReportPair) -> list[TextRequest]:
             types=_listed(TYPES, backwards=order == ORDERS[1]),
             weights=_listed(WEIGHTS, backwards=order == ORDERS[1]),
         )
-        asked.append(TextRequest(number, order, _SYSTEM, prompt, schema))
-    return asked
+        requests.append(TextRequest(number, order, _SYSTEM, prompt, schema))
+    return requests
 
 
 def errors_of(reply: str | None, pair: ReportPair) -> Errors | None:
-    """The errors that a reply names, one for each finding and type; None for a reply that is none of its kind."""
+    """The errors that a reply names, one for each finding and type; None for a reply of another form."""
     try:
         tree = parse_json((reply or "").encode())
     except ValueError:

@@ -73,8 +73,8 @@ def read_inputs(spec: SweepSpec) -> Inputs:
     if spec.templates is not None:
         check_folder(spec.templates)
     prepared = read_volumes(store.root)
-    kept = training_patients(spec, prepared)
-    volumes, study_ids = _limited(prepared, spec.limit, kept)
+    training = training_patients(spec, prepared)
+    volumes, study_ids = _limited(prepared, spec.limit, training)
     sights = tuple(sights_of(spec))
     path, allowed = spec.dataset.questions, spec.dataset.allow_unverified
     question_rows = list(given_questions(path, catalogue))
@@ -83,9 +83,9 @@ def read_inputs(spec: SweepSpec) -> Inputs:
     check_patients(spec.dataset.questions, table, prepared)
     check_withheld(path, table, spec)
     check_evidence_slices(path, question_rows, prepared)
-    lent = lending(spec, table, prepared, kept, partial(_question, catalogue=catalogue, donor=None))
-    questions = _chosen(spec, table, catalogue, volumes, study_ids, lent, case_texts=_case_texts(spec))
-    check_examples(spec, [question for own in questions.values() for question in own], kept)
+    lent = lending(spec, table, prepared, training, partial(_question, catalogue=catalogue, donor=None))
+    questions = _chosen(spec, table, catalogue, volumes, study_ids, lent=lent, case_texts=_case_texts(spec))
+    check_examples(spec, [question for group in questions.values() for question in group], training)
     return Inputs(
         store=store,
         catalogue=catalogue,
@@ -106,7 +106,7 @@ def read_inputs(spec: SweepSpec) -> Inputs:
             cases=None if spec.dataset.root is None else sha256_of(told_path(spec.dataset.questions)),
             plugins=tuple(entry_points.code_of(group, word) for group, word in selecting(spec)),
         ),
-        examples_kept=len(kept),
+        examples_kept=len(training),
     )
 
 
@@ -119,14 +119,16 @@ def _case_texts(spec: SweepSpec) -> Mapping[str, CaseText]:
 
 
 def _limited(
-    volumes: pa.Table, limit: int | None, kept: frozenset[str]
+    volumes: pa.Table, limit: int | None, training: frozenset[str]
 ) -> tuple[pa.Table, tuple[str, ...]]:
     """Keep the first studies by study_id, so that a larger limit includes the studies of a smaller one.
 
-    Patients who are `kept` for examples are not asked.
+    Patients of the cohort for `training` lend examples and are not asked.
     """
-    if kept:
-        volumes = volumes.filter(pc.invert(pc.is_in(volumes["patient_id"], pa.array(kept, pa.string()))))
+    if training:
+        volumes = volumes.filter(
+            pc.invert(pc.is_in(volumes["patient_id"], pa.array(sorted(training), pa.string())))
+        )
     study_ids = tuple(sorted(set(volumes["study_id"].to_pylist())))[:limit]
     is_chosen = pc.is_in(volumes["study_id"], pa.array(study_ids, pa.string()))
     return volumes.filter(is_chosen), study_ids
@@ -138,8 +140,8 @@ def _with_lenders(
     """Add the volumes of the studies whose questions may be shown as examples."""
     lenders = {
         example.question.study_id
-        for own in questions.values()
-        for question in own
+        for group in questions.values()
+        for question in group
         for examples in question.examples.values()
         for example in examples
     }
@@ -155,8 +157,8 @@ def _chosen(
     catalogue: Catalogue,
     volumes: pa.Table,
     study_ids: Sequence[str],
-    lent: Lending,
     *,
+    lent: Lending,
     case_texts: Mapping[str, CaseText],
 ) -> dict[str, list[PlannedQuestion]]:
     """Return the chosen questions by study, without answers; InputError if there are none."""

@@ -27,8 +27,8 @@ from cardiolens.protocol.dialogue.frame_requests import Choice, Offer
 from cardiolens.protocol.medthinkvqa.case_text import CaseText, Gold
 from cardiolens.protocol.prompts.case_block import case_block, lacking
 from cardiolens.protocol.prompts.case_steps import before_answer
+from cardiolens.protocol.prompts.example_words import after_examples, example_block, solution
 from cardiolens.protocol.prompts.frame_request_prompt import Asking, Turns, asking, listed, offered
-from cardiolens.protocol.prompts.example_words import after_examples, example_block
 from cardiolens.protocol.prompts.frames import caption_block, frame_block
 from cardiolens.protocol.prompts.prompt_rendering import Closing, question_block, system_message
 from cardiolens.protocol.prompts.question import AskedQuestion, with_points_of_paper
@@ -102,7 +102,7 @@ class _Solved(NamedTuple):
 
     text: str = ""
     pictures: tuple[_Picture, ...] = ()
-    shown: tuple[ShownExample, ...] = ()
+    examples: tuple[ShownExample, ...] = ()
 
 
 _UNSOLVED = _Solved()  # of a prompt without examples
@@ -157,10 +157,11 @@ class ModelPlanner:
                 for arm, arm_id in arms:
                     view = self._view(question, arm, _View(study_id, study, selection), frames_of)
                     solved = self._solved(question, arm, arm_id, frames_of)
+                    view = self._with_examples(view, question, arm, solved)
                     request, chain = self._request(question, arm, arm_id, view, solved)
                     columns.add(request)
-                    if solved.shown and request.status == PLANNED:
-                        columns.add_examples(request, solved.shown)
+                    if solved.examples and request.status == PLANNED:
+                        columns.add_examples(request, solved.examples)
                     if chain is not None:
                         columns.add_chain(request.request_key, chain)
 
@@ -209,20 +210,20 @@ class ModelPlanner:
         self, lent: Sequence[SolvedExample], arm: Arm, frames_of: Callable[[str], StudyFrames]
     ) -> _Solved:
         """Show the first of the lent questions that have frames, each as the arm shows a question."""
-        texts, pictures, shown = list[str](), list[_Picture](), list[ShownExample]()
+        texts, pictures, examples = list[str](), list[_Picture](), list[ShownExample]()
         for example in lent:
-            if len(shown) == arm.prompt.shots:
+            if len(examples) == arm.prompt.shots:
                 break
             view = self._example_view(example.question, arm, frames_of)
             if view.selection.skipped is None:
-                number = len(shown) + 1
+                number = len(examples) + 1
                 texts.append(self._example_text(example, arm, view, number))
                 pictures += self._pictures(view)
                 qa_id, study_id = example.question.qa_id, example.question.study_id
-                shown.append(ShownExample(qa_id, study_id, view.selection.frames))
-        if len(shown) < arm.prompt.shots:
+                examples.append(ShownExample(qa_id, study_id, view.selection.frames))
+        if len(examples) < arm.prompt.shots:
             return _UNSOLVED
-        return _Solved(after_examples("".join(texts)), tuple(pictures), tuple(shown))
+        return _Solved(after_examples("".join(texts)), tuple(pictures), tuple(examples))
 
     def _example_view(
         self, question: PlannedQuestion, arm: Arm, frames_of: Callable[[str], StudyFrames]
@@ -243,8 +244,8 @@ class ModelPlanner:
         template = template_for(worded, "standard", self._spec.templates, display=display)
         n_frames = len(view.told or view.selection.frames)
         asked = self._text(view, None, "none") + question_block(worded, n_frames, template, self._closing)
-        answer_format = self._format_of(worded, arm.prompt)
-        return example_block(asked, worded, example.answer, answer_format, number, arm.prompt.shots)
+        reply = solution(worded, example.answer, self._format_of(worded, arm.prompt))
+        return example_block(asked, reply, number, arm.prompt.shots)
 
     def _select(
         self,
@@ -280,7 +281,6 @@ class ModelPlanner:
         self, question: PlannedQuestion, arm: Arm, arm_id: str, view: _View, solved: _Solved
     ) -> tuple[Request, Chain | None]:
         """Return the request, and its chain if it represents one."""
-        view = self._with_examples(view, question, arm, solved)
         view = self._as_read(self._with_gold(view, question.told, arm.prompt.gold), question.qa_id, arm)
         selection = view.selection
         worded = with_options(question.worded(arm.wording), arm.control, question.qa_id)
@@ -349,7 +349,11 @@ class ModelPlanner:
             max_tokens=max_tokens,
             stage=n_before,
             replicate=replicate,
-            flags=(*selection.flags, *self._estimated, *([flag_of(solved.shown)] if solved.shown else [])),
+            flags=(
+                *selection.flags,
+                *self._estimated,
+                *([flag_of(solved.examples)] if solved.examples else []),
+            ),
             status=status,
             predicted_tokens=tokens,
             request_key=request_key(block.state, ending, *decoding, *_declared(chain)),
@@ -405,11 +409,9 @@ class ModelPlanner:
             return view
         return replace(view, selection=Selection((), view.selection.flags, why))
 
-    def _with_examples(
-        self, view: _View, question: PlannedQuestion, arm: Arm, solved: _Solved
-    ) -> _View:
+    def _with_examples(self, view: _View, question: PlannedQuestion, arm: Arm, solved: _Solved) -> _View:
         """Return the view; skip the request if its prompt lacks the examples that it should show."""
-        has_all = solved.shown or not arm.prompt.shots or question.asked.answer_type == "report"
+        has_all = solved.examples or not arm.prompt.shots or question.asked.answer_type == "report"
         if has_all or view.selection.skipped is not None:
             return view
         why = f"fewer than {arm.prompt.shots} solved examples of other patients"

@@ -58,10 +58,10 @@ def read_part_examples(part: Path) -> Mapping[str, Sequence[ShownExample]]:
     if not path.exists():
         return {}
     order = [("request_key", "ascending"), ("example", "ascending")]
-    shown: dict[str, list[ShownExample]] = {}
+    by_request: dict[str, list[ShownExample]] = {}
     for row in tables.read_part(path, EXAMPLES).sort_by(order).to_pylist():
-        examples = shown.setdefault(row["request_key"], [])
+        examples = by_request.setdefault(row["request_key"], [])
         if row["example"] == len(examples):  # arms may ask the same, which is asked once
             frames = tuple(FrameRef(frame["volume_id"], frame["idx"]) for frame in row["frames"])
             examples.append(ShownExample(row["qa_id"], row["study_id"], frames))
-    return shown
+    return by_request

@@ -35,13 +35,13 @@ class Lending:
     def to(self, subtask: str, patient_id: str | None) -> dict[int, tuple[SolvedExample, ...]]:
         """The examples that a question of a patient may show, by seed; never the patient's own."""
         return {
-            seed: tuple(islice((example for owner, example in lent if owner != patient_id), self._kept))
+            seed: tuple(islice((example for owner, example in lent if owner != patient_id), self._offered))
             for (seed, lent_subtask), lent in self.in_order.items()
             if lent_subtask == subtask
         }
 
     @property
-    def _kept(self) -> int:
+    def _offered(self) -> int:
         return self.most + _SPARE
 
 
@@ -58,10 +58,10 @@ def lending(
     spec: SweepSpec,
     questions: pa.Table,
     volumes: pa.Table,
-    kept: frozenset[str],
+    training: frozenset[str],
     as_planned: Callable[[Row], PlannedQuestion],
 ) -> Lending:
-    """The solved questions on prepared studies: those of the `kept` patients, or of all if none are kept.
+    """The solved questions on prepared studies: of the `training` patients, or of all if there are none.
 
     Reports are not lent: one patient's would stand in another's prompt, and in what shows it.
     """
@@ -72,7 +72,7 @@ def lending(
     rows = [
         row
         for row in questions.filter(pc.is_in(questions["study_id"], prepared)).select(_COLUMNS).to_pylist()
-        if row["answer"] and (not kept or row["patient_id"] in kept)
+        if row["answer"] and (not training or row["patient_id"] in training)
     ]
     rows.sort(key=lambda row: row["subtask"])
     by_subtask = {subtask: list(group) for subtask, group in groupby(rows, lambda row: str(row["subtask"]))}
@@ -89,13 +89,13 @@ def lending(
     )
 
 
-def check_examples(spec: SweepSpec, questions: Sequence[PlannedQuestion], kept: frozenset[str]) -> None:
+def check_examples(spec: SweepSpec, questions: Sequence[PlannedQuestion], training: frozenset[str]) -> None:
     """InputError if no question of a run has as many examples as a prompt shows."""
-    asked = [question for question in questions if question.asked.answer_type != "report"]
+    closed = [question for question in questions if question.asked.answer_type != "report"]
     for prompt in _with_shots(spec):
-        most = max((len(question.examples.get(prompt.shots_seed, ())) for question in asked), default=0)
-        if asked and most < prompt.shots:
-            whose = f"patients of the cohort {TRAINING}" if kept else "other patients"
+        most = max((len(question.examples.get(prompt.shots_seed, ())) for question in closed), default=0)
+        if closed and most < prompt.shots:
+            whose = f"patients of the cohort {TRAINING}" if training else "other patients"
             raise InputError(
                 f"prompt {prompt.name} shows {prompt.shots} solved examples, and no subtask has more than "
                 f"{most} answered questions of {whose}; give fewer shots, or prepare more studies"
@@ -107,7 +107,7 @@ def _with_shots(spec: SweepSpec) -> list[PromptSpec]:
 
 
 def _in_order(seed: int, rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield a question of each patient by hash, so that answers take turns and no answer comes first always."""
+    """Yield a question of each patient by hash, so that answers take turns."""
     by_hash = sorted(rows, key=lambda row: digest_of([seed, "shots", row["qa_id"]]))
     first_of_patient = {row["patient_id"]: row for row in reversed(by_hash)}
     by_answer: dict[tuple[str, ...], list[Row]] = {}

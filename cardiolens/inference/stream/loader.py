@@ -31,7 +31,7 @@ from cardiolens.runtime.staging import nearby
 from cardiolens.study.shards import StoredFrame, read_frames, shaped
 
 FramePlace = tuple[str, str, int, bool]  # study_id, volume_id, idx, whether the frame is shown black
-Shown = Mapping[str, Sequence[ShownExample]]  # examples by request_key
+Examples = Mapping[str, Sequence[ShownExample]]  # examples by request_key
 
 
 @dataclass(frozen=True)
@@ -59,22 +59,24 @@ class StudyLoader:
         """Yield the studies whose requests are in one part, which is read once."""
         requests = read_requests(part, [row for work in works for row in work["rows"]])
         chains = read_part_chains(part) if any(request.stage for request in requests) else {}
-        shown = read_part_examples(part) if any(has_examples(request.flags) for request in requests) else {}
-        lenders = {example.study_id for examples in shown.values() for example in examples}
+        examples = (
+            read_part_examples(part) if any(has_examples(request.flags) for request in requests) else {}
+        )
+        lenders = {example.study_id for own_examples in examples.values() for example in own_examples}
         remaining = iter(requests)
         volumes = self._volumes_of([*(work["study_id"] for work in works), *lenders])
         for work in works:
-            yield self._study(work, list(islice(remaining, len(work["rows"]))), chains, shown, volumes)
+            yield self._study(work, list(islice(remaining, len(work["rows"]))), chains, examples, volumes)
 
     def _study(
         self,
         work: StudyWork,
         requests: Sequence[Request],
         chains: Mapping[str, Chain],
-        shown: Shown,
+        examples: Examples,
         volumes: pa.Table,
     ) -> StudyAsks:
-        places_of = {request.request_key: _places(request, shown) for request in requests}
+        places_of = {request.request_key: _places(request, examples) for request in requests}
         pictures: dict[FramePlace, PictureRow] = {}
         for study_id, places in groupby(sorted(set().union(*places_of.values())), itemgetter(0)):
             pictures |= self._pictures(study_id, set(places), volumes)
@@ -170,10 +172,11 @@ def _stage(stage: Stage) -> StageRow:
     }
 
 
-def _places(request: Request, shown: Shown) -> list[FramePlace]:
+def _places(request: Request, examples: Examples) -> list[FramePlace]:
     """Return the frame places of a request in the order shown, those of its examples first."""
     blank = BLANK in request.flags
-    examples = shown.get(request.request_key, ()) if has_examples(request.flags) else ()
-    lists: list[tuple[str, Sequence[FrameRef]]] = [(example.study_id, example.frames) for example in examples]
+    shows_examples = has_examples(request.flags)
+    before = examples.get(request.request_key, ()) if shows_examples else ()
+    lists: list[tuple[str, Sequence[FrameRef]]] = [(example.study_id, example.frames) for example in before]
     lists.append((request.frames_study_id or "", request.frames))
     return [(study, frame.volume_id, frame.idx, blank) for study, frames in lists for frame in frames]

@@ -7,12 +7,10 @@ from cardiolens.protocol.prompts.prompt_words import words
 from cardiolens.protocol.prompts.question import AskedQuestion
 
 
-def example_block(
-    asked: str, question: AskedQuestion, answer: Collection[str], answer_format: str, number: int, n: int
-) -> str:
-    """Render an example: a heading, the question as it is asked, and its answer in the form of replies."""
+def example_block(question: str, reply: str, number: int, n: int) -> str:
+    """Render an example: a heading, the question as it is asked, and the reply that solves it."""
     heading = words().examples["before"].format(number=number, n=n)
-    return f"{heading}\n{asked}\n{solution(question, answer, answer_format)}\n\n"
+    return f"{heading}\n{question}\n{reply}\n\n"
 
 
 def after_examples(examples: str) -> str:

@@ -52,7 +52,7 @@ def arm_cells(arm: ArmFactors, simulated: frozenset[str]) -> dict[str, object]:
 
 
 def prompt_words(arm: ArmFactors) -> str:
-    """Name of a prompt, with its solved examples, and the wording of the questions where it is not their own."""
+    """Name of a prompt, with its solved examples, and the wording where it is not the questions' own."""
     words = [
         arm.prompt,
         *([shots_words(arm.shots)] if arm.shots else []),

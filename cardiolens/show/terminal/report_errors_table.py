@@ -9,7 +9,7 @@ from cardiolens.base.console import console, say
 from cardiolens.config.arms import Arm
 
 
-def show_report_errors(document: Mapping[str, Any], arms: Sequence[Arm], own: Sequence[str]) -> None:
+def show_report_errors(document: Mapping[str, Any], arms: Sequence[Arm], itself: Sequence[str]) -> None:
     """Print the counts by arm, and the agreement of the two orders, with entities and with people."""
     table = Table(
         title=f"errors of reports that {document['model']} names in both orders",
@@ -26,7 +26,7 @@ def show_report_errors(document: Mapping[str, Any], arms: Sequence[Arm], own: Se
     for arm in arms:
         if (counts := document["arms"].get(arm.arm_id)) is None:
             continue
-        mark = "!" if arm.arm_id in own else ""
+        mark = "!" if arm.arm_id in itself else ""
         labels = (f"{arm.model.name}{mark}", arm.selector_name, str(arm.budget), arm.prompt.name)
         numbers = {**counts["by_type"], **counts["by_weight"]}
         table.add_row(
@@ -42,9 +42,7 @@ def show_report_errors(document: Mapping[str, Any], arms: Sequence[Arm], own: Se
 
 def agreement_lines(document: Mapping[str, Any]) -> list[str]:
     """How far the judge agrees with itself, with the rules' entities, and with people."""
-    orders, entities, people = (
-        document[name] for name in ("between_orders", "with_entities", "with_people")
-    )
+    orders, entities, people = (document[name] for name in ("between_orders", "with_entities", "with_people"))
     lines = [
         f"{document['reports']} reports, {document['unusable']} without two usable replies",
         f"between the two orders: F1 of errors {_number(orders['f1'])}, same weight "

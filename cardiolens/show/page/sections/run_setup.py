@@ -100,8 +100,10 @@ def _notes(facts: Facts) -> tuple[str, ...]:
 def _examples(facts: Facts) -> list[str]:
     """How many solved examples each prompt shows, and whose they are."""
     kept = max(int(manifest.get("examples_kept", 0)) for manifest in facts.manifests)
-    whose = f"{kept} patients of the cohort train, of whom nothing is asked" if kept else (
-        "other patients of this cohort, never of the patient asked"
+    whose = (
+        f"{kept} patients of the cohort train, of whom nothing is asked"
+        if kept
+        else ("other patients of this cohort, never of the patient asked")
     )
     return [
         f"Prompt {prompt} shows {shots_words(shots)} before each question but those for reports: solved "

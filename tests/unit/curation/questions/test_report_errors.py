@@ -1,4 +1,4 @@
-"""A judge of reports behind a scripted server: asked in both orders, bound, counted apart, and no verdict touched."""
+"""A judge of reports behind a scripted server: asked in both orders, counted apart, no verdict touched."""
 
 import json
 import subprocess
@@ -65,10 +65,14 @@ def sweep_in(folder: Path) -> Any:
 
 def test_an_error_counts_where_both_orders_name_it(prompts: list[str], tmp_path: Path) -> None:
     found = judge_reports(sweep_in(tmp_path), [PAIR, SAME, PAIR, HOSTILE])
-    assert found[0] == found[2] == JudgedReport(
-        errors=(ReportError("enhancement", "negation", "moderate"),),  # the lower of the two weights
-        unsure=(ReportError("regions", "wrong_place", "minor"),),
-        same_weights=0,
+    assert (
+        found[0]
+        == found[2]
+        == JudgedReport(
+            errors=(ReportError("enhancement", "negation", "moderate"),),  # the lower of the two weights
+            unsure=(ReportError("regions", "wrong_place", "minor"),),
+            same_weights=0,
+        )
     )
     assert found[1] == JudgedReport((), (), 0)
     assert found[3] is None
@@ -162,8 +166,14 @@ def test_the_command_writes_apart_and_touches_no_verdict(run: Run, tmp_path: Pat
         ({"arm_id": "none"}, "is no report of this run that has a text"),
         ({"errors": None}, "expected a list, empty if there is none"),
         ({"errors": [{"finding": "other"}]}, "expected finding, type and weight"),
-        ({"errors": [ReportError("other", "typo", "minor")._asdict()]}, "type is 'typo'; choose of omission, hall"),
-        ({"errors": [ReportError("liver", "omission", "minor")._asdict()]}, "finding is 'liver'; choose of lv_size"),
+        (
+            {"errors": [ReportError("other", "typo", "minor")._asdict()]},
+            "type is 'typo'; choose of omission, hall",
+        ),
+        (
+            {"errors": [ReportError("liver", "omission", "minor")._asdict()]},
+            "finding is 'liver'; choose of lv_size",
+        ),
     ],
 )
 def test_a_line_of_people_that_cannot_be_used_is_refused_in_words(
@@ -178,5 +188,5 @@ def test_a_line_of_people_that_cannot_be_used_is_refused_in_words(
 
 
 def test_people_are_refused_before_a_model_is_asked(run: Run, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="people=.*cannot be read"):
+    with pytest.raises(InputError, match=r"people=.*cannot be read"):
         judge_errors(run, ["model=uniform"], tmp_path / "none.jsonl")

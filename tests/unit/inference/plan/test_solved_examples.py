@@ -1,4 +1,4 @@
-"""Solved examples of other patients before a question: whose, which, keyed, loaded, and refused where senseless."""
+"""Solved examples of other patients before a question: whose, which, keyed, loaded, refused where senseless."""
 
 import re
 from collections import Counter
@@ -60,7 +60,9 @@ def examples_of(planned: Plan) -> dict[str, Any]:
 def test_examples_are_solved_questions_of_other_patients_alone(root: Path) -> None:
     planned = planned_with(root, STANDARD, TWO)
     shown = examples_of(planned)
-    questions = {row["qa_id"]: row for row in tables.read(root / "store/questions", schemas.QUESTIONS).to_pylist()}
+    questions = {
+        row["qa_id"]: row for row in tables.read(root / "store/questions", schemas.QUESTIONS).to_pylist()
+    }
     asked = [row for row in rows_of(planned, "two") if row["answer_type"] != "report"]
     assert len(asked) == PATIENTS * 3
     for row in asked:
@@ -87,7 +89,8 @@ def test_no_examples_leave_every_request_and_file_as_it_was(root: Path) -> None:
 def test_a_report_is_asked_without_examples_and_once(root: Path) -> None:
     planned = planned_with(root, STANDARD, TWO)
     own, other = (
-        [row for row in rows_of(planned, name) if row["answer_type"] == "report"] for name in ("standard", "two")
+        [row for row in rows_of(planned, name) if row["answer_type"] == "report"]
+        for name in ("standard", "two")
     )
     assert own
     assert [row["request_key"] for row in own] == [row["request_key"] for row in other]
@@ -99,7 +102,9 @@ def test_the_seed_decides_and_answers_take_turns(root: Path) -> None:
     other = examples_of(planned_with(root, TWO | {"shots_seed": 7}))
     assert first == again
     assert set(first) != set(other)
-    questions = {row["qa_id"]: row for row in tables.read(root / "store/questions", schemas.QUESTIONS).to_pylist()}
+    questions = {
+        row["qa_id"]: row for row in tables.read(root / "store/questions", schemas.QUESTIONS).to_pylist()
+    }
     answers = Counter(tuple(row["answer"] or ()) for row in questions.values() if row["subtask"] == "C10")
     assert len(answers) > 1
     for examples in first.values():
@@ -141,7 +146,9 @@ def test_the_loader_brings_the_frames_of_examples_first(root: Path) -> None:
         assert len(ask["frame_keys"]) == ask["text"].count("\ufffc")
         pixels = {picture["key"]: bytes(memoryview(picture["pixels"])) for picture in study["pictures"]}
         numbers = {pixels[frame_key][0] for frame_key in ask["frame_keys"][: len(ask["frame_keys"]) // 3]}
-        if key in shown:  # the first pixel of a frame is the number of its patient, as long as none is resized
+        if (
+            key in shown
+        ):  # the first pixel of a frame is the number of its patient, as long as none is resized
             first = shown[key][0]
             assert len(first.frames) * 3 == len(ask["frame_keys"])
             assert len(numbers) == 1
@@ -170,7 +177,9 @@ def with_training(root: Path, training: int) -> Path:
     with part_writer(root / "store", "part-1.parquet") as writer:
         for number, name in enumerate(names):
             cohorts = ["full", "train"] if number < training else ["full"]
-            writer.add(volume_row(name, "cine_sax", 3, 6) | {"cohort": cohorts}, frame_rows(name, "cine_sax", 3, 6))
+            writer.add(
+                volume_row(name, "cine_sax", 3, 6) | {"cohort": cohorts}, frame_rows(name, "cine_sax", 3, 6)
+            )
             writer.end_study(keep=True)
     record = StudyRecord(folder="", part="part-1.parquet", manifest_sha256="", files={})
     write_cohort(root / "store", Cohort(window_pct=(1, 99), studies=dict.fromkeys(names, record), failed={}))
@@ -182,7 +191,9 @@ def test_where_patients_are_kept_for_training_they_alone_lend_and_are_not_asked(
     spec = sweep_spec(root, reader("constant", answer="A"), subtask=["C10"], prompt=[STANDARD, TWO])
     planned = plan(spec)
     kept = {f"PH-{number:04d}" for number in (1, 2, 3)}
-    assert kept.isdisjoint({row["study_id"] for name in ("standard", "two") for row in rows_of(planned, name)})
+    assert kept.isdisjoint(
+        {row["study_id"] for name in ("standard", "two") for row in rows_of(planned, name)}
+    )
     assert {example.study_id for examples in examples_of(planned).values() for example in examples} <= kept
     assert planned.examples_kept == 3
     without = plan(sweep_spec(root, reader("constant", answer="A"), subtask=["C10"]))
@@ -190,9 +201,13 @@ def test_where_patients_are_kept_for_training_they_alone_lend_and_are_not_asked(
 
 
 def test_too_few_examples_are_refused_or_skipped_with_the_reason(tmp_path: Path, root: Path) -> None:
-    with pytest.raises(InputError, match=r"shows 9 solved examples, and no subtask has more than 7 .* other pat"):
+    with pytest.raises(
+        InputError, match=r"shows 9 solved examples, and no subtask has more than 7 .* other pat"
+    ):
         planned_with(root, TWO | {"shots": 9})
-    with pytest.raises(InputError, match=r"no subtask has more than 1 answered questions of patients of the coh"):
+    with pytest.raises(
+        InputError, match=r"no subtask has more than 1 answered questions of patients of the coh"
+    ):
         plan(sweep_spec(with_training(tmp_path, 1), reader("uniform"), subtask=["C10"], prompt=[TWO]))
     planned = planned_with(root, TWO | {"shots": 7})
     assert {row["status"] for row in rows_of(planned, "two")} == {"planned"}
@@ -216,19 +231,27 @@ def test_what_makes_no_sense_is_refused_in_words(tmp_path: Path, changes: dict[s
 def test_a_shuffled_example_is_solved_in_the_letters_that_it_displays(root: Path) -> None:
     planned = planned_with(root, TWO, control=["shuffled_options"])
     shown, catalogue = examples_of(planned), load_catalogue("openprotocol-1")
-    questions = {row["qa_id"]: row for row in tables.read(root / "store/questions", schemas.QUESTIONS).to_pylist()}
+    questions = {
+        row["qa_id"]: row for row in tables.read(root / "store/questions", schemas.QUESTIONS).to_pylist()
+    }
     for row in rows_of(planned, "two"):
-        for part, example in zip(row["prompt"].split("Solved example")[1:], shown.get(row["request_key"], ())):
+        parts = row["prompt"].split("Solved example")[1:]
+        for part, example in zip(parts, shown.get(row["request_key"], ()), strict=True):
             (letters,) = re.findall(r"^ANSWER: ([A-Z, ]+)$", part, re.M)
             texts = {option.key: option.text for option in catalogue[row["subtask"]].options}
             solved = {texts[key] for key in questions[example.qa_id]["answer"]}
-            assert {re.search(rf"^{letter}\. (.*)$", part, re.M)[1] for letter in letters.split(", ")} == solved
+            assert {
+                re.search(rf"^{letter}\. (.*)$", part, re.M)[1] for letter in letters.split(", ")
+            } == solved
 
 
 def test_examples_of_a_part_keep_their_order(tmp_path: Path) -> None:
     rows = [
-        {"request_key": "k", "example": n, "qa_id": f"q{n}", "study_id": "s", "frames": []} for n in (1, 0, 1, 0)
+        {"request_key": "k", "example": n, "qa_id": f"q{n}", "study_id": "s", "frames": []}
+        for n in (1, 0, 1, 0)
     ]
     folder = tmp_path / "examples"
-    tables.write_part(folder, pa.Table.from_pylist(rows, schema=schemas.EXAMPLES), schemas.EXAMPLES, "part.parquet")
+    tables.write_part(
+        folder, pa.Table.from_pylist(rows, schema=schemas.EXAMPLES), schemas.EXAMPLES, "part.parquet"
+    )
     assert [one.qa_id for one in read_part_examples(tmp_path / "part.parquet")["k"]] == ["q0", "q1"]
