@@ -1,4 +1,4 @@
-"""Solved examples of other patients before a question: whose, which, keyed, loaded, refused where senseless."""
+"""Solved examples of other patients before a question: whose, which, keyed, loaded, refused."""
 
 import re
 from collections import Counter
