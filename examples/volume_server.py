@@ -25,7 +25,7 @@ Answer = Callable[[np.ndarray, str], str]
 
 
 def volume_of(frames: Sequence[np.ndarray]) -> np.ndarray:
-    """Stack frames; each is scaled to SIDE, and the stack to DEPTH by its nearest frames. Black without any."""
+    """Stack frames, scaled to SIDE, and the stack to DEPTH by its nearest frames; black without any."""
     if not frames:
         return np.zeros((DEPTH, SIDE, SIDE), np.uint8)
     scaled = np.stack([np.asarray(Image.fromarray(frame).resize((SIDE, SIDE))) for frame in frames])

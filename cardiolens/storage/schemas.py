@@ -125,8 +125,10 @@ REQUESTS = _schema(
     ("max_tokens", pa.int32()),
     ("stage", pa.int32()),
     ("replicate", pa.int32()),
-    # short, degraded, substituted:<view>, no_temporal_evidence, estimated_tokens, shots:<solved examples>
-    ("flags", _STRINGS),
+    (
+        "flags",
+        _STRINGS,
+    ),  # short, degraded, substituted:<view>, no_temporal_evidence, estimated_tokens, shots:<examples>
     ("status", pa.string()),  # planned | overflow | skipped: <why>
     ("predicted_tokens", pa.int32()),
     ("request_key", pa.string()),
