@@ -199,6 +199,8 @@ class ModelPlanner:
         if not arm.prompt.shots or question.asked.answer_type == "report":
             return _UNSOLVED
         lent = question.examples.get(arm.prompt.shots_seed, ())
+        if arm.control == "other_patient":  # whose frames are shown: an example would solve them
+            lent = tuple(example for example in lent if example.question.study_id != question.donor)
         key = arm_id, tuple(example.question.qa_id for example in lent)
         if key not in self._solutions:
             if len(self._solutions) >= _SOLUTIONS:

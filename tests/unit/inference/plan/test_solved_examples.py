@@ -113,6 +113,11 @@ def test_the_seed_decides_and_answers_take_turns(root: Path) -> None:
             assert lenders[0]["answer"] != lenders[1]["answer"]
 
 
+def own_key(by_control: dict[str, list[dict[str, Any]]], qa_id: str) -> str:
+    (row,) = [row for row in by_control["none"] if row["qa_id"] == qa_id]
+    return str(row["request_key"])
+
+
 def test_controls_change_examples_as_they_change_the_question(root: Path) -> None:
     controls = ["blind", "captions", "blank", "shuffled_options", "other_patient"]
     planned = planned_with(root, TWO, control=["none", *controls])
@@ -126,7 +131,13 @@ def test_controls_change_examples_as_they_change_the_question(root: Path) -> Non
     for own, black in zip(by_control["none"], by_control["blank"], strict=True):
         assert (own["prompt"], own["request_key"] == black["request_key"]) == (black["prompt"], False)
     shown = examples_of(planned)
+    assert any(
+        row["frames_study_id"] == example.study_id
+        for row in by_control["other_patient"]
+        for example in shown[own_key(by_control, row["qa_id"])]
+    ), "or the next test would see nothing"
     for own, other in zip(by_control["none"], by_control["other_patient"], strict=True):
+        assert other["frames_study_id"] not in {one.study_id for one in shown[other["request_key"]]}
         assert [one.frames for one in shown[own["request_key"]]] == [
             one.frames for one in shown[other["request_key"]]
         ]
