@@ -1,9 +1,8 @@
 """A judge of reports behind a scripted server: asked in both orders, counted apart, no verdict touched."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,11 @@ from scripted_engine import answering
 from small_cohort import make_cohort
 
 from cardiolens.base.errors import InputError
-from cardiolens.commands.reread import judge_errors
+from cardiolens.commands.reread import RereadWords, judge_errors
+from cardiolens.config.command_words import read_words
 from cardiolens.config.compose import read_spec
 from cardiolens.curation.questions import report_errors
-from cardiolens.curation.questions.report_error_counts import document, read_people, run_reports
+from cardiolens.curation.questions.report_error_counts import RunReport, document, read_people, run_reports
 from cardiolens.curation.questions.report_errors import (
     MOST,
     JudgedReport,
@@ -122,7 +122,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_counts_and_agreement_are_those_of_the_errors(run: Run) -> None:
-    reports = run_reports(run, documents.read_configuration(run), catalogue())
+    reports = run_reports_of(run)
     assert reports
     assert all(report.pair.reference and report.pair.findings for report in reports)
     scar, place = ("enhancement", "negation"), ("regions", "wrong_place")
@@ -140,24 +140,48 @@ def test_counts_and_agreement_are_those_of_the_errors(run: Run) -> None:
 
 
 def test_more_errors_with_fewer_entities_agree(run: Run) -> None:
-    reports = run_reports(run, documents.read_configuration(run), catalogue())
-    assert len({report.entity_f1 for report in reports}) > 1
+    reports = run_reports_of(run)
+    assert {report.entity_f1 for report in reports} == {1.0}, "the reader writes the reference"
+    graded = [replace(report, entity_f1=1 - number / 100) for number, report in enumerate(reports)]
+    graded[0] = replace(graded[0], entity_f1=float("nan"))
     judged = [
-        JudgedReport(tuple(ReportError(str(n), "omission", "minor") for n in range(errors)), (), errors)
-        for errors in (round(20 * (1 - report.entity_f1)) for report in reports)
+        JudgedReport(tuple(ReportError(str(n), "omission", "minor") for n in range(number)), (), number)
+        for number, _ in enumerate(graded)
     ]
-    assert document("judge", reports, judged)["with_entities"]["tau_b"] == pytest.approx(-1, abs=0.1)
+    counted = document("judge", graded, judged)["with_entities"]
+    assert counted == {"reports": len(reports) - 1, "tau_b": pytest.approx(-1)}
+    assert document("judge", graded[:1], judged[:1])["with_entities"] == {"reports": 0, "tau_b": None}
 
 
-def test_the_command_writes_apart_and_touches_no_verdict(run: Run, tmp_path: Path) -> None:
+def test_the_command_writes_apart_and_touches_no_verdict(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = read(run.verdicts, VERDICTS)
-    command = [sys.executable, "-m", "cardiolens.reread", f"run={run.root}", "model=uniform", "of=errors"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=run.root)
-    assert done.returncode == 1, done.stdout + done.stderr  # a simulated reader judges no report
+    with answering(lambda prompt: saying(("other", "omission", "minor"))) as (answer, prompts):
+        monkeypatch.setattr(report_errors, "execute_plan", answer)
+        assert judge_errors(run, ["model=uniform"], None) == 0
     written = json.loads((run.root / "report_errors-uniform.json").read_text())
-    assert written["unusable"] == written["reports"] > 0
-    assert written["arms"] == {}
+    assert (written["unusable"], written["judges_itself"]) == (0, [])
+    assert {counts["errors_per_report"] for counts in written["arms"].values()} == {1.0}
+    assert not any(report.pair.report in json.dumps(written) for report in run_reports_of(run))
+    assert "equal reports 1.00" in capsys.readouterr().out
+    assert prompts
     assert read(run.verdicts, VERDICTS).equals(before)
+
+
+def run_reports_of(run: Run) -> list[RunReport]:
+    return run_reports(run, documents.read_configuration(run), catalogue())
+
+
+def test_a_judge_without_a_usable_reply_is_no_success(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report_errors, "execute_plan", lambda planned: None)
+    assert judge_errors(run, ["model=constant", "model.constant.options.answer=B"], None) == 1
+    assert json.loads((run.root / "report_errors-constant.json").read_text())["arms"] == {}
+
+
+def test_people_are_compared_with_errors_alone() -> None:
+    with pytest.raises(InputError, match="people= is compared with errors, and of is reports; add of=errors"):
+        read_words(RereadWords, ["run=r", "people=p"])
 
 
 @pytest.mark.parametrize(
@@ -179,7 +203,7 @@ def test_the_command_writes_apart_and_touches_no_verdict(run: Run, tmp_path: Pat
 def test_a_line_of_people_that_cannot_be_used_is_refused_in_words(
     run: Run, tmp_path: Path, change: dict[str, Any], why: str
 ) -> None:
-    reports = run_reports(run, documents.read_configuration(run), catalogue())
+    reports = run_reports_of(run)
     (cine, *_) = [report for report in reports if "lv_size" in report.pair.findings]
     line = {"arm_id": cine.place[0], "qa_id": cine.place[1], "errors": []} | change
     (tmp_path / "people.jsonl").write_text(json.dumps(line) + "\n")
