@@ -37,6 +37,7 @@ _TABLES = (
     "QUESTIONS",
     "EVIDENCE",
     "REQUESTS",
+    "EXAMPLES",
     "STAGES",
     "OFFERS",
     "CHOICES",
@@ -55,7 +56,7 @@ unknown one is answered with the nearest legal names.
 """
 _OF_TABLES = """# Tables
 
-Every step reads and writes these twelve tables and nothing else. A table is a folder of Parquet part files;
+Every step reads and writes these thirteen tables and nothing else. A table is a folder of Parquet part files;
 `cardiolens.read_run` gives those of a run as Arrow ([Python](python.md)); any reader of Parquet opens them.
 """
 

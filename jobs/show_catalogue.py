@@ -111,7 +111,7 @@ def _row(model: ModelSpec) -> tuple[str, ...]:
         f"`{model.name}`",
         f"{model.source or model.served.api_model}{pinned}",
         card.field,
-        card.architecture or "closed",
+        card.architecture or ("closed" if model.served.api_key_env else "behind your server"),
         f"{model.weight_gib:g}" if model.weight_gib else "-",
         str(model.image_tokens or "-"),
         f"{card.context:,}" if card.context else "-",

@@ -1,18 +1,23 @@
 """`python -m cardiolens.reread run=outputs/... model=...`: a second reading of the text of a run's reports.
 
 A language model reads the text that the rules read; with `of=replies`, the replies to choice questions that
-the rules left unread or inconsistent, into `reply_readings-<model>.json`. Both scores and their agreement go
-to `second_reading-<model>.json` in the run's folder. The verdicts of the rules do not change.
+the rules left unread or inconsistent, into `reply_readings-<model>.json`; with `of=errors`, each report and
+its reference, for errors by type and weight, into `report_errors-<model>.json`. Both scores and their
+agreement go to `second_reading-<model>.json` in the run's folder. The verdicts of the rules do not change.
 """
 
 import json
 import math
 import sys
 from collections.abc import Sequence
-from typing import Literal
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import model_validator
 
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
+from cardiolens.config.base import GivenPath
 from cardiolens.storage.places import Run
 from cardiolens.storage.run_word import RunWord
 
@@ -20,7 +25,14 @@ from cardiolens.storage.run_word import RunWord
 class RereadWords(RunWord):
     """The words of the command on one run."""
 
-    of: Literal["reports", "replies"] = "reports"
+    of: Literal["reports", "replies", "errors"] = "reports"
+    people: GivenPath | None = None  # of=errors: the errors that people found, to compare with
+
+    @model_validator(mode="after")
+    def _of_people(self) -> Self:
+        if self.people is not None and self.of != "errors":
+            raise ValueError(f"people= is compared with errors, and of is {self.of}; add of=errors")
+        return self
 
 
 def main() -> int:
@@ -41,6 +53,8 @@ def main() -> int:
 
             run = words.open()
             return second_reading(read_run(run.root, run.given_store), about_model)
+        if words.of == "errors":
+            return judge_errors(words.open(), about_model, words.people)
         return reread(words.open(), about_model)
     except (InputError, RunError, StoppedError) as error:
         return tell(error)
@@ -93,6 +107,39 @@ def reread(run: Run, about_model: Sequence[str]) -> int:
     show_readings(document, arms(spec))
     say(f"second reading: {path}")
     return 0 if len(second_readings.model) else 1
+
+
+def judge_errors(run: Run, about_model: Sequence[str], people: Path | None) -> int:
+    """Judge the reports, write and print their errors; return 0 if at least one was judged, else 1."""
+    from cardiolens.base import disk
+    from cardiolens.base.console import say
+    from cardiolens.config.arms import arms
+    from cardiolens.curation.questions.model_extraction import asking_spec
+    from cardiolens.curation.questions.report_error_counts import document, read_people, run_reports
+    from cardiolens.curation.questions.report_errors import judge_reports
+    from cardiolens.protocol.tasks.catalogue import load_catalogue
+    from cardiolens.score.run_results.stored_replies import check_stored
+    from cardiolens.show.terminal.report_errors_table import show_report_errors
+    from cardiolens.storage import documents
+
+    spec = documents.read_configuration(run)
+    check_stored(run)
+    reports = run_reports(run, spec, load_catalogue(spec.dataset.protocol))
+    if not reports:
+        raise InputError(f"{run.root}: holds no report with text; sweep R-CINE, R-LGE, R-PERF or R-T2 first")
+    by_people = None if people is None else read_people(people, reports)
+    sweep = asking_spec(spec.store, run.root / "second_reading", spec.dataset.protocol, about_model)
+    (model,) = sweep.model
+    judged = judge_reports(sweep, [report.pair for report in reports])
+    errors = document(model.name, reports, judged, by_people)
+    judging_itself = {arm.arm_id for arm in arms(spec) if model.source and arm.model.source == model.source}
+    judging_itself |= {arm.arm_id for arm in arms(spec) if arm.model.name == model.name}
+    errors["judges_itself"] = sorted(judging_itself & errors["arms"].keys())
+    path = run.root / f"report_errors-{model.name}.json"
+    disk.write_text(path, json.dumps(errors, indent=1) + "\n")
+    show_report_errors(errors, arms(spec), errors["judges_itself"])
+    say(f"errors of reports: {path}")
+    return 0 if errors["arms"] else 1
 
 
 def _without_nan(value: object) -> object:

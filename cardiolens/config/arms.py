@@ -83,4 +83,5 @@ def _unused(prompt: PromptSpec) -> set[str]:
     """Return options added in later versions that a prompt does not use: they must change no known id."""
     unused = set() if prompt.gold != "none" else {"gold"}
     unused |= set() if prompt.steps != "none" else {"steps", "step_max_tokens"}
+    unused |= set() if prompt.shots else {"shots", "shots_seed"}
     return unused if prompt.samples > 1 else unused | {"samples", "temperature"}

@@ -96,6 +96,8 @@ class PromptSpec(Spec):
     samples: Positive = 1  # replies per question; the most frequent answer counts
     # temperature of several samples, above 0; with one sample, set the model's sampling.temperature
     temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    shots: Annotated[int, Field(ge=0)] = 0  # solved questions of other patients before each question
+    shots_seed: Seed = 2026  # which ones they are
 
     @model_validator(mode="after")
     def _own_words(self) -> "PromptSpec":
@@ -115,6 +117,16 @@ class PromptSpec(Spec):
             raise ValueError(
                 f"temperature {self.temperature:g} is for several samples, and samples is 1; give more, e.g. "
                 "samples: 5, or set the model's sampling.temperature"
+            )
+        if self.shots and self.steps != "none":
+            raise ValueError(
+                f"shots {self.shots} show solved questions, and steps {self.steps} need cases, which have no "
+                "solved ones; give shots: 0, or leave out steps"
+            )
+        if not self.shots and self.shots_seed != type(self).model_fields["shots_seed"].default:
+            raise ValueError(
+                f"shots_seed {self.shots_seed} chooses solved examples, and shots is 0; give more, e.g. "
+                "shots: 2, or leave it out"
             )
         if self.samples > 1 and self.steps != "none":
             raise ValueError(
@@ -371,6 +383,30 @@ class SweepSpec(Spec):
             raise ValueError(
                 f"budget {counted[0]}: with selector {choosing[0]} a reader asks for a number of frames; "
                 "give a number, e.g. 16, or leave that selector out"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _solved(self) -> "SweepSpec":
+        """Refuse solved examples where there is no solved question to show, or no way to show its frames."""
+        several = [prompt for prompt in self.prompt if prompt.shots]
+        if not several:
+            return self
+        prompt = f"prompt {several[0].name} shows {several[0].shots} solved examples"
+        if any(entry.name == HEADLINE["prompt"] for entry in several):
+            raise ValueError(
+                f"{prompt}, and headlines are asked with {HEADLINE['prompt']} without any; give the prompt "
+                "with examples a name of its own, e.g. prompt=[standard,two_shots]"
+            )
+        if self.dataset.has_cases:
+            raise ValueError(
+                f"{prompt}, and the cases of dataset=medthinkvqa have texts that examples would repeat; "
+                "leave one of them out"
+            )
+        if choosing := [selector.name for selector in self.selector if selector.kind == "self"]:
+            raise ValueError(
+                f"{prompt}, and with selector {choosing[0]} the reader chooses its frames, which "
+                "examples do not; leave one of them out"
             )
         return self
 

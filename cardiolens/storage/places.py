@@ -153,7 +153,7 @@ _DATASET_LATER_DEFAULTS: tuple[tuple[str, Any], ...] = (
 )
 _PROMPT_LATER_DEFAULTS: tuple[tuple[str, Any], ...] = (
     *(("gold", "none"), ("steps", "none")),
-    *(("samples", 1), ("temperature", None)),
+    *(("samples", 1), ("temperature", None), ("shots", 0)),
 )
 
 
@@ -180,6 +180,8 @@ def deciding(spec: SweepSpec) -> dict[str, Any]:
     for prompt in values["prompt"]:
         if prompt["steps"] == "none":  # which has no step whose length could count
             del prompt["step_max_tokens"]
+        if not prompt["shots"]:  # which shows no examples to choose
+            del prompt["shots_seed"]
     for selector in values["selector"]:
         if selector["kind"] != "self":  # which asks for no frames
             del selector["rounds"]

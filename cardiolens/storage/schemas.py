@@ -1,4 +1,4 @@
-"""The Arrow schemas of the twelve tables; every step of the flow reads and writes these and nothing else.
+"""The Arrow schemas of the thirteen tables; every step of the flow reads and writes these and nothing else.
 
 A column's comment says its meaning and unit; docs/reference/tables.md lists them.
 """
@@ -125,10 +125,22 @@ REQUESTS = _schema(
     ("max_tokens", pa.int32()),
     ("stage", pa.int32()),
     ("replicate", pa.int32()),
-    ("flags", _STRINGS),  # short, degraded, substituted:<view>, no_temporal_evidence, estimated_tokens
+    (
+        "flags",
+        _STRINGS,
+    ),  # short, degraded, substituted:<view>, no_temporal_evidence, estimated_tokens, shots:<examples>
     ("status", pa.string()),  # planned | overflow | skipped: <why>
     ("predicted_tokens", pa.int32()),
     ("request_key", pa.string()),
+)
+
+EXAMPLES = _schema(
+    "examples",
+    ("request_key", pa.string()),  # of the row in `requests` whose prompt begins with the examples
+    ("example", pa.int32()),  # from 0, in the order shown
+    ("qa_id", pa.string()),  # of the solved question
+    ("study_id", pa.string()),  # of another patient
+    ("frames", pa.list_(FRAME_REF)),  # of that study, shown before those of the request
 )
 
 STAGES = _schema(

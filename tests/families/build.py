@@ -199,6 +199,24 @@ def llava(words: Any) -> Parts:
     return config, processor
 
 
+def llava_interleave(words: Any) -> Parts:
+    from transformers import LlavaConfig, LlavaProcessor, SiglipImageProcessor
+
+    vision = WIDTH | {"model_type": "siglip_vision_model", "image_size": 384, "patch_size": 14}
+    config = LlavaConfig(
+        text_config=_text(words, model_type="qwen2"),
+        vision_config=vision | {"vision_use_head": False},
+        image_token_index=words.convert_tokens_to_ids("<image>"),
+        vision_feature_layer=-1,
+        vision_feature_select_strategy="full",
+    )
+    images = SiglipImageProcessor(size={"height": 384, "width": 384})
+    processor = LlavaProcessor(
+        images, words, patch_size=14, vision_feature_select_strategy="full", num_additional_image_tokens=0
+    )
+    return config, processor
+
+
 def pixtral(words: Any) -> Parts:
     from transformers import LlavaConfig
 
@@ -230,6 +248,18 @@ def _pixtral(words: Any, side: int, patch: int, merge: int) -> Any:
 
     images = PixtralImageProcessor(size={"longest_edge": side}, patch_size={"height": patch, "width": patch})
     return PixtralProcessor(images, words, patch_size=patch, spatial_merge_size=merge)
+
+
+def qwen_2_vl(words: Any) -> Parts:
+    from transformers import Qwen2VLConfig, Qwen2VLImageProcessor, Qwen2VLProcessor, Qwen2VLVideoProcessor
+
+    rope = {"rope_type": "default", "mrope_section": [8, 12, 12]}
+    vision = {"depth": 2, "embed_dim": 128, "hidden_size": 128, "num_heads": 2, "mlp_ratio": 2}
+    config = Qwen2VLConfig(
+        text_config=_text(words, rope_parameters=rope), vision_config=vision, **_qwen_ids(words)
+    )
+    images = Qwen2VLImageProcessor(size={"shortest_edge": 56 * 56, "longest_edge": 28 * 28 * 16384})
+    return config, Qwen2VLProcessor(images, words, Qwen2VLVideoProcessor())
 
 
 def qwen_2_5_vl(words: Any) -> Parts:
@@ -361,6 +391,8 @@ BUILDERS: Mapping[str, Callable[[Any], Parts]] = {
         llava,
         pixtral,
         mistral_3,
+        llava_interleave,
+        qwen_2_vl,
         qwen_2_5_vl,
         qwen_3_vl,
         qwen_3_vl_moe,

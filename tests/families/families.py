@@ -248,6 +248,18 @@ FAMILIES: Mapping[str, Family] = {
         bos="<s>",
         adds_bos=True,
     ),
+    "llava_interleave": Family(
+        "LlavaForConditionalGeneration",
+        templates.IMAGES_FIRST,
+        (*_CHATML, "<image>"),
+        "<image>",
+        {"image_token": "<image>"},
+        "<|im_end|>",
+        joined=True,
+    ),
+    "qwen_2_vl": Family(
+        "Qwen2VLForConditionalGeneration", templates.QWEN, _QWEN, templates.VISION, {}, "<|im_end|>"
+    ),
     "qwen_2_5_vl": Family(
         "Qwen2_5_VLForConditionalGeneration", templates.QWEN, _QWEN, templates.VISION, {}, "<|im_end|>"
     ),

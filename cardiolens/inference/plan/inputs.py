@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypedDict
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from cardiolens.inference.plan.cache import Fingerprint
 from cardiolens.inference.plan.control import Subject, donors
 from cardiolens.inference.plan.patients import check_patients, with_patients
 from cardiolens.inference.plan.planned_question import PlannedQuestion
+from cardiolens.inference.plan.solved_examples import Lending, check_examples, lending, training_patients
 from cardiolens.inference.plan.withheld_questions import check_withheld
 from cardiolens.protocol.medthinkvqa.case_text import CaseText, read_told, told_path
 from cardiolens.protocol.prompts.question import asked_of
@@ -55,12 +57,13 @@ class Inputs:
     store: Store
     catalogue: Catalogue
     study_ids: tuple[str, ...]
-    volumes: pa.Table  # of these studies
+    volumes: pa.Table  # of these studies, and of those that lend examples
     question_table: pa.Table  # with every column, for the judge
     evidence: pa.Table  # for people; planning never uses it
     questions: Mapping[str, Sequence[PlannedQuestion]]  # by study
     sights: tuple[Sight, ...]  # of the selectors that look at frames
     fingerprint: Fingerprint  # without model_key
+    examples_kept: int  # patients who lend examples and are not asked
 
 
 def read_inputs(spec: SweepSpec) -> Inputs:
@@ -70,7 +73,8 @@ def read_inputs(spec: SweepSpec) -> Inputs:
     if spec.templates is not None:
         check_folder(spec.templates)
     prepared = read_volumes(store.root)
-    volumes, study_ids = _limited(prepared, spec.limit)
+    training = training_patients(spec, prepared)
+    volumes, study_ids = _limited(prepared, spec.limit, training)
     sights = tuple(sights_of(spec))
     path, allowed = spec.dataset.questions, spec.dataset.allow_unverified
     question_rows = list(given_questions(path, catalogue))
@@ -79,14 +83,17 @@ def read_inputs(spec: SweepSpec) -> Inputs:
     check_patients(spec.dataset.questions, table, prepared)
     check_withheld(path, table, spec)
     check_evidence_slices(path, question_rows, prepared)
+    lent = lending(spec, table, prepared, training, partial(_question, catalogue=catalogue, donor=None))
+    questions = _chosen(spec, table, catalogue, volumes, study_ids, lent=lent, case_texts=_case_texts(spec))
+    check_examples(spec, [question for group in questions.values() for question in group], training)
     return Inputs(
         store=store,
         catalogue=catalogue,
         study_ids=study_ids,
-        volumes=volumes,
+        volumes=_with_lenders(prepared, volumes, questions),
         question_table=table,
         evidence=evidence_of([row.question for row in question_rows], path.parent),
-        questions=_chosen(spec, table, catalogue, volumes, study_ids, case_texts=_case_texts(spec)),
+        questions=questions,
         sights=sights,
         fingerprint=Fingerprint(
             configuration=deciding(spec),
@@ -99,6 +106,7 @@ def read_inputs(spec: SweepSpec) -> Inputs:
             cases=None if spec.dataset.root is None else sha256_of(told_path(spec.dataset.questions)),
             plugins=tuple(entry_points.code_of(group, word) for group, word in selecting(spec)),
         ),
+        examples_kept=len(training),
     )
 
 
@@ -110,11 +118,37 @@ def _case_texts(spec: SweepSpec) -> Mapping[str, CaseText]:
     return read_told(spec.dataset.questions, golds, modalities=spec.caption == "full")
 
 
-def _limited(volumes: pa.Table, limit: int | None) -> tuple[pa.Table, tuple[str, ...]]:
-    """Keep the first studies by study_id, so that a larger limit includes the studies of a smaller one."""
+def _limited(
+    volumes: pa.Table, limit: int | None, training: frozenset[str]
+) -> tuple[pa.Table, tuple[str, ...]]:
+    """Keep the first studies by study_id, so that a larger limit includes the studies of a smaller one.
+
+    Patients of the cohort for `training` lend examples and are not asked.
+    """
+    if training:
+        volumes = volumes.filter(
+            pc.invert(pc.is_in(volumes["patient_id"], pa.array(sorted(training), pa.string())))
+        )
     study_ids = tuple(sorted(set(volumes["study_id"].to_pylist())))[:limit]
     is_chosen = pc.is_in(volumes["study_id"], pa.array(study_ids, pa.string()))
     return volumes.filter(is_chosen), study_ids
+
+
+def _with_lenders(
+    prepared: pa.Table, volumes: pa.Table, questions: Mapping[str, Sequence[PlannedQuestion]]
+) -> pa.Table:
+    """Add the volumes of the studies whose questions may be shown as examples."""
+    lenders = {
+        example.question.study_id
+        for group in questions.values()
+        for question in group
+        for examples in question.examples.values()
+        for example in examples
+    }
+    if not lenders:
+        return volumes
+    wanted = pa.array(sorted(lenders | set(volumes["study_id"].to_pylist())), pa.string())
+    return prepared.filter(pc.is_in(prepared["study_id"], wanted))
 
 
 def _chosen(
@@ -124,6 +158,7 @@ def _chosen(
     volumes: pa.Table,
     study_ids: Sequence[str],
     *,
+    lent: Lending,
     case_texts: Mapping[str, CaseText],
 ) -> dict[str, list[PlannedQuestion]]:
     """Return the chosen questions by study, without answers; InputError if there are none."""
@@ -132,11 +167,13 @@ def _chosen(
     chosen: dict[str, list[PlannedQuestion]] = {study_id: [] for study_id in study_ids}
     table = table.filter(pc.is_in(table["study_id"], pa.array(study_ids, pa.string())))
     donor = _donors(table, volumes) if "other_patient" in spec.control else {}
-    for row in table.drop_columns(["answer", "reference", "patient_id"]).to_pylist():
+    for row in table.drop_columns(["answer", "reference"]).to_pylist():
         if not spec.subtask or row["subtask"] in spec.subtask:
             _check_wordings(spec, row, catalogue[row["subtask"]])
             question = _question(row, catalogue, donor.get(row["qa_id"]))
-            chosen[row["study_id"]].append(replace(question, told=case_texts.get(row["study_id"])))
+            examples = lent.to(row["subtask"], row["patient_id"])
+            told = case_texts.get(row["study_id"])
+            chosen[row["study_id"]].append(replace(question, told=told, examples=examples))
     if not any(chosen.values()):
         raise InputError(
             f"{spec.dataset.questions}: has no question on the {len(study_ids)} prepared studies"
@@ -146,7 +183,7 @@ def _chosen(
 
 
 def _donors(questions: pa.Table, volumes: pa.Table) -> dict[str, str]:
-    """Return each question's donor study by qa_id; the only place where planning looks at answers."""
+    """Return each question's donor study by qa_id; here and for examples alone planning looks at answers."""
     by_subtask: dict[str, list[Subject]] = {}
     for row in questions.select(["subtask", "qa_id", "study_id", "patient_id", "answer"]).to_pylist():
         answer = tuple(row.pop("answer") or ())

@@ -24,6 +24,7 @@ from cardiolens.inference.plan.inputs import Inputs
 from cardiolens.inference.plan.planned_question import PlannedQuestion
 from cardiolens.inference.plan.planner import ModelPlanner, StudyFrames
 from cardiolens.inference.plan.request_columns import RequestColumns
+from cardiolens.inference.plan.shown_examples import write_examples
 from cardiolens.protocol.dialogue.chain import offer_row, write_chains
 from cardiolens.protocol.select.feature_source import Sight
 from cardiolens.protocol.select.feature_store import read_features
@@ -52,7 +53,7 @@ class _Work:
 
     part: Part
     questions: Mapping[str, Sequence[PlannedQuestion]]  # by study
-    volumes: pa.Table  # of the part's studies and of their donors (control other_patient)
+    volumes: pa.Table  # of the part's studies, of their donors (control other_patient), of their examples
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +116,10 @@ def _work(parts: Iterable[Part], inputs: Inputs) -> Iterator[_Work]:
     for part in parts:
         questions = {study_id: inputs.questions[study_id] for study_id in part.study_ids}
         donors = {
-            question.donor
+            study_id
             for study_questions in questions.values()
             for question in study_questions
-            if question.donor is not None
+            for study_id in question.further_studies
         }
         places = [place for study_id in sorted({*part.study_ids, *donors}) for place in rows[study_id]]
         yield _Work(part, questions, inputs.volumes.take(places))
@@ -158,6 +159,7 @@ class _Maker:
         folder, name = self._run.requests(part.model), f"part-{part.number:05d}.parquet"
         offers = [*map(offer_row, columns.offers.values())]
         write_chains(folder / name, columns.stages, columns.choices, offers)
+        write_examples(folder / name, columns.examples)
         tables.write_part(folder, columns.table(), schemas.REQUESTS, name)
         return PartTotals(columns.status_counts(), columns.most_frames)
 

@@ -48,6 +48,7 @@ class Plan:
     most_frames: Mapping[str, int]  # the largest number of frames in one request, by model name
     seconds: float
     failed: Mapping[str, str]  # reason by model that could not be planned; empty without `keep_going`
+    examples_kept: int = 0  # patients of the cohort `train`, who lend examples and are not asked
 
     @property
     def asked(self) -> int:
@@ -100,6 +101,7 @@ def plan(spec: SweepSpec, models: Collection[str] | None = None) -> Plan:
         most_frames={name: totals.most_frames for name, totals in totals_of.items()},
         seconds=time.monotonic() - started,
         failed=failed,
+        examples_kept=inputs.examples_kept,
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from hashlib import blake2b
+from typing import NamedTuple
 
 from cardiolens.base.digest import digest_of
 from cardiolens.base.entry_points import is_word
@@ -17,14 +18,16 @@ from cardiolens.inference.models.token_counts import TokenCounter
 from cardiolens.inference.plan.control import BLANK, SHOWN, blank_digest, with_options
 from cardiolens.inference.plan.control_plugin import changed_selection
 from cardiolens.inference.plan.keys import hash_frames, hash_model, request_key
-from cardiolens.inference.plan.planned_question import PlannedQuestion
+from cardiolens.inference.plan.planned_question import PlannedQuestion, SolvedExample
 from cardiolens.inference.plan.request import Request
 from cardiolens.inference.plan.request_columns import RequestColumns
+from cardiolens.inference.plan.shown_examples import ShownExample, flag_of
 from cardiolens.protocol.dialogue.chain import Chain, Samples, Stage, Steps
 from cardiolens.protocol.dialogue.frame_requests import Choice, Offer
 from cardiolens.protocol.medthinkvqa.case_text import CaseText, Gold
 from cardiolens.protocol.prompts.case_block import case_block, lacking
 from cardiolens.protocol.prompts.case_steps import before_answer
+from cardiolens.protocol.prompts.example_words import after_examples, example_block, solution
 from cardiolens.protocol.prompts.frame_request_prompt import Asking, Turns, asking, listed, offered
 from cardiolens.protocol.prompts.frames import caption_block, frame_block
 from cardiolens.protocol.prompts.prompt_rendering import Closing, question_block, system_message
@@ -42,7 +45,8 @@ from cardiolens.study.structure import StudyStructure
 ESTIMATED = "estimated_tokens"  # flag of a request whose tokens are estimated, not counted by a processor
 
 _OPEN = 2  # studies kept open, of some megabytes each
-_DONORS = 256  # studies kept open under control other_patient, which shows each study for many others
+_DONORS = 256  # studies kept open that show for many others: control other_patient, examples
+_SOLUTIONS = 4096  # texts of examples kept, one for each arm and subtask if few patients are left out
 _LONGEST_NOTE = "x " * 250  # as long as the note to a reader that named frames which do not exist
 _NEAR = 0.9  # of a model's limit; above, tokens are counted exactly
 
@@ -93,6 +97,16 @@ class _View:
     told: tuple[Frame, ...] = ()  # frames shown by their captions alone
 
 
+class _Solved(NamedTuple):
+    """Solved examples of other patients: the text before a question's own frames, and their frames."""
+
+    text: str = ""
+    pictures: tuple[_Picture, ...] = ()
+    examples: tuple[ShownExample, ...] = ()
+
+
+_UNSOLVED = _Solved()  # of a prompt without examples
+
 _Protocol = tuple[SelectorSpec, int | None, Budget]  # selector, its seed, budget
 
 
@@ -124,7 +138,8 @@ class ModelPlanner:
         self._asked = hash_model(identity.model_key, model.sampling)
         self._keyed_by_arm = model.told_questions or not model.determined
         self._read = readings_of(model).keys() if model.answers_from == "readings" else None
-        lends = any(arm.control == "other_patient" for arm in arms)
+        lends = any(arm.control == "other_patient" or arm.prompt.shots for arm in arms)
+        self._solutions: dict[tuple[str, tuple[str, ...]], _Solved] = {}  # by arm and qa_ids on offer
         self._study = lru_cache(maxsize=_DONORS if lends else _OPEN)(self._open)
 
     def add_study(
@@ -141,8 +156,12 @@ class ModelPlanner:
                 selection = self._select(study, question, *protocol)
                 for arm, arm_id in arms:
                     view = self._view(question, arm, _View(study_id, study, selection), frames_of)
-                    request, chain = self._request(question, arm, arm_id, view)
+                    solved = self._solved(question, arm, arm_id, frames_of)
+                    view = self._with_examples(view, question, arm, solved)
+                    request, chain = self._request(question, arm, arm_id, view, solved)
                     columns.add(request)
+                    if solved.examples and request.status == PLANNED:
+                        columns.add_examples(request, solved.examples)
                     if chain is not None:
                         columns.add_chain(request.request_key, chain)
 
@@ -172,6 +191,63 @@ class ModelPlanner:
         donor = self._study(frames_of, question.donor)
         shown = self._select(donor, question, arm.selector, arm.seed, arm.budget)
         return _View(question.donor, donor, shown)
+
+    def _solved(
+        self, question: PlannedQuestion, arm: Arm, arm_id: str, frames_of: Callable[[str], StudyFrames]
+    ) -> _Solved:
+        """Return the examples of an arm for a question; none for a report, or if there are too few."""
+        if not arm.prompt.shots or question.asked.answer_type == "report":
+            return _UNSOLVED
+        lent = question.examples.get(arm.prompt.shots_seed, ())
+        if arm.control == "other_patient":  # whose frames are shown: an example would solve them
+            lent = tuple(example for example in lent if example.question.study_id != question.donor)
+        key = arm_id, tuple(example.question.qa_id for example in lent)
+        if key not in self._solutions:
+            if len(self._solutions) >= _SOLUTIONS:
+                self._solutions.clear()
+            self._solutions[key] = self._shown_solved(lent, arm, frames_of)
+        return self._solutions[key]
+
+    def _shown_solved(
+        self, lent: Sequence[SolvedExample], arm: Arm, frames_of: Callable[[str], StudyFrames]
+    ) -> _Solved:
+        """Show the first of the lent questions that have frames, each as the arm shows a question."""
+        texts, pictures, examples = list[str](), list[_Picture](), list[ShownExample]()
+        for example in lent:
+            if len(examples) == arm.prompt.shots:
+                break
+            view = self._example_view(example.question, arm, frames_of)
+            if view.selection.skipped is None:
+                number = len(examples) + 1
+                texts.append(self._example_text(example, arm, view, number))
+                pictures += self._pictures(view)
+                qa_id, study_id = example.question.qa_id, example.question.study_id
+                examples.append(ShownExample(qa_id, study_id, view.selection.frames))
+        if len(examples) < arm.prompt.shots:
+            return _UNSOLVED
+        return _Solved(after_examples("".join(texts)), tuple(pictures), tuple(examples))
+
+    def _example_view(
+        self, question: PlannedQuestion, arm: Arm, frames_of: Callable[[str], StudyFrames]
+    ) -> _View:
+        """Return what the arm shows of an example; control other_patient shows an example its own frames."""
+        study = self._study(frames_of, question.study_id)
+        selection = self._select(study, question, arm.selector, arm.seed, arm.budget)
+        own_view = _View(question.study_id, study, selection)
+        if arm.control == "other_patient":
+            return own_view
+        return self._view(question, arm, own_view, frames_of)
+
+    def _example_text(self, example: SolvedExample, arm: Arm, view: _View, number: int) -> str:
+        """Render an example without points to work through: its answer has no reasons."""
+        question = example.question
+        worded = with_options(question.worded(arm.wording), arm.control, question.qa_id)
+        display = SHOWN.get(arm.control, "frames")
+        template = template_for(worded, "standard", self._spec.templates, display=display)
+        n_frames = len(view.told or view.selection.frames)
+        asked = self._text(view, None, "none") + question_block(worded, n_frames, template, self._closing)
+        reply = solution(worded, example.answer, self._format_of(worded, arm.prompt))
+        return example_block(asked, reply, number, arm.prompt.shots)
 
     def _select(
         self,
@@ -204,7 +280,7 @@ class ModelPlanner:
         }
 
     def _request(
-        self, question: PlannedQuestion, arm: Arm, arm_id: str, view: _View
+        self, question: PlannedQuestion, arm: Arm, arm_id: str, view: _View, solved: _Solved
     ) -> tuple[Request, Chain | None]:
         """Return the request, and its chain if it represents one."""
         view = self._as_read(self._with_gold(view, question.told, arm.prompt.gold), question.qa_id, arm)
@@ -220,8 +296,8 @@ class ModelPlanner:
             largest = _largest(view.study, offer, _frames_of(arm))
             view = replace(view, selection=replace(selection, frames=largest))
             selection = replace(selection, frames=())
-        block = self._show(system_message(template), view, question.told, arm.prompt.gold)
-        closing: Closing = "json" if self._spec.answer_format == "json" else "letters"
+        block = self._show(system_message(template), view, question.told, arm.prompt.gold, solved)
+        closing = self._closing
         ending = question_block(worded, len(view.told or selection.frames), template, closing)
         max_tokens = self._max_tokens(worded, arm.prompt)
         before, ending = before_answer(arm.prompt.steps, worded, len(selection.frames), ending)
@@ -275,7 +351,11 @@ class ModelPlanner:
             max_tokens=max_tokens,
             stage=n_before,
             replicate=replicate,
-            flags=(*selection.flags, *self._estimated),
+            flags=(
+                *selection.flags,
+                *self._estimated,
+                *([flag_of(solved.examples)] if solved.examples else []),
+            ),
             status=status,
             predicted_tokens=tokens,
             request_key=request_key(block.state, ending, *decoding, *_declared(chain)),
@@ -331,12 +411,20 @@ class ModelPlanner:
             return view
         return replace(view, selection=Selection((), view.selection.flags, why))
 
+    def _with_examples(self, view: _View, question: PlannedQuestion, arm: Arm, solved: _Solved) -> _View:
+        """Return the view; skip the request if its prompt lacks the examples that it should show."""
+        has_all = solved.examples or not arm.prompt.shots or question.asked.answer_type == "report"
+        if has_all or view.selection.skipped is not None:
+            return view
+        why = f"fewer than {arm.prompt.shots} solved examples of other patients"
+        return replace(view, selection=Selection((), view.selection.flags, why))
+
     def _as_read(self, view: _View, qa_id: str, arm: Arm) -> _View:
         """Return the view; skip the request if a person did not read the question, or not in this form."""
         if self._read is None:
             return view
         changed = arm.control != "none" or arm.wording or arm.prompt.steps != "none"
-        changed = changed or arm.selector.kind == "self"
+        changed = changed or arm.selector.kind == "self" or arm.prompt.shots
         if view.selection.skipped is not None or (qa_id in self._read and not changed):
             return view
         why = "not read in this form" if changed else "not read"
@@ -351,14 +439,15 @@ class ModelPlanner:
             caption_block(view.told, structure, level) if view.told else frame_block(frames, structure, level)
         )
 
-    def _show(self, system: str, view: _View, case_text: CaseText | None, gold: Gold) -> _FrameBlock:
-        frames, study, blank = view.selection.frames, view.study, BLANK in view.selection.flags
-        key = (system, frames, view.told, blank, case_text, gold)
+    def _show(
+        self, system: str, view: _View, case_text: CaseText | None, gold: Gold, solved: _Solved
+    ) -> _FrameBlock:
+        study, blank = view.study, BLANK in view.selection.flags
+        key = (system, view.selection.frames, view.told, blank, case_text, gold, solved)
         block = study.shown.get(key)
         if block is None:
-            text = self._text(view, case_text, gold)
-            places = [(frame.volume_id, frame.idx) for frame in frames]
-            pictures = [self._blank(study, place) if blank else study.pictures[place] for place in places]
+            text = solved.text + self._text(view, case_text, gold)
+            pictures = [*solved.pictures, *self._pictures(view)]
             state = hash_frames(self._asked, system, text, tuple(key for key, _ in pictures))
             block = self._counted(_FrameBlock(system, text, state, tuple(size for _, size in pictures)))
             study.shown[key] = block
@@ -371,6 +460,16 @@ class ModelPlanner:
             return block
         counted = self._counter.count_shown(block.system, frames, block.sizes, exact=False)
         return replace(block, rest=rest, counted=counted)
+
+    def _pictures(self, view: _View) -> list[_Picture]:
+        """Return the frames of a view in the order shown; black ones under control blank."""
+        study, blank = view.study, BLANK in view.selection.flags
+        places = [(frame.volume_id, frame.idx) for frame in view.selection.frames]
+        return [self._blank(study, place) if blank else study.pictures[place] for place in places]
+
+    @property
+    def _closing(self) -> Closing:
+        return "json" if self._spec.answer_format == "json" else "letters"
 
     def _blank(self, study: _Study, place: tuple[str, int]) -> _Picture:
         key = frame_key(blank_digest(study.digests[place].digest), self._rendering.digest)

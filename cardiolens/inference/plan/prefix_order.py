@@ -10,12 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.inference.plan.control import BLANK
+from cardiolens.inference.plan.shown_examples import has_examples
 
 SHOWN = (
     "frames_study_id",
     "system",
     "flags",
     "frames",
+    "subtask",
 )  # columns of REQUESTS that decide a prompt's beginning
 _END = -1  # behind the last frame of a request: a shorter prompt comes before those that continue it
 
@@ -30,9 +32,10 @@ def beginnings(requests: pa.Table) -> np.ndarray:
     flat = lists.flatten()
     volumes = _numbers(flat.field("volume_id"))
     rows = np.full((len(n_frames), 1 + n_frames.max(initial=0)), _END, dtype=np.int64)
-    columns = (requests[name].to_pylist() for name in ("frames_study_id", "system", "flags"))
-    before = [
-        repr((study, system, BLANK in (flags or ()))) for study, system, flags in zip(*columns, strict=True)
+    columns = (requests[name].to_pylist() for name in ("frames_study_id", "system", "flags", "subtask"))
+    before = [  # examples stand before the frames, and are those of the subtask
+        repr((study, system, BLANK in (flags or ()), subtask if has_examples(flags or ()) else ""))
+        for study, system, flags, subtask in zip(*columns, strict=True)
     ]
     rows[:, 0] = _numbers(pa.array(before, pa.string()))
     starts = np.cumsum(n_frames) - n_frames

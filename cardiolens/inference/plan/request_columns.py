@@ -1,11 +1,14 @@
 """Collect requests as columns; one dictionary per request would take most of the planning time."""
 
 from collections import Counter
+from collections.abc import Sequence
 from operator import attrgetter
 
 import pyarrow as pa
 
 from cardiolens.inference.plan.request import FrameRef, Request
+from cardiolens.inference.plan.shown_examples import ShownExample
+from cardiolens.inference.plan.shown_examples import rows_of as example_rows
 from cardiolens.protocol.dialogue.chain import Chain, Samples, Steps, row_of, rows_of
 from cardiolens.protocol.dialogue.frame_requests import Offer
 from cardiolens.protocol.select.selection import Frame
@@ -25,7 +28,8 @@ class RequestColumns:
         self.stages: list[dict[str, object]] = []  # rows of the `stages` table, for requests that are chains
         self.choices: list[dict[str, object]] = []  # rows of the `choices` table
         self.offers: dict[str, Offer] = {}  # offers of the choices, by key
-        self._most_chosen = 0
+        self.examples: list[dict[str, object]] = []  # rows of the `examples` table
+        self._most_chosen = 0  # frames of a chain or with examples, which `_distinct` does not hold
 
     def __len__(self) -> int:
         return len(self._frames)
@@ -44,6 +48,12 @@ class RequestColumns:
             self.choices.append(row_of(request_key, chain))
             self.offers[chain.offer.key] = chain.offer
             self._most_chosen = max(self._most_chosen, chain.most_frames)
+
+    def add_examples(self, request: Request, examples: Sequence[ShownExample]) -> None:
+        """Append the examples that a request shows before its own frames."""
+        self.examples += example_rows(request.request_key, examples)
+        shown = len(request.frames) + sum(len(example.frames) for example in examples)
+        self._most_chosen = max(self._most_chosen, shown)
 
     @property
     def most_frames(self) -> int:

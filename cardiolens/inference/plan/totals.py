@@ -50,6 +50,7 @@ def totals_of(requests: Path) -> Totals:
             "system",
             "flags",
             "frames",
+            "subtask",
             "answer_format",
             "max_tokens",
             "stage",

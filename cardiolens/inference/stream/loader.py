@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from cardiolens.inference.models.rendering import Rendering, frame_key
 from cardiolens.inference.plan.control import BLANK, blank_digest
 from cardiolens.inference.plan.missing import StudyWork
-from cardiolens.inference.plan.request import Request, read_requests
+from cardiolens.inference.plan.request import FrameRef, Request, read_requests
+from cardiolens.inference.plan.shown_examples import ShownExample, has_examples, read_part_examples
 from cardiolens.inference.stream.messages import STUDY_ASKS, AskRow, PictureRow, StageRow, StudyAsks, table_of
 from cardiolens.protocol.dialogue.chain import (
     Chain,
@@ -29,7 +30,8 @@ from cardiolens.runtime import stopping
 from cardiolens.runtime.staging import nearby
 from cardiolens.study.shards import FrameParts, StoredFrame, shaped
 
-FramePlace = tuple[str, int, bool]  # volume_id, idx, whether the frame is shown black
+FramePlace = tuple[str, str, int, bool]  # study_id, volume_id, idx, whether the frame is shown black
+Examples = Mapping[str, Sequence[ShownExample]]  # examples by request_key
 
 
 @dataclass(frozen=True)
@@ -57,24 +59,37 @@ class StudyLoader:
         """Yield the studies whose requests are in one part, which is read once."""
         requests = read_requests(part, [row for work in works for row in work["rows"]])
         chains = read_part_chains(part) if any(request.stage for request in requests) else {}
+        examples = (
+            read_part_examples(part) if any(has_examples(request.flags) for request in requests) else {}
+        )
+        lenders = {example.study_id for own_examples in examples.values() for example in own_examples}
         remaining = iter(requests)
-        volumes = self._volumes_of(work["study_id"] for work in works)
+        volumes = self._volumes_of([*(work["study_id"] for work in works), *lenders])
         with FrameParts(nearby(self.store)) as parts:
             for work in works:
-                yield self._study(work, list(islice(remaining, len(work["rows"]))), chains, volumes, parts)
+                own = list(islice(remaining, len(work["rows"])))
+                yield self._study(work, own, chains, examples, volumes, parts)
 
     def _study(
         self,
         work: StudyWork,
         requests: Sequence[Request],
         chains: Mapping[str, Chain],
+        examples: Examples,
         volumes: pa.Table,
         parts: FrameParts,
     ) -> StudyAsks:
-        places = {place for request in requests for place in _places(request)}
-        pictures = self._pictures(work["study_id"], places, volumes, parts)
+        places_of = {request.request_key: _places(request, examples) for request in requests}
+        pictures: dict[FramePlace, PictureRow] = {}
+        for study_id, places in groupby(sorted(set().union(*places_of.values())), itemgetter(0)):
+            pictures |= self._pictures(study_id, set(places), volumes, parts)
         asks = [
-            self._ask(request, attempt, pictures, chains.get(request.request_key))
+            self._ask(
+                request,
+                attempt,
+                [pictures[place]["key"] for place in places_of[request.request_key]],
+                chains.get(request.request_key),
+            )
             for request, attempt in zip(requests, work["attempts"], strict=True)
         ]
         chain_plans = (chains.get(request.request_key) for request in requests)
@@ -90,10 +105,10 @@ class StudyLoader:
         """Read and render all frames of a volume, by idx; for readers that ask for frames later."""
         volumes = self._volumes_of([study_id])
         (row,) = volumes.filter(pc.equal(volumes["volume_id"], volume_id)).to_pylist()
-        places = {(volume_id, idx, False) for idx in range(row["n_slices"] * row["n_phases"])}
+        places = {(study_id, volume_id, idx, False) for idx in range(row["n_slices"] * row["n_phases"])}
         with FrameParts(nearby(self.store)) as parts:
             pictures = self._pictures(study_id, places, volumes, parts)
-        return {place[1]: picture for place, picture in pictures.items()}
+        return {place[2]: picture for place, picture in pictures.items()}
 
     def _volumes_of(self, study_ids: Iterable[str]) -> pa.Table:
         """Return the rows of `volumes` of some studies."""
@@ -102,17 +117,15 @@ class StudyLoader:
     def _pictures(
         self, study_id: str, places: set[FramePlace], volumes: pa.Table, parts: FrameParts
     ) -> dict[FramePlace, PictureRow]:
-        if not places:
-            return {}
         wanted_frames: dict[str, set[int]] = {}
-        for volume_id, idx, _ in places:
+        for _, volume_id, idx, _ in places:
             wanted_frames.setdefault(volume_id, set()).add(idx)
         study_volumes = volumes.filter(pc.equal(volumes["study_id"], study_id))
         frames = parts.frames(study_volumes, wanted_frames)
         stored: dict[tuple[str, int], StoredFrame] = {
             (row["volume_id"], row["idx"]): row for row in frames.to_pylist()
         }
-        return {place: self._picture(stored[place[:2]], blank=place[2]) for place in sorted(places)}
+        return {place: self._picture(stored[place[1:3]], blank=place[3]) for place in sorted(places)}
 
     def _picture(self, frame: StoredFrame, *, blank: bool) -> PictureRow:
         stored = shaped(frame["pixels"], frame["height"], frame["width"], frame["channels"])
@@ -132,14 +145,14 @@ class StudyLoader:
         self,
         request: Request,
         attempt: int,
-        pictures: Mapping[FramePlace, PictureRow],
+        frame_keys: Sequence[str],
         chain: Chain | None,
     ) -> AskRow:
         return {
             "request_key": request.request_key,
             "system": request.system,
             "text": request.prompt,
-            "frame_keys": [pictures[place]["key"] for place in _places(request)],
+            "frame_keys": frame_keys,
             "answer_type": request.answer_type,
             "option_keys": request.option_keys,
             "max_tokens": request.max_tokens,
@@ -164,7 +177,11 @@ def _stage(stage: Stage) -> StageRow:
     }
 
 
-def _places(request: Request) -> list[FramePlace]:
-    """Return the frame places of a request in the order shown."""
+def _places(request: Request, examples: Examples) -> list[FramePlace]:
+    """Return the frame places of a request in the order shown, those of its examples first."""
     blank = BLANK in request.flags
-    return [(frame.volume_id, frame.idx, blank) for frame in request.frames]
+    shows_examples = has_examples(request.flags)
+    before = examples.get(request.request_key, ()) if shows_examples else ()
+    lists: list[tuple[str, Sequence[FrameRef]]] = [(example.study_id, example.frames) for example in before]
+    lists.append((request.frames_study_id or "", request.frames))
+    return [(study, frame.volume_id, frame.idx, blank) for study, frames in lists for frame in frames]

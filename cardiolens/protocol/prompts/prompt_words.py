@@ -19,6 +19,7 @@ class Words(BaseModel):
     rules: Mapping[str, str]
     exclusive: str
     closings: Mapping[str, Mapping[str, str]]
+    examples: Mapping[str, str]
     paper: Mapping[str, tuple[str, ...]]
 
 

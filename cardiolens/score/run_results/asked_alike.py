@@ -24,8 +24,10 @@ def check_templates(runs: Sequence[Run], manifests: Sequence[Mapping[str, Any]])
     first: dict[_Asked, tuple[str, Run, str]] = {}
     for run, manifest in zip(runs, manifests, strict=True):
         settings = {arm["arm_id"]: tuple(str(arm[name]) for name in _SETTING) for arm in manifest["arms"]}
+        shots = {str(arm["prompt"]): int(arm.get("shots", 0)) for arm in manifest["arms"]}
         for model in manifest["models"]:
-            for place, template in _templates(run, model, settings):
+            for place, alone in _templates(run, model, settings):
+                template = f"{alone} after {n} solved examples" if (n := shots[place[0]]) else alone
                 first_template, first_run, first_model = first.setdefault(place, (template, run, model))
                 if first_template != template:
                     raise InputError(

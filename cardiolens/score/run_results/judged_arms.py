@@ -24,6 +24,7 @@ def arm_factors(sweep_arms: Sequence[Arm]) -> list[ArmFactors]:
             control=arm.control,
             wording=str(arm.wording),
             simulated=arm.model.simulated,
+            shots=arm.prompt.shots,
         )
         for arm in sweep_arms
     ]

@@ -91,8 +91,12 @@ def compare_runs(first: Run, second: Run) -> list[ArmDifference]:
 
 
 def _setting(arm: Mapping[str, Any]) -> tuple[str, ...]:
-    wording = arm.get(_WORDING, 0)
-    return (*(str(arm[name]) for name in _FACTORS), *([f"wording {wording}"] if wording else []))
+    wording, shots = arm.get(_WORDING, 0), arm.get("shots", 0)
+    return (
+        *(str(arm[name]) for name in _FACTORS),
+        *([f"wording {wording}"] if wording else []),
+        *([f"{shots} shots"] if shots else []),
+    )
 
 
 def _verdicts(run: Run, arm: str, side: str) -> pa.Table:

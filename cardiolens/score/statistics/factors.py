@@ -19,6 +19,7 @@ class ArmFactors:
     control: str = "none"
     wording: str = "0"  # number of the questions' wording
     simulated: bool = False  # a simulated reader: it enters no test, rank or sentence about models
+    shots: int = 0  # solved examples before each question; a part of what the prompt's name stands for
 
     @property
     def protocol(self) -> str:

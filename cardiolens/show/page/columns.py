@@ -52,8 +52,18 @@ def arm_cells(arm: ArmFactors, simulated: frozenset[str]) -> dict[str, object]:
 
 
 def prompt_words(arm: ArmFactors) -> str:
-    """Name of a prompt, with the wording of the questions where it is not their own."""
-    return arm.prompt if arm.wording == "0" else f"{arm.prompt}, wording {arm.wording}"
+    """Name of a prompt, with its solved examples, and the wording where it is not the questions' own."""
+    words = [
+        arm.prompt,
+        *([shots_words(arm.shots)] if arm.shots else []),
+        *([f"wording {arm.wording}"] if arm.wording != "0" else []),
+    ]
+    return ", ".join(words)
+
+
+def shots_words(shots: int) -> str:
+    """How many solved examples stand before a question, e.g. 2 shots."""
+    return "1 shot" if shots == 1 else f"{shots} shots"
 
 
 def setting(arm: ArmFactors, *without: str) -> str:

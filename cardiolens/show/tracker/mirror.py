@@ -130,4 +130,5 @@ def _options(spec: SweepSpec, facts: Facts, arm: Arm) -> dict[str, object]:
         "answer_format": spec.answer_format,
         "control": arm.control,
         "wording": arm.wording,
+        "shots": arm.prompt.shots,
     }

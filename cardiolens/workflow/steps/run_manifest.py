@@ -45,6 +45,7 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
         "studies": len(plan.study_ids),
         "limit": plan.spec.limit,
         "same_pixels": _same_pixels(plan),
+        **({"examples_kept": plan.examples_kept} if plan.examples_kept else {}),
         "cohort_digest": cohort_digest(plan.volumes),
         "questions_sha256": plan.questions_sha256,
         "catalogue_sha256": plan.catalogue_sha256,
@@ -61,6 +62,7 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
                 "prompt": arm.prompt.name,
                 "control": arm.control,
                 "wording": arm.wording,
+                **({"shots": arm.prompt.shots} if arm.prompt.shots else {}),
             }
             for arm in plan.arms
         ],

@@ -52,7 +52,7 @@ function pane(label, asked, study, question) {
       ...verdicts((channel) => channel !== "answer"),
       replyOf(asked.reply === null ? null : texts[asked.reply], asked),
       referenceOf(question, asked),
-      folded("Prompt", `${texts[asked.system] ?? ""}\n\n${numbered(prompt)}`, "prompt"),
+      folded("Prompt", `${texts[asked.system] ?? ""}\n\n${numbered(prompt, study.frames[asked.frames].length)}`, "prompt"),
     ),
   );
 }
@@ -134,7 +134,8 @@ function folded(title, text, kind) {
   return element("details", { class: kind }, element("summary", {}, title), element("pre", {}, text));
 }
 
-function numbered(prompt) {
-  let at = 0;
-  return prompt.replaceAll("\ufffc", () => `[frame ${++at}]`);
+// The marks before those of the case's own frames are of solved examples.
+function numbered(prompt, own) {
+  let at = Math.min(0, own - prompt.split("\ufffc").length + 1);
+  return prompt.replaceAll("\ufffc", () => (++at > 0 ? `[frame ${at}]` : "[frame of an example]"));
 }

@@ -13,7 +13,7 @@ function captions(prompt) {
 }
 
 function makeStage(frames, study, prompt, images, label) {
-  const said = captions(prompt);
+  const said = captions(prompt).slice(-frames.length); // frames of solved examples come first
   if (!frames.length) return element("p", { class: "absent" }, "Asked without any frame.");
   const state = { at: 0, frames: frames.map(([volume, idx], at) => ({ volume, idx, caption: said[at] || "no caption" })) };
   const address = ({ volume, idx }, kind = "frames") => `${kind}/${study}/${encodeURIComponent(volume)}-${idx}.png`;

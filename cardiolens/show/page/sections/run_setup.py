@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from cardiolens.show.page.columns import ARM, arm_cells
+from cardiolens.show.page.columns import ARM, arm_cells, shots_words
 from cardiolens.show.page.elements import Column, Section, Table
 from cardiolens.show.page.page_data import Facts
 from cardiolens.show.page.reader_agreement import ceiling
@@ -70,6 +70,7 @@ def _notes(facts: Facts) -> tuple[str, ...]:
             f"* Simulated readers ({names}) know or ignore the answers by construction: their numbers test "
             "the software, they say nothing about a model."
         )
+    notes += _examples(facts)
     if people := sorted(facts.header.people & set(facts.models)):
         notes.append(
             f"{', '.join(people)}: people, who saw whole studies on the page of review, whatever frames, "
@@ -94,6 +95,21 @@ def _notes(facts: Facts) -> tuple[str, ...]:
     if unanswered := [name for name in without_answer if name not in errors]:
         notes.append(f"No request of {', '.join(unanswered)} has an answer.")
     return tuple(notes)
+
+
+def _examples(facts: Facts) -> list[str]:
+    """How many solved examples each prompt shows, and whose they are."""
+    kept = max(int(manifest.get("examples_kept", 0)) for manifest in facts.manifests)
+    whose = (
+        f"{kept} patients of the cohort train, of whom nothing is asked"
+        if kept
+        else ("other patients of this cohort, never of the patient asked")
+    )
+    return [
+        f"Prompt {prompt} shows {shots_words(shots)} before each question but those for reports: solved "
+        f"questions of {whose}."
+        for prompt, shots in sorted({(arm.prompt, arm.shots) for arm in facts.arms if arm.shots})
+    ]
 
 
 def _withheld(facts: Facts) -> int:

@@ -1,0 +1,62 @@
+"""Terminal output of a judge of reports: errors by type and weight for each arm, and how far it agrees."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+
+from cardiolens.base.console import console, say
+from cardiolens.config.arms import Arm
+
+
+def show_report_errors(document: Mapping[str, Any], arms: Sequence[Arm], itself: Sequence[str]) -> None:
+    """Print the counts by arm, and the agreement of the two orders, with entities and with people."""
+    table = Table(
+        title=f"errors of reports that {document['model']} names in both orders",
+        title_justify="left",
+        caption=f"! {document['model']} judges what it wrote itself; no score of the run",
+        caption_justify="left",
+    )
+    first = next(iter(document["arms"].values()), {"by_type": {}, "by_weight": {}})
+    for name in ("model", "selector", "budget", "prompt"):
+        table.add_column(name)
+    columns = (*first["by_type"], *first["by_weight"])
+    for name in ("reports", "per report", *columns):
+        table.add_column(name.replace("_", " "), justify="right")
+    for arm in arms:
+        if (counts := document["arms"].get(arm.arm_id)) is None:
+            continue
+        mark = "!" if arm.arm_id in itself else ""
+        labels = (f"{arm.model.name}{mark}", arm.selector_name, str(arm.budget), arm.prompt.name)
+        numbers = {**counts["by_type"], **counts["by_weight"]}
+        table.add_row(
+            *labels,
+            str(counts["reports"]),
+            f"{counts['errors_per_report']:.2f}",
+            *(str(numbers[name]) for name in columns),
+        )
+    console.print(table)
+    for line in agreement_lines(document):
+        say(line)
+
+
+def agreement_lines(document: Mapping[str, Any]) -> list[str]:
+    """How far the judge agrees with itself, with the rules' entities, and with people."""
+    orders, entities, people = (document[name] for name in ("between_orders", "with_entities", "with_people"))
+    lines = [
+        f"{document['reports']} reports, {document['unusable']} without two usable replies",
+        f"between the two orders: F1 of errors {_number(orders['f1'])}, same weight "
+        f"{_number(orders['same_weight'])}, equal reports {_number(orders['equal'])}",
+        f"with entity F1 of the rules: Kendall's tau-b {_number(entities['tau_b'])} over "
+        f"{entities['reports']} reports (-1 agrees best)",
+    ]
+    if people is not None:
+        lines.append(
+            f"with people, {people['reports']} reports: precision {_number(people['precision'])}, recall "
+            f"{_number(people['recall'])}, equal reports {_number(people['equal'])}"
+        )
+    return lines
+
+
+def _number(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.2f}"

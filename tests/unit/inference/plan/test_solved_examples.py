@@ -1,0 +1,271 @@
+"""Solved examples of other patients before a question: whose, which, keyed, loaded, refused."""
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from small_cohort import frame_rows, make_cohort, reader, sweep_spec, swept, volume_row
+
+from cardiolens.base.errors import InputError
+from cardiolens.config.arms import arms
+from cardiolens.inference.models.rendering import Rendering, frame_key
+from cardiolens.inference.plan.missing import missing
+from cardiolens.inference.plan.plan import Plan, plan
+from cardiolens.inference.plan.shown_examples import read_part_examples
+from cardiolens.inference.stream.loader import StudyLoader
+from cardiolens.inference.stream.messages import studies_of
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.score.run_results.judged_arms import arm_factors
+from cardiolens.show.page.columns import prompt_words
+from cardiolens.storage import schemas, tables
+from cardiolens.storage.places import deciding
+from cardiolens.study.cohort import Cohort, StudyRecord, write_cohort
+from cardiolens.study.shards import part_writer, pixel_digest
+
+SUBTASKS = ["C02", "C10", "P01", "R-T2"]
+STANDARD = {"name": "standard", "style": "standard", "max_tokens": 64}
+TWO = STANDARD | {"name": "two", "shots": 2}
+PATIENTS = 8
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_cohort(tmp_path_factory.mktemp("shots"), PATIENTS)
+
+
+def planned_with(root: Path, *prompts: dict[str, Any], **changes: Any) -> Plan:
+    return plan(
+        sweep_spec(root, reader("constant", answer="A"), subtask=SUBTASKS, prompt=list(prompts), **changes)
+    )
+
+
+def rows_of(planned: Plan, prompt: str) -> list[dict[str, Any]]:
+    (model,) = planned.identities
+    own = {arm.arm_id for arm in planned.arms if arm.prompt.name == prompt}
+    rows = tables.read(planned.run.requests(model), schemas.REQUESTS).sort_by("qa_id").to_pylist()
+    return [row for row in rows if row["arm_id"] in own]
+
+
+def examples_of(planned: Plan) -> dict[str, Any]:
+    (model,) = planned.identities
+    shown: dict[str, Any] = {}
+    for part in tables.parts(planned.run.requests(model)):
+        shown |= read_part_examples(part)
+    return shown
+
+
+def test_examples_are_solved_questions_of_other_patients_alone(root: Path) -> None:
+    planned = planned_with(root, STANDARD, TWO)
+    shown = examples_of(planned)
+    questions = {
+        row["qa_id"]: row for row in tables.read(root / "store/questions", schemas.QUESTIONS).to_pylist()
+    }
+    asked = [row for row in rows_of(planned, "two") if row["answer_type"] != "report"]
+    assert len(asked) == PATIENTS * 3
+    for row in asked:
+        assert row["status"] == "planned"
+        assert "shots:2" in row["flags"]
+        own, examples = questions[row["qa_id"]], shown[row["request_key"]]
+        lenders = [questions[example.qa_id] for example in examples]
+        assert {lender["subtask"] for lender in lenders} == {row["subtask"]}
+        assert len({own["patient_id"], *(lender["patient_id"] for lender in lenders)}) == 3
+        letters = re.findall(r"^ANSWER: ([A-Z, ]+)$", row["prompt"], re.M)
+        assert letters == [", ".join(lender["answer"]) for lender in lenders]
+        assert row["prompt"].count("\ufffc") == len(row["frames"]) + sum(len(one.frames) for one in examples)
+        assert row["prompt"].index("Now the question") > row["prompt"].rindex(letters[-1] + "\n\n")
+
+
+def test_no_examples_leave_every_request_and_file_as_it_was(root: Path) -> None:
+    alone, beside = planned_with(root, STANDARD), planned_with(root, STANDARD, TWO)
+    assert rows_of(alone, "standard") == rows_of(beside, "standard")
+    assert {path.name for path in alone.run.root.rglob("*")}.isdisjoint({"examples"})
+    assert {"shots", "shots_seed"}.isdisjoint(deciding(alone.spec)["prompt"][0])
+    assert deciding(beside.spec)["prompt"][1]["shots"] == 2
+
+
+def test_a_report_is_asked_without_examples_and_once(root: Path) -> None:
+    planned = planned_with(root, STANDARD, TWO)
+    own, other = (
+        [row for row in rows_of(planned, name) if row["answer_type"] == "report"]
+        for name in ("standard", "two")
+    )
+    assert own
+    assert [row["request_key"] for row in own] == [row["request_key"] for row in other]
+    assert not any(flag.startswith("shots") for row in other for flag in row["flags"])
+
+
+def test_the_seed_decides_and_answers_take_turns(root: Path) -> None:
+    first, again = (examples_of(planned_with(root, TWO)) for _ in range(2))
+    other = examples_of(planned_with(root, TWO | {"shots_seed": 7}))
+    assert first == again
+    assert set(first) != set(other)
+    questions = {
+        row["qa_id"]: row for row in tables.read(root / "store/questions", schemas.QUESTIONS).to_pylist()
+    }
+    answers = Counter(tuple(row["answer"] or ()) for row in questions.values() if row["subtask"] == "C10")
+    assert len(answers) > 1
+    for examples in first.values():
+        lenders = [questions[example.qa_id] for example in examples]
+        if lenders[0]["subtask"] == "C10":
+            assert lenders[0]["answer"] != lenders[1]["answer"]
+
+
+def own_key(by_control: dict[str, list[dict[str, Any]]], qa_id: str) -> str:
+    (row,) = [row for row in by_control["none"] if row["qa_id"] == qa_id]
+    return str(row["request_key"])
+
+
+def test_controls_change_examples_as_they_change_the_question(root: Path) -> None:
+    controls = ["blind", "captions", "blank", "shuffled_options", "other_patient"]
+    planned = planned_with(root, TWO, control=["none", *controls])
+    by_control: dict[str, list[dict[str, Any]]] = {}
+    control = {arm.arm_id: arm.control for arm in planned.arms}
+    for row in rows_of(planned, "two"):
+        if row["answer_type"] != "report":
+            by_control.setdefault(control[row["arm_id"]], []).append(row)
+    assert not any("\ufffc" in row["prompt"] for name in ("blind", "captions") for row in by_control[name])
+    assert all("Frame 1:" in row["prompt"].split("ANSWER: ")[0] for row in by_control["captions"])
+    for own, black in zip(by_control["none"], by_control["blank"], strict=True):
+        assert (own["prompt"], own["request_key"] == black["request_key"]) == (black["prompt"], False)
+    shown = examples_of(planned)
+    assert any(
+        row["frames_study_id"] == example.study_id
+        for row in by_control["other_patient"]
+        for example in shown[own_key(by_control, row["qa_id"])]
+    ), "or the next test would see nothing"
+    for own, other in zip(by_control["none"], by_control["other_patient"], strict=True):
+        assert other["frames_study_id"] not in {one.study_id for one in shown[other["request_key"]]}
+        assert [one.frames for one in shown[own["request_key"]]] == [
+            one.frames for one in shown[other["request_key"]]
+        ]
+
+
+def test_the_loader_brings_the_frames_of_examples_first(root: Path) -> None:
+    planned = planned_with(root, TWO)
+    (model,) = planned.identities
+    work = missing(planned.run.requests(model), root / "none", 3).work
+    read = StudyLoader(planned.store.root, planned.volumes, Rendering(8), tells_questions=False)
+    shown = examples_of(planned)
+    rows = {row["request_key"]: row for row in rows_of(planned, "two")}
+    studies = [study for table in read(work) for study in studies_of(table)]
+    asks = {ask["request_key"]: (ask, study) for study in studies for ask in study["asks"]}
+    assert asks.keys() == rows.keys()
+    for key, (ask, study) in asks.items():
+        own = rows[key]
+        places = [(own["study_id"], frame["volume_id"], frame["idx"]) for frame in own["frames"]]
+        examples = shown.get(key, ())
+        before = [(one.study_id, frame.volume_id, frame.idx) for one in examples for frame in one.frames]
+        assert list(ask["frame_keys"]) == [key_of(*place) for place in before + places]
+        assert len(ask["frame_keys"]) == ask["text"].count("\ufffc")
+        assert set(ask["frame_keys"]) <= {picture["key"] for picture in study["pictures"]}
+
+
+def key_of(study_id: str, volume_id: str, idx: int) -> str:
+    """The key of a frame of the small cohort."""
+    pixels = bytes([int(study_id.removeprefix("PH-")), 0, len(volume_id), idx])
+    return frame_key(pixel_digest(pixels, 2, 2, 1), Rendering(8).digest)
+
+
+def test_an_arm_with_examples_is_judged_and_says_how_many(root: Path) -> None:
+    planned, judged = swept(sweep_spec(root, reader("oracle"), subtask=SUBTASKS, prompt=[STANDARD, TWO]))
+    by_name = {arm.prompt.name: arm.arm_id for arm in planned.arms}
+    scores = {
+        (row["arm_id"], row["scope"]): row["value"]
+        for row in judged.scores.to_pylist()
+        if row["metric"] == "primary" and row["versus_arm_id"] is None
+    }
+    assert scores[by_name["two"], "tier:1"] == pytest.approx(100)
+    assert [prompt_words(arm) for arm in arm_factors(arms(planned.spec))] == ["standard", "two, 2 shots"]
+
+
+def with_training(root: Path, training: int) -> Path:
+    """A cohort whose first patients are of the cohort train; every patient has two slices of one view."""
+    make_cohort(root, PATIENTS)
+    names = [f"PH-{number:04d}" for number in range(1, PATIENTS + 1)]
+    for folder in ("frames", "volumes"):
+        for part in (root / "store" / folder).iterdir():
+            part.unlink()
+    with part_writer(root / "store", "part-1.parquet") as writer:
+        for number, name in enumerate(names):
+            cohorts = ["full", "train"] if number < training else ["full"]
+            writer.add(
+                volume_row(name, "cine_sax", 3, 6) | {"cohort": cohorts}, frame_rows(name, "cine_sax", 3, 6)
+            )
+            writer.end_study(keep=True)
+    record = StudyRecord(folder="", part="part-1.parquet", manifest_sha256="", files={})
+    write_cohort(root / "store", Cohort(window_pct=(1, 99), studies=dict.fromkeys(names, record), failed={}))
+    return root
+
+
+def test_where_patients_are_kept_for_training_they_alone_lend_and_are_not_asked(tmp_path: Path) -> None:
+    root = with_training(tmp_path, 3)
+    spec = sweep_spec(root, reader("constant", answer="A"), subtask=["C10"], prompt=[STANDARD, TWO])
+    planned = plan(spec)
+    kept = {f"PH-{number:04d}" for number in (1, 2, 3)}
+    assert kept.isdisjoint(
+        {row["study_id"] for name in ("standard", "two") for row in rows_of(planned, name)}
+    )
+    assert {example.study_id for examples in examples_of(planned).values() for example in examples} <= kept
+    assert planned.examples_kept == 3
+    without = plan(sweep_spec(root, reader("constant", answer="A"), subtask=["C10"]))
+    assert kept < {row["study_id"] for row in rows_of(without, "standard")}
+
+
+def test_too_few_examples_are_refused_or_skipped_with_the_reason(tmp_path: Path, root: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"shows 9 solved examples, and no subtask has more than 7 .* other pat"
+    ):
+        planned_with(root, TWO | {"shots": 9})
+    with pytest.raises(
+        InputError, match=r"no subtask has more than 1 answered questions of patients of the coh"
+    ):
+        plan(sweep_spec(with_training(tmp_path, 1), reader("uniform"), subtask=["C10"], prompt=[TWO]))
+    planned = planned_with(root, TWO | {"shots": 7})
+    assert {row["status"] for row in rows_of(planned, "two")} == {"planned"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"prompt": [STANDARD | {"shots": 2}]}, "headlines are asked with standard without any"),
+        ({"prompt": [TWO | {"shots": -1}]}, "greater than or equal to 0"),
+        ({"prompt": [STANDARD | {"shots_seed": 4}]}, "shots is 0; give more"),
+        ({"prompt": [TWO | {"steps": "self"}]}, "need cases, which have no solved ones"),
+        ({"prompt": [TWO], "selector": [{"name": "self", "kind": "self"}]}, "the reader chooses its frames"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_words(tmp_path: Path, changes: dict[str, Any], why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        sweep_spec(tmp_path, reader("uniform"), **changes)
+
+
+def test_a_shuffled_example_is_solved_in_the_letters_that_it_displays(root: Path) -> None:
+    planned = planned_with(root, TWO, control=["shuffled_options"])
+    shown, catalogue = examples_of(planned), load_catalogue("openprotocol-1")
+    questions = {
+        row["qa_id"]: row for row in tables.read(root / "store/questions", schemas.QUESTIONS).to_pylist()
+    }
+    for row in rows_of(planned, "two"):
+        parts = row["prompt"].split("Solved example")[1:]
+        for part, example in zip(parts, shown.get(row["request_key"], ()), strict=True):
+            (letters,) = re.findall(r"^ANSWER: ([A-Z, ]+)$", part, re.M)
+            texts = {option.key: option.text for option in catalogue[row["subtask"]].options}
+            solved = {texts[key] for key in questions[example.qa_id]["answer"]}
+            assert {
+                re.search(rf"^{letter}\. (.*)$", part, re.M)[1] for letter in letters.split(", ")
+            } == solved
+
+
+def test_examples_of_a_part_keep_their_order(tmp_path: Path) -> None:
+    rows = [
+        {"request_key": "k", "example": n, "qa_id": f"q{n}", "study_id": "s", "frames": []}
+        for n in (1, 0, 1, 0)
+    ]
+    folder = tmp_path / "examples"
+    tables.write_part(
+        folder, pa.Table.from_pylist(rows, schema=schemas.EXAMPLES), schemas.EXAMPLES, "part.parquet"
+    )
+    assert [one.qa_id for one in read_part_examples(tmp_path / "part.parquet")["k"]] == ["q0", "q1"]
