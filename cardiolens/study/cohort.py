@@ -13,6 +13,7 @@ from cardiolens.base.provenance import code_of
 from cardiolens.base.untrusted.bounded_files import read_bytes
 from cardiolens.config.base import Spec, describe
 from cardiolens.config.dataset import WindowPct, Windows
+from cardiolens.study.anatomy import Anatomy, heart
 from cardiolens.study.manifest import Study
 
 COHORT_NAME = "cohort.json"
@@ -74,6 +75,12 @@ class Cohort(Spec):
     failed: Mapping[str, str]
     tried: Mapping[str, FailedAttempt] = {}  # failed studies whose manifest could be read
     same_pixels: tuple[SamePixels, ...] | None = None  # None: not looked for yet
+    anatomy: Anatomy | None = None  # under which the studies were read; None: the heart's
+
+    @property
+    def organ(self) -> Anatomy:
+        """The anatomy under which the studies were read."""
+        return self.anatomy or heart()
 
     @property
     def display(self) -> Windows:

@@ -1,8 +1,9 @@
 """Check display and slice order of volumes against the affines of their study (protocol 1.4, 16.16).
 
-The largest short-axis stack with a credible affine gives the heart's frame. The frame decides which of the
-eight transforms gives each view, short or long axis, its standard orientation. If that transform is clear,
-any other is refused, unless a person confirmed it in study.json.
+In the heart, the largest short-axis stack with a credible affine gives the frame. The frame decides which of
+the eight transforms gives each view, short or long axis, its standard orientation. If that transform is
+clear, any other is refused, unless a person confirmed it in study.json. Where an anatomy's frame is the
+patient, the directions that its views name decide in the same way.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,16 +12,28 @@ from dataclasses import dataclass
 import numpy as np
 
 from cardiolens.base.errors import InputError
-from cardiolens.study.heart_frame import TYPICAL_BASE, HeartFrame, Point, best_display, frame_along
+from cardiolens.study.heart_frame import (
+    TYPICAL_BASE,
+    Display,
+    HeartFrame,
+    Point,
+    best_display,
+    best_transform,
+    frame_along,
+)
 from cardiolens.study.manifest import DisplayTransform, Study, VolumeManifest
 from cardiolens.study.nifti import read_affine
-from cardiolens.study.sequences import SHORT_AXIS
 
 _TO_LPS = np.diag([-1.0, -1.0, 1.0])
 _SHORT_AXIS_DEG = 35.0  # largest angle of a stack's normal to the typical axis of a human heart
 _ALONG_DEG = 30.0  # largest angle of a long-axis plane to the heart's axis
 _ALIGNED = 1e-3  # 1 - cosine below which an axis counts as parallel to a scanner axis
-_ALONG_SLICES = 0.5  # least cosine of slice step and heart axis for judging the slice order
+_ALONG_SLICES = 0.5  # least cosine of slice step and slice axis for judging the slice order
+_DIRECTIONS: Mapping[str, Point] = {  # of the patient, as DICOM counts them
+    **{"left": np.array([1.0, 0, 0]), "right": np.array([-1.0, 0, 0])},
+    **{"posterior": np.array([0, 1.0, 0]), "anterior": np.array([0, -1.0, 0])},
+    **{"superior": np.array([0, 0, 1.0]), "inferior": np.array([0, 0, -1.0])},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +70,15 @@ def volume_placements(study: Study) -> dict[str, VolumePlacement]:
 
 
 def heart_frame(study: Study, places: Mapping[str, VolumePlacement]) -> HeartFrame | None:
-    """Return the heart's frame from the largest short-axis volume; None without a credible affine."""
+    """Return the heart's frame from the largest short-axis volume; None without one that is credible."""
+    if study.anatomy.frame != "heart":
+        return None
     short = [
         volume
         for volume in study.manifest.volumes
-        if volume.view == SHORT_AXIS and volume.volume_id in places and not places[volume.volume_id].aligned
+        if volume.slice_axis is not None
+        and volume.volume_id in places
+        and not places[volume.volume_id].aligned
     ]
     if not short:
         return None
@@ -74,6 +91,9 @@ def orientation_doubts(
 ) -> Iterator[str]:
     """Yield doubts about display and order of a volume; InputError if the display is certainly wrong."""
     place = places.get(manifest.volume_id)
+    if manifest.anatomy.frame == "patient":
+        yield from _doubts_in_patient(manifest, place)
+        return
     if place is None or place.aligned:
         description = "no orientation" if place is None else "the scanner's own axes, like an identity"
         yield (
@@ -87,18 +107,40 @@ def orientation_doubts(
             "display_transform was not checked; look at it (jobs/show_study.py)"
         )
         return
-    tilt = _tilt(place.normal, frame.base)
-    if (manifest.view == SHORT_AXIS and tilt > _ALONG_DEG) or (
-        manifest.view != SHORT_AXIS and 90 - tilt > _ALONG_DEG
-    ):
+    tilt, across = _tilt(place.normal, frame.base), manifest.slice_axis is not None
+    if (across and tilt > _ALONG_DEG) or (not across and 90 - tilt > _ALONG_DEG):
         yield (
             f"{manifest.volume_id}: by its affine its slices lie at {90 - tilt:.0f} degrees to the long "
-            f"axis of the heart; expected {'about 90' if manifest.view == SHORT_AXIS else 'about 0'} for "
+            f"axis of the heart; expected {'about 90' if across else 'about 0'} for "
             f"view {manifest.view}; look at it and check view"
         )
         return
-    yield from _display_doubts(manifest, place, frame)
-    yield from _order_doubts(manifest, place, frame)
+    yield from _display_doubts(manifest, best_display(place.i_axis, place.j_axis, manifest.view, frame))
+    yield from _order_doubts(manifest, place, -frame.base)
+
+
+def _doubts_in_patient(manifest: VolumeManifest, place: VolumePlacement | None) -> Iterator[str]:
+    """Yield doubts about a volume whose view names directions of the patient."""
+    shown = manifest.anatomy.views[manifest.view].display
+    if place is None or shown is None or shown.right is None or shown.up is None:
+        missing = "its header gives no orientation" if place is None else "its view declares no display"
+        yield (
+            f"{manifest.volume_id}: {missing}, so display_transform was not checked; look at it "
+            "(jobs/show_study.py)"
+        )
+        return
+    right, up = _DIRECTIONS[shown.right], _DIRECTIONS[shown.up]
+    tilt = _tilt(place.normal, np.cross(right, up))
+    if tilt > _ALONG_DEG:
+        yield (
+            f"{manifest.volume_id}: by its affine its slices are turned by {tilt:.0f} degrees from view "
+            f"{manifest.view}; look at it and check view"
+        )
+        return
+    yield from _display_doubts(manifest, best_transform(place.i_axis, place.j_axis, right, up))
+    axis = manifest.slice_axis
+    if axis is not None:
+        yield from _order_doubts(manifest, place, _DIRECTIONS[axis.last])
 
 
 def display_contradicted(study: Study, manifest: VolumeManifest) -> bool:
@@ -111,15 +153,17 @@ def contradicts_display(
     manifest: VolumeManifest, places: Mapping[str, VolumePlacement], frame: HeartFrame | None
 ) -> bool:
     """Return whether the placements of a study contradict the display of one volume."""
-    place = places.get(manifest.volume_id)
-    if place is None or place.aligned or frame is None:
+    place, shown = places.get(manifest.volume_id), manifest.anatomy.views[manifest.view].display
+    if place is not None and shown is not None and shown.right is not None and shown.up is not None:
+        best = best_transform(place.i_axis, place.j_axis, _DIRECTIONS[shown.right], _DIRECTIONS[shown.up])
+    elif place is None or place.aligned or frame is None:
         return False
-    best = best_display(place.i_axis, place.j_axis, manifest.view, frame)
+    else:
+        best = best_display(place.i_axis, place.j_axis, manifest.view, frame)
     return best.transform != manifest.display_transform
 
 
-def _display_doubts(manifest: VolumeManifest, place: VolumePlacement, frame: HeartFrame) -> Iterator[str]:
-    best = best_display(place.i_axis, place.j_axis, manifest.view, frame)
+def _display_doubts(manifest: VolumeManifest, best: Display) -> Iterator[str]:
     if best.transform == manifest.display_transform:
         return
     message = (
@@ -134,11 +178,12 @@ def _display_doubts(manifest: VolumeManifest, place: VolumePlacement, frame: Hea
     yield f"{message}, but {'a person confirmed it' if best.clear else 'that is not clear'}; look at it"
 
 
-def _order_doubts(manifest: VolumeManifest, place: VolumePlacement, frame: HeartFrame) -> Iterator[str]:
-    toward_base = float(place.step @ frame.base)
-    if manifest.view != SHORT_AXIS or abs(toward_base) < _ALONG_SLICES or manifest.spatial_order == "unknown":
+def _order_doubts(manifest: VolumeManifest, place: VolumePlacement, last: Point) -> Iterator[str]:
+    """Yield the doubt about the slice order; `last` is the direction of the last slice."""
+    axis, toward_last = manifest.slice_axis, float(place.step @ last)
+    if axis is None or abs(toward_last) < _ALONG_SLICES or manifest.spatial_order == "unknown":
         return
-    order = "apex_to_base" if toward_base > 0 else "base_to_apex"
+    order = axis.forward if toward_last > 0 else axis.backward
     if manifest.shape[2:] != (1,) and order != manifest.spatial_order:
         yield (
             f"{manifest.volume_id}: spatial_order is {manifest.spatial_order}; by its affine its slices run "
@@ -157,6 +202,9 @@ def _named(transform: DisplayTransform) -> str:
 
 
 def _aim(manifest: VolumeManifest) -> str:
-    if manifest.view == SHORT_AXIS:
+    shown = manifest.anatomy.views[manifest.view].display
+    if shown is not None and shown.right is not None:
+        return f"{shown.right} toward the image's right and {shown.up} up"
+    if manifest.slice_axis is not None:
         return "the right ventricle on the image's left and the anterior wall up"
     return "the apex up, and the walls of its view on their sides (protocol 1.3)"

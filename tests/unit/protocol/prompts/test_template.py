@@ -73,13 +73,13 @@ def test_the_question_only_control_mentions_no_frames():
 
 def test_own_template_is_found_first_and_named_by_its_content(tmp_path):
     (tmp_path / "question_standard.jinja").write_text(GOOD)
-    own = template_for(ASKED, "standard", tmp_path)
+    own = template_for(ASKED, "standard", (tmp_path,))
     packaged = template_for(ASKED, "standard")
     assert question_block(ASKED, 2, own) == "Own: Which?\nA) Normal\nB) Thinned\nC) Thickened"
     assert own.name == f"question_standard@{sha256(GOOD.encode()).hexdigest()[:8]}"
     assert own.name != packaged.name
     assert own.system == packaged.system
-    assert template_for(ASKED, "reasoning", tmp_path) == template_for(ASKED, "reasoning")
+    assert template_for(ASKED, "reasoning", (tmp_path,)) == template_for(ASKED, "reasoning")
 
 
 @pytest.mark.parametrize(
