@@ -162,6 +162,11 @@ class Anatomy(Spec):
         axes = [view.slices for view in self.views.values() if view.slices is not None]
         return (*dict.fromkeys(order for axis in axes for order in (axis.forward, axis.backward)), "unknown")
 
+    @property
+    def is_heart(self) -> bool:
+        """Whether the studies are hearts, with the sequences of `openprotocol-1` or others."""
+        return self.frame == "heart"
+
     def members(self, routed: str) -> tuple[str, ...]:
         """Return the volumes of a routed name."""
         return self.pools[routed].volumes if routed in self.pools else (routed,)
@@ -204,6 +209,8 @@ class Anatomy(Spec):
                 )
             if self.frame == "heart" and (axis.first, axis.last) != ("base", "apex"):
                 yield f"views.{name}.slices is {axis.words!r}; expected base to apex with frame 'heart'"
+            if self.frame == "heart" and view.display is not None and view.display.right_deg != 0:
+                yield f"views.{name}.display.right_deg is {view.display.right_deg}; expected 0 of a stack"
 
     def _routing_problems(self) -> Iterator[str]:
         routed = (*self.volume_ids, *self.pools)
@@ -248,15 +255,10 @@ def anatomy_of(protocol: str) -> Anatomy:
     return heart() if anatomy == heart() else anatomy
 
 
-def other_organ(anatomy: Anatomy) -> Anatomy | None:
-    """Return the anatomy if it is another than the heart's, else None."""
-    return None if anatomy == heart() else anatomy
-
-
 def check_heart(anatomy: Anatomy, what: str) -> None:
-    """Raise InputError unless the anatomy is the heart's; `what` names what is about hearts alone."""
-    if other_organ(anatomy) is not None:
+    """Raise InputError unless studies are hearts; `what` names what is about hearts alone."""
+    if not anatomy.is_heart:
         raise InputError(
             f"{what}: is about the heart, and the protocol's {ANATOMY_NAME} describes {anatomy.words}; "
-            f"expected the anatomy of {HEART}; use it with a protocol of the heart"
+            f"expected a protocol of the heart, such as {HEART}"
         )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
-from cardiolens.study.anatomy import Anatomy, heart, other_organ
+from cardiolens.study.anatomy import Anatomy, heart
 from cardiolens.study.cohort import RULES, Cohort, FileRecord, Stamp, StudyRecord, read_cohort, stamp
 from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.manifest import Study, read_study, shown_name
@@ -53,7 +53,8 @@ def prepare_group(
 
 def current_cohort(store: Path, windows: Windows, anatomy: Anatomy | None = None) -> Cohort:
     """Read the cohort of a store; empty if there is none, or if windows, display rules or anatomy differ."""
-    cohort, own = read_cohort(store), other_organ(anatomy or heart())
+    cohort = read_cohort(store)
+    own = None if anatomy is None or anatomy == heart() else anatomy
     if cohort is None or (cohort.display, cohort.rules, cohort.anatomy) != (windows, RULES, own):
         return Cohort(
             rules=RULES,

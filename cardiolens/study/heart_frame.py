@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.study.anatomy import heart
+from cardiolens.study.anatomy import View, heart
 from cardiolens.study.manifest import DisplayTransform
-from cardiolens.study.sequences import SHORT_AXIS
 
 Point = NDArray[Any]  # three coordinates or components
 
@@ -83,7 +82,7 @@ def directions(i_axis: Point, j_axis: Point, transform: DisplayTransform) -> tup
     return (-across if transform.flip_cols else across), (down if transform.flip_rows else -down)
 
 
-def best_display(i_axis: Point, j_axis: Point, view: str, frame: HeartFrame) -> Display:
+def best_display(i_axis: Point, j_axis: Point, view: View, frame: HeartFrame) -> Display:
     """Return the transform that best gives a view its standard orientation; axes are unit vectors."""
     return best_transform(i_axis, j_axis, *_wanted(view, frame))
 
@@ -98,8 +97,10 @@ def best_transform(i_axis: Point, j_axis: Point, right: Point, up: Point) -> Dis
     return Display(scores[0][1], scores[0][0] - scores[1][0] > 2 * _CLEAR)
 
 
-def _wanted(view: str, frame: HeartFrame) -> tuple[Point, Point]:
+def _wanted(view: View, frame: HeartFrame) -> tuple[Point, Point]:
     """Return the standard image right and image up of a view, as directions in the patient."""
-    if view == SHORT_AXIS:
+    if view.slices is not None:
         return frame.right, frame.up
-    return frame.toward(PROTOTYPE_RIGHT[view]), -frame.base
+    assert view.display is not None
+    assert view.display.right_deg is not None, "checked when the anatomy was read"
+    return frame.toward(view.display.right_deg), -frame.base

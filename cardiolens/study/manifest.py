@@ -144,7 +144,9 @@ class VolumeManifest(Spec):
         """Order of the slices; the order of a single slice is always known."""
         layout = self.declared_layout()
         single = layout is not None and layout.n_slices == 1
-        return self._anatomy.orders[0] if single and self.spatial_order == "unknown" else self.spatial_order
+        if not single or self.spatial_order != "unknown":
+            return self.spatial_order
+        return self._anatomy.orders[0] if self.slice_axis is None else self.slice_axis.forward
 
     @property
     def over_time(self) -> str:
@@ -223,10 +225,12 @@ class VolumeManifest(Spec):
                 f"volume_id is {self.volume_id!r}; expected {sequence.volume_id(self.view)!r} for sequence "
                 f"{self.sequence!r} and view {self.view!r}; correct volume_id"
             )
-        if self.spatial_order not in self._anatomy.orders:
+        axis = self.slice_axis
+        orders = self._anatomy.orders if axis is None else (axis.forward, axis.backward, "unknown")
+        if self.spatial_order not in orders:
             raise ValueError(
-                f"spatial_order is {self.spatial_order!r}; expected one of "
-                f"{', '.join(self._anatomy.orders)}; correct spatial_order"
+                f"spatial_order is {self.spatial_order!r}; expected one of {', '.join(orders)}; correct "
+                "spatial_order"
             )
 
     def _kind(self) -> SequenceKind:

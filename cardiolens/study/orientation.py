@@ -115,30 +115,28 @@ def orientation_doubts(
             f"view {manifest.view}; look at it and check view"
         )
         return
-    yield from _display_doubts(manifest, best_display(place.i_axis, place.j_axis, manifest.view, frame))
+    yield from _display_doubts(manifest, _best(manifest, place, frame))
     yield from _order_doubts(manifest, place, -frame.base)
 
 
 def _doubts_in_patient(manifest: VolumeManifest, place: VolumePlacement | None) -> Iterator[str]:
     """Yield doubts about a volume whose view names directions of the patient."""
-    shown = manifest.anatomy.views[manifest.view].display
-    if place is None or shown is None or shown.right is None or shown.up is None:
-        missing = "its header gives no orientation" if place is None else "its view declares no display"
+    if place is None:
         yield (
-            f"{manifest.volume_id}: {missing}, so display_transform was not checked; look at it "
-            "(jobs/show_study.py)"
+            f"{manifest.volume_id}: its header gives no orientation, so display_transform was not checked; "
+            "look at it (jobs/show_study.py)"
         )
         return
-    right, up = _DIRECTIONS[shown.right], _DIRECTIONS[shown.up]
-    tilt = _tilt(place.normal, np.cross(right, up))
-    if tilt > _ALONG_DEG:
-        yield (
-            f"{manifest.volume_id}: by its affine its slices are turned by {tilt:.0f} degrees from view "
-            f"{manifest.view}; look at it and check view"
-        )
-        return
-    yield from _display_doubts(manifest, best_transform(place.i_axis, place.j_axis, right, up))
-    axis = manifest.slice_axis
+    shown, axis = manifest.anatomy.views[manifest.view].display, manifest.slice_axis
+    if shown is not None and shown.right is not None and shown.up is not None:
+        tilt = _tilt(place.normal, np.cross(_DIRECTIONS[shown.right], _DIRECTIONS[shown.up]))
+        if tilt > _ALONG_DEG:
+            yield (
+                f"{manifest.volume_id}: by its affine its slices are turned by {tilt:.0f} degrees from view "
+                f"{manifest.view}; look at it and check view"
+            )
+            return
+    yield from _display_doubts(manifest, _best(manifest, place, None))
     if axis is not None:
         yield from _order_doubts(manifest, place, _DIRECTIONS[axis.last])
 
@@ -153,17 +151,29 @@ def contradicts_display(
     manifest: VolumeManifest, places: Mapping[str, VolumePlacement], frame: HeartFrame | None
 ) -> bool:
     """Return whether the placements of a study contradict the display of one volume."""
-    place, shown = places.get(manifest.volume_id), manifest.anatomy.views[manifest.view].display
-    if place is not None and shown is not None and shown.right is not None and shown.up is not None:
-        best = best_transform(place.i_axis, place.j_axis, _DIRECTIONS[shown.right], _DIRECTIONS[shown.up])
-    elif place is None or place.aligned or frame is None:
-        return False
-    else:
-        best = best_display(place.i_axis, place.j_axis, manifest.view, frame)
-    return best.transform != manifest.display_transform
+    place = places.get(manifest.volume_id)
+    best = None if place is None else _best(manifest, place, frame)
+    return best is not None and best.transform != manifest.display_transform
 
 
-def _display_doubts(manifest: VolumeManifest, best: Display) -> Iterator[str]:
+def _best(manifest: VolumeManifest, place: VolumePlacement, frame: HeartFrame | None) -> Display | None:
+    """Return the transform that shows a volume as its view declares; None if nothing decides it."""
+    view = manifest.anatomy.views[manifest.view]
+    shown = view.display
+    if shown is not None and shown.right is not None and shown.up is not None:
+        return best_transform(place.i_axis, place.j_axis, _DIRECTIONS[shown.right], _DIRECTIONS[shown.up])
+    if shown is None or place.aligned or frame is None:
+        return None
+    return best_display(place.i_axis, place.j_axis, view, frame)
+
+
+def _display_doubts(manifest: VolumeManifest, best: Display | None) -> Iterator[str]:
+    if best is None:
+        yield (
+            f"{manifest.volume_id}: view {manifest.view} declares no display, so display_transform was not "
+            "checked; look at it (jobs/show_study.py)"
+        )
+        return
     if best.transform == manifest.display_transform:
         return
     message = (

@@ -93,7 +93,7 @@ def test_a_reader_of_the_truth_scores_100_and_guesses_are_chance(brains: Path) -
 
 
 def test_prompts_speak_of_brains(brains: Path) -> None:
-    controls = ["none", "captions", "question_only"]
+    controls = ["none", "captions", "blind"]
     styles = [
         {"name": style, "style": style, "max_tokens": 64} for style in ("standard", "reasoning", "paper")
     ]
@@ -196,7 +196,9 @@ def test_what_is_about_hearts_refuses_brains_by_name(brains: Path, tmp_path: Pat
     with refused("unknown sequence 'flair'", "cine, lge, perfusion, t2", "anatomy.yaml"):
         read_study(brains / "studies" / "BR-0001")
     with refused("unknown sequence 'cine'", "flair, t1_contrast, diffusion"):
-        changed_study(brains, tmp_path, sequence="cine")
+        changed_study(brains, tmp_path / "a", sequence="cine")
+    with refused("spatial_order is 'anterior_to_posterior'", "inferior_to_superior, superior_to_inferior"):
+        changed_study(brains, tmp_path / "b", spatial_order="anterior_to_posterior")
 
 
 def test_a_store_of_hearts_is_not_asked_about_brains(brains: Path, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from cardiolens.base.untrusted.bounded_files import is_housekeeping, read_text
 from cardiolens.protocol.prompts.language import check_language
 from cardiolens.protocol.prompts.question import AskedQuestion, QuestionKind
 from cardiolens.storage.schemas import FRAME
-from cardiolens.study.anatomy import ANATOMY_NAME, HEART
+from cardiolens.study.anatomy import HEART, anatomy_of
 from cardiolens.study.protocol_folder import DATA, protocol_folder
 
 Style = Literal["standard", "reasoning"]
@@ -76,12 +76,11 @@ class Template:
 def template_folders(templates: Path | None, protocol: str) -> tuple[Path, ...]:
     """Return the folders in which the templates of a sweep are looked for, before the packaged ones.
 
-    A protocol without an anatomy of its own asks about the heart, and has the heart's templates.
+    A protocol that asks about the heart has those of the heart behind its own.
     """
-    own = protocol_folder(protocol)
-    folders = [own, *([] if (own / ANATOMY_NAME).exists() else [DATA / HEART])]
-    found = [folder / "templates" for folder in folders if (folder / "templates").is_dir()]
-    return (*([] if templates is None else [templates]), *found)
+    protocols = [protocol_folder(protocol), *([DATA / HEART] if anatomy_of(protocol).is_heart else [])]
+    own = [folder / "templates" for folder in dict.fromkeys(protocols)]
+    return (*([] if templates is None else [templates]), *(folder for folder in own if folder.is_dir()))
 
 
 _HEART = template_folders(None, HEART)

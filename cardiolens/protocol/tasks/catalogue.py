@@ -42,9 +42,9 @@ class Option:
 class Subtask:
     """One kind of question: wording, options, views shown, and the condition for asking.
 
-    `route` holds (volume or pool of the anatomy, weight) in priority order. A conditional subtask is
-    asked if the true answer of its parent is one of `parent_answers`. At least one view of `unreadable_without`
-    must be present.
+    `route` holds volumes or pools of the anatomy and their weights, in priority order. A conditional subtask
+    is asked if the true answer of its parent is one of `parent_answers`. At least one view of
+    `unreadable_without` must be present.
     """
 
     id: str
@@ -140,16 +140,18 @@ def load_catalogue(protocol: str) -> Catalogue:
         sequence: load_lexicon(words, sequence, _fields(subtask_of, sequence)) for sequence in reported
     }
     digest = hashlib.sha256(b"\0".join(read_bytes(path) for path in read))
-    points = _paper_points(folder, subtask_of)
+    points = _paper_points(folder, subtask_of, anatomy)
     return Catalogue(name, subtask_of, lexicons, digest.hexdigest(), anatomy, points)
 
 
-def _paper_points(folder: Path, subtask_of: Mapping[str, Subtask]) -> dict[str, tuple[str, ...]]:
-    """Return the points of prompt style `paper`; a folder without an anatomy of its own has the heart's."""
+def _paper_points(
+    folder: Path, subtask_of: Mapping[str, Subtask], anatomy: Anatomy
+) -> dict[str, tuple[str, ...]]:
+    """Return the points of prompt style `paper`; a protocol of the heart without any has the shipped ones."""
     path = folder / _POINTS
-    if not path.exists() and (folder / ANATOMY_NAME).exists():
-        return {}
     is_own = path.exists()
+    if not is_own and not anatomy.is_heart:
+        return {}
     path = path if is_own else DATA / HEART / _POINTS
     try:
         points = TypeAdapter(dict[str, tuple[str, ...]]).validate_python(read_yaml(path))

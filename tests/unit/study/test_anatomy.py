@@ -10,7 +10,7 @@ import yaml
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
-from cardiolens.study.anatomy import anatomy_of, check_heart, heart, load_anatomy, other_organ
+from cardiolens.study.anatomy import anatomy_of, check_heart, heart, load_anatomy
 from cardiolens.study.protocol_folder import DATA
 
 BRAIN = Path(__file__).resolve().parents[3] / "examples" / "brain" / "protocol"
@@ -35,7 +35,6 @@ def test_a_folder_without_an_anatomy_is_about_the_heart(tmp_path: Path) -> None:
     assert anatomy_of(str(tmp_path)) is heart()
     shutil.copy(DATA / "openprotocol-1" / "anatomy.yaml", tmp_path)
     assert anatomy_of(str(tmp_path)) is heart()
-    assert other_organ(heart()) is None
     assert heart().orders == ("base_to_apex", "apex_to_base", "unknown")
 
 

@@ -1,8 +1,10 @@
 """Templates are found, refused and rendered as the rules of section 7 say."""
 
+import shutil
 import subprocess
 import sys
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 
@@ -10,11 +12,12 @@ from cardiolens.base.errors import InputError
 from cardiolens.protocol.prompts.frames import caption, frame_block
 from cardiolens.protocol.prompts.prompt_rendering import question_block, render
 from cardiolens.protocol.prompts.question import AskedQuestion
-from cardiolens.protocol.prompts.template import check_folder, template_for
+from cardiolens.protocol.prompts.template import check_folder, template_folders, template_for
 from cardiolens.protocol.select.selection import pick
 from cardiolens.storage.schemas import FRAME
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
+BRAIN = Path(__file__).resolve().parents[4] / "examples" / "brain" / "protocol" / "anatomy.yaml"
 SAX = VolumeStructure("cine_sax", "cine", "sax", 10, 25, 0, 9, (1, 5, 8))
 STUDY = StudyStructure("PH-0001", {"cine_sax": SAX})
 ASKED = AskedQuestion(
@@ -80,6 +83,30 @@ def test_own_template_is_found_first_and_named_by_its_content(tmp_path):
     assert own.name != packaged.name
     assert own.system == packaged.system
     assert template_for(ASKED, "reasoning", (tmp_path,)) == template_for(ASKED, "reasoning")
+
+
+def test_templates_of_a_protocol_stand_between_the_users_and_the_packaged_ones(tmp_path):
+    (tmp_path / "mine").mkdir()
+    own, protocol = tmp_path / "mine", tmp_path / "protocol"
+    (protocol / "templates").mkdir(parents=True)
+    (protocol / "templates" / "question_standard.jinja").write_text(GOOD)
+    assert template_for(ASKED, "standard", template_folders(own, str(protocol))).name == (
+        f"question_standard@{sha256(GOOD.encode()).hexdigest()[:8]}"
+    )
+    (own / "question_standard.jinja").write_text(f"Mine. {GOOD}")
+    assert question_block(
+        ASKED, 2, template_for(ASKED, "standard", template_folders(own, str(protocol)))
+    ).startswith("Mine. Own: ")
+
+
+def test_only_protocols_about_the_heart_are_told_what_d02_takes_for_granted(tmp_path):
+    asked = AskedQuestion("D02", "multi", "Which?", "single", ASKED.options)
+    without_anatomy = template_for(asked, "standard", template_folders(None, str(tmp_path)))
+    assert "non-ischaemic" in question_block(asked, 2, without_anatomy)
+    assert without_anatomy == template_for(asked, "standard")
+    shutil.copy(BRAIN, tmp_path)
+    other_organ = template_for(asked, "standard", template_folders(None, str(tmp_path)))
+    assert "non-ischaemic" not in question_block(asked, 2, other_organ)
 
 
 @pytest.mark.parametrize(
