@@ -121,11 +121,10 @@ class Looker:
         axial = np.array([frame for frame in frames if frame.shape[0] == 48])
         if "side of the patient" in ask.text:
             columns = np.nonzero((axial > 250).any(axis=(0, 1)))[0]
-            return Reply(
-                text=f"ANSWER: {'B' if columns.mean() > axial.shape[2] / 2 else 'A'}", finish_reason="stop"
-            )
-        tissue = np.median(axial[axial > 60])
-        return Reply(text=f"ANSWER: {'B' if tissue < 170 else 'A'}", finish_reason="stop")
+            is_second = columns.mean() > axial.shape[2] / 2
+        else:
+            is_second = np.median(axial[axial > 40]) < 170
+        return Reply(text=f"ANSWER: {'B' if is_second else 'A'}", finish_reason="stop")
 
     def frames(self) -> FrameWork:
         return FrameWork()
