@@ -173,8 +173,10 @@ class Anatomy(Spec):
 
     def windows(self, declared: Windows) -> Windows:
         """Return the windows of a dataset, completed by those of the sequences."""
-        own = {name: kind.window_pct for name, kind in self.sequences.items() if kind.window_pct is not None}
-        return Windows(pct=declared.pct, by_name=own | dict(declared.by_name))
+        by_sequence = {
+            name: kind.window_pct for name, kind in self.sequences.items() if kind.window_pct is not None
+        }
+        return Windows(pct=declared.pct, by_name=by_sequence | dict(declared.by_name))
 
     @model_validator(mode="after")
     def _consistent(self) -> "Anatomy":

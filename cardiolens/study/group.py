@@ -54,15 +54,15 @@ def prepare_group(
 def current_cohort(store: Path, windows: Windows, anatomy: Anatomy | None = None) -> Cohort:
     """Read the cohort of a store; empty if there is none, or if windows, display rules or anatomy differ."""
     cohort = read_cohort(store)
-    own = None if anatomy is None or anatomy == heart() else anatomy
-    if cohort is None or (cohort.display, cohort.rules, cohort.anatomy) != (windows, RULES, own):
+    recorded = None if anatomy is None or anatomy == heart() else anatomy
+    if cohort is None or (cohort.display, cohort.rules, cohort.anatomy) != (windows, RULES, recorded):
         return Cohort(
             rules=RULES,
             window_pct=windows.pct,
             windows=windows.by_name,
             studies={},
             failed={},
-            anatomy=own,
+            anatomy=recorded,
         )
     return cohort
 

@@ -127,9 +127,9 @@ def _doubts_in_patient(manifest: VolumeManifest, place: VolumePlacement | None) 
             "look at it (jobs/show_study.py)"
         )
         return
-    shown, axis = manifest.anatomy.views[manifest.view].display, manifest.slice_axis
-    if shown is not None and shown.right is not None and shown.up is not None:
-        tilt = _tilt(place.normal, np.cross(_DIRECTIONS[shown.right], _DIRECTIONS[shown.up]))
+    directions, axis = _in_patient(manifest), manifest.slice_axis
+    if directions is not None:
+        tilt = _tilt(place.normal, np.cross(*directions))
         if tilt > _ALONG_DEG:
             yield (
                 f"{manifest.volume_id}: by its affine its slices are turned by {tilt:.0f} degrees from view "
@@ -156,13 +156,20 @@ def contradicts_display(
     return best is not None and best.transform != manifest.display_transform
 
 
+def _in_patient(manifest: VolumeManifest) -> tuple[Point, Point] | None:
+    """Return image right and image up, if the view names them as directions of the patient."""
+    convention = manifest.anatomy.views[manifest.view].display
+    if convention is None or convention.right is None or convention.up is None:
+        return None
+    return _DIRECTIONS[convention.right], _DIRECTIONS[convention.up]
+
+
 def _best(manifest: VolumeManifest, place: VolumePlacement, frame: HeartFrame | None) -> Display | None:
     """Return the transform that shows a volume as its view declares; None if nothing decides it."""
-    view = manifest.anatomy.views[manifest.view]
-    shown = view.display
-    if shown is not None and shown.right is not None and shown.up is not None:
-        return best_transform(place.i_axis, place.j_axis, _DIRECTIONS[shown.right], _DIRECTIONS[shown.up])
-    if shown is None or place.aligned or frame is None:
+    view, directions = manifest.anatomy.views[manifest.view], _in_patient(manifest)
+    if directions is not None:
+        return best_transform(place.i_axis, place.j_axis, *directions)
+    if view.display is None or place.aligned or frame is None:
         return None
     return best_display(place.i_axis, place.j_axis, view, frame)
 
@@ -212,9 +219,9 @@ def _named(transform: DisplayTransform) -> str:
 
 
 def _aim(manifest: VolumeManifest) -> str:
-    shown = manifest.anatomy.views[manifest.view].display
-    if shown is not None and shown.right is not None:
-        return f"{shown.right} toward the image's right and {shown.up} up"
+    convention = manifest.anatomy.views[manifest.view].display
+    if convention is not None and convention.right is not None:
+        return f"{convention.right} toward the image's right and {convention.up} up"
     if manifest.slice_axis is not None:
         return "the right ventricle on the image's left and the anterior wall up"
     return "the apex up, and the walls of its view on their sides (protocol 1.3)"

@@ -70,7 +70,7 @@ def structures(volumes: pa.Table, anatomy: Anatomy | None = None) -> dict[str, S
 
     `anatomy` is that of the protocol; by default the heart's.
     """
-    named = anatomy or heart()
+    organ = anatomy or heart()
     by_study: dict[str, dict[str, VolumeStructure]] = {}
     for row in volumes.sort_by([("study_id", "ascending"), ("volume_id", "ascending")]).to_pylist():
         volume = VolumeStructure(
@@ -85,7 +85,7 @@ def structures(volumes: pa.Table, anatomy: Anatomy | None = None) -> dict[str, S
             levels_known=row["spatial_order"] != "unknown",
             t_on=row["t_on"],
             t_peak=row["t_peak"],
-            anatomy=named,
+            anatomy=organ,
         )
         by_study.setdefault(row["study_id"], {})[volume.volume_id] = volume
     return {study_id: StudyStructure(study_id, volumes) for study_id, volumes in by_study.items()}

@@ -79,8 +79,11 @@ def template_folders(templates: Path | None, protocol: str) -> tuple[Path, ...]:
     A protocol that asks about the heart has those of the heart behind its own.
     """
     protocols = [protocol_folder(protocol), *([DATA / HEART] if anatomy_of(protocol).is_heart else [])]
-    own = [folder / "templates" for folder in dict.fromkeys(protocols)]
-    return (*([] if templates is None else [templates]), *(folder for folder in own if folder.is_dir()))
+    of_protocols = [folder / "templates" for folder in dict.fromkeys(protocols)]
+    return (
+        *([] if templates is None else [templates]),
+        *(folder for folder in of_protocols if folder.is_dir()),
+    )
 
 
 _HEART = template_folders(None, HEART)
