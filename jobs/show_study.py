@@ -11,6 +11,7 @@ from cardiolens.commands.command import begin, tell
 from cardiolens.config.base import GivenPath, Positive, Spec
 from cardiolens.config.command_words import split_words
 from cardiolens.config.compose import read_spec
+from cardiolens.study.anatomy import anatomy_of
 from cardiolens.study.sheet import study_sheet
 
 
@@ -28,11 +29,14 @@ def main(argv: list[str]) -> int:
     begin()
     try:
         words, dataset_words = split_words(Words, argv, ("dataset",))
-        windows = read_spec(dataset_words).dataset.display
+        dataset = read_spec(dataset_words).dataset
+        anatomy = anatomy_of(dataset.protocol)
+        windows = anatomy.windows(dataset.display)
     except InputError as error:
         return tell(error)
     try:
-        study_sheet(words.study, words.phases, windows, segments=words.segments).save(words.out)
+        sheet = study_sheet(words.study, words.phases, windows, segments=words.segments, anatomy=anatomy)
+        sheet.save(words.out)
     except (InputError, OSError, ValueError) as error:
         return tell(InputError(f"{words.study}: {error}"))
     return 0

@@ -22,6 +22,7 @@ from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.instantiate import records
 from cardiolens.protocol.tasks.questions import write_questions
 from cardiolens.protocol.tasks.truth import findings
+from cardiolens.study.anatomy import check_heart
 
 
 def make_cohort(
@@ -37,6 +38,7 @@ def make_cohort(
     cohort.
     """
     ids, tasks = planned(spec, folder), load_catalogue(protocol)
+    check_heart(tasks.anatomy, "dataset.phantom")
     with disk.draft_folder(folder) as draft:
         records = [
             record

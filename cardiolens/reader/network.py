@@ -16,6 +16,7 @@ from cardiolens.protocol.prompts.question import AskedQuestion, report_fields
 from cardiolens.protocol.prompts.template import template_for
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.reader.vision import localise
+from cardiolens.study.anatomy import heart
 
 PATCH = 8  # pixels
 JOINED = 4  # patches per side of an image token: 2 x 2 tokens per frame
@@ -112,8 +113,10 @@ def _corpus(catalogue: Catalogue) -> Iterator[str]:
 
 
 def _captions() -> Iterator[str]:
-    text = words()
-    for sequence, view in product(text.sequences.values(), text.views.values()):
+    anatomy = heart()
+    sequence_words = [kind.words for kind in anatomy.sequences.values()]
+    sequence_words += [anatomy.words, *words().sequences.values()]
+    for sequence, view in product(sequence_words, [view.words for view in anatomy.views.values()]):
         yield f" {sequence}, {view}, slice "
         yield f" {sequence}, {view}, layer "
         yield f" {sequence}, {view}"

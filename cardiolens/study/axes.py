@@ -17,15 +17,17 @@ _TURNS = 3.0  # least difference of the first and the most unlike frame of a cyc
 Frame = NDArray[np.float64]
 
 
-def check_time(frames: list[Frame], layout: Layout) -> None:
+def check_time(frames: list[Frame], layout: Layout, *, may_cycle: bool = True) -> None:
     """Refuse a grid whose phases look like slices or vice versa; `frames` are in canonical order.
+
+    `may_cycle`: some sequence of the anatomy shows a cycle, which a stack might be by mistake.
 
     InputError gives the evidence: mean squared differences of neighbouring frames.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # extreme values, which windowing refuses later
         if layout.n_phases >= _FEWEST_PHASES and layout.n_slices > 1:
             _check_swapped(frames, layout)
-        elif layout.n_phases == 1 and layout.n_slices >= _FEWEST_SLICES:
+        elif may_cycle and layout.n_phases == 1 and layout.n_slices >= _FEWEST_SLICES:
             _check_cycle(frames)
 
 

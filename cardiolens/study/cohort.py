@@ -8,11 +8,13 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from cardiolens.base import disk
+from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
 from cardiolens.base.provenance import code_of
 from cardiolens.base.untrusted.bounded_files import read_bytes
 from cardiolens.config.base import Spec, describe
 from cardiolens.config.dataset import WindowPct, Windows
+from cardiolens.study.anatomy import Anatomy, heart
 from cardiolens.study.manifest import Study
 
 COHORT_NAME = "cohort.json"
@@ -74,6 +76,12 @@ class Cohort(Spec):
     failed: Mapping[str, str]
     tried: Mapping[str, FailedAttempt] = {}  # failed studies whose manifest could be read
     same_pixels: tuple[SamePixels, ...] | None = None  # None: not looked for yet
+    anatomy: Anatomy | None = None  # under which the studies were read; None: the heart's
+
+    @property
+    def organ(self) -> Anatomy:
+        """The anatomy under which the studies were read."""
+        return self.anatomy or heart()
 
     @property
     def display(self) -> Windows:
@@ -127,5 +135,5 @@ def untouched(study: Study, record: StudyRecord) -> bool:
 def failed_attempt(study: Study) -> FailedAttempt:
     """Return the current state of a study, to store if it fails: the same state would fail again."""
     stamps = {path: stamp(study.folder / path) for path in study.files()}
-    code = code_of("cardiolens.study.group")
+    code = digest_of([code_of("cardiolens.study.group"), study.anatomy.digest])
     return FailedAttempt(manifest_sha256=study.manifest_sha256, stamps=stamps, code=code)

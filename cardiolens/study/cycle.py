@@ -32,11 +32,11 @@ def needs_cycle(manifest: VolumeManifest) -> bool:
 
 
 def cycle_of(study: Study) -> Cycle | None:
-    """Find the cycle of a study from its short-axis cine; None if no manifest needs it or none is found.
+    """Find the cycle of a heart from its short-axis cine; None if no manifest needs it or none is found.
 
     The cine's file is read here and again for display, to keep only one volume in memory.
     """
-    if not any(map(needs_cycle, study.manifest.volumes)):
+    if study.anatomy.frame != "heart" or not any(map(needs_cycle, study.manifest.volumes)):
         return None
     for manifest in study.manifest.volumes:
         if manifest.volume_id == SHORT_AXIS_CINE and (study.folder / manifest.path).exists():

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
+from cardiolens.study.anatomy import Anatomy, heart
 from cardiolens.study.cohort import RULES, Cohort, FileRecord, Stamp, StudyRecord, read_cohort, stamp
 from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.manifest import Study, read_study, shown_name
@@ -33,12 +34,14 @@ def prepare_group(
     *,
     strict: bool,
     roots: Sequence[Path] = (),
+    anatomy: Anatomy | None = None,
 ) -> list[Outcome]:
     """Prepare studies one after the other into one part; `strict` stops at the first failure.
 
-    `roots` are folders that symbolic links of studies may lead into.
+    `roots` are folders that symbolic links of studies may lead into; `anatomy` is that of the protocol, by
+    default the heart's.
     """
-    cohort = current_cohort(store, windows)
+    cohort = current_cohort(store, windows, anatomy)
     outcomes: list[Outcome] = []
     with part_writer(store, part) as writer:
         for folder in folders:
@@ -48,18 +51,26 @@ def prepare_group(
     return outcomes
 
 
-def current_cohort(store: Path, windows: Windows) -> Cohort:
-    """Read the cohort of a store; empty if there is none, or if windows or display rules differ."""
+def current_cohort(store: Path, windows: Windows, anatomy: Anatomy | None = None) -> Cohort:
+    """Read the cohort of a store; empty if there is none, or if windows, display rules or anatomy differ."""
     cohort = read_cohort(store)
-    if cohort is None or cohort.display != windows or cohort.rules != RULES:
-        return Cohort(rules=RULES, window_pct=windows.pct, windows=windows.by_name, studies={}, failed={})
+    recorded = None if anatomy is None or anatomy == heart() else anatomy
+    if cohort is None or (cohort.display, cohort.rules, cohort.anatomy) != (windows, RULES, recorded):
+        return Cohort(
+            rules=RULES,
+            window_pct=windows.pct,
+            windows=windows.by_name,
+            studies={},
+            failed={},
+            anatomy=recorded,
+        )
     return cohort
 
 
 def _attempt(store: Path, writer: PartWriter, folder: Path, cohort: Cohort, roots: Sequence[Path]) -> Outcome:
     name = shown_name(folder)
     try:
-        study = read_study(folder, roots)
+        study = read_study(folder, roots, cohort.organ)
         name = study.study_id
         stamps = _stamps(study)  # taken before reading: the next run notices a change during reading
         record = cohort.studies.get(name)

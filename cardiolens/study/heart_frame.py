@@ -3,7 +3,7 @@
 Directions are DICOM's (left, back, head). A short axis is shown with the right ventricle on the image's left
 and the anterior wall up (protocol 1.4). A long axis is shown like the phantom's: apex up, and on the image's
 right the wall at 30 degrees (four-chamber: lateral), 90 (two-chamber: anterior) or 330 (three-chamber:
-inferolateral). These angles are from protocol 1.3, converted to this frame.
+inferolateral). These angles are from protocol 1.3; the anatomy has them in this frame, as `right_deg`.
 """
 
 from dataclasses import dataclass
@@ -13,15 +13,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cardiolens.study.anatomy import View, heart
 from cardiolens.study.manifest import DisplayTransform
-from cardiolens.study.sequences import SHORT_AXIS
 
 Point = NDArray[Any]  # three coordinates or components
 
 TYPICAL_BASE = np.array([-0.6, 0.61, 0.5])  # from apex to base: right, back and up
-PROTOTYPES = {"4ch": 8.0, "2ch": 67.0, "3ch": 128.0}  # degrees, modulo 180
-# Degrees, in the heart's frame, of the wall on the image's right; 3ch planes are seen from the other side.
-PROTOTYPE_RIGHT = PROTOTYPES | {"3ch": PROTOTYPES["3ch"] - 180}
+# Degrees, in the heart's frame, of the wall on the image's right of a long axis.
+PROTOTYPE_RIGHT = {
+    name: view.display.right_deg
+    for name, view in heart().views.items()
+    if view.slices is None and view.display is not None and view.display.right_deg is not None
+}
+PROTOTYPES = {name: degrees % 180 for name, degrees in PROTOTYPE_RIGHT.items()}
 _UPWARD = np.array([0.0, -0.6, 0.8])  # forward and up
 _CLEAR = 0.25  # margin of the best transform over the next: image turned by less than 38 degrees
 
@@ -78,9 +82,13 @@ def directions(i_axis: Point, j_axis: Point, transform: DisplayTransform) -> tup
     return (-across if transform.flip_cols else across), (down if transform.flip_rows else -down)
 
 
-def best_display(i_axis: Point, j_axis: Point, view: str, frame: HeartFrame) -> Display:
+def best_display(i_axis: Point, j_axis: Point, view: View, frame: HeartFrame) -> Display:
     """Return the transform that best gives a view its standard orientation; axes are unit vectors."""
-    right, up = _wanted(view, frame)
+    return best_transform(i_axis, j_axis, *_wanted(view, frame))
+
+
+def best_transform(i_axis: Point, j_axis: Point, right: Point, up: Point) -> Display:
+    """Return the transform that best shows the directions `right` and `up` where they belong."""
     scores: list[tuple[float, DisplayTransform]] = []
     for transform in every_transform():
         image_right, image_up = directions(i_axis, j_axis, transform)
@@ -89,8 +97,10 @@ def best_display(i_axis: Point, j_axis: Point, view: str, frame: HeartFrame) -> 
     return Display(scores[0][1], scores[0][0] - scores[1][0] > 2 * _CLEAR)
 
 
-def _wanted(view: str, frame: HeartFrame) -> tuple[Point, Point]:
+def _wanted(view: View, frame: HeartFrame) -> tuple[Point, Point]:
     """Return the standard image right and image up of a view, as directions in the patient."""
-    if view == SHORT_AXIS:
+    if view.slices is not None:
         return frame.right, frame.up
-    return frame.toward(PROTOTYPE_RIGHT[view]), -frame.base
+    assert view.display is not None
+    assert view.display.right_deg is not None, "checked when the anatomy was read"
+    return frame.toward(view.display.right_deg), -frame.base

@@ -6,13 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
     Field,
+    PrivateAttr,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -22,11 +22,11 @@ from pydantic import (
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import decode, parse_json, read_bytes
 from cardiolens.config.base import Spec, describe
+from cardiolens.study.anatomy import Anatomy, SliceAxis, heart
+from cardiolens.study.anatomy import Sequence as SequenceKind
 from cardiolens.study.layout import Layout, Order, even, resolve
-from cardiolens.study.manifest_defaults import completed
+from cardiolens.study.manifest_defaults import Reading, completed
 from cardiolens.study.nifti import Header, read_header
-from cardiolens.study.sequences import SHORT_AXIS, sequences
-from cardiolens.study.sequences import Sequence as SequenceKind
 
 MANIFEST_NAME = "study.json"
 MAX_ID_LENGTH = 128
@@ -94,7 +94,7 @@ class VolumeManifest(Spec):
     shape: Annotated[tuple[Count, ...], Field(min_length=3, max_length=4)]
     spacing_mm: tuple[Length, Length, Length]
     layout: LayoutDeclaration = LayoutDeclaration()
-    spatial_order: Literal["base_to_apex", "apex_to_base", "unknown"] = "unknown"
+    spatial_order: str = "unknown"
     key_layers: tuple[Index, ...] | None = None
     ed_phase: Index | None = None
     es_phase: Index | None = None
@@ -107,11 +107,22 @@ class VolumeManifest(Spec):
     window: tuple[Finite, Finite] | None = None  # intensities shown as black and white
     take: Index | None = None  # which of several images of each slice to use
     confirmed: tuple[Literal["display", "layout", "spacing"], ...] = ()  # checks that a person overrules
+    _anatomy: Anatomy = PrivateAttr(default_factory=heart)
 
     @model_validator(mode="before")
     @classmethod
     def _completed(cls, value: object, info: ValidationInfo) -> object:
-        return completed(value, info.context) if isinstance(value, dict) else value
+        return completed(value, _reading(info)) if isinstance(value, dict) else value
+
+    @property
+    def anatomy(self) -> Anatomy:
+        """The anatomy that sequence and view are names of."""
+        return self._anatomy
+
+    @property
+    def slice_axis(self) -> SliceAxis | None:
+        """The axis along which the slices are counted; None for a view whose layers have no order."""
+        return self._anatomy.views[self.view].slices
 
     @property
     def stored_shape(self) -> tuple[int, ...]:
@@ -125,20 +136,22 @@ class VolumeManifest(Spec):
 
     @property
     def apex_first(self) -> bool:
-        """Whether stored slices run from apex to base; long axes have no such order."""
-        return self.view == SHORT_AXIS and self.spatial_order == "apex_to_base"
+        """Whether stored slices run against the order of counting; long axes have no such order."""
+        return self.slice_axis is not None and self.spatial_order == self.slice_axis.backward
 
     @property
     def known_order(self) -> str:
         """Order of the slices; the order of a single slice is always known."""
         layout = self.declared_layout()
         single = layout is not None and layout.n_slices == 1
-        return "base_to_apex" if single and self.spatial_order == "unknown" else self.spatial_order
+        if not single or self.spatial_order != "unknown":
+            return self.spatial_order
+        return self._anatomy.orders[0] if self.slice_axis is None else self.slice_axis.forward
 
     @property
     def over_time(self) -> str:
         """Meaning of the phases: `cycle`, `first_pass` or `nothing`."""
-        return sequences()[self.sequence].over_time
+        return self._anatomy.sequences[self.sequence].over_time
 
     def declared_layout(self) -> Layout | None:
         """Return the declared layout; None if the number of phases must be inferred from pixels."""
@@ -174,7 +187,8 @@ class VolumeManifest(Spec):
         return Timing(ed, es, tuple(layers))
 
     @model_validator(mode="after")
-    def _legal(self) -> "VolumeManifest":
+    def _legal(self, info: ValidationInfo) -> "VolumeManifest":
+        self._anatomy = _reading(info).anatomy
         self._check_size()
         self._check_view()
         self._check_first_pass()
@@ -200,7 +214,7 @@ class VolumeManifest(Spec):
                 raise ValueError(f"shape has {count:,} {what}; expected at most {most:,}; correct shape")
 
     def _check_view(self) -> None:
-        sequence = _named(self.sequence)
+        sequence = self._kind()
         if self.view not in sequence.views:
             raise ValueError(
                 f"unknown view {self.view!r} of sequence {self.sequence!r}; expected one of "
@@ -211,6 +225,22 @@ class VolumeManifest(Spec):
                 f"volume_id is {self.volume_id!r}; expected {sequence.volume_id(self.view)!r} for sequence "
                 f"{self.sequence!r} and view {self.view!r}; correct volume_id"
             )
+        axis = self.slice_axis
+        orders = self._anatomy.orders if axis is None else (axis.forward, axis.backward, "unknown")
+        if self.spatial_order not in orders:
+            raise ValueError(
+                f"spatial_order is {self.spatial_order!r}; expected one of {', '.join(orders)}; correct "
+                "spatial_order"
+            )
+
+    def _kind(self) -> SequenceKind:
+        legal = self._anatomy.sequences
+        if self.sequence not in legal:
+            raise ValueError(
+                f"unknown sequence {self.sequence!r}; expected one of {', '.join(legal)}; correct sequence, "
+                "or name the protocol whose anatomy.yaml has it"
+            )
+        return legal[self.sequence]
 
     def _check_window(self) -> None:
         if self.window is not None and not self.window[0] < self.window[1]:
@@ -235,11 +265,15 @@ class VolumeManifest(Spec):
                 "without phases; correct take or remove it"
             )
 
+    def _timed(self) -> str:
+        kinds = self._anatomy.sequences.items()
+        return ", ".join(name for name, kind in kinds if kind.over_time == "first_pass") or "a first pass"
+
     def _check_first_pass(self) -> None:
         declared = [time for time in (self.t_on, self.t_peak) if time is not None]
         if declared and self.over_time != "first_pass":
             raise ValueError(
-                f"t_on or t_peak of a {self.sequence} volume; expected with perfusion only; remove it"
+                f"t_on or t_peak of a {self.sequence} volume; expected with {self._timed()} only; remove it"
             )
         if len(declared) == 1 or declared != sorted(declared):
             raise ValueError(
@@ -247,12 +281,8 @@ class VolumeManifest(Spec):
             )
 
 
-def _named(sequence: str) -> SequenceKind:
-    if sequence not in sequences():
-        raise ValueError(
-            f"unknown sequence {sequence!r}; expected one of {', '.join(sequences())}; correct sequence"
-        )
-    return sequences()[sequence]
+def _reading(info: ValidationInfo) -> Reading:
+    return info.context if isinstance(info.context, Reading) else Reading(heart())
 
 
 def _band(value: str) -> str:
@@ -330,6 +360,10 @@ class Study:
         return self.manifest.study_id
 
     @property
+    def anatomy(self) -> Anatomy:
+        return self.manifest.volumes[0].anatomy
+
+    @property
     def n_pixels(self) -> int:
         """Number of pixels of all frames, by the declared shapes."""
         return sum(math.prod(volume.shape) for volume in self.manifest.volumes)
@@ -340,19 +374,25 @@ class Study:
         return (*(volume.path for volume in self.manifest.volumes), *masks)
 
 
-def read_study(folder: Path, roots: Sequence[Path] = ()) -> Study:
+def read_study(folder: Path, roots: Sequence[Path] = (), anatomy: Anatomy | None = None) -> Study:
     """Read and check the manifest of a study folder; InputError names the file and what is wrong.
 
     Symbolic links may lead into the folders `roots`, and otherwise not out of the study folder. Fields that a
-    volume's entry leaves out are taken from the header of its file.
+    volume's entry leaves out are taken from the header of its file. `anatomy` has the legal sequences and
+    views; by default the heart's.
     """
+
+    def header_of(path: str) -> Header:
+        check_inside(folder, path, roots)
+        return read_header(folder / path)
+
     if shown_name(folder) != folder.name:
         raise InputError("the folder's name is not UTF-8; expected a name that tables can hold; rename it")
     check_inside(folder, MANIFEST_NAME, roots)
     try:
         stored = read_bytes(folder / MANIFEST_NAME, MOST_BYTES)
         text = decode(stored)
-        manifest = StudyManifest.model_validate_json(text, context=partial(_facts, folder, roots))
+        manifest = StudyManifest.model_validate_json(text, context=Reading(anatomy or heart(), header_of))
         parse_json(text)
     except OSError as error:
         raise InputError(
@@ -368,11 +408,6 @@ def read_study(folder: Path, roots: Sequence[Path] = ()) -> Study:
     for path in study.files():
         check_inside(folder, path, roots)
     return study
-
-
-def _facts(folder: Path, roots: Sequence[Path], path: str) -> Header:
-    check_inside(folder, path, roots)
-    return read_header(folder / path)
 
 
 def shown_name(folder: Path) -> str:

@@ -2,25 +2,35 @@
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from cardiolens.base.errors import InputError
+from cardiolens.study.anatomy import Anatomy, Sequence
 from cardiolens.study.nifti import Header
-from cardiolens.study.sequences import sequences
 from cardiolens.study.voxel_lengths import ALIKE, in_words
 
 HeaderOf = Callable[[str], Header]  # reads the header of a volume by path
 
 
-def completed(entry: Mapping[str, Any], header_of: HeaderOf | None) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What reading a manifest may use besides its text."""
+
+    anatomy: Anatomy
+    header_of: HeaderOf | None = None
+
+
+def completed(entry: Mapping[str, Any], reading: Reading) -> dict[str, Any]:
     """Return an entry with `volume_id`, `shape` and `spacing_mm` filled in.
 
     Without `header_of`, fill only `volume_id`. Values of the wrong type pass through; the manifest model
     rejects them. InputError if a header lacks a value.
     """
-    filled = dict(entry)
+    filled, header_of = dict(entry), reading.header_of
+    kind = _kind(entry, reading.anatomy)
     if filled.get("volume_id") is None:
-        filled["volume_id"] = _volume_id(entry.get("sequence"), entry.get("view"))
+        filled["volume_id"] = "" if kind is None else kind.volume_id(str(entry.get("view")))
     path = entry.get("path")
     missing = [name for name in ("shape", "spacing_mm") if filled.get(name) is None]
     if missing and header_of is not None and isinstance(path, str):
@@ -31,7 +41,7 @@ def completed(entry: Mapping[str, Any], header_of: HeaderOf | None) -> dict[str,
         if "shape" in missing:
             filled["shape"] = list(header.shape)
         if "spacing_mm" in missing:
-            filled["spacing_mm"] = _spacing(path, header, entry)
+            filled["spacing_mm"] = _spacing(path, header, entry, kind)
     return filled
 
 
@@ -75,12 +85,12 @@ def _alike(first: tuple[float, ...], second: tuple[float, ...], axes: int) -> bo
     return all(math.isclose(a, b, rel_tol=ALIKE) for a, b in list(zip(first, second, strict=False))[:axes])
 
 
-def _volume_id(sequence: object, view: object) -> str:
-    rule = sequences().get(sequence) if isinstance(sequence, str) else None
-    return "" if rule is None else rule.volume_id(str(view))
+def _kind(entry: Mapping[str, Any], anatomy: Anatomy) -> Sequence | None:
+    sequence = entry.get("sequence")
+    return anatomy.sequences.get(sequence) if isinstance(sequence, str) else None
 
 
-def _spacing(path: str, header: Header, entry: Mapping[str, Any]) -> list[float]:
+def _spacing(path: str, header: Header, entry: Mapping[str, Any], kind: Sequence | None) -> list[float]:
     if header.spacing_mm is None:
         raise InputError(
             f"spacing_mm is left out, and the header of {path} declares none; expected three lengths in mm; "
@@ -91,7 +101,7 @@ def _spacing(path: str, header: Header, entry: Mapping[str, Any]) -> list[float]
             f"spacing_mm is left out, and the header of {path} contradicts itself ({header.lengths.words}); "
             'find the right lengths out, give them as spacing_mm and add "confirmed": ["spacing"]'
         )
-    if not _holds_slices_alone(header.shape, entry):
+    if not _holds_slices_alone(header.shape, entry, kind):
         raise InputError(
             f"spacing_mm is left out, and the third axis of {path} holds phases too, so its header does "
             "not give the distance of slices; expected three lengths in mm; give spacing_mm"
@@ -99,16 +109,15 @@ def _spacing(path: str, header: Header, entry: Mapping[str, Any]) -> list[float]
     return list(header.spacing_mm)
 
 
-def _holds_slices_alone(shape: tuple[int, ...], entry: Mapping[str, Any]) -> bool:
+def _holds_slices_alone(shape: tuple[int, ...], entry: Mapping[str, Any], kind: Sequence | None) -> bool:
     """Return whether the third axis holds slices alone, according to the declaration."""
     if len(shape) > 3 and shape[3:] != (1,):
         return True
-    sequence, layout = entry.get("sequence"), entry.get("layout")
+    layout = entry.get("layout")
     layout = layout if isinstance(layout, Mapping) else {}
     if layout.get("n_phases") is not None:
         return bool(layout["n_phases"] == 1)
     if layout.get("order") == "explicit":
         frames = layout.get("frames")
         return isinstance(frames, list) and not any(isinstance(at, list) and any(at[1:]) for at in frames)
-    rule = sequences().get(sequence) if isinstance(sequence, str) else None
-    return layout.get("order") == "static" or rule is None or rule.over_time == "nothing"
+    return layout.get("order") == "static" or kind is None or kind.over_time == "nothing"

@@ -1,8 +1,9 @@
 """Check display and slice order of volumes against the affines of their study (protocol 1.4, 16.16).
 
-The largest short-axis stack with a credible affine gives the heart's frame. The frame decides which of the
-eight transforms gives each view, short or long axis, its standard orientation. If that transform is clear,
-any other is refused, unless a person confirmed it in study.json.
+In the heart, the largest short-axis stack with a credible affine gives the frame. The frame decides which of
+the eight transforms gives each view, short or long axis, its standard orientation. If that transform is
+clear, any other is refused, unless a person confirmed it in study.json. Where an anatomy's frame is the
+patient, the directions that its views name decide in the same way.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,16 +12,28 @@ from dataclasses import dataclass
 import numpy as np
 
 from cardiolens.base.errors import InputError
-from cardiolens.study.heart_frame import TYPICAL_BASE, HeartFrame, Point, best_display, frame_along
+from cardiolens.study.heart_frame import (
+    TYPICAL_BASE,
+    Display,
+    HeartFrame,
+    Point,
+    best_display,
+    best_transform,
+    frame_along,
+)
 from cardiolens.study.manifest import DisplayTransform, Study, VolumeManifest
 from cardiolens.study.nifti import read_affine
-from cardiolens.study.sequences import SHORT_AXIS
 
 _TO_LPS = np.diag([-1.0, -1.0, 1.0])
 _SHORT_AXIS_DEG = 35.0  # largest angle of a stack's normal to the typical axis of a human heart
 _ALONG_DEG = 30.0  # largest angle of a long-axis plane to the heart's axis
 _ALIGNED = 1e-3  # 1 - cosine below which an axis counts as parallel to a scanner axis
-_ALONG_SLICES = 0.5  # least cosine of slice step and heart axis for judging the slice order
+_ALONG_SLICES = 0.5  # least cosine of slice step and slice axis for judging the slice order
+_DIRECTIONS: Mapping[str, Point] = {  # of the patient, as DICOM counts them
+    **{"left": np.array([1.0, 0, 0]), "right": np.array([-1.0, 0, 0])},
+    **{"posterior": np.array([0, 1.0, 0]), "anterior": np.array([0, -1.0, 0])},
+    **{"superior": np.array([0, 0, 1.0]), "inferior": np.array([0, 0, -1.0])},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +70,15 @@ def volume_placements(study: Study) -> dict[str, VolumePlacement]:
 
 
 def heart_frame(study: Study, places: Mapping[str, VolumePlacement]) -> HeartFrame | None:
-    """Return the heart's frame from the largest short-axis volume; None without a credible affine."""
+    """Return the heart's frame from the largest short-axis volume; None without one that is credible."""
+    if study.anatomy.frame != "heart":
+        return None
     short = [
         volume
         for volume in study.manifest.volumes
-        if volume.view == SHORT_AXIS and volume.volume_id in places and not places[volume.volume_id].aligned
+        if volume.slice_axis is not None
+        and volume.volume_id in places
+        and not places[volume.volume_id].aligned
     ]
     if not short:
         return None
@@ -74,6 +91,9 @@ def orientation_doubts(
 ) -> Iterator[str]:
     """Yield doubts about display and order of a volume; InputError if the display is certainly wrong."""
     place = places.get(manifest.volume_id)
+    if manifest.anatomy.frame == "patient":
+        yield from _doubts_in_patient(manifest, place)
+        return
     if place is None or place.aligned:
         description = "no orientation" if place is None else "the scanner's own axes, like an identity"
         yield (
@@ -87,18 +107,38 @@ def orientation_doubts(
             "display_transform was not checked; look at it (jobs/show_study.py)"
         )
         return
-    tilt = _tilt(place.normal, frame.base)
-    if (manifest.view == SHORT_AXIS and tilt > _ALONG_DEG) or (
-        manifest.view != SHORT_AXIS and 90 - tilt > _ALONG_DEG
-    ):
+    tilt, across = _tilt(place.normal, frame.base), manifest.slice_axis is not None
+    if (across and tilt > _ALONG_DEG) or (not across and 90 - tilt > _ALONG_DEG):
         yield (
             f"{manifest.volume_id}: by its affine its slices lie at {90 - tilt:.0f} degrees to the long "
-            f"axis of the heart; expected {'about 90' if manifest.view == SHORT_AXIS else 'about 0'} for "
+            f"axis of the heart; expected {'about 90' if across else 'about 0'} for "
             f"view {manifest.view}; look at it and check view"
         )
         return
-    yield from _display_doubts(manifest, place, frame)
-    yield from _order_doubts(manifest, place, frame)
+    yield from _display_doubts(manifest, _best(manifest, place, frame))
+    yield from _order_doubts(manifest, place, -frame.base)
+
+
+def _doubts_in_patient(manifest: VolumeManifest, place: VolumePlacement | None) -> Iterator[str]:
+    """Yield doubts about a volume whose view names directions of the patient."""
+    if place is None:
+        yield (
+            f"{manifest.volume_id}: its header gives no orientation, so display_transform was not checked; "
+            "look at it (jobs/show_study.py)"
+        )
+        return
+    directions, axis = _in_patient(manifest), manifest.slice_axis
+    if directions is not None:
+        tilt = _tilt(place.normal, np.cross(*directions))
+        if tilt > _ALONG_DEG:
+            yield (
+                f"{manifest.volume_id}: by its affine its slices are turned by {tilt:.0f} degrees from view "
+                f"{manifest.view}; look at it and check view"
+            )
+            return
+    yield from _display_doubts(manifest, _best(manifest, place, None))
+    if axis is not None:
+        yield from _order_doubts(manifest, place, _DIRECTIONS[axis.last])
 
 
 def display_contradicted(study: Study, manifest: VolumeManifest) -> bool:
@@ -112,14 +152,35 @@ def contradicts_display(
 ) -> bool:
     """Return whether the placements of a study contradict the display of one volume."""
     place = places.get(manifest.volume_id)
-    if place is None or place.aligned or frame is None:
-        return False
-    best = best_display(place.i_axis, place.j_axis, manifest.view, frame)
-    return best.transform != manifest.display_transform
+    best = None if place is None else _best(manifest, place, frame)
+    return best is not None and best.transform != manifest.display_transform
 
 
-def _display_doubts(manifest: VolumeManifest, place: VolumePlacement, frame: HeartFrame) -> Iterator[str]:
-    best = best_display(place.i_axis, place.j_axis, manifest.view, frame)
+def _in_patient(manifest: VolumeManifest) -> tuple[Point, Point] | None:
+    """Return image right and image up, if the view names them as directions of the patient."""
+    convention = manifest.anatomy.views[manifest.view].display
+    if convention is None or convention.right is None or convention.up is None:
+        return None
+    return _DIRECTIONS[convention.right], _DIRECTIONS[convention.up]
+
+
+def _best(manifest: VolumeManifest, place: VolumePlacement, frame: HeartFrame | None) -> Display | None:
+    """Return the transform that shows a volume as its view declares; None if nothing decides it."""
+    view, directions = manifest.anatomy.views[manifest.view], _in_patient(manifest)
+    if directions is not None:
+        return best_transform(place.i_axis, place.j_axis, *directions)
+    if view.display is None or place.aligned or frame is None:
+        return None
+    return best_display(place.i_axis, place.j_axis, view, frame)
+
+
+def _display_doubts(manifest: VolumeManifest, best: Display | None) -> Iterator[str]:
+    if best is None:
+        yield (
+            f"{manifest.volume_id}: view {manifest.view} declares no display, so display_transform was not "
+            "checked; look at it (jobs/show_study.py)"
+        )
+        return
     if best.transform == manifest.display_transform:
         return
     message = (
@@ -134,11 +195,12 @@ def _display_doubts(manifest: VolumeManifest, place: VolumePlacement, frame: Hea
     yield f"{message}, but {'a person confirmed it' if best.clear else 'that is not clear'}; look at it"
 
 
-def _order_doubts(manifest: VolumeManifest, place: VolumePlacement, frame: HeartFrame) -> Iterator[str]:
-    toward_base = float(place.step @ frame.base)
-    if manifest.view != SHORT_AXIS or abs(toward_base) < _ALONG_SLICES or manifest.spatial_order == "unknown":
+def _order_doubts(manifest: VolumeManifest, place: VolumePlacement, last: Point) -> Iterator[str]:
+    """Yield the doubt about the slice order; `last` is the direction of the last slice."""
+    axis, toward_last = manifest.slice_axis, float(place.step @ last)
+    if axis is None or abs(toward_last) < _ALONG_SLICES or manifest.spatial_order == "unknown":
         return
-    order = "apex_to_base" if toward_base > 0 else "base_to_apex"
+    order = axis.forward if toward_last > 0 else axis.backward
     if manifest.shape[2:] != (1,) and order != manifest.spatial_order:
         yield (
             f"{manifest.volume_id}: spatial_order is {manifest.spatial_order}; by its affine its slices run "
@@ -157,6 +219,9 @@ def _named(transform: DisplayTransform) -> str:
 
 
 def _aim(manifest: VolumeManifest) -> str:
-    if manifest.view == SHORT_AXIS:
+    convention = manifest.anatomy.views[manifest.view].display
+    if convention is not None and convention.right is not None:
+        return f"{convention.right} toward the image's right and {convention.up} up"
+    if manifest.slice_axis is not None:
         return "the right ventricle on the image's left and the anterior wall up"
     return "the apex up, and the walls of its view on their sides (protocol 1.3)"

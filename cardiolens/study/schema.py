@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from cardiolens.study.anatomy import heart
 from cardiolens.study.manifest import MAX_ID_LENGTH, StudyManifest
 from cardiolens.study.sequences import sequences
 
@@ -18,6 +19,7 @@ def study_schema() -> dict[str, Any]:
         "maxLength": MAX_ID_LENGTH,
         "pattern": r"^(?!\.$)(?!.*\.\.)[^/\\\u0000-\u001f\u007f]+$",
     }
+    volume["properties"]["spatial_order"] |= {"enum": list(heart().orders)}
     volume["required"] = [name for name in volume["required"] if name not in _LEFT_OUT]
     for name in _LEFT_OUT:
         volume["properties"][name] = {"anyOf": [volume["properties"][name], _NULL]}

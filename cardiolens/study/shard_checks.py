@@ -9,23 +9,22 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cardiolens.base.errors import InputError
-from cardiolens.study.sequences import CASE_IMAGES, sequences
+from cardiolens.study.anatomy import Anatomy
+from cardiolens.study.sequences import CASE_IMAGES
 
 REMEDY = "it was damaged or changed by hand: delete it and prepare again"
 _MAY_BE_NULL = frozenset({"t_on", "t_peak"})
 _NAMED = ("study_id", "volume_id", "idx")  # first columns of `frames`; parts store their ranges as statistics
 
 
-def check_volumes(path: Path, rows: pa.Table, studies: Collection[str]) -> None:
+def check_volumes(path: Path, rows: pa.Table, studies: Collection[str], anatomy: Anatomy) -> None:
     """Refuse rows of `volumes` that lack a study of the cohort, contain nulls, or name an unknown volume."""
     if absent := sorted(set(studies) - set(rows["study_id"].to_pylist())):
         raise InputError(f"{path}: holds no volume of study {absent[0]}, which cohort.json names; {REMEDY}")
     empty = [name for name in rows.schema.names if name not in _MAY_BE_NULL and rows[name].null_count]
     if empty:
         raise InputError(f"{path}: column {empty[0]} holds nulls; {REMEDY}")
-    legal = {
-        (name, sequence.volume_id(view)) for name, sequence in sequences().items() for view in sequence.views
-    }
+    legal = {(name, volume) for name, kind in anatomy.sequences.items() for volume in kind.volume_ids}
     legal.add((CASE_IMAGES, CASE_IMAGES))
     for pair in zip(rows["sequence"].to_pylist(), rows["volume_id"].to_pylist(), strict=True):
         if pair not in legal:

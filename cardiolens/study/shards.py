@@ -134,7 +134,8 @@ def read_volumes(store: Path) -> pa.Table:
     for part in sorted(set(parts_of.values())):
         path = store / VOLUMES_FOLDER / part
         rows = tables.read_part(path, schemas.VOLUMES)
-        check_volumes(path, rows, {name for name, part_name in parts_of.items() if part_name == part})
+        prepared = {name for name, part_name in parts_of.items() if part_name == part}
+        check_volumes(path, rows, prepared, cohort.organ)
         mask = [parts_of.get(study_id) == part for study_id in rows["study_id"].to_pylist()]
         current.append(rows.filter(pa.array(mask, pa.bool_())))
     volumes = tables.concat(current, schemas.VOLUMES)

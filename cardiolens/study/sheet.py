@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from cardiolens.config.dataset import Windows
+from cardiolens.study.anatomy import Anatomy
 from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.layout import even
 from cardiolens.study.manifest import read_study
@@ -63,20 +64,26 @@ def contact_sheet(
 
 
 def study_sheet(
-    folder: Path, phases: int, windows: Windows, tile: int = 120, *, segments: bool = False
+    folder: Path,
+    phases: int,
+    windows: Windows,
+    tile: int = 120,
+    *,
+    segments: bool = False,
+    anatomy: Anatomy | None = None,
 ) -> Image.Image:
     """Draw every volume of a study folder: one row per slice from the base, one column per phase.
 
     `phases` is the approximate number of phases shown. `segments` draws masks in colour, with a legend;
-    InputError if the study has no masks.
+    InputError if the study has no masks. `anatomy` is that of the protocol, by default the heart's.
     """
-    study = read_study(folder)
+    study = read_study(folder, anatomy=anatomy)
     if segments:
         check_masked(study)
     sheets: list[Image.Image] = []
     names: dict[int, str] = {}
     for manifest, volume in zip(study.manifest.volumes, displayed_volumes(study, windows), strict=True):
-        frames = list(shown_frames(volume.row, volume.frames, phases))
+        frames = list(shown_frames(volume.row, volume.frames, phases, manifest.over_time))
         overlay = read_overlay(study, manifest, volume.row) if segments else None
         if overlay is not None:
             frames = [_under(overlay, frame, volume.row) for frame in frames]
@@ -93,12 +100,14 @@ def _under(overlay: Overlay, frame: ShownFrame, volume: Mapping[str, Any]) -> Sh
     return replace(frame, pixels_HW=overlay.on(frame.pixels_HW, rank * volume["n_phases"] + phase))
 
 
-def shown_frames(volume: Mapping[str, Any], frames: pa.Table, phases: int) -> Iterator[ShownFrame]:
-    """Yield frames of one volume at evenly spread phases; a cine's ED and ES phases are always among them.
+def shown_frames(
+    volume: Mapping[str, Any], frames: pa.Table, phases: int, over_time: str
+) -> Iterator[ShownFrame]:
+    """Yield frames of one volume at evenly spread phases; ED and ES phases of a cycle are always among them.
 
     `volume` is the volume's row of `volumes`; `frames` are the volume's rows of `frames`.
     """
-    remarks = {volume["es_phase"]: "ES", volume["ed_phase"]: "ED"} if volume["sequence"] == "cine" else {}
+    remarks = {volume["es_phase"]: "ES", volume["ed_phase"]: "ED"} if over_time == "cycle" else {}
     phases_wanted = {*even(volume["n_phases"], phases), *remarks}
     for row in frames.to_pylist():
         if row["phase"] in phases_wanted:

@@ -71,7 +71,9 @@ def read_volume(folder: Path, manifest: VolumeManifest) -> Volume:
             layout = Layout("static", layout.n_slices, 1)
         if "layout" not in manifest.confirmed:
             with np.errstate(over="ignore", invalid="ignore"):  # extreme values; windowing refuses these
-                check_time([small(in_file_order[at]) for at in file_frames], layout)
+                kinds = manifest.anatomy.sequences.values()
+                may_cycle = any(kind.over_time == "cycle" for kind in kinds)
+                check_time([small(in_file_order[at]) for at in file_frames], layout, may_cycle=may_cycle)
         manifest.timing(layout)
         slices_alone = len(shape) == 4 or layout.n_phases == 1
         check_spacing(

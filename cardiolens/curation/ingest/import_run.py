@@ -40,6 +40,7 @@ from cardiolens.curation.ingest.pixels import MEMORY, decoded
 from cardiolens.curation.ingest.reasons import MEANINGS, Reason
 from cardiolens.curation.ingest.study import Imported, import_study
 from cardiolens.runtime.processes import spread
+from cardiolens.study.anatomy import heart
 
 log = logging.getLogger(__name__)
 
@@ -347,7 +348,7 @@ def _study(task: _Task) -> _Outcome:
         ),
         "options": options,
         "decisions_sha256": names.digest(choice_lines) if task.choices else None,
-        "code": code_of(__name__),
+        "code": digest_of([code_of(__name__), heart().digest]),
     }
     folder = write.Places.of(spec.out, study_id).proposals
     cached_build = _reusable_build(folder, provenance)

@@ -3,13 +3,14 @@
 import numpy as np
 
 from cardiolens.curation.ingest.stack import Point, Stack
+from cardiolens.study.anatomy import heart
 from cardiolens.study.heart_frame import Display, HeartFrame, best_display
 
 
 def display(stack: Stack, view: str, frame: HeartFrame) -> Display:
     """Return the transform that displays a stack as its view requires; voxels are stored (column, row)."""
     columns, rows = np.array(stack.first.row_direction), np.array(stack.first.column_direction)
-    return best_display(columns, rows, view, frame)
+    return best_display(columns, rows, heart().views[view], frame)
 
 
 def base_first(stack: Stack, frame: HeartFrame) -> bool:

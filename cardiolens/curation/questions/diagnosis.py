@@ -9,9 +9,9 @@ from typing import Any
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
-from cardiolens.protocol.tasks.protocol import read_yaml
 from cardiolens.report_text.grammar import grammar
 from cardiolens.report_text.sections import Sentence
+from cardiolens.study.protocol_folder import read_yaml
 
 _LABEL = re.compile(r"\W*(?P<label>[^:\n.]{1,40}?)[ =~_|*#]*(?P<end>:|\n|$)")
 _LEAST_SENTENCES = 3  # of a report that may end with the name of a diagnosis alone

@@ -12,8 +12,8 @@ from cardiolens.config.base import Spec, describe
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.protocol.tasks.lexicon import Tag
 from cardiolens.protocol.tasks.phrases import Phrase
-from cardiolens.protocol.tasks.protocol import read_yaml
 from cardiolens.report_text.understanding import vocabulary
+from cardiolens.study.protocol_folder import read_yaml
 
 # Roles that a phrase of a group may take over from one of ours.
 _TAKEN_OVER = frozenset(["structure", "place", "name", "state", "predicate", "grade"])

@@ -21,7 +21,7 @@ from cardiolens.curation.release.date_rules import date_rules
 from cardiolens.curation.release.identity_rule import Kind, Rule
 from cardiolens.curation.release.name_rules import name_rules
 from cardiolens.curation.release.number_rules import number_rules
-from cardiolens.protocol.tasks.protocol import DATA
+from cardiolens.study.protocol_folder import DATA
 
 _MOST_BYTES = 1 << 20  # of the words
 _DASHES = dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"), "-")

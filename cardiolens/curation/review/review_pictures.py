@@ -112,7 +112,7 @@ def _loops(study: Study, windows: Windows) -> Mapping[str, Loop]:
     for volume in displayed_volumes(study, windows):
         rows.append(volume.row)
         frames[str(volume.row["volume_id"])] = _stack(volume.row, volume.frames)
-    volumes_of = structures(pa.Table.from_pylist(rows))[study.study_id].volumes
+    volumes_of = structures(pa.Table.from_pylist(rows), study.anatomy)[study.study_id].volumes
     manifests = {volume.volume_id: volume for volume in study.manifest.volumes}
     by_id = {str(row["volume_id"]): row for row in rows}
     return {

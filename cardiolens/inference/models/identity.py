@@ -16,7 +16,7 @@ from cardiolens.inference.models.human_reader import readings_of
 from cardiolens.storage.model_files import check_architectures, check_files, read_object
 
 EMBEDDED = "embedded"  # the source of the model that is built at first use
-_PACKAGED = "packaged/"  # prefix of the source of a model whose files come with this package
+PACKAGED = "packaged/"  # prefix of the source of a model whose files come with this package
 _SHELF = Path(__file__).parent / "packaged"
 
 
@@ -81,7 +81,7 @@ def identify(model: ModelSpec, cache: Path) -> Identity:
 
 def ships(source: str) -> bool:
     """Return whether this package contains or builds the files of a source."""
-    return source == EMBEDDED or source.startswith(_PACKAGED)
+    return source == EMBEDDED or source.startswith(PACKAGED)
 
 
 def absence(model: ModelSpec) -> str | None:
@@ -133,7 +133,7 @@ def _resolve(model: ModelSpec, cache: Path) -> tuple[Path, str]:
     if model.source == EMBEDDED:
         folder = _embedded(cache)
         return folder, digest_of_files(_files(folder))
-    if model.source.startswith(_PACKAGED):
+    if model.source.startswith(PACKAGED):
         folder = _packaged(model)
         return folder, digest_of_files(_files(folder))
     local = _local(model)
@@ -183,11 +183,11 @@ def _embedded(cache: Path) -> Path:
 def _packaged(model: ModelSpec) -> Path:
     """Return the folder of a model that comes with this package."""
     names = sorted(folder.name for folder in _SHELF.iterdir() if folder.is_dir())
-    name = model.source.removeprefix(_PACKAGED)
+    name = model.source.removeprefix(PACKAGED)
     if name not in names:
         raise InputError(
             f"model {model.name}: source {model.source!r} is not in this package, which has "
-            f"{', '.join(f'{_PACKAGED}{one}' for one in names)}; give one of them, a folder or a hub id"
+            f"{', '.join(f'{PACKAGED}{one}' for one in names)}; give one of them, a folder or a hub id"
         )
     return _SHELF / name
 

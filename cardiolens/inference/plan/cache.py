@@ -30,6 +30,7 @@ class Fingerprint:
     code: str  # digest of this package
     cases: str | None = None  # SHA-256 of the case texts for prompts; None without cases
     plugins: tuple[str, ...] = ()  # digests of the selectors and controls of other packages
+    protocol: str | None = None  # digest of what a user's own protocol holds besides tasks
     model_key: str | None = None  # None in the fingerprint that all models of a sweep share
 
     @property

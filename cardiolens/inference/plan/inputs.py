@@ -9,11 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.base import entry_points
-from cardiolens.base.digest import digest_of_tree, sha256_of
+from cardiolens.base.digest import digest_of, digest_of_tree, sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.base.provenance import code_of
 from cardiolens.config.plugin_words import selecting
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.inference.models.identity import PACKAGED
 from cardiolens.inference.plan.cache import Fingerprint
 from cardiolens.inference.plan.control import Subject, donors
 from cardiolens.inference.plan.patients import check_patients, with_patients
@@ -22,7 +23,7 @@ from cardiolens.inference.plan.solved_examples import Lending, check_examples, l
 from cardiolens.inference.plan.withheld_questions import check_withheld
 from cardiolens.protocol.medthinkvqa.case_text import CaseText, read_told, told_path
 from cardiolens.protocol.prompts.question import asked_of
-from cardiolens.protocol.prompts.template import check_folder
+from cardiolens.protocol.prompts.template import check_folder, template_folders
 from cardiolens.protocol.select.feature_source import Sight, sights_of
 from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask, load_catalogue
@@ -30,7 +31,9 @@ from cardiolens.protocol.tasks.evidence_slices import check_evidence_slices
 from cardiolens.protocol.tasks.question_evidence import evidence_of
 from cardiolens.protocol.tasks.questions import given_questions, questions_table
 from cardiolens.storage.places import Store, deciding
-from cardiolens.study.cohort import COHORT_NAME
+from cardiolens.study.anatomy import check_heart
+from cardiolens.study.cohort import COHORT_NAME, read_cohort
+from cardiolens.study.protocol_folder import protocol_folder, shipped
 from cardiolens.study.shards import read_volumes
 from cardiolens.study.structure import structures
 
@@ -70,9 +73,10 @@ def read_inputs(spec: SweepSpec) -> Inputs:
     """Read the inputs of a sweep; InputError if questions, templates or subtasks cannot be used."""
     store = Store(spec.store)
     catalogue = load_catalogue(spec.dataset.protocol)
-    if spec.templates is not None:
-        check_folder(spec.templates)
+    for folder in template_folders(spec.templates, spec.dataset.protocol):
+        check_folder(folder)
     prepared = read_volumes(store.root)
+    _check_organ(store, catalogue, spec)
     training = training_patients(spec, prepared)
     volumes, study_ids = _limited(prepared, spec.limit, training)
     sights = tuple(sights_of(spec))
@@ -100,6 +104,7 @@ def read_inputs(spec: SweepSpec) -> Inputs:
             cohort=sha256_of(store.root / COHORT_NAME),
             questions=sha256_of(spec.dataset.questions),
             catalogue=catalogue.sha256,
+            protocol=_beside_tasks(spec.dataset.protocol, catalogue),
             templates=None if spec.templates is None else digest_of_tree(spec.templates),
             sights=tuple(sight.key for sight in sights),
             code=code_of("cardiolens.inference.plan.plan"),
@@ -108,6 +113,29 @@ def read_inputs(spec: SweepSpec) -> Inputs:
         ),
         examples_kept=len(training),
     )
+
+
+def _check_organ(store: Store, catalogue: Catalogue, spec: SweepSpec) -> None:
+    """Raise InputError if studies and questions are not about the same anatomy."""
+    cohort = read_cohort(store.root)
+    if cohort is not None and cohort.organ != catalogue.anatomy:
+        raise InputError(
+            f"{store.root}: its studies were prepared as {cohort.organ.words}, and dataset.protocol="
+            f"{spec.dataset.protocol} is about {catalogue.anatomy.words}, or its anatomy changed since; "
+            "expected one anatomy; prepare again, or correct dataset.protocol"
+        )
+    for model in spec.model:
+        if model.source.startswith(PACKAGED):  # trained on phantoms of the heart
+            check_heart(catalogue.anatomy, f"model {model.name}")
+
+
+def _beside_tasks(protocol: str, catalogue: Catalogue) -> str | None:
+    """Return the digest of what a user's own protocol holds besides its tasks; None for a shipped one."""
+    if protocol in shipped():
+        return None
+    folder = protocol_folder(protocol) / "templates"
+    templates = digest_of_tree(folder) if folder.is_dir() else None
+    return digest_of([catalogue.anatomy.digest, dict(catalogue.paper_points), templates])
 
 
 def _case_texts(spec: SweepSpec) -> Mapping[str, CaseText]:

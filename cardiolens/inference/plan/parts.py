@@ -31,6 +31,7 @@ from cardiolens.protocol.select.feature_store import read_features
 from cardiolens.runtime.processes import spread
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
+from cardiolens.study.anatomy import Anatomy
 from cardiolens.study.shards import read_digests
 from cardiolens.study.structure import structures
 
@@ -84,7 +85,7 @@ def write_parts(
     parts = [part for name in identities for part in _parts(name, n_arms[name], inputs.questions)]
     n_requests = sum(n_arms[name] for name in identities) * sum(map(len, inputs.questions.values()))
     of_model = PartTotals()
-    maker = _Maker(spec, inputs.sights, run, arms, identities)
+    maker = _Maker(spec, inputs.sights, run, arms, identities, anatomy=inputs.catalogue.anatomy)
     with closing(spread(maker, _work(parts, inputs), worth=n_requests >= _WORTH)) as parts_made:
         for at, (part, part_totals) in enumerate(zip(parts, parts_made, strict=True)):
             of_model += part_totals
@@ -135,9 +136,11 @@ class _Maker:
         run: Run,
         arms: Sequence[Arm],
         identities: Mapping[str, Identity],
+        *,
+        anatomy: Anatomy,
     ) -> None:
         self._spec, self._sights, self._run = spec, sights, run
-        self._arms, self._identities = arms, identities
+        self._arms, self._identities, self._anatomy = arms, identities, anatomy
         self._last: tuple[str, ModelPlanner | ModelError] | None = None
 
     def __call__(self, work: _Work) -> PartTotals:
@@ -149,7 +152,7 @@ class _Maker:
         if isinstance(planner, ModelError):
             return PartTotals(error=planner)
         columns = RequestColumns()
-        frames_of = _Frames(self._spec.store, self._sights, work.volumes)
+        frames_of = _Frames(self._spec.store, self._sights, work.volumes, self._anatomy)
         try:
             for study_id in part.study_ids:
                 planner.add_study(columns, study_id, work.questions[study_id], frames_of)
@@ -175,13 +178,15 @@ class _Maker:
 class _Frames:
     """Opens the frames of a study of one part for a planner."""
 
-    def __init__(self, store: Path, sights: Sequence[Sight], volumes: pa.Table) -> None:
-        self._store, self._sights, self._volumes = store, sights, volumes
-        self._known = structures(volumes)
+    def __init__(self, store: Path, sights: Sequence[Sight], volumes: pa.Table, anatomy: Anatomy) -> None:
+        self._store, self._sights, self._volumes, self._anatomy = store, sights, volumes, anatomy
+        self._known = structures(volumes, anatomy)
 
     def __call__(self, study_id: str) -> StudyFrames:
         rows = self._volumes.filter(pc.equal(self._volumes["study_id"], study_id))
-        features = {sight.encoder: read_features(self._store, rows, sight) for sight in self._sights}
+        features = {
+            sight.encoder: read_features(self._store, rows, sight, self._anatomy) for sight in self._sights
+        }
         return StudyFrames(self._known[study_id], read_digests(self._store, rows), features)
 
 

@@ -32,7 +32,7 @@ from cardiolens.protocol.prompts.frame_request_prompt import Asking, Turns, aski
 from cardiolens.protocol.prompts.frames import caption_block, frame_block
 from cardiolens.protocol.prompts.prompt_rendering import Closing, question_block, system_message
 from cardiolens.protocol.prompts.question import AskedQuestion, with_points_of_paper
-from cardiolens.protocol.prompts.template import Style, template_for
+from cardiolens.protocol.prompts.template import Style, template_folders, template_for
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.feature_store import Features
 from cardiolens.protocol.select.selection import Frame, Selection
@@ -135,6 +135,7 @@ class ModelPlanner:
         self._counter = counter  # None if nothing counts tokens, as for a simulated reader
         self._estimated = (ESTIMATED,) if model.estimates_tokens else ()
         self._rendering = Rendering(model.long_side)
+        self._templates = template_folders(spec.templates, spec.dataset.protocol)
         self._asked = hash_model(identity.model_key, model.sampling)
         self._keyed_by_arm = model.told_questions or not model.determined
         self._read = readings_of(model).keys() if model.answers_from == "readings" else None
@@ -290,7 +291,7 @@ class ModelPlanner:
             worded = with_points_of_paper(worded)
         display = SHOWN.get(arm.control, "frames")
         style: Style = "standard" if arm.prompt.style == "standard" else "reasoning"
-        template = template_for(worded, style, self._spec.templates, display=display)
+        template = template_for(worded, style, self._templates, display=display)
         offer, choosing = selection.frames, arm.selector.kind == "self" and selection.skipped is None
         if choosing:  # tokens are counted for the largest frames that the reader may choose
             largest = _largest(view.study, offer, _frames_of(arm))

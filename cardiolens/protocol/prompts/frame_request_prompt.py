@@ -13,9 +13,8 @@ from cardiolens.protocol.dialogue.frame_requests import (
     OfferedFrame,
 )
 from cardiolens.protocol.dialogue.pending import mark
-from cardiolens.protocol.prompts.frames import CaptionLevel, captions
+from cardiolens.protocol.prompts.frames import CaptionLevel, captions, word_of_phase, words_of
 from cardiolens.protocol.prompts.prompt_rendering import Closing, question_block
-from cardiolens.protocol.prompts.prompt_words import words
 from cardiolens.protocol.prompts.question import AskedQuestion
 from cardiolens.protocol.prompts.template import Template
 from cardiolens.protocol.select.selection import Frame
@@ -61,7 +60,7 @@ def offered(
 def name_of(frame: Frame, volume: VolumeStructure) -> str:
     """Return the name of a frame: volume, then slice and phase if there are several: `cine_4ch phase 1`."""
     where = f" slice {frame.slice + 1}" if volume.n_slices > 1 else ""
-    when = f" {_when(volume)} {frame.phase + 1}" if volume.n_phases > 1 else ""
+    when = f" {word_of_phase(volume)} {frame.phase + 1}" if volume.n_phases > 1 else ""
     return f"{volume.volume_id}{where}{when}"
 
 
@@ -97,19 +96,16 @@ def asking(
 
 def _listed(volume: VolumeStructure) -> str:
     """Return one line of the list: the pattern of frame names in a volume, its view, and ranges."""
-    view = volume.volume_id.rpartition("_")[2]
-    what = f"{words().sequences[volume.sequence]}, {words().views[view]}"
+    axis = volume.slice_axis
     slices, phases = volume.n_slices > 1, volume.n_phases > 1
-    along = " (base to apex)" if volume.levels_known and view == "sax" else ""
-    name = f"{volume.volume_id}{' slice S' if slices else ''}{f' {_when(volume)} P' if phases else ''}"
+    along = f" ({axis.words})" if volume.levels_known and axis is not None else ""
+    name = (
+        f"{volume.volume_id}{' slice S' if slices else ''}{f' {word_of_phase(volume)} P' if phases else ''}"
+    )
     ranges = f"{f', S 1 to {volume.n_slices}{along}' if slices else ''}" + (
         f", P 1 to {volume.n_phases}" if phases else ""
     )
-    return f"- {name}: {what}{ranges}"
-
-
-def _when(volume: VolumeStructure) -> str:
-    return words().times.get(volume.sequence, "image")
+    return f"- {name}: {words_of(volume)}{ranges}"
 
 
 def _many(question: AskedQuestion, template: Template, closing: Closing, budget: int) -> str:

@@ -4,15 +4,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
 
-from cardiolens.protocol.prompts.prompt_words import words
 from cardiolens.protocol.select.cine import key_layers
 from cardiolens.protocol.select.selection import Frame
 from cardiolens.storage.schemas import FRAME
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
 CaptionLevel = Literal["none", "view", "full"]
-
-_LEVEL_WORDS = {1: ("mid",), 2: ("basal", "apical"), 3: ("basal", "mid", "apical")}
 
 
 def frame_block(frames: Sequence[Frame], structure: StudyStructure, level: CaptionLevel) -> str:
@@ -44,33 +41,45 @@ def captions(volume: VolumeStructure, level: CaptionLevel) -> tuple[str, ...]:
     """Return the text after `Frame n:` of each frame of a volume, by canonical index."""
     if level == "none":
         return ("",) * volume.n_frames
-    view = volume.volume_id.rpartition("_")[2]
-    what = f" {words().sequences[volume.sequence]}, {words().views[view]}"
-    slices = [_slice(volume, rank, level, view == "sax") for rank in range(volume.n_slices)]
+    what = f" {words_of(volume)}"
+    slices = [_slice(volume, rank, level) for rank in range(volume.n_slices)]
     phases = [_phase(volume, phase, level) for phase in range(volume.n_phases)]
     return tuple(f"{what}{where}{when}" for where in slices for when in phases)
 
 
-def _slice(volume: VolumeStructure, rank: int, level: CaptionLevel, short_axis: bool) -> str:
-    if not short_axis:
+def words_of(volume: VolumeStructure) -> str:
+    """Return sequence and view of a volume in words, e.g. `cine, short axis`."""
+    anatomy = volume.anatomy
+    return f"{anatomy.sequences[volume.sequence].words}, {anatomy.views[volume.view].words}"
+
+
+def word_of_phase(volume: VolumeStructure) -> str:
+    """Return what a phase of a volume is called."""
+    return volume.anatomy.sequences[volume.sequence].phase
+
+
+def _slice(volume: VolumeStructure, rank: int, level: CaptionLevel) -> str:
+    axis = volume.slice_axis
+    if axis is None:
         return f", layer {rank + 1} of {volume.n_slices}" if volume.n_slices > 1 else ""
     text = f", slice {rank + 1} of {volume.n_slices}"
     if not volume.levels_known:
         return text
-    return f"{text} (base to apex)" + (f", {_nearest_level(volume, rank)} level" if level == "full" else "")
+    nearest = f", {_nearest_level(volume, rank, axis.levels)} level" if level == "full" else ""
+    return f"{text} ({axis.words}){nearest}"
 
 
 def _phase(volume: VolumeStructure, phase: int, level: CaptionLevel) -> str:
     if volume.n_phases == 1:
         return ""
-    text = f", {words().times.get(volume.sequence, 'image')} {phase + 1} of {volume.n_phases}"
-    if level == "full" and volume.sequence == "cine":
+    text = f", {word_of_phase(volume)} {phase + 1} of {volume.n_phases}"
+    if level == "full" and volume.over_time == "cycle":
         text += {volume.es_phase: ", end-systole", volume.ed_phase: ", end-diastole"}.get(phase, "")
     return text
 
 
-def _nearest_level(volume: VolumeStructure, rank: int) -> str:
-    """Return the level of the nearest key layer; ties go to the more basal."""
+def _nearest_level(volume: VolumeStructure, rank: int, levels: tuple[str, str, str]) -> str:
+    """Return the level of the nearest key layer; ties go to the one nearer the first slice."""
     layers = key_layers(volume)
     nearest = min(range(len(layers)), key=lambda place: abs(layers[place] - rank))
-    return _LEVEL_WORDS[len(layers)][nearest]
+    return {1: levels[1:2], 2: levels[::2], 3: levels}[len(layers)][nearest]

@@ -9,18 +9,15 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Words(BaseModel):
-    """Words for sequences, views, times, rules and closing lines, and points to work through."""
+    """Words for rules, closing lines, and questions that belong to no sequence of a study."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     sequences: Mapping[str, str]
-    views: Mapping[str, str]
-    times: Mapping[str, str]
     rules: Mapping[str, str]
     exclusive: str
     closings: Mapping[str, Mapping[str, str]]
     examples: Mapping[str, str]
-    paper: Mapping[str, tuple[str, ...]]
 
 
 @cache

@@ -1,12 +1,13 @@
 """Questions as prompts see them: without answer, study or patient."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from string import ascii_uppercase
 from typing import Literal
 
 from cardiolens.protocol.prompts.prompt_words import words
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
+from cardiolens.study.anatomy import Anatomy, heart
 from cardiolens.study.sequences import CASE_IMAGES, PICTURE
 
 AnswerType = Literal["single", "ordinal", "multi", "report"]
@@ -35,6 +36,8 @@ class AskedQuestion:
     checklist: tuple[str, ...] = ()
     fields: tuple[ReportField, ...] = ()  # of a report
     reversed: bool = False  # ordinal options run from most to least severe
+    paper: tuple[str, ...] = ()  # points of prompt style `paper`; empty: those of the checklist
+    anatomy: Anatomy = field(default_factory=heart, repr=False)
 
     @property
     def kind(self) -> QuestionKind:
@@ -58,7 +61,11 @@ class AskedQuestion:
 
     @property
     def sequence_name(self) -> str:
-        return words().sequences[self.sequence]
+        """What the report or study is of, in words."""
+        if self.sequence == "multi":
+            return self.anatomy.words
+        kind = self.anatomy.sequences.get(self.sequence)
+        return words().sequences[self.sequence] if kind is None else kind.words
 
     @property
     def rule(self) -> str:
@@ -79,7 +86,7 @@ class AskedQuestion:
 
 def with_points_of_paper(question: AskedQuestion) -> AskedQuestion:
     """Return a question with the points of the paper's reasoning prompt; with ours where none are known."""
-    return replace(question, checklist=words().paper.get(question.subtask, question.checklist))
+    return replace(question, checklist=question.paper or question.checklist)
 
 
 def asked_of(
@@ -95,6 +102,8 @@ def asked_of(
         exclusive=subtask.exclusive,
         checklist=subtask.checklist,
         fields=report_fields(subtask, catalogue),
+        paper=catalogue.paper_points.get(subtask.id, ()),
+        anatomy=catalogue.anatomy,
     )
 
 

@@ -1,6 +1,9 @@
-"""Prompt templates: Jinja files, checked before a run; a user's own override the packaged ones."""
+"""Prompt templates: Jinja files, checked before a run.
 
-from collections.abc import Iterator, Mapping
+A template is looked for in the user's folder, then in that of the protocol, then among the packaged ones.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,6 +22,8 @@ from cardiolens.base.untrusted.bounded_files import is_housekeeping, read_text
 from cardiolens.protocol.prompts.language import check_language
 from cardiolens.protocol.prompts.question import AskedQuestion, QuestionKind
 from cardiolens.storage.schemas import FRAME
+from cardiolens.study.anatomy import HEART, anatomy_of
+from cardiolens.study.protocol_folder import DATA, protocol_folder
 
 Style = Literal["standard", "reasoning"]
 Display = Literal["frames", "captions", "nothing"]
@@ -48,6 +53,7 @@ _TRIAL: Mapping[str, object] = {
     "checklist": ["look", "compare", "confirm", "exclude", "decide"],
     "schema": "{}",
 }
+_TRIAL_SYSTEM: Mapping[str, object] = {"study": "cardiac MRI"}
 _JINJA = ImmutableSandboxedEnvironment(
     undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
 )
@@ -67,15 +73,32 @@ class Template:
             return self.compiled.render(variables).strip()
 
 
+def template_folders(templates: Path | None, protocol: str) -> tuple[Path, ...]:
+    """Return the folders in which the templates of a sweep are looked for, before the packaged ones.
+
+    A protocol that asks about the heart has those of the heart behind its own.
+    """
+    protocols = [protocol_folder(protocol), *([DATA / HEART] if anatomy_of(protocol).is_heart else [])]
+    of_protocols = [folder / "templates" for folder in dict.fromkeys(protocols)]
+    return (
+        *([] if templates is None else [templates]),
+        *(folder for folder in of_protocols if folder.is_dir()),
+    )
+
+
+_HEART = template_folders(None, HEART)
+
+
 def template_for(
-    question: AskedQuestion, style: Style, folder: Path | None = None, *, display: Display = "frames"
+    question: AskedQuestion, style: Style, folders: tuple[Path, ...] = _HEART, *, display: Display = "frames"
 ) -> Template:
-    """Load the template of a question, from `folder` if present there, else from the package.
+    """Load the template of a question from the first of `folders` that has it, else from the package.
 
     Files: `<kind>_<style>.jinja` and `system.jinja`, prefixed `question_only_` or `captions_` for controls
     that show no frames, or captions only. InputError if a file cannot be used.
     """
-    return _template(_id(f"{question.kind}_{style}", display), question.kind, display, folder)
+    name = _id(f"{question.kind}_{style}", display)
+    return _template(name, question.kind, display, folders, question.anatomy.words)
 
 
 def check_folder(folder: Path) -> None:
@@ -94,7 +117,7 @@ def check_folder(folder: Path) -> None:
         if path.stem not in legal:
             raise InputError(f"{path}: no prompt uses this name; a template is called one of {sorted(legal)}")
         kind, display = legal[path.stem]
-        _template(path.stem, kind, display, folder)
+        _template(path.stem, kind, display, (folder,), "a study")
 
 
 def _id(name: str, display: Display) -> str:
@@ -102,19 +125,19 @@ def _id(name: str, display: Display) -> str:
 
 
 @cache
-def _template(template_id: str, kind: str, display: Display, folder: Path | None) -> Template:
+def _template(template_id: str, kind: str, display: Display, folders: Sequence[Path], study: str) -> Template:
     endings = (name for name in _OWN_SYSTEM.values() if template_id.endswith(name))
     of_kind = _OWN_SYSTEM.get(kind) or next(endings, _SYSTEM)
-    _, _, system = _checked(_id(of_kind, display), _SYSTEM, folder)
-    compiled, digest, _ = _checked(template_id, kind, folder)
-    return Template(f"{template_id}@{digest[:8]}", system, compiled)
+    system, _ = _checked(_id(of_kind, display), _SYSTEM, folders)
+    compiled, digest = _checked(template_id, kind, folders)
+    return Template(f"{template_id}@{digest[:8]}", system.render(study=study).strip(), compiled)
 
 
-def _checked(template_id: str, kind: str, folder: Path | None) -> tuple[jinja2.Template, str, str]:
-    """Return a compiled template, its file's SHA-256, and the text of its trial rendering."""
-    own_file = None if folder is None else folder / f"{template_id}.jinja"
-    if own_file is not None and own_file.exists():
-        return _compiled(_text(own_file), kind, str(own_file))
+def _checked(template_id: str, kind: str, folders: Sequence[Path]) -> tuple[jinja2.Template, str]:
+    """Return a compiled template and its file's SHA-256."""
+    for own_file in (folder / f"{template_id}.jinja" for folder in folders):
+        if own_file.exists():
+            return _compiled(_text(own_file), kind, str(own_file))
     packaged = files("cardiolens.protocol.prompts").joinpath("templates", f"{template_id}.jinja")
     return _compiled(packaged.read_text(encoding="utf-8"), kind, str(packaged))
 
@@ -126,8 +149,8 @@ def _text(path: Path) -> str:
         raise InputError(f"{path}: cannot be read as UTF-8 text ({error})") from None
 
 
-def _compiled(text: str, kind: str, where: str) -> tuple[jinja2.Template, str, str]:
-    values = _TRIAL if kind != _SYSTEM else {}
+def _compiled(text: str, kind: str, where: str) -> tuple[jinja2.Template, str]:
+    values = _TRIAL if kind != _SYSTEM else _TRIAL_SYSTEM
     with _jinja(where):
         parsed = _JINJA.parse(text)
         # Check first: the analysis below already evaluates constant expressions.
@@ -139,7 +162,7 @@ def _compiled(text: str, kind: str, where: str) -> tuple[jinja2.Template, str, s
         rendered = compiled.render(values).strip()
     if FRAME in rendered:
         raise InputError(f"{where}: holds U+FFFC, which is reserved for frames; remove it")
-    return compiled, sha256(text.encode()).hexdigest(), rendered
+    return compiled, sha256(text.encode()).hexdigest()
 
 
 @contextmanager

@@ -14,7 +14,6 @@ from cardiolens.protocol.select.feature_store import StudyFeatures
 from cardiolens.protocol.select.order import nested, presented
 from cardiolens.protocol.select.pool_selectors import PoolContext, chosen, stratified
 from cardiolens.protocol.select.route import Route, Routed, Source, Volumes, resolve
-from cardiolens.protocol.select.routing_rules import rules
 from cardiolens.protocol.select.selection import Frame, Selection
 from cardiolens.study.structure import StudyStructure
 
@@ -109,8 +108,9 @@ def _whole_sequences(pool: Volumes, volumes: Volumes) -> Volumes:
     """Return a pool and all other volumes of its sequences, in their listed order."""
     sequences = {volume.sequence for volume in pool}
     by_id = {volume.volume_id: volume for volume in volumes if volume not in pool}
-    listed = (view for sequence, views in rules().views.items() if sequence in sequences for view in views)
-    return pool + tuple(by_id[view] for view in listed if view in by_id)
+    listed = pool[0].anatomy.sequences.items() if pool else ()
+    names = (name for sequence, kind in listed if sequence in sequences for name in kind.volume_ids)
+    return pool + tuple(by_id[name] for name in names if name in by_id)
 
 
 def _selection(
@@ -121,7 +121,9 @@ def _selection(
     flags = {
         "short": len(frames) < budget,
         "no_temporal_evidence": route.temporal and not _shows_motion(frames),
-        "levels_unknown": any(not volume.levels_known and volume.view == "sax" for volume in volumes_shown),
+        "levels_unknown": any(
+            not volume.levels_known and volume.slice_axis is not None for volume in volumes_shown
+        ),
     }
     return Selection(frames, (*routed.flags, *(flag for flag, holds in flags.items() if holds)))
 

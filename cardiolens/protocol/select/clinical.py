@@ -1,42 +1,38 @@
-"""The clinical selector: quotas by view, one cascade per view, then fallback to other views (protocol 5).
+"""The clinical selector: quotas by view, one cascade per source, then fallback to other views (protocol 5).
 
-The cine cascades are in `cine`; those for LGE, perfusion and T2 are here.
+The cascades of a cycle are in `cine`, and the others here. What the phases of a volume mean, and whether its
+slices form a stack, decides the cascade of one volume; the anatomy names that of a pool.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from itertools import chain, zip_longest
 
 from cardiolens.protocol.select import cine
 from cardiolens.protocol.select.quota import settle, split
 from cardiolens.protocol.select.route import Routed, Source, Volumes
-from cardiolens.protocol.select.routing_rules import rules
 from cardiolens.protocol.select.selection import Frame, pick, pick_all
 from cardiolens.protocol.select.spread import center_out, deal, even
+from cardiolens.study.anatomy import Cascade
 from cardiolens.study.structure import VolumeStructure
-
-Cascade = Callable[[Volumes, int], list[Frame]]
 
 _MYOCARDIUM_AFTER_PEAK = 6  # heartbeats, one frame each
 _WINDOW_AFTER_PEAK = 12
 
 
-def _lge(volumes: Volumes, quota: int) -> list[Frame]:
-    """Short- and long-axis LGE (5.7): split 3:1 while the quota is small; all frames once it reaches them."""
-    short = tuple(volume for volume in volumes if volume.volume_id == "lge_sax")
-    long = tuple(volume for volume in volumes if volume.volume_id != "lge_sax")
-    n_short, n_long = _n_frames(short), _n_frames(long)
-    q_long = min(n_long, quota // 4)
-    q_short = min(n_short, quota - q_long)
-    return _lge_short_axis(short, q_short) + _lge_long_axes(long, min(n_long, quota - q_short))
+def _stack_and_layers(volumes: Volumes, quota: int) -> list[Frame]:
+    """Stacks and other views, as of LGE (5.7): 3:1 while the quota is small, then all frames."""
+    stacks = tuple(volume for volume in volumes if volume.slice_axis is not None)
+    others = tuple(volume for volume in volumes if volume.slice_axis is None)
+    n_stacked, n_others = _n_frames(stacks), _n_frames(others)
+    q_others = min(n_others, quota // 4)
+    q_stacked = min(n_stacked, quota - q_others)
+    evenly = settle(split(q_stacked, [1] * len(stacks)), [volume.n_frames for volume in stacks])
+    chosen = [frame for v, own in zip(stacks, evenly, strict=True) for frame in _even_slices(v, own)]
+    return chosen + _outward(others, min(n_others, quota - q_stacked))
 
 
-def _lge_short_axis(volumes: Volumes, quota: int) -> list[Frame]:
-    return [frame for volume in volumes for frame in _even_slices(volume, quota)]
-
-
-def _lge_long_axes(volumes: Volumes, quota: int) -> list[Frame]:
+def _outward(volumes: Volumes, quota: int) -> list[Frame]:
     """Round-robin over the views, each from its central layer outward."""
     hands = [pick_all(volume, center_out(volume.n_frames)) for volume in volumes]
     dealt = chain.from_iterable(zip_longest(*hands))
@@ -74,9 +70,9 @@ def _dealt(volume: VolumeStructure, times: list[int], n_wanted: int, step: int) 
     ]
 
 
-def _t2(volumes: Volumes, quota: int) -> list[Frame]:
-    """Both T2 views as one source (5.9), split by the weights of the T2 subtasks."""
-    weights = [rules().t2_weights[volume.volume_id] for volume in volumes]
+def _weighted(volumes: Volumes, quota: int, weight_of: Mapping[str, int]) -> list[Frame]:
+    """Views as one source, split by their weights, as both of T2 by those of the T2 subtasks (5.9)."""
+    weights = [weight_of[volume.volume_id] for volume in volumes]
     quotas = settle(split(quota, weights), [volume.n_frames for volume in volumes])
     return [frame for v, own in zip(volumes, quotas, strict=True) for frame in _even_slices(v, own)]
 
@@ -89,42 +85,34 @@ def _n_frames(volumes: Volumes) -> int:
     return sum(volume.n_frames for volume in volumes)
 
 
-def _single(cascade: Callable[[VolumeStructure, int], list[Frame]]) -> Cascade:
-    return lambda volumes, quota: cascade(volumes[0], quota)
+def _pool(source: Source, quota: int, cascade: Cascade, weights: Mapping[str, int]) -> list[Frame]:
+    if cascade == "weighted":
+        return _weighted(source.volumes, quota, weights)
+    return (_outward if cascade == "outward" else _stack_and_layers)(source.volumes, quota)
 
 
-def _cascades(small_k: cine.SmallK) -> Mapping[str, Cascade]:
-    long_axis = _single(partial(cine.long_axis, small_k=small_k))
-    return {
-        "cine_sax": _single(cine.short_axis),
-        "cine_4ch": long_axis,
-        "cine_3ch": long_axis,
-        "cine_2ch": long_axis,
-        "lge": _lge,
-        "lge_sax": _lge_short_axis,
-        "lge_lax": _lge_long_axes,
-        "perf_sax": _single(_first_pass),
-        "t2": _t2,
-        "t2_sax": _single(_even_slices),
-        "t2_4ch": _single(_even_slices),
-    }
-
-
-_CASCADES: Mapping[cine.SmallK, Mapping[str, Cascade]] = {
-    "temporal": _cascades("temporal"),
-    "spatial": _cascades("spatial"),
-}
+def _cascade(source: Source, quota: int, small_k: cine.SmallK) -> list[Frame]:
+    """Select the frames of one source."""
+    volume = source.volumes[0]
+    pool = volume.anatomy.pools.get(source.name)
+    if pool is not None:
+        return _pool(source, quota, pool.cascade, pool.weights)
+    if volume.over_time == "first_pass":
+        return _first_pass(volume, quota)
+    if volume.over_time == "nothing":
+        return _even_slices(volume, quota)
+    is_stack = volume.slice_axis is not None
+    return cine.short_axis(volume, quota) if is_stack else cine.long_axis(volume, quota, small_k)
 
 
 def extract(sources: tuple[Source, ...], volumes: Volumes, budget: int, small_k: cine.SmallK) -> list[Frame]:
     """Select frames of the routed sources; once they are used up, of their fallback volumes."""
     capacities = [source.n_frames for source in sources]
     quotas = settle(split(budget, [source.weight for source in sources]), capacities)
-    cascades = _CASCADES[small_k]
     chosen = [
         frame
         for source, quota in zip(sources, quotas, strict=True)
-        for frame in cascades[source.name](source.volumes, quota)
+        for frame in _cascade(source, quota, small_k)
     ]
     if len(chosen) < budget:
         for volume in fallbacks(sources, volumes):
@@ -139,7 +127,10 @@ def quotas(sources: tuple[Source, ...], volumes: Volumes, budget: int) -> Mappin
 
 def fallbacks(sources: tuple[Source, ...], volumes: Volumes) -> Volumes:
     """Return the volumes that the sources fall back to, in order, without the routed ones."""
-    names = [view for source in sources for view in rules().fallback.get(source.name, ())]
+    if not sources:
+        return ()
+    fallback = sources[0].volumes[0].anatomy.fallback
+    names = [view for source in sources for view in fallback.get(source.name, ())]
     if not names:
         return ()
     routed = {volume.volume_id for source in sources for volume in source.volumes}
@@ -149,4 +140,7 @@ def fallbacks(sources: tuple[Source, ...], volumes: Volumes) -> Volumes:
 
 def unknown_levels(routed: Routed) -> bool:
     """Return whether a cascade depends on the slice order of a stack whose order is unknown."""
-    return any(not v.levels_known and v.volume_id in rules().levels for v in routed.volumes)
+    return any(
+        not volume.levels_known and volume.slice_axis is not None and volume.over_time != "nothing"
+        for volume in routed.volumes
+    )

@@ -7,6 +7,7 @@ part, so its features are recomputed.
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +19,10 @@ from cardiolens.base.errors import InputError
 from cardiolens.protocol.select.diversity import ALGORITHMS, Floats, distances, relevant
 from cardiolens.protocol.select.feature_source import PIXELS, Sight
 from cardiolens.protocol.select.route import Volumes
-from cardiolens.protocol.select.routing_rules import rules
 from cardiolens.protocol.select.selection import Frame, pick_all, pick_idx
 from cardiolens.storage import schemas, tables
+from cardiolens.study.anatomy import Anatomy, heart
+from cardiolens.study.cohort import read_cohort
 from cardiolens.study.shards import FRAMES_FOLDER, VOLUMES_FOLDER
 
 FEATURES = pa.schema(
@@ -33,8 +35,11 @@ _COLUMNS = ("idx", "height", "width", "pixels", "digest")
 class StudyFeatures:
     """Features of a study for data-driven selectors: distances between frames, cosines to a question."""
 
-    def __init__(self, vectors: dict[str, NDArray[np.float32]], sight: Sight = PIXELS) -> None:
-        self._volumes = sorted(vectors, key=_canonical)
+    def __init__(
+        self, vectors: dict[str, NDArray[np.float32]], sight: Sight = PIXELS, anatomy: Anatomy | None = None
+    ) -> None:
+        self._canonical = (anatomy or heart()).volume_ids.index  # place of a volume in the order shown
+        self._volumes = sorted(vectors, key=self._canonical)
         lengths = [len(vectors[volume_id]) for volume_id in self._volumes]
         self._starts = dict(zip(self._volumes, np.cumsum([0, *lengths]).tolist(), strict=False))
         rows = np.concatenate([vectors[volume_id] for volume_id in self._volumes])
@@ -50,7 +55,7 @@ class StudyFeatures:
 
         With a question (kind relevance), pick frames near the question and unlike each other.
         """
-        in_order = sorted(pool, key=lambda volume: _canonical(volume.volume_id))
+        in_order = sorted(pool, key=lambda volume: self._canonical(volume.volume_id))
         return self._picked(algorithm, tuple(in_order), budget, question)
 
     def _pick(self, algorithm: str, pool: Volumes, budget: int, question: str | None) -> tuple[Frame, ...]:
@@ -71,10 +76,6 @@ class StudyFeatures:
         assert self._vectors is not None, "kind relevance requires an encoder"
         near: Floats = self._vectors[rows].astype(np.float64) @ self._sight.of_question(question)
         return near
-
-
-def _canonical(volume_id: str) -> int:
-    return [view for views in rules().views.values() for view in views].index(volume_id)
 
 
 Features = Mapping[Path | None, StudyFeatures]
@@ -100,13 +101,19 @@ def write_features(store: Path, part: str, sight: Sight = PIXELS) -> None:
         ) as writer,
     ):
         row_of = {row["row_group"]: row for row in rows.to_pylist()}
+        cohort = read_cohort(store)
+        anatomy = heart() if cohort is None else cohort.organ
         for group in range(frames.num_row_groups):
             row = row_of.get(group)  # a study that was dropped has frames but no volumes
-            features = FEATURES.empty_table() if row is None else _computed(frames, group, row, sight)
+            features = (
+                FEATURES.empty_table() if row is None else _computed(frames, group, row, sight, anatomy)
+            )
             writer.write_table(features, row_group_size=max(1, features.num_rows))
 
 
-def read_features(store: Path, volumes: pa.Table, sight: Sight = PIXELS) -> StudyFeatures:
+def read_features(
+    store: Path, volumes: pa.Table, sight: Sight = PIXELS, anatomy: Anatomy | None = None
+) -> StudyFeatures:
     """Read the features of one study; `volumes` are its rows from read_volumes."""
     vectors = {}
     for place in volumes.select(["part", "row_group", "volume_id"]).to_pylist():
@@ -123,15 +130,19 @@ def read_features(store: Path, volumes: pa.Table, sight: Sight = PIXELS) -> Stud
             rows.num_rows, -1
         )
         vectors[place["volume_id"]] = features[np.argsort(rows["idx"].to_numpy())]
-    return StudyFeatures(vectors, sight)
+    return StudyFeatures(vectors, sight, anatomy)
 
 
-def _computed(frames: pq.ParquetFile, group: int, row: dict[str, object], sight: Sight) -> pa.Table:
+def _computed(
+    frames: pq.ParquetFile, group: int, row: dict[str, Any], sight: Sight, anatomy: Anatomy
+) -> pa.Table:
     table = frames.read_row_group(group, columns=list(_COLUMNS), use_threads=False).sort_by("idx")
     height, width = table["height"][0].as_py(), table["width"][0].as_py()
     pixels = np.frombuffer(b"".join(table["pixels"].to_pylist()), np.uint8)
     frames_FHW = pixels.reshape(table.num_rows, height, width, -1)[..., 0]
-    vectors = sight.of_volume(frames_FHW, int(str(row["n_phases"])), cyclic=row["sequence"] == "cine")
+    kind = anatomy.sequences.get(row["sequence"])  # None: images of a case
+    cyclic = kind is not None and kind.over_time == "cycle"
+    vectors = sight.of_volume(frames_FHW, row["n_phases"], cyclic=cyclic)
     packed = pa.array([vector.tobytes() for vector in vectors], pa.binary())
     return pa.table([table["idx"], table["digest"], packed], schema=FEATURES)
 

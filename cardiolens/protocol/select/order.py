@@ -9,9 +9,9 @@ LADDER = (8, 16, 32, 64)  # budgets of 5.1; a nested order puts their frames fir
 
 
 def presented(frames: Iterable[Frame], volumes: Volumes) -> tuple[Frame, ...]:
-    """Sort frames by volume as listed, then slice, then phase from end-diastole; perfusion by time."""
+    """Sort frames by volume as listed, then slice, then phase from end-diastole; a first pass by time."""
     places = {
-        volume.volume_id: (place, 0 if volume.sequence == "perfusion" else volume.ed_phase, volume.n_phases)
+        volume.volume_id: (place, 0 if volume.over_time == "first_pass" else volume.ed_phase, volume.n_phases)
         for place, volume in enumerate(volumes)
     }
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
-from cardiolens.protocol.select.routing_rules import rules
+from cardiolens.study.anatomy import Anatomy
 from cardiolens.study.structure import VolumeStructure
 
 Volumes = tuple[VolumeStructure, ...]
@@ -72,37 +72,42 @@ class Routed:
 @lru_cache(maxsize=256)
 def resolve(volumes: Volumes, route: Route) -> Routed:
     """Resolve a route in a study: its sources, else substitutes, else the reason to skip."""
-    by_id = {volume.volume_id: volume for volume in volumes}
-    sources = [source for name, weight in route.views if (source := _source(name, weight, by_id)).volumes]
+    if not volumes:
+        return Routed(skipped="sequence_missing")
+    by_id, anatomy = {volume.volume_id: volume for volume in volumes}, volumes[0].anatomy
+    every = [_source(name, weight, by_id, anatomy) for name, weight in route.views]
+    sources = [source for source in every if source.volumes]
     if sources:
-        return Routed(_pool_lge(sources), () if len(sources) == len(route.views) else ("degraded",))
-    substitutes = _substitutes(route, by_id)
+        return Routed(_pooled(sources, anatomy), () if len(sources) == len(route.views) else ("degraded",))
+    substitutes = _substitutes(route, by_id, anatomy)
     if substitutes:
         remarks = tuple(f"substituted:{source.name}" for source in substitutes)
         return Routed(tuple(substitutes), ("degraded", *remarks))
-    present = any(view in by_id for view in rules().views.get(route.sequence, ()))
+    present = any(volume.sequence == route.sequence for volume in volumes)
     return Routed(skipped="view_missing" if present else "sequence_missing")
 
 
-def _source(name: str, weight: int, by_id: Mapping[str, VolumeStructure]) -> Source:
-    members = (by_id.get(view) for view in rules().members(name))
+def _source(name: str, weight: int, by_id: Mapping[str, VolumeStructure], anatomy: Anatomy) -> Source:
+    members = (by_id.get(view) for view in anatomy.members(name))
     return Source(name, weight, tuple(volume for volume in members if volume is not None))
 
 
-def _substitutes(route: Route, by_id: Mapping[str, VolumeStructure]) -> list[Source]:
+def _substitutes(route: Route, by_id: Mapping[str, VolumeStructure], anatomy: Anatomy) -> list[Source]:
     substitutes: dict[str, Source] = {}
     for name, weight in route.views:
-        for substitute in rules().substitutes.get(name, ()):
-            source = _source(substitute, weight, by_id)
+        for substitute in anatomy.substitutes.get(name, ()):
+            source = _source(substitute, weight, by_id, anatomy)
             if source.volumes and (not route.readable_on or substitute in route.readable_on):
                 substitutes.setdefault(substitute, source)
                 break
     return list(substitutes.values())
 
 
-def _pool_lge(sources: list[Source]) -> tuple[Source, ...]:
-    """Merge short- and long-axis LGE into one source: 5.7 splits them, not their weights."""
-    if {source.name for source in sources} != {"lge_sax", "lge_lax"}:
-        return tuple(sources)
-    weight = sum(source.weight for source in sources)
-    return (Source("lge", weight, tuple(volume for source in sources for volume in source.volumes)),)
+def _pooled(sources: list[Source], anatomy: Anatomy) -> tuple[Source, ...]:
+    """Merge sources that a pool replaces, such as both kinds of LGE: its cascade splits the quota (5.7)."""
+    names = {source.name for source in sources}
+    for name, pool in anatomy.pools.items():
+        if pool.replaces and set(pool.replaces) == names:
+            weight = sum(source.weight for source in sources)
+            return (Source(name, weight, tuple(volume for source in sources for volume in source.volumes)),)
+    return tuple(sources)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from PIL import Image, ImageColor, ImageDraw, ImageFont
 
-from cardiolens.protocol.select.routing_rules import rules
 from cardiolens.protocol.select.selection import Frame, Selection
 from cardiolens.protocol.select.study_folder import Pixels
 from cardiolens.study.structure import StudyStructure, VolumeStructure
@@ -31,8 +30,8 @@ class Panel:
 def picture(structure: StudyStructure, panels: Sequence[Panel], pixels: Pixels) -> Image.Image:
     """Draw panels below each other: grids of the volumes that any panel shows, then the chosen frames."""
     volume_ids = {frame.volume_id for panel in panels for frame in panel.selection.frames}
-    listed = (view for views in rules().views.values() for view in views)
-    volumes = [structure.volumes[view] for view in listed if view in volume_ids]
+    listed = next(iter(structure.volumes.values())).anatomy.volume_ids
+    volumes = [structure.volumes[name] for name in listed if name in volume_ids]
     heights = [_panel_height(panel, volumes) for panel in panels]
     image = Image.new("RGB", (_WIDTH, sum(heights) + _MARGIN), _PAPER)
     draw = ImageDraw.Draw(image)
@@ -103,13 +102,13 @@ def _draw_grids(
 def _draw_grid(
     draw: ImageDraw.ImageDraw, corner: tuple[int, int], volume: VolumeStructure, frames: Iterable[Frame]
 ) -> None:
-    """Draw slices down, base first; phases across, ED outlined darker."""
+    """Draw slices down, first slice first; phases across, ED outlined darker."""
     steps = {frame.idx: frame.step for frame in frames if frame.volume_id == volume.volume_id}
     for idx in range(volume.n_frames):
         rank, phase = divmod(idx, volume.n_phases)
         x, y = corner[0] + phase * _CELL, corner[1] + rank * _CELL
         fill = _STEPS[(steps[idx] - 1) % len(_STEPS)] if idx in steps else _PAPER
-        outline = _ED if volume.sequence == "cine" and phase == volume.ed_phase else _GRID
+        outline = _ED if volume.over_time == "cycle" and phase == volume.ed_phase else _GRID
         draw.rectangle((x, y, x + _CELL - 1, y + _CELL - 1), fill=fill, outline=outline)
 
 

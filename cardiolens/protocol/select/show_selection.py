@@ -15,6 +15,7 @@ from cardiolens.protocol.select.selection import Selection, record
 from cardiolens.protocol.select.selection_picture import Panel, picture
 from cardiolens.protocol.select.study_folder import LookedAt, declared_structure, look_at
 from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.study.anatomy import anatomy_of
 from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
 from cardiolens.study.structure import StudyStructure
 
@@ -52,23 +53,24 @@ def find_study(name: str, spec: SweepSpec) -> Study:
     folders = [Path(name), spec.dataset.studies / name]
     for folder in folders:
         if name and (folder / MANIFEST_NAME).is_file():
-            return read_study(folder, spec.dataset.roots)
+            return read_study(folder, spec.dataset.roots, anatomy_of(spec.dataset.protocol))
     places = " nor in ".join(str(folder) for folder in folders)
     raise InputError(f"study {name!r}: no {MANIFEST_NAME} in {places}; give the path of a study folder")
 
 
 def records(study: Study, spec: SweepSpec) -> Iterator[dict[str, object]]:
     """Return one record per subtask, selector and budget; read pixels only if a selector needs them."""
+    windows = study.anatomy.windows(spec.dataset.display)
     if sights_of(spec):
-        study_view = look_at(study, spec.dataset.display)
+        study_view = look_at(study, windows)
         return (panel.record() for panel in _shown(study_view.structure, spec, _features(study_view, spec)))
-    structure = declared_structure(study, spec.dataset.display)
+    structure = declared_structure(study, windows)
     return (panel.record() for panel in _shown(structure, spec, {}))
 
 
 def draw(study: Study, spec: SweepSpec, folder: Path) -> list[Path]:
     """Write one picture per subtask, `<study>-<subtask>.png`."""
-    study_view = look_at(study, spec.dataset.display)
+    study_view = look_at(study, study.anatomy.windows(spec.dataset.display))
     panels: dict[str, list[Panel]] = {}
     for panel in _shown(study_view.structure, spec, _features(study_view, spec)):
         panels.setdefault(panel.subtask, []).append(Panel(panel.title, panel.selection))

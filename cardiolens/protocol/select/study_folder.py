@@ -31,10 +31,11 @@ class LookedAt:
         """Compute the study's features for data-driven selectors."""
         volumes = self.structure.volumes
         features_of = {
-            name: sight.of_volume(frames, volumes[name].n_phases, cyclic=volumes[name].sequence == "cine")
+            name: sight.of_volume(frames, volumes[name].n_phases, cyclic=volumes[name].over_time == "cycle")
             for name, frames in self.pixels.items()
         }
-        return StudyFeatures(features_of, sight)
+        anatomy = next(iter(volumes.values())).anatomy
+        return StudyFeatures(features_of, sight, anatomy)
 
 
 def look_at(study: Study, windows: Windows) -> LookedAt:
@@ -43,7 +44,7 @@ def look_at(study: Study, windows: Windows) -> LookedAt:
     for volume in displayed_volumes(study, windows):
         rows.append(volume.row)
         pixels[str(volume.row["volume_id"])] = _frames(volume)
-    return LookedAt(structures(pa.Table.from_pylist(rows))[study.study_id], pixels)
+    return LookedAt(structures(pa.Table.from_pylist(rows), study.anatomy)[study.study_id], pixels)
 
 
 def declared_structure(study: Study, windows: Windows) -> StudyStructure:
@@ -86,6 +87,7 @@ def _declared(volume: VolumeManifest, layout: Layout) -> VolumeStructure:
         levels_known=volume.known_order != "unknown",
         t_on=volume.t_on,
         t_peak=volume.t_peak,
+        anatomy=volume.anatomy,
     )
 
 

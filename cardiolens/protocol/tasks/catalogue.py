@@ -13,13 +13,14 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import is_housekeeping, read_bytes
 from cardiolens.config.base import describe
 from cardiolens.protocol.tasks.lexicon import Lexicon, load_lexicon
-from cardiolens.protocol.tasks.protocol import DATA, protocol_folder, read_yaml, shipped
 from cardiolens.protocol.tasks.wordings import wording_problems
-from cardiolens.study.sequences import CASE_IMAGES, PICTURE, sequences
+from cardiolens.study.anatomy import ANATOMY_NAME, HEART, Anatomy, anatomy_of, heart
+from cardiolens.study.protocol_folder import DATA, protocol_folder, read_yaml, shipped
+from cardiolens.study.sequences import CASE_IMAGES, PICTURE
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_POOLS = frozenset({"lge", "lge_lax", "t2"})  # route names that stand for several views, as in rules.yaml
-_NO_SUBTASKS = ("protocol.yaml", "lexicon.yaml")
+_POINTS = "paper_points.yaml"
+_NO_SUBTASKS = ("protocol.yaml", "lexicon.yaml", ANATOMY_NAME, _POINTS)
 
 AnswerType = Literal["single", "ordinal", "multi", "report"]
 _STRICT = ConfigDict(extra="forbid")
@@ -41,9 +42,9 @@ class Option:
 class Subtask:
     """One kind of question: wording, options, views shown, and the condition for asking.
 
-    `route` holds (view code, weight) in priority order; `lge_lax` stands for all long-axis LGE views, `lge`
-    and `t2` for every view of the sequence. A conditional subtask is asked if the true answer of its parent
-    is one of `parent_answers`. At least one view of `unreadable_without` must be present.
+    `route` holds volumes or pools of the anatomy and their weights, in priority order. A conditional subtask
+    is asked if the true answer of its parent is one of `parent_answers`. At least one view of
+    `unreadable_without` must be present.
     """
 
     id: str
@@ -88,7 +89,9 @@ class Catalogue:
     protocol: str
     subtasks: Mapping[str, Subtask] = field(hash=False)
     lexicons: Mapping[str, Lexicon] = field(hash=False)  # of report text, by sequence
-    sha256: str  # of the data files
+    sha256: str  # of the data files of subtasks, options and reports
+    anatomy: Anatomy  # what studies hold and what stands in for what
+    paper_points: Mapping[str, tuple[str, ...]] = field(hash=False)  # of prompt style `paper`, by subtask
 
     def __getitem__(self, subtask: str) -> Subtask:
         try:
@@ -111,10 +114,10 @@ def load_catalogue(protocol: str) -> Catalogue:
     """Load the catalogue of a protocol: a shipped one by name, or a user's own by its folder.
 
     A folder holds YAML files: `protocol.yaml` with the name and shared option sets, `lexicon.yaml` if there
-    are report subtasks, and others with lists of `subtasks`. InputError names the file, the subtask and the
-    field that is wrong.
+    are report subtasks, `anatomy.yaml` unless they are about the heart, and others with lists of `subtasks`.
+    InputError names the file, the subtask and the field that is wrong.
     """
-    folder = protocol_folder(protocol)
+    folder, anatomy = protocol_folder(protocol), anatomy_of(protocol)
     head = folder / "protocol.yaml"
     name, option_sets = _head(head, has_own=folder.parent != DATA)
     files = sorted(
@@ -128,7 +131,7 @@ def load_catalogue(protocol: str) -> Catalogue:
         raise InputError(
             f"{folder}: has no subtasks; expected YAML files with lists of subtasks beside {head.name}"
         )
-    check(subtasks)
+    check(subtasks, anatomy)
     words = folder / "lexicon.yaml"
     reported = [subtask.sequence for subtask in subtasks if subtask.answer_type == "report"]
     read = [head, *files, *([words] if reported else [])]
@@ -137,7 +140,26 @@ def load_catalogue(protocol: str) -> Catalogue:
         sequence: load_lexicon(words, sequence, _fields(subtask_of, sequence)) for sequence in reported
     }
     digest = hashlib.sha256(b"\0".join(read_bytes(path) for path in read))
-    return Catalogue(name, subtask_of, lexicons, digest.hexdigest())
+    points = _paper_points(folder, subtask_of, anatomy)
+    return Catalogue(name, subtask_of, lexicons, digest.hexdigest(), anatomy, points)
+
+
+def _paper_points(
+    folder: Path, subtask_of: Mapping[str, Subtask], anatomy: Anatomy
+) -> dict[str, tuple[str, ...]]:
+    """Return the points of prompt style `paper`; a protocol of the heart without any has the shipped ones."""
+    path = folder / _POINTS
+    is_own = path.exists()
+    if not is_own and not anatomy.is_heart:
+        return {}
+    path = path if is_own else DATA / HEART / _POINTS
+    try:
+        points = TypeAdapter(dict[str, tuple[str, ...]]).validate_python(read_yaml(path))
+    except ValidationError as error:
+        raise InputError(f"{path}: {describe(error)}; expected a list of points by subtask") from None
+    if unknown := sorted(points.keys() - subtask_of.keys()) if is_own else []:
+        raise InputError(f"{path}: names {unknown[0]!r}; expected subtasks: {', '.join(subtask_of)}")
+    return points
 
 
 def _head(path: Path, *, has_own: bool) -> tuple[str, Mapping[str, Any]]:
@@ -201,19 +223,19 @@ def _subtask(path: Path, entry: dict[str, Any], option_sets: Mapping[str, Any]) 
         raise InputError(f"{path}: {entry.get('id')}: {describe(error)}") from None
 
 
-def check(subtasks: list[Subtask]) -> None:
-    """Raise InputError for contradictory subtasks, naming the first."""
+def check(subtasks: list[Subtask], anatomy: Anatomy | None = None) -> None:
+    """Raise InputError for contradictory subtasks, naming the first; by default they are about the heart."""
     subtask_of: dict[str, Subtask] = {}
     for subtask in subtasks:
         if subtask.id in subtask_of:
             raise InputError(f"subtask {subtask.id} stands twice in the catalogue; ids must be unique")
         subtask_of[subtask.id] = subtask
     for subtask in subtasks:
-        for problem in _problems(subtask, subtask_of):
+        for problem in _problems(subtask, subtask_of, anatomy or heart()):
             raise InputError(f"subtask {subtask.id}: {problem}")
 
 
-def _problems(subtask: Subtask, subtask_of: Mapping[str, Subtask]) -> list[str]:
+def _problems(subtask: Subtask, subtask_of: Mapping[str, Subtask], anatomy: Anatomy) -> list[str]:
     report = subtask.answer_type == "report"
     rules = [
         (not subtask.route, "route is empty; name at least one view"),
@@ -240,7 +262,7 @@ def _problems(subtask: Subtask, subtask_of: Mapping[str, Subtask]) -> list[str]:
         ),
         (bool(subtask.parent) != bool(subtask.parent_answers), "parent and parent_answers go together"),
     ]
-    problems = [text for wrong, text in rules if wrong] + _unknown_views(subtask)
+    problems = [text for wrong, text in rules if wrong] + _unknown_views(subtask, anatomy)
     problems += wording_problems(subtask.question, subtask.wordings, [o.text for o in subtask.options])
     problems += [f"report field {name!r} unknown" for name in subtask.report_fields if name not in subtask_of]
     if subtask.parent:
@@ -248,11 +270,10 @@ def _problems(subtask: Subtask, subtask_of: Mapping[str, Subtask]) -> list[str]:
     return problems
 
 
-def _unknown_views(subtask: Subtask) -> list[str]:
+def _unknown_views(subtask: Subtask, anatomy: Anatomy) -> list[str]:
     """Return problems of sequences and views that no study can have; their question would never be asked."""
-    views = {rule.volume_id(view) for rule in sequences().values() for view in rule.views}
-    views |= {CASE_IMAGES}
-    legal = {"route": views | _POOLS, "unreadable_without": views}
+    views = {*anatomy.volume_ids, CASE_IMAGES}
+    legal = {"route": views | anatomy.pools.keys(), "unreadable_without": views}
     views_named = {
         "route": [name for name, _ in subtask.route],
         "unreadable_without": subtask.unreadable_without,
@@ -263,7 +284,7 @@ def _unknown_views(subtask: Subtask) -> list[str]:
         for name in names
         if name not in legal[field]
     ]
-    legal_sequences = (*sequences(), "multi", CASE_IMAGES, PICTURE)
+    legal_sequences = (*anatomy.sequences, "multi", CASE_IMAGES, PICTURE)
     if subtask.sequence not in legal_sequences:
         problems.append(f"sequence is {subtask.sequence!r}; expected one of {', '.join(legal_sequences)}")
     return problems

@@ -21,11 +21,11 @@ from cardiolens.protocol.select.feature_source import Sight, check_encoders, sig
 from cardiolens.protocol.select.feature_store import missing_parts, write_features
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.storage import tables
+from cardiolens.study.anatomy import Anatomy, anatomy_of
 from cardiolens.study.cohort import Cohort, failed_attempt, untouched, write_cohort
 from cardiolens.study.group import Outcome, by_pixels, current_cohort, prepare_group
 from cardiolens.study.manifest import Study, read_study, shown_name
 from cardiolens.study.same_pixels import check_same_pixels, same_pixels
-from cardiolens.study.sequences import sequences
 from cardiolens.study.shards import holds_part, read_volumes
 from cardiolens.workflow.steps.model_outcomes import (
     OUTCOMES,
@@ -54,22 +54,25 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
     study with `strict`; RunError if the store cannot be written.
     """
     started = time.monotonic()
-    _check_names(dataset.windows)
+    anatomy = anatomy_of(dataset.protocol)
+    display = anatomy.windows(dataset.display)
+    _check_names(dataset.windows, anatomy)
     if dataset.prepared_only:
         return _as_found(dataset, store)
     if dataset.root is not None:
         return prepare_cases(dataset, store, strict, cluster)
     studies, failed = _read_studies(dataset)
     _stop_if(strict, failed)
-    current = current_cohort(store, dataset.display)
+    current = current_cohort(store, display, anatomy)
     records = {s.study_id: current.studies[s.study_id] for s in studies if _is_current(s, current, store)}
     unchanged, prepared, bytes_read = len(records), 0, 0
     touched = [study for study in studies if study.study_id not in records]
     as_given = {study.study_id: failed_attempt(study) for study in touched}
     options = {
         "store": store.absolute(),
-        "windows": dataset.display,
+        "windows": display,
         "roots": dataset.roots,
+        "anatomy": anatomy,
         "strict": strict,
     }
     with closing(_outcomes(touched, options, cluster)) as outcomes:
@@ -98,13 +101,9 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
     return done
 
 
-def _check_names(windows: Mapping[str, object]) -> None:
+def _check_names(windows: Mapping[str, object], anatomy: Anatomy) -> None:
     """Raise InputError for a window whose sequence or volume cannot exist: it would have no effect."""
-    legal = {
-        name: None
-        for sequence, rule in sequences().items()
-        for name in (sequence, *map(rule.volume_id, rule.views))
-    }
+    legal = [name for sequence, kind in anatomy.sequences.items() for name in (sequence, *kind.volume_ids)]
     for name in windows:
         if name not in legal:
             raise InputError(
@@ -128,7 +127,7 @@ def is_prepared(spec: SweepSpec) -> bool:
 
 def _as_found(dataset: DatasetSpec, store: Path) -> Prepared:
     """Return the outcome of using a store as it is; InputError if it has no studies."""
-    current = current_cohort(store, dataset.display)
+    current = _current(dataset, store)
     if not current.studies:
         raise InputError(
             f"store={store}: has no studies prepared with dataset.window_pct={dataset.window_pct}, and with "
@@ -189,12 +188,12 @@ def _read_studies(dataset: DatasetSpec) -> tuple[list[Study], dict[str, str]]:
         raise InputError(f"{root}: cannot be read ({error.strerror}); {STUDIES_EXPECTED}") from None
     if not folders:
         raise InputError(f"{root}: holds no studies; {STUDIES_EXPECTED}")
-    studies: list[Study] = []
+    anatomy, studies = anatomy_of(dataset.protocol), list[Study]()
     failed: dict[str, str] = {}
     for folder in folders:
         try:
             _check_link(folder, dataset)
-            studies.append(read_study(folder, dataset.roots))
+            studies.append(read_study(folder, dataset.roots, anatomy))
         except InputError as error:
             failed[shown_name(folder)] = str(error)
     return _distinct(studies, failed), failed
@@ -233,6 +232,12 @@ def _distinct(studies: Sequence[Study], failed: dict[str, str]) -> list[Study]:
     return [study for study in studies if len(folders[study.study_id]) == 1]
 
 
+def _current(dataset: DatasetSpec, store: Path) -> Cohort:
+    """Return the store's cohort as far as the dataset's windows and anatomy hold for it."""
+    anatomy = anatomy_of(dataset.protocol)
+    return current_cohort(store, anatomy.windows(dataset.display), anatomy)
+
+
 def _is_current(study: Study, current: Cohort, store: Path) -> bool:
     record = current.studies.get(study.study_id)
     return record is not None and untouched(study, record) and holds_part(store, record)
@@ -241,7 +246,7 @@ def _is_current(study: Study, current: Cohort, store: Path) -> bool:
 def _is_current_cohort(dataset: DatasetSpec, store: Path) -> bool:
     """Return whether the stored cohort matches the studies, prepared and failed ones alike."""
     studies, failed = _read_studies(dataset)
-    current, prepared = current_cohort(store, dataset.display), set()
+    current, prepared = _current(dataset, store), set()
     for study in studies:
         name = study.study_id
         if name in current.tried and current.tried[name] == failed_attempt(study):
@@ -261,7 +266,7 @@ def _publish(store: Path, cohort: Cohort, current: Cohort) -> None:
 
 def _check_same_pixels(store: Path, dataset: DatasetSpec) -> None:
     """Look for images that stand in two studies, if any study changed; refuse them unless allowed."""
-    cohort = current_cohort(store, dataset.display)
+    cohort = _current(dataset, store)
     if cohort.studies and cohort.same_pixels is None:
         cohort = cohort.model_copy(update={"same_pixels": same_pixels(store, read_volumes(store))})
         write_cohort(store, cohort)
@@ -297,13 +302,15 @@ def _groups(studies: Sequence[Study], cpus: int) -> list[dict[str, object]]:
 
 
 def _prepare_batch(
-    batch: pa.Table, store: Path, windows: Windows, roots: Sequence[Path], strict: bool
+    batch: pa.Table, *, store: Path, windows: Windows, anatomy: Anatomy, roots: Sequence[Path], strict: bool
 ) -> pa.Table:
     rows: list[dict[str, Any]] = []
     for group in batch.to_pylist():
         try:
             folders = [Path(folder) for folder in group["folders"]]
-            outcomes = prepare_group(store, group["part"], folders, windows, strict=strict, roots=roots)
+            outcomes = prepare_group(
+                store, group["part"], folders, windows, strict=strict, roots=roots, anatomy=anatomy
+            )
         except (RunError, OSError) as error:
             rows.append({"name": "", "fatal": str(error)})
         else:

@@ -16,8 +16,6 @@ from cardiolens.base.errors import InputError
 from cardiolens.commands.command import tell
 from cardiolens.inference.plan.inputs import read_inputs
 from cardiolens.inference.plan.plan import plan
-from cardiolens.protocol.select.routing_rules import rules
-from cardiolens.protocol.tasks import catalogue
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.show.page.sections import run_setup
 
@@ -309,10 +307,6 @@ def test_a_protocol_without_one_of_its_files_is_named(name, tmp_path):
     (own / name).unlink()
     with pytest.raises(InputError, match=r"cannot be read .*; a protocol folder needs it|has no subtasks"):
         load_catalogue(str(own))
-
-
-def test_the_catalogue_knows_the_routed_names_of_several_views():
-    assert set(rules().pools) == catalogue._POOLS
 
 
 def compact(record: dict[str, Any]) -> dict[str, Any]:

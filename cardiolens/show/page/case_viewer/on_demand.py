@@ -14,6 +14,8 @@ from cardiolens.show.page.case_viewer.sent_frames import EvidenceIndex, evidence
 from cardiolens.show.page.case_viewer.study_layout import lanes, study_layout
 from cardiolens.show.page.case_viewer.viewer_files import script_of
 from cardiolens.show.page.embed import to_json
+from cardiolens.study.anatomy import Anatomy, heart
+from cardiolens.study.cohort import read_cohort
 from cardiolens.study.shards import read_volumes
 
 MOST_WORDS = 200  # characters of a search
@@ -75,11 +77,16 @@ class Scripts:
 
     def _study_layout(self, study: int) -> dict[str, Any]:
         folder = self._sources.header.specs[0].dataset.studies
-        return study_layout(self._volumes, folder, self._sources.studies[study])
+        return study_layout(self._volumes, folder, self._sources.studies[study], self._anatomy)
 
     @cached_property
     def _evidence(self) -> EvidenceIndex:
         return evidence_index(self._sources)
+
+    @cached_property
+    def _anatomy(self) -> Anatomy:
+        cohort = read_cohort(self._sources.header.specs[0].store)
+        return heart() if cohort is None else cohort.organ
 
     @cached_property
     def _volumes(self) -> pa.Table:

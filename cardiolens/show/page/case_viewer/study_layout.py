@@ -13,8 +13,8 @@ from cardiolens.show.page.case_viewer.item_sources import CaseKey, Sources
 from cardiolens.show.page.case_viewer.pictures import study_folder
 from cardiolens.show.page.case_viewer.sent_frames import Sent, frames_sent
 from cardiolens.storage import schemas
+from cardiolens.study.anatomy import Anatomy
 from cardiolens.study.manifest import read_study
-from cardiolens.study.sequences import sequences
 from cardiolens.study.slice_planes import PlacedVolume, placed_volumes, reference_line, same_level
 
 BLOCK = 64  # phases in one picture, so that none is larger than a browser draws
@@ -26,16 +26,16 @@ def columns_of(n_phases: int) -> int:
     return math.ceil(math.sqrt(min(n_phases, BLOCK)))
 
 
-def study_layout(volumes: pa.Table, studies: Path, study: str) -> dict[str, Any]:
+def study_layout(volumes: pa.Table, studies: Path, study: str, anatomy: Anatomy) -> dict[str, Any]:
     """Return the volumes of a study, reference lines of slices on each other, and slices at one level.
 
-    `volumes` are the rows of the cohort. Lines are rounded to a tenth of a pixel.
+    `volumes` are the rows of the cohort, read under `anatomy`. Lines are rounded to a tenth of a pixel.
     """
     rows = volumes.filter(pc.equal(volumes["study_id"], study)).to_pylist()
-    volumes_placed, reasons = _located(studies, study, rows)
+    volumes_placed, reasons = _located(studies, study, rows, anatomy)
     pairs = [(name, cutting) for name in volumes_placed for cutting in volumes_placed if name != cutting]
     return {
-        "volumes": [_volume(row) for row in rows],
+        "volumes": [_volume(row, anatomy) for row in rows],
         "lines": _nested({pair: _lines(*(volumes_placed[name] for name in pair)) for pair in pairs}),
         "levels": _nested({pair: same_level(*(volumes_placed[name] for name in pair)) for pair in pairs}),
         "unplaced": reasons,
@@ -43,22 +43,23 @@ def study_layout(volumes: pa.Table, studies: Path, study: str) -> dict[str, Any]
 
 
 def _located(
-    studies: Path, study: str, rows: Sequence[Mapping[str, Any]]
+    studies: Path, study: str, rows: Sequence[Mapping[str, Any]], anatomy: Anatomy
 ) -> tuple[dict[str, PlacedVolume], dict[str, str]]:
     try:
-        return placed_volumes(read_study(study_folder(studies, study)), rows)
+        return placed_volumes(read_study(study_folder(studies, study), anatomy=anatomy), rows)
     except (InputError, OSError, KeyError):
         return {}, {row["volume_id"]: _NO_FOLDER for row in rows}
 
 
-def _volume(row: Mapping[str, Any]) -> dict[str, Any]:
-    kind = sequences().get(row["sequence"])
+def _volume(row: Mapping[str, Any], anatomy: Anatomy) -> dict[str, Any]:
+    kind, view = anatomy.sequences.get(row["sequence"]), anatomy.views.get(row["view"])
+    is_stack = view is not None and view.slices is not None
     names = ("sequence", "view", "n_slices", "n_phases", "height", "width", "ed_phase", "es_phase")
     return {
         "id": row["volume_id"],
         **{name: row[name] for name in names},
         "over_time": kind.over_time if kind else "nothing",
-        "ordered": row["view"] == "sax" and row["spatial_order"] != "unknown",
+        "ordered": is_stack and row["spatial_order"] != "unknown",
         "block": BLOCK,
         "columns": columns_of(row["n_phases"]),
     }

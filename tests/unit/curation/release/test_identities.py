@@ -14,7 +14,7 @@ from cardiolens.curation.release.identities import fold, identities
 from cardiolens.phantom.free_text.free_report import free_report
 from cardiolens.phantom.roster import catalogue, study
 from cardiolens.protocol.tasks.catalogue import load_catalogue
-from cardiolens.protocol.tasks.protocol import DATA, shipped
+from cardiolens.study.protocol_folder import DATA, shipped
 
 _PLACE = re.compile("Hôpital|Klinikum|Hospital|Centre|Imaging|Radiology|Kardio-MRT")
 ROOT = Path(__file__).resolve().parents[4]

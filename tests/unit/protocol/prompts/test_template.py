@@ -1,8 +1,10 @@
 """Templates are found, refused and rendered as the rules of section 7 say."""
 
+import shutil
 import subprocess
 import sys
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 
@@ -10,11 +12,12 @@ from cardiolens.base.errors import InputError
 from cardiolens.protocol.prompts.frames import caption, frame_block
 from cardiolens.protocol.prompts.prompt_rendering import question_block, render
 from cardiolens.protocol.prompts.question import AskedQuestion
-from cardiolens.protocol.prompts.template import check_folder, template_for
+from cardiolens.protocol.prompts.template import check_folder, template_folders, template_for
 from cardiolens.protocol.select.selection import pick
 from cardiolens.storage.schemas import FRAME
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
+BRAIN = Path(__file__).resolve().parents[4] / "examples" / "brain" / "protocol" / "anatomy.yaml"
 SAX = VolumeStructure("cine_sax", "cine", "sax", 10, 25, 0, 9, (1, 5, 8))
 STUDY = StudyStructure("PH-0001", {"cine_sax": SAX})
 ASKED = AskedQuestion(
@@ -73,13 +76,34 @@ def test_the_question_only_control_mentions_no_frames():
 
 def test_own_template_is_found_first_and_named_by_its_content(tmp_path):
     (tmp_path / "question_standard.jinja").write_text(GOOD)
-    own = template_for(ASKED, "standard", tmp_path)
+    own = template_for(ASKED, "standard", (tmp_path,))
     packaged = template_for(ASKED, "standard")
     assert question_block(ASKED, 2, own) == "Own: Which?\nA) Normal\nB) Thinned\nC) Thickened"
     assert own.name == f"question_standard@{sha256(GOOD.encode()).hexdigest()[:8]}"
     assert own.name != packaged.name
     assert own.system == packaged.system
-    assert template_for(ASKED, "reasoning", tmp_path) == template_for(ASKED, "reasoning")
+    assert template_for(ASKED, "reasoning", (tmp_path,)) == template_for(ASKED, "reasoning")
+
+
+@pytest.mark.parametrize(("has_own", "beginning"), [(False, "Own: "), (True, "Mine. Own: ")])
+def test_templates_of_a_protocol_stand_behind_the_users(tmp_path, has_own, beginning):
+    protocol = tmp_path / "protocol"
+    (protocol / "templates").mkdir(parents=True)
+    (protocol / "templates" / "question_standard.jinja").write_text(GOOD)
+    if has_own:
+        (tmp_path / "question_standard.jinja").write_text(f"Mine. {GOOD}")
+    template = template_for(ASKED, "standard", template_folders(tmp_path, str(protocol)))
+    assert question_block(ASKED, 2, template).startswith(beginning)
+
+
+def test_only_protocols_about_the_heart_are_told_what_d02_takes_for_granted(tmp_path):
+    asked = AskedQuestion("D02", "multi", "Which?", "single", ASKED.options)
+    without_anatomy = template_for(asked, "standard", template_folders(None, str(tmp_path)))
+    assert "non-ischaemic" in question_block(asked, 2, without_anatomy)
+    assert without_anatomy == template_for(asked, "standard")
+    shutil.copy(BRAIN, tmp_path)
+    other_organ = template_for(asked, "standard", template_folders(None, str(tmp_path)))
+    assert "non-ischaemic" not in question_block(asked, 2, other_organ)
 
 
 @pytest.mark.parametrize(

@@ -175,3 +175,8 @@ def test_a_selection_as_a_record():
         "no_temporal_evidence": False,
         "sha256": "a5f29d4e77e4dd691a187458843870d3fe982717ffdf05df0dda8f402c79e54c",
     }
+
+
+def test_one_view_of_a_pool_can_be_routed_alone():
+    route = Route("X01", "lge", (("lge_4ch", 1),))
+    assert views(choose(CLINICAL, None, study("lge_sax", "lge_4ch"), route, 8)) == {"lge_4ch": 2}

@@ -1,12 +1,16 @@
-"""Protocol folders and their YAML data files."""
+"""Protocol folders and their YAML data files.
+
+`study` reads the anatomy of a protocol, and the packages above read its subtasks and templates.
+"""
 
 from pathlib import Path
 from typing import Any
 
 from cardiolens.base.errors import InputError
+from cardiolens.base.paths import PACKAGE
 from cardiolens.base.untrusted.yaml_file import read_yaml as read_bounded_yaml
 
-DATA = Path(__file__).parent / "data"
+DATA = PACKAGE / "protocol" / "tasks" / "data"
 _MOST_BYTES = 16 << 20  # of a data file
 
 
