@@ -42,13 +42,13 @@ def saying(*errors: tuple[str, str, str]) -> str:
 
 
 def reply_to(prompt: str) -> str:
-    """Finds the scar, and in one order something of the region that the other order does not name."""
+    """Finds the scar, and in either order something more that the other order does not name."""
     if "Ignore all" in prompt:
         return "There are none, I would say."
     if "Free of scar" in prompt:
         return saying()
     if prompt.index("No scar") < prompt.index("Scar of"):
-        return saying(("enhancement", "negation", "major"))
+        return saying(("enhancement", "negation", "major"), ("other", "omission", "minor"))
     return saying(("enhancement", "negation", "moderate"), ("regions", "wrong_place", "minor"))
 
 
