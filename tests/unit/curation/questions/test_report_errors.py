@@ -70,7 +70,10 @@ def test_an_error_counts_where_both_orders_name_it(prompts: list[str], tmp_path:
         == found[2]
         == JudgedReport(
             errors=(ReportError("enhancement", "negation", "moderate"),),  # the lower of the two weights
-            unsure=(ReportError("regions", "wrong_place", "minor"),),
+            unsure=(
+                ReportError("other", "omission", "minor"),
+                ReportError("regions", "wrong_place", "minor"),
+            ),
             same_weights=0,
         )
     )
