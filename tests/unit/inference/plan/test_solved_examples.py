@@ -8,7 +8,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from page_run import write_record
 from small_cohort import frame_rows, make_cohort, reader, sweep_spec, swept, volume_row
 
 from cardiolens.base.errors import InputError
@@ -23,9 +25,11 @@ from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.score.run_results.judged_arms import arm_factors
 from cardiolens.score.run_results.run_comparison import _setting
 from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.show.export.dataset_export import write_dataset
 from cardiolens.show.page.columns import prompt_words
 from cardiolens.show.page.sections.run_setup import _examples
-from cardiolens.storage import schemas, tables
+from cardiolens.show.page.write import write_page
+from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import deciding
 from cardiolens.study.cohort import Cohort, StudyRecord, write_cohort
 from cardiolens.study.shards import part_writer, pixel_digest
@@ -184,6 +188,18 @@ def test_an_arm_with_examples_is_judged_and_says_how_many(root: Path) -> None:
     }
     assert scores[by_name["two"], "tier:1"] == pytest.approx(100)
     assert [prompt_words(arm) for arm in arm_factors(arms(planned.spec))] == ["standard", "two, 2 shots"]
+    write_record(planned, judged)
+    assert [arm.get("shots") for arm in documents.read_manifest(planned.run)["arms"]] == [None, 2]
+    page = write_page(planned.run, [planned.run]).read_text()
+    assert "two, 2 shots" in page
+    assert "Prompt two shows 2 shots before each question" in page
+    export = write_dataset(planned.run, patient_ids=False)
+    parts = [pq.read_table(path) for path in sorted(export.rglob("answers/**/*.parquet"))]
+    rows = [row for part in parts for row in part.select(["prompt", "subtask", "flags"]).to_pylist()]
+    assert {row["prompt"] for row in rows if "shots:2" in row["flags"]} == {"two"}
+    assert all(
+        "shots:2" in row["flags"] for row in rows if row["prompt"] == "two" and row["subtask"] != "R-T2"
+    )
 
 
 def with_training(root: Path, training: int) -> Path:
