@@ -130,8 +130,8 @@ def judge_errors(run: Run, about_model: Sequence[str], people: Path | None) -> i
     by_people = None if people is None else read_people(people, reports)
     sweep = asking_spec(spec.store, run.root / "second_reading", spec.dataset.protocol, about_model)
     (model,) = sweep.model
-    judged = judge_reports(sweep, [report.pair for report in reports])
-    errors = document(model.name, reports, judged, by_people)
+    judgements = judge_reports(sweep, [report.pair for report in reports])
+    errors = document(model.name, reports, judgements, by_people)
     judging_itself = {arm.arm_id for arm in arms(spec) if model.source and arm.model.source == model.source}
     judging_itself |= {arm.arm_id for arm in arms(spec) if arm.model.name == model.name}
     errors["judges_itself"] = sorted(judging_itself & errors["arms"].keys())

@@ -137,6 +137,7 @@ class _Arm(BaseModel):
     prompt: str
     control: str
     wording: int | str = 0
+    shots: Annotated[int, Field(ge=0)] = 0  # in arms with examples alone
     model_config = ConfigDict(extra="forbid")
 
 
@@ -196,6 +197,7 @@ class _Manifest(BaseModel):
     catalogue_sha256: str
     cohort_digest: str
     withheld: Annotated[int, Field(ge=0)] = 0
+    examples_kept: Annotated[int, Field(ge=0)] = 0  # patients who lend examples and are not asked
 
 
 def read_manifest(run: Run) -> dict[str, Any]:

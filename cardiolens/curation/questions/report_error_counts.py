@@ -12,7 +12,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.questions.reasoning import lines_of
 from cardiolens.curation.questions.report_errors import (
-    OTHER,
+    OTHER_FINDING,
     TYPES,
     WEIGHTS,
     Errors,
@@ -32,7 +32,7 @@ from cardiolens.storage.run_place import store_of
 
 SCHEMA = "report-errors-1"
 Place = tuple[str, str]  # arm_id, qa_id
-Named = frozenset[tuple[str, str]]  # finding and type of errors
+ErrorNames = frozenset[tuple[str, str]]  # finding and type of errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +66,13 @@ def run_reports(run: Run, spec: SweepSpec, catalogue: Catalogue) -> list[RunRepo
 def document(
     model: str,
     reports: Sequence[RunReport],
-    judged: Sequence[JudgedReport | None],
+    judgements: Sequence[JudgedReport | None],
     by_people: Mapping[Place, Errors] | None = None,
 ) -> dict[str, Any]:
     """The errors of all reports, their counts by arm, and how far the judge agrees with others."""
     usable = [
         (report, judgement)
-        for report, judgement in zip(reports, judged, strict=True)
+        for report, judgement in zip(reports, judgements, strict=True)
         if judgement is not None
     ]
     by_arm: dict[str, list[JudgedReport]] = {}
@@ -104,7 +104,7 @@ def read_people(path: Path, reports: Sequence[RunReport]) -> dict[Place, Errors]
 
     InputError names the line, what is wrong with it, and what is legal.
     """
-    findings = {report.place: (*report.pair.findings, OTHER) for report in reports}
+    findings = {report.place: (*report.pair.findings, OTHER_FINDING) for report in reports}
     by_place: dict[Place, Errors] = {}
     for where, entry in lines_of(path, "people"):
         place = str(entry.get("arm_id")), str(entry.get("qa_id"))
@@ -136,21 +136,21 @@ def _error(where: str, error: Any, findings: Sequence[str]) -> ReportError:
     return ReportError(error["finding"], error["type"], error["weight"])
 
 
-def _names(errors: Iterable[ReportError]) -> Named:
+def _names(errors: Iterable[ReportError]) -> ErrorNames:
     return frozenset(error[:2] for error in errors)
 
 
-def _between_orders(judged: Sequence[JudgedReport]) -> dict[str, float | int | None]:
+def _between_orders(judgements: Sequence[JudgedReport]) -> dict[str, float | int | None]:
     """F1 of the errors of one order against the other, the share of shared weights, and of equal reports."""
     shared, alone = (
-        sum(len(judgement.errors) for judgement in judged),
-        sum(len(judgement.unsure) for judgement in judged),
+        sum(len(judgement.errors) for judgement in judgements),
+        sum(len(judgement.unsure) for judgement in judgements),
     )
     return {
-        "reports": len(judged),
+        "reports": len(judgements),
         "f1": _ratio(2 * shared, 2 * shared + alone),
-        "same_weight": _ratio(sum(judgement.same_weights for judgement in judged), shared),
-        "equal": _ratio(sum(not judgement.unsure for judgement in judged), len(judged)),
+        "same_weight": _ratio(sum(judgement.same_weights for judgement in judgements), shared),
+        "equal": _ratio(sum(not judgement.unsure for judgement in judgements), len(judgements)),
     }
 
 
@@ -186,25 +186,25 @@ def _with_people(
     }
 
 
-def _counts(judged: Sequence[JudgedReport]) -> dict[str, Any]:
-    types: Counter[str] = Counter(error.type for judgement in judged for error in judgement.errors)
-    weights: Counter[str] = Counter(error.weight for judgement in judged for error in judgement.errors)
+def _counts(judgements: Sequence[JudgedReport]) -> dict[str, Any]:
+    types: Counter[str] = Counter(error.type for judgement in judgements for error in judgement.errors)
+    weights: Counter[str] = Counter(error.weight for judgement in judgements for error in judgement.errors)
     return {
-        "reports": len(judged),
-        "errors_per_report": sum(types.values()) / len(judged),
+        "reports": len(judgements),
+        "errors_per_report": sum(types.values()) / len(judgements),
         "without_major": sum(
-            all(error.weight != "major" for error in judgement.errors) for judgement in judged
+            all(error.weight != "major" for error in judgement.errors) for judgement in judgements
         ),
         "by_type": {name: types[name] for name in TYPES},
         "by_weight": {name: weights[name] for name in WEIGHTS},
-        "unsure": sum(len(judgement.unsure) for judgement in judged),
+        "unsure": sum(len(judgement.unsure) for judgement in judgements),
     }
 
 
-def _ratio(part: float, whole: float) -> float | None:
-    return part / whole if whole else None
+def _ratio(part: float, total: float) -> float | None:
+    return part / total if total else None
 
 
 def _entity_f1(counts: Mapping[str, float]) -> float:
-    whole = 2 * counts["tp"] + counts["fp"] + counts["fn"]
-    return 2 * counts["tp"] / whole if whole else float("nan")
+    total = 2 * counts["tp"] + counts["fp"] + counts["fn"]
+    return 2 * counts["tp"] / total if total else float("nan")

@@ -30,7 +30,7 @@ WEIGHTS: Mapping[str, str] = {
     "major": "changes treatment or its urgency, e.g. a scar missed or invented, function severely reduced or "
     "not, obstruction of the outflow tract, a large effusion, acute oedema",
 }
-OTHER = "other"  # the finding of an error that is of no field of the report
+OTHER_FINDING = "other"  # the finding of an error that is of no field of the report
 MOST = 24  # errors of one report
 ORDERS = ("reference first", "report first")
 
@@ -107,11 +107,11 @@ def judge_reports(sweep: SweepSpec, pairs: Sequence[ReportPair]) -> list[JudgedR
     planned = plan_texts(sweep, list(distinct.values()))
     execute_plan(planned)
     replies = iter(replies_of(planned, [request for both in distinct.values() for request in both]))
-    judged: dict[ReportPair, JudgedReport | None] = {}
+    by_pair: dict[ReportPair, JudgedReport | None] = {}
     for pair in distinct:
         first, second = (errors_of(next(replies), pair) for _ in ORDERS)
-        judged[pair] = None if first is None or second is None else JudgedReport.of(first, second)
-    return [judged[pair] for pair in pairs]
+        by_pair[pair] = None if first is None or second is None else JudgedReport.of(first, second)
+    return [by_pair[pair] for pair in pairs]
 
 
 def requests_on(pair: ReportPair) -> list[TextRequest]:
@@ -120,7 +120,7 @@ def requests_on(pair: ReportPair) -> list[TextRequest]:
     number = hashlib.sha256(json.dumps([pair.reference, pair.report, pair.findings]).encode()).hexdigest()[
         :24
     ]
-    findings = (*pair.findings, OTHER)
+    findings = (*pair.findings, OTHER_FINDING)
     schema = json.dumps(_schema(findings))
     requests = []
     for order, (first, second) in zip(
@@ -147,7 +147,7 @@ def errors_of(reply: str | None, pair: ReportPair) -> Errors | None:
     entries = tree.get("errors") if isinstance(tree, dict) and tree.keys() == {"errors"} else None
     if not isinstance(entries, list) or len(entries) > MOST:
         return None
-    legal = {"finding": (*pair.findings, OTHER), "type": tuple(TYPES), "weight": tuple(WEIGHTS)}
+    legal = {"finding": (*pair.findings, OTHER_FINDING), "type": tuple(TYPES), "weight": tuple(WEIGHTS)}
     for entry in entries:
         if not isinstance(entry, dict) or entry.keys() != legal.keys():
             return None
@@ -155,9 +155,13 @@ def errors_of(reply: str | None, pair: ReportPair) -> Errors | None:
             return None
     heaviest: dict[tuple[str, str], ReportError] = {}
     for error in (ReportError(entry["finding"], entry["type"], entry["weight"]) for entry in entries):
-        known = heaviest.setdefault(error[:2], error)
-        heaviest[error[:2]] = max(known, error, key=lambda named: list(WEIGHTS).index(named.weight))
+        earlier = heaviest.setdefault(error[:2], error)
+        heaviest[error[:2]] = max(earlier, error, key=_heaviness)
     return tuple(heaviest.values())
+
+
+def _heaviness(error: ReportError) -> int:
+    return list(WEIGHTS).index(error.weight)
 
 
 def _listed(meanings: Mapping[str, str], *, backwards: bool) -> str:

@@ -175,8 +175,8 @@ def _with_lenders(
     }
     if not lenders:
         return volumes
-    wanted = pa.array(sorted(lenders | set(volumes["study_id"].to_pylist())), pa.string())
-    return prepared.filter(pc.is_in(prepared["study_id"], wanted))
+    study_ids = pa.array(sorted(lenders | set(volumes["study_id"].to_pylist())), pa.string())
+    return prepared.filter(pc.is_in(prepared["study_id"], study_ids))
 
 
 def _chosen(
@@ -200,8 +200,9 @@ def _chosen(
             _check_wordings(spec, row, catalogue[row["subtask"]])
             question = _question(row, catalogue, donor.get(row["qa_id"]))
             examples = lent.to(row["subtask"], row["patient_id"])
-            told = case_texts.get(row["study_id"])
-            chosen[row["study_id"]].append(replace(question, told=told, examples=examples))
+            case_text = case_texts.get(row["study_id"])
+            planned = replace(question, told=case_text, examples=examples)
+            chosen[row["study_id"]].append(planned)
     if not any(chosen.values()):
         raise InputError(
             f"{spec.dataset.questions}: has no question on the {len(study_ids)} prepared studies"

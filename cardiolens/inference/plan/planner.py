@@ -246,9 +246,9 @@ class ModelPlanner:
         display = SHOWN.get(arm.control, "frames")
         template = template_for(worded, "standard", self._spec.templates, display=display)
         n_frames = len(view.told or view.selection.frames)
-        asked = self._text(view, None, "none") + question_block(worded, n_frames, template, self._closing)
+        text = self._text(view, None, "none") + question_block(worded, n_frames, template, self._closing)
         reply = solution(worded, example.answer, self._format_of(worded, arm.prompt))
-        return example_block(asked, reply, number, arm.prompt.shots)
+        return example_block(text, reply, number, arm.prompt.shots)
 
     def _select(
         self,

@@ -52,8 +52,8 @@ class RequestColumns:
     def add_examples(self, request: Request, examples: Sequence[ShownExample]) -> None:
         """Append the examples that a request shows before its own frames."""
         self.examples += example_rows(request.request_key, examples)
-        shown = len(request.frames) + sum(len(example.frames) for example in examples)
-        self._most_chosen = max(self._most_chosen, shown)
+        n_frames = len(request.frames) + sum(len(example.frames) for example in examples)
+        self._most_chosen = max(self._most_chosen, n_frames)
 
     @property
     def most_frames(self) -> int:

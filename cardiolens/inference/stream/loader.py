@@ -26,6 +26,7 @@ from cardiolens.protocol.dialogue.chain import (
     row_of,
 )
 from cardiolens.protocol.dialogue.frame_requests import Choice
+from cardiolens.protocol.select.selection import Frame
 from cardiolens.runtime import stopping
 from cardiolens.runtime.staging import nearby
 from cardiolens.study.shards import FrameParts, StoredFrame, shaped
@@ -182,6 +183,8 @@ def _places(request: Request, examples: Examples) -> list[FramePlace]:
     blank = BLANK in request.flags
     shows_examples = has_examples(request.flags)
     before = examples.get(request.request_key, ()) if shows_examples else ()
-    lists: list[tuple[str, Sequence[FrameRef]]] = [(example.study_id, example.frames) for example in before]
+    lists: list[tuple[str, Sequence[Frame | FrameRef]]] = [
+        (example.study_id, example.frames) for example in before
+    ]
     lists.append((request.frames_study_id or "", request.frames))
     return [(study, frame.volume_id, frame.idx, blank) for study, frames in lists for frame in frames]

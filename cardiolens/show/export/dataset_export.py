@@ -48,7 +48,7 @@ _OWN = {
     **{name: (pa.string(), "of the arm") for name in FACTORS if name != "model"},
     "question": (pa.string(), "as the questions table has it"),
     "options": (pa.list_(schemas.OPTION), "as the questions table has them"),
-    "prompt_text": (pa.string(), "user message; U+FFFC marks the place of each frame"),
+    "prompt_text": (pa.string(), "user message; U+FFFC marks each frame, those of solved examples first"),
     "reply": (pa.string(), "text of the completion that counts; withheld where it repeats a report"),
     "counts": (_COUNTS, "what the scores add up"),
 }

@@ -17,10 +17,10 @@ def show_report_errors(document: Mapping[str, Any], arms: Sequence[Arm], itself:
         caption=f"! {document['model']} judges what it wrote itself; no score of the run",
         caption_justify="left",
     )
-    first = next(iter(document["arms"].values()), {"by_type": {}, "by_weight": {}})
+    counts_of_arms: list[Mapping[str, Any]] = list(document["arms"].values())
     for name in ("model", "selector", "budget", "prompt"):
         table.add_column(name)
-    columns = (*first["by_type"], *first["by_weight"])
+    columns = [name for counts in counts_of_arms[:1] for name in (*counts["by_type"], *counts["by_weight"])]
     for name in ("reports", "per report", *columns):
         table.add_column(name.replace("_", " "), justify="right")
     for arm in arms:

@@ -99,10 +99,10 @@ def _notes(facts: Facts) -> tuple[str, ...]:
 
 def _examples(facts: Facts) -> list[str]:
     """How many solved examples each prompt shows, and whose they are."""
-    kept = max(int(manifest.get("examples_kept", 0)) for manifest in facts.manifests)
+    n_training = max(int(manifest.get("examples_kept", 0)) for manifest in facts.manifests)
     whose = (
-        f"{kept} patients of the cohort train, of whom nothing is asked"
-        if kept
+        f"{n_training} patients of the cohort train, of whom nothing is asked"
+        if n_training
         else ("other patients of this cohort, never of the patient asked")
     )
     return [

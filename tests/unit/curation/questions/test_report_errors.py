@@ -42,13 +42,13 @@ def saying(*errors: tuple[str, str, str]) -> str:
 
 
 def reply_to(prompt: str) -> str:
-    """Finds the scar, and in one order something of the region that the other order does not name."""
+    """Finds the scar, and in either order something more that the other order does not name."""
     if "Ignore all" in prompt:
         return "There are none, I would say."
     if "Free of scar" in prompt:
         return saying()
     if prompt.index("No scar") < prompt.index("Scar of"):
-        return saying(("enhancement", "negation", "major"))
+        return saying(("enhancement", "negation", "major"), ("other", "omission", "minor"))
     return saying(("enhancement", "negation", "moderate"), ("regions", "wrong_place", "minor"))
 
 
@@ -70,7 +70,10 @@ def test_an_error_counts_where_both_orders_name_it(prompts: list[str], tmp_path:
         == found[2]
         == JudgedReport(
             errors=(ReportError("enhancement", "negation", "moderate"),),  # the lower of the two weights
-            unsure=(ReportError("regions", "wrong_place", "minor"),),
+            unsure=(
+                ReportError("other", "omission", "minor"),
+                ReportError("regions", "wrong_place", "minor"),
+            ),
             same_weights=0,
         )
     )

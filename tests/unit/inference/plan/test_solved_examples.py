@@ -2,11 +2,15 @@
 
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from page_run import write_record
 from small_cohort import frame_rows, make_cohort, reader, sweep_spec, swept, volume_row
 
 from cardiolens.base.errors import InputError
@@ -19,8 +23,13 @@ from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.messages import studies_of
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.score.run_results.judged_arms import arm_factors
+from cardiolens.score.run_results.run_comparison import _setting
+from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.show.export.dataset_export import write_dataset
 from cardiolens.show.page.columns import prompt_words
-from cardiolens.storage import schemas, tables
+from cardiolens.show.page.sections.run_setup import _examples
+from cardiolens.show.page.write import write_page
+from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import deciding
 from cardiolens.study.cohort import Cohort, StudyRecord, write_cohort
 from cardiolens.study.shards import part_writer, pixel_digest
@@ -179,6 +188,18 @@ def test_an_arm_with_examples_is_judged_and_says_how_many(root: Path) -> None:
     }
     assert scores[by_name["two"], "tier:1"] == pytest.approx(100)
     assert [prompt_words(arm) for arm in arm_factors(arms(planned.spec))] == ["standard", "two, 2 shots"]
+    write_record(planned, judged)
+    assert [arm.get("shots") for arm in documents.read_manifest(planned.run)["arms"]] == [None, 2]
+    page = write_page(planned.run, [planned.run]).read_text()
+    assert "two, 2 shots" in page
+    assert "Prompt two shows 2 shots before each question" in page
+    export = write_dataset(planned.run, patient_ids=False)
+    parts = [pq.read_table(path) for path in sorted(export.rglob("answers/**/*.parquet"))]
+    rows = [row for part in parts for row in part.select(["prompt", "subtask", "flags"]).to_pylist()]
+    assert {row["prompt"] for row in rows if "shots:2" in row["flags"]} == {"two"}
+    assert all(
+        "shots:2" in row["flags"] for row in rows if row["prompt"] == "two" and row["subtask"] != "R-T2"
+    )
 
 
 def with_training(root: Path, training: int) -> Path:
@@ -269,3 +290,63 @@ def test_examples_of_a_part_keep_their_order(tmp_path: Path) -> None:
         folder, pa.Table.from_pylist(rows, schema=schemas.EXAMPLES), schemas.EXAMPLES, "part.parquet"
     )
     assert [one.qa_id for one in read_part_examples(tmp_path / "part.parquet")["k"]] == ["q0", "q1"]
+
+
+def test_tokens_and_frames_of_examples_are_counted_and_what_does_not_fit_is_marked(root: Path) -> None:
+    served = {"base_url": "http://127.0.0.1:9/v1", "api_model": "m"}
+    entry = {"name": "served", "engine": "http", "revision": "r", "image_tokens": 100, "http": served}
+    wide, narrow = entry | {"max_model_len": 32768}, entry | {"name": "narrow", "max_model_len": 1500}
+    planned = plan(sweep_spec(root, wide, narrow, subtask=["C10"], prompt=[STANDARD, TWO]))
+    prompt = {arm.arm_id: arm.prompt.name for arm in planned.arms}
+    tokens: dict[tuple[str, str], list[tuple[str, int]]] = {}
+    for model in ("served", "narrow"):
+        for row in tables.read(planned.run.requests(model), schemas.REQUESTS).to_pylist():
+            entry_of = model, prompt[row["arm_id"]]
+            tokens.setdefault(entry_of, []).append((row["status"], row["predicted_tokens"]))
+            assert len(row["frames"]) == 8
+    more = [
+        two - one
+        for (_, one), (_, two) in zip(tokens["served", "standard"], tokens["served", "two"], strict=True)
+    ]
+    assert min(more) > 2 * 8 * 100
+    assert {status for status, _ in tokens["narrow", "standard"]} == {"planned"}
+    assert {status for status, _ in tokens["narrow", "two"]} == {"overflow"}
+    assert planned.most_frames["served"] == 3 * 8
+
+
+@pytest.mark.parametrize(
+    ("answer_format", "style", "solved"),
+    [
+        ("letters", "standard", r"^ANSWER: [A-Z]$"),
+        ("json", "standard", r'^\{"answer": \["[A-Z]"\]\}$'),
+        ("choice", "standard", r"^[A-Z]$"),
+        ("choice", "reasoning", r"^ANSWER: [A-Z]$"),
+    ],
+)
+def test_an_example_ends_as_a_reply_should(root: Path, answer_format: str, style: str, solved: str) -> None:
+    prompt = TWO | {"style": style}
+    spec = sweep_spec(root, reader("uniform"), subtask=["C10"], prompt=[prompt], answer_format=answer_format)
+    (row, *_) = tables.read(plan(spec).run.requests("uniform"), schemas.REQUESTS).to_pylist()
+    *examples, asked = row["prompt"].split("\n\n")
+    assert [bool(re.search(solved, example, re.M)) for example in examples] == [True, True]
+    assert not re.search(solved, asked, re.M)
+    assert ("1. " in asked, any("1. " in example for example in examples)) == (style == "reasoning", False)
+
+
+def test_samples_of_a_question_show_its_examples(root: Path) -> None:
+    drawn = TWO | {"samples": 3, "temperature": 0.7}
+    planned, judged = swept(sweep_spec(root, reader("uniform"), subtask=["C10"], prompt=[drawn]))
+    assert judged.replies.counts["missing"] == 0
+    assert len(examples_of(planned)) == PATIENTS
+
+
+def test_page_and_comparison_say_how_many_examples_and_whose() -> None:
+    two = ArmFactors("a", "m", "clinical", "16", "two", shots=2)
+    facts: Any = SimpleNamespace(arms=(two, replace(two, prompt="standard", shots=0)), manifests=[{}])
+    (note,) = _examples(facts)
+    assert note.startswith("Prompt two shows 2 shots before each question but those for reports")
+    assert note.endswith("other patients of this cohort, never of the patient asked.")
+    facts.manifests = [{"examples_kept": 3}]
+    assert "of 3 patients of the cohort train, of whom nothing is asked" in _examples(facts)[0]
+    arm = {"model": "m", "selector": "clinical", "budget": 16, "prompt": "two", "control": "none"}
+    assert _setting(arm) == _setting(arm | {"shots": 0}) != _setting(arm | {"shots": 2})
