@@ -34,6 +34,7 @@ from cardiolens.phantom.dicom.spec import ExportSpec
 
 _SAYS_LESS = {  # flags of a volume that lacks slices or phases
     *("incomplete_slices_left_out", "uneven_spacing", "phases_missing", "slices_missing", "images_missing"),
+    *("gap_in_time", "cycle_not_covered"),
 }
 _SAYS_AGAIN = "frames_repeat"
 _LEVELS, _BETWEEN = 15, 0.3765  # coarse and off the integers, so that no rounding of a slope moves a pixel

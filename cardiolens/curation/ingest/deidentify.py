@@ -59,6 +59,11 @@ LOOKED_AT = (
         "InversionTimes",
         "FlipAngle",
         "CardiacNumberOfImages",
+        "NumberOfTemporalPositions",
+        "ImagesInAcquisition",
+        "NominalInterval",
+        "RRIntervalTimeNominal",
+        "SpacingBetweenSlices",
         "TriggerTime",
     ),
     *(

@@ -14,7 +14,7 @@ from cardiolens.curation.ingest.image import Image
 from cardiolens.curation.ingest.stack import Stack
 
 _WIDE = 1.6  # gap / usual step between two phases
-_LEFT = 0.8  # phases that a heartbeat would hold beyond those that are there
+_UNCOVERED = 0.8  # phases that a heartbeat would hold beyond those that are there
 _LATE = {"cine": 0.6}  # first phase of a slice behind that of the others / usual step
 _LATE_BEAT = 0.9  # the same of a first pass, whose slices follow one another within a beat
 _IRREGULAR = 0.2  # share of wide gaps, or of absent numbers, from which they do not count the frames
@@ -49,10 +49,10 @@ class Loss(StrEnum):
 
 def losses(stack: Stack, sequence: str, every_series: Sequence[Sequence[Image]]) -> list[Loss]:
     """Return what a stack lacks; `every_series`: all images of each series that it is made of."""
-    found = _lost_phases(stack.grid, sequence)
+    flags = _lost_phases(stack.grid, sequence)
     if _every_so_many(stack):
-        found.append(Loss.SLICES)
-    return found or ([Loss.IMAGES] if any(map(_is_short, every_series)) else [])
+        flags.append(Loss.SLICES)
+    return flags or ([Loss.IMAGES] if any(map(_is_short, every_series)) else [])
 
 
 def lacks_within(lines: Sequence[Line], sequence: str) -> bool:
@@ -70,7 +70,7 @@ def _lost_phases(lines: Sequence[Line], sequence: str) -> list[Loss]:
     if len(lines[0]) == 1:
         return []
     counted, timed = (_gaps(lines, counts, sequence) for counts in _counts(lines, sequence))
-    if any(lost != gaps[0] for gaps in (counted, timed) for lost in gaps):
+    if any(in_slice != gaps[0] for gaps in (counted, timed) for in_slice in gaps):
         return [Loss.UNLIKE]
     declared = max(_declared(image, sequence) for line in lines for image in line)
     if counted[0] or declared > len(lines[0]):
@@ -82,12 +82,13 @@ def _lost_phases(lines: Sequence[Line], sequence: str) -> list[Loss]:
 
 def _ends_early(lines: Sequence[Line]) -> bool:
     """Return whether the phases of most slices leave out at least one at the end of the heartbeat."""
-    left = []
-    for line in _rising(lines, lambda image: image.trigger):
-        beats = [beat for image in lines[len(left)] if (beat := image.beat)]
-        usual = float(np.median(np.diff(line)))
-        left.append(float(np.median(beats)) / usual - len(line) if beats and len(line) >= _FEWEST else 0.0)
-    return bool(left) and float(np.median(left)) > _LEFT
+    uncovered: list[float] = []
+    for line, triggers in zip(lines, _rising(lines, lambda image: image.trigger), strict=False):
+        beats = [beat for image in line if (beat := image.beat)]
+        step = float(np.median(np.diff(triggers)))
+        is_told = bool(beats) and len(line) >= _FEWEST
+        uncovered.append(float(np.median(beats)) / step - len(line) if is_told else 0.0)
+    return bool(uncovered) and float(np.median(uncovered)) > _UNCOVERED
 
 
 def _declared(image: Image, sequence: str) -> int:
@@ -112,23 +113,23 @@ def _counts(lines: Sequence[Line], sequence: str) -> tuple[list[Counts], list[Co
     )
     is_fine = any(value != int(value) for line in clock for value in line)  # not of whole seconds
     times = [trigger] if sequence == "cine" else [clock] if is_fine else [trigger]
-    known = [Counts(values, comparable=True) for values in times if values]
+    timed = [Counts(values, comparable=True) for values in times if values]
     counted = [Counts(values, comparable=True) for values in (temporal,) if values]
-    numbered = [Counts(number, comparable=False)] if number and not counted and not known else []
-    return ([*known, *counted, *numbered], []) if sequence == "cine" else ([*counted, *numbered], known)
+    numbered = [Counts(number, comparable=False)] if number and not counted and not timed else []
+    return ([*timed, *counted, *numbered], []) if sequence == "cine" else ([*counted, *numbered], timed)
 
 
 def _gaps(lines: Sequence[Line], counts: Sequence[Counts], sequence: str) -> list[Gaps]:
     """Return the phases that each slice lacks, by what counts them."""
-    found: list[Gaps] = [{} for _ in lines]
+    gaps: list[Gaps] = [{} for _ in lines]
     if min(map(len, lines)) < _FEWEST:
-        return found
+        return gaps
     for each in counts:
         first = min(line[0] for line in each.values) if each.comparable else None
-        for lost, line in zip(found, each.values, strict=True):
+        for in_slice, line in zip(gaps, each.values, strict=True):
             for rank, count in _gaps_of(line, first, _LATE.get(sequence, _LATE_BEAT)).items():
-                lost[rank] = max(count, lost.get(rank, 0))
-    return found
+                in_slice[rank] = max(count, in_slice.get(rank, 0))
+    return gaps
 
 
 def _gaps_of(line: Sequence[float], first: float | None, latest: float) -> Gaps:
@@ -137,19 +138,19 @@ def _gaps_of(line: Sequence[float], first: float | None, latest: float) -> Gaps:
     steps = np.diff(line) / usual
     wide = np.flatnonzero(steps > _WIDE)
     few = wide.size <= max(1, _IRREGULAR * len(line))
-    lost = {int(rank) + 1: round(float(steps[rank])) - 1 for rank in wide} if few else {}
+    within = {int(rank) + 1: round(float(steps[rank])) - 1 for rank in wide} if few else {}
     late = 0.0 if first is None else (line[0] - first) / usual
-    return lost | ({0: max(round(late), 1)} if late > latest else {})
+    return within | ({0: max(round(late), 1)} if late > latest else {})
 
 
 def _rising(lines: Sequence[Line], key: Callable[[Image], float | None]) -> list[list[float]]:
     """Return values by slice and phase; none unless every phase has a larger one than that before."""
     values: list[list[float]] = []
     for line in lines:
-        known = [float(value) for image in line if (value := key(image)) is not None]
-        if len(known) != len(line) or np.any(np.diff(known) <= 0):
+        numbers = [float(value) for image in line if (value := key(image)) is not None]
+        if len(numbers) != len(line) or np.any(np.diff(numbers) <= 0):
             return []
-        values.append(known)
+        values.append(numbers)
     return values
 
 

@@ -76,8 +76,8 @@ def stacks_of(images: Sequence[Image]) -> tuple[list[Stack], LeftOut]:
                 piles.append(pile)
     piles = _without_flow(piles, left_out)
     stacks = layout_stacks + [stack for group in _alike(piles) for stack in _joined(group, left_out)]
-    whole = [_with_losses(stack, by_series) for stack in stacks]
-    return sorted(whole, key=lambda stack: (stack.series, stack.later)), left_out
+    flagged = [_with_losses(stack, by_series) for stack in stacks]
+    return sorted(flagged, key=lambda stack: (stack.series, stack.later)), left_out
 
 
 def _series_of(image: Image) -> tuple[str, int]:
@@ -90,8 +90,10 @@ def _with_losses(stack: Stack, by_series: Mapping[tuple[str, int], Sequence[Imag
     declared = stack.first.declared
     sequence = _sequence(stack.witnesses) if declared is None else declared.sequence
     every_series = [by_series[series] for series in {_series_of(image) for image in stack.images()}]
-    known = _LACKS_SLICES & set(stack.flags)
-    flags = [flag for flag in losses(stack, sequence, every_series) if flag is not Loss.IMAGES or not known]
+    explained = _LACKS_SLICES & set(stack.flags)
+    flags = [
+        flag for flag in losses(stack, sequence, every_series) if flag is not Loss.IMAGES or not explained
+    ]
     return replace(stack, flags=tuple(dict.fromkeys((*stack.flags, *flags))))
 
 

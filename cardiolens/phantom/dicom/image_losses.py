@@ -36,22 +36,22 @@ _LOST: Mapping[str, Callable[[Image], bool]] = {
 }
 
 
-def _without(lost: Callable[[Image], bool]) -> Change:
+def _without(is_lost: Callable[[Image], bool]) -> Change:
     def change(files: SeriesFiles) -> list[Dataset]:
         if files.exam.dialect.multiframe:
-            return [_fewer_frames(files, dataset, lost) for dataset in files.datasets]
-        return [dataset for image, dataset in files.classic() if not lost(image)]
+            return [_fewer_frames(files, dataset, is_lost) for dataset in files.datasets]
+        return [dataset for image, dataset in files.classic() if not is_lost(image)]
 
     return change
 
 
-def _fewer_frames(files: SeriesFiles, dataset: Dataset, lost: Callable[[Image], bool]) -> Dataset:
+def _fewer_frames(files: SeriesFiles, dataset: Dataset, is_lost: Callable[[Image], bool]) -> Dataset:
     size = int(dataset.Rows) * int(dataset.Columns) * int(dataset.BitsAllocated) // 8
     groups, pixels = list(dataset.PerFrameFunctionalGroupsSequence), dataset.PixelData
-    left = [place for place, image in enumerate(files.series.images) if not lost(image)]
-    dataset.PerFrameFunctionalGroupsSequence = [groups[place] for place in left]
-    dataset.NumberOfFrames = len(left)
-    dataset.add_new(0x7FE00010, "OW", b"".join(pixels[place * size : (place + 1) * size] for place in left))
+    places = [place for place, image in enumerate(files.series.images) if not is_lost(image)]
+    dataset.PerFrameFunctionalGroupsSequence = [groups[place] for place in places]
+    dataset.NumberOfFrames = len(places)
+    dataset.add_new(0x7FE00010, "OW", b"".join(pixels[place * size : (place + 1) * size] for place in places))
     return dataset
 
 
@@ -61,10 +61,10 @@ def _transfer_stopped(files: SeriesFiles) -> list[Dataset]:
 
 def _renumbered(files: SeriesFiles) -> list[Dataset]:
     """Number the images and their temporal positions anew, and tell no longer how many there were."""
-    left = {str(dataset.SOPInstanceUID) for dataset in files.datasets}
-    whole = [image for place, image in enumerate(files.series.images) if _uid(files, place) in left]
-    positions = {phase: rank + 1 for rank, phase in enumerate(sorted({image.phase for image in whole}))}
-    for place, (image, dataset) in enumerate(zip(whole, files.datasets, strict=True)):
+    uids = {str(dataset.SOPInstanceUID) for dataset in files.datasets}
+    images = [image for place, image in enumerate(files.series.images) if _uid(files, place) in uids]
+    positions = {phase: rank + 1 for rank, phase in enumerate(sorted({image.phase for image in images}))}
+    for place, (image, dataset) in enumerate(zip(images, files.datasets, strict=True)):
         dataset.InstanceNumber = place + 1
         if "TemporalPositionIdentifier" in dataset:
             dataset.TemporalPositionIdentifier = positions[image.phase]
@@ -103,7 +103,7 @@ def _in_anothers_place(files: SeriesFiles) -> list[Dataset]:
 
 
 IMAGE_LOSSES: Mapping[str, Change] = {
-    **{name: _without(lost) for name, lost in _LOST.items()},
+    **{name: _without(is_lost) for name, is_lost in _LOST.items()},
     "transfer_stopped": _transfer_stopped,
     "renumbered": _renumbered,
     "frame_again": lambda files: _again(files, every_slice=False),

@@ -52,6 +52,17 @@ def test_text_is_found(size, place, ink):
     assert shows_text(list(heart() * (1 - shown) + ink * shown))
 
 
+def test_a_long_row_of_letters_of_few_pixels_is_found():
+    shown = written("SMITH^A 61", 8, (2, 2), (SIDE, SIDE))
+    assert shows_text(list(heart() * (1 - shown) + 1000 * shown))
+
+
+def test_letters_as_tall_as_a_fifth_of_a_small_picture_are_found():
+    frames = heart(3, 6)[..., 16:80, 16:80]
+    shown = written("SMITH", 20, (1, 1), (64, 64))
+    assert shows_text(list(frames * (1 - shown) + 1000 * shown))
+
+
 def test_black_text_on_a_white_box_is_found():
     frames = heart()
     frames[..., 2:20, 2:90] = 1000

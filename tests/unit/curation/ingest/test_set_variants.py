@@ -223,3 +223,32 @@ def test_scar_that_is_drawn_on_a_cine_asks_nothing_of_enhancement(normal, tmp_pa
     drafted = write_set_questions(out, conventions()["cinemyops"])
     assert drafted.problems == []
     assert not any(line["subtask"].startswith(("L", "T", "D")) for line in drafted.lines)
+
+
+def _swapped(values: np.ndarray) -> np.ndarray:
+    return np.array([0, 3, 2, 1], np.uint8)[values]
+
+
+def _turned(values: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(values[::-1, ::-1])
+
+
+MASKS = {
+    "labels of ACDC": ("mnms", _swapped, {"mask_of_other_labels"}),
+    "one value": ("mnms", lambda values: (values > 0).astype(np.uint8), {"mask_of_other_labels"}),
+    "turned": ("mnms", _turned, {"display_contradicted_by_mask", "mask_elsewhere"}),
+}
+
+
+@pytest.mark.parametrize("wrong", MASKS)
+def test_a_mask_that_fits_no_heart_waits_though_the_position_is_known(normal, tmp_path, wrong):
+    form, change, flags = MASKS[wrong]
+    write_set(normal, form, tmp_path / "export")
+    [path] = (tmp_path / "export").rglob("*_sa_gt.nii.gz")
+    drawn = nib.load(path)
+    nib.save(nib.Nifti1Image(change(np.asarray(drawn.dataobj)), drawn.affine, drawn.header), path)
+    out = imported_set(tmp_path / "export", tmp_path / "out")
+    [study] = (out / "proposals").iterdir()
+    [proposal] = proposals_of(out, study)
+    assert (proposal["status"], proposal["reason"]) == ("waits", "contradicted")
+    assert set(proposal["flags"]) & flags
