@@ -156,6 +156,8 @@ def test_slices_count_from_below_whatever_the_file_does(brains: Path, tmp_path: 
     plain = read_study(brains / "studies" / "BR-0001", anatomy=anatomy_of(str(PROTOCOL)))
     first, second = (next(iter(displayed_volumes(study, Windows()))).frames for study in (plain, turned))
     assert first["digest"].to_pylist() == second["digest"].to_pylist()[::-1]
+    lowest, *_, highest = (sum(value > 40 for value in pixels) for pixels in first["pixels"].to_pylist())
+    assert lowest > 5 * highest, "a head is cut off below, and round above"
 
 
 def changed_study(brains: Path, folder: Path, **changes: Any) -> Any:

@@ -146,7 +146,7 @@ def test_every_sequence_has_a_short_axis():
         ),
         (
             {"spatial_order": "up"},
-            "volumes.0.spatial_order: Input should be 'base_to_apex', 'apex_to_base' or",
+            "volumes.0: spatial_order is 'up'; expected one of base_to_apex, apex_to_base, unknown; correct",
         ),
         ({"sha256": "abc"}, "volumes.0.sha256: String should match pattern"),
         (

@@ -114,6 +114,7 @@ def test_a_selector_is_given_nothing_that_could_hold_a_label():
     assert {field.name for field in fields(VolumeStructure)} == {
         *("volume_id", "sequence", "view", "n_slices", "n_phases", "ed_phase", "es_phase"),
         *("key_layers", "levels_known", "t_on", "t_peak"),
+        "anatomy",  # of the protocol: the same for every study
     }
     assert {field.name for field in fields(Route)} == {
         *("subtask", "sequence", "views", "temporal", "readable_on"),
