@@ -244,7 +244,7 @@ class ModelPlanner:
         question = example.question
         worded = with_options(question.worded(arm.wording), arm.control, question.qa_id)
         display = SHOWN.get(arm.control, "frames")
-        template = template_for(worded, "standard", self._spec.templates, display=display)
+        template = template_for(worded, "standard", self._templates, display=display)
         n_frames = len(view.told or view.selection.frames)
         text = self._text(view, None, "none") + question_block(worded, n_frames, template, self._closing)
         reply = solution(worded, example.answer, self._format_of(worded, arm.prompt))
