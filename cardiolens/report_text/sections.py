@@ -92,18 +92,22 @@ def sentences(text: str) -> Iterator[Sentence]:
         if named or (heading and heading[2] == ":"):
             section, topic, is_inline = named or section, None, bool(followed)
         is_alone = heading is not None and not text[heading.end() : end].strip()
-        if heading and label in grammar().ventricles and is_alone:
-            part = Heading(*heading.span(1), alone=True)
-        elif opens_line and not (label and grammar().properties.issuperset(label)):
-            part = None
-        own = part if label and grammar().properties.issuperset(label) else None
+        names_property = bool(label) and grammar().properties.issuperset(label)
+        opened = _ventricle(heading, label) if is_alone else None
+        part = opened or (part if names_property or not opens_line else None)
+        own = part if names_property else None
         yield Sentence(start, end, section, named is not None, text[end : end + 1] == "?", topic, own)
         if heading and (heading[2] == ":" or not text[heading.end() : end].strip()):
             topic = Heading(*heading.span(1), alone=not text[heading.end() : end].strip())
 
 
+def _ventricle(heading: re.Match[str] | None, label: tuple[str, ...]) -> Heading | None:
+    """Return a heading alone that opens a form of one ventricle."""
+    return Heading(*heading.span(1), alone=True) if heading and label in grammar().ventricles else None
+
+
 def _is_of_cine(line: str, section: str) -> bool:
-    """Return whether a line below `LGE: none` is of the ventricles or the valves: `No pericardial effusion`."""
+    """Return whether a line below `LGE: none` is of ventricles or valves: `No pericardial effusion`."""
     if section not in grammar().owned:
         return False
     words = set(_WORD.findall(line.lower()))

@@ -115,7 +115,7 @@ def _of_sentence(
 
 
 def _is_of_sibling(text: str, sentence: Sentence, phrase: str, sibling: str) -> bool:
-    """Return whether a quantity without its chamber is of the other one, named beside it or last before it."""
+    """Return whether a quantity without its chamber is of the other one, beside it or last before it."""
     if re.search(sibling, phrase, re.IGNORECASE):
         return True
     above = sentence.part or sentence.topic

@@ -1,5 +1,7 @@
 """The likeliest option of a reply that gives a likelihood of each, or ranks them (protocol 17.16)."""
 
+from itertools import pairwise
+
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.reading import Reading, reading_of
 from cardiolens.score.verdicts.reply_clauses import NAMES
@@ -45,7 +47,7 @@ def _first_of_ranking(tokens: list[Token], texts: OptionTexts) -> Reading | None
 
 
 def _of_shares(tokens: list[Token], texts: OptionTexts) -> Reading | None:
-    """The option whose likelihood is highest, where every number is one option's and they add up to a whole."""
+    """The option of the highest likelihood, where every number is one option's and all add up to a whole."""
     said: list[str | int] = []
     for token in tokens:
         if token.key and token.kind in NAMES:
@@ -56,7 +58,7 @@ def _of_shares(tokens: list[Token], texts: OptionTexts) -> Reading | None:
             return None
     keys = [entry for entry in said if isinstance(entry, str)]
     shares = [entry for entry in said if isinstance(entry, int)]
-    is_paired = all(isinstance(entry, str) != isinstance(after, str) for entry, after in zip(said, said[1:]))
+    is_paired = all(isinstance(entry, str) != isinstance(after, str) for entry, after in pairwise(said))
     is_whole = abs(sum(shares) - _WHOLE) <= _SLACK and any(token.text == "%" for token in tokens)
     if not is_paired or not is_whole or len(keys) != len(shares) or len(keys) < 2:
         return None

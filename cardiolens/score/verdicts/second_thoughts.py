@@ -14,7 +14,8 @@ from cardiolens.score.verdicts.reply_tokens import Tokenizer
 _DENIED_QUESTION = re.compile(rf"(?:\A|(?<=[\n.!?;])){ASKED_AND_DENIED.pattern}(?=\s|\Z)", re.IGNORECASE)
 _AFFIRMED_QUESTION = re.compile(r"([^\n.!?;]*)\?\s*(?:yes|indeed|ja)\b", re.IGNORECASE)
 _WRONG = re.compile(
-    r"(?<![A-Za-z0-9])([A-Z])(?: \([^()\n]*\))? (?:is|was)(?:n't| not)? ?(?:wrong|incorrect|right|correct|an? (?:error|mistake))\b"
+    r"(?<![A-Za-z0-9])([A-Z])(?: \([^()\n]*\))? (?:is|was)(?:n't| not)? ?"
+    r"(?:wrong|incorrect|right|correct|an? (?:error|mistake))\b"
 )
 _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]?")
 _CAPITAL = re.compile(r"(?<![A-Za-z0-9])[A-HJ-Z](?![A-Za-z0-9'])")  # of an option; "I" is a pronoun
