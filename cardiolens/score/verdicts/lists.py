@@ -392,13 +392,22 @@ class _ListReader:
         elif first not in _STOPS | _OPENS_REASON | {"colon", "dash", "not", "open", "bar"}:
             raise NotReadableError("no end of a list")
         rest = clauses(self._tokens[self._at :])
-        if first in _SETS_OFF and self._tokens[self._at + 1 :][:1] and self._tokens[self._at + 1].key:
+        if first in _SETS_OFF and self._opens_range() and not (self._is_apart() and denies(rest[0])):
             raise NotReadableError("a range of options")
         if first in {"verb", "colon", "dash", "comma"} and rest and self._refuses(first, rest[0]):
             raise NotReadableError("a list that is denied")
         for clause in rest:
             self._check_further(clause, keys, sentence=first in _STOPS)
         return False
+
+    def _opens_range(self) -> bool:
+        """Return whether an option follows the sign behind a list: "A-C"."""
+        return bool(self._tokens[self._at + 1 :]) and self._tokens[self._at + 1].key != ""
+
+    def _is_apart(self) -> bool:
+        """Return whether the sign behind a list stands between spaces: "B, C - A and D are nulled"."""
+        before, sign, following = self._tokens[self._at - 1 : self._at + 2]
+        return sign.start > before.start + len(before.text) and following.start > sign.start + 1
 
     def _refuses(self, first: Kind, predicate: Clause) -> bool:
         """Return whether a predicate denies a list or leaves it open; after a comma, only the latter."""
