@@ -74,7 +74,7 @@ def sentences(text: str) -> Iterator[Sentence]:
         has_concluded = has_concluded or bool(named and grammar().concluding & set(label))
         if start >= line_end >= 0:
             section, line_end = resumed, -1
-        if is_inline and opens_line and not named and _is_of_cine(text[start:end], section):
+        if is_inline and opens_line and not named and _is_of_other(text[start:end], section):
             section, topic = "any", None
         if section == "silent" and is_inline and opens_line and not named:
             # a form goes on: `Reason for exam: chest pain` in one line, `LV size: normal` in the next
@@ -104,6 +104,14 @@ def sentences(text: str) -> Iterator[Sentence]:
 def _ventricle(heading: re.Match[str] | None, label: tuple[str, ...]) -> Heading | None:
     """Return a heading alone that opens a form of one ventricle."""
     return Heading(*heading.span(1), alone=True) if heading and label in grammar().ventricles else None
+
+
+def _is_of_other(line: str, section: str) -> bool:
+    """Return whether a line below an inline heading is of another sequence: `LGE neg` below `Stress: uniform`."""
+    words = tuple(_WORD.findall(line.lower()))
+    opened = next(filter(None, (grammar().headings.get(words[:count]) for count in (3, 2, 1))), "any")
+    is_opened = opened in grammar().owned and section in {*grammar().owned, "cine"} and opened != section
+    return is_opened or _is_of_cine(line, section)
 
 
 def _is_of_cine(line: str, section: str) -> bool:
@@ -138,11 +146,17 @@ def _examination(
         return None
     line_end = text.find("\n", label.end())
     has_text = bool(text[label.end() + 1 : line_end if line_end >= 0 else len(text)].strip())
-    if (has_text and is_silent) or (text[label.end() : label.end() + 1] == ":" and not opens_line):
-        return None
     spelled = tuple(_WORD.findall(label[0].lower()))
     words = set(spelled)
     letters = {word for word in words if not word.isdigit()}
+    current = grammar().examinations["current"]
+    letters -= {"s"}  # of "today's"
+    if opens_line and letters & current["when"] and letters & current["what"]:
+        return "current" if letters <= set().union(*current.values()) else None
+    if (has_text and is_silent) or (text[label.end() : label.end() + 1] == ":" and not opens_line):
+        return None
+    if not opens_line and text[label.end() : label.end() + 1] != ":":
+        return None  # "Control examination. Previous MRI from 11/2021."
     if spelled in grammar().headings and letters.isdisjoint(grammar().examinations["current"]["when"]):
         return None
     for when, kinds in grammar().examinations.items():

@@ -2,7 +2,7 @@
 
 import re
 
-_CELL = re.compile(r"\t+| {3,}| *\| *")
+_CELL = re.compile(r"[ \t]*\|[ \t]*|\t+| {3,}")
 _NUMBER = re.compile(r"(?P<number>\d{1,4}(?:[.,]\d+)?)\s*(?P<unit>%|m[lL]\s*/\s*m(?:2|²|\^2)|mm|cm|ml|mL)?")
 _UNIT = re.compile(r"%|m[lL]\s*/\s*m(?:2|²|\^2)|mm|cm|ml|mL")
 _NAMED_UNIT = re.compile(r"\s*(?:\((?P<bracketed>[^()]*)\)|(?P<percent>%))\s*$")
@@ -33,10 +33,15 @@ def _words(line: str) -> str:
         return _without_normal(line)
     name, *rest = cells
     cells_read = _value(name, rest)
-    space = len(row) - sum(map(len, cells_read or ())) - 1
-    if cells_read is None or space < 0:
+    if cells_read is None:
         return " " * len(row) + line[len(row) :]
-    return f"{cells_read[0]}:{' ' * space}{cells_read[1]}" + line[len(row) :]
+    label, value = cells_read
+    start = row.index(name)
+    place = min(row.index(rest[0], start + len(name)), len(row) - len(value))  # a value stands where it stood
+    if place <= start + len(label):
+        return " " * len(row) + line[len(row) :]
+    written = f"{' ' * start}{label}:".ljust(place) + value
+    return written.ljust(len(row)) + line[len(row) :]
 
 
 def _value(name: str, cells: list[str]) -> tuple[str, str] | None:
