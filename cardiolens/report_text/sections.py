@@ -107,7 +107,7 @@ def _ventricle(heading: re.Match[str] | None, label: tuple[str, ...]) -> Heading
 
 
 def _is_of_other(line: str, section: str) -> bool:
-    """Return whether a line below an inline heading is of another sequence: `LGE neg` below `Stress: uniform`."""
+    """Return whether a line below an inline heading is of another sequence: `LGE neg`."""
     words = tuple(_WORD.findall(line.lower()))
     opened = next(filter(None, (grammar().headings.get(words[:count]) for count in (3, 2, 1))), "any")
     is_opened = opened in grammar().owned and section in {*grammar().owned, "cine"} and opened != section
@@ -139,30 +139,26 @@ def _examination(
 ) -> str | None:
     """Return whose report begins: "earlier" for `--- Previous report of 12.03.2020 ---`, or "current".
 
-    Within a line, or in a silent section, a label with text behind it opens a remark (`Last MRI: scar.`).
+    Within a line, or in a silent section, a label opens a remark (`Last MRI: scar.`).
     """
     label = _LABEL.match(text, start)
-    if label is None:
+    if label is None or not opens_line:
         return None
     line_end = text.find("\n", label.end())
     has_text = bool(text[label.end() + 1 : line_end if line_end >= 0 else len(text)].strip())
     spelled = tuple(_WORD.findall(label[0].lower()))
     words = set(spelled)
-    letters = {word for word in words if not word.isdigit()}
+    letters = {word for word in words if not word.isdigit()} - {"s"}  # of "today's"
     current = grammar().examinations["current"]
-    letters -= {"s"}  # of "today's"
-    if opens_line and letters & current["when"] and letters & current["what"]:
+    if letters & current["when"] and letters & current["what"]:
         return "current" if letters <= set().union(*current.values()) else None
-    if (has_text and is_silent) or (text[label.end() : label.end() + 1] == ":" and not opens_line):
-        return None
-    if not opens_line and text[label.end() : label.end() + 1] != ":":
-        return None  # "Control examination. Previous MRI from 11/2021."
-    if spelled in grammar().headings and letters.isdisjoint(grammar().examinations["current"]["when"]):
+    names_section = spelled in grammar().headings and letters.isdisjoint(current["when"])
+    if (has_text and is_silent) or names_section:
         return None
     for when, kinds in grammar().examinations.items():
         if letters & kinds["when"] and letters & kinds["what"] and letters <= set().union(*kinds.values()):
             return when
-    is_header = opens_line and not has_text and not _SENTENCE.search(label[0])
+    is_header = not has_text and not _SENTENCE.search(label[0])
     return "earlier" if is_header and _is_of_earlier(letters, words - letters, has_concluded) else None
 
 

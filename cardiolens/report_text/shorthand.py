@@ -2,11 +2,15 @@
 
 import re
 
-_PAIR = re.compile(r"\b(?P<first>LV|RV|LA|RA|size)/(?=(?P<second>LV|RV|LA|RA|fn|fxn|function)\b)", re.IGNORECASE)
+_PAIR = re.compile(
+    r"\b(?P<first>LV|RV|LA|RA|size)/(?=(?P<second>LV|RV|LA|RA|fn|fxn|function)\b)", re.IGNORECASE
+)
 _ANSWERED = re.compile(
     r"^(?P<question>[^?:\n]{2,60})\?(?=[ \t]+(?:yes|no)[ \t]*$)", re.IGNORECASE | re.MULTILINE
 )
-_SIZED = re.compile(r"\b(?P<normal>(?:normal|regular)(?:ly)? )(?:large|wide|width|calibre|dimensioned)\b", re.IGNORECASE)
+_SIZED = re.compile(
+    r"\b(?P<normal>(?:normal|regular)(?:ly)? )(?:large|wide|width|calibre|dimensioned)\b", re.IGNORECASE
+)
 _SPACED = re.compile(r"\b(?P<side>[LR]) (?P<chamber>V)\b(?!-)")
 _CAVITY = re.compile(r"\b(?P<side>LV|RV|(?:left|right) ventric(?:le|ular)) cavity(?=:)", re.IGNORECASE)
 _LEGEND = re.compile(  # `LV size (normal/mild/severe):`, and not `LVEDVi (ml/m2):`
@@ -33,7 +37,9 @@ def of_shorthand(text: str) -> str:
     text = _SPACED.sub(lambda match: f"{match['side']}{match['chamber']} ", text)
     text = _CAVITY.sub(lambda match: f"{match['side']} size  ", text)
     text = _LEGEND.sub(lambda match: match["label"].ljust(len(match[0])), text)
-    text = _CHOSEN.sub(lambda match: (": no" if match["no"] is not None else ": yes").ljust(len(match[0])), text)
+    text = _CHOSEN.sub(
+        lambda match: (": no" if match["no"] is not None else ": yes").ljust(len(match[0])), text
+    )
     text = _SINCE.sub(lambda match: match["still"].ljust(len(match[0])), text)
     text = _ATRIA.sub(lambda line: _SIDE.sub(_atrium, line[0]), text)
     for blank in (_EVIDENCE, _NORMAL_RANGE):

@@ -10,6 +10,7 @@ from cardiolens.score.verdicts.reply_clauses import Clause, Statement
 NORMAL = re.compile(r"(?:normal|no|none|neither|absent)\b", re.IGNORECASE)
 """Begins the text of an option that says that nothing was found."""
 
+_REST = frozenset({"rest", "others", "remaining"})
 _STEM = 5  # letters that two forms of a word share: "thickened", "thickness"
 
 
@@ -44,6 +45,24 @@ def remaining(
     if not named and len(normal) == 1 and len(abnormal) > 1 and normal[0] not in denied:
         return reading_of(normal)
     return reading_of(list(named)) if named and named.keys() <= abnormal else None
+
+
+def rest(option_statements: list[Statement], all_clauses: list[Clause], texts: OptionTexts) -> Reading | None:
+    """The options beside those that a reply denies, where it affirms the rest: "the others are abnormal"."""
+    denied = {
+        token.key for clause, stance in option_statements if stance == "no" for token in clause if token.key
+    }
+    others = [
+        clause
+        for clause in all_clauses
+        if any(token.text.lower() in _REST for token in clause) and not any(token.key for token in clause)
+    ]
+    is_affirmed = len(others) == 1 and "yes" in (kinds := {token.kind for token in others[0]})
+    if not is_affirmed or kinds & {"no", "not", "perhaps", "query"}:
+        return None
+    if not denied or any(stance != "no" for _, stance in option_statements):
+        return None
+    return reading_of([key for key, text in texts.options if key not in denied and not NORMAL.match(text)])
 
 
 def _denies_by_name(clause: Clause, question: str) -> bool:

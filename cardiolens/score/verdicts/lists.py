@@ -100,7 +100,8 @@ def end_of_list(tokens: list[Token], texts: OptionTexts, keys: Collection[str]) 
 def complement(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     """The options that "all", or "all walls except B and C", names; None for any other text."""
     tokens = _without_letters(_from_all(tokens))
-    if not any(token.text in _ALL or token.text in _ALL_BUT for token in tokens[:_OPENING]):
+    opens = tokens[:1] and (tokens[0].text.lower() in _EXCEPT)
+    if not opens and not any(token.text in _ALL or token.text in _ALL_BUT for token in tokens[:_OPENING]):
         return None
     is_of_left = any(token.text.lower() in _LEFT for token in tokens)
     own = [
@@ -113,6 +114,8 @@ def complement(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     ]
     if said and " ".join(said) in _ALL_OF_THEM:
         return reading_of(own)
+    if tokens and tokens[0].text.lower() in _EXCEPT and (others := _but_first(own, tokens[1:], texts)):
+        return others
     at = next((at for at, token in enumerate(tokens) if token.kind == "not"), 0)
     before = [token for token in tokens[:at] if token.kind not in _LEAD]
     whole = tokens[at].text if tokens else ""
@@ -121,6 +124,29 @@ def complement(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     ):
         return None
     return _without(own, tokens[at + 1 :], before, texts)
+
+
+def _but_first(own: list[str], rest: list[Token], texts: OptionTexts) -> Reading | None:
+    """The options beside those listed first: "except for the inferior wall, T2 signal is increased"."""
+    while rest and rest[0].text == "for":
+        rest = rest[1:]
+    names = [at for at, token in enumerate(rest) if token.key]
+    if not names:
+        return None
+    said = rest[names[-1] + 1 :]
+    while said and said[0].kind == "subject":
+        said = said[1:]
+    try:
+        listed = leading(rest[: names[-1] + 1], texts, several=True)
+    except NotReadableError:
+        return None
+    kinds = {token.kind for token in said}
+    is_said = (
+        said[:1] and said[0].kind == "comma" and "yes" in kinds and kinds.isdisjoint({"no", "not", "perhaps"})
+    )
+    if not listed or not listed[1] or not is_said:
+        return None
+    return reading_of([key for key in own if key not in listed[0].keys])
 
 
 def _without_letters(tokens: list[Token]) -> list[Token]:
@@ -179,8 +205,8 @@ class _ListReader:
         self._skip(_LEAD - {"verb"})
         if letters := self._run_of_letters():
             return letters
-        if letters := self._range():
-            return reading_of(letters), self._tail(letters)
+        if of_range := self._range():
+            return reading_of(of_range), self._tail(of_range)
         if self._kind() == "verb" and "subject" in self._kinds[: self._at]:
             return None  # "the function is normal" is a sentence
         self._skip(_LEAD)
