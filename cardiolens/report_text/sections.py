@@ -16,6 +16,7 @@ _LINE = re.compile(r"^[ \t\-*•#=~_|\d.)]*([^\W_][^:\n.;,]{0,45}?)[\s=~_|*#]*(?
 _ENDS = frozenset(".?!")
 _SILENT = ("silent", "silent_line")
 _LABEL = re.compile(r"[^:\n]{0,80}(?=[:\n]|$)")
+_RULE = re.compile(r"\s*[-=*_#]{2,}")  # sets a heading off from the line before it
 _LONGEST = 1500  # characters of a sentence
 # What a line says that is more than a label: `no prior studies`, `compared with the last study`.
 _SENTENCE = re.compile(
@@ -142,7 +143,7 @@ def _examination(
     Within a line, or in a silent section, a label opens a remark (`Last MRI: scar.`).
     """
     label = _LABEL.match(text, start)
-    if label is None or not opens_line:
+    if label is None or not (opens_line or (_RULE.match(text, start) and text[label.end() :][:1] != ":")):
         return None
     line_end = text.find("\n", label.end())
     has_text = bool(text[label.end() + 1 : line_end if line_end >= 0 else len(text)].strip())
