@@ -96,8 +96,8 @@ def sentences(text: str) -> Iterator[Sentence]:
         names_property = bool(label) and grammar().properties.issuperset(label)
         opened = _ventricle(heading, label) if is_alone else None
         part = opened or (part if names_property or not opens_line else None)
-        own = part if names_property else None
-        yield Sentence(start, end, section, named is not None, text[end : end + 1] == "?", topic, own)
+        of_part = part if names_property else None
+        yield Sentence(start, end, section, named is not None, text[end : end + 1] == "?", topic, of_part)
         if heading and (heading[2] == ":" or not text[heading.end() : end].strip()):
             topic = Heading(*heading.span(1), alone=not text[heading.end() : end].strip())
 

@@ -65,18 +65,18 @@ def _with_remarks(row: str, columns: list[str]) -> str | None:
     cells = row.split("|")[first:]
     if len(cells) < len(columns) or not cells[0].strip() or not cells[1].strip():
         return None
-    written = [" "] * len(row)
+    letters = [" "] * len(row)
     place = sum(len(cell) + 1 for cell in row.split("|")[:first])
     end, is_first = 0, True
     for cell, column in zip(cells, columns, strict=False):
         start = place + len(cell) - len(cell.lstrip())
         if cell.strip() and (is_first or column not in _REFERENCES):
-            if not is_first and written[end] == " ":
-                written[end] = ":" if column == columns[1] else ","
-            written[start : start + len(cell.strip())] = cell.strip()
+            if not is_first and letters[end] == " ":
+                letters[end] = ":" if column == columns[1] else ","
+            letters[start : start + len(cell.strip())] = cell.strip()
             end, is_first = start + len(cell.strip()), False
         place += len(cell) + 1
-    return "".join(written)
+    return "".join(letters)
 
 
 def _words(line: str) -> str:

@@ -121,9 +121,9 @@ def _is_of_sibling(text: str, sentence: Sentence, phrase: str, sibling: str) -> 
     above = sentence.part or sentence.topic
     head = text[above.start : above.end] if above else ""
     before = text[text.rfind("\n", 0, sentence.start) + 1 : sentence.start]
-    for named in reversed(_SENTENCE_END.split(f"{head}. {before}")):
-        if _CHAMBER.search(named):
-            return re.search(sibling, named, re.IGNORECASE) is not None and not _LEFT.search(named)
+    for part in reversed(_SENTENCE_END.split(f"{head}. {before}")):
+        if _CHAMBER.search(part):
+            return re.search(sibling, part, re.IGNORECASE) is not None and not _LEFT.search(part)
     return False
 
 

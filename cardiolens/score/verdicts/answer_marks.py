@@ -56,9 +56,9 @@ def _line_of(text: str, position: int) -> int:
 
 def _introduced(lower: str) -> list[Mark]:
     stems, longer = _stems(ascii_only=lower.isascii())
-    found = [stem for stem in stems if stem in lower]
-    found += [stem for stem, within in longer if within in found and stem in lower]
-    present = frozenset(found)
+    present_stems = [stem for stem in stems if stem in lower]
+    present_stems += [stem for stem, within in longer if within in present_stems and stem in lower]
+    present = frozenset(present_stems)
     if not present:
         return []
     matches = _introductions(present).finditer(lower)

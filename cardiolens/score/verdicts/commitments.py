@@ -149,8 +149,8 @@ def _continued(remark: Remark, previous: Remark, text: str) -> Remark:
 
 def _goes_on(text: str) -> bool:
     """Return whether a text only adds options to what was said before: ". D too", ", and also D"."""
-    said = re.findall(r"[a-z]{2,}", text.lower())
-    return all(kinds().get(word, "") in {"join", "also"} for word in said)
+    spoken_words = re.findall(r"[a-z]{2,}", text.lower())
+    return all(kinds().get(word, "") in {"join", "also"} for word in spoken_words)
 
 
 @functools.cache

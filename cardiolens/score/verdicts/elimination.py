@@ -52,12 +52,14 @@ def rest(option_statements: list[Statement], all_clauses: list[Clause], texts: O
     denied = {
         token.key for clause, stance in option_statements if stance == "no" for token in clause if token.key
     }
-    others = [
+    clauses_of_rest = [
         clause
         for clause in all_clauses
         if any(token.text.lower() in _REST for token in clause) and not any(token.key for token in clause)
     ]
-    is_affirmed = len(others) == 1 and "yes" in (kinds := {token.kind for token in others[0]})
+    is_affirmed = len(clauses_of_rest) == 1 and "yes" in (
+        kinds := {token.kind for token in clauses_of_rest[0]}
+    )
     if not is_affirmed or kinds & {"no", "not", "perhaps", "query"}:
         return None
     if not denied or any(stance != "no" for _, stance in option_statements):

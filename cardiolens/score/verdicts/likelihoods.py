@@ -48,17 +48,17 @@ def _first_of_ranking(tokens: list[Token], texts: OptionTexts) -> Reading | None
 
 def _of_shares(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     """The option of the highest likelihood, where every number is one option's and all add up to a whole."""
-    said: list[str | int] = []
+    entries: list[str | int] = []
     for token in tokens:
         if token.key and token.kind in NAMES:
-            said += [token.key] if said[-1:] != [token.key] else []
+            entries += [token.key] if entries[-1:] != [token.key] else []
         elif token.text.isdigit():
-            said.append(int(token.text))
+            entries.append(int(token.text))
         elif token.text.lower() not in _SAYS_LIKELIHOOD and token.kind not in _BETWEEN:
             return None
-    keys = [entry for entry in said if isinstance(entry, str)]
-    shares = [entry for entry in said if isinstance(entry, int)]
-    is_paired = all(isinstance(entry, str) != isinstance(after, str) for entry, after in pairwise(said))
+    keys = [entry for entry in entries if isinstance(entry, str)]
+    shares = [entry for entry in entries if isinstance(entry, int)]
+    is_paired = all(isinstance(entry, str) != isinstance(after, str) for entry, after in pairwise(entries))
     is_whole = abs(sum(shares) - _WHOLE) <= _SLACK and any(token.text == "%" for token in tokens)
     if not is_paired or not is_whole or len(keys) != len(shares) or len(keys) < 2:
         return None

@@ -133,16 +133,19 @@ def _but_first(own: list[str], rest: list[Token], texts: OptionTexts) -> Reading
     names = [at for at, token in enumerate(rest) if token.key]
     if not names:
         return None
-    said = rest[names[-1] + 1 :]
-    while said and said[0].kind == "subject":
-        said = said[1:]
+    predicate = rest[names[-1] + 1 :]
+    while predicate and predicate[0].kind == "subject":
+        predicate = predicate[1:]
     try:
         listed = leading(rest[: names[-1] + 1], texts, several=True)
     except NotReadableError:
         return None
-    kinds = {token.kind for token in said}
+    kinds = {token.kind for token in predicate}
     is_said = (
-        said[:1] and said[0].kind == "comma" and "yes" in kinds and kinds.isdisjoint({"no", "not", "perhaps"})
+        predicate[:1]
+        and predicate[0].kind == "comma"
+        and "yes" in kinds
+        and kinds.isdisjoint({"no", "not", "perhaps"})
     )
     if not listed or not listed[1] or not is_said:
         return None

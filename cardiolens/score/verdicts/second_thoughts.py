@@ -79,8 +79,10 @@ def _without_denied_questions(text: str, keys: Keys) -> str:
     """Blank the questions that a reply asks itself and answers with no, but for those of its own answer."""
     if "?" not in text:
         return text
-    own = _letters("".join(keys))
-    return _DENIED_QUESTION.sub(lambda asked: asked[0] if own.search(asked[0]) else " " * len(asked[0]), text)
+    own_letters = _letters("".join(keys))
+    return _DENIED_QUESTION.sub(
+        lambda question: question[0] if own_letters.search(question[0]) else " " * len(question[0]), text
+    )
 
 
 @functools.cache
