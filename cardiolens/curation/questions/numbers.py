@@ -15,7 +15,7 @@ from cardiolens.report_text.sections import Sentence
 _NUMBER = r"(?P<low>\d{1,3}(?:[.,]\d+)?)(?:\s*%?\s*(?:-|–|to)\s*(?P<high>\d{1,3}(?:[.,]\d+)?))?\s*"
 _ENDS_SHARE = r"(?![\d\w]|[.,]\d|\s*(?:%|[-–/±<>]|to\b|z\b|points?\b|per ?cent|m[lm]\b|cm\b))"
 _CHAMBER = re.compile(r"\b(?:lv|rv|left ventric\w*|right ventric\w*|ventricles)\b", re.IGNORECASE)
-_LEFT = re.compile(r"\b(?:lv|left ventric\w*)\b", re.IGNORECASE)
+_LEFT_CHAMBER = re.compile(r"\b(?:lv|left ventric\w*)\b", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.;]\s")
 _CHAMBERS = {
     "C01": r"\b(rv|right)\b",
@@ -123,7 +123,7 @@ def _is_of_sibling(text: str, sentence: Sentence, phrase: str, sibling: str) -> 
     before = text[text.rfind("\n", 0, sentence.start) + 1 : sentence.start]
     for part in reversed(_SENTENCE_END.split(f"{head}. {before}")):
         if _CHAMBER.search(part):
-            return re.search(sibling, part, re.IGNORECASE) is not None and not _LEFT.search(part)
+            return re.search(sibling, part, re.IGNORECASE) is not None and not _LEFT_CHAMBER.search(part)
     return False
 
 

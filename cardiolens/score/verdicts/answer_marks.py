@@ -127,7 +127,7 @@ def _stems(ascii_only: bool) -> tuple[tuple[str, ...], tuple[tuple[str, str], ..
         if stem.isascii() or not ascii_only
     ]
     within = {
-        stem: min((other for other in stems if other != stem and other in stem), key=len, default="")
+        stem: min((shorter for shorter in stems if shorter != stem and shorter in stem), key=len, default="")
         for stem in stems
     }
     shortest = tuple(stem for stem in stems if not within[stem])

@@ -37,9 +37,9 @@ def remaining(
             stances.add(polarity)
     if len(stances) > 1 or not denied or denied & named.keys():
         return None
-    if not several and not named and len(left := texts.keys - denied) == 1:
+    if not several and not named and len(undenied := texts.keys - denied) == 1:
         is_denied = all(_denies_by_name(clause, question) for clause, _ in option_statements)
-        return reading_of(list(left)) if is_denied else None
+        return reading_of(list(undenied)) if is_denied else None
     if not abnormal <= denied | named.keys():
         return None
     if not named and len(normal) == 1 and len(abnormal) > 1 and normal[0] not in denied:

@@ -26,7 +26,7 @@ _BETWEEN = frozenset(
         "join",
     }
 )
-_WHOLE, _SLACK = 100, 5  # per cent that the likelihoods of a reply add up to
+_SUM, _SLACK = 100, 5  # per cent that the likelihoods of a reply add up to
 _ABOVE = ">"
 
 
@@ -59,9 +59,9 @@ def _of_shares(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     keys = [entry for entry in entries if isinstance(entry, str)]
     shares = [entry for entry in entries if isinstance(entry, int)]
     is_paired = all(isinstance(entry, str) != isinstance(after, str) for entry, after in pairwise(entries))
-    is_whole = abs(sum(shares) - _WHOLE) <= _SLACK and any(token.text == "%" for token in tokens)
+    is_whole = abs(sum(shares) - _SUM) <= _SLACK and any(token.text == "%" for token in tokens)
     if not is_paired or not is_whole or len(keys) != len(shares) or len(keys) < 2:
         return None
-    if len(set(keys)) < len(keys) or not set(keys) <= texts.keys or 2 * max(shares) <= _WHOLE:
+    if len(set(keys)) < len(keys) or not set(keys) <= texts.keys or 2 * max(shares) <= _SUM:
         return None
     return reading_of([keys[shares.index(max(shares))]])

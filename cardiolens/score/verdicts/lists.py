@@ -41,7 +41,7 @@ _SAYS = frozenset({"yes", "no", "not"})
 _ALL_OF_THEM = frozenset(
     {"all", "all of above", "all of them", "alle", *(f"all {count}" for count in ("three", "four", "five"))}
 )
-_LEFT = frozenset({"lv", "left"})
+_LEFT_SIDE = frozenset({"lv", "left"})
 _OPEN_SIGNS = frozenset({"stop", "newline", "semicolon", "comma", "but", "query"})
 _UP_TO = frozenset({"to", "through", "bis", "..", "到", "至"})
 _LEAST_RANGE = 3  # options: "A to B" may be a slip for "A or B"
@@ -103,7 +103,7 @@ def complement(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     opens = tokens[:1] and (tokens[0].text.lower() in _EXCEPT)
     if not opens and not any(token.text in _ALL or token.text in _ALL_BUT for token in tokens[:_OPENING]):
         return None
-    is_of_left = any(token.text.lower() in _LEFT for token in tokens)
+    is_of_left = any(token.text.lower() in _LEFT_SIDE for token in tokens)
     own = [
         key
         for key, text in texts.options
@@ -114,8 +114,8 @@ def complement(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     ]
     if said and " ".join(said) in _ALL_OF_THEM:
         return reading_of(own)
-    if tokens and tokens[0].text.lower() in _EXCEPT and (others := _but_first(own, tokens[1:], texts)):
-        return others
+    if tokens and tokens[0].text.lower() in _EXCEPT and (complement_of := _but_first(own, tokens[1:], texts)):
+        return complement_of
     at = next((at for at, token in enumerate(tokens) if token.kind == "not"), 0)
     before = [token for token in tokens[:at] if token.kind not in _LEAD]
     whole = tokens[at].text if tokens else ""
