@@ -1,15 +1,16 @@
-"""Details: lines below a finding that give its level, wall or layer go on with its line: `Level: mid, apical`."""
+"""Details: lines below a finding that give its level, wall or layer go on with it: `Level: mid, apical`."""
 
 import re
 
 _NAMES = r"(?:levels?|walls?|layers?|locations?|where|sites?|distribution|pattern|extent|segments?)"
 _PLACES = (
-    r"(?:basal|base|mid(?:ventricular)?|apical|apex|anterior|sept(?:al|um)|inferior|lateral|(?:antero|infero)[- ]?"
-    r"(?:lateral|sept(?:al|um))|sub-?(?:endo|epi)(?:cardial)?|trans-?mural|wall|walls|level|levels|segments?|layer"
-    r"|focal|segmental|patchy|linear|diffuse|regional|and|the|of|only)"
+    r"(?:basal|base|mid(?:ventricular)?|apical|apex|anterior|sept(?:al|um)|inferior|lateral"
+    r"|(?:antero|infero)[- ]?(?:lateral|sept(?:al|um))|sub-?(?:endo|epi)(?:cardial)?|trans-?mural"
+    r"|walls?|levels?|segments?|layer|focal|segmental|patchy|linear|diffuse|regional|and|the|of|only)"
 )
 _DETAIL = re.compile(
-    rf"(?<=[^\n.,;:])(?P<mark>[.,;]?)\n(?P<label>[ \t]*[-*•]?[ \t]*{_NAMES}[ \t]*:)(?P<value>[^\n:]*)(?=\n|\Z)",
+    rf"(?<=[^\n.,;:])(?P<mark>[.,;]?)\n(?P<label>[ \t]*[-*•]?[ \t]*{_NAMES}[ \t]*:)"
+    r"(?P<value>[^\n:]*)(?=\n|\Z)",
     re.IGNORECASE,
 )
 _VALUE = re.compile(rf"(?:[\s,&+.–-]|\b{_PLACES}\b)+", re.IGNORECASE)

@@ -3,6 +3,7 @@
 import re
 
 _BOX = re.compile(r"\[\s*(?P<square>[xX✓✔])?\s*\]|\(\s*(?P<round>[xX✓✔•])?\s*\)|(?P<ticked>[☒☑🗹●◉⦿])|[☐□○◯]")
+_BARE_LABEL = re.compile(r"([^\W\d_][^:\n()\[\]]*?)[ \t]{2,}$")
 _LABEL = re.compile(r"[^:\n]*:\s*")
 
 
@@ -16,6 +17,9 @@ def _ticked(line: str) -> str:
     if not boxes:
         return line
     label = _LABEL.match(line, 0, boxes[0].start())
+    if label is None and (bare := _BARE_LABEL.match(line, 0, boxes[0].start())):
+        line = f"{bare[1]}:{line[bare.end(1) + 1 :]}"  # `LV function    (x) normal  ( ) reduced`
+        label = _LABEL.match(line, 0, boxes[0].start())
     start = label.end() if label else 0
     options = _options(line, start, boxes)
     ticked = [

@@ -16,6 +16,7 @@ _LINE = re.compile(r"^[ \t\-*•#=~_|\d.)]*([^\W_][^:\n.;,]{0,45}?)[\s=~_|*#]*(?
 _ENDS = frozenset(".?!")
 _SILENT = ("silent", "silent_line")
 _LABEL = re.compile(r"[^:\n]{0,80}(?=[:\n]|$)")
+_RULE = re.compile(r"\s*[-=*_#]{2,}")  # sets a heading off from the line before it
 _LONGEST = 1500  # characters of a sentence
 # What a line says that is more than a label: `no prior studies`, `compared with the last study`.
 _SENTENCE = re.compile(
@@ -74,7 +75,7 @@ def sentences(text: str) -> Iterator[Sentence]:
         has_concluded = has_concluded or bool(named and grammar().concluding & set(label))
         if start >= line_end >= 0:
             section, line_end = resumed, -1
-        if is_inline and opens_line and not named and _is_of_cine(text[start:end], section):
+        if is_inline and opens_line and not named and _is_of_other(text[start:end], section):
             section, topic = "any", None
         if section == "silent" and is_inline and opens_line and not named:
             # a form goes on: `Reason for exam: chest pain` in one line, `LV size: normal` in the next
@@ -92,18 +93,30 @@ def sentences(text: str) -> Iterator[Sentence]:
         if named or (heading and heading[2] == ":"):
             section, topic, is_inline = named or section, None, bool(followed)
         is_alone = heading is not None and not text[heading.end() : end].strip()
-        if heading and label in grammar().ventricles and is_alone:
-            part = Heading(*heading.span(1), alone=True)
-        elif opens_line and not (label and grammar().properties.issuperset(label)):
-            part = None
-        own = part if label and grammar().properties.issuperset(label) else None
-        yield Sentence(start, end, section, named is not None, text[end : end + 1] == "?", topic, own)
+        names_property = bool(label) and grammar().properties.issuperset(label)
+        opened = _ventricle(heading, label) if is_alone else None
+        part = opened or (part if names_property or not opens_line else None)
+        of_part = part if names_property else None
+        yield Sentence(start, end, section, named is not None, text[end : end + 1] == "?", topic, of_part)
         if heading and (heading[2] == ":" or not text[heading.end() : end].strip()):
             topic = Heading(*heading.span(1), alone=not text[heading.end() : end].strip())
 
 
+def _ventricle(heading: re.Match[str] | None, label: tuple[str, ...]) -> Heading | None:
+    """Return a heading alone that opens a form of one ventricle."""
+    return Heading(*heading.span(1), alone=True) if heading and label in grammar().ventricles else None
+
+
+def _is_of_other(line: str, section: str) -> bool:
+    """Return whether a line below an inline heading is of another sequence: `LGE neg`."""
+    words = tuple(_WORD.findall(line.lower()))
+    opened = next(filter(None, (grammar().headings.get(words[:count]) for count in (3, 2, 1))), "any")
+    is_opened = opened in grammar().owned and section in {*grammar().owned, "cine"} and opened != section
+    return is_opened or _is_of_cine(line, section)
+
+
 def _is_of_cine(line: str, section: str) -> bool:
-    """Return whether a line below `LGE: none` is of the ventricles or the valves: `No pericardial effusion`."""
+    """Return whether a line below `LGE: none` is of ventricles or valves: `No pericardial effusion`."""
     if section not in grammar().owned:
         return False
     words = set(_WORD.findall(line.lower()))
@@ -127,24 +140,26 @@ def _examination(
 ) -> str | None:
     """Return whose report begins: "earlier" for `--- Previous report of 12.03.2020 ---`, or "current".
 
-    Within a line, or in a silent section, a label with text behind it opens a remark (`Last MRI: scar.`).
+    Within a line, or in a silent section, a label opens a remark (`Last MRI: scar.`).
     """
     label = _LABEL.match(text, start)
-    if label is None:
+    if label is None or not (opens_line or (_RULE.match(text, start) and text[label.end() :][:1] != ":")):
         return None
     line_end = text.find("\n", label.end())
     has_text = bool(text[label.end() + 1 : line_end if line_end >= 0 else len(text)].strip())
-    if (has_text and is_silent) or (text[label.end() : label.end() + 1] == ":" and not opens_line):
-        return None
     spelled = tuple(_WORD.findall(label[0].lower()))
     words = set(spelled)
-    letters = {word for word in words if not word.isdigit()}
-    if spelled in grammar().headings and letters.isdisjoint(grammar().examinations["current"]["when"]):
+    letters = {word for word in words if not word.isdigit()} - {"s"}  # of "today's"
+    current = grammar().examinations["current"]
+    if letters & current["when"] and letters & current["what"]:
+        return "current" if letters <= set().union(*current.values()) else None
+    names_section = spelled in grammar().headings and letters.isdisjoint(current["when"])
+    if (has_text and is_silent) or names_section:
         return None
     for when, kinds in grammar().examinations.items():
         if letters & kinds["when"] and letters & kinds["what"] and letters <= set().union(*kinds.values()):
             return when
-    is_header = opens_line and not has_text and not _SENTENCE.search(label[0])
+    is_header = not has_text and not _SENTENCE.search(label[0])
     return "earlier" if is_header and _is_of_earlier(letters, words - letters, has_concluded) else None
 
 

@@ -2,11 +2,15 @@
 
 import re
 
-_PAIR = re.compile(r"\b(?P<first>LV|RV|LA|RA|size)/(?=(?P<second>LV|RV|LA|RA|fn|function)\b)", re.IGNORECASE)
+_PAIR = re.compile(
+    r"\b(?P<first>LV|RV|LA|RA|size)/(?=(?P<second>LV|RV|LA|RA|fn|fxn|function)\b)", re.IGNORECASE
+)
 _ANSWERED = re.compile(
     r"^(?P<question>[^?:\n]{2,60})\?(?=[ \t]+(?:yes|no)[ \t]*$)", re.IGNORECASE | re.MULTILINE
 )
-_SIZED = re.compile(r"\b(?P<normal>normal )(?:large|wide|width|calibre)\b", re.IGNORECASE)
+_SIZED = re.compile(
+    r"\b(?P<normal>(?:normal|regular)(?:ly)? )(?:large|wide|width|calibre|dimensioned)\b", re.IGNORECASE
+)
 _SPACED = re.compile(r"\b(?P<side>[LR]) (?P<chamber>V)\b(?!-)")
 _CAVITY = re.compile(r"\b(?P<side>LV|RV|(?:left|right) ventric(?:le|ular)) cavity(?=:)", re.IGNORECASE)
 _LEGEND = re.compile(  # `LV size (normal/mild/severe):`, and not `LVEDVi (ml/m2):`
@@ -14,6 +18,7 @@ _LEGEND = re.compile(  # `LV size (normal/mild/severe):`, and not `LVEDVi (ml/m2
     r"|ant(?:erior)?|sub-?endo\w*)\b[^()\n]*\)(?=[ \t]*:)",
     re.IGNORECASE | re.MULTILINE,
 )
+_CHOSEN = re.compile(r"[ \t]{2}(?:Y ?/ ?\[N\](?P<no>)|\[Y\] ?/ ?N)(?=\s)")  # of `Y / [N]`
 _SINCE = re.compile(
     r"\b(?P<still>unchanged|stable|constant|persistent)(?P<since> since (?:\w+ )?(?:19|20)\d\d)\b",
     re.IGNORECASE,
@@ -28,10 +33,13 @@ def of_shorthand(text: str) -> str:
     """Spell out a text's shorthand; every letter that is left keeps its place."""
     text = _PAIR.sub(_pair, text)
     text = _ANSWERED.sub(lambda match: f"{match['question']}:", text)
-    text = _SIZED.sub(lambda match: f"{match['normal']}size".ljust(len(match[0])), text)
+    text = _SIZED.sub(lambda match: "normal size".ljust(len(match[0])), text)
     text = _SPACED.sub(lambda match: f"{match['side']}{match['chamber']} ", text)
     text = _CAVITY.sub(lambda match: f"{match['side']} size  ", text)
     text = _LEGEND.sub(lambda match: match["label"].ljust(len(match[0])), text)
+    text = _CHOSEN.sub(
+        lambda match: (": no" if match["no"] is not None else ": yes").ljust(len(match[0])), text
+    )
     text = _SINCE.sub(lambda match: match["still"].ljust(len(match[0])), text)
     text = _ATRIA.sub(lambda line: _SIDE.sub(_atrium, line[0]), text)
     for blank in (_EVIDENCE, _NORMAL_RANGE):
@@ -47,5 +55,5 @@ def _atrium(match: re.Match[str]) -> str:
 def _pair(match: re.Match[str]) -> str:
     """Both of two structures, or of a size and a function; not a size and a structure."""
     is_size = match["first"].lower() == "size"
-    is_function = match["second"].lower() in {"fn", "function"}
+    is_function = match["second"].lower() in {"fn", "fxn", "function"}
     return f"{match['first']}&" if is_size == is_function else match[0]

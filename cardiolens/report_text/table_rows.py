@@ -2,8 +2,27 @@
 
 import re
 
-_CELL = re.compile(r"\t+| {3,}| *\| *")
+_CELL = re.compile(r"[ \t]*\|[ \t]*|\t+| {3,}")
 _NUMBER = re.compile(r"(?P<number>\d{1,4}(?:[.,]\d+)?)\s*(?P<unit>%|m[lL]\s*/\s*m(?:2|²|\^2)|mm|cm|ml|mL)?")
+_REFERENCES = frozenset({"reference", "normal", "range", "normal range", "ref"})
+_REMARKS = frozenset(
+    {"comment", "comments", "remark", "remarks", "note", "notes", "assessment", "interpretation"}
+)
+_HEADS = frozenset(
+    {
+        *_REFERENCES,
+        *_REMARKS,
+        "parameter",
+        "structure",
+        "item",
+        "value",
+        "result",
+        "finding",
+        "findings",
+        "measure",
+    }
+)
+_LEAST_COLUMNS = 2
 _UNIT = re.compile(r"%|m[lL]\s*/\s*m(?:2|²|\^2)|mm|cm|ml|mL")
 _NAMED_UNIT = re.compile(r"\s*(?:\((?P<bracketed>[^()]*)\)|(?P<percent>%))\s*$")
 _NORMAL = re.compile(
@@ -22,7 +41,42 @@ _MEASURED = re.compile(r"\d\s*(?:%|m[lL]\s*/\s*m(?:2|²|\^2)|mm|cm|ml|mL|g|g/m2)
 
 def of_rows(text: str) -> str:
     """Put the rows of tables into words, and leave out what is normal; the text keeps its length."""
-    return "".join(map(_words, text.splitlines(keepends=True)))
+    lines: list[str] = []
+    columns: list[str] = []
+    for line in text.splitlines(keepends=True):
+        cells = [cell.strip().lower() for cell in _CELL.split(line.strip().strip("|"))]
+        if len(cells) > _LEAST_COLUMNS and _HEADS.issuperset(cells):
+            columns = cells
+        elif not line.strip():
+            columns = []
+        read = _with_remarks(line.rstrip("\n"), columns)
+        lines.append(read + line[len(read) :] if read else _words(line))
+    return "".join(lines)
+
+
+def _with_remarks(row: str, columns: list[str]) -> str | None:
+    """A row with its value and its remarks, each where it stood; what is normal is left out.
+
+    None where the row has other columns than its head, or its head is of something else.
+    """
+    if not (_REMARKS & set(columns[2:])) or "|" not in row:
+        return None
+    first = 1 if row.lstrip().startswith("|") else 0
+    cells = row.split("|")[first:]
+    if len(cells) < len(columns) or not cells[0].strip() or not cells[1].strip():
+        return None
+    letters = [" "] * len(row)
+    place = sum(len(cell) + 1 for cell in row.split("|")[:first])
+    end, is_first = 0, True
+    for cell, column in zip(cells, columns, strict=False):
+        start = place + len(cell) - len(cell.lstrip())
+        if cell.strip() and (is_first or column not in _REFERENCES):
+            if not is_first and letters[end] == " ":
+                letters[end] = ":" if column == columns[1] else ","
+            letters[start : start + len(cell.strip())] = cell.strip()
+            end, is_first = start + len(cell.strip()), False
+        place += len(cell) + 1
+    return "".join(letters)
 
 
 def _words(line: str) -> str:
@@ -33,10 +87,15 @@ def _words(line: str) -> str:
         return _without_normal(line)
     name, *rest = cells
     cells_read = _value(name, rest)
-    space = len(row) - sum(map(len, cells_read or ())) - 1
-    if cells_read is None or space < 0:
+    if cells_read is None:
         return " " * len(row) + line[len(row) :]
-    return f"{cells_read[0]}:{' ' * space}{cells_read[1]}" + line[len(row) :]
+    label, value = cells_read
+    start = row.index(name)
+    place = min(row.index(rest[0], start + len(name)), len(row) - len(value))  # a value stands where it stood
+    if place <= start + len(label):
+        return " " * len(row) + line[len(row) :]
+    written = f"{' ' * start}{label}:".ljust(place) + value
+    return written.ljust(len(row)) + line[len(row) :]
 
 
 def _value(name: str, cells: list[str]) -> tuple[str, str] | None:

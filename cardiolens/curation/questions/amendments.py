@@ -15,11 +15,12 @@ _AMENDS = re.compile(
 )
 _SAID_TO = r"(?:discussed|reviewed|communicated) (?:with|at|to)|telephoned to|copied to|sent to"
 _UNCHANGED = (
-    r"no changes?(?: to (?:the )?(?:findings|report|conclusion))?|without change|(?:is|are|remains?) unchanged"
-    r"|(?:is|are) confirmed"
+    r"no changes?(?: to (?:the )?(?:findings|report|conclusion))?|without change"
+    r"|(?:is|are|remains?) unchanged|(?:is|are) confirmed"
 )
 _HARMLESS = re.compile(
-    rf"(?:[^\n.]*?\b(?:{_SAID_TO}|{_UNCHANGED})\b(?![^\n.]*\b(?:but|except|however|apart|only)\b)[^\n.]*(?:\.\s*|\n|$))+",
+    rf"(?:[^\n.]*?\b(?:{_SAID_TO}|{_UNCHANGED})\b(?![^\n.]*\b(?:but|except|however|apart|only)\b)"
+    r"[^\n.]*(?:\.\s*|\n|$))+",
     re.IGNORECASE,
 )
 

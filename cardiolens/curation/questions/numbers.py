@@ -15,7 +15,7 @@ from cardiolens.study.protocol_folder import read_yaml
 _NUMBER = r"(?P<low>\d{1,3}(?:[.,]\d+)?)(?:\s*%?\s*(?:-|–|to)\s*(?P<high>\d{1,3}(?:[.,]\d+)?))?\s*"
 _ENDS_SHARE = r"(?![\d\w]|[.,]\d|\s*(?:%|[-–/±<>]|to\b|z\b|points?\b|per ?cent|m[lm]\b|cm\b))"
 _CHAMBER = re.compile(r"\b(?:lv|rv|left ventric\w*|right ventric\w*|ventricles)\b", re.IGNORECASE)
-_LEFT = re.compile(r"\b(?:lv|left ventric\w*)\b", re.IGNORECASE)
+_LEFT_CHAMBER = re.compile(r"\b(?:lv|left ventric\w*)\b", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.;]\s")
 _CHAMBERS = {
     "C01": r"\b(rv|right)\b",
@@ -115,15 +115,15 @@ def _of_sentence(
 
 
 def _is_of_sibling(text: str, sentence: Sentence, phrase: str, sibling: str) -> bool:
-    """Return whether a quantity without its chamber is of the other one, named beside it or last before it."""
+    """Return whether a quantity without its chamber is of the other one, beside it or last before it."""
     if re.search(sibling, phrase, re.IGNORECASE):
         return True
     above = sentence.part or sentence.topic
     head = text[above.start : above.end] if above else ""
     before = text[text.rfind("\n", 0, sentence.start) + 1 : sentence.start]
-    for named in reversed(_SENTENCE_END.split(f"{head}. {before}")):
-        if _CHAMBER.search(named):
-            return re.search(sibling, named, re.IGNORECASE) is not None and not _LEFT.search(named)
+    for part in reversed(_SENTENCE_END.split(f"{head}. {before}")):
+        if _CHAMBER.search(part):
+            return re.search(sibling, part, re.IGNORECASE) is not None and not _LEFT_CHAMBER.search(part)
     return False
 
 

@@ -56,9 +56,9 @@ def _line_of(text: str, position: int) -> int:
 
 def _introduced(lower: str) -> list[Mark]:
     stems, longer = _stems(ascii_only=lower.isascii())
-    found = [stem for stem in stems if stem in lower]
-    found += [stem for stem, within in longer if within in found and stem in lower]
-    present = frozenset(found)
+    present_stems = [stem for stem in stems if stem in lower]
+    present_stems += [stem for stem, within in longer if within in present_stems and stem in lower]
+    present = frozenset(present_stems)
     if not present:
         return []
     matches = _introductions(present).finditer(lower)
@@ -127,7 +127,7 @@ def _stems(ascii_only: bool) -> tuple[tuple[str, ...], tuple[tuple[str, str], ..
         if stem.isascii() or not ascii_only
     ]
     within = {
-        stem: min((other for other in stems if other != stem and other in stem), key=len, default="")
+        stem: min((shorter for shorter in stems if shorter != stem and shorter in stem), key=len, default="")
         for stem in stems
     }
     shortest = tuple(stem for stem in stems if not within[stem])

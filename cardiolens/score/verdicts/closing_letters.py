@@ -24,8 +24,8 @@ def closing_letters(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     if any(token.kind == "either" or token.text.lower() in _NO_CHOICE for token in sentence):
         return None
     reading = leading_alone(tokens[opening:], texts)
-    named = {token.key for token in sentence if token.key}
-    return None if named and (reading is None or not named <= set(reading.keys)) else reading
+    earlier_keys = {token.key for token in sentence if token.key}
+    return None if earlier_keys and (reading is None or not earlier_keys <= set(reading.keys)) else reading
 
 
 def concluding_texts(option_statements: list[Statement], texts: OptionTexts) -> Reading | None:

@@ -4,6 +4,7 @@ import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Literal
 
 from cardiolens.report_text.reply_lexicon import kinds, words
@@ -23,6 +24,8 @@ _SAYS_NOTHING = frozenset(
 )
 _ANNOUNCES = frozenset({"verb", "colon", "dash", "yes"})
 _BECOMES = frozenset({"should be", "should read", "should have been", "becomes", "is actually", "is really"})
+_OF_PAIR = frozenset({"former", "latter"})
+_CHOICE_OF = frozenset({"among", "amongst"})
 _BETTER = frozenset({"better", "preferable", "besser"})
 _UNABLE = frozenset({"cannot", "can't", "can not"})
 _ENTRY = frozenset({"colon", "dash", "close", "open", "stop", "bar"})
@@ -48,7 +51,10 @@ def said_of_options(text: str, tokenizer: Tokenizer, *, texts: bool = False) -> 
     all_clauses = [_conclusion(clause) for clause in clauses(tokens)]
     for at, clause in enumerate(all_clauses):
         names = [token for token in clause if _names(token, tokenizer.texts, texts)]
-        if exchange := _exchanged(clause, names):
+        if chosen := _of_pair(clause, names):
+            yield chosen
+            previous = chosen
+        elif exchange := _exchanged(clause, names):
             yield from exchange
             previous = exchange[-1]
         elif names:
@@ -67,6 +73,21 @@ def said_of_options(text: str, tokenizer: Tokenizer, *, texts: bool = False) -> 
             )
             previous = _continued(remark, previous, text) if previous else remark
             yield previous
+
+
+def _of_pair(clause: Clause, names: list[Token]) -> Remark | None:
+    """What "between B and C, the latter" chooses."""
+    spoken = {token.text.lower() for token in clause}
+    is_pair = clause[0].text.lower() == "between" and len({token.key for token in names}) == 2
+    if (
+        not is_pair
+        or len(spoken & _OF_PAIR) != 1
+        or {"not", "no", "query"} & {token.kind for token in clause}
+    ):
+        return None
+    key = names[0 if "former" in spoken else -1].key
+    last = clause[-1]
+    return Remark("commits", (key,), True, False, clause[0].start, last.start + len(last.text))
 
 
 def _exchanged(clause: Clause, names: list[Token]) -> list[Remark]:
@@ -128,8 +149,8 @@ def _continued(remark: Remark, previous: Remark, text: str) -> Remark:
 
 def _goes_on(text: str) -> bool:
     """Return whether a text only adds options to what was said before: ". D too", ", and also D"."""
-    said = re.findall(r"[a-z]{2,}", text.lower())
-    return all(kinds().get(word, "") in {"join", "also"} for word in said)
+    spoken_words = re.findall(r"[a-z]{2,}", text.lower())
+    return all(kinds().get(word, "") in {"join", "also"} for word in spoken_words)
 
 
 @functools.cache
@@ -146,6 +167,8 @@ def _names(token: Token, texts: OptionTexts, with_texts: bool) -> bool:
 def _stance(clause: Clause, names: list[Token], texts: OptionTexts) -> tuple[Stance, tuple[str, ...]]:
     keys = tuple(dict.fromkeys(token.key for token in names))
     at = clause.index(names[0])
+    if at and clause[at - 1].text.lower() in _CHOICE_OF:
+        return "mentions", keys  # "needed to choose among A, B and C"
     before = _without_arrows(clause[:at])
     stance = polarity(_judging(before, clause[at:], texts))
     if any(token.text.lower() in _hedges() for token in clause):
@@ -341,7 +364,12 @@ def _says_nothing(before: Clause) -> bool:
 
 def _is_subject(tokens: Clause, texts: OptionTexts) -> bool:
     """Return whether a list is followed by what makes it the answer: "B is more accurate"."""
-    return any(token.text.lower() in _after() for token in tokens[1:] if not token.key)
+    return any(
+        token.text.lower() in _after()
+        and not (following and following.kind == "key")  # "option C would need"
+        for token, following in zip_longest(tokens[1:], tokens[2:])
+        if token and not token.key
+    )
 
 
 def _is_preferred(clause: Clause, at: int, texts: OptionTexts) -> bool:

@@ -10,6 +10,7 @@ from cardiolens.score.verdicts.reply_clauses import Clause, Statement
 NORMAL = re.compile(r"(?:normal|no|none|neither|absent)\b", re.IGNORECASE)
 """Begins the text of an option that says that nothing was found."""
 
+_REST = frozenset({"rest", "others", "remaining"})
 _STEM = 5  # letters that two forms of a word share: "thickened", "thickness"
 
 
@@ -36,14 +37,34 @@ def remaining(
             stances.add(polarity)
     if len(stances) > 1 or not denied or denied & named.keys():
         return None
-    if not several and not named and len(left := texts.keys - denied) == 1:
+    if not several and not named and len(undenied := texts.keys - denied) == 1:
         is_denied = all(_denies_by_name(clause, question) for clause, _ in option_statements)
-        return reading_of(list(left)) if is_denied else None
+        return reading_of(list(undenied)) if is_denied else None
     if not abnormal <= denied | named.keys():
         return None
     if not named and len(normal) == 1 and len(abnormal) > 1 and normal[0] not in denied:
         return reading_of(normal)
     return reading_of(list(named)) if named and named.keys() <= abnormal else None
+
+
+def rest(option_statements: list[Statement], all_clauses: list[Clause], texts: OptionTexts) -> Reading | None:
+    """The options beside those that a reply denies, where it affirms the rest: "the others are abnormal"."""
+    denied = {
+        token.key for clause, stance in option_statements if stance == "no" for token in clause if token.key
+    }
+    clauses_of_rest = [
+        clause
+        for clause in all_clauses
+        if any(token.text.lower() in _REST for token in clause) and not any(token.key for token in clause)
+    ]
+    is_affirmed = len(clauses_of_rest) == 1 and "yes" in (
+        kinds := {token.kind for token in clauses_of_rest[0]}
+    )
+    if not is_affirmed or kinds & {"no", "not", "perhaps", "query"}:
+        return None
+    if not denied or any(stance != "no" for _, stance in option_statements):
+        return None
+    return reading_of([key for key, text in texts.options if key not in denied and not NORMAL.match(text)])
 
 
 def _denies_by_name(clause: Clause, question: str) -> bool:

@@ -55,8 +55,10 @@ def enumeration(statements: list[Statement]) -> Reading | None:
 
 def _is_finding(clause: Clause) -> bool:
     """Return whether a clause names an option and a finding, and says nothing else: "Basal: defect"."""
-    said = [token.text.lower() for token in clause if not token.key and token.kind not in _SIGNS | {"label"}]
-    return bool(_entry(clause)) and len(said) == 1 and said[0] in words().findings
+    words_of_clause = [
+        token.text.lower() for token in clause if not token.key and token.kind not in _SIGNS | {"label"}
+    ]
+    return bool(_entry(clause)) and len(words_of_clause) == 1 and words_of_clause[0] in words().findings
 
 
 def _in_contrast(clause: Clause, stance: Polarity, denied_nouns: frozenset[str]) -> Polarity:

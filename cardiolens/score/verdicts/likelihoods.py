@@ -1,5 +1,7 @@
 """The likeliest option of a reply that gives a likelihood of each, or ranks them (protocol 17.16)."""
 
+from itertools import pairwise
+
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.reading import Reading, reading_of
 from cardiolens.score.verdicts.reply_clauses import NAMES
@@ -24,7 +26,7 @@ _BETWEEN = frozenset(
         "join",
     }
 )
-_WHOLE, _SLACK = 100, 5  # per cent that the likelihoods of a reply add up to
+_SUM, _SLACK = 100, 5  # per cent that the likelihoods of a reply add up to
 _ABOVE = ">"
 
 
@@ -45,21 +47,21 @@ def _first_of_ranking(tokens: list[Token], texts: OptionTexts) -> Reading | None
 
 
 def _of_shares(tokens: list[Token], texts: OptionTexts) -> Reading | None:
-    """The option whose likelihood is highest, where every number is one option's and they add up to a whole."""
-    said: list[str | int] = []
+    """The option of the highest likelihood, where every number is one option's and all add up to a whole."""
+    entries: list[str | int] = []
     for token in tokens:
         if token.key and token.kind in NAMES:
-            said += [token.key] if said[-1:] != [token.key] else []
+            entries += [token.key] if entries[-1:] != [token.key] else []
         elif token.text.isdigit():
-            said.append(int(token.text))
+            entries.append(int(token.text))
         elif token.text.lower() not in _SAYS_LIKELIHOOD and token.kind not in _BETWEEN:
             return None
-    keys = [entry for entry in said if isinstance(entry, str)]
-    shares = [entry for entry in said if isinstance(entry, int)]
-    is_paired = all(isinstance(entry, str) != isinstance(after, str) for entry, after in zip(said, said[1:]))
-    is_whole = abs(sum(shares) - _WHOLE) <= _SLACK and any(token.text == "%" for token in tokens)
+    keys = [entry for entry in entries if isinstance(entry, str)]
+    shares = [entry for entry in entries if isinstance(entry, int)]
+    is_paired = all(isinstance(entry, str) != isinstance(after, str) for entry, after in pairwise(entries))
+    is_whole = abs(sum(shares) - _SUM) <= _SLACK and any(token.text == "%" for token in tokens)
     if not is_paired or not is_whole or len(keys) != len(shares) or len(keys) < 2:
         return None
-    if len(set(keys)) < len(keys) or not set(keys) <= texts.keys or 2 * max(shares) <= _WHOLE:
+    if len(set(keys)) < len(keys) or not set(keys) <= texts.keys or 2 * max(shares) <= _SUM:
         return None
     return reading_of([keys[shares.index(max(shares))]])

@@ -41,7 +41,7 @@ _SAYS = frozenset({"yes", "no", "not"})
 _ALL_OF_THEM = frozenset(
     {"all", "all of above", "all of them", "alle", *(f"all {count}" for count in ("three", "four", "five"))}
 )
-_LEFT = frozenset({"lv", "left"})
+_LEFT_SIDE = frozenset({"lv", "left"})
 _OPEN_SIGNS = frozenset({"stop", "newline", "semicolon", "comma", "but", "query"})
 _UP_TO = frozenset({"to", "through", "bis", "..", "到", "至"})
 _LEAST_RANGE = 3  # options: "A to B" may be a slip for "A or B"
@@ -100,9 +100,10 @@ def end_of_list(tokens: list[Token], texts: OptionTexts, keys: Collection[str]) 
 def complement(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     """The options that "all", or "all walls except B and C", names; None for any other text."""
     tokens = _without_letters(_from_all(tokens))
-    if not any(token.text in _ALL or token.text in _ALL_BUT for token in tokens[:_OPENING]):
+    opens = tokens[:1] and (tokens[0].text.lower() in _EXCEPT)
+    if not opens and not any(token.text in _ALL or token.text in _ALL_BUT for token in tokens[:_OPENING]):
         return None
-    is_of_left = any(token.text.lower() in _LEFT for token in tokens)
+    is_of_left = any(token.text.lower() in _LEFT_SIDE for token in tokens)
     own = [
         key
         for key, text in texts.options
@@ -113,6 +114,8 @@ def complement(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     ]
     if said and " ".join(said) in _ALL_OF_THEM:
         return reading_of(own)
+    if tokens and tokens[0].text.lower() in _EXCEPT and (complement_of := _but_first(own, tokens[1:], texts)):
+        return complement_of
     at = next((at for at, token in enumerate(tokens) if token.kind == "not"), 0)
     before = [token for token in tokens[:at] if token.kind not in _LEAD]
     whole = tokens[at].text if tokens else ""
@@ -121,6 +124,32 @@ def complement(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     ):
         return None
     return _without(own, tokens[at + 1 :], before, texts)
+
+
+def _but_first(own: list[str], rest: list[Token], texts: OptionTexts) -> Reading | None:
+    """The options beside those listed first: "except for the inferior wall, T2 signal is increased"."""
+    while rest and rest[0].text == "for":
+        rest = rest[1:]
+    names = [at for at, token in enumerate(rest) if token.key]
+    if not names:
+        return None
+    predicate = rest[names[-1] + 1 :]
+    while predicate and predicate[0].kind == "subject":
+        predicate = predicate[1:]
+    try:
+        listed = leading(rest[: names[-1] + 1], texts, several=True)
+    except NotReadableError:
+        return None
+    kinds = {token.kind for token in predicate}
+    is_said = (
+        predicate[:1]
+        and predicate[0].kind == "comma"
+        and "yes" in kinds
+        and kinds.isdisjoint({"no", "not", "perhaps"})
+    )
+    if not listed or not listed[1] or not is_said:
+        return None
+    return reading_of([key for key in own if key not in listed[0].keys])
 
 
 def _without_letters(tokens: list[Token]) -> list[Token]:
@@ -179,8 +208,8 @@ class _ListReader:
         self._skip(_LEAD - {"verb"})
         if letters := self._run_of_letters():
             return letters
-        if letters := self._range():
-            return reading_of(letters), self._tail(letters)
+        if of_range := self._range():
+            return reading_of(of_range), self._tail(of_range)
         if self._kind() == "verb" and "subject" in self._kinds[: self._at]:
             return None  # "the function is normal" is a sentence
         self._skip(_LEAD)
@@ -392,13 +421,22 @@ class _ListReader:
         elif first not in _STOPS | _OPENS_REASON | {"colon", "dash", "not", "open", "bar"}:
             raise NotReadableError("no end of a list")
         rest = clauses(self._tokens[self._at :])
-        if first in _SETS_OFF and self._tokens[self._at + 1 :][:1] and self._tokens[self._at + 1].key:
+        if first in _SETS_OFF and self._opens_range() and not (self._is_apart() and denies(rest[0])):
             raise NotReadableError("a range of options")
         if first in {"verb", "colon", "dash", "comma"} and rest and self._refuses(first, rest[0]):
             raise NotReadableError("a list that is denied")
         for clause in rest:
             self._check_further(clause, keys, sentence=first in _STOPS)
         return False
+
+    def _opens_range(self) -> bool:
+        """Return whether an option follows the sign behind a list: "A-C"."""
+        return bool(self._tokens[self._at + 1 :]) and self._tokens[self._at + 1].key != ""
+
+    def _is_apart(self) -> bool:
+        """Return whether the sign behind a list stands between spaces: "B, C - A and D are nulled"."""
+        before, sign, following = self._tokens[self._at - 1 : self._at + 2]
+        return sign.start > before.start + len(before.text) and following.start > sign.start + 1
 
     def _refuses(self, first: Kind, predicate: Clause) -> bool:
         """Return whether a predicate denies a list or leaves it open; after a comma, only the latter."""

@@ -24,9 +24,10 @@ _HTML = re.compile(
 )
 _HTML_CELL, _HTML_ROW = re.compile(r"</t[dh]>", re.IGNORECASE), re.compile(r"</tr>", re.IGNORECASE)
 _EMPTY_CELL = re.compile(r"\|[ \t]*\|[ \t]*(?=\n|\Z)")
+_ASKED_BEFORE = re.compile(r"\A\s*Q:[^\n]*\n+A:\s*")
 _SWITCH = re.compile(r"\A\s*/(?:no_?)?think\b")
 _NEXT_TURN = re.compile(
-    r"<\|(?:endoftext|im_end|eot_id|end_of_text)\|>|<eos>|<end_of_turn>|\n\s*(?:User|Human)\s*:"
+    r"<\|(?:endoftext|im_end|eot_id|end_of_text)\|>|<eos>|<end_of_turn>|\n\s*(?:User|Human|Next question)\s*:"
 )
 _STRUCK = re.compile(r"~~[^~\n]{1,200}~~|<(del|s|strike)>[^<\n]{0,200}</\1>", re.IGNORECASE)
 _HTML_LETTER, _HTML_LETTER_END = (
@@ -61,6 +62,8 @@ def visible_with_boxes(text: str) -> str:
         plain = plain.replace(sign, "")
     if "|" in plain:
         plain = _EMPTY_CELL.sub("| - |", plain)
+    if plain.startswith("Q:"):
+        plain = _ASKED_BEFORE.sub("", plain)
     if switch := _SWITCH.match(plain):
         plain = plain[switch.end() :]
     return plain.strip()
@@ -68,7 +71,7 @@ def visible_with_boxes(text: str) -> str:
 
 def _up_to_next_turn(text: str) -> str:
     """A reply up to where its model goes on with the turn of somebody else."""
-    if not ("<" in text or "User" in text or "Human" in text):
+    if not ("<" in text or "User" in text or "Human" in text or "Next q" in text):
         return text
     turn = _NEXT_TURN.search(text)
     return text[: turn.start()] if turn and text[: turn.start()].strip() else text

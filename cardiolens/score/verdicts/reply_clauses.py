@@ -97,6 +97,10 @@ def clauses(tokens: list[Token]) -> list[Clause]:
             split_clauses.append([token])  # "[x] A [ ] B"
             is_named = is_judged = False
             continue
+        if token.kind == "bar" and is_judged and _begins_with_name(ahead):
+            split_clauses.append([])  # "Mid-wall ✅ | Transmural ❌"
+            is_named = is_judged = False
+            continue
         if token.kind in _ENDS and not _after_letter(token, clause):
             clause.extend([token] if token.kind == "query" else [])
         elif not _divides(token, tokens[at + 1 : at + 3], is_named=is_named, is_judged=is_judged):

@@ -230,11 +230,16 @@ def _explains(before: Token | None, ahead: list[Token]) -> bool:
 
 def _article(letter: Token, ahead: list[Token]) -> Token | None:
     """The token of a letter that is an article, a pronoun or ambiguous; None if it is an option."""
-    is_subject = letter.text == "A" and bool(ahead) and ahead[0].text in _MODALS
-    if letter.key not in {"A", "I"} or not ahead or ahead[0].start != letter.start + 2 or is_subject:
+    is_share = [token.text for token in ahead[1:2]] == ["%"]  # "A 10 %"
+    is_subject = letter.text == "A" and bool(ahead) and ahead[0].text in _MODALS | ARROWS | {">"}
+    if (
+        letter.key not in {"A", "I"}
+        or not ahead
+        or ahead[0].start != letter.start + 2
+        or is_subject
+        or is_share
+    ):
         return None
-    if ahead[0].text in ARROWS or ahead[0].text == ">":
-        return None  # "A > C"
     if letter.text == "I" and ahead[0].kind in _AFTER_PRONOUN:
         return letter._replace(kind="word", key="")
     if ahead[0].key and ahead[0].kind != "key":

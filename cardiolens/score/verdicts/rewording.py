@@ -14,6 +14,7 @@ _BRACKET = re.compile(r"\s*\(([^()]*)\)")
 _QUALIFIED = r"(?:(?:evidence|signs?|trace) of |(?:any|significant|definite|visible|relevant|myocardial) )*"
 _ANYWHERE = r"(?: (?:in any \w+|at any \w+|anywhere))?"
 _SEEN = r"(?: (?:is |was |are |were |can be )?(?:seen|present|visible|identified|detected|evident|found))?"
+_OF = r"(?: (?:of|in) the (?:\w+ )?(?:myocardium|heart|ventricle|wall))?"
 _ENDS = r"(?=\s*(?:[.;,:\n()]|beyond\b|$))"
 
 
@@ -80,7 +81,7 @@ def _named(noun: str) -> str:
 
 def _absence(noun: str) -> re.Pattern[str]:
     """Pattern of the absence of what a question asks for: "no effusion", "no LGE"."""
-    return re.compile(rf"\bno {_QUALIFIED}(?:{_named(noun)}){_SEEN}{_ANYWHERE}{_ENDS}", re.IGNORECASE)
+    return re.compile(rf"\bno {_QUALIFIED}(?:{_named(noun)}){_OF}{_SEEN}{_ANYWHERE}{_ENDS}", re.IGNORECASE)
 
 
 def _initials(text: str) -> str:

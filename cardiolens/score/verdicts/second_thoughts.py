@@ -14,7 +14,8 @@ from cardiolens.score.verdicts.reply_tokens import Tokenizer
 _DENIED_QUESTION = re.compile(rf"(?:\A|(?<=[\n.!?;])){ASKED_AND_DENIED.pattern}(?=\s|\Z)", re.IGNORECASE)
 _AFFIRMED_QUESTION = re.compile(r"([^\n.!?;]*)\?\s*(?:yes|indeed|ja)\b", re.IGNORECASE)
 _WRONG = re.compile(
-    r"(?<![A-Za-z0-9])([A-Z])(?: \([^()\n]*\))? (?:is|was)(?:n't| not)? ?(?:wrong|incorrect|right|correct|an? (?:error|mistake))\b"
+    r"(?<![A-Za-z0-9])([A-Z])(?: \([^()\n]*\))? (?:is|was)(?:n't| not)? ?"
+    r"(?:wrong|incorrect|right|correct|an? (?:error|mistake))\b"
 )
 _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]?")
 _CAPITAL = re.compile(r"(?<![A-Za-z0-9])[A-HJ-Z](?![A-Za-z0-9'])")  # of an option; "I" is a pronoun
@@ -78,8 +79,10 @@ def _without_denied_questions(text: str, keys: Keys) -> str:
     """Blank the questions that a reply asks itself and answers with no, but for those of its own answer."""
     if "?" not in text:
         return text
-    own = _letters("".join(keys))
-    return _DENIED_QUESTION.sub(lambda asked: asked[0] if own.search(asked[0]) else " " * len(asked[0]), text)
+    own_letters = _letters("".join(keys))
+    return _DENIED_QUESTION.sub(
+        lambda question: question[0] if own_letters.search(question[0]) else " " * len(question[0]), text
+    )
 
 
 @functools.cache

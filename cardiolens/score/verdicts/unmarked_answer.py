@@ -5,7 +5,7 @@ from difflib import SequenceMatcher
 
 from cardiolens.score.verdicts.closing_letters import closing_letters, concluding_texts, leading_alone
 from cardiolens.score.verdicts.commitments import Remark, committed, said_of_options
-from cardiolens.score.verdicts.elimination import remaining
+from cardiolens.score.verdicts.elimination import remaining, rest
 from cardiolens.score.verdicts.enumerations import enumeration
 from cardiolens.score.verdicts.likelihoods import likeliest
 from cardiolens.score.verdicts.lists import complement, first_entry, leading
@@ -82,6 +82,9 @@ def read_unmarked_answer(
         or (None if several else _with_rule("answer_phrase", _last_sentence(tokens, tokenizer.texts)))
         or _with_rule("answer_phrase", _committed(text, tokenizer, several))
         or (None if several else _quoted_text(tokens, option_statements, subject))
+        or _with_rule(
+            "option_text", rest(option_statements, clauses(tokens), tokenizer.texts) if several else None
+        )
         or _with_rule("option_text", remaining(option_statements, tokenizer.texts, question, several=several))
         or _with_rule("option_text", _misspelled(text, tokenizer.texts))
         or (list_reading if _begins_with_option(tokens) and "\n" not in text else None)
@@ -223,8 +226,21 @@ def _last_lines(text: str, tokenizer: Tokenizer) -> RuleReading | None:
     line_before = before.rpartition("\n")[2][:_LONGEST_LINE]
     if _ENTRY.match(block) and _begins_with_option(tokenizer.tokens(line_before)):
         return None  # the end of a list of all options
-    rule_reading = _list_only(block, tokenizer.tokens(block), tokenizer)
+    block_tokens = tokenizer.tokens(block)
+    rule_reading = _list_only(block, block_tokens, tokenizer)
+    if (
+        rule_reading
+        and block_tokens[0].text == "it's"
+        and _says_otherwise(before, rule_reading[1], tokenizer)
+    ):
+        return "last_line", UNREADABLE
     return ("last_line", rule_reading[1]) if rule_reading else None
+
+
+def _says_otherwise(before: str, reading: Reading, tokenizer: Tokenizer) -> bool:
+    """Return whether a sentence states another option than the one that ends a reply: two answers."""
+    stated = prose(statements(tokenizer.tokens(before)), several=False, brief=True, after_mark=False)
+    return stated is not None and stated.readable and set(stated.keys) != set(reading.keys)
 
 
 def _is_list(line: str, tokenizer: Tokenizer) -> bool:
