@@ -1,7 +1,8 @@
 """Load the missing requests of a study with their rendered frames."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -67,9 +68,10 @@ class StudyLoader:
         remaining = iter(requests)
         volumes = self._volumes_of([*(work["study_id"] for work in works), *lenders])
         with FrameParts(nearby(self.store)) as parts:
+            pictures_of = partial(self._pictures, volumes=volumes, parts=parts)
             for work in works:
                 own = list(islice(remaining, len(work["rows"])))
-                yield self._study(work, own, chains, examples, volumes, parts)
+                yield self._study(work, own, chains, examples, pictures_of)
 
     def _study(
         self,
@@ -77,13 +79,12 @@ class StudyLoader:
         requests: Sequence[Request],
         chains: Mapping[str, Chain],
         examples: Examples,
-        volumes: pa.Table,
-        parts: FrameParts,
+        pictures_of: Callable[[str, set[FramePlace]], dict[FramePlace, PictureRow]],
     ) -> StudyAsks:
         places_of = {request.request_key: _places(request, examples) for request in requests}
         pictures: dict[FramePlace, PictureRow] = {}
         for study_id, places in groupby(sorted(set().union(*places_of.values())), itemgetter(0)):
-            pictures |= self._pictures(study_id, set(places), volumes, parts)
+            pictures |= pictures_of(study_id, set(places))
         asks = [
             self._ask(
                 request,
