@@ -152,7 +152,7 @@ def test_labels_in_an_images_place_are_no_pictures(normal, tmp_path):
 def test_a_key_without_a_value_does_not_take_the_next_line(normal, tmp_path):
     write_set(normal, "acdc", tmp_path / "export")
     info = tmp_path / "export" / "database" / "training" / "patient001" / "Info.cfg"
-    info.write_text("ED: 1 \r\nES:  5\r\nGroup:\r\nHeight:\r\nNbFrame: 10\r\nWeight: 70,5\r\n")
+    info.write_text("ED: 1 \r\nES:  5\r\nGroup:\r\nHeight:\r\nNbFrame: 12\r\nWeight: 70,5\r\n")
     out = imported_set(tmp_path / "export", tmp_path / "out")
     tree = manifest_of(study_of(out, "acdc", "patient001"))
     assert "height_cm" not in tree
