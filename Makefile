@@ -19,10 +19,10 @@ test: setup-dev  ## run the tests, in two halves side by side
 	@$(MAKE) --no-print-directory -j2 test-most test-started
 
 test-most:
-	$(python) -m pytest -m 'not slow and not gpu' tests/packaging tests/unit tests/families tests/slurm
+	$(python) -m pytest -m 'not slow and not gpu' tests/packaging tests/unit tests/families
 
 test-started:
-	$(python) -m pytest -m 'not slow and not gpu' tests/browser tests/ray
+	$(python) -m pytest -m 'not slow and not gpu' tests/browser tests/ray tests/slurm
 
 test-long: setup-dev  ## run the slow tests
 	$(python) -m pytest -m 'slow and not gpu'
