@@ -1,6 +1,6 @@
 """On a machine with a GPU and without internet: tiny models with weights drawn at random, the whole sweep.
 
-    python -m pytest tests/gpu          some ten starts of an engine, about two minutes for each sweep
+    python -m pytest tests/gpu          some ten starts of an engine
 
 On a GPU the first test passed, once; the others were not run. The same statements were run on CPU.
 """

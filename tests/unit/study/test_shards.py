@@ -17,7 +17,7 @@ from cardiolens.config.dataset import Windows
 from cardiolens.storage import schemas, tables
 from cardiolens.study.cohort import Cohort, write_cohort
 from cardiolens.study.group import prepare_group
-from cardiolens.study.shards import pixel_digest, read_digests, read_frames, read_volumes
+from cardiolens.study.shards import FrameParts, pixel_digest, read_digests, read_frames, read_volumes
 from cardiolens.study.structure import structures
 
 PCT = (1.0, 99.0)
@@ -85,6 +85,20 @@ def test_only_the_wanted_frames_are_read_in_order(store):
         {"volume_id": "cine_sax", "idx": 7, "slice": 1, "phase": 3},
     ]
     assert read_frames(store, of_study(store, "S1"), {}).num_rows == 0
+
+
+def test_a_part_is_opened_once_for_studies_that_follow_one_another(store, tmp_path, monkeypatch):
+    third = prepare_group(store, "part-2.parquet", [study(tmp_path / "in" / "S3")], WINDOWS, strict=False)
+    first = {name: of_study(store, name) for name in ("S1", "S2")}
+    write_cohort(store, Cohort(window_pct=PCT, studies={"S3": third[0].record}, failed={}))
+    volumes, wanted = {**first, "S3": of_study(store, "S3")}, {"cine_sax": [1, 5]}
+    alone = {name: read_frames(store, rows, wanted) for name, rows in volumes.items()}
+    opened, open_part = [], tables.open_part
+    monkeypatch.setattr(tables, "open_part", lambda path: opened.append(path.name) or open_part(path))
+    with FrameParts(store) as parts:
+        for name in ("S1", "S2", "S3", "S1"):
+            assert parts.frames(volumes[name], wanted).equals(alone[name])
+    assert opened == ["part-1.parquet", "part-2.parquet", "part-1.parquet"]
 
 
 def test_pixels_are_the_windowed_frames(store, tmp_path):
