@@ -34,8 +34,9 @@ from cardiolens.curation.ingest.layouts.assignment import (
 from cardiolens.curation.ingest.layouts.convention import Convention, convention
 from cardiolens.curation.ingest.layouts.layout_file import write_layout
 from cardiolens.curation.ingest.mixed_study import mixed, scattered
-from cardiolens.curation.ingest.nifti_file import is_nifti
-from cardiolens.curation.ingest.nifti_source import NiftiSource, nifti_frames
+from cardiolens.curation.ingest.nifti.exported_files import NiftiSource
+from cardiolens.curation.ingest.nifti.nifti_file import is_nifti
+from cardiolens.curation.ingest.nifti.nifti_source import nifti_frames
 from cardiolens.curation.ingest.pixels import MEMORY, decoded
 from cardiolens.curation.ingest.reasons import MEANINGS, Reason
 from cardiolens.curation.ingest.study import Imported, import_study

@@ -6,7 +6,7 @@ from typing import Literal
 
 from cardiolens.curation.ingest.evidence import Witness, best, disagree, weigh
 from cardiolens.curation.ingest.image import Declared
-from cardiolens.curation.ingest.nifti_file import SPACING_FLAGS
+from cardiolens.curation.ingest.nifti.nifti_file import SPACING_FLAGS
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.sequence import CLASSES
 from cardiolens.curation.ingest.series_grouping import component_of
