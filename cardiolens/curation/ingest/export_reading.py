@@ -47,6 +47,7 @@ class Export:
 
 
 def read_export(spec: IngestSpec, names: Pseudonyms) -> Export:
+    """Read the headers of all files of a source."""
     export = Export()
     digests_seen: set[str] = set()
     nifti, sources = NiftiSource(), dict[str, Candidate]()

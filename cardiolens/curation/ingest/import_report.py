@@ -43,6 +43,7 @@ def write_links(path: Path, export: Export, names: Pseudonyms) -> None:
 
 
 def report_study(build: dict[str, Any]) -> None:
+    """Print the volumes of a study, and what a person should look at."""
     flags = f"; look at: {', '.join(build['flags'])}" if build["flags"] else ""
     waiting = f"; waiting for a person: {', '.join(build['waiting'])}" if build["waiting"] else ""
     before = " (unchanged)" if build.get("unchanged") else ""
@@ -63,6 +64,7 @@ def report_decisions(decisions: Decisions, builds: Sequence[dict[str, Any]]) -> 
 def report(
     spec: IngestSpec, builds: Sequence[dict[str, Any]], rejects: Rejects, export: Export, seconds: float
 ) -> int:
+    """Print what an import left out and made; return 0 if a study has volumes and none failed, else 1."""
     counts: dict[str, int] = {}
     for line in rejects:
         counts[line["reason"]] = counts.get(line["reason"], 0) + 1

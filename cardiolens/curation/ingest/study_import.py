@@ -18,10 +18,11 @@ from cardiolens.curation.ingest.decisions import Choices
 from cardiolens.curation.ingest.deidentify import Pseudonyms
 from cardiolens.curation.ingest.export_reading import Rejects, path_below
 from cardiolens.curation.ingest.image import Image, LooseMask, RejectedError
+from cardiolens.curation.ingest.imported_volume import Imported
 from cardiolens.curation.ingest.mixed_study import mixed
 from cardiolens.curation.ingest.pixels import decoded
 from cardiolens.curation.ingest.reasons import Reason
-from cardiolens.curation.ingest.study import Imported, import_study
+from cardiolens.curation.ingest.study import import_study
 from cardiolens.runtime.processes import spread
 from cardiolens.study.anatomy import heart
 

@@ -23,13 +23,14 @@ from cardiolens.curation.ingest.decide import runs_along_normal
 from cardiolens.curation.ingest.decisions import Choices
 from cardiolens.curation.ingest.deidentify import PASSES, Pseudonyms, age_band, removed, sex, tesla, vendor
 from cardiolens.curation.ingest.image import Image, RejectedError
+from cardiolens.curation.ingest.imported_volume import Imported, Volume
 from cardiolens.curation.ingest.loose_masks import Masks, fitting
 from cardiolens.curation.ingest.orient import affine
+from cardiolens.curation.ingest.phase_times import FIRST_PASS_FLAGS
 from cardiolens.curation.ingest.pixels import decoded_mask
 from cardiolens.curation.ingest.propose import Proposal
 from cardiolens.curation.ingest.reasons import MEANINGS, Reason
 from cardiolens.curation.ingest.stack import Stack
-from cardiolens.curation.ingest.study import FIRST_PASS_FLAGS, Imported, Volume
 from cardiolens.study.manifest import MANIFEST_NAME, StudyManifest
 from cardiolens.study.sequences import SHORT_AXIS
 from cardiolens.study.sheet import study_sheet
