@@ -12,13 +12,7 @@ from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.bootstrap import resampling_weights
 from cardiolens.score.statistics.collapse_question import collapse_effects, collapse_questions
-from cardiolens.score.statistics.differences import (
-    MANY,
-    Families,
-    Resampling,
-    comparable_statistics,
-    difference_rows,
-)
+from cardiolens.score.statistics.differences import MANY, Families, comparable_statistics, difference_rows
 from cardiolens.score.statistics.factors import ArmPair
 from cardiolens.score.statistics.headlines import Headlines, headline_rows, headline_statistics
 from cardiolens.score.statistics.items import Items
@@ -29,6 +23,7 @@ from cardiolens.score.statistics.pooled_questions import PooledQuestion
 from cardiolens.score.statistics.pooled_rows import pooled_rows
 from cardiolens.score.statistics.repeats import repeat_rows
 from cardiolens.score.statistics.report_references import Forms
+from cardiolens.score.statistics.resampling import Resampling
 from cardiolens.score.statistics.rows import ONE_ANSWER, Row, as_row
 from cardiolens.score.statistics.spilled_mapping import SpilledMapping
 from cardiolens.score.statistics.statistic import Key, Statistic
