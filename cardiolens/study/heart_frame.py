@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.study.anatomy import View, heart
-from cardiolens.study.manifest import DisplayTransform
+from cardiolens.study.volume_manifest import DisplayTransform
 
 Point = NDArray[Any]  # three coordinates or components
 

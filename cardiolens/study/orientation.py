@@ -21,8 +21,9 @@ from cardiolens.study.heart_frame import (
     best_transform,
     frame_along,
 )
-from cardiolens.study.manifest import DisplayTransform, Study, VolumeManifest
+from cardiolens.study.manifest import Study
 from cardiolens.study.nifti import read_affine
+from cardiolens.study.volume_manifest import DisplayTransform, VolumeManifest
 
 _TO_LPS = np.diag([-1.0, -1.0, 1.0])
 _SHORT_AXIS_DEG = 35.0  # largest angle of a stack's normal to the typical axis of a human heart

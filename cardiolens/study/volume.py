@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from cardiolens.base.errors import InputError
 from cardiolens.study.axes import check_time
 from cardiolens.study.layout import Layout, infer_n_phases, resolve, small
-from cardiolens.study.manifest import DisplayTransform, VolumeManifest
 from cardiolens.study.manifest_defaults import check_spacing, check_turned
 from cardiolens.study.nifti import parse_header, read_file, sha256, voxels
+from cardiolens.study.volume_manifest import DisplayTransform, VolumeManifest
 
 
 @dataclass(frozen=True, slots=True)

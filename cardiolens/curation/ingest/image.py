@@ -6,7 +6,7 @@ from typing import Literal
 
 from cardiolens.base.untrusted.file_place import Place
 from cardiolens.curation.ingest.reasons import Reason
-from cardiolens.study.manifest import DisplayTransform
+from cardiolens.study.volume_manifest import DisplayTransform
 
 Vector = tuple[float, float, float]
 

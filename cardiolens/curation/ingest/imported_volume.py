@@ -9,7 +9,7 @@ from cardiolens.curation.ingest.loose_masks import Masks
 from cardiolens.curation.ingest.propose import Proposal
 from cardiolens.curation.ingest.series_piles import LeftOut
 from cardiolens.curation.ingest.stack import Stack
-from cardiolens.study.manifest import DisplayTransform
+from cardiolens.study.volume_manifest import DisplayTransform
 
 
 @dataclass(frozen=True, slots=True)

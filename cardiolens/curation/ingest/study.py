@@ -27,8 +27,8 @@ from cardiolens.curation.ingest.series_piles import LeftOut
 from cardiolens.curation.ingest.stack import Stack
 from cardiolens.study.blood_pool import BloodAreas
 from cardiolens.study.heart_frame import PROTOTYPE_RIGHT, Display, HeartFrame
-from cardiolens.study.manifest import DisplayTransform
 from cardiolens.study.sequences import SHORT_AXIS
+from cardiolens.study.volume_manifest import DisplayTransform
 
 _CONTRADICTED = 0.5  # factor on the confidence if the blood areas put the base at the other end
 _AGAIN_FLAG = "frames_repeat"

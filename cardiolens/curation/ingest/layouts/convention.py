@@ -16,8 +16,8 @@ from cardiolens.config.base import Spec, describe
 from cardiolens.config.conf_names import conf_folders
 from cardiolens.curation.ingest.image import HeaderRule
 from cardiolens.curation.masks.labels import label_maps
-from cardiolens.study.manifest import DisplayTransform
 from cardiolens.study.sequences import sequences
+from cardiolens.study.volume_manifest import DisplayTransform
 
 FOLDER = "layout"  # below conf/
 _MOST_BYTES = 1 << 18
