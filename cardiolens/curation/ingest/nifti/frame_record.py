@@ -29,19 +29,14 @@ def frame_record(
     cyclic: bool,
     is_short: bool,
 ) -> Image:
+    """Return the record of frame `index` of a file; `at` is its slice, its phase, and the number of phases."""
     scanned, sidecar = file.scan, file.sidecar
     slice_number, phase, n_phases = at
     matrix = np.diag([*scanned.lengths, 1.0]) if scanned.affine is None else scanned.affine
     column, row = (matrix[:3, k] / np.linalg.norm(matrix[:3, k]) for k in (0, 1))
     trigger, clock, temporal = _times(file, phase, n_phases, cyclic=cyclic)
     described = sidecar.text("SeriesDescription") or sidecar.text("ProtocolName")
-    folders = PurePosixPath(file.name.folder).name
-    named = (
-        f"{file.name.words} {folders}"
-        if folders and file.study.rstrip("/") != file.name.folder
-        else file.name.words
-    )
-    named += " cine" if file.name.moment else ""  # only a cine has end-diastole and end-systole
+    named = _named(file)
     return Image(
         place=scanned.place,
         frame=index,
@@ -72,23 +67,34 @@ def frame_record(
         inversion=sidecar.number("InversionTime", 1000.0),
         echo=sidecar.number("EchoTime", 1000.0),
         flip=sidecar.number("FlipAngle"),
-        reading=Reading(
-            evidence=scanned.axes.evidence,
-            flags=(
-                *scanned.flags,
-                *_contradictions(file.name, scanned, sidecar),
-                *[Loss.PHASES] * is_short,
-            ),
-            placed=scanned.affine is not None,
-            one_phase=file.role is None and tells_no_time(file.name),
-            sure=scanned.axes.sure,
-            rule=ORDINARY if file.role is None else file.role.rule,
-            places_mm=scanned.places_mm,
-            ringed=file.ringed,
-        ),
+        reading=_reading(file, is_short=is_short),
         moment=moment,
         declared=None if file.role is None else file.role.declared,
         tags=(*scanned.texts, *sidecar.tags) if index == 0 else (),
+    )
+
+
+def _named(file: ExportedFile) -> str:
+    """Return the words of a file's name and of its folder, unless the folder is that of the whole study."""
+    folder = PurePosixPath(file.name.folder).name
+    is_inner = folder and file.study.rstrip("/") != file.name.folder
+    named = f"{file.name.words} {folder}" if is_inner else file.name.words
+    return f"{named} cine" if file.name.moment else named  # only a cine has end-diastole and end-systole
+
+
+def _reading(file: ExportedFile, *, is_short: bool) -> Reading:
+    """Return how a file was read: what its axes rest on, and what contradicts its header."""
+    scanned = file.scan
+    contradictions = _contradictions(file.name, scanned, file.sidecar)
+    return Reading(
+        evidence=scanned.axes.evidence,
+        flags=(*scanned.flags, *contradictions, *[Loss.PHASES] * is_short),
+        placed=scanned.affine is not None,
+        one_phase=file.role is None and tells_no_time(file.name),
+        sure=scanned.axes.sure,
+        rule=ORDINARY if file.role is None else file.role.rule,
+        places_mm=scanned.places_mm,
+        ringed=file.ringed,
     )
 
 
