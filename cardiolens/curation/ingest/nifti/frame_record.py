@@ -29,7 +29,7 @@ def frame_record(
     cyclic: bool,
     is_short: bool,
 ) -> Image:
-    """Return the record of frame `index` of a file; `at` is its slice, its phase, and the number of phases."""
+    """Return the record of frame `index` of a file; `at`: slice, phase, number of phases."""
     scanned, sidecar = file.scan, file.sidecar
     slice_number, phase, n_phases = at
     matrix = np.diag([*scanned.lengths, 1.0]) if scanned.affine is None else scanned.affine
