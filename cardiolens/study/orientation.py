@@ -189,8 +189,8 @@ def _display_doubts(manifest: VolumeManifest, best: Display | None) -> Iterator[
     if best.transform == manifest.display_transform:
         return
     message = (
-        f"{manifest.volume_id}: display_transform is {_named(manifest.display_transform)}; by the "
-        f"affines of the study it should be {_named(best.transform)}"
+        f"{manifest.volume_id}: display_transform is {_transform_words(manifest.display_transform)}; by the "
+        f"affines of the study it should be {_transform_words(best.transform)}"
     )
     if best.clear and "display" not in manifest.confirmed:
         raise InputError(
@@ -219,7 +219,7 @@ def _tilt(normal: Point, axis: Point) -> float:
     return float(np.degrees(np.arccos(min(cosine, 1.0))))
 
 
-def _named(transform: DisplayTransform) -> str:
+def _transform_words(transform: DisplayTransform) -> str:
     return " + ".join(name for name, on in transform.model_dump().items() if on) or "none"
 
 

@@ -45,7 +45,7 @@ class Choice(Spec):
     t_peak: Phase | None = None
 
     @model_validator(mode="after")
-    def _whole(self) -> "Choice":
+    def _check_complete(self) -> "Choice":
         if self.status == "excluded":
             return self
         if None in (self.sequence, self.view, self.display, self.along_normal):

@@ -159,7 +159,7 @@ def _image(place: Place, frame: int, parts: tuple[Dataset, ...]) -> Image:
     trigger = _number(parts, "TriggerTime")
     if trigger is None:
         trigger = _number(parts, "NominalCardiacTriggerDelayTime")
-    number = _whole(parts, "InstanceNumber")
+    number = _whole_number(parts, "InstanceNumber")
     tags = list(header.keys())  # iterating the dataset itself would parse every element
     return Image(
         place=place,
@@ -175,8 +175,8 @@ def _image(place: Place, frame: int, parts: tuple[Dataset, ...]) -> Image:
         slope=slope,
         intercept=intercept,
         maker_scale=_maker_scale(parts),
-        series_number=_whole((header,), "SeriesNumber") or 0,
-        acquisition=_whole(parts, "AcquisitionNumber") or 0,
+        series_number=_whole_number((header,), "SeriesNumber") or 0,
+        acquisition=_whole_number(parts, "AcquisitionNumber") or 0,
         instance_number=(number or 0) * 100_000 + frame,
         description=_text(header, "SeriesDescription"),
         protocol=_text(header, "ProtocolName"),
@@ -188,15 +188,16 @@ def _image(place: Place, frame: int, parts: tuple[Dataset, ...]) -> Image:
         component=_component(parts),
         thickness=_number(parts, "SliceThickness"),
         trigger=trigger,
-        temporal=_whole(parts, "TemporalPositionIdentifier") or _whole(parts, "TemporalPositionIndex"),
+        temporal=_whole_number(parts, "TemporalPositionIdentifier")
+        or _whole_number(parts, "TemporalPositionIndex"),
         clock=_clock(parts),
         inversion=_inversion(parts),
         echo=_number(parts, "EchoTime") or _number(parts, "EffectiveEchoTime"),
         flip=_number(parts, "FlipAngle"),
         velocity=_velocity(parts),
-        phases_declared=_whole(parts, "CardiacNumberOfImages"),
-        temporals_declared=_whole(parts, "NumberOfTemporalPositions"),
-        images_declared=_whole(parts, "ImagesInAcquisition"),
+        phases_declared=_whole_number(parts, "CardiacNumberOfImages"),
+        temporals_declared=_whole_number(parts, "NumberOfTemporalPositions"),
+        images_declared=_whole_number(parts, "ImagesInAcquisition"),
         beat=_number(parts, "NominalInterval") or _number(parts, "RRIntervalTimeNominal"),
         apart=_number(parts, "SpacingBetweenSlices"),
         tags=tuple(sorted({_keyword(tag) for tag in tags})) if frame == 0 else (),
@@ -377,7 +378,7 @@ def _numbers(parts: tuple[Dataset, ...], name: str, count: int) -> list[float] |
     return numbers if len(numbers) >= count and all(map(math.isfinite, numbers)) else None
 
 
-def _whole(parts: tuple[Dataset, ...], name: str) -> int | None:
+def _whole_number(parts: tuple[Dataset, ...], name: str) -> int | None:
     number = _number(parts, name)
     return None if number is None or abs(number) > 1e9 else int(number)
 

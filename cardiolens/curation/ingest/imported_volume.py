@@ -38,7 +38,8 @@ class Imported:
     """Outcome of one study: volumes (taken, waiting or left out), all proposals, frames left out."""
 
     volumes: list[Volume] = field(default_factory=list)
-    seen: list[Volume] = field(default_factory=list)  # volumes of left-out proposals, for a person
+    # volumes of left-out proposals, for a person to look at
+    left_out_volumes: list[Volume] = field(default_factory=list)
     proposals: list[Proposal] = field(default_factory=list)
     left_out: LeftOut = field(default_factory=list)
     details: dict[tuple[str, int], str] = field(default_factory=dict)

@@ -65,7 +65,7 @@ def _stack(
     if len(parts) > 1 and are_multiples(*_distances(slots)):
         flags.append(Loss.SLICES)
     for part in parts:
-        yield from _whole(part, flags, left_out)
+        yield from _ordered_stack(part, flags, left_out)
 
 
 def _parts(slots: Sequence[_Slot]) -> list[list[_Slot]]:
@@ -86,7 +86,7 @@ def _distances(slots: Sequence[_Slot]) -> tuple[list[float], float]:
     return distances.tolist(), float(np.median(distances))
 
 
-def _whole(slots: Sequence[_Slot], reasons: Sequence[str], left_out: LeftOut) -> Iterator[Stack]:
+def _ordered_stack(slots: Sequence[_Slot], reasons: Sequence[str], left_out: LeftOut) -> Iterator[Stack]:
     """Yield the stack of sorted slices with sorted phases; nothing if no key sorts the phases."""
     flags = list(reasons)
     piles = list({id(pile): pile for _, pile, _ in slots}.values())

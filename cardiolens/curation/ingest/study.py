@@ -84,7 +84,7 @@ def import_study(
             volume = _volume(stated[0], pixels, frame, areas, stated[1])
             imported.volumes.append(_with_choice(volume, choice))
         else:
-            imported.seen.append(_left_out_volume(proposal, pixels, frame))
+            imported.left_out_volumes.append(_left_out_volume(proposal, pixels, frame))
     return imported
 
 

@@ -81,7 +81,7 @@ def write_study(
     entries = {
         id(volume.stack): _write_volume(study, volume, volume.proposal.volume_id) for volume in accepted
     }
-    for prefix, volumes in (("waits", waiting), ("seen", imported.seen)):
+    for prefix, volumes in (("waits", waiting), ("seen", imported.left_out_volumes)):
         for volume in volumes:
             name = f"{prefix}_{_label(imported, volume.proposal)}"
             entries[id(volume.stack)] = _write_volume(notes, volume, name)

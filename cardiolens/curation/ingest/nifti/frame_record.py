@@ -36,7 +36,7 @@ def frame_record(
     column, row = (matrix[:3, k] / np.linalg.norm(matrix[:3, k]) for k in (0, 1))
     trigger, clock, temporal = _times(file, phase, n_phases, cyclic=cyclic)
     described = sidecar.text("SeriesDescription") or sidecar.text("ProtocolName")
-    named = _named(file)
+    named = _words_of_path(file)
     return Image(
         place=scanned.place,
         frame=index,
@@ -74,7 +74,7 @@ def frame_record(
     )
 
 
-def _named(file: ExportedFile) -> str:
+def _words_of_path(file: ExportedFile) -> str:
     """Return the words of a file's name and of its folder, unless the folder is that of the whole study."""
     folder = PurePosixPath(file.name.folder).name
     is_inner = folder and file.study.rstrip("/") != file.name.folder
