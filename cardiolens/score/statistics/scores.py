@@ -1,6 +1,7 @@
 """From verdicts to the table of scores."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -75,16 +76,7 @@ def compute_scores(
     blind = {versus for _, versus in gains}
     headline_arms = {arm for model in (headlines or {}).values() for arms in model.values() for arm in arms}
     table = _Table()
-    by_arm: SpilledMapping[dict[Key, Statistic]] = SpilledMapping()
-    of_headlines: SpilledMapping[dict[Key, Statistic]] = SpilledMapping()
-    tasks = (_Task(arm, arm_answers, arm in blind, sampling) for arm, arm_answers in answers.judged.items())
-    many = len(answers.arms) * weights.size >= MANY
-    of_arms = spread(_of_arm, tasks, worth=many)
-    for scores in phase("scoring", "arms", of_arms, len(answers.arms)):
-        by_arm[scores.arm] = scores.comparable
-        if scores.arm in headline_arms:
-            of_headlines[scores.arm] = scores.of_headlines
-        table.add(flag_incomplete(row, answers.shares) for row in scores.rows)
+    by_arm, of_headlines = _score_arms(answers, blind, headline_arms, sampling, table)
     tests = Tests()
     of_gains: list[Row] = []
     of_collapse = collapse_questions(headlines or {}, simulated)
@@ -113,6 +105,29 @@ def compute_scores(
     for rows in tests.adjusted():
         table.add(rows)
     return table.whole()
+
+
+_ByArm = SpilledMapping[dict[Key, Statistic]]
+
+
+def _score_arms(
+    answers: ArmAnswers,
+    blind: AbstractSet[str],
+    headline_arms: AbstractSet[str],
+    sampling: Resampling,
+    table: "_Table",
+) -> tuple[_ByArm, _ByArm]:
+    """Add the rows of every arm; return the statistics that are compared, and those of headlines, by arm."""
+    by_arm, of_headlines = _ByArm(), _ByArm()
+    tasks = (_Task(arm, arm_answers, arm in blind, sampling) for arm, arm_answers in answers.judged.items())
+    many = len(answers.arms) * sampling.weights.size >= MANY
+    of_arms = spread(_of_arm, tasks, worth=many)
+    for scores in phase("scoring", "arms", of_arms, len(answers.arms)):
+        by_arm[scores.arm] = scores.comparable
+        if scores.arm in headline_arms:
+            of_headlines[scores.arm] = scores.of_headlines
+        table.add(flag_incomplete(row, answers.shares) for row in scores.rows)
+    return by_arm, of_headlines
 
 
 @dataclass(frozen=True, slots=True)
