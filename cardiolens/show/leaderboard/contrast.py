@@ -5,7 +5,7 @@ from typing import Any
 
 from cardiolens.base.errors import InputError
 from cardiolens.score.statistics.headlines import PREFIX, is_headline
-from cardiolens.show.page.columns import COUNTS, HIGH, LOW, NOTE, ends, scope_words, too_few
+from cardiolens.show.page.columns import COUNTS, HIGH, LOW, METHOD, ends, scope_words, too_few
 from cardiolens.show.page.elements import Column, Table
 from cardiolens.show.page.page_data import Facts
 
@@ -15,7 +15,7 @@ _COLUMNS = (
     *(Column("value", "score", "score"), LOW, HIGH),
     *(Column("constant", "best constant answer", "score"), Column("skill", "skill", "score")),
     *(Column("pooled", "right of all items", "score"), *COUNTS, Column("protocol", "protocol")),
-    NOTE,
+    Column("note", METHOD.title),
 )
 
 

@@ -27,7 +27,6 @@ ENDINGS = (
     Column("n_refusal", "refused", "count"),
 )
 METHOD = Column("method", "how")
-NOTE = Column("note", "note")
 
 _TIERS = {
     "tier:1": "Tier 1 · findings",
