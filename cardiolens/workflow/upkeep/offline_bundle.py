@@ -169,6 +169,14 @@ def _gather_model(model: ModelSpec, identity: Identity, folder: Path) -> None:
             "files by it; give it on the command line"
         )
     options = model.model_dump(mode="json", exclude_unset=True, exclude={"name"})
+    if model.engine == "person":
+        options["source"] = f"readings/{model.name}/{Path(model.source).name}"
+        (folder / "readings" / model.name).mkdir(parents=True)
+        disk.copy_file(Path(model.source), folder / options["source"])  # its name is part of the key
+    adapter, files = identity.adapter, identity.folder
+    if adapter is not None and files is not None and not adapter.is_relative_to(files.resolve()):
+        options["adapter"] = f"adapters/{model.name}"
+        disk.copy_tree(adapter, folder / options["adapter"])
     if identity.folder is not None and not ships(model.source):
         if Path(model.source).expanduser().is_dir():
             options["source"] = f"./models/{model.name}"

@@ -1,6 +1,7 @@
 """A bundle suffices to plan the same requests on another machine, and damage to it is detected."""
 
 import errno
+import json
 import os
 import shutil
 from hashlib import sha256
@@ -109,6 +110,19 @@ def test_own_folders_are_in_a_bundle_and_need_not_be_there(
         "protocol/protocol.yaml: differs from the bundled file",
         "templates/system.jinja: is missing",
     }
+
+
+def test_the_readings_of_a_person_are_in_a_bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_cohort(tmp_path, 2)
+    readings = tmp_path / "reader-1.jsonl"
+    first = json.loads((tmp_path / "questions.jsonl").read_text().splitlines()[0])
+    readings.write_text(json.dumps({"qa_id": first["qa_id"], "answer": [], "seconds": 1.0}) + "\n")
+    spec = sweep_spec(tmp_path, {"name": "guess", "engine": "person", "source": str(readings)})
+    here = plan(spec).identities
+    bundled = bundle(spec, tmp_path / "bundle", None)
+    readings.unlink()
+    monkeypatch.chdir(tmp_path / "bundle")
+    assert plan(read_spec([*bundled.words, "selector=[clinical]", "budget=[8]"])).identities == here
 
 
 def requests_of(spec: SweepSpec) -> list[dict[str, object]]:
