@@ -8,19 +8,22 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+import yaml
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.bundle import _words_there
 from cardiolens.config.compose import read_spec
+from cardiolens.config.model import ModelSpec
 from cardiolens.config.release_identity import ReleaseSpec
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.inference.models.identity import Identity
 from cardiolens.inference.plan.plan import plan
 from cardiolens.storage import schemas, tables
 from cardiolens.study.protocol_folder import DATA
 from cardiolens.workflow.steps.check_release import check_release
 from cardiolens.workflow.steps.prepare_studies import is_prepared, prepare_sweep
-from cardiolens.workflow.upkeep.offline_bundle import INDEX, bundle, differences
+from cardiolens.workflow.upkeep.offline_bundle import INDEX, _gather_model, bundle, differences
 from tests.unit.small_cohort import make_cohort, reader, sweep_spec
 
 
@@ -123,6 +126,21 @@ def test_the_readings_of_a_person_are_in_a_bundle(tmp_path: Path, monkeypatch: p
     readings.unlink()
     monkeypatch.chdir(tmp_path / "bundle")
     assert plan(read_spec([*bundled.words, "selector=[clinical]", "budget=[8]"])).identities == here
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_an_adapter_is_copied_unless_it_is_among_the_files_of_its_model(tmp_path: Path, inside: bool) -> None:
+    files = tmp_path / "files"
+    adapter = files / "lora" if inside else tmp_path / "lora"
+    files.mkdir()
+    adapter.mkdir()
+    (adapter / "adapter_config.json").write_text("{}")
+    (tmp_path / "out" / "conf" / "model").mkdir(parents=True)
+    model = ModelSpec(name="m", source=str(files), adapter="lora" if inside else str(adapter))
+    _gather_model(model, Identity("m-0", files, {}, adapter), tmp_path / "out")
+    options = yaml.safe_load((tmp_path / "out" / "conf" / "model" / "m.yaml").read_text())["m"]
+    assert options["adapter"] == ("lora" if inside else "adapters/m")
+    assert (tmp_path / "out" / "adapters" / "m" / "adapter_config.json").exists() != inside
 
 
 def requests_of(spec: SweepSpec) -> list[dict[str, object]]:
