@@ -90,7 +90,7 @@ class Outline:
 
 @dataclass(frozen=True, slots=True)
 class MaskFrame:
-    """Where the mask of a frame lies, and in which label map."""
+    """The mask of a frame: its place, and the label map of its values."""
 
     place: Place
     frame: int

@@ -202,7 +202,7 @@ def _differences(ours: Mapping[Key, Statistic], theirs: Mapping[Key, Statistic])
 
 
 def _claimable(differences: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
-    """Those that sentences may claim."""
+    """The differences that sentences may claim: on tiers, of the score and the extra metrics."""
     return {
         (metric, scope): difference
         for (metric, scope), difference in differences.items()

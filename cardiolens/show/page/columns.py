@@ -42,7 +42,7 @@ def ends(row: Mapping[str, Any]) -> dict[str, float]:
 
 
 def too_few(row: Mapping[str, Any]) -> str:
-    """That patients are too few for an interval, with their number; empty if they are enough."""
+    """A note that patients are too few for an interval, with their number; empty if they are enough."""
     few = row["n_patients"] < FEWEST_FOR_CLAIM and not math.isnan(row["value"])
     return f"n too small for an interval: {row['n_patients']}" if few else ""
 

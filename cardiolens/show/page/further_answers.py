@@ -21,7 +21,7 @@ _CAUTION = {"supported": "Yes", "not supported": "No, bolder", "cannot tell": "C
 
 
 def further_answers(facts: Facts) -> list[Answer]:
-    """Those of these questions that the models of a run were asked; simulated readers are no models."""
+    """Answers to the questions that models of a run were asked; simulated readers are no models."""
     return [*_caution(facts), *_collapse(facts), *_decline(facts)]
 
 

@@ -98,7 +98,7 @@ class OutlineRule(Spec):
 
 
 class FactRule(Spec):
-    """Where a fact stands: its column or key, and how it is read."""
+    """The place of a fact, its column or key, and how it is read."""
 
     column: Column
     counts_from: Literal[0, 1] = 1  # of ed and es: the number of the first phase
