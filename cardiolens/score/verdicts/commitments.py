@@ -42,6 +42,7 @@ class Remark:
     start: int
     end: int
     is_gloss: bool = False  # the letters stand in brackets after what they stand for: "the lateral wall (D)"
+    is_added: bool = False  # with "also" or "too"
 
 
 def said_of_options(text: str, tokenizer: Tokenizer, *, texts: bool = False) -> Iterator[Remark]:
@@ -70,6 +71,7 @@ def said_of_options(text: str, tokenizer: Tokenizer, *, texts: bool = False) -> 
                 start=clause[0].start,
                 end=last.start + len(last.text),
                 is_gloss=_is_gloss(clause, names),
+                is_added=any(token.kind == "also" for token in clause),
             )
             previous = _continued(remark, previous, text) if previous else remark
             yield previous
@@ -202,6 +204,8 @@ def _edit(clause: Clause, at: int, texts: OptionTexts) -> Stance | None:
     before, rest = clause[:at], _without_remarks(clause[at:])
     introducer = next((token for token in reversed(before) if token.kind not in {"label", "open"}), None)
     listed = _up_to_reason(rest)
+    while listed and listed[-1].kind == "also":  # "adding C as well"
+        listed = listed[:-1]
     after = [token for token in rest if not token.key]
     edits: tuple[tuple[Stance, tuple[str, ...]], ...] = (
         ("adds", words().commits.adds),
@@ -366,7 +370,8 @@ def _is_subject(tokens: Clause, texts: OptionTexts) -> bool:
     """Return whether a list is followed by what makes it the answer: "B is more accurate"."""
     return any(
         token.text.lower() in _after()
-        and not (following and following.kind == "key")  # "option C would need"
+        # "option C would need", "B needs a better image"
+        and not (following and following.kind in {"key", "word"} and following.text.lower() not in _after())
         for token, following in zip_longest(tokens[1:], tokens[2:])
         if token and not token.key
     )

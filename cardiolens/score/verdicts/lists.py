@@ -420,6 +420,8 @@ class _ListReader:
                 raise NotReadableError("a list that goes on")
         elif first not in _STOPS | _OPENS_REASON | {"colon", "dash", "not", "open", "bar"}:
             raise NotReadableError("no end of a list")
+        if first in _STOPS and self._ranges:
+            return False
         rest = clauses(self._tokens[self._at :])
         if first in _SETS_OFF and self._opens_range() and not (self._is_apart() and denies(rest[0])):
             raise NotReadableError("a range of options")

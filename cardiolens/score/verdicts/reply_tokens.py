@@ -40,8 +40,8 @@ _PUNCTUATION: dict[str, Kind] = {
     **dict.fromkeys("([{<「【《", "open"),
     **dict.fromkeys(")]}>」】》", "close"),
     **dict.fromkeys("→⇒~☒", "perhaps"),
-    **dict.fromkeys("✓✔☑✅", "yes"),
-    **dict.fromkeys("✗✘❌☐❎", "no"),
+    **dict.fromkeys("✓✔☑✅🟢🟩", "yes"),
+    **dict.fromkeys("✗✘❌☐❎🔴🟥✖", "no"),
     **dict.fromkeys("≠¬", "not"),
     "%": "word",
     ";": "semicolon",
@@ -215,7 +215,7 @@ def _disambiguate(tokens: list[Token]) -> list[Token]:
             tokens[at] = _article(token, tokens[at + 1 : at + 3]) or token
         elif token.kind == "short" and tokens[at + 1 : at + 2] and tokens[at + 1].text in _NOT_HEADS:
             tokens[at] = Token("word", token.text.lower(), "", token.start)  # "left ventricle" is no atrium
-        elif token.text in ARROWS and _explains(tokens[at - 1] if at else None, tokens[at + 1 : at + 2]):
+        elif token.text in ARROWS and _explains(tokens[at - 1] if at else None, tokens[at + 1 : at + 3]):
             tokens[at] = token._replace(kind="dash")
     _unname(tokens)
     _complete(tokens)
@@ -225,7 +225,8 @@ def _disambiguate(tokens: list[Token]) -> list[Token]:
 def _explains(before: Token | None, ahead: list[Token]) -> bool:
     """Return whether an arrow stands before a verdict or an option's own text: "A → no", "B → Small"."""
     is_own = before is not None and before.kind == "key" and bool(ahead) and ahead[0].key == before.key
-    return is_own or (bool(ahead) and ahead[0].kind in _VERDICTS)
+    verdict = ahead[1:] if ahead[:1] and ahead[0].kind == "label" else ahead
+    return is_own or (bool(verdict) and verdict[0].kind in _VERDICTS)
 
 
 def _article(letter: Token, ahead: list[Token]) -> Token | None:

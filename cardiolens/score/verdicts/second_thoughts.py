@@ -42,7 +42,8 @@ def after(
     comes_down = _conclusion().search(lower) is not None
     answer = _Answer(keys, several)
     position = 0
-    for remark in said_of_options(text, tokenizer, texts=bool(doubts) or comes_down):
+    adds = several and _addition().search(lower) is not None
+    for remark in said_of_options(text, tokenizer, texts=bool(doubts) or comes_down or adds):
         answer.is_open |= any(position <= start < remark.end for start in doubts)
         position = remark.end
         clause = lower[remark.start : remark.end]
@@ -104,7 +105,7 @@ def is_silent(text: str, keys: Keys, tokenizer: Tokenizer) -> bool:
         return True
     if _is_taken_back(text, keys):
         return False
-    return not (_conclusion().search(lower) or doubt().search(lower))
+    return not (_conclusion().search(lower) or doubt().search(lower) or _addition().search(lower))
 
 
 def _is_taken_back(text: str, keys: Keys) -> bool:
@@ -135,9 +136,9 @@ class _Answer:
                 self.is_open and remark.stance in {"hedges", "explains"}
             )
         elif remark.stance != "denies" and not is_confirmed:
-            against = {"affirms", "commits"} if remark.is_gloss else {"affirms", "commits", "mentions"}
-            speaks_against = remark.by_letter and remark.stance in against
-            self.is_open |= is_doubted or speaks_against
+            speaks_against = remark.by_letter and remark.stance in {"affirms", "commits"}
+            is_further = self._several and remark.is_added and remark.stance != "hedges"
+            self.is_open |= is_doubted or speaks_against or is_further
 
     def _edit(self, remark: Remark) -> None:
         """Add options to the answer, or take them away; an answer of one option is at most exchanged."""
@@ -231,6 +232,13 @@ def _conclusion() -> re.Pattern[str]:
     """Pattern of a word that begins what a reply comes down to."""
     conclusions = "|".join(re.escape(word) for word in words().conclusions if word != "so")
     return re.compile(rf"(?:^|[\n.(;])[^\w\n]*(?:{conclusions})(?![{LATIN}])")
+
+
+@functools.cache
+def _addition() -> re.Pattern[str]:
+    """Pattern of a word that adds to what was said, in lower case."""
+    entries = "|".join(re.escape(word) for word in words().words["also"])
+    return re.compile(rf"(?<![{LATIN}])(?:{entries})(?![{LATIN}])")
 
 
 @functools.cache

@@ -31,7 +31,10 @@ class Subject:
         if not _is_attribute(token.text):
             return False
         if self._is_known:
-            return not _structures_in(others for others in clause if others is not token) <= self._asked
+            own_part = next((part for part in _parts(clause) if token in part), clause)
+            spoken_of = _structures_in(others for others in own_part if others is not token)
+            spoken_of = spoken_of or _structures_in(others for others in clause if others is not token)
+            return not spoken_of <= self._asked
         structures = next(
             filter(None, (_structures_in(part) for part in _parts(clause) if token in part)), frozenset()
         )
