@@ -12,6 +12,7 @@ from cardiolens.score.verdicts.lists import complement, first_entry, leading
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.prose import is_one_sentence, prose
 from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading, reading_of
+from cardiolens.score.verdicts.reply import refuses
 from cardiolens.score.verdicts.reply_clauses import (
     NAMES,
     Statement,
@@ -62,6 +63,38 @@ def read_unmarked_answer(
     if list_reading and list_reading[1].readable:
         return (list_reading[0], UNREADABLE) if is_explained_away(tokens) else list_reading
     option_statements = statements(tokens)
+    rule_reading = _stated(text, tokens, option_statements, tokenizer, subject, list_reading, several, question)
+    return _unless_refused(rule_reading, text, option_statements, tokenizer.texts)
+
+
+def _unless_refused(
+    rule_reading: RuleReading | None, text: str, option_statements: list[Statement], texts: OptionTexts
+) -> RuleReading | None:
+    """A reading, unless the reply refuses: one that also commits itself ends with letters.
+
+    All options together are an answer only where they are affirmed: a refusal names what it cannot choose from.
+    """
+    if rule_reading is None or not rule_reading[1].readable:
+        return rule_reading
+    rule, reading = rule_reading
+    is_all = len(reading.keys) > 1 and set(reading.keys) == texts.keys
+    if refuses(text) and (is_all or rule in {"option_text", "enumeration"}):
+        return None
+    is_affirmed = any(stance == "yes" for _, stance in option_statements)
+    return (rule, UNREADABLE) if is_all and rule == "answer_phrase" and not is_affirmed else rule_reading
+
+
+def _stated(
+    text: str,
+    tokens: list[Token],
+    option_statements: list[Statement],
+    tokenizer: Tokenizer,
+    subject: Subject,
+    list_reading: RuleReading | None,
+    several: bool,
+    question: str,
+) -> RuleReading | None:
+    """What a reply that is no list says, by the first rule that reads it."""
     enumerated = enumeration(option_statements)
     is_enumerated = enumerated is not None and enumerated.readable
     return (
