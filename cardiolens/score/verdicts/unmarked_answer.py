@@ -11,6 +11,7 @@ from cardiolens.score.verdicts.likelihoods import likeliest
 from cardiolens.score.verdicts.lists import complement, first_entry, leading
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.prose import is_one_sentence, prose
+from cardiolens.score.verdicts.question_words import QuestionWords
 from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading, reading_of
 from cardiolens.score.verdicts.reply import refuses
 from cardiolens.score.verdicts.reply_clauses import (
@@ -120,6 +121,7 @@ def _stated(
         )
         or _with_rule("option_text", remaining(option_statements, tokenizer.texts, question, several=several))
         or _with_rule("option_text", _misspelled(text, tokenizer.texts))
+        or _with_rule("option_text", QuestionWords(question, tokenizer.texts).answer(tokens, several=several))
         or (list_reading if _begins_with_option(tokens) and "\n" not in text else None)
         or _with_rule("option_text", _quoted(tokens, option_statements, several, subject))
     )
