@@ -1,5 +1,6 @@
 """Enumerations that answer yes or no for each option (protocol 16.2)."""
 
+from collections.abc import Collection
 from itertools import pairwise
 
 from cardiolens.report_text.reply_lexicon import words
@@ -13,11 +14,12 @@ CONTINUES = frozenset({"join", "comma"})
 TRANSPARENT = frozenset({"label", "subject", "close"})  # ignored between an option and its predicate
 
 
-def enumeration(statements: list[Statement]) -> Reading | None:
+def enumeration(statements: list[Statement], one_of: Collection[str] = ()) -> Reading | None:
     """The affirmed options of a text whose clauses begin with options and say yes or no to each.
 
     An entry that only names what another entry denies affirms it: "Apex: enhancement" beside "Basal segment:
-    no enhancement". None where there is no such enumeration.
+    no enhancement". Of `one_of`, the options of a question with one answer, the only affirmed one is chosen where every
+    other has its entry, in whatever words. None where there is no such enumeration.
     """
     denied_nouns = _denied_nouns(statements)
     entries = {key for clause, _ in statements for key in _entry(clause)}
@@ -30,6 +32,7 @@ def enumeration(statements: list[Statement]) -> Reading | None:
     affirmed: list[str] = []
     denied: list[str] = []
     loose: list[str] = []
+    weighed: list[str] = []
     for clause, stance in statements:
         polarity = _in_contrast(clause, stance, denied_nouns)
         if names_same:
@@ -41,11 +44,15 @@ def enumeration(statements: list[Statement]) -> Reading | None:
             return UNREADABLE
         if names and polarity in {"yes", "no"}:
             (affirmed if polarity == "yes" else denied).extend(names)
+        elif names and one_of:
+            weighed.extend(names)
         elif names:
             return None
         elif polarity != "no":
             loose.extend(_mentioned(clause, polarity))
-    if not affirmed:
+    if not affirmed or (weighed and not set(one_of) <= {*affirmed, *denied, *weighed}):
+        return None
+    if weighed and (len(set(affirmed)) > 1 or loose or set(affirmed) & {*weighed, *denied}):
         return None
     contradicted = set(affirmed) & set(denied) or set(loose) - set(affirmed)
     if contradicted and len(entries) == 1:

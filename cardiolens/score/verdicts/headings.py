@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from cardiolens.report_text.reply_lexicon import words
+from cardiolens.score.verdicts.answer_marks import marks
 from cardiolens.score.verdicts.lists import leading
 from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading, reading_of
 from cardiolens.score.verdicts.reply_clauses import NAMES, clauses, polarity
@@ -320,6 +321,8 @@ def _below(plain: str, line_end: int, tokenizer: Tokenizer) -> tuple[tuple[str, 
         position = next_end
         if not line.strip():
             continue
+        if any(mark.rule == "answer_line" for mark in marks(line)):
+            break
         entry = _entry(line, tokenizer)
         if entry is None:
             break

@@ -32,7 +32,7 @@ def statements(tokens: list[Token]) -> list[Statement]:
     naming = [clause for clause in clauses(tokens) if any(token.key for token in clause)]
     ends = [clause[0].start for clause in naming[1:]] + [tokens[-1].start + 1] if naming else []
     return [
-        Statement(clause, _lasting(polarity(clause), clause, _rest_of_line(tokens, clause, end)))
+        Statement(clause, _lasting(polarity(_without_remarks_on_denied(clause)), clause, _rest_of_line(tokens, clause, end)))
         for clause, end in zip(naming, ends, strict=True)
     ]
 
@@ -43,6 +43,19 @@ def is_explained_away(tokens: list[Token]) -> bool:
     if not naming or polarity(naming[0]) != "yes":
         return False
     return statements(tokens)[0].polarity != "yes"
+
+
+def _without_remarks_on_denied(clause: Clause) -> Clause:
+    """A clause that begins by denying, without remarks in brackets: "neither A (some move) nor B works"."""
+    if clause[0].kind != "not":
+        return clause
+    kept, depth = Clause(), 0
+    for at, token in enumerate(clause):
+        depth += token.kind == "open" and not any(inner.key for inner in clause[at + 1 : at + 2])
+        if not depth:
+            kept.append(token)
+        depth -= token.kind == "close" and depth > 0
+    return kept
 
 
 def _lasting(stance: Polarity, clause: Clause, rest: Clause) -> Polarity:

@@ -68,6 +68,7 @@ _AFTER_ADJECTIVE = frozenset({"word", "subject", "verb", "part"})
 _BEFORE_PROSE = frozenset({"word", "subject", "perhaps", "also"})
 _VERDICTS = frozenset({"yes", "no", "not"})
 ARROWS = frozenset({"->", "=>", "→", "⇒"})
+_CANNOT = frozenset({"cannot", "can't", "can not"})
 _MODALS = frozenset({"would", "may", "might", "could", "cannot", "can't", "can not"})
 
 
@@ -213,6 +214,8 @@ def _disambiguate(tokens: list[Token]) -> list[Token]:
         token = tokens[at]
         if token.kind == "key":
             tokens[at] = _article(token, tokens[at + 1 : at + 3]) or token
+        elif token.text in _CANNOT and _is_denied_option(tokens[at + 1 : at + 4]):
+            tokens[at] = token._replace(kind="not")  # "it cannot be A"
         elif token.kind == "short" and tokens[at + 1 : at + 2] and tokens[at + 1].text in _NOT_HEADS:
             tokens[at] = Token("word", token.text.lower(), "", token.start)  # "left ventricle" is no atrium
         elif token.text in ARROWS and _explains(tokens[at - 1] if at else None, tokens[at + 1 : at + 3]):
@@ -220,6 +223,12 @@ def _disambiguate(tokens: list[Token]) -> list[Token]:
     _unname(tokens)
     _complete(tokens)
     return tokens
+
+
+def _is_denied_option(ahead: list[Token]) -> bool:
+    """Return whether "be" and an option follow."""
+    named = [token for token in ahead[1:] if token.kind != "label"]
+    return bool(named) and ahead[0].text == "be" and named[0].key != ""
 
 
 def _explains(before: Token | None, ahead: list[Token]) -> bool:

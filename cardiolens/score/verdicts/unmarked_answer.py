@@ -96,7 +96,7 @@ def _stated(
     question: str,
 ) -> RuleReading | None:
     """What a reply that is no list says, by the first rule that reads it."""
-    enumerated = enumeration(option_statements)
+    enumerated = enumeration(option_statements, () if several else tokenizer.texts.keys)
     is_enumerated = enumerated is not None and enumerated.readable
     return (
         (
