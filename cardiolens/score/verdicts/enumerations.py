@@ -40,7 +40,7 @@ def enumeration(statements: list[Statement], one_of: Collection[str] = ()) -> Re
         if is_elliptic and polarity == "bare" and any(token.kind == "verb" for token in clause):
             polarity = "yes"  # "the lateral wall shows it, the septum does not"
         names = _entry(clause)
-        if names and is_broken_list(_from_first_name(clause)):
+        if names and not one_of and is_broken_list(_from_first_name(clause)):
             return UNREADABLE
         if names and polarity in {"yes", "no"}:
             (affirmed if polarity == "yes" else denied).extend(names)

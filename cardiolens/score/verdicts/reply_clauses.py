@@ -29,10 +29,14 @@ class Statement(NamedTuple):
 
 def statements(tokens: list[Token]) -> list[Statement]:
     """The clauses of a text that mention options, with their polarity after the rest of their line."""
-    naming = [clause for clause in clauses(tokens) if any(token.key for token in clause)]
+    naming = [
+        _without_remarks_on_denied(clause)
+        for clause in clauses(tokens)
+        if any(token.key for token in clause)
+    ]
     ends = [clause[0].start for clause in naming[1:]] + [tokens[-1].start + 1] if naming else []
     return [
-        Statement(clause, _lasting(polarity(_without_remarks_on_denied(clause)), clause, _rest_of_line(tokens, clause, end)))
+        Statement(clause, _lasting(polarity(clause), clause, _rest_of_line(tokens, clause, end)))
         for clause, end in zip(naming, ends, strict=True)
     ]
 
