@@ -25,6 +25,7 @@ _HTML = re.compile(
 _HTML_CELL, _HTML_ROW = re.compile(r"</t[dh]>", re.IGNORECASE), re.compile(r"</tr>", re.IGNORECASE)
 _EMPTY_CELL = re.compile(r"\|[ \t]*\|[ \t]*(?=\n|\Z)")
 _ASKED_BEFORE = re.compile(r"\A\s*Q:[^\n]*\n+A:\s*")
+_EMPHASIS = re.compile(r"(?<!\w)_(?=\w)|(?<=[^\W_])_(?!\w)")
 _SWITCH = re.compile(r"\A\s*/(?:no_?)?think\b")
 _NEXT_TURN = re.compile(
     r"<\|(?:endoftext|im_end|eot_id|end_of_text)\|>|<eos>|<end_of_turn>|\n\s*(?:User|Human|Next question)\s*:"
@@ -60,6 +61,8 @@ def visible_with_boxes(text: str) -> str:
         plain = plain.replace("i.e.", "ie ").replace("i.e ", "ie ")
     for sign in ("*", "`", "__", "$", "\r"):
         plain = plain.replace(sign, "")
+    if "_" in plain:
+        plain = _EMPHASIS.sub("", plain)
     if "|" in plain:
         plain = _EMPTY_CELL.sub("| - |", plain)
     if plain.startswith("Q:"):

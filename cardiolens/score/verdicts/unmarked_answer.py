@@ -24,6 +24,7 @@ from cardiolens.score.verdicts.reply_clauses import (
 )
 from cardiolens.score.verdicts.reply_tokens import ARROWS, Token, Tokenizer
 from cardiolens.score.verdicts.second_thoughts import after
+from cardiolens.score.verdicts.signed_entries import signed_entries
 from cardiolens.score.verdicts.subject import Subject
 
 RuleReading = tuple[str, Reading]
@@ -96,7 +97,8 @@ def _stated(
     question: str,
 ) -> RuleReading | None:
     """What a reply that is no list says, by the first rule that reads it."""
-    enumerated = enumeration(option_statements, () if several else tokenizer.texts.keys)
+    enumerated = signed_entries(text, tokenizer) or enumeration(
+        option_statements, () if several else tokenizer.texts.keys)
     is_enumerated = enumerated is not None and enumerated.readable
     return (
         (
