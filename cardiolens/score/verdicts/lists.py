@@ -68,8 +68,8 @@ def leading(
     return reader.read()
 
 
-def first_entry(tokens: list[Token], texts: OptionTexts) -> tuple[str, int] | None:
-    """The letter or text, set off, with which tokens begin, and where the text after it begins; else None."""
+def first_entries(tokens: list[Token], texts: OptionTexts) -> tuple[tuple[str, ...], int] | None:
+    """The option, or the letters, set off, with which tokens begin, and where the text after begins; else None."""
     at = next((at for at, token in enumerate(tokens) if token.kind not in {"open", "label", "bullet"}), 0)
     if not tokens or tokens[at].kind not in {"key", "text"} or not tokens[at].text[0].isupper():
         return None
@@ -81,9 +81,10 @@ def first_entry(tokens: list[Token], texts: OptionTexts) -> tuple[str, int] | No
     except NotReadableError:
         return None
     rest = tokens[at + reader.entries_end :] if reader.entries_end else []
-    if len(keys) != 1 or keys[0] not in texts.keys or not rest or rest[0].kind not in _SETS_OFF_ENTRY:
+    ends = _SETS_OFF_ENTRY if len(keys) == 1 else _STOPS
+    if not keys or not set(keys) < texts.keys or not rest or rest[0].kind not in ends:
         return None
-    return keys[0], rest[0].start
+    return tuple(dict.fromkeys(keys)), rest[0].start
 
 
 def end_of_list(tokens: list[Token], texts: OptionTexts, keys: Collection[str]) -> int | None:

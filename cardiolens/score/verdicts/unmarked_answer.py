@@ -8,7 +8,7 @@ from cardiolens.score.verdicts.commitments import Remark, committed, said_of_opt
 from cardiolens.score.verdicts.elimination import remaining, rest
 from cardiolens.score.verdicts.enumerations import enumeration
 from cardiolens.score.verdicts.likelihoods import likeliest
-from cardiolens.score.verdicts.lists import complement, first_entry, leading
+from cardiolens.score.verdicts.lists import complement, first_entries, leading
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.prose import is_one_sentence, prose
 from cardiolens.score.verdicts.question_words import QuestionWords
@@ -194,18 +194,20 @@ def _is_letter(tokens: list[Token]) -> bool:
 
 
 def _option_first(text: str, tokens: list[Token], tokenizer: Tokenizer, *, several: bool) -> Reading | None:
-    """Read a reply that begins with one option and then speaks against the others: "B. A would need ..."."""
-    entry = first_entry(tokens, tokenizer.texts)
+    """Read a reply that begins with options and then speaks against the others: "B. A would need ..."."""
+    entry = first_entries(tokens, tokenizer.texts)
     if entry is None:
         return None
-    key, start = entry
+    keys, start = entry
+    if len(keys) > 1 and not several:
+        return None
     rest = text[start:]
     speaks_for_others = any(
         not (_speaks_against(remark) or _SUPPOSES.match(rest, remark.start, remark.end))
         for remark in said_of_options(rest, tokenizer, texts=several or not _is_letter(tokens))
-        if set(remark.keys) != {key}
+        if not set(remark.keys) <= set(keys)
     )
-    reading = None if speaks_for_others else after(rest, (key,), tokenizer, several=several)
+    reading = None if speaks_for_others else after(rest, keys, tokenizer, several=several)
     return reading if reading and reading.readable else None
 
 
