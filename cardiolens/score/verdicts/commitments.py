@@ -443,7 +443,10 @@ def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Readin
         )
     ]
     if any(
-        several or last.is_alone or remark.start > last.start or remark.stance in {"commits", "affirms"}
+        several
+        or last.is_alone
+        or (remark.start > last.start and remark.stance not in {"mentions", "explains"})
+        or remark.stance in {"commits", "affirms"}
         for remark in others
     ):
         return UNREADABLE, last.end

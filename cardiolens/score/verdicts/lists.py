@@ -423,7 +423,7 @@ class _ListReader:
             raise NotReadableError("no end of a list")
         if first in _STOPS and self._ranges:
             return False
-        rest = clauses(self._tokens[self._at :])
+        rest = clauses(self._rest_to_check())
         if first in _SETS_OFF and self._opens_range() and not (self._is_apart() and denies(rest[0])):
             raise NotReadableError("a range of options")
         if first in {"verb", "colon", "dash", "comma"} and rest and self._refuses(first, rest[0]):
@@ -431,6 +431,12 @@ class _ListReader:
         for clause in rest:
             self._check_further(clause, keys, sentence=first in _STOPS)
         return False
+
+    def _rest_to_check(self) -> list[Token]:
+        """The tokens behind a list, after a mark up to the end of its sentence: others read what follows."""
+        rest = self._tokens[self._at :]
+        end = next((at for at, token in enumerate(rest) if token.kind in {"stop", "newline"}), len(rest))
+        return rest[:end] if self._ranges else rest
 
     def _opens_range(self) -> bool:
         """Return whether an option follows the sign behind a list: "A-C"."""

@@ -10,7 +10,7 @@ from cardiolens.score.verdicts.lists import end_of_list, leading
 from cardiolens.score.verdicts.reading import CONTRADICTION, UNREADABLE, NotReadableError, Reading
 from cardiolens.score.verdicts.reply import END
 from cardiolens.score.verdicts.reply_clauses import NAMES
-from cardiolens.score.verdicts.reply_tokens import Tokenizer
+from cardiolens.score.verdicts.reply_tokens import Token, Tokenizer
 from cardiolens.score.verdicts.second_thoughts import (
     after,
     doubt_on_line,
@@ -23,6 +23,7 @@ from cardiolens.score.verdicts.values import Values
 
 _JOINS = frozenset({"comma", "join", "semicolon", "newline", "either", "perhaps", "close", "bar"})
 _BEFORE_ENTRY = _JOINS | {"open", "label", "dash", "colon", "yes", "no", "bullet"}
+_WITHIN_LETTERS = frozenset({"key", "comma", "join"})
 _BULLET = re.compile(r"\s*(?:[-•·‣*|]|\(?(?:\d{1,2}|[ivx]{1,4})[.)])\s", re.IGNORECASE)
 _OPENING = re.compile(
     r"[^\w\n]*(?:(?:so|thus|hence|therefore|final|my|the|overall|in conclusion|in summary|somit|also|因此"
@@ -198,6 +199,8 @@ class _MarkedAnswer:
             return False  # "C: the signal is from the blood pool"
         kinds = [token.kind for token in tokens if token.kind not in _BEFORE_ENTRY]
         first = kinds[0] if kinds else None
+        if _is_sentence(tokens):
+            return False  # "A and B contract well."
         if not adjacent and first in NAMES and "verb" in kinds[1:2]:
             return False  # "(B was considered ...)" after an empty line is a sentence
         return first in NAMES or first == "unsure" or (adjacent and _BULLET.match(line) is not None)
@@ -253,6 +256,15 @@ class _MarkedAnswer:
             return reading
         before = self._reading(at - 1)
         return reading if before is None or set(before.keys) <= set(reading.keys) else UNREADABLE
+
+
+def _is_sentence(tokens: list[Token]) -> bool:
+    """Return whether letters, and nothing between, stand before a word of no option."""
+    letters = [at for at, token in enumerate(tokens) if token.kind == "key" and token.text.isupper()]
+    if not letters or letters[0] > 0:
+        return False
+    at = next((at for at, token in enumerate(tokens) if token.kind not in _WITHIN_LETTERS), len(tokens))
+    return at < len(tokens) and tokens[at].kind == "word" and tokens[at].text.isalpha() and len(letters) > 1
 
 
 @functools.cache

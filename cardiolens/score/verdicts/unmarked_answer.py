@@ -38,6 +38,7 @@ _ARROW = re.compile(r"^\s*(?:→|⇒|->|=>)\s*")
 _ENTRY = re.compile(r"[A-Z][.):]")
 _UNDECIDED = frozenset({"cannot", "can't", "can not", "unsure", "not sure", "unclear"})
 _SUPPOSES = re.compile(r"\W*(?:if|were|had|wenn)\b", re.IGNORECASE)  # a clause on what is not so
+_SENTENCE_END = re.compile(r"[.;\n]\s")
 _LONGEST_TEXT = 60  # characters of an option
 _ALIKE, _APART = 0.9, 0.06  # of a misspelled text and its option, and of the others from these
 _LONGEST_LINE = 200  # longer lines are not lists of options, and slow to tokenize
@@ -179,11 +180,11 @@ def _committed(text: str, tokenizer: Tokenizer, several: bool) -> Reading | None
     return after(text[end:], reading.keys, tokenizer, several=several)
 
 
-def _speaks_against(remark: Remark) -> bool:
-    """Return whether a remark denies its options, weighs them in a sentence of theirs, or explains them."""
+def _speaks_against(remark: Remark, before: str) -> bool:
+    """Return whether a remark denies its options, weighs them in another sentence, or explains them."""
     return (
         remark.stance == "denies"
-        or (remark.stance == "hedges" and remark.is_alone)
+        or (remark.stance == "hedges" and (remark.is_alone or _SENTENCE_END.search(before) is not None))
         or (remark.stance in {"hedges", "mentions"} and remark.is_gloss)
     )
 
@@ -203,7 +204,7 @@ def _option_first(text: str, tokens: list[Token], tokenizer: Tokenizer, *, sever
         return None
     rest = text[start:]
     speaks_for_others = any(
-        not (_speaks_against(remark) or _SUPPOSES.match(rest, remark.start, remark.end))
+        not (_speaks_against(remark, rest[: remark.start]) or _SUPPOSES.match(rest, remark.start, remark.end))
         for remark in said_of_options(rest, tokenizer, texts=several or not _is_letter(tokens))
         if not set(remark.keys) <= set(keys)
     )
