@@ -75,7 +75,7 @@ def _denies_by_name(clause: Clause, question: str) -> bool:
         return False  # "it is not that A is wrong"
     if kinds[first] == "key":
         return True
-    return _answers(clause, question) and ("not" in kinds[:first] or kinds[-1] == "query")
+    return _answers(clause, question) and ("not" in kinds[:first] or kinds[-1] in {"query", "not"})
 
 
 def _answers(clause: Clause, question: str) -> bool:

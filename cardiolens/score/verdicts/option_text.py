@@ -90,8 +90,9 @@ def _full(text: str) -> list[str]:
     acronyms = [inner for inner in _BRACKETS.findall(text) if _ACRONYM.fullmatch(inner)]
     sides = bare.split(" or ") if " or " in bare and "," not in bare else []
     plurals = [f"{bare[:-2]}a"] if bare.endswith("um") else []
+    sized = [f"{bare[:-5]}-sized"] if bare.endswith(" size") else []
     synonyms = words().synonyms.get(bare.lower(), ())
-    return [text, bare, *acronyms, *sides, *plurals, *synonyms, *_grades(bare)]
+    return [text, bare, *acronyms, *sides, *plurals, *sized, *synonyms, *_grades(bare)]
 
 
 def _grades(text: str) -> list[str]:

@@ -31,7 +31,7 @@ class QuestionWords:
 
     def answer(self, tokens: list[Token], *, several: bool) -> Reading | None:
         """The options of a sentence that affirms all of them, finds nothing, or only names some; else None."""
-        sentence_clauses = clauses(tokens)
+        sentence_clauses = clauses([self._as_word(token) for token in tokens])
         if not sentence_clauses or not self._stems:
             return None
         first, further = sentence_clauses[0], sentence_clauses[1:]
@@ -40,6 +40,11 @@ class QuestionWords:
         if further:
             return None
         return self._nothing(first) or self._named(first, several=several)
+
+    def _as_word(self, token: Token) -> Token:
+        """A word of one option's text that the question has, too, as a word of no option."""
+        is_asked = token.kind == "part" and token.text.lower()[:_STEM] in self._stems
+        return token._replace(kind="word", key="") if is_asked else token
 
     def _all(self, clause: Clause, further: list[Clause]) -> Reading | None:
         """All options that "all walls" stands for, without those that a further clause denies."""

@@ -16,6 +16,7 @@ _SETS_AGAINST = frozenset(
     {"rather than", "instead of", "sparing", "excluding", "unlike", "as opposed to", "in contrast to"}
 )
 _PREFERS = frozenset({"rather", "more", "likely", "lieber", "eher"})
+_WITHIN_NAMES = frozenset({"close", "subject", "label"})
 _UNSURE = frozenset({"perhaps", "query", "either"})
 _SAYS_NOTHING = frozenset({"label", "word", "subject", "part", "bullet", "neutral", "pronoun"})
 
@@ -183,9 +184,10 @@ def polarity(clause: Clause) -> Polarity:
 
 
 def _is_denied_list(kinds: Sequence[str]) -> bool:
-    """Return whether a denial precedes all options: "not A or B" denies both."""
-    first = next(at for at, kind in enumerate(kinds) if kind in NAMES)
-    return "not" in kinds[:first]
+    """Return whether a denial precedes all options, or follows them: "not A or B", "A or B aren't seen"."""
+    names = [at for at, kind in enumerate(kinds) if kind in NAMES]
+    after = [kind for kind in kinds[names[-1] + 1 :] if kind not in _WITHIN_NAMES]
+    return "not" in kinds[: names[0]] or after[:1] == ["not"]
 
 
 def _polarity_of_kinds(kinds: list[str]) -> Polarity:

@@ -185,7 +185,7 @@ def _speaks_against(remark: Remark, before: str) -> bool:
     return (
         remark.stance == "denies"
         or (remark.stance == "hedges" and (remark.is_alone or _SENTENCE_END.search(before) is not None))
-        or (remark.stance in {"hedges", "mentions"} and remark.is_gloss)
+        or (remark.stance in {"hedges", "mentions", "explains"} and remark.is_gloss)
     )
 
 
