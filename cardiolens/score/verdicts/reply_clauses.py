@@ -115,8 +115,9 @@ def clauses(tokens: list[Token]) -> list[Clause]:
             split_clauses.append([token])  # "[x] A [ ] B"
             is_named = is_judged = False
             continue
-        if token.kind == "bar" and is_judged and _begins_with_name(ahead):
-            split_clauses.append([])  # "Mid-wall ✅ | Transmural ❌"
+        is_after_denial = token.kind == "colon" and not any(before.kind == "yes" for before in clause)
+        if (token.kind == "bar" or is_after_denial) and is_judged and _begins_with_name(ahead):
+            split_clauses.append([])  # "Mid-wall ✅ | Transmural ❌", "not small: normal"
             is_named = is_judged = False
             continue
         if token.kind in _ENDS and not _after_letter(token, clause):

@@ -285,6 +285,8 @@ def _unname(tokens: list[Token]) -> None:
             tokens[at] = Token("word", token.text, "", token.start)
         elif token.text in _NOT_OPTIONS:
             after_frame_word = True
+        elif token.kind == "open" and at > 1 and tokens[at - 2].key:
+            after_frame_word = False  # "the basal slice (A)"
         elif token.kind not in {"join", "comma", "open"} and tokens[at - 1].text not in _ABBREVIATED:
             after_frame_word = False
 

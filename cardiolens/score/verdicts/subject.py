@@ -31,9 +31,10 @@ class Subject:
         if not _is_attribute(token.text):
             return False
         if self._is_known:
-            own_part = next((part for part in _parts(clause) if token in part), clause)
+            own_part = next((part for part in _parts(_without_remark(clause, token)) if token in part), clause)
             spoken_of = _structures_in(others for others in own_part if others is not token)
-            spoken_of = spoken_of or _structures_in(others for others in clause if others is not token)
+            if not spoken_of and not _is_followed_by_remark(clause, token):
+                spoken_of = _structures_in(others for others in clause if others is not token)
             return not spoken_of <= self._asked
         structures = next(
             filter(None, (_structures_in(part) for part in _parts(clause) if token in part)), frozenset()
@@ -56,6 +57,16 @@ class Subject:
             for clause in clauses
             for token in clause
         )
+
+
+def _without_remark(clause: Clause, token: Token) -> Clause:
+    """A clause up to the bracket that follows a token."""
+    start = clause.index(token)
+    return clause[: next((at for at in range(start, len(clause)) if clause[at].kind == "open"), len(clause))]
+
+
+def _is_followed_by_remark(clause: Clause, token: Token) -> bool:
+    return [later.kind for later in clause[clause.index(token) + 1 :][:1]] == ["open"]
 
 
 def _is_attribute(text: str) -> bool:
