@@ -1,5 +1,6 @@
 """The likeliest option of a reply that gives a likelihood of each, or ranks them (protocol 17.16)."""
 
+import re
 from itertools import pairwise
 
 from cardiolens.score.verdicts.option_text import OptionTexts
@@ -28,6 +29,16 @@ _BETWEEN = frozenset(
 )
 _SUM, _SLACK = 100, 5  # per cent that the likelihoods of a reply add up to
 _ABOVE = ">"
+_DECIMAL, _DIGIT = re.compile(r"(?<![\d.])[01]?\.\d+(?![\d.])"), re.compile(r"\d")
+
+
+def with_per_cent(text: str) -> str:
+    """A text whose numbers are shares of one, with these in per cent; any other text as it is."""
+    numbers = _DECIMAL.findall(text)
+    is_whole = len(numbers) > 1 and abs(sum(map(float, numbers)) - 1) <= _SLACK / _SUM
+    if not is_whole or _DIGIT.search(_DECIMAL.sub("", text)):
+        return text
+    return _DECIMAL.sub(lambda number: f"{float(number[0]) * _SUM:.0f} %", text)
 
 
 def likeliest(tokens: list[Token], texts: OptionTexts) -> Reading | None:

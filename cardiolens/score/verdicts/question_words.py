@@ -1,6 +1,7 @@
 """Replies of one sentence in the words of their question: "All walls enhance.", "No abnormality is seen."."""
 
 import re
+from itertools import pairwise
 
 from cardiolens.report_text.reply_lexicon import words
 from cardiolens.score.verdicts.elimination import NORMAL
@@ -13,6 +14,7 @@ from cardiolens.score.verdicts.subject import Subject
 
 _STEM = 5  # letters that two forms of a word share: "enlargement", "enlarged"
 _LEFT_SIDE = frozenset({"lv", "left"})
+_QUANTIFIES = frozenset({"all", "every", "each", "both", "only"})
 _ALL = frozenset({"all", "every", "each", "everything"})
 _SAYS_NOTHING = frozenset({"label", "subject", "verb", "open", "close", "colon", "dash", "stop", "newline", "comma", "join"})
 _LEAVES_OPEN = frozenset({"perhaps", "either", "query", "key", "unsure", "neutral", "but", "semicolon"})
@@ -52,7 +54,10 @@ class QuestionWords:
             return None
         named = {token.key for token in clause if token.key}
         own = self._own
-        if any(token.text.lower() in _LEFT_SIDE for token in clause):
+        is_of_left = any(token.text.lower() in _LEFT_SIDE for token in clause)
+        if not is_of_left and self._subject.is_of_others(clause):
+            return None
+        if is_of_left:
             own = [key for key in own if not dict(self._texts.options)[key].startswith("Right")]
         if (named and named != set(own)) or not self._is_plain(clause) or not self._affirms(clause):
             return None
@@ -75,6 +80,11 @@ class QuestionWords:
         is_denial = denials == 1 and not ("no" in kinds and "yes" in kinds)
         if len(self._normal) != 1 or not is_denial or any(token.key for token in clause):
             return None
+        is_part = any(
+            token.kind == "not" and after.text.lower() in _QUANTIFIES for token, after in pairwise(clause)
+        )
+        if is_part or self._subject.is_of_others(clause):
+            return None  # "not both atria are enlarged"
         is_own = self._is_plain(clause) and self._affirms([token._replace(kind="word") for token in clause])
         return reading_of(self._normal) if is_own else None
 

@@ -23,6 +23,13 @@ _HTML = re.compile(
     re.IGNORECASE,
 )
 _HTML_CELL, _HTML_ROW = re.compile(r"</t[dh]>", re.IGNORECASE), re.compile(r"</tr>", re.IGNORECASE)
+_TAGGED = re.compile(r"<(answer|result|response|final|final_answer|output)>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
+_LETTERS_TAG = re.compile(r"<(letters?|option)>([^<>]*)</\1>", re.IGNORECASE)
+_LEAF = re.compile(
+    r"<(?!(?:strong|em|p|br|span|div|li|ul|ol|code|pre|font|h\d|t[dhr]|thead|tbody|table|option|item|letter)>)"
+    r"(\w{3,})>([^<>\n]*)</\1>",
+    re.IGNORECASE,
+)
 _EMPTY_CELL = re.compile(r"\|[ \t]*\|[ \t]*(?=\n|\Z)")
 _ASKED_BEFORE = re.compile(r"\A\s*Q:[^\n]*\n+A:\s*")
 _EMPHASIS = re.compile(r"(?<!\w)_(?=\w)|(?<=[^\W_])_(?!\w)")
@@ -141,14 +148,24 @@ def _tag_ends() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def _tagged(text: str) -> str:
+    """Mark tagged answers; of one that holds its letters in tags of their own, these alone count."""
+    if "<letter" in text or "<option" in text:
+        text = _TAGGED.sub(_letters_alone, text)
     opening, closing = _tag_ends()
     return closing.sub(END, opening.sub(TAG, text))
+
+
+def _letters_alone(tagged: re.Match[str]) -> str:
+    letters = [letter[1] for letter in _LETTERS_TAG.findall(tagged[2])]
+    return f"<answer>{', '.join(letters)}</answer>" if letters else tagged[0]
 
 
 def _without_html(text: str) -> str:
     """Remove HTML tags; "<B>" is a letter unless the text has "</B>"."""
     letters = {tag.lower() for tag in _HTML_LETTER_END.findall(text)}
     text = _HTML_LETTER.sub(lambda tag: "" if tag[1].lower() in letters else tag[0], text)
+    if "</" in text:
+        text = _LEAF.sub(r"\1: \2\n", text)
     if "<t" in text.lower():
         text = _HTML_ROW.sub("\n", _HTML_CELL.sub(" | ", text))
     return _HTML.sub("", text)

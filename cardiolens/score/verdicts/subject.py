@@ -50,6 +50,10 @@ class Subject:
         structures = _structures_in(token for token in clause if token.kind != "text")
         return self._is_known and bool(structures) and structures <= self._asked
 
+    def is_of_others(self, clause: Clause) -> bool:
+        """Return whether a clause names what the question does not ask about."""
+        return not _structures_in(token for token in clause if token.kind != "text") <= self._asked
+
     def is_foreign_in(self, clauses: list[Clause]) -> bool:
         """Return whether a text in any of the clauses is said of another subject."""
         return any(

@@ -7,7 +7,7 @@ from cardiolens.score.verdicts.closing_letters import closing_letters, concludin
 from cardiolens.score.verdicts.commitments import Remark, committed, said_of_options
 from cardiolens.score.verdicts.elimination import remaining, rest
 from cardiolens.score.verdicts.enumerations import enumeration
-from cardiolens.score.verdicts.likelihoods import likeliest
+from cardiolens.score.verdicts.likelihoods import likeliest, with_per_cent
 from cardiolens.score.verdicts.lists import complement, first_entries, leading
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.prose import is_one_sentence, prose
@@ -38,6 +38,12 @@ _ARROW = re.compile(r"^\s*(?:→|⇒|->|=>)\s*")
 _ENTRY = re.compile(r"[A-Z][.):]")
 _UNDECIDED = frozenset({"cannot", "can't", "can not", "unsure", "not sure", "unclear"})
 _SUPPOSES = re.compile(r"\W*(?:if|were|had|wenn)\b", re.IGNORECASE)  # a clause on what is not so
+_PAIR = re.compile(
+    r"[\s\S]*\b(?P<first>[A-H]) (?:and|or|vs\.?) (?P<second>[A-H])\b(?P<between>[\s\S]*)"
+    r"(?<!not )the (?P<which>former|latter)\W*",
+    re.IGNORECASE,
+)
+_LETTER = re.compile(r"\b(?:[B-HJ-Z]|not|unclear|unsure)\b")
 _SENTENCE_END = re.compile(r"[.;\n]\s")
 _LONGEST_TEXT = 60  # characters of an option
 _ALIKE, _APART = 0.9, 0.06  # of a misspelled text and its option, and of the others from these
@@ -59,8 +65,12 @@ def read_unmarked_answer(
     numbered = _NUMBERED_LETTERS.findall(text)
     if len(numbered) > 1 and (not several or any(numbered)):
         return "letters", UNREADABLE  # one answer to each of several questions
-    if not several and (of_ranking := likeliest(tokens, tokenizer.texts)):
+    in_per_cent = with_per_cent(text)
+    shares = tokens if in_per_cent == text else tokenizer.tokens(in_per_cent)
+    if not several and (of_ranking := likeliest(shares, tokenizer.texts)):
         return "enumeration", of_ranking
+    if not several and (of_pair := _former_or_latter(text, tokenizer.texts)):
+        return "answer_phrase", of_pair
     if list_reading and _is_repetition(list_reading[1], tokens, tokenizer.texts):
         return None
     if list_reading and list_reading[1].readable:
@@ -128,6 +138,15 @@ def _stated(
         or (list_reading if _begins_with_option(tokens) and "\n" not in text else None)
         or _with_rule("option_text", _quoted(tokens, option_statements, several, subject))
     )
+
+
+def _former_or_latter(text: str, texts: OptionTexts) -> Reading | None:
+    """Read a reply that ends with one of the two letters that it named last: "B or C? ... the latter."."""
+    pair = _PAIR.fullmatch(text)
+    if pair is None or _LETTER.search(pair["between"]):
+        return None
+    key = pair["first" if pair["which"].lower() == "former" else "second"]
+    return reading_of([key]) if key in texts.keys else None
 
 
 def _last_sentence(tokens: list[Token], texts: OptionTexts) -> Reading | None:
