@@ -173,7 +173,7 @@ def _introductions(present: frozenset[str]) -> re.Pattern[str]:
     letter = r"(?<=[ \t])(?=\(?[a-z]\)?(?:[.,;:)]|[ \t]*(?:\n|$)|[ \t]+(?:and|&)[ \t]))"  # "Answer B"
     introduced = (
         rf"(?:{nouns}){remark}"
-        r"(?:(?P<line>[:=]>?|】|[-–—]>|[→⇒]|[-–—](?=[ \t]))"
+        r"(?:(?P<line>[:=]>?|>|】|[-–—]>|[→⇒]|[-–—](?=[ \t]))"
         rf"|(?:{verbs})\s*(?P<late>:)?|(?=\n)|{letter})"
     )
     return re.compile("|".join([introduced] * bool(nouns) + [choices] * bool(choices)))

@@ -39,6 +39,8 @@ def enumeration(statements: list[Statement], one_of: Collection[str] = ()) -> Re
             polarity = "yes"  # "basal: defect, mid: defect"
         if is_elliptic and polarity == "bare" and any(token.kind == "verb" for token in clause):
             polarity = "yes"  # "the lateral wall shows it, the septum does not"
+        if clause[-1].kind == "not" and _is_normal_elsewhere(clause, statements):
+            polarity = "yes"  # "A contracts normally, B doesn't"
         names = _entry(clause)
         if names and not one_of and is_broken_list(_from_first_name(clause)):
             return UNREADABLE
@@ -58,6 +60,15 @@ def enumeration(statements: list[Statement], one_of: Collection[str] = ()) -> Re
     if contradicted and len(entries) == 1:
         return None  # "I first thought B, but C is right" enumerates nothing
     return UNREADABLE if contradicted else reading_of(affirmed)
+
+
+def _is_normal_elsewhere(clause: Clause, statements: list[Statement]) -> bool:
+    """Return whether all other clauses call their options normal, and deny nothing."""
+    others = [other for other, _ in statements if other is not clause]
+    return bool(others) and all(
+        "no" in (kinds := {token.kind for token in other}) and not kinds & {"not", "yes", "perhaps"}
+        for other in others
+    )
 
 
 def _is_finding(clause: Clause) -> bool:

@@ -59,7 +59,7 @@ class QuestionWords:
             return None
         if is_of_left:
             own = [key for key in own if not dict(self._texts.options)[key].startswith("Right")]
-        if (named and named != set(own)) or not self._is_plain(clause) or not self._affirms(clause):
+        if not named <= set(own) or not self._is_plain([token for token in clause if token.text != "to"]) or not self._affirms(clause):
             return None
         denied = [token.key for other in further for token in other if token.key]
         if any(polarity(other) != "no" for other in further):

@@ -115,8 +115,9 @@ def clauses(tokens: list[Token]) -> list[Clause]:
             split_clauses.append([token])  # "[x] A [ ] B"
             is_named = is_judged = False
             continue
-        is_after_denial = token.kind == "colon" and not any(before.kind == "yes" for before in clause)
-        if (token.kind == "bar" or is_after_denial) and is_judged and _begins_with_name(ahead):
+        if _begins_with_name(ahead) and (
+            (token.kind == "bar" and is_judged) or (token.kind == "colon" and _concludes(split_clauses, is_judged))
+        ):
             split_clauses.append([])  # "Mid-wall ✅ | Transmural ❌", "not small: normal"
             is_named = is_judged = False
             continue
@@ -130,6 +131,14 @@ def clauses(tokens: list[Token]) -> list[Clause]:
         split_clauses.append([])
         is_named = is_judged = False
     return [clause for clause in split_clauses if clause]
+
+
+def _concludes(split_clauses: list[Clause], is_judged: bool) -> bool:
+    """Return whether a colon ends denials, so that a conclusion follows: "not small, not large: normal"."""
+    *before, clause = split_clauses
+    kinds = {token.kind for token in clause}
+    is_denied = is_judged or ("not" in kinds and any(token.key for earlier in before for token in earlier))
+    return is_denied and "yes" not in kinds
 
 
 def _is_box(token: Token) -> bool:

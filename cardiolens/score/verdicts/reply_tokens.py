@@ -214,6 +214,8 @@ def _disambiguate(tokens: list[Token]) -> list[Token]:
         token = tokens[at]
         if token.kind == "key":
             tokens[at] = _article(token, tokens[at + 1 : at + 3]) or token
+            if tokens[at].kind == "unsure" and token.text == "a" and at and tokens[at - 1].kind == "verb":
+                tokens[at] = token._replace(kind="word", key="")  # "there is a mitral regurgitant jet"
         elif token.text in _CANNOT and _is_denied_option(tokens[at + 1 : at + 4]):
             tokens[at] = token._replace(kind="not")  # "it cannot be A"
         elif token.kind == "short" and tokens[at + 1 : at + 2] and tokens[at + 1].text in _NOT_HEADS:

@@ -38,6 +38,7 @@ _ARROW = re.compile(r"^\s*(?:→|⇒|->|=>)\s*")
 _ENTRY = re.compile(r"[A-Z][.):]")
 _UNDECIDED = frozenset({"cannot", "can't", "can not", "unsure", "not sure", "unclear"})
 _SUPPOSES = re.compile(r"\W*(?:if|were|had|wenn)\b", re.IGNORECASE)  # a clause on what is not so
+_CONCLUDED = re.compile(r"[.;!\n]\s*(?:→|⇒|->|=>)\s*\(?([A-H])\)?[\s.]*\Z")  # "C: a line. ⇒ B"
 _PAIR = re.compile(
     r"[\s\S]*\b(?P<first>[A-H]) (?:and|or|vs\.?) (?P<second>[A-H])\b(?P<between>[\s\S]*)"
     r"(?<!not )the (?P<which>former|latter)\W*",
@@ -69,6 +70,8 @@ def read_unmarked_answer(
     shares = tokens if in_per_cent == text else tokenizer.tokens(in_per_cent)
     if not several and (of_ranking := likeliest(shares, tokenizer.texts)):
         return "enumeration", of_ranking
+    if not several and (concluded := _CONCLUDED.search(text)) and concluded[1] in tokenizer.texts.keys:
+        return "answer_phrase", reading_of([concluded[1]])
     if not several and (of_pair := _former_or_latter(text, tokenizer.texts)):
         return "answer_phrase", of_pair
     if list_reading and _is_repetition(list_reading[1], tokens, tokenizer.texts):
