@@ -62,7 +62,7 @@ def outcome(reply: WrittenReply, *, blind: bool = False) -> str:
     options = tuple((option.key, option.text) for option in subtask.options)
     question = "" if blind else subtask.question
     parsed = parse_answer(
-        reply.text, options, subtask.answer_type, subtask.exclusive, cut=reply.cut, question=question
+        reply.text, options, subtask.answer_type, subtask.exclusive, cut=reply.cut, question=question, code=reply.subtask
     )
     letters = "".join(parsed.keys)
     if letters:

@@ -14,6 +14,7 @@ from cardiolens.score.verdicts.subject import Subject
 
 _STEM = 5  # letters that two forms of a word share: "enlargement", "enlarged"
 _LEFT_SIDE = frozenset({"lv", "left"})
+_WELL = frozenset({"normal", "normally", "unremarkable", "unaffected", "uninvolved", "preserved", "intact", "healthy"})
 _QUANTIFIES = frozenset({"all", "every", "each", "both", "only"})
 _ALL = frozenset({"all", "every", "each", "everything"})
 _SAYS_NOTHING = frozenset({"label", "subject", "verb", "open", "close", "colon", "dash", "stop", "newline", "comma", "join"})
@@ -67,11 +68,8 @@ class QuestionWords:
         return reading_of([key for key in own if key not in denied])
 
     def _affirms(self, clause: Clause) -> bool:
-        """Return whether a clause says what its question asks for, or that something is abnormal."""
-        return any(
-            token.kind == "yes" or (token.kind in {"word", "subject"} and token.text.lower()[:_STEM] in self._stems)
-            for token in clause
-        )
+        """Return whether a clause speaks of a finding: "all walls move" does not."""
+        return any(token.kind == "yes" or token.text.lower() in words().findings for token in clause)
 
     def _nothing(self, clause: Clause) -> Reading | None:
         """The option that says that nothing was found, of a clause that denies what its question asks for."""
@@ -85,7 +83,8 @@ class QuestionWords:
         )
         if is_part or self._subject.is_of_others(clause):
             return None  # "not both atria are enlarged"
-        is_own = self._is_plain(clause) and self._affirms([token._replace(kind="word") for token in clause])
+        is_well = any(token.text.lower() in _WELL for token in clause)
+        is_own = self._is_plain(clause) and (is_well or ("no" not in kinds and self._affirms(clause)))
         return reading_of(self._normal) if is_own else None
 
     def _named(self, clause: Clause, *, several: bool) -> Reading | None:
@@ -96,6 +95,8 @@ class QuestionWords:
         if not named or not is_own or not (several or len(named) == 1) or is_broken_list(clause):
             return None
         is_said = "text" in kinds and not self._subject.is_foreign_in([clause])
+        if several and not self._normal and not self._affirms(clause):
+            return None  # "the septal wall moves"
         return reading_of(named) if is_said else None
 
     def _is_plain(self, clause: Clause) -> bool:

@@ -30,7 +30,7 @@ def signed_entries(text: str, tokenizer: Tokenizer) -> Reading | None:
         if len(signs) != 1 or not key or key in ticked or _contradicts(line, key, signs[0] in _TICKS, tokenizer):
             return None
         ticked[key] = signs[0] in _TICKS
-    is_judged = len(ticked) > 1 and set(ticked) <= tokenizer.texts.keys
+    is_judged = len(ticked) > 1 and set(ticked) <= tokenizer.texts.keys and not all(ticked.values())
     return reading_of([key for key, is_ticked in ticked.items() if is_ticked]) if is_judged else None
 
 

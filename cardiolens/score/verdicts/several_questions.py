@@ -1,0 +1,50 @@
+"""The part of a reply that answers its own question, where it answers several (protocol 17.16)."""
+
+import re
+
+_CODE = re.compile(r"(?:^|\n|[.;] )[^\w\n]*([A-Z]\d{2})\b[^\w\n(]*")  # of a question: "C10: B"
+_HEAD = re.compile(r"(?:^|\n|[.;] |[.?]\" )[^\w\n]*(?:\d{1,2}[.)] *)?\"?(?P<head>[A-Za-z][\w /-]{2,50}?)(?P<sign>\?\"?:?|:)(?=\s)")
+_ASKED = re.compile(r"\b(?:which|what) (?:[\w-]+ )?(levels|walls|layers|atria)\b|\bhow is [^?]*(distributed)\b", re.IGNORECASE)
+_THINGS = ("level", "wall", "layer", "atri", "distribut")
+_SAYS_NOTHING = frozenset({"the", "of", "with", "affected", "involved", "abnormal", "enhancing", "which", "pattern"})
+_ANSWER_LINE = re.compile(r"^[^\w\n]*(?:final )?answer\s*:", re.IGNORECASE | re.MULTILINE)
+
+
+def own_part(plain: str, question: str, code: str) -> str:
+    """A visible reply without what it says under the codes, wordings or subjects of other questions."""
+    codes = list(_CODE.finditer(plain))
+    if len({match[1] for match in codes}) > 1 and code in {match[1] for match in codes}:
+        return _part(plain, [(match[1], match.start(), match.end()) for match in codes], code)
+    if "?" in plain and question and (part := _behind_wording(plain, question)):
+        return part
+    asked = _ASKED.search(question)
+    if asked is None or _ANSWER_LINE.search(plain) or not (":" in plain or "?" in plain):
+        return plain
+    spoken = {*re.findall(r"\w+", question.lower()), *_SAYS_NOTHING}
+    heads = [(_thing(head["head"], spoken), head.start(), head.end()) for head in _HEAD.finditer(plain)]
+    things = [thing for thing, _, _ in heads]
+    own = _thing(asked[1] or asked[2], spoken)
+    is_sorted = things.count(own) == 1 and any(thing not in {"", own} for thing in things)
+    return _part(plain, heads, own) if is_sorted else plain
+
+
+def _part(plain: str, heads: list[tuple[str, int, int]], own: str) -> str:
+    """What stands behind the last head of a name, up to the next head."""
+    ends = [start for _, start, _ in heads[1:]] + [len(plain)]
+    parts = [plain[end:stop] for (name, _, end), stop in zip(heads, ends, strict=True) if name == own]
+    return parts[-1].strip() if parts else ""
+
+
+def _thing(head: str, spoken: set[str]) -> str:
+    """What a heading says that its entries are, beside words of the question only: not "walls assessed"."""
+    things = [thing for thing in _THINGS if thing in head.lower()]
+    others = [word for word in re.findall(r"\w+", head.lower()) if not word.startswith(tuple(things or " "))]
+    return things[0] if len(things) == 1 and spoken.issuperset(others) else ""
+
+
+def _behind_wording(plain: str, question: str) -> str:
+    """What stands on the line of a question's wording, where other lines ask and answer other questions."""
+    lines = [line for line in plain.split("\n") if "?" in line and line.rpartition("?")[2].strip()]
+    wording = question.casefold()
+    own = [line for line in lines if wording in line.casefold()]
+    return own[0].rpartition("?")[2].strip() if len(own) == 1 and len(lines) > 1 else ""
