@@ -15,7 +15,7 @@ from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Read
 from cardiolens.score.verdicts.reply_clauses import Clause, clauses, polarity
 from cardiolens.score.verdicts.reply_tokens import ARROWS, Token, Tokenizer
 
-Stance = Literal["commits", "adds", "removes", "affirms", "denies", "hedges", "mentions", "explains"]
+Stance = Literal["commits", "adds", "removes", "affirms", "denies", "hedges", "rivals", "mentions", "explains"]
 
 _TOWARDS = frozenset({"to", "zu", "bis", "到"})
 _PAUSES = frozenset({"...", "…"})
@@ -24,6 +24,7 @@ _SAYS_NOTHING = frozenset(
 )
 _ANNOUNCES = frozenset({"verb", "colon", "dash", "yes"})
 _BECOMES = frozenset({"should be", "should read", "should have been", "becomes", "is actually", "is really"})
+_SUSPECTS = frozenset({"perhaps", "label", "join", "comma", "verb", "yes", "open", "close"})
 _OF_PAIR = frozenset({"former", "latter"})
 _CHOICE_OF = frozenset({"among", "amongst"})
 _BETTER = frozenset({"better", "preferable", "besser"})
@@ -43,6 +44,7 @@ class Remark:
     end: int
     is_gloss: bool = False  # the letters stand in brackets after what they stand for: "the lateral wall (D)"
     is_added: bool = False  # with "also" or "too"
+    is_suspected: bool = False  # and nothing else is said: "maybe D", "D may be involved"
 
 
 def said_of_options(text: str, tokenizer: Tokenizer, *, texts: bool = False) -> Iterator[Remark]:
@@ -71,10 +73,17 @@ def said_of_options(text: str, tokenizer: Tokenizer, *, texts: bool = False) -> 
                 start=clause[0].start,
                 end=last.start + len(last.text),
                 is_gloss=_is_gloss(clause, names),
-                is_added=any(token.kind == "also" for token in clause),
+                is_suspected=stance == "hedges" and all(token.key or token.kind in _SUSPECTS for token in clause),
+                is_added=_adds(clause),
             )
             previous = _continued(remark, previous, text) if previous else remark
             yield previous
+
+
+def _adds(clause: Clause) -> bool:
+    """Return whether a clause adds to what was said, and not only what "would be" expected."""
+    is_supposed = any(token.text.lower() in {"would", "would be"} for token in clause)
+    return any(token.kind == "also" for token in clause) and not is_supposed
 
 
 def _of_pair(clause: Clause, names: list[Token]) -> Remark | None:
@@ -195,8 +204,9 @@ def _open_stance(
         return "commits", keys
     if _would_choose(clause, before) and (listed_keys := _is_list(clause[at:], texts)):
         return "commits", listed_keys
-    is_weighed = not _open_words(clause) <= _processes() and not _prefers(clause[at:])
-    return ("hedges" if is_weighed else "mentions"), keys
+    if _prefers(clause[at:]):
+        return "rivals", keys
+    return ("mentions" if _open_words(clause) <= _processes() else "hedges"), keys
 
 
 def _edit(clause: Clause, at: int, texts: OptionTexts) -> Stance | None:
@@ -217,7 +227,7 @@ def _edit(clause: Clause, at: int, texts: OptionTexts) -> Stance | None:
         if _says_nothing(before) and any(token.text.lower() in verbs for token in after):
             return stance
     is_also = any(token.kind == "also" for token in before) or (rest[-1].kind == "also")
-    return "adds" if is_also and _says_nothing(before) else None
+    return "adds" if is_also and _says_nothing(before) and clause[at].kind == "key" else None
 
 
 def _up_to_reason(tokens: Clause) -> Clause:

@@ -57,14 +57,15 @@ _WOULD = frozenset({"would", "would have"})
 
 
 def leading(
-    tokens: list[Token], texts: OptionTexts, *, several: bool, ranges: bool = False
+    tokens: list[Token], texts: OptionTexts, *, several: bool, ranges: bool = False, alone: bool = False
 ) -> tuple[Reading, bool] | None:
     """Parse the list at the start of tokens; also return whether nothing follows. None without a list.
 
     `several`: the question takes several options, so that the text after the list may add one. A list that
     cannot be read completely is a NotReadableError. `ranges`: "A-D" names what lies between as well.
+    `alone`: what stands behind the list's sentence does not count.
     """
-    reader = _ListReader(tokens, texts, several, ranges=ranges)
+    reader = _ListReader(tokens, texts, several, ranges=ranges, alone=alone)
     return reader.read()
 
 
@@ -193,8 +194,15 @@ def _without(own: list[str], rest: list[Token], before: list[Token], texts: Opti
 
 class _ListReader:
     def __init__(
-        self, tokens: list[Token], texts: OptionTexts, several: bool, *, ranges: bool = False
+        self,
+        tokens: list[Token],
+        texts: OptionTexts,
+        several: bool,
+        *,
+        ranges: bool = False,
+        alone: bool = False,
     ) -> None:
+        self._alone = alone
         self._tokens = tokens
         self._texts = texts
         self._several = several
@@ -421,7 +429,7 @@ class _ListReader:
                 raise NotReadableError("a list that goes on")
         elif first not in _STOPS | _OPENS_REASON | {"colon", "dash", "not", "open", "bar"}:
             raise NotReadableError("no end of a list")
-        if first in _STOPS and self._ranges:
+        if first in {"stop", "newline"} and self._alone:
             return False
         rest = clauses(self._rest_to_check())
         if first in _SETS_OFF and self._opens_range() and not (self._is_apart() and denies(rest[0])):
@@ -433,10 +441,11 @@ class _ListReader:
         return False
 
     def _rest_to_check(self) -> list[Token]:
-        """The tokens behind a list, after a mark up to the end of its sentence: others read what follows."""
+        """The tokens behind a list, or those up to the end of its sentence."""
         rest = self._tokens[self._at :]
         end = next((at for at, token in enumerate(rest) if token.kind in {"stop", "newline"}), len(rest))
-        return rest[:end] if self._ranges else rest
+        is_judged = polarity(rest[:end]) in {"yes", "no"}  # "A: yes"
+        return rest[:end] if self._alone and not is_judged else rest
 
     def _opens_range(self) -> bool:
         """Return whether an option follows the sign behind a list: "A-C"."""

@@ -15,6 +15,7 @@ from cardiolens.score.verdicts.subject import Subject
 _STEM = 5  # letters that two forms of a word share: "enlargement", "enlarged"
 _LEFT_SIDE = frozenset({"lv", "left"})
 _WELL = frozenset({"normal", "normally", "unremarkable", "unaffected", "uninvolved", "preserved", "intact", "healthy"})
+_SEEN = frozenset({"seen", "visible", "present"})
 _QUANTIFIES = frozenset({"all", "every", "each", "both", "only"})
 _ALL = frozenset({"all", "every", "each", "everything"})
 _SAYS_NOTHING = frozenset({"label", "subject", "verb", "open", "close", "colon", "dash", "stop", "newline", "comma", "join"})
@@ -60,7 +61,10 @@ class QuestionWords:
             return None
         if is_of_left:
             own = [key for key in own if not dict(self._texts.options)[key].startswith("Right")]
-        if not named <= set(own) or not self._is_plain([token for token in clause if token.text != "to"]) or not self._affirms(clause):
+        is_listed = named == set(own) and not any(token.kind == "verb" for token in clause)
+        if not named <= set(own) or not (is_listed or self._affirms(clause)):
+            return None
+        if not self._is_plain([token for token in clause if token.text != "to"]):  # "from base to apex"
             return None
         denied = [token.key for other in further for token in other if token.key]
         if any(polarity(other) != "no" for other in further):
@@ -69,7 +73,10 @@ class QuestionWords:
 
     def _affirms(self, clause: Clause) -> bool:
         """Return whether a clause speaks of a finding: "all walls move" does not."""
-        return any(token.kind == "yes" or token.text.lower() in words().findings for token in clause)
+        return any(
+            (token.kind == "yes" and token.text not in _SEEN) or token.text.lower() in words().findings
+            for token in clause
+        )
 
     def _nothing(self, clause: Clause) -> Reading | None:
         """The option that says that nothing was found, of a clause that denies what its question asks for."""

@@ -60,7 +60,7 @@ def _without_remarks_on_denied(clause: Clause) -> Clause:
         if not depth:
             kept.append(token)
         depth -= token.kind == "close" and depth > 0
-    return kept
+    return kept if any(token.key for token in kept) else clause
 
 
 def _lasting(stance: Polarity, clause: Clause, rest: Clause) -> Polarity:
@@ -184,7 +184,9 @@ def _divides(token: Token, ahead: Clause, *, is_named: bool, is_judged: bool) ->
 
 def polarity(clause: Clause) -> Polarity:
     """Polarity of a clause towards its options: "yes", "no", "open", or "bare" if it only names them."""
-    kinds = [token.kind for token in clause]
+    first = next((at for at, token in enumerate(clause) if token.kind in NAMES), 0)
+    # "close to 1, which means D" leaves nothing open
+    kinds = [token.kind for at, token in enumerate(clause) if token.text != "to" or at > first]
     names = any(kind in NAMES for kind in kinds)
     if "perhaps" in kinds or "query" in kinds or (names and "either" in kinds and not _is_denied_list(kinds)):
         return "open"

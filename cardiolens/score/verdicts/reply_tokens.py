@@ -96,6 +96,7 @@ class Tokenizer:
             r"|\((?:\d{1,2}|[ivx]{2,4})\))"
             rf"|(?P<plus>\(\+\)|{_SCORED}[+1]{_SCORE_ENDS})|(?P<minus>\([-–−]\)|{_SCORED}[-–−0]{_SCORE_ENDS})"
             rf"|(?P<letter>(?<![{LATIN}])[A-Za-z](?![{LATIN}]|'[A-Za-z]|-(?-i:[a-z]{{2}})))"
+            r"|(?P<decimal>\d+\.\d+)"
             rf"|(?P<word>[{LATIN}]+(?:['-][{LATIN}]+)*)"
             r"|(?P<space>[ \t\r]+)"
             r"|(?P<tick>\[[xX✓✔]\]|\([xX✓✔]\)(?=[ \t]))"
@@ -136,6 +137,8 @@ class Tokenizer:
             return self._word(text, start)
         if group == "other":
             return self._sign(text, start)
+        if group == "decimal":
+            return Token("word", text, "", start)
         if group in _SIGNS:
             return Token(_SIGNS[group], "" if group == "numbering" else text, "", start)
         return Token("yes" if group == "tick" else _MARKS.get(text, "perhaps"), text, "", start)

@@ -44,7 +44,7 @@ def _rewordings(options: tuple[Option, ...], question: str) -> tuple[tuple[re.Pa
         last = pair[0].split()[-1]
         plural = f"{last[:-2]}a" if last.endswith("um") else f"{last}s"
         said = r"(?=(?:are|were|appear|enlarged|dilated)\b)"
-        both = re.compile(rf"\bboth (?:of )?(?:the )?(?:{re.escape(plural)}\b|{said})", re.IGNORECASE)
+        both = re.compile(rf"(?<!not )\bboth (?:of )?(?:the )?(?:{re.escape(plural)}\b|{said})", re.IGNORECASE)
         patterns.append((both, f"{pair[0].lower()} and {pair[1].lower()} "))
         patterns.append((re.compile(r"\A\W*both\W*\Z", re.IGNORECASE), f"{pair[0]} and {pair[1].lower()}"))
         patterns += [(re.compile(rf"\b{_initials(text)}\b"), text.lower()) for text in pair]

@@ -136,8 +136,10 @@ class _Answer:
                 self.is_open and remark.stance in {"hedges", "explains"}
             )
         elif remark.stance != "denies" and not is_confirmed:
-            speaks_against = remark.by_letter and remark.stance in {"affirms", "commits"}
-            is_further = self._several and remark.is_added and remark.stance != "hedges"
+            speaks_against = remark.by_letter and remark.stance in {"affirms", "commits", "rivals"}
+            is_further = (remark.is_added and (self._several or remark.by_letter)) or (
+                self._several and remark.is_suspected
+            )
             self.is_open |= is_doubted or speaks_against or is_further
 
     def _edit(self, remark: Remark) -> None:

@@ -44,7 +44,7 @@ _PAIR = re.compile(
     r"(?<!not )the (?P<which>former|latter)\W*",
     re.IGNORECASE,
 )
-_LETTER = re.compile(r"\b(?:[B-HJ-Z]|not|unclear|unsure)\b")
+_LETTER = re.compile(r"\b(?:[B-HJ-Z]|not|neither|nor|both|unclear|unsure)\b")
 _SENTENCE_END = re.compile(r"[.;\n]\s")
 _LONGEST_TEXT = 60  # characters of an option
 _ALIKE, _APART = 0.9, 0.06  # of a misspelled text and its option, and of the others from these
