@@ -12,7 +12,7 @@ from cardiolens.score.verdicts.explained_away import effect
 from cardiolens.score.verdicts.lists import leading
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading, reading_of
-from cardiolens.score.verdicts.reply_clauses import Clause, clauses, polarity
+from cardiolens.score.verdicts.reply_clauses import Clause, clauses, joins_no_names, polarity
 from cardiolens.score.verdicts.reply_tokens import ARROWS, Token, Tokenizer
 
 Stance = Literal["commits", "adds", "removes", "affirms", "denies", "hedges", "rivals", "mentions", "explains"]
@@ -24,6 +24,7 @@ _SAYS_NOTHING = frozenset(
 )
 _ANNOUNCES = frozenset({"verb", "colon", "dash", "yes"})
 _BECOMES = frozenset({"should be", "should read", "should have been", "becomes", "is actually", "is really"})
+_DEFINES = frozenset({"describe", "describes", "refer", "refers", "imply", "implies", "presuppose", "presupposes"})
 _SUSPECTS = frozenset({"perhaps", "label", "join", "comma", "verb", "yes", "open", "close"})
 _OF_PAIR = frozenset({"former", "latter"})
 _CHOICE_OF = frozenset({"among", "amongst"})
@@ -182,7 +183,8 @@ def _stance(clause: Clause, names: list[Token], texts: OptionTexts) -> tuple[Sta
         return "mentions", keys  # "needed to choose among A, B and C"
     before = _without_arrows(clause[:at])
     stance = polarity(_judging(before, clause[at:], texts))
-    if any(token.text.lower() in _hedges() for token in clause):
+    hedging = {token.text.lower() for token in clause} & _hedges()
+    if hedging and not (hedging <= _DEFINES and (stance == "no" or _is_subject(clause[at:], texts))):
         stance = "open"
     if stance in {"yes", "bare"} and (edited := _edit(clause, at, texts)):
         return edited, keys
@@ -411,7 +413,11 @@ def _open_words(clause: Clause) -> set[str]:
     """What leaves a clause open."""
     open_words = {token.text.lower() for token in clause if token.kind in {"perhaps", "query"}}
     open_words |= {token.text.lower() for token in clause if token.text.lower() in _hedges()}
-    between = [token for token in clause if token.kind == "either" and token.text.lower() not in _TOWARDS]
+    between = [
+        token
+        for at, token in enumerate(clause)
+        if token.kind == "either" and token.text.lower() not in _TOWARDS and not joins_no_names(clause, at)
+    ]
     first = next(at for at, token in enumerate(clause) if token.key)
     return (open_words | {token.text.lower() for token in between if token in clause[first:]}) - ARROWS
 
@@ -442,6 +448,7 @@ def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Readin
         remark
         for remark in remarks
         if remark.stance not in says_nothing
+        and not (remark.stance == "mentions" and not several and set(last.keys) < set(remark.keys))
         and not (remark.stance == "hedges" and remark.is_alone and remark.start > last.start and not several)
         and not set(remark.keys) <= set(last.keys)
         and not (is_ordered and provisional().search(text[remark.start : remark.end].lower()))

@@ -75,12 +75,16 @@ def _denies_by_name(clause: Clause, question: str) -> bool:
         return False  # "it is not that A is wrong"
     if kinds[first] == "key":
         return True
-    return _answers(clause, question) and ("not" in kinds[:first] or kinds[-1] in {"query", "not"})
+    return _answers(clause, question) and ("not" in kinds[:first] or kinds[-1] in {"query", "not", "no"} or kinds[-2:] == ["no", "comma"])
 
 
 def _answers(clause: Clause, question: str) -> bool:
     """Return whether a clause says of its options what a question asks for, or nothing at all."""
-    stems = {token.text.lower()[:_STEM] for token in clause if token.kind == "word"}
+    stems = {
+        token.text.lower()[:_STEM]
+        for token in clause
+        if token.kind == "word" and token.text.lower() not in words().plain
+    }
     stems_of_question = {
         word[:_STEM] for word in (*re.findall(r"\w{5,}", question.lower()), *words().findings)
     }

@@ -165,7 +165,7 @@ def _from_all(tokens: list[Token]) -> list[Token]:
     """Tokens without what affirms before "all": "motion is abnormal at all levels except the apex"."""
     at = next((at for at, token in enumerate(tokens) if token.text in _ALL), 0)
     opening = tokens[:at]
-    is_affirmed = any(token.kind == "yes" for token in opening) and any(
+    is_affirmed = any(token.kind == "yes" and token.text != "seen" for token in opening) and any(
         token.kind == "verb" for token in opening
     )
     speaks_on = any(token.key or token.kind in {*_OPEN_SIGNS, "not", "no", "perhaps"} for token in opening)

@@ -17,6 +17,8 @@ _SETS_AGAINST = frozenset(
 )
 _PREFERS = frozenset({"rather", "more", "likely", "lieber", "eher"})
 _WITHIN_NAMES = frozenset({"close", "subject", "label"})
+_LEAVES = frozenset({"leaves", "leaving", "leave"})
+_MEASURES = frozenset({"to", "than"})
 _UNSURE = frozenset({"perhaps", "query", "either"})
 _SAYS_NOTHING = frozenset({"label", "word", "subject", "part", "bullet", "neutral", "pronoun"})
 
@@ -111,6 +113,10 @@ def clauses(tokens: list[Token]) -> list[Clause]:
             split_clauses.append([token])  # "(A) no (B) yes"
             is_named, is_judged = token.kind == "key", False
             continue
+        if token.text in _LEAVES and (is_named or _denies_names(split_clauses[:-1])):
+            split_clauses.append([token])  # "eliminating A and B leaves C"
+            is_named = is_judged = False
+            continue
         if is_named and _is_box(token) and _is_box(clause[0]) and not is_against:
             split_clauses.append([token])  # "[x] A [ ] B"
             is_named = is_judged = False
@@ -131,6 +137,10 @@ def clauses(tokens: list[Token]) -> list[Clause]:
         split_clauses.append([])
         is_named = is_judged = False
     return [clause for clause in split_clauses if clause]
+
+
+def _denies_names(split_clauses: list[Clause]) -> bool:
+    return any(token.key for clause in split_clauses for token in clause)
 
 
 def _concludes(split_clauses: list[Clause], is_judged: bool) -> bool:
@@ -184,15 +194,21 @@ def _divides(token: Token, ahead: Clause, *, is_named: bool, is_judged: bool) ->
 
 def polarity(clause: Clause) -> Polarity:
     """Polarity of a clause towards its options: "yes", "no", "open", or "bare" if it only names them."""
-    first = next((at for at, token in enumerate(clause) if token.kind in NAMES), 0)
-    # "close to 1, which means D" leaves nothing open
-    kinds = [token.kind for at, token in enumerate(clause) if token.text != "to" or at > first]
+    kinds = [token.kind for at, token in enumerate(clause) if not joins_no_names(clause, at)]
     names = any(kind in NAMES for kind in kinds)
     if "perhaps" in kinds or "query" in kinds or (names and "either" in kinds and not _is_denied_list(kinds)):
         return "open"
     if not names and not _POLAR & set(kinds):
         return "bare"
     return _polarity_of_kinds([kind for kind in kinds if kind not in _SAYS_NOTHING])
+
+
+def joins_no_names(clause: Clause, at: int) -> bool:
+    """Return whether "to" or "than" stands before no option, and so leaves nothing open: "close to 1", "more than one"."""
+    if clause[at].text not in _MEASURES:
+        return False
+    following = next((token for token in clause[at + 1 :] if token.kind != "label"), None)
+    return following is None or following.kind not in NAMES
 
 
 def _is_denied_list(kinds: Sequence[str]) -> bool:

@@ -68,6 +68,7 @@ _AFTER_ADJECTIVE = frozenset({"word", "subject", "verb", "part"})
 _BEFORE_PROSE = frozenset({"word", "subject", "perhaps", "also"})
 _VERDICTS = frozenset({"yes", "no", "not"})
 ARROWS = frozenset({"->", "=>", "→", "⇒"})
+_LEADERS = frozenset({"..", "...", "…"})
 _CANNOT = frozenset({"cannot", "can't", "can not"})
 _MODALS = frozenset({"would", "may", "might", "could", "cannot", "can't", "can not"})
 
@@ -223,11 +224,20 @@ def _disambiguate(tokens: list[Token]) -> list[Token]:
             tokens[at] = token._replace(kind="not")  # "it cannot be A"
         elif token.kind == "short" and tokens[at + 1 : at + 2] and tokens[at + 1].text in _NOT_HEADS:
             tokens[at] = Token("word", token.text.lower(), "", token.start)  # "left ventricle" is no atrium
+        elif token.text in _LEADERS and _leads(tokens[at - 1] if at else None, tokens[at + 1 : at + 2]):
+            tokens[at] = token._replace(kind="dash")  # "Septal wall ... normal"
+        elif token.text == "too" and tokens[at + 1 : at + 2] and tokens[at + 1].kind == "word":
+            tokens[at] = token._replace(kind="no")  # "too generous"
         elif token.text in ARROWS and _explains(tokens[at - 1] if at else None, tokens[at + 1 : at + 3]):
             tokens[at] = token._replace(kind="dash")
     _unname(tokens)
     _complete(tokens)
     return tokens
+
+
+def _leads(before: Token | None, ahead: list[Token]) -> bool:
+    """Return whether dots stand between an option and what is said of it."""
+    return before is not None and before.key != "" and bool(ahead) and ahead[0].kind in {"yes", "no"}
 
 
 def _is_denied_option(ahead: list[Token]) -> bool:

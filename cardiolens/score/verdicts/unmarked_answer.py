@@ -8,7 +8,7 @@ from cardiolens.score.verdicts.commitments import Remark, committed, said_of_opt
 from cardiolens.score.verdicts.elimination import remaining, rest
 from cardiolens.score.verdicts.enumerations import enumeration
 from cardiolens.score.verdicts.likelihoods import likeliest, with_per_cent
-from cardiolens.score.verdicts.lists import complement, first_entries, leading
+from cardiolens.score.verdicts.lists import complement, end_of_list, first_entries, leading
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.prose import is_one_sentence, prose
 from cardiolens.score.verdicts.question_words import QuestionWords
@@ -77,7 +77,9 @@ def read_unmarked_answer(
     if list_reading and _is_repetition(list_reading[1], tokens, tokenizer.texts):
         return None
     if list_reading and list_reading[1].readable:
-        return (list_reading[0], UNREADABLE) if is_explained_away(tokens) else list_reading
+        if is_explained_away(tokens):
+            return list_reading[0], UNREADABLE
+        return list_reading[0], _after_list(text, tokens, list_reading[1], tokenizer, several=several)
     option_statements = statements(tokens)
     rule_reading = _stated(text, tokens, option_statements, tokenizer, subject, list_reading, several, question)
     return _unless_refused(rule_reading, text, option_statements, tokenizer.texts)
@@ -141,6 +143,16 @@ def _stated(
         or (list_reading if _begins_with_option(tokens) and "\n" not in text else None)
         or _with_rule("option_text", _quoted(tokens, option_statements, several, subject))
     )
+
+
+def _after_list(
+    text: str, tokens: list[Token], reading: Reading, tokenizer: Tokenizer, *, several: bool
+) -> Reading:
+    """The reading of a list that begins a reply, after what follows it: "B. No: C."."""
+    end = end_of_list(tokens, tokenizer.texts, reading.keys)
+    if end is None or not text[end:].strip(" .)"):
+        return reading
+    return after(text[end:], reading.keys, tokenizer, several=several)
 
 
 def _former_or_latter(text: str, texts: OptionTexts) -> Reading | None:
