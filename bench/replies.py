@@ -15,7 +15,7 @@ from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.score.verdicts.parse import parse_answer
 
 FOLDER = Path(__file__).parents[1] / "tests" / "unit" / "score" / "verdicts"
-HALVES = ("open", "closed", "fresh", "hostile", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "weak", "weak_closed")
+HALVES = ("open", "closed", "fresh", "hostile", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "weak", "weak_closed", "ninth")
 NO_ANSWER = frozenset({"none", "refusal", "inconsistent"})
 SUBTASKS = load_catalogue("openprotocol-1").subtasks
 
