@@ -448,6 +448,12 @@ def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Readin
         remark
         for remark in remarks
         if remark.stance not in says_nothing
+        and not (
+            remark.stance == "hedges"
+            and not several
+            and remark.start > last.start
+            and _concedes().search(text[last.end : remark.start].lower())
+        )
         and not (remark.stance == "mentions" and not several and set(last.keys) < set(remark.keys))
         and not (remark.stance == "hedges" and remark.is_alone and remark.start > last.start and not several)
         and not set(remark.keys) <= set(last.keys)
@@ -468,6 +474,12 @@ def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Readin
     ):
         return UNREADABLE, last.end
     return reading_of(list(last.keys)), last.end
+
+
+@functools.cache
+def _concedes() -> re.Pattern[str]:
+    """Pattern of what opens a clause that concedes, and takes nothing back."""
+    return re.compile(r"\b(?:although|though|even if|obwohl|bien que|aunque)\b|虽然|尽管")
 
 
 @functools.cache

@@ -10,7 +10,8 @@ from cardiolens.score.verdicts.reply_clauses import Clause, Statement
 NORMAL = re.compile(r"(?:normal|no|none|neither|absent)\b", re.IGNORECASE)
 """Begins the text of an option that says that nothing was found."""
 
-_REST = frozenset({"rest", "others", "remaining"})
+_REST = frozenset({"rest", "other", "others", "remaining"})
+_RIGHT = frozenset({"right", "correct", "true"})
 _STEM = 5  # letters that two forms of a word share: "thickened", "thickness"
 
 
@@ -57,8 +58,9 @@ def rest(option_statements: list[Statement], all_clauses: list[Clause], texts: O
         for clause in all_clauses
         if any(token.text.lower() in _REST for token in clause) and not any(token.key for token in clause)
     ]
-    is_affirmed = len(clauses_of_rest) == 1 and "yes" in (
-        kinds := {token.kind for token in clauses_of_rest[0]}
+    is_affirmed = len(clauses_of_rest) == 1 and (
+        "yes" in (kinds := {token.kind for token in clauses_of_rest[0]})
+        or any(token.text.lower() in _RIGHT for token in clauses_of_rest[0])
     )
     if not is_affirmed or kinds & {"no", "not", "perhaps", "query"}:
         return None

@@ -56,6 +56,12 @@ class Blocks:
         """The reading, or UNREADABLE if it names an option that a heading denies."""
         return UNREADABLE if self.denied.intersection(reading.keys) else reading
 
+    def left_over(self, tokenizer: Tokenizer) -> Reading | None:
+        """The only option that headings do not deny, of a reply that names no other: "Eliminated: A, B, D"."""
+        left = tokenizer.texts.keys - self.denied
+        is_named = any(token.key for token in tokenizer.tokens(self.text))
+        return reading_of(list(left)) if self.denied and len(left) == 1 and not is_named else None
+
 
 def blocks_of(plain: str, tokenizer: Tokenizer) -> Blocks:
     """Read the headings of a visible reply."""

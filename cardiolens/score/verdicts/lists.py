@@ -305,6 +305,8 @@ class _ListReader:
         if first is None or (first.kind == "perhaps" and not first.text[:1].isalpha()):
             return False  # "a; b, ..." is a list that goes on
         predicate = first.kind
+        if predicate == "word" and "label" in between:
+            return True  # ". The inferior (C) and lateral (D) walls measure 9 mm"
         ahead = self._tokens[start : self._tokens.index(first, start)]
         if predicate == "perhaps" and {"join", "comma"} & {token.kind for token in ahead}:
             return False  # "b\nc and some of the rest", "b; c, etc."
@@ -459,6 +461,8 @@ class _ListReader:
     def _refuses(self, first: Kind, predicate: Clause) -> bool:
         """Return whether a predicate denies a list or leaves it open; after a comma, only the latter."""
         stance = polarity(predicate)
+        if {"not", "no"} <= (kinds := {token.kind for token in predicate}) and "perhaps" not in kinds:
+            return False  # "A, B, C: no wall is spared"
         if first == "dash" and stance == "no" and [token.text for token in predicate[1:2]] == ["the"]:
             return False  # "A - the septum is normal" speaks of something else
         if first == "comma":

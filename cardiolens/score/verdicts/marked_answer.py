@@ -17,6 +17,7 @@ from cardiolens.score.verdicts.second_thoughts import (
     is_draft,
     is_ordered,
     is_silent,
+    last_counts,
     may_go_on,
 )
 from cardiolens.score.verdicts.values import Values
@@ -73,6 +74,8 @@ class _MarkedAnswer:
 
     def _standing(self, at: int, reading: Reading) -> Reading:
         """The reading that stands at the end, seen from the last mark: what came before and what follows."""
+        if at and last_counts(self._plain[self._marks[at].end :]):
+            return reading
         if not all(self._is_last(before, at, reading) for before in range(at)):
             return CONTRADICTION
         if not self._cut and is_silent(self._plain[self._marks[at].end :], reading.keys, self._tokenizer):

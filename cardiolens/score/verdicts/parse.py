@@ -9,7 +9,7 @@ from cardiolens.score.verdicts.headings import blocks_of, two_lists
 from cardiolens.score.verdicts.marked_answer import read_marked_answer
 from cardiolens.score.verdicts.option_text import Option
 from cardiolens.score.verdicts.reading import Reading
-from cardiolens.score.verdicts.reply import refuses, visible_with_boxes
+from cardiolens.score.verdicts.reply import answer_at_end, refuses, visible_with_boxes
 from cardiolens.score.verdicts.reply_tokens import Tokenizer, reversing_word
 from cardiolens.score.verdicts.rewording import reworded
 from cardiolens.score.verdicts.several_questions import own_part
@@ -73,7 +73,8 @@ class _DisplayedQuestion:
 
 
 def _parse(text: str, question_shown: _DisplayedQuestion, cut: bool) -> Parsed:
-    plain = own_part(visible_with_boxes(text), question_shown.question, question_shown.code)
+    visible_text = visible_with_boxes(text) or ("" if cut else visible_with_boxes(answer_at_end(text)))
+    plain = own_part(visible_text, question_shown.question, question_shown.code)
     plain = reworded(plain, question_shown.options, question_shown.question)
     if "{" in plain:
         plain = _JSON_NAME.sub(" ", plain)  # "mid_wall" is an option's text
@@ -93,6 +94,8 @@ def _parse(text: str, question_shown: _DisplayedQuestion, cut: bool) -> Parsed:
                 or ("none", None)
             )
         )
+    if reading is None and not several and not cut:
+        rule, reading = "heading", blocks.left_over(tokenizer)
     if reading:
         reading = blocks.check(reading)
     if reading and reading.contradicts and not cut:

@@ -37,6 +37,9 @@ _SWITCH = re.compile(r"\A\s*/(?:no_?)?think\b")
 _NEXT_TURN = re.compile(
     r"<\|(?:endoftext|im_end|eot_id|end_of_text)\|>|<eos>|<end_of_turn>|\n\s*(?:User|Human|Next question)\s*:"
 )
+_NEXT_QUESTION = re.compile(r"\n\s*(?:\*\*)?Question(?: \d+)?\s*:")
+_FEWEST_WORDS = 3  # of a thought before an answer
+_ANSWERED = re.compile(r"^\W*(?:final )?answer\s*:", re.IGNORECASE | re.MULTILINE)
 _STRUCK = re.compile(r"~~[^~\n]{1,200}~~|<(del|s|strike)>[^<\n]{0,200}</\1>", re.IGNORECASE)
 _HTML_LETTER, _HTML_LETTER_END = (
     re.compile(r"</?([biu])>", re.IGNORECASE),
@@ -79,10 +82,19 @@ def visible_with_boxes(text: str) -> str:
     return plain.strip()
 
 
+def answer_at_end(text: str) -> str:
+    """The answer line that ends a reply whose reasoning is never closed; empty without one."""
+    thought, _, last = text.strip().rpartition("\n")
+    return last if _ANSWERED.match(last) and len(thought.split()) > _FEWEST_WORDS else ""
+
+
 def _up_to_next_turn(text: str) -> str:
     """A reply up to where its model goes on with the turn of somebody else."""
-    if not ("<" in text or "User" in text or "Human" in text or "Next q" in text):
+    if not ("<" in text or "Question" in text or "User" in text or "Human" in text or "Next q" in text):
         return text
+    question = _NEXT_QUESTION.search(text)
+    if question and _ANSWERED.search(text, 0, question.start()):
+        text = text[: question.start()]
     turn = _NEXT_TURN.search(text)
     return text[: turn.start()] if turn and text[: turn.start()].strip() else text
 

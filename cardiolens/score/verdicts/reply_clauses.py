@@ -17,6 +17,7 @@ _SETS_AGAINST = frozenset(
 )
 _PREFERS = frozenset({"rather", "more", "likely", "lieber", "eher"})
 _WITHIN_NAMES = frozenset({"close", "subject", "label"})
+_REPLIES = frozenset({"no", "nein", "nope", "non"})
 _LEAVES = frozenset({"leaves", "leaving", "leave"})
 _MEASURES = frozenset({"to", "than"})
 _UNSURE = frozenset({"perhaps", "query", "either"})
@@ -101,6 +102,9 @@ def clauses(tokens: list[Token]) -> list[Clause]:
     for at, token in enumerate(tokens):
         clause = split_clauses[-1]
         ahead = tokens[at + 1 : at + 2]
+        if not clause and token.text in _REPLIES and ahead and ahead[0].kind == "comma":
+            split_clauses += [[]]  # "No, enhancement is absent": a word on the question, not on the options
+            continue
         is_against = token.text in _SETS_AGAINST or (
             (token.text == "without" or _compares(token, clause)) and _begins_with_name(ahead)
         )

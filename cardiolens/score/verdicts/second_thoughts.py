@@ -17,6 +17,10 @@ _WRONG = re.compile(
     r"(?<![A-Za-z0-9])([A-Z])(?: \([^()\n]*\))? (?:is|was)(?:n't| not)? ?"
     r"(?:wrong|incorrect|right|correct|an? (?:error|mistake))\b"
 )
+_LAST_COUNTS = re.compile(
+    r"\b(?:second|last|latter)\b(?: \w+){0,3}? (?:is|was|counts|stands|holds)\b(?! (?:not|wrong))"
+    r"(?:[^.\n]*\b(?:final|correct(?:ed)?|valid|right|mine|meant)\b)?"
+)
 _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]?")
 _CAPITAL = re.compile(r"(?<![A-Za-z0-9])[A-HJ-Z](?![A-Za-z0-9'])")  # of an option; "I" is a pronoun
 _LETTERS_ALONE = re.compile(r"[\s,.;&()/]*(?:[A-Za-z][\s,.;&()/]+)*[A-Za-z]?")
@@ -182,6 +186,11 @@ def is_ordered(before: str, between: str) -> bool:
         or order().search(between.lower()) is not None
         or doubt().search(between.lower()) is not None
     )
+
+
+def last_counts(tail: str) -> bool:
+    """Return whether the text after two answers calls the second one valid: "(the second line is final)"."""
+    return _LAST_COUNTS.search(tail.lower()) is not None
 
 
 def doubt_on_line(plain: str, start: int, end: int) -> int:
