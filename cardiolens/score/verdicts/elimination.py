@@ -5,7 +5,7 @@ import re
 from cardiolens.report_text.reply_lexicon import words
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.reading import Reading, reading_of
-from cardiolens.score.verdicts.reply_clauses import Clause, Statement
+from cardiolens.score.verdicts.reply_clauses import LEAVES, Clause, Statement, polarity
 
 NORMAL = re.compile(r"(?:normal|no|none|neither|absent)\b", re.IGNORECASE)
 """Begins the text of an option that says that nothing was found."""
@@ -46,6 +46,17 @@ def remaining(
     if not named and len(normal) == 1 and len(abnormal) > 1 and normal[0] not in denied:
         return reading_of(normal)
     return reading_of(list(named)) if named and named.keys() <= abnormal else None
+
+
+def left(option_statements: list[Statement]) -> Reading | None:
+    """What a reply says that its denials leave: "A and C are preserved, leaving a mid-wall stripe"."""
+    leaves = [clause for clause, _ in option_statements if clause[0].text in LEAVES or clause[1:2] and clause[1].text in LEAVES]
+    others = [stance for clause, stance in option_statements if clause not in leaves]
+    if len(leaves) != 1 or not others or any(stance != "no" for stance in others):
+        return None
+    if polarity(leaves[0]) in {"no", "open"}:
+        return None
+    return reading_of([token.key for token in leaves[0] if token.key])
 
 
 def rest(option_statements: list[Statement], all_clauses: list[Clause], texts: OptionTexts) -> Reading | None:

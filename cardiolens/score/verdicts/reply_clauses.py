@@ -18,7 +18,7 @@ _SETS_AGAINST = frozenset(
 _PREFERS = frozenset({"rather", "more", "likely", "lieber", "eher"})
 _WITHIN_NAMES = frozenset({"close", "subject", "label"})
 _REPLIES = frozenset({"no", "nein", "nope", "non"})
-_LEAVES = frozenset({"leaves", "leaving", "leave"})
+LEAVES = frozenset({"leaves", "leaving", "leave"})
 _MEASURES = frozenset({"to", "than"})
 _UNSURE = frozenset({"perhaps", "query", "either"})
 _SAYS_NOTHING = frozenset({"label", "word", "subject", "part", "bullet", "neutral", "pronoun"})
@@ -117,7 +117,7 @@ def clauses(tokens: list[Token]) -> list[Clause]:
             split_clauses.append([token])  # "(A) no (B) yes"
             is_named, is_judged = token.kind == "key", False
             continue
-        if token.text in _LEAVES and (is_named or _denies_names(split_clauses[:-1])):
+        if token.text in LEAVES and (is_named or _denies_names(split_clauses[:-1])):
             split_clauses.append([token])  # "eliminating A and B leaves C"
             is_named = is_judged = False
             continue

@@ -2,23 +2,31 @@
 
 import re
 
+from cardiolens.score.verdicts.option_text import OptionTexts
+from cardiolens.score.verdicts.subject import Subject
+
 _CODE = re.compile(r"(?:^|\n|[.;] )[^\w\n]*([A-Z]\d{2})\b[^\w\n(]*")  # of a question: "C10: B"
 _HEAD = re.compile(r"(?:^|\n|[.;] |[.?]\" )[^\w\n]*(?:\d{1,2}[.)] *)?\"?(?P<head>[A-Za-z][\w /-]{2,50}?)(?P<sign>\?\"?:?|:)(?=\s)")
 _ASKED = re.compile(r"\b(?:which|what) (?:[\w-]+ )?(levels|walls|layers|atria)\b|\bhow is [^?]*(distributed)\b", re.IGNORECASE)
 _THINGS = ("level", "wall", "layer", "atri", "distribut")
 _SAYS_NOTHING = frozenset({"the", "of", "with", "affected", "involved", "abnormal", "enhancing", "which", "pattern"})
+_LETTERS = re.compile(r"\s*\(?[A-H](?:\s*(?:,|and|&)\s*[A-H])*\)?(?=\s*(?:[.;(\n]|\Z))")
 _ANSWER_LINE = re.compile(r"^[^\w\n]*(?:final )?answer\s*:", re.IGNORECASE | re.MULTILINE)
 
 
-def own_part(plain: str, question: str, code: str) -> str:
+def own_part(plain: str, question: str, code: str, texts: OptionTexts) -> str:
     """A visible reply without what it says under the codes, wordings or subjects of other questions."""
     codes = list(_CODE.finditer(plain))
     if len({match[1] for match in codes}) > 1 and code in {match[1] for match in codes}:
         return _part(plain, [(match[1], match.start(), match.end()) for match in codes], code)
     if "?" in plain and question and (part := _behind_wording(plain, question)):
         return part
+    if not question or not (":" in plain or "?" in plain) or _ANSWER_LINE.search(plain):
+        return plain
     asked = _ASKED.search(question)
-    if asked is None or _ANSWER_LINE.search(plain) or not (":" in plain or "?" in plain):
+    if plain.count(":") > 1 and (letters := _under_own_head(plain, Subject(question, texts))):
+        return letters
+    if asked is None:
         return plain
     spoken = {*re.findall(r"\w+", question.lower()), *_SAYS_NOTHING}
     heads = [(_thing(head["head"], spoken), head.start(), head.end()) for head in _HEAD.finditer(plain)]
@@ -26,6 +34,18 @@ def own_part(plain: str, question: str, code: str) -> str:
     own = _thing(asked[1] or asked[2], spoken)
     is_sorted = things.count(own) == 1 and any(thing not in {"", own} for thing in things)
     return _part(plain, heads, own) if is_sorted else plain
+
+
+def _under_own_head(plain: str, subject: Subject) -> str:
+    """The letters behind the head that says most of what a question asks, and nothing else; empty without one."""
+    heads = [head for head in _HEAD.finditer(plain) if _LETTERS.match(plain, head.end())]
+    shared = [(subject.shared_words(head["head"]), head) for head in heads]
+    most = max((count for count, _ in shared), default=0)
+    own = [head for count, head in shared if count == most]
+    if len(heads) < 2 or not most or len(own) != 1:
+        return ""
+    letters = _LETTERS.match(plain, own[0].end())
+    return letters[0].strip() if letters else ""
 
 
 def _part(plain: str, heads: list[tuple[str, int, int]], own: str) -> str:

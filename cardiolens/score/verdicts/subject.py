@@ -20,6 +20,7 @@ class Subject:
     def __init__(self, question: str, texts: OptionTexts) -> None:
         self._is_known = bool(question)
         own_words = {word for option_words in texts.own.values() for word in option_words}
+        self._words = frozenset(_WORD.findall(question.lower()))
         self._asked = _structures(_WORD.findall(question.lower())) | _structures(own_words)
 
     def is_foreign(self, token: Token, clause: Clause, clauses: list[Clause]) -> bool:
@@ -49,6 +50,12 @@ class Subject:
         """Return whether a clause names what the question asks about, and nothing else."""
         structures = _structures_in(token for token in clause if token.kind != "text")
         return self._is_known and bool(structures) and structures <= self._asked
+
+    def shared_words(self, head: str) -> int:
+        """How many words of a heading the question has, too; 0 if it has any other."""
+        head_words = _WORD.findall(head.lower())
+        is_own = all(word in self._words or _structures([word]) & self._asked for word in head_words)
+        return len(head_words) if is_own else 0
 
     def is_of_others(self, clause: Clause) -> bool:
         """Return whether a clause names what the question does not ask about."""

@@ -5,7 +5,7 @@ from difflib import SequenceMatcher
 
 from cardiolens.score.verdicts.closing_letters import closing_letters, concluding_texts, leading_alone
 from cardiolens.score.verdicts.commitments import Remark, committed, said_of_options
-from cardiolens.score.verdicts.elimination import remaining, rest
+from cardiolens.score.verdicts.elimination import left, remaining, rest
 from cardiolens.score.verdicts.enumerations import enumeration
 from cardiolens.score.verdicts.likelihoods import likeliest, with_per_cent
 from cardiolens.score.verdicts.lists import complement, end_of_list, first_entries, leading
@@ -134,6 +134,7 @@ def _stated(
         or (None if several else _with_rule("answer_phrase", _last_sentence(tokens, tokenizer.texts)))
         or _with_rule("answer_phrase", _committed(text, tokenizer, several))
         or (None if several else _quoted_text(tokens, option_statements, subject))
+        or _with_rule("option_text", left(option_statements))
         or _with_rule(
             "option_text", rest(option_statements, clauses(tokens), tokenizer.texts) if several else None
         )
