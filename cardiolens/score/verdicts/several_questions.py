@@ -16,12 +16,12 @@ _ANSWER_LINE = re.compile(r"^[^\w\n]*(?:final )?answer\s*:", re.IGNORECASE | re.
 
 def own_part(plain: str, question: str, code: str, texts: OptionTexts) -> str:
     """A visible reply without what it says under the codes, wordings or subjects of other questions."""
-    codes = list(_CODE.finditer(plain))
+    codes = list(_CODE.finditer(plain)) if code and code in plain else []
     if len({match[1] for match in codes}) > 1 and code in {match[1] for match in codes}:
         return _part(plain, [(match[1], match.start(), match.end()) for match in codes], code)
     if "?" in plain and question and (part := _behind_wording(plain, question)):
         return part
-    if not question or not (":" in plain or "?" in plain) or _ANSWER_LINE.search(plain):
+    if not question or not (plain.count(":") > 1 or "?" in plain) or _ANSWER_LINE.search(plain):
         return plain
     asked = _ASKED.search(question)
     if plain.count(":") > 1 and (letters := _under_own_head(plain, Subject(question, texts))):

@@ -153,7 +153,10 @@ def _after_list(
     end = end_of_list(tokens, tokenizer.texts, reading.keys)
     if end is None or not text[end:].strip(" .)"):
         return reading
-    return after(text[end:], reading.keys, tokenizer, several=several)
+    names_others = any(
+        not set(remark.keys) <= set(reading.keys) for remark in said_of_options(text[end:], tokenizer)
+    )
+    return after(text[end:], reading.keys, tokenizer, several=several) if names_others else reading
 
 
 def _former_or_latter(text: str, texts: OptionTexts) -> Reading | None:
