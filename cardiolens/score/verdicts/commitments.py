@@ -15,7 +15,9 @@ from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Read
 from cardiolens.score.verdicts.reply_clauses import Clause, clauses, joins_no_names, polarity
 from cardiolens.score.verdicts.reply_tokens import ARROWS, Token, Tokenizer
 
-Stance = Literal["commits", "adds", "removes", "affirms", "denies", "hedges", "rivals", "mentions", "explains"]
+Stance = Literal[
+    "commits", "adds", "removes", "affirms", "denies", "hedges", "rivals", "mentions", "explains"
+]
 
 _TOWARDS = frozenset({"to", "zu", "bis", "到"})
 _PAUSES = frozenset({"...", "…"})
@@ -24,7 +26,9 @@ _SAYS_NOTHING = frozenset(
 )
 _ANNOUNCES = frozenset({"verb", "colon", "dash", "yes"})
 _BECOMES = frozenset({"should be", "should read", "should have been", "becomes", "is actually", "is really"})
-_DEFINES = frozenset({"describe", "describes", "refer", "refers", "imply", "implies", "presuppose", "presupposes"})
+_DEFINES = frozenset(
+    {"describe", "describes", "refer", "refers", "imply", "implies", "presuppose", "presupposes"}
+)
 _SUSPECTS = frozenset({"perhaps", "label", "join", "comma", "verb", "yes", "open", "close"})
 _OF_PAIR = frozenset({"former", "latter"})
 _CHOICE_OF = frozenset({"among", "amongst"})
@@ -74,7 +78,8 @@ def said_of_options(text: str, tokenizer: Tokenizer, *, texts: bool = False) -> 
                 start=clause[0].start,
                 end=last.start + len(last.text),
                 is_gloss=_is_gloss(clause, names),
-                is_suspected=stance == "hedges" and all(token.key or token.kind in _SUSPECTS for token in clause),
+                is_suspected=stance == "hedges"
+                and all(token.key or token.kind in _SUSPECTS for token in clause),
                 is_added=_adds(clause),
             )
             previous = _continued(remark, previous, text) if previous else remark
@@ -437,7 +442,7 @@ def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Readin
         remark for remark in remarks if remark.stance in stances and (several or len(remark.keys) == 1)
     ]
     if not commitments:
-        return None
+        return None if several else _only_gloss(remarks, denied)
     last = commitments[-1]
     if denied & set(last.keys):
         return UNREADABLE, last.end
@@ -454,7 +459,11 @@ def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Readin
             and remark.start > last.start
             and _concedes().search(text[last.end : remark.start].lower())
         )
-        and not (remark.stance == "mentions" and not several and set(last.keys) < set(remark.keys))
+        and not (
+            (remark.stance == "mentions" or (remark.stance == "hedges" and not last.is_alone))
+            and not several
+            and set(last.keys) < set(remark.keys)
+        )
         and not (remark.stance == "hedges" and remark.is_alone and remark.start > last.start and not several)
         and not set(remark.keys) <= set(last.keys)
         and not (is_ordered and provisional().search(text[remark.start : remark.end].lower()))
@@ -474,6 +483,16 @@ def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Readin
     ):
         return UNREADABLE, last.end
     return reading_of(list(last.keys)), last.end
+
+
+def _only_gloss(remarks: list[Remark], denied: set[str]) -> tuple[Reading, int] | None:
+    """The one option of a reply that names it in a bracket and denies others: "mildly reduced (B), not (C)"."""
+    named = [remark for remark in remarks if remark.stance != "denies"]
+    is_one = len({remark.keys for remark in named}) == 1 and len(named[0].keys) == 1
+    if not denied or not is_one or set(named[0].keys) & denied:
+        return None
+    is_plain = all(remark.is_gloss and remark.stance in {"mentions", "explains"} for remark in named)
+    return (reading_of(list(named[0].keys)), named[-1].end) if is_plain else None
 
 
 @functools.cache

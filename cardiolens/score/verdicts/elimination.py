@@ -50,7 +50,11 @@ def remaining(
 
 def left(option_statements: list[Statement]) -> Reading | None:
     """What a reply says that its denials leave: "A and C are preserved, leaving a mid-wall stripe"."""
-    leaves = [clause for clause, _ in option_statements if clause[0].text in LEAVES or clause[1:2] and clause[1].text in LEAVES]
+    leaves = [
+        clause
+        for clause, _ in option_statements
+        if clause[0].text in LEAVES or clause[1:2] and clause[1].text in LEAVES
+    ]
     others = [stance for clause, stance in option_statements if clause not in leaves]
     if len(leaves) != 1 or not others or any(stance != "no" for stance in others):
         return None
@@ -88,7 +92,9 @@ def _denies_by_name(clause: Clause, question: str) -> bool:
         return False  # "it is not that A is wrong"
     if kinds[first] == "key":
         return True
-    return _answers(clause, question) and ("not" in kinds[:first] or kinds[-1] in {"query", "not", "no"} or kinds[-2:] == ["no", "comma"])
+    return _answers(clause, question) and (
+        "not" in kinds[:first] or kinds[-1] in {"query", "not", "no"} or kinds[-2:] == ["no", "comma"]
+    )
 
 
 def _answers(clause: Clause, question: str) -> bool:

@@ -128,7 +128,12 @@ def _heads(plain: str, start: int = 0, end: int | None = None) -> Iterator[_Head
                     head := _head(plain, start, at, at + 1)
                 ):
                     yield head
-        if line and line[-1] not in _ENDS_LINE and not _BEFORE_HEAD.search(line) and line_end != (len(plain) if end is None else end):
+        if (
+            line
+            and line[-1] not in _ENDS_LINE
+            and not _BEFORE_HEAD.search(line)
+            and line_end != (len(plain) if end is None else end)
+        ):
             head = _head(plain, start, line_end, line_end)
             if head and head.text[0] != "(" and head.text[-1] != "}":
                 yield head

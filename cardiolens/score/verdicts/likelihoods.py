@@ -9,7 +9,27 @@ from cardiolens.score.verdicts.reply_clauses import NAMES
 from cardiolens.score.verdicts.reply_tokens import Token
 
 _SAYS_LIKELIHOOD = frozenset(
-    {"%", "confident", "confidence", "probability", "likelihood", "chance", "certainty"}
+    {
+        "of",
+        "p",
+        "i",
+        "pick",
+        "choose",
+        "more",
+        "most",
+        "highest",
+        "probable",
+        "likely",
+        "one",
+        "so",
+        "%",
+        "confident",
+        "confidence",
+        "probability",
+        "likelihood",
+        "chance",
+        "certainty",
+    }
 )
 _BETWEEN = frozenset(
     {
@@ -61,12 +81,13 @@ def _of_shares(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     """The option of the highest likelihood, where every number is one option's and all add up to a whole."""
     entries: list[str | int] = []
     for token in tokens:
-        if token.key and token.kind in NAMES:
+        if token.key in texts.keys and token.kind in NAMES:
             entries += [token.key] if entries[-1:] != [token.key] else []
         elif token.text.isdigit():
             entries.append(int(token.text))
         elif token.text.lower() not in _SAYS_LIKELIHOOD and token.kind not in _BETWEEN:
             return None
+    closing = entries.pop() if len(entries) % 2 and isinstance(entries[-1], str) else ""
     keys = [entry for entry in entries if isinstance(entry, str)]
     shares = [entry for entry in entries if isinstance(entry, int)]
     is_paired = all(isinstance(entry, str) != isinstance(after, str) for entry, after in pairwise(entries))
@@ -75,4 +96,5 @@ def _of_shares(tokens: list[Token], texts: OptionTexts) -> Reading | None:
         return None
     if len(set(keys)) < len(keys) or not set(keys) <= texts.keys or 2 * max(shares) <= _SUM:
         return None
-    return reading_of([keys[shares.index(max(shares))]])
+    likeliest_key = keys[shares.index(max(shares))]
+    return reading_of([likeliest_key]) if closing in {"", likeliest_key} else None

@@ -147,6 +147,8 @@ class _MarkedAnswer:
         """The lines of a mark's value (the first non-blank one and list entries below), and where it ends."""
         start, end = self._marks[at].end, self._end(at)
         text = self._plain[start:end]
+        if at + 1 < len(self._marks) and self._marks[at + 1].rule == "withdrawal":
+            text = text.rstrip(" .…")  # "B... no, so A"
         if "<" in text or "[" in text:
             text = _placeholder().sub(" ", text)
         lines, first, last = self._lines_of_value(text)

@@ -14,11 +14,15 @@ from cardiolens.score.verdicts.subject import Subject
 
 _STEM = 5  # letters that two forms of a word share: "enlargement", "enlarged"
 _LEFT_SIDE = frozenset({"lv", "left"})
-_WELL = frozenset({"normal", "normally", "unremarkable", "unaffected", "uninvolved", "preserved", "intact", "healthy"})
+_WELL = frozenset(
+    {"normal", "normally", "unremarkable", "unaffected", "uninvolved", "preserved", "intact", "healthy"}
+)
 _SEEN = frozenset({"seen", "visible", "present"})
 _QUANTIFIES = frozenset({"all", "every", "each", "both", "only"})
 _ALL = frozenset({"all", "every", "each", "everything"})
-_SAYS_NOTHING = frozenset({"label", "subject", "verb", "open", "close", "colon", "dash", "stop", "newline", "comma", "join"})
+_SAYS_NOTHING = frozenset(
+    {"label", "subject", "verb", "open", "close", "colon", "dash", "stop", "newline", "comma", "join"}
+)
 _LEAVES_OPEN = frozenset({"perhaps", "either", "query", "key", "unsure", "neutral", "but", "semicolon"})
 
 

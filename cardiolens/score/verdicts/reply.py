@@ -23,7 +23,9 @@ _HTML = re.compile(
     re.IGNORECASE,
 )
 _HTML_CELL, _HTML_ROW = re.compile(r"</t[dh]>", re.IGNORECASE), re.compile(r"</tr>", re.IGNORECASE)
-_TAGGED = re.compile(r"<(answer|result|response|final|final_answer|output)>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
+_TAGGED = re.compile(
+    r"<(answer|result|response|final|final_answer|output)>(.*?)</\1>", re.IGNORECASE | re.DOTALL
+)
 _LETTERS_TAG = re.compile(r"<(letters?|option)>([^<>]*)</\1>", re.IGNORECASE)
 _LEAF = re.compile(
     r"<(?!(?:strong|em|p|br|span|div|li|ul|ol|code|pre|font|h\d|t[dhr]|thead|tbody|table|option|item|letter)>)"

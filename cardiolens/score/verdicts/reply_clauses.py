@@ -34,9 +34,7 @@ class Statement(NamedTuple):
 def statements(tokens: list[Token]) -> list[Statement]:
     """The clauses of a text that mention options, with their polarity after the rest of their line."""
     naming = [
-        _without_remarks_on_denied(clause)
-        for clause in clauses(tokens)
-        if any(token.key for token in clause)
+        _without_remarks_on_denied(clause) for clause in clauses(tokens) if any(token.key for token in clause)
     ]
     ends = [clause[0].start for clause in naming[1:]] + [tokens[-1].start + 1] if naming else []
     return [
@@ -126,7 +124,8 @@ def clauses(tokens: list[Token]) -> list[Clause]:
             is_named = is_judged = False
             continue
         if _begins_with_name(ahead) and (
-            (token.kind == "bar" and is_judged) or (token.kind == "colon" and _concludes(split_clauses, is_judged))
+            (token.kind == "bar" and is_judged)
+            or (token.kind == "colon" and _concludes(split_clauses, is_judged))
         ):
             split_clauses.append([])  # "Mid-wall ✅ | Transmural ❌", "not small: normal"
             is_named = is_judged = False

@@ -3,12 +3,14 @@
 import functools
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from cardiolens.report_text.reply_lexicon import words
 from cardiolens.score.verdicts.answer_marks import ASKED_AND_DENIED
 from cardiolens.score.verdicts.commitments import Remark, order, provisional, said_of_options
 from cardiolens.score.verdicts.option_text import LATIN
 from cardiolens.score.verdicts.reading import CONTRADICTION, Keys, Reading, reading_of
+from cardiolens.score.verdicts.reply_clauses import Clause, clauses
 from cardiolens.score.verdicts.reply_tokens import Tokenizer
 
 _DENIED_QUESTION = re.compile(rf"(?:\A|(?<=[\n.!?;])){ASKED_AND_DENIED.pattern}(?=\s|\Z)", re.IGNORECASE)
@@ -47,6 +49,8 @@ def after(
     answer = _Answer(keys, several)
     position = 0
     adds = several and _addition().search(lower) is not None
+    if adds and any(_adds_no_option(clause, tokenizer) for clause in clauses(tokenizer.tokens(text))):
+        return CONTRADICTION
     for remark in said_of_options(text, tokenizer, texts=bool(doubts) or comes_down or adds):
         answer.is_open |= any(position <= start < remark.end for start in doubts)
         position = remark.end
@@ -63,6 +67,12 @@ def after(
     ):
         answer.is_open = False
     return CONTRADICTION if answer.is_open else reading_of(list(answer.keys))
+
+
+def _adds_no_option(clause: Clause, tokenizer: Tokenizer) -> bool:
+    """Return whether a clause adds a letter that no option has: "Also F"."""
+    letters = {token.key for token in clause if token.kind == "key" and token.text.isupper()}
+    return any(token.kind == "also" for token in clause) and not letters <= tokenizer.texts.keys
 
 
 def _without_courtesies(text: str) -> str:
@@ -133,6 +143,8 @@ class _Answer:
             return
         if remark.stance == "commits" and (self._several or len(remark.keys) == 1):
             self._commit(remark, is_last=is_doubted or is_ordered)
+        elif is_own and is_doubted and self._several and remark.by_letter and remark.stance == "denies":
+            self._edit(replace(remark, stance="removes"))  # "Sorry, not C"
         elif is_own and is_doubted and self._several and set(remark.keys) != set(self.keys):
             self.is_open = True  # a part of the answer, kept or withdrawn
         elif is_own:

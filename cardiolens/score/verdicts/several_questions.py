@@ -6,10 +6,16 @@ from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.subject import Subject
 
 _CODE = re.compile(r"(?:^|\n|[.;] )[^\w\n]*([A-Z]\d{2})\b[^\w\n(]*")  # of a question: "C10: B"
-_HEAD = re.compile(r"(?:^|\n|[.;] |[.?]\" )[^\w\n]*(?:\d{1,2}[.)] *)?\"?(?P<head>[A-Za-z][\w /-]{2,50}?)(?P<sign>\?\"?:?|:)(?=\s)")
-_ASKED = re.compile(r"\b(?:which|what) (?:[\w-]+ )?(levels|walls|layers|atria)\b|\bhow is [^?]*(distributed)\b", re.IGNORECASE)
+_HEAD = re.compile(
+    r"(?:^|\n|[.;] |[.?]\" )[^\w\n]*(?:\d{1,2}[.)] *)?\"?(?P<head>[A-Za-z][\w /-]{2,50}?)(?P<sign>\?\"?:?|:)(?=\s)"
+)
+_ASKED = re.compile(
+    r"\b(?:which|what) (?:[\w-]+ )?(levels|walls|layers|atria)\b|\bhow is [^?]*(distributed)\b", re.IGNORECASE
+)
 _THINGS = ("level", "wall", "layer", "atri", "distribut")
-_SAYS_NOTHING = frozenset({"the", "of", "with", "affected", "involved", "abnormal", "enhancing", "which", "pattern"})
+_SAYS_NOTHING = frozenset(
+    {"the", "of", "with", "affected", "involved", "abnormal", "enhancing", "which", "pattern"}
+)
 _LETTERS = re.compile(r"\s*\(?[A-H](?:\s*(?:,|and|&)\s*[A-H])*\)?(?=\s*(?:[.;(\n]|\Z))")
 _ANSWER_LINE = re.compile(r"^[^\w\n]*(?:final )?answer\s*:", re.IGNORECASE | re.MULTILINE)
 

@@ -27,7 +27,12 @@ def signed_entries(text: str, tokenizer: Tokenizer) -> Reading | None:
             if signs:
                 return None
             continue
-        if len(signs) != 1 or not key or key in ticked or _contradicts(line, key, signs[0] in _TICKS, tokenizer):
+        if (
+            len(signs) != 1
+            or not key
+            or key in ticked
+            or _contradicts(line, key, signs[0] in _TICKS, tokenizer)
+        ):
             return None
         ticked[key] = signs[0] in _TICKS
     is_judged = len(ticked) > 1 and set(ticked) <= tokenizer.texts.keys and not all(ticked.values())

@@ -32,7 +32,9 @@ class Subject:
         if not _is_attribute(token.text):
             return False
         if self._is_known:
-            own_part = next((part for part in _parts(_without_remark(clause, token)) if token in part), clause)
+            own_part = next(
+                (part for part in _parts(_without_remark(clause, token)) if token in part), clause
+            )
             spoken_of = _structures_in(others for others in own_part if others is not token)
             if not spoken_of and not _is_followed_by_remark(clause, token):
                 spoken_of = _structures_in(others for others in clause if others is not token)

@@ -81,7 +81,9 @@ def read_unmarked_answer(
             return list_reading[0], UNREADABLE
         return list_reading[0], _after_list(text, tokens, list_reading[1], tokenizer, several=several)
     option_statements = statements(tokens)
-    rule_reading = _stated(text, tokens, option_statements, tokenizer, subject, list_reading, several, question)
+    rule_reading = _stated(
+        text, tokens, option_statements, tokenizer, subject, list_reading, several, question
+    )
     return _unless_refused(rule_reading, text, option_statements, tokenizer.texts)
 
 
@@ -114,7 +116,8 @@ def _stated(
 ) -> RuleReading | None:
     """What a reply that is no list says, by the first rule that reads it."""
     enumerated = signed_entries(text, tokenizer) or enumeration(
-        option_statements, () if several else tokenizer.texts.keys)
+        option_statements, () if several else tokenizer.texts.keys
+    )
     is_enumerated = enumerated is not None and enumerated.readable
     return (
         (

@@ -67,7 +67,9 @@ class Values:
 
     def _list(self, tokens: list[Token]) -> Reading | None:
         try:
-            list_and_end = leading(tokens, self.tokenizer.texts, several=self.several, ranges=True, alone=True)
+            list_and_end = leading(
+                tokens, self.tokenizer.texts, several=self.several, ranges=True, alone=True
+            )
         except NotReadableError:
             return UNREADABLE
         return list_and_end[0] if list_and_end else None

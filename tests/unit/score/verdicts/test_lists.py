@@ -128,7 +128,10 @@ def test_a_list_with_an_unreadable_end_is_never_read_in_part(
     text = mark + written(texts, picked, dice) + end.format(key=further)
     found = parse_answer(text, options_of(texts), "multi")
     is_added = end.startswith(". Also") and further in found.keys  # and then nothing is left out
-    assert is_added or found in {Parsed((), found.rule, "parse_error"), Parsed((), found.rule, "inconsistent")}, text
+    assert is_added or found in {
+        Parsed((), found.rule, "parse_error"),
+        Parsed((), found.rule, "inconsistent"),
+    }, text
 
 
 @given(chosen, st.randoms(use_true_random=False))

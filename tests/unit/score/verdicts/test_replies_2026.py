@@ -8,7 +8,15 @@ from bench.replies import HALVES, outcome, written_replies
 from cardiolens.score.verdicts.parse import parse_answer
 from cardiolens.score.verdicts.reply import without_thought
 
-UNREAD = {"fourth": 0.13, "hostile": 0.13, "seventh": 0.08, "eighth": 0.12}  # shares; written to be misread
+UNREAD = {
+    "weak": 0.08,
+    "weak_closed": 0.16,
+    "ninth": 0.06,
+    "fourth": 0.13,
+    "hostile": 0.13,
+    "seventh": 0.08,
+    "eighth": 0.12,
+}  # shares; written to be misread
 WRONG = {"eighth": 2}  # replies of a set that was run once, and that no rule was written on
 LEVELS = tuple(
     zip("ABCDE", ("Basal segment", "Mid segment", "Apical segment", "Apex", "Papillary muscle"), strict=True)
@@ -50,7 +58,7 @@ def test_two_answers_without_order_are_inconsistent(text: str) -> None:
         ("All levels except C and D", "ABE"),
         ("All levels are normal except C", "C"),
         ("ANSWER: A, C\n\nSorry: C should be D.", "AD"),
-        ("ANSWER: A, B\n\nI take back B.", ""),
+        ("ANSWER: A, B\n\nI take back B.", "A"),
         ("ANSWER: C\n\n(D) and (B) don't enhance.", "C"),
         ("Use this format: ANSWER: A, B", ""),
         ("I reply as ANSWER: A, B for example.", ""),
