@@ -141,6 +141,9 @@ class _Answer:
         if remark.stance in {"adds", "removes"}:
             self._edit(remark)
             return
+        if remark.is_added and not remark.by_letter and not is_own and remark.stance != "denies":
+            self.is_open = True  # "A. Normal, but also thinned."
+            return
         if remark.stance == "commits" and (self._several or len(remark.keys) == 1):
             self._commit(remark, is_last=is_doubted or is_ordered)
         elif is_own and is_doubted and self._several and remark.by_letter and remark.stance == "denies":
