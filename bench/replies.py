@@ -29,6 +29,7 @@ HALVES = (
     "weak",
     "weak_closed",
     "ninth",
+    "tenth",
 )
 NO_ANSWER = frozenset({"none", "refusal", "inconsistent"})
 SUBTASKS = load_catalogue("openprotocol-1").subtasks
