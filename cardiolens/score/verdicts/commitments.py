@@ -155,6 +155,8 @@ def _continued(remark: Remark, previous: Remark, text: str) -> Remark:
         return replace(remark, stance="denies")  # "A and B are wrong. D too."
     if remark.stance != "commits" or not remark.is_alone:
         return remark
+    if previous.stance == "hedges" and text[previous.end : remark.start].strip(" )") == ",":
+        return replace(remark, stance="hedges")  # "Differential: B (...), C (...)"
     between = text[previous.end : remark.start].strip(" ,").lower()
     if previous.stance == "denies" and kinds().get(between, "") in {"join", "also"}:
         return replace(remark, stance="denies")
@@ -248,13 +250,24 @@ def _of_subject(clause: Clause, at: int, stance: str, texts: OptionTexts) -> Sta
     before = clause[:at]
     if _says_nothing(_phrase(before)) and _is_subject(clause[at:], texts):
         return "commits"
-    if stance == "yes":
-        return "affirms"
+    if _is_called_right(clause[at + 1 :]):
+        return "commits"
     if any(token.text.lower() == "would be" for token in clause[at:]):
         return "hedges"
+    if stance == "yes":
+        return "affirms"
     ends = _ENTRY if _says_nothing(before) else _ENTRY - {"close", "open"}
     is_entry = clause[at + 1 : at + 2] and clause[at + 1].kind in ends
     return "explains" if is_entry else "mentions"
+
+
+def _is_called_right(rest: Clause) -> bool:
+    """Return whether all that follows an option calls it right: "... make D the right choice"."""
+    return (
+        len(rest) > 1
+        and rest[0].text.lower() in {"the", "my"}
+        and all(token.text.lower() in _after() or token.kind == "label" for token in rest[1:])
+    )
 
 
 def _conclusion(clause: Clause) -> Clause:
@@ -473,6 +486,11 @@ def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Readin
             and remark.end <= last.start
             and _supposed().search(text[remark.start : remark.end].lower())
         )
+        and not (
+            remark.stance == "hedges"
+            and not several
+            and _unreal().search(text[remark.start : remark.end].lower())
+        )
     ]
     if any(
         several
@@ -493,6 +511,12 @@ def _only_gloss(remarks: list[Remark], denied: set[str]) -> tuple[Reading, int] 
         return None
     is_plain = all(remark.is_gloss and remark.stance in {"mentions", "explains"} for remark in named)
     return (reading_of(list(named[0].keys)), named[-1].end) if is_plain else None
+
+
+@functools.cache
+def _unreal() -> re.Pattern[str]:
+    """Pattern of what would be the answer if things were otherwise."""
+    return re.compile(r"\bwould(?: have| need| require)\b|\b(?:hätte|wäre|serait|sería|aurait)\b")
 
 
 @functools.cache

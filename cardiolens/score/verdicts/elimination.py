@@ -31,7 +31,9 @@ def remaining(
         keys = [token.key for token in clause if token.key]
         if polarity == "no":
             denied.update(keys)
-        elif polarity == "open" or not _answers(clause, question):
+        elif polarity == "open" or not _answers(
+            clause, question, frozenset().union(*(texts.own.get(key, frozenset()) for key in keys))
+        ):
             return None
         else:
             named.update(dict.fromkeys(keys))
@@ -97,12 +99,12 @@ def _denies_by_name(clause: Clause, question: str) -> bool:
     )
 
 
-def _answers(clause: Clause, question: str) -> bool:
+def _answers(clause: Clause, question: str, own_words: frozenset[str] = frozenset()) -> bool:
     """Return whether a clause says of its options what a question asks for, or nothing at all."""
     stems = {
         token.text.lower()[:_STEM]
         for token in clause
-        if token.kind == "word" and token.text.lower() not in words().plain
+        if token.kind == "word" and token.text.lower() not in {*words().plain, *own_words}
     }
     stems_of_question = {
         word[:_STEM] for word in (*re.findall(r"\w{5,}", question.lower()), *words().findings)

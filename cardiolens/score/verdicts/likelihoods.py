@@ -80,18 +80,20 @@ def _first_of_ranking(tokens: list[Token], texts: OptionTexts) -> Reading | None
 def _of_shares(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     """The option of the highest likelihood, where every number is one option's and all add up to a whole."""
     entries: list[str | int] = []
+    is_told = False  # in a sentence, where other numbers are of other things
     for token in tokens:
         if token.key in texts.keys and token.kind in NAMES:
             entries += [token.key] if entries[-1:] != [token.key] else []
         elif token.text.isdigit():
             entries.append(int(token.text))
         elif token.text.lower() not in _SAYS_LIKELIHOOD and token.kind not in _BETWEEN:
-            return None
+            is_told = True
     closing = entries.pop() if len(entries) % 2 and isinstance(entries[-1], str) else ""
     keys = [entry for entry in entries if isinstance(entry, str)]
     shares = [entry for entry in entries if isinstance(entry, int)]
     is_paired = all(isinstance(entry, str) != isinstance(after, str) for entry, after in pairwise(entries))
-    is_whole = abs(sum(shares) - _SUM) <= _SLACK and any(token.text == "%" for token in tokens)
+    signs = sum(token.text == "%" for token in tokens)
+    is_whole = abs(sum(shares) - _SUM) <= _SLACK and signs > 0 and (not is_told or signs == len(shares))
     if not is_paired or not is_whole or len(keys) != len(shares) or len(keys) < 2:
         return None
     if len(set(keys)) < len(keys) or not set(keys) <= texts.keys or 2 * max(shares) <= _SUM:

@@ -338,11 +338,21 @@ class _ListReader:
                 return
             if self._tokens[self._at].key != key:
                 raise NotReadableError("a letter with the text of another option")
+            is_bracket = self._kinds[self._at - 1] == "open"
             self._at += 1
             self._skip({"subject"})
+            if is_bracket:
+                self._own_remark(key)
             self._skip({"close"}, most=1)
         elif not self._own_words(key):
             self._at = at
+
+    def _own_remark(self, key: str) -> None:
+        """Skip the rest of a bracket that says no more than the option's text: "(increased - oedema)"."""
+        rest = self._tokens[self._at :]
+        end = next((at for at, token in enumerate(rest) if token.kind == "close"), 0)
+        if all(token.key == key or token.kind in _SETS_OFF for token in rest[:end]):
+            self._at += end
 
     def _own_words(self, key: str) -> bool:
         """Skip words that all belong to the option's text, if they end an entry."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cardiolens.score.verdicts.headings import blocks_of, two_lists
+from cardiolens.score.verdicts.likelihoods import likeliest
 from cardiolens.score.verdicts.marked_answer import read_marked_answer
 from cardiolens.score.verdicts.option_text import Option, OptionTexts
 from cardiolens.score.verdicts.reading import Reading
@@ -83,6 +84,8 @@ def _parse(text: str, question_shown: _DisplayedQuestion, cut: bool) -> Parsed:
     several = question_shown.answer_type == "multi"
     blocks = blocks_of(plain, tokenizer)
     rule, reading = read_marked_answer(blocks.text, tokenizer, several=several, cut=cut) or ("none", None)
+    if rule == "answer_phrase" and not several and plain.count("%") > 1:
+        reading = likeliest(tokenizer.tokens(plain), tokenizer.texts) or reading
     if reading is None and not cut:
         of_headings = blocks.reading or (two_lists(plain, tokenizer) if several else None)
         rule, reading = (

@@ -77,7 +77,7 @@ def visible_with_boxes(text: str) -> str:
         plain = _EMPHASIS.sub("", plain)
     if "|" in plain:
         plain = _EMPTY_CELL.sub("| - |", plain)
-    if plain.startswith("Q:"):
+    if plain.startswith("Q:") and plain.count("\nQ:") == 0:
         plain = _ASKED_BEFORE.sub("", plain)
     if switch := _SWITCH.match(plain):
         plain = plain[switch.end() :]

@@ -16,7 +16,11 @@ _THINGS = ("level", "wall", "layer", "atri", "distribut")
 _SAYS_NOTHING = frozenset(
     {"the", "of", "with", "affected", "involved", "abnormal", "enhancing", "which", "pattern"}
 )
-_LETTERS = re.compile(r"\s*\(?[A-H](?:\s*(?:,|and|&)\s*[A-H])*\)?(?=\s*(?:[.;(\n]|\Z))")
+_VALUE = re.compile(
+    r"\s*(?:\(?[A-H](?:\s*(?:,|and|&)\s*[A-H])*\)?(?=\s*(?:[.;(\n]|\Z))|[^.;:\n]{1,50}\([A-H]\)(?=\s*(?:[.;\n]|\Z)))"
+)
+_QUESTION_MARK = re.compile(r"(?:\A|\n)\s*Q\d*[:.)][ \t]*")
+_REPLY_MARK = re.compile(r"\A\s*A\d*[:.)][ \t]*")
 _ANSWER_LINE = re.compile(r"^[^\w\n]*(?:final )?answer\s*:", re.IGNORECASE | re.MULTILINE)
 
 
@@ -30,28 +34,33 @@ def own_part(plain: str, question: str, code: str, texts: OptionTexts) -> str:
     if not question or not (plain.count(":") > 1 or "?" in plain) or _ANSWER_LINE.search(plain):
         return plain
     asked = _ASKED.search(question)
-    if plain.count(":") > 1 and (letters := _under_own_head(plain, Subject(question, texts))):
-        return letters
-    if asked is None:
-        return plain
     spoken = {*re.findall(r"\w+", question.lower()), *_SAYS_NOTHING}
     heads = [(_thing(head["head"], spoken), head.start(), head.end()) for head in _HEAD.finditer(plain)]
     things = [thing for thing, _, _ in heads]
-    own = _thing(asked[1] or asked[2], spoken)
-    is_sorted = things.count(own) == 1 and any(thing not in {"", own} for thing in things)
+    own = _thing(asked[1] or asked[2], spoken) if asked else ""
+    is_headed = own != "" and own in things
+    if (
+        not is_headed
+        and plain.count(":") > 1
+        and (letters := _under_own_head(plain, Subject(question, texts)))
+    ):
+        return letters
+    if not is_headed and len({*things} - {""}) > 1:
+        return ""  # of levels and walls, where neither is asked for
+    is_sorted = is_headed and things.count(own) == 1 and any(thing not in {"", own} for thing in things)
     return _part(plain, heads, own) if is_sorted else plain
 
 
 def _under_own_head(plain: str, subject: Subject) -> str:
     """The letters behind the head that says most of what a question asks, and nothing else; empty without one."""
-    heads = [head for head in _HEAD.finditer(plain) if _LETTERS.match(plain, head.end())]
+    heads = [head for head in _HEAD.finditer(plain) if _VALUE.match(plain, head.end())]
     shared = [(subject.shared_words(head["head"]), head) for head in heads]
     most = max((count for count, _ in shared), default=0)
     own = [head for count, head in shared if count == most]
     if len(heads) < 2 or not most or len(own) != 1:
         return ""
-    letters = _LETTERS.match(plain, own[0].end())
-    return letters[0].strip() if letters else ""
+    value = _VALUE.match(plain, own[0].end())
+    return value[0].strip() if value else ""
 
 
 def _part(plain: str, heads: list[tuple[str, int, int]], own: str) -> str:
@@ -70,6 +79,12 @@ def _thing(head: str, spoken: set[str]) -> str:
 
 def _behind_wording(plain: str, question: str) -> str:
     """What stands on the line of a question's wording, where other lines ask and answer other questions."""
+    blocks = _QUESTION_MARK.split(plain)
+    asked = [block for block in blocks if question.casefold() in block.casefold()]
+    if len(blocks) > 2 and len(asked) == 1:
+        return _REPLY_MARK.sub(
+            "", asked[0][asked[0].casefold().index(question.casefold()) + len(question) :]
+        ).strip()
     lines = [line for line in plain.split("\n") if "?" in line and line.rpartition("?")[2].strip()]
     wording = question.casefold()
     own = [line for line in lines if wording in line.casefold()]

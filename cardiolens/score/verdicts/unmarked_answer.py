@@ -35,7 +35,7 @@ _NUMBERED_LETTERS = re.compile(
     r"^[ \t]*\(?\d+[.)][ \t]*[A-H](?P<further>(?:[ \t]*,[ \t]*[A-H])*)[ \t]*$", re.MULTILINE
 )
 _ARROW = re.compile(r"^\s*(?:→|⇒|->|=>)\s*")
-_ENTRY = re.compile(r"[A-Z][.):]")
+_ENTRY = re.compile(r"[A-Z](?:[.):]| \w)")
 _UNDECIDED = frozenset({"cannot", "can't", "can not", "unsure", "not sure", "unclear"})
 _SUPPOSES = re.compile(r"\W*(?:if|were|had|wenn)\b", re.IGNORECASE)  # a clause on what is not so
 _CONCLUDED = re.compile(r"[.;!\n]\s*(?:→|⇒|->|=>)\s*\(?([A-H])\)?[\s.]*\Z")  # "C: a line. ⇒ B"
@@ -115,9 +115,9 @@ def _stated(
     question: str,
 ) -> RuleReading | None:
     """What a reply that is no list says, by the first rule that reads it."""
-    enumerated = signed_entries(text, tokenizer) or enumeration(
-        option_statements, () if several else tokenizer.texts.keys
-    )
+    if signed := signed_entries(text, tokenizer):
+        return "enumeration", signed
+    enumerated = enumeration(option_statements, () if several else tokenizer.texts.keys)
     is_enumerated = enumerated is not None and enumerated.readable
     return (
         (

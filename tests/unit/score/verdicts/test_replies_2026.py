@@ -12,6 +12,7 @@ UNREAD = {
     "weak": 0.08,
     "weak_closed": 0.16,
     "ninth": 0.06,
+    "tenth": 0.06,
     "fourth": 0.13,
     "hostile": 0.13,
     "seventh": 0.08,
