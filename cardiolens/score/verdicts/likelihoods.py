@@ -47,6 +47,9 @@ _BETWEEN = frozenset(
         "join",
     }
 )
+_LIKELIHOODS = frozenset(
+    {"sure", "confident", "confidence", "certain", "probability", "likelihood", "chance", "likely", "give", "say"}
+)
 _SUM, _SLACK = 100, 5  # per cent that the likelihoods of a reply add up to
 _ABOVE = ">"
 _DECIMAL, _DIGIT = re.compile(r"(?<![\d.])[01]?\.\d+(?![\d.])"), re.compile(r"\d")
@@ -64,6 +67,12 @@ def with_per_cent(text: str) -> str:
 def likeliest(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     """The option of the highest likelihood, or the first of a ranking ("C > D"); None without either."""
     return _first_of_ranking(tokens, texts) or _of_shares(tokens, texts)
+
+
+def _is_of_likelihood(tokens: list[Token], further_signs: int) -> bool:
+    """Return whether the shares of a sentence are likelihoods, and not those of blood ejected."""
+    spoken = {token.text.lower() for token in tokens}
+    return further_signs == 0 and not spoken.isdisjoint(_LIKELIHOODS)
 
 
 def _first_of_ranking(tokens: list[Token], texts: OptionTexts) -> Reading | None:
@@ -93,7 +102,7 @@ def _of_shares(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     shares = [entry for entry in entries if isinstance(entry, int)]
     is_paired = all(isinstance(entry, str) != isinstance(after, str) for entry, after in pairwise(entries))
     signs = sum(token.text == "%" for token in tokens)
-    is_whole = abs(sum(shares) - _SUM) <= _SLACK and signs > 0 and (not is_told or signs == len(shares))
+    is_whole = abs(sum(shares) - _SUM) <= _SLACK and signs > 0 and (not is_told or _is_of_likelihood(tokens, signs - len(shares)))
     if not is_paired or not is_whole or len(keys) != len(shares) or len(keys) < 2:
         return None
     if len(set(keys)) < len(keys) or not set(keys) <= texts.keys or 2 * max(shares) <= _SUM:
