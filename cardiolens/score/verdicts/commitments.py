@@ -11,7 +11,7 @@ from cardiolens.report_text.reply_lexicon import kinds, words
 from cardiolens.score.verdicts.explained_away import effect
 from cardiolens.score.verdicts.lists import leading
 from cardiolens.score.verdicts.option_text import OptionTexts
-from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading, reading_of
+from cardiolens.score.verdicts.reading import NotReadableError
 from cardiolens.score.verdicts.reply_clauses import Clause, clauses, joins_no_names, polarity
 from cardiolens.score.verdicts.reply_tokens import ARROWS, Token, Tokenizer
 
@@ -440,103 +440,10 @@ def _open_words(clause: Clause) -> set[str]:
     return (open_words | {token.text.lower() for token in between if token in clause[first:]}) - ARROWS
 
 
-def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Reading, int] | None:
-    """The last commitment of a reply without marks, and where it ends; None without one.
-
-    UNREADABLE where an option that the reply leaves open or names elsewhere may belong to the answer. Where a
-    reply denies all other options, those that it only names are its answer.
-    """
-    remarks = list(said_of_options(text, tokenizer))
-    denied = {key for remark in remarks if remark.stance == "denies" for key in remark.keys}
-    mentioned = {key for remark in remarks if remark.stance == "mentions" for key in remark.keys}
-    is_partition = bool(denied) and denied | mentioned == tokenizer.texts.keys and not denied & mentioned
-    stances = {"commits", "affirms", "adds"} | ({"mentions"} if is_partition else set())
-    commitments = [
-        remark for remark in remarks if remark.stance in stances and (several or len(remark.keys) == 1)
-    ]
-    if not commitments:
-        return None if several else _only_gloss(remarks, denied)
-    last = commitments[-1]
-    if denied & set(last.keys):
-        return UNREADABLE, last.end
-    says_nothing = {"denies"} if last.is_alone else {"denies", "explains"}
-    start = max((remark.end for remark in remarks if remark.end <= last.start), default=0)
-    is_ordered = order().search(text[start : last.end].lower()) is not None
-    others = [
-        remark
-        for remark in remarks
-        if remark.stance not in says_nothing
-        and not (
-            remark.stance == "hedges"
-            and not several
-            and remark.start > last.start
-            and _concedes().search(text[last.end : remark.start].lower())
-        )
-        and not (
-            (remark.stance == "mentions" or (remark.stance == "hedges" and not last.is_alone))
-            and not several
-            and set(last.keys) < set(remark.keys)
-        )
-        and not (remark.stance == "hedges" and remark.is_alone and remark.start > last.start and not several)
-        and not set(remark.keys) <= set(last.keys)
-        and not (is_ordered and provisional().search(text[remark.start : remark.end].lower()))
-        and not (
-            is_ordered
-            and remark.stance == "hedges"
-            and remark.end <= last.start
-            and _supposed().search(text[remark.start : remark.end].lower())
-        )
-        and not (
-            remark.stance == "hedges"
-            and not several
-            and _unreal().search(text[remark.start : remark.end].lower())
-        )
-    ]
-    if any(
-        several
-        or last.is_alone
-        or (remark.start > last.start and remark.stance not in {"mentions", "explains"})
-        or remark.stance in {"commits", "affirms"}
-        for remark in others
-    ):
-        return UNREADABLE, last.end
-    return reading_of(list(last.keys)), last.end
-
-
-def _only_gloss(remarks: list[Remark], denied: set[str]) -> tuple[Reading, int] | None:
-    """The one option of a reply that names it in a bracket and denies others: "mildly reduced (B), not (C)"."""
-    named = [remark for remark in remarks if remark.stance != "denies"]
-    is_one = len({remark.keys for remark in named}) == 1 and len(named[0].keys) == 1
-    if not denied or not is_one or set(named[0].keys) & denied:
-        return None
-    is_plain = all(remark.is_gloss and remark.stance in {"mentions", "explains"} for remark in named)
-    return (reading_of(list(named[0].keys)), named[-1].end) if is_plain else None
-
-
-@functools.cache
-def _unreal() -> re.Pattern[str]:
-    """Pattern of what would be the answer if things were otherwise."""
-    return re.compile(r"\bwould(?: have| need| require)\b|\b(?:hätte|wäre|serait|sería|aurait)\b")
-
-
-@functools.cache
-def _concedes() -> re.Pattern[str]:
-    """Pattern of what opens a clause that concedes, and takes nothing back."""
-    return re.compile(r"\b(?:although|though|even if|obwohl|bien que|aunque)\b|虽然|尽管")
-
-
 @functools.cache
 def provisional() -> re.Pattern[str]:
     """Pattern of what says that an answer was not the last, in lower case."""
     return re.compile("|".join(words().second_thoughts.provisional))
-
-
-@functools.cache
-def _supposed() -> re.Pattern[str]:
-    """Pattern of what others would answer, or what would be if things were otherwise."""
-    return re.compile(
-        r"\bwould\b|\bmight\b|\bpossibl|\bperhaps\b|\bmaybe\b|\bcould\b|\bif\b|\bwäre\b|\bwürde\b"
-    )
 
 
 @functools.cache

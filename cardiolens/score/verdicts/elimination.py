@@ -55,7 +55,7 @@ def left(option_statements: list[Statement]) -> Reading | None:
     leaves = [
         clause
         for clause, _ in option_statements
-        if clause[0].text in LEAVES or clause[1:2] and clause[1].text in LEAVES
+        if clause[0].text in LEAVES or (clause[1:2] and clause[1].text in LEAVES)
     ]
     others = [stance for clause, stance in option_statements if clause not in leaves]
     if len(leaves) != 1 or not others or any(stance != "no" for stance in others):

@@ -48,7 +48,18 @@ _BETWEEN = frozenset(
     }
 )
 _LIKELIHOODS = frozenset(
-    {"sure", "confident", "confidence", "certain", "probability", "likelihood", "chance", "likely", "give", "say"}
+    {
+        "sure",
+        "confident",
+        "confidence",
+        "certain",
+        "probability",
+        "likelihood",
+        "chance",
+        "likely",
+        "give",
+        "say",
+    }
 )
 _SUM, _SLACK = 100, 5  # per cent that the likelihoods of a reply add up to
 _ABOVE = ">"
@@ -102,7 +113,11 @@ def _of_shares(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     shares = [entry for entry in entries if isinstance(entry, int)]
     is_paired = all(isinstance(entry, str) != isinstance(after, str) for entry, after in pairwise(entries))
     signs = sum(token.text == "%" for token in tokens)
-    is_whole = abs(sum(shares) - _SUM) <= _SLACK and signs > 0 and (not is_told or _is_of_likelihood(tokens, signs - len(shares)))
+    is_whole = (
+        abs(sum(shares) - _SUM) <= _SLACK
+        and signs > 0
+        and (not is_told or _is_of_likelihood(tokens, signs - len(shares)))
+    )
     if not is_paired or not is_whole or len(keys) != len(shares) or len(keys) < 2:
         return None
     if len(set(keys)) < len(keys) or not set(keys) <= texts.keys or 2 * max(shares) <= _SUM:

@@ -139,5 +139,7 @@ def _pattern(text: str) -> str:
 
 
 def _listing(texts: dict[str, str]) -> re.Pattern[str]:
-    entries = [rf"\(?{re.escape(key)}(?:\s*[.):=–—-]\s*|[ \t]+){_pattern(text)}" for key, text in texts.items()]
+    entries = [
+        rf"\(?{re.escape(key)}(?:\s*[.):=–—-]\s*|[ \t]+){_pattern(text)}" for key, text in texts.items()
+    ]
     return re.compile(r"\s*[;,|]?\s*(?:[-•]\s*)?".join(entries) or "(?!)", re.IGNORECASE)

@@ -4,11 +4,13 @@ import re
 from difflib import SequenceMatcher
 
 from cardiolens.score.verdicts.closing_letters import closing_letters, concluding_texts, leading_alone
-from cardiolens.score.verdicts.commitments import Remark, committed, said_of_options
+from cardiolens.score.verdicts.commitments import Remark, said_of_options
+from cardiolens.score.verdicts.complement import complement
 from cardiolens.score.verdicts.elimination import left, remaining, rest
 from cardiolens.score.verdicts.enumerations import enumeration
+from cardiolens.score.verdicts.last_commitment import committed
 from cardiolens.score.verdicts.likelihoods import likeliest, with_per_cent
-from cardiolens.score.verdicts.lists import complement, end_of_list, first_entries, leading
+from cardiolens.score.verdicts.lists import end_of_list, first_entries, leading
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.prose import is_one_sentence, prose
 from cardiolens.score.verdicts.question_words import QuestionWords
