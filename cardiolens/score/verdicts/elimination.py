@@ -27,17 +27,17 @@ def remaining(
     named: dict[str, None] = {}
     denied: set[str] = set()
     stances: set[str] = set()  # of what is named: a walk through all options judges each
-    for clause, polarity in option_statements:
+    for clause, stance in option_statements:
         keys = [token.key for token in clause if token.key]
-        if polarity == "no":
+        if stance == "no":
             denied.update(keys)
-        elif polarity == "open" or not _answers(
+        elif stance == "open" or not _answers(
             clause, question, frozenset().union(*(texts.own.get(key, frozenset()) for key in keys))
         ):
             return None
         else:
             named.update(dict.fromkeys(keys))
-            stances.add(polarity)
+            stances.add(stance)
     if len(stances) > 1 or not denied or denied & named.keys():
         return None
     if not several and not named and len(undenied := texts.keys - denied) == 1:

@@ -18,8 +18,8 @@ def enumeration(statements: list[Statement], one_of: Collection[str] = ()) -> Re
     """The affirmed options of a text whose clauses begin with options and say yes or no to each.
 
     An entry that only names what another entry denies affirms it: "Apex: enhancement" beside "Basal segment:
-    no enhancement". Of `one_of`, the options of a question with one answer, the only affirmed one is chosen where every
-    other has its entry, in whatever words. None where there is no such enumeration.
+    no enhancement". Of `one_of`, the options of a question with one answer, the only affirmed one is chosen
+    where every other has its entry, in whatever words. None where there is no such enumeration.
     """
     denied_nouns = _denied_nouns(statements)
     entries = {key for clause, _ in statements for key in _entry(clause)}

@@ -57,7 +57,7 @@ class Blocks:
         return UNREADABLE if self.denied.intersection(reading.keys) else reading
 
     def left_over(self, tokenizer: Tokenizer) -> Reading | None:
-        """The only option that headings do not deny, of a reply that names no other: "Eliminated: A, B, D"."""
+        """The one option that headings do not deny, of a reply that names no other: "Eliminated: A, B"."""
         left = tokenizer.texts.keys - self.denied
         is_named = any(token.key for token in tokenizer.tokens(self.text))
         return reading_of(list(left)) if self.denied and len(left) == 1 and not is_named else None

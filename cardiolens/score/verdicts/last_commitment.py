@@ -57,6 +57,7 @@ def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Readin
         and not (
             remark.stance == "hedges"
             and not several
+            and remark.start > last.start
             and _unreal().search(text[remark.start : remark.end].lower())
         )
     ]
@@ -72,7 +73,7 @@ def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Readin
 
 
 def _only_gloss(remarks: list[Remark], denied: set[str]) -> tuple[Reading, int] | None:
-    """The one option of a reply that names it in a bracket and denies others: "mildly reduced (B), not (C)"."""
+    """The option that a reply names in a bracket, and denies others: "mildly reduced (B), not (C)"."""
     named = [remark for remark in remarks if remark.stance != "denies"]
     is_one = len({remark.keys for remark in named}) == 1 and len(named[0].keys) == 1
     if not denied or not is_one or set(named[0].keys) & denied:

@@ -60,7 +60,7 @@ def leading(
 
 
 def first_entries(tokens: list[Token], texts: OptionTexts) -> tuple[tuple[str, ...], int] | None:
-    """The option, or the letters, set off, with which tokens begin, and where the text after begins; else None."""
+    """The option or letters, set off, with which tokens begin, and where the text after them begins."""
     at = next((at for at, token in enumerate(tokens) if token.kind not in {"open", "label", "bullet"}), 0)
     if not tokens or tokens[at].kind not in {"key", "text"} or not tokens[at].text[0].isupper():
         return None

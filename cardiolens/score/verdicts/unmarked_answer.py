@@ -1,6 +1,7 @@
 """The answer of a reply without marks: from the reply itself, its end or its statements (protocol 7.6)."""
 
 import re
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from cardiolens.score.verdicts.closing_letters import closing_letters, concluding_texts, leading_alone
@@ -53,115 +54,135 @@ _ALIKE, _APART = 0.9, 0.06  # of a misspelled text and its option, and of the ot
 _LONGEST_LINE = 200  # longer lines are not lists of options, and slow to tokenize
 
 
+@dataclass(frozen=True, slots=True)
+class _Unmarked:
+    """A reply without marks, taken apart once for all rules."""
+
+    text: str
+    tokens: list[Token]
+    statements: list[Statement]
+    tokenizer: Tokenizer
+    subject: Subject
+    question: str
+    several: bool
+
+    @property
+    def texts(self) -> OptionTexts:
+        return self.tokenizer.texts
+
+
 def read_unmarked_answer(
     plain: str, tokenizer: Tokenizer, *, several: bool, question: str = ""
 ) -> RuleReading | None:
     """The rule and reading of a reply without marks; the first rule that matches wins."""
     text = tokenizer.texts.without_listing(plain).strip()
     tokens = tokenizer.tokens(text)
-    list_reading = (
-        None if _LISTS_OPTIONS.search(text.partition("\n")[0]) else _list_only(text, tokens, tokenizer)
-    )
     subject = Subject(question, tokenizer.texts)
-    if list_reading and list_reading[0] == "option_text" and subject.is_foreign_in(clauses(tokens)):
-        list_reading = None
+    reply = _Unmarked(text, tokens, statements(tokens), tokenizer, subject, question, several)
     numbered = _NUMBERED_LETTERS.findall(text)
     if len(numbered) > 1 and (not several or any(numbered)):
         return "letters", UNREADABLE  # one answer to each of several questions
-    in_per_cent = with_per_cent(text)
-    shares = tokens if in_per_cent == text else tokenizer.tokens(in_per_cent)
-    if not several and (of_ranking := likeliest(shares, tokenizer.texts)):
-        return "enumeration", of_ranking
-    if not several and (concluded := _CONCLUDED.search(text)) and concluded[1] in tokenizer.texts.keys:
-        return "answer_phrase", reading_of([concluded[1]])
-    if not several and (of_pair := _former_or_latter(text, tokenizer.texts)):
-        return "answer_phrase", of_pair
-    if list_reading and _is_repetition(list_reading[1], tokens, tokenizer.texts):
+    listed = _listed(reply)
+    if of_one := None if several else _preferred(reply):
+        return of_one
+    if listed and _is_repetition(listed[1], tokens, tokenizer.texts):
         return None
-    if list_reading and list_reading[1].readable:
-        if is_explained_away(tokens):
-            return list_reading[0], UNREADABLE
-        return list_reading[0], _after_list(text, tokens, list_reading[1], tokenizer, several=several)
-    option_statements = statements(tokens)
-    rule_reading = _stated(
-        text, tokens, option_statements, tokenizer, subject, list_reading, several, question
+    if listed and listed[1].readable:
+        return listed[0], _after_list(reply, listed[1])
+    return _unless_refused(_stated(reply, listed), reply)
+
+
+def _listed(reply: _Unmarked) -> RuleReading | None:
+    """Read a reply that is a list, or begins with one, of what its question asks about."""
+    if _LISTS_OPTIONS.search(reply.text.partition("\n")[0]):
+        return None
+    listed = _list_only(reply.text, reply.tokens, reply.tokenizer)
+    is_foreign = (
+        listed is not None
+        and listed[0] == "option_text"
+        and reply.subject.is_foreign_in(clauses(reply.tokens))
     )
-    return _unless_refused(rule_reading, text, option_statements, tokenizer.texts)
+    return None if is_foreign else listed
 
 
-def _unless_refused(
-    rule_reading: RuleReading | None, text: str, option_statements: list[Statement], texts: OptionTexts
-) -> RuleReading | None:
+def _preferred(reply: _Unmarked) -> RuleReading | None:
+    """The option of a question with one answer that a reply sets above the others."""
+    in_per_cent = with_per_cent(reply.text)
+    shares = reply.tokens if in_per_cent == reply.text else reply.tokenizer.tokens(in_per_cent)
+    if of_ranking := likeliest(shares, reply.texts):
+        return "enumeration", of_ranking
+    concluded = _CONCLUDED.search(reply.text)
+    if concluded and concluded[1] in reply.texts.keys:
+        return "answer_phrase", reading_of([concluded[1]])
+    return _with_rule("answer_phrase", _former_or_latter(reply.text, reply.texts))
+
+
+def _unless_refused(rule_reading: RuleReading | None, reply: _Unmarked) -> RuleReading | None:
     """A reading, unless the reply refuses: one that also commits itself ends with letters.
 
-    All options together are an answer only where they are affirmed: a refusal names what it cannot choose from.
+    All options are an answer only where they are affirmed: a refusal names what it cannot choose from.
     """
     if rule_reading is None or not rule_reading[1].readable:
         return rule_reading
     rule, reading = rule_reading
-    is_all = len(reading.keys) > 1 and set(reading.keys) == texts.keys
-    if refuses(text) and (is_all or rule in {"option_text", "enumeration"}):
+    is_all = len(reading.keys) > 1 and set(reading.keys) == reply.texts.keys
+    if refuses(reply.text) and (is_all or rule in {"option_text", "enumeration"}):
         return None
-    is_affirmed = any(stance == "yes" for _, stance in option_statements)
+    is_affirmed = any(stance == "yes" for _, stance in reply.statements)
     return (rule, UNREADABLE) if is_all and rule == "answer_phrase" and not is_affirmed else rule_reading
 
 
-def _stated(
-    text: str,
-    tokens: list[Token],
-    option_statements: list[Statement],
-    tokenizer: Tokenizer,
-    subject: Subject,
-    list_reading: RuleReading | None,
-    several: bool,
-    question: str,
-) -> RuleReading | None:
+def _stated(reply: _Unmarked, listed: RuleReading | None) -> RuleReading | None:
     """What a reply that is no list says, by the first rule that reads it."""
-    if signed := signed_entries(text, tokenizer):
+    text, tokens, several = reply.text, reply.tokens, reply.several
+    if signed := signed_entries(text, reply.tokenizer):
         return "enumeration", signed
-    enumerated = enumeration(option_statements, () if several else tokenizer.texts.keys)
+    enumerated = enumeration(reply.statements, () if several else reply.texts.keys)
     is_enumerated = enumerated is not None and enumerated.readable
     return (
         (
             None
             if is_enumerated
-            else _with_rule("letters", _option_first(text, tokens, tokenizer, several=several))
+            else _with_rule("letters", _option_first(text, tokens, reply.tokenizer, several=several))
         )
-        or _with_rule("option_text", complement(tokens, tokenizer.texts) if several else None)
-        or _last_lines(text, tokenizer)
+        or _with_rule("option_text", complement(tokens, reply.texts) if several else None)
+        or _last_lines(text, reply.tokenizer)
         or (
             None
             if is_enumerated
-            else _with_rule("option_text", concluding_texts(option_statements, tokenizer.texts))
+            else _with_rule("option_text", concluding_texts(reply.statements, reply.texts))
         )
         or _with_rule("enumeration", enumerated)
-        or _with_rule("answer_phrase", closing_letters(tokens, tokenizer.texts))
-        or (None if several else _with_rule("answer_phrase", _last_sentence(tokens, tokenizer.texts)))
-        or _with_rule("answer_phrase", _committed(text, tokenizer, several))
-        or (None if several else _quoted_text(tokens, option_statements, subject))
-        or _with_rule("option_text", left(option_statements))
+        or _with_rule("answer_phrase", closing_letters(tokens, reply.texts))
+        or (None if several else _with_rule("answer_phrase", _last_sentence(tokens, reply.texts)))
+        or _with_rule("answer_phrase", _committed(text, reply.tokenizer, several))
+        or (None if several else _quoted_text(reply))
+        or _with_rule("option_text", left(reply.statements))
         or _with_rule(
-            "option_text", rest(option_statements, clauses(tokens), tokenizer.texts) if several else None
+            "option_text", rest(reply.statements, clauses(tokens), reply.texts) if several else None
         )
-        or _with_rule("option_text", remaining(option_statements, tokenizer.texts, question, several=several))
-        or _with_rule("option_text", _misspelled(text, tokenizer.texts))
-        or _with_rule("option_text", QuestionWords(question, tokenizer.texts).answer(tokens, several=several))
-        or (list_reading if _begins_with_option(tokens) and "\n" not in text else None)
-        or _with_rule("option_text", _quoted(tokens, option_statements, several, subject))
+        or _with_rule(
+            "option_text", remaining(reply.statements, reply.texts, reply.question, several=several)
+        )
+        or _with_rule("option_text", _misspelled(text, reply.texts))
+        or _with_rule(
+            "option_text", QuestionWords(reply.question, reply.texts).answer(tokens, several=several)
+        )
+        or (listed if _begins_with_option(tokens) and "\n" not in text else None)
+        or _with_rule("option_text", _quoted(reply))
     )
 
 
-def _after_list(
-    text: str, tokens: list[Token], reading: Reading, tokenizer: Tokenizer, *, several: bool
-) -> Reading:
+def _after_list(reply: _Unmarked, reading: Reading) -> Reading:
     """The reading of a list that begins a reply, after what follows it: "B. No: C."."""
-    end = end_of_list(tokens, tokenizer.texts, reading.keys)
-    if end is None or not text[end:].strip(" .)"):
-        return reading
+    if is_explained_away(reply.tokens):
+        return UNREADABLE
+    end = end_of_list(reply.tokens, reply.texts, reading.keys)
+    tail = "" if end is None else reply.text[end:]
     names_others = any(
-        not set(remark.keys) <= set(reading.keys) for remark in said_of_options(text[end:], tokenizer)
+        not set(remark.keys) <= set(reading.keys) for remark in said_of_options(tail, reply.tokenizer)
     )
-    return after(text[end:], reading.keys, tokenizer, several=several) if names_others else reading
+    return after(tail, reading.keys, reply.tokenizer, several=reply.several) if names_others else reading
 
 
 def _former_or_latter(text: str, texts: OptionTexts) -> Reading | None:
@@ -333,28 +354,21 @@ def _is_list(line: str, tokenizer: Tokenizer) -> bool:
     return reading is not None and reading.readable
 
 
-def _quoted(
-    tokens: list[Token],
-    option_statements: list[Statement],
-    several: bool,
-    subject: Subject,
-) -> Reading | None:
+def _quoted(reply: _Unmarked) -> Reading | None:
     """Read option texts in prose, unless the reply has capital letters that no rule could read."""
-    if any(token.kind == "key" and token.text.isupper() for token in tokens):
+    if any(token.kind == "key" and token.text.isupper() for token in reply.tokens):
         return None
     return prose(
-        option_statements,
-        several=several,
-        brief=is_one_sentence(tokens),
+        reply.statements,
+        several=reply.several,
+        brief=is_one_sentence(reply.tokens),
         after_mark=False,
-        subject=subject,
-        all_clauses=clauses(tokens),
+        subject=reply.subject,
+        all_clauses=clauses(reply.tokens),
     )
 
 
-def _quoted_text(
-    tokens: list[Token], option_statements: list[Statement], subject: Subject
-) -> RuleReading | None:
+def _quoted_text(reply: _Unmarked) -> RuleReading | None:
     """Read the text of one option in prose, if that is readable."""
-    reading = _quoted(tokens, option_statements, False, subject)
+    reading = _quoted(reply)
     return ("option_text", reading) if reading and reading.readable else None
