@@ -34,13 +34,10 @@ def enumeration(statements: list[Statement], one_of: Collection[str] = ()) -> Re
     loose: list[str] = []
     weighed: list[str] = []
     for clause, stance in statements:
-        polarity = _in_contrast(clause, stance, denied_nouns)
-        if names_same:
-            polarity = "yes"  # "basal: defect, mid: defect"
-        if is_elliptic and polarity == "bare" and any(token.kind == "verb" for token in clause):
+        polarity = "yes" if names_same else _in_contrast(clause, stance, denied_nouns)
+        shows_it = is_elliptic and polarity == "bare" and any(token.kind == "verb" for token in clause)
+        if shows_it or _is_abnormal_alone(clause, statements):
             polarity = "yes"  # "the lateral wall shows it, the septum does not"
-        if clause[-1].kind == "not" and _is_normal_elsewhere(clause, statements):
-            polarity = "yes"  # "A contracts normally, B doesn't"
         names = _entry(clause)
         if names and not one_of and is_broken_list(_from_first_name(clause)):
             return UNREADABLE
@@ -62,8 +59,10 @@ def enumeration(statements: list[Statement], one_of: Collection[str] = ()) -> Re
     return UNREADABLE if contradicted else reading_of(affirmed)
 
 
-def _is_normal_elsewhere(clause: Clause, statements: list[Statement]) -> bool:
-    """Return whether all other clauses call their options normal, and deny nothing."""
+def _is_abnormal_alone(clause: Clause, statements: list[Statement]) -> bool:
+    """Return whether a clause denies what all others call normal: "A moves normally, B doesn't"."""
+    if clause[-1].kind != "not":
+        return False
     others = [other for other, _ in statements if other is not clause]
     return bool(others) and all(
         "no" in (kinds := {token.kind for token in other}) and not kinds & {"not", "yes", "perhaps"}

@@ -18,7 +18,7 @@ from cardiolens.score.verdicts.unmarked_answer import read_unmarked_answer
 
 # Version of the rules of the protocol's section 16. Raise it with every change that may parse a reply
 # differently.
-RULES_VERSION = "1.6"
+RULES_VERSION = "1.7"
 
 _JSON_NAME = re.compile(r"(?<=[a-z])_(?=[a-z])")
 _OF_STATEMENTS = frozenset({"enumeration", "option_text"})
@@ -52,8 +52,8 @@ def parse_answer(
 ) -> Parsed:
     """Parse the last mark of a reply that is not withdrawn; without marks, the reply itself.
 
-    `question` is its wording, which tells what a finding in prose is said of, and `code` that of its subtask ("C10"), by
-    which a reply may sort its answers to several questions. `options` are (key, text) as
+    `question` is its wording, which tells what a finding in prose is said of, and `code` that of its subtask
+    ("C10"), by which a reply may sort its answers to several questions. `options` are (key, text) as
     displayed and `exclusive` displayed keys. What cannot be read completely,
     letters outside the options, and several for a question that takes one are a parse_error. A reply that was
     `cut` by its token limit is read by an explicit mark only and is otherwise `truncated`.

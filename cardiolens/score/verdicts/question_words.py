@@ -38,7 +38,7 @@ class QuestionWords:
         self._normal = [key for key, text in texts.options if NORMAL.match(text)]
 
     def answer(self, tokens: list[Token], *, several: bool) -> Reading | None:
-        """The options of a sentence that affirms all of them, finds nothing, or only names some; else None."""
+        """The options of a sentence that affirms all of them, finds nothing, or only names some."""
         sentence_clauses = clauses([self._as_word(token) for token in tokens])
         if not sentence_clauses or not self._stems:
             return None

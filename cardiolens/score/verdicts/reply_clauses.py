@@ -207,7 +207,7 @@ def polarity(clause: Clause) -> Polarity:
 
 
 def joins_no_names(clause: Clause, at: int) -> bool:
-    """Return whether "to" or "than" stands before no option, and so leaves nothing open: "close to 1", "more than one"."""
+    """Return whether "to" or "than" stands before no option, and so leaves nothing open: "close to 1"."""
     if clause[at].text not in _MEASURES:
         return False
     following = next((token for token in clause[at + 1 :] if token.kind != "label"), None)

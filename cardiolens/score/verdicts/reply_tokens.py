@@ -64,7 +64,7 @@ _SIGNED = r"(?<=[A-Za-z0-9]{2})"  # "LGE+"
 _SIGN_ENDS = r"(?=[ \t]*(?:[,;|.]|$))"
 _SCORE_ENDS = r"(?=[ \t]*(?:[,;|}]|$))"
 _NUMBER = r"\(?(?:\d{1,2}|[ivx]{1,4})[.)][ \t]+"  # of an entry: "1." or "(ii)"
-_SIGNS: dict[str, Kind] = {"numbering": "bullet", "plus": "yes", "minus": "no"}
+_SIGNS: dict[str, Kind] = {"numbering": "bullet", "plus": "yes", "minus": "no", "decimal": "word"}
 _YES_AND_NO: dict[str, Kind] = {"Y": "yes", "N": "no"}
 _SPACES = frozenset({"gap", "space"})
 _AFTER_PRONOUN = frozenset({"verb", "not", "also", "label"})
@@ -106,7 +106,8 @@ class Tokenizer:
             rf"|(?P<word>[{LATIN}]+(?:['-][{LATIN}]+)*)"
             r"|(?P<space>[ \t\r]+)"
             r"|(?P<tick>\[[xX✓✔]\]|\([xX✓✔]\)(?=[ \t]))"
-            r"|(?P<mark>(?<=\s)>(?=\s)(?![ \t]*\d)|(?<=\w)>(?=\w)|->|=>|\.{2}(?=[A-Za-z])|\.{3,}|…|\[ \]|\( \))"
+            r"|(?P<mark>(?<=\s)>(?=\s)(?![ \t]*\d)"
+            r"|(?<=\w)>(?=\w)|->|=>|\.{2}(?=[A-Za-z])|\.{3,}|…|\[ \]|\( \))"
             r"|(?P<other>[\s\S])",
             re.IGNORECASE | re.MULTILINE,
         )
@@ -143,8 +144,6 @@ class Tokenizer:
             return self._word(text, start)
         if group == "other":
             return self._sign(text, start)
-        if group == "decimal":
-            return Token("word", text, "", start)
         if group in _SIGNS:
             return Token(_SIGNS[group], "" if group == "numbering" else text, "", start)
         return Token("yes" if group == "tick" else _MARKS.get(text, "perhaps"), text, "", start)

@@ -7,7 +7,8 @@ from cardiolens.score.verdicts.subject import Subject
 
 _CODE = re.compile(r"(?:^|\n|[.;] )[^\w\n]*([A-Z]\d{2})\b[^\w\n(]*")  # of a question: "C10: B"
 _HEAD = re.compile(
-    r"(?:^|\n|[.;] |[.?]\" )[^\w\n]*(?:\d{1,2}[.)] *)?\"?(?P<head>[A-Za-z][\w /-]{2,50}?)(?P<sign>\?\"?:?|:)(?=\s)"
+    r"(?:^|\n|[.;] |[.?]\" )[^\w\n]*(?:\d{1,2}[.)] *)?"
+    r"\"?(?P<head>[A-Za-z][\w /-]{2,50}?)(?P<sign>\?\"?:?|:)(?=\s)"
 )
 _ASKED = re.compile(
     r"\b(?:which|what) (?:[\w-]+ )?(levels|walls|layers|atria)\b|\bhow is [^?]*(distributed)\b", re.IGNORECASE
@@ -52,7 +53,7 @@ def own_part(plain: str, question: str, code: str, texts: OptionTexts) -> str:
 
 
 def _under_own_head(plain: str, subject: Subject) -> str:
-    """The letters behind the head that says most of what a question asks, and nothing else; empty without one."""
+    """The letters behind the head that says most of what a question asks, and nothing else, if any."""
     heads = [head for head in _HEAD.finditer(plain) if _VALUE.match(plain, head.end())]
     shared = [(subject.shared_words(head["head"]), head) for head in heads]
     most = max((count for count, _ in shared), default=0)

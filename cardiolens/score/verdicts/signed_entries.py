@@ -1,4 +1,4 @@
-"""Entries of options that one sign each judges, whatever their words: "B – DCM: dilated. ✔" (protocol 17.16)."""
+"""Entries of options that one sign each judges: "B – DCM: dilated. ✔" (protocol 17.16)."""
 
 import re
 
@@ -10,7 +10,8 @@ from cardiolens.score.verdicts.reply_tokens import Tokenizer
 _TICKS = frozenset("✓✔☑✅🟢🟩")
 _SIGN = re.compile("[✓✔☑✅🟢🟩✗✘❌☐❎🔴🟥✖]")
 _VERDICT = re.compile(
-    r"(?<=[.;–—-] )(?:(not |un|does not |doesn't )?(?:applicable|selected|included?|fits?|appl(?:y|ies)))[.!]?\s*$",
+    r"(?<=[.;–—-] )(?:(not |un|does not |doesn't )?"
+    r"(?:applicable|selected|included?|fits?|appl(?:y|ies)))[.!]?\s*$",
     re.IGNORECASE | re.MULTILINE,
 )
 _BEFORE_NAME = frozenset({"bullet", "open", "label", "bar"})
