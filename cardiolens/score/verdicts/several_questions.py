@@ -32,7 +32,9 @@ def own_part(plain: str, question: str, code: str, texts: OptionTexts) -> str:
         return _part(plain, [(match[1], match.start(), match.end()) for match in codes], code)
     if "?" in plain and question and (part := _behind_wording(plain, question)):
         return part
-    if not question or not (plain.count(":") > 1 or "?" in plain) or _ANSWER_LINE.search(plain):
+    if not question or not (plain.count(":") > 1 or "?" in plain):
+        return plain
+    if "ANSWER:" in plain or _ANSWER_LINE.search(plain):  # a quick look first
         return plain
     asked = _ASKED.search(question)
     spoken = {*re.findall(r"\w+", question.lower()), *_SAYS_NOTHING}

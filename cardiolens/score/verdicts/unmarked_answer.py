@@ -1,5 +1,6 @@
 """The answer of a reply without marks: from the reply itself, its end or its statements (protocol 7.6)."""
 
+import functools
 import re
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -54,17 +55,20 @@ _ALIKE, _APART = 0.9, 0.06  # of a misspelled text and its option, and of the ot
 _LONGEST_LINE = 200  # longer lines are not lists of options, and slow to tokenize
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Unmarked:
     """A reply without marks, taken apart once for all rules."""
 
     text: str
     tokens: list[Token]
-    statements: list[Statement]
     tokenizer: Tokenizer
     subject: Subject
     question: str
     several: bool
+
+    @functools.cached_property
+    def statements(self) -> list[Statement]:
+        return statements(self.tokens)
 
     @property
     def texts(self) -> OptionTexts:
@@ -78,7 +82,7 @@ def read_unmarked_answer(
     text = tokenizer.texts.without_listing(plain).strip()
     tokens = tokenizer.tokens(text)
     subject = Subject(question, tokenizer.texts)
-    reply = _Unmarked(text, tokens, statements(tokens), tokenizer, subject, question, several)
+    reply = _Unmarked(text, tokens, tokenizer, subject, question, several)
     numbered = _NUMBERED_LETTERS.findall(text)
     if len(numbered) > 1 and (not several or any(numbered)):
         return "letters", UNREADABLE  # one answer to each of several questions
@@ -187,7 +191,7 @@ def _after_list(reply: _Unmarked, reading: Reading) -> Reading:
 
 def _former_or_latter(text: str, texts: OptionTexts) -> Reading | None:
     """Read a reply that ends with one of the two letters that it named last: "B or C? ... the latter."."""
-    pair = _PAIR.fullmatch(text)
+    pair = _PAIR.fullmatch(text) if "former" in text or "latter" in text else None
     if pair is None or _LETTER.search(pair["between"]):
         return None
     key = pair["first" if pair["which"].lower() == "former" else "second"]
