@@ -8,7 +8,7 @@ from typing import Literal
 from cardiolens.score.verdicts.headings import blocks_of, two_lists
 from cardiolens.score.verdicts.likelihoods import likeliest
 from cardiolens.score.verdicts.marked_answer import read_marked_answer
-from cardiolens.score.verdicts.option_text import Option, OptionTexts
+from cardiolens.score.verdicts.option_text import Option
 from cardiolens.score.verdicts.reading import Reading
 from cardiolens.score.verdicts.reply import answer_at_end, refuses, visible_with_boxes
 from cardiolens.score.verdicts.reply_tokens import Tokenizer, reversing_word
@@ -75,12 +75,11 @@ class _DisplayedQuestion:
 
 def _parse(text: str, question_shown: _DisplayedQuestion, cut: bool) -> Parsed:
     visible_text = visible_with_boxes(text) or ("" if cut else visible_with_boxes(answer_at_end(text)))
-    texts = OptionTexts.of(question_shown.options)
-    plain = own_part(visible_text, question_shown.question, question_shown.code, texts)
+    tokenizer = Tokenizer.of(question_shown.options, reversing_word(question_shown.question))
+    plain = own_part(visible_text, question_shown.question, question_shown.code, tokenizer.texts)
     plain = reworded(plain, question_shown.options, question_shown.question)
     if "{" in plain:
         plain = _JSON_NAME.sub(" ", plain)  # "mid_wall" is an option's text
-    tokenizer = Tokenizer.of(question_shown.options, reversing_word(question_shown.question))
     several = question_shown.answer_type == "multi"
     blocks = blocks_of(plain, tokenizer)
     rule, reading = read_marked_answer(blocks.text, tokenizer, several=several, cut=cut) or ("none", None)

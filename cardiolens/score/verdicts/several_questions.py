@@ -34,8 +34,12 @@ def own_part(plain: str, question: str, code: str, texts: OptionTexts) -> str:
         return part
     if not question or not (plain.count(":") > 1 or "?" in plain):
         return plain
-    if "ANSWER:" in plain or _ANSWER_LINE.search(plain):  # a quick look first
-        return plain
+    has_answer_line = "ANSWER:" in plain or _ANSWER_LINE.search(plain) is not None  # a quick look first
+    return plain if has_answer_line else _by_heads(plain, question, texts)
+
+
+def _by_heads(plain: str, question: str, texts: OptionTexts) -> str:
+    """What stands under the head of what a question asks, where other heads are of other questions."""
     asked = _ASKED.search(question)
     spoken = {*re.findall(r"\w+", question.lower()), *_SAYS_NOTHING}
     heads = [(_thing(head["head"], spoken), head.start(), head.end()) for head in _HEAD.finditer(plain)]
