@@ -40,29 +40,33 @@ def complement(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     if not opens and not any(token.text in _ALL or token.text in _ALL_BUT for token in tokens[:_OPENING]):
         return None
     is_of_left = any(token.text.lower() in _LEFT_SIDE for token in tokens)
-    own = [
+    own_keys = [
         key
         for key, text in texts.options
         if not NORMAL.match(text) and not (is_of_left and text.startswith("Right"))
     ]
-    said = [
+    spoken_words = [
         token.text.lower() for token in tokens if token.kind not in _LEAD | {"comma"} or token.text in _ALL
     ]
-    if said and " ".join(said) in _ALL_OF_THEM:
-        return reading_of(own)
-    if tokens and tokens[0].text.lower() in _EXCEPT and (complement_of := _but_first(own, tokens[1:], texts)):
+    if spoken_words and " ".join(spoken_words) in _ALL_OF_THEM:
+        return reading_of(own_keys)
+    if (
+        tokens
+        and tokens[0].text.lower() in _EXCEPT
+        and (complement_of := _but_first(own_keys, tokens[1:], texts))
+    ):
         return complement_of
     at = next((at for at, token in enumerate(tokens) if token.kind == "not"), 0)
     before = [token for token in tokens[:at] if token.kind not in _LEAD]
-    whole = tokens[at].text if tokens else ""
-    if not (whole in _ALL_BUT and not before) and not (
-        whole in _EXCEPT and before and before[0].text.lower() in _ALL and all(not t.key for t in before)
+    first_word = tokens[at].text if tokens else ""
+    if not (first_word in _ALL_BUT and not before) and not (
+        first_word in _EXCEPT and before and before[0].text.lower() in _ALL and all(not t.key for t in before)
     ):
         return None
-    return _without(own, tokens[at + 1 :], before, texts)
+    return _without(own_keys, tokens[at + 1 :], before, texts)
 
 
-def _but_first(own: list[str], rest: list[Token], texts: OptionTexts) -> Reading | None:
+def _but_first(own_keys: list[str], rest: list[Token], texts: OptionTexts) -> Reading | None:
     """The options beside those listed first: "except for the inferior wall, T2 signal is increased"."""
     while rest and rest[0].text == "for":
         rest = rest[1:]
@@ -85,7 +89,7 @@ def _but_first(own: list[str], rest: list[Token], texts: OptionTexts) -> Reading
     )
     if not listed or not listed[1] or not is_said:
         return None
-    return reading_of([key for key in own if key not in listed[0].keys])
+    return reading_of([key for key in own_keys if key not in listed[0].keys])
 
 
 def _without_letters(tokens: list[Token]) -> list[Token]:
@@ -106,11 +110,13 @@ def _from_all(tokens: list[Token]) -> list[Token]:
     return tokens[at:] if is_affirmed and not speaks_on else tokens
 
 
-def _without(own: list[str], rest: list[Token], before: list[Token], texts: OptionTexts) -> Reading | None:
+def _without(
+    own_keys: list[str], rest: list[Token], before: list[Token], texts: OptionTexts
+) -> Reading | None:
     """The options beside those that `rest` lists, or these themselves where the others are denied."""
     while rest and rest[0].text == "for":
         rest = rest[1:]
-    judged = [*before, *(token for token in rest if not token.key)]
+    judgements = [*before, *(token for token in rest if not token.key)]
     while rest and rest[-1].kind in {"yes", "no", "verb", "subject", "stop", "newline"}:
         rest = rest[:-1]
     try:
@@ -119,8 +125,8 @@ def _without(own: list[str], rest: list[Token], before: list[Token], texts: Opti
         return None
     if not list_and_end or not list_and_end[1]:
         return None
-    if any(token.kind in {"not", "perhaps", "query"} for token in judged):
+    if any(token.kind in {"not", "perhaps", "query"} for token in judgements):
         return UNREADABLE
-    if any(token.kind == "no" for token in judged):  # "all walls are spared except the septum"
+    if any(token.kind == "no" for token in judgements):  # "all walls are spared except the septum"
         return list_and_end[0]
-    return reading_of([key for key in own if key not in list_and_end[0].keys])
+    return reading_of([key for key in own_keys if key not in list_and_end[0].keys])

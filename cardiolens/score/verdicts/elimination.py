@@ -50,15 +50,15 @@ def remaining(
     return reading_of(list(named)) if named and named.keys() <= abnormal else None
 
 
-def left(option_statements: list[Statement]) -> Reading | None:
+def left_by_denials(option_statements: list[Statement]) -> Reading | None:
     """What a reply says that its denials leave: "A and C are preserved, leaving a mid-wall stripe"."""
     leaves = [
         clause
         for clause, _ in option_statements
         if clause[0].text in LEAVES or (clause[1:2] and clause[1].text in LEAVES)
     ]
-    others = [stance for clause, stance in option_statements if clause not in leaves]
-    if len(leaves) != 1 or not others or any(stance != "no" for stance in others):
+    other_stances = [stance for clause, stance in option_statements if clause not in leaves]
+    if len(leaves) != 1 or not other_stances or any(stance != "no" for stance in other_stances):
         return None
     if polarity(leaves[0]) in {"no", "open"}:
         return None

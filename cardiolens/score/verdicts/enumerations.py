@@ -63,10 +63,10 @@ def _is_abnormal_alone(clause: Clause, statements: list[Statement]) -> bool:
     """Return whether a clause denies what all others call normal: "A moves normally, B doesn't"."""
     if clause[-1].kind != "not":
         return False
-    others = [other for other, _ in statements if other is not clause]
-    return bool(others) and all(
-        "no" in (kinds := {token.kind for token in other}) and not kinds & {"not", "yes", "perhaps"}
-        for other in others
+    other_clauses = [other_clause for other_clause, _ in statements if other_clause is not clause]
+    return bool(other_clauses) and all(
+        "no" in (kinds := {token.kind for token in other_clause}) and not kinds & {"not", "yes", "perhaps"}
+        for other_clause in other_clauses
     )
 
 

@@ -58,9 +58,9 @@ class Blocks:
 
     def left_over(self, tokenizer: Tokenizer) -> Reading | None:
         """The one option that headings do not deny, of a reply that names no other: "Eliminated: A, B"."""
-        left = tokenizer.texts.keys - self.denied
+        left_keys = tokenizer.texts.keys - self.denied
         is_named = any(token.key for token in tokenizer.tokens(self.text))
-        return reading_of(list(left)) if self.denied and len(left) == 1 and not is_named else None
+        return reading_of(list(left_keys)) if self.denied and len(left_keys) == 1 and not is_named else None
 
 
 def blocks_of(plain: str, tokenizer: Tokenizer) -> Blocks:

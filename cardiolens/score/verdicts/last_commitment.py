@@ -30,7 +30,7 @@ def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Readin
     says_nothing = {"denies"} if last.is_alone else {"denies", "explains"}
     start = max((remark.end for remark in remarks if remark.end <= last.start), default=0)
     is_ordered = order().search(text[start : last.end].lower()) is not None
-    others = [
+    other_remarks = [
         remark
         for remark in remarks
         if remark.stance not in says_nothing
@@ -66,7 +66,7 @@ def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Readin
         or last.is_alone
         or (remark.start > last.start and remark.stance not in {"mentions", "explains"})
         or remark.stance in {"commits", "affirms"}
-        for remark in others
+        for remark in other_remarks
     ):
         return UNREADABLE, last.end
     return reading_of(list(last.keys)), last.end
@@ -74,12 +74,12 @@ def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Readin
 
 def _only_gloss(remarks: list[Remark], denied: set[str]) -> tuple[Reading, int] | None:
     """The option that a reply names in a bracket, and denies others: "mildly reduced (B), not (C)"."""
-    named = [remark for remark in remarks if remark.stance != "denies"]
-    is_one = len({remark.keys for remark in named}) == 1 and len(named[0].keys) == 1
-    if not denied or not is_one or set(named[0].keys) & denied:
+    naming = [remark for remark in remarks if remark.stance != "denies"]
+    is_one = len({remark.keys for remark in naming}) == 1 and len(naming[0].keys) == 1
+    if not denied or not is_one or set(naming[0].keys) & denied:
         return None
-    is_plain = all(remark.is_gloss and remark.stance in {"mentions", "explains"} for remark in named)
-    return (reading_of(list(named[0].keys)), named[-1].end) if is_plain else None
+    is_plain = all(remark.is_gloss and remark.stance in {"mentions", "explains"} for remark in naming)
+    return (reading_of(list(naming[0].keys)), naming[-1].end) if is_plain else None
 
 
 @functools.cache

@@ -17,7 +17,7 @@ _LEFT_SIDE = frozenset({"lv", "left"})
 _WELL = frozenset(
     {"normal", "normally", "unremarkable", "unaffected", "uninvolved", "preserved", "intact", "healthy"}
 )
-_SEEN = frozenset({"seen", "visible", "present"})
+_PERCEIVED = frozenset({"seen", "visible", "present"})
 _QUANTIFIES = frozenset({"all", "every", "each", "both", "only"})
 _ALL = frozenset({"all", "every", "each", "everything"})
 _SAYS_NOTHING = frozenset(
@@ -47,7 +47,7 @@ class QuestionWords:
             return all_options
         if further:
             return None
-        return self._nothing(first) or self._named(first, several=several)
+        return self._nothing(first) or self._named_options(first, several=several)
 
     def _as_word(self, token: Token) -> Token:
         """A word of one option's text that the question has, too, as a word of no option."""
@@ -58,27 +58,27 @@ class QuestionWords:
         """All options that "all walls" stands for, without those that a further clause denies."""
         if not any(token.text.lower() in _ALL for token in clause) or polarity(clause) in {"no", "open"}:
             return None
-        named = {token.key for token in clause if token.key}
-        own = self._own
+        named_keys = {token.key for token in clause if token.key}
+        own_keys = self._own
         is_of_left = any(token.text.lower() in _LEFT_SIDE for token in clause)
         if not is_of_left and self._subject.is_of_others(clause):
             return None
         if is_of_left:
-            own = [key for key in own if not dict(self._texts.options)[key].startswith("Right")]
-        is_listed = named == set(own) and not any(token.kind == "verb" for token in clause)
-        if not named <= set(own) or not (is_listed or self._affirms(clause)):
+            own_keys = [key for key in own_keys if not dict(self._texts.options)[key].startswith("Right")]
+        is_listed = named_keys == set(own_keys) and not any(token.kind == "verb" for token in clause)
+        if not named_keys <= set(own_keys) or not (is_listed or self._affirms(clause)):
             return None
         if not self._is_plain([token for token in clause if token.text != "to"]):  # "from base to apex"
             return None
-        denied = [token.key for other in further for token in other if token.key]
-        if any(polarity(other) != "no" for other in further):
+        denied = [token.key for other_clause in further for token in other_clause if token.key]
+        if any(polarity(other_clause) != "no" for other_clause in further):
             return None
-        return reading_of([key for key in own if key not in denied])
+        return reading_of([key for key in own_keys if key not in denied])
 
     def _affirms(self, clause: Clause) -> bool:
         """Return whether a clause speaks of a finding: "all walls move" does not."""
         return any(
-            (token.kind == "yes" and token.text not in _SEEN) or token.text.lower() in words().findings
+            (token.kind == "yes" and token.text not in _PERCEIVED) or token.text.lower() in words().findings
             for token in clause
         )
 
@@ -98,17 +98,17 @@ class QuestionWords:
         is_own = self._is_plain(clause) and (is_well or ("no" not in kinds and self._affirms(clause)))
         return reading_of(self._normal) if is_own else None
 
-    def _named(self, clause: Clause, *, several: bool) -> Reading | None:
+    def _named_options(self, clause: Clause, *, several: bool) -> Reading | None:
         """The options that a clause names beside nothing else."""
-        named = list(dict.fromkeys(token.key for token in clause if token.key))
+        named_keys = list(dict.fromkeys(token.key for token in clause if token.key))
         kinds = {token.kind for token in clause}
         is_own = self._is_plain(clause) and not kinds & {"not", "no", "part"}
-        if not named or not is_own or not (several or len(named) == 1) or is_broken_list(clause):
+        if not named_keys or not is_own or not (several or len(named_keys) == 1) or is_broken_list(clause):
             return None
         is_said = "text" in kinds and not self._subject.is_foreign_in([clause])
         if several and not self._normal and not self._affirms(clause):
             return None  # "the septal wall moves"
-        return reading_of(named) if is_said else None
+        return reading_of(named_keys) if is_said else None
 
     def _is_plain(self, clause: Clause) -> bool:
         """Return whether a clause has no words beyond those of its question and those that say nothing."""

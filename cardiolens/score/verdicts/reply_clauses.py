@@ -55,13 +55,13 @@ def _without_remarks_on_denied(clause: Clause) -> Clause:
     """A clause that begins by denying, without remarks in brackets: "neither A (some move) nor B works"."""
     if clause[0].kind != "not":
         return clause
-    kept, depth = Clause(), 0
+    outside, depth = Clause(), 0
     for at, token in enumerate(clause):
         depth += token.kind == "open" and not any(inner.key for inner in clause[at + 1 : at + 2])
         if not depth:
-            kept.append(token)
+            outside.append(token)
         depth -= token.kind == "close" and depth > 0
-    return kept if any(token.key for token in kept) else clause
+    return outside if any(token.key for token in outside) else clause
 
 
 def _lasting(stance: Polarity, clause: Clause, rest: Clause) -> Polarity:

@@ -246,8 +246,8 @@ def _leads(before: Token | None, ahead: list[Token]) -> bool:
 
 def _is_denied_option(ahead: list[Token]) -> bool:
     """Return whether "be" and an option follow."""
-    named = [token for token in ahead[1:] if token.kind != "label"]
-    return bool(named) and ahead[0].text == "be" and named[0].key != ""
+    names = [token for token in ahead[1:] if token.kind != "label"]
+    return bool(names) and ahead[0].text == "be" and names[0].key != ""
 
 
 def _explains(before: Token | None, ahead: list[Token]) -> bool:

@@ -10,7 +10,7 @@ _HEAD = re.compile(
     r"(?:^|\n|[.;] |[.?]\" )[^\w\n]*(?:\d{1,2}[.)] *)?"
     r"\"?(?P<head>[A-Za-z][\w /-]{2,50}?)(?P<sign>\?\"?:?|:)(?=\s)"
 )
-_ASKED = re.compile(
+_ASKED_FOR = re.compile(
     r"\b(?:which|what) (?:[\w-]+ )?(levels|walls|layers|atria)\b|\bhow is [^?]*(distributed)\b", re.IGNORECASE
 )
 _THINGS = ("level", "wall", "layer", "atri", "distribut")
@@ -40,12 +40,12 @@ def own_part(plain: str, question: str, code: str, texts: OptionTexts) -> str:
 
 def _by_heads(plain: str, question: str, texts: OptionTexts) -> str:
     """What stands under the head of what a question asks, where other heads are of other questions."""
-    asked = _ASKED.search(question)
+    wording = _ASKED_FOR.search(question)
     spoken = {*re.findall(r"\w+", question.lower()), *_SAYS_NOTHING}
     heads = [(_thing(head["head"], spoken), head.start(), head.end()) for head in _HEAD.finditer(plain)]
     things = [thing for thing, _, _ in heads]
-    own = _thing(asked[1] or asked[2], spoken) if asked else ""
-    is_headed = own != "" and own in things
+    own_thing = _thing(wording[1] or wording[2], spoken) if wording else ""
+    is_headed = own_thing != "" and own_thing in things
     if (
         not is_headed
         and plain.count(":") > 1
@@ -54,8 +54,10 @@ def _by_heads(plain: str, question: str, texts: OptionTexts) -> str:
         return letters
     if not is_headed and len({*things} - {""}) > 1:
         return ""  # of levels and walls, where neither is asked for
-    is_sorted = is_headed and things.count(own) == 1 and any(thing not in {"", own} for thing in things)
-    return _part(plain, heads, own) if is_sorted else plain
+    is_sorted = (
+        is_headed and things.count(own_thing) == 1 and any(thing not in {"", own_thing} for thing in things)
+    )
+    return _part(plain, heads, own_thing) if is_sorted else plain
 
 
 def _under_own_head(plain: str, subject: Subject) -> str:
@@ -63,36 +65,38 @@ def _under_own_head(plain: str, subject: Subject) -> str:
     heads = [head for head in _HEAD.finditer(plain) if _VALUE.match(plain, head.end())]
     shared = [(subject.shared_words(head["head"]), head) for head in heads]
     most = max((count for count, _ in shared), default=0)
-    own = [head for count, head in shared if count == most]
-    if len(heads) < 2 or not most or len(own) != 1:
+    own_heads = [head for count, head in shared if count == most]
+    if len(heads) < 2 or not most or len(own_heads) != 1:
         return ""
-    value = _VALUE.match(plain, own[0].end())
+    value = _VALUE.match(plain, own_heads[0].end())
     return value[0].strip() if value else ""
 
 
-def _part(plain: str, heads: list[tuple[str, int, int]], own: str) -> str:
+def _part(plain: str, heads: list[tuple[str, int, int]], own_name: str) -> str:
     """What stands behind the last head of a name, up to the next head."""
     ends = [start for _, start, _ in heads[1:]] + [len(plain)]
-    parts = [plain[end:stop] for (name, _, end), stop in zip(heads, ends, strict=True) if name == own]
+    parts = [plain[end:stop] for (name, _, end), stop in zip(heads, ends, strict=True) if name == own_name]
     return parts[-1].strip() if parts else ""
 
 
 def _thing(head: str, spoken: set[str]) -> str:
     """What a heading says that its entries are, beside words of the question only: not "walls assessed"."""
     things = [thing for thing in _THINGS if thing in head.lower()]
-    others = [word for word in re.findall(r"\w+", head.lower()) if not word.startswith(tuple(things or " "))]
-    return things[0] if len(things) == 1 and spoken.issuperset(others) else ""
+    other_words = [
+        word for word in re.findall(r"\w+", head.lower()) if not word.startswith(tuple(things or " "))
+    ]
+    return things[0] if len(things) == 1 and spoken.issuperset(other_words) else ""
 
 
 def _behind_wording(plain: str, question: str) -> str:
     """What stands on the line of a question's wording, where other lines ask and answer other questions."""
     blocks = _QUESTION_MARK.split(plain)
-    asked = [block for block in blocks if question.casefold() in block.casefold()]
-    if len(blocks) > 2 and len(asked) == 1:
+    own_blocks = [block for block in blocks if question.casefold() in block.casefold()]
+    if len(blocks) > 2 and len(own_blocks) == 1:
         return _REPLY_MARK.sub(
-            "", asked[0][asked[0].casefold().index(question.casefold()) + len(question) :]
+            "", own_blocks[0][own_blocks[0].casefold().index(question.casefold()) + len(question) :]
         ).strip()
     lines = [line for line in plain.split("\n") if "?" in line and line.rpartition("?")[2].strip()]
     wording = question.casefold()
-    own = [line for line in lines if wording in line.casefold()]
-    return own[0].rpartition("?")[2].strip() if len(own) == 1 and len(lines) > 1 else ""
+    own_lines = [line for line in lines if wording in line.casefold()]
+    return own_lines[0].rpartition("?")[2].strip() if len(own_lines) == 1 and len(lines) > 1 else ""

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from cardiolens.score.verdicts.closing_letters import closing_letters, concluding_texts, leading_alone
 from cardiolens.score.verdicts.commitments import Remark, said_of_options
 from cardiolens.score.verdicts.complement import complement
-from cardiolens.score.verdicts.elimination import left, remaining, rest
+from cardiolens.score.verdicts.elimination import left_by_denials, remaining, rest
 from cardiolens.score.verdicts.enumerations import enumeration
 from cardiolens.score.verdicts.last_commitment import committed
 from cardiolens.score.verdicts.likelihoods import likeliest, with_per_cent
@@ -161,7 +161,7 @@ def _stated(reply: _Unmarked, listed: RuleReading | None) -> RuleReading | None:
         or (None if several else _with_rule("answer_phrase", _last_sentence(tokens, reply.texts)))
         or _with_rule("answer_phrase", _committed(text, reply.tokenizer, several))
         or (None if several else _quoted_text(reply))
-        or _with_rule("option_text", left(reply.statements))
+        or _with_rule("option_text", left_by_denials(reply.statements))
         or _with_rule(
             "option_text", rest(reply.statements, clauses(tokens), reply.texts) if several else None
         )
