@@ -132,7 +132,7 @@ def _change() -> re.Pattern[str]:
 def _is_gloss(clause: Clause, names: list[Token]) -> bool:
     """Return whether every letter of a clause stands alone in brackets, after words."""
     letters = [at for at, token in enumerate(clause) if token in names and token.kind == "key"]
-    return all(
+    return bool(letters) and all(
         at > 1
         and [clause[at - 1].kind, *(token.kind for token in clause[at + 1 : at + 2])] == ["open", "close"]
         for at in letters

@@ -95,7 +95,7 @@ def _full(text: str) -> list[str]:
     sides = bare.split(" or ") if " or " in bare and "," not in bare else []
     plurals = [f"{bare[:-2]}a"] if bare.endswith("um") else []
     sized = [f"{bare[:-5]}-sized"] if bare.endswith(" size") else []
-    synonyms = words().synonyms.get(bare.lower(), ())
+    synonyms = [synonym for name in (bare, *sides) for synonym in words().synonyms.get(name.lower(), ())]
     return [text, bare, *acronyms, *remarks, *sides, *plurals, *sized, *synonyms, *_grades(bare)]
 
 
