@@ -62,7 +62,8 @@ _SCORED = (
 )
 _SIGNED = r"(?<=[A-Za-z0-9]{2})"  # "LGE+"
 _SIGN_ENDS = r"(?=[ \t]*(?:[,;|.]|$))"
-_SCORE_ENDS = r"(?=[ \t]*(?:[,;|}]|$))"
+_SCORE_ENDS = r"(?=[ \t]*(?:[,;|}]|$|(?<=[ \t])[A-H]\b))"
+_BEHIND = r"(?<=[\w)] )"  # a filled or an empty circle
 _NUMBER = r"\(?(?:\d{1,2}|[ivx]{1,4})[.)][ \t]+"  # of an entry: "1." or "(ii)"
 _SIGNS: dict[str, Kind] = {"numbering": "bullet", "plus": "yes", "minus": "no", "decimal": "word"}
 _YES_AND_NO: dict[str, Kind] = {"Y": "yes", "N": "no"}
@@ -99,8 +100,8 @@ class Tokenizer:
             rf"|(?P<script>(?=[^\x00-ɏ])(?:{_other_scripts()}))"
             rf"|(?P<numbering>^[ \t]*(?:[-•·‣#>–]+[ \t]+(?:{_NUMBER})?|{_NUMBER})"
             r"|\((?:\d{1,2}|[ivx]{2,4})\))"
-            rf"|(?P<plus>\(\+\)|{_SCORED}[+1]{_SCORE_ENDS}|{_SIGNED}\+{_SIGN_ENDS})"
-            rf"|(?P<minus>\([-–−]\)|{_SCORED}[-–−0]{_SCORE_ENDS}|{_SIGNED}[-–−]{_SIGN_ENDS})"
+            rf"|(?P<plus>\(\+\)|{_SCORED}[+1]{_SCORE_ENDS}|{_SIGNED}\+{_SIGN_ENDS}|{_BEHIND}●)"
+            rf"|(?P<minus>\([-–−]\)|{_SCORED}[-–−0]{_SCORE_ENDS}|{_SIGNED}[-–−]{_SIGN_ENDS}|{_BEHIND}○)"
             rf"|(?P<letter>(?<![{LATIN}])[A-Za-z](?![{LATIN}]|'[A-Za-z]|-(?-i:[a-z]{{2}})))"
             r"|(?P<decimal>\d+\.\d+)"
             rf"|(?P<word>[{LATIN}]+(?:['-][{LATIN}]+)*)"

@@ -8,7 +8,7 @@ from cardiolens.score.verdicts.subject import Subject
 _CODE = re.compile(r"(?:^|\n|[.;] )[^\w\n]*([A-Z]\d{2})\b[^\w\n(]*")  # of a question: "C10: B"
 _HEAD = re.compile(
     r"(?:^|\n|[.;] |[.?]\" )[^\w\n]*(?:\d{1,2}[.)] *)?"
-    r"\"?(?P<head>[A-Za-z][\w /-]{2,50}?)(?P<sign>\?\"?:?|:)(?=\s)"
+    r"\"?(?P<head>[A-Za-z][\w /-]{1,50}?)(?P<sign>\?\"?:?|:)(?=\s)"
 )
 _ASKED_FOR = re.compile(
     r"\b(?:which|what) (?:[\w-]+ )?(levels|walls|layers|atria)\b|\bhow is [^?]*(distributed)\b", re.IGNORECASE

@@ -7,8 +7,8 @@ from cardiolens.score.verdicts.reading import Reading, reading_of
 from cardiolens.score.verdicts.reply_clauses import NAMES, statements
 from cardiolens.score.verdicts.reply_tokens import Tokenizer
 
-_TICKS = frozenset("✓✔☑✅🟢🟩")
-_SIGN = re.compile("[✓✔☑✅🟢🟩✗✘❌☐❎🔴🟥✖]")
+_CROSSES = frozenset([*"✗✘❌☐❎🔴🟥✖", "[ ]"])
+_SIGN = re.compile(r"[✓✔☑✅🟢🟩✗✘❌☐❎🔴🟥✖]|\[[xX ]\]|<-+|←|\((?:selected|chosen|ticked)\)")
 _VERDICT = re.compile(
     r"(?<=[.;–—-] )(?:(not |un|does not |doesn't )?"
     r"(?:applicable|selected|included?|fits?|appl(?:y|ies)))[.!]?\s*$",
@@ -28,7 +28,7 @@ def signed_entries(text: str, tokenizer: Tokenizer) -> Reading | None:
     unsigned: set[str] = set()
     for line in text.split("\n"):
         key = _first_option(_SIGN.sub(" ", line), tokenizer)
-        signs = [sign in _TICKS for sign in _SIGN.findall(line)] or _verdict(line)
+        signs = [sign not in _CROSSES for sign in _SIGN.findall(line)] or _verdict(line)
         if key and not signs:
             unsigned.add(key)
         elif (

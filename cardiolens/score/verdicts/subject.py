@@ -11,6 +11,7 @@ from cardiolens.score.verdicts.reply_tokens import Token
 
 _WORD = re.compile(r"[^\W\d_]+\d?")
 _ADJECTIVE = re.compile(r"\w*(?:al|ed|ly|ic|ive|ous|ent|ant|ory|orm|mal|ned|ing)")
+_CHAMBERS = {"la": "atrium", "ra": "atrium", "lv": "ventricle", "rv": "ventricle"}
 _PLAIN = frozenset({"small", "large", "or", "to", "size", "neither", "none", "no", "and", "trace"})
 
 
@@ -56,7 +57,11 @@ class Subject:
     def shared_words(self, head: str) -> int:
         """How many words of a heading the question has, too; 0 if it has any other."""
         head_words = _WORD.findall(head.lower())
-        is_own = all(word in self._words or _structures([word]) & self._asked for word in head_words)
+        is_own = all(
+            word in self._words
+            or (_structures([word]) & self._asked and _CHAMBERS.get(word, "") in {"", *self._asked})
+            for word in head_words
+        )
         return len(head_words) if is_own else 0
 
     def is_of_others(self, clause: Clause) -> bool:

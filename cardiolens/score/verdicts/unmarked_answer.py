@@ -49,6 +49,9 @@ _PAIR = re.compile(
     re.IGNORECASE,
 )
 _LETTER = re.compile(r"\b(?:[B-HJ-Z]|not|neither|nor|both|unclear|unsure)\b")
+_BEFORE_OPTION = frozenset({"open", "label", "bullet", "yes", "no"})
+_RANKED = re.compile(r"\b1[.)] ?([A-H])\b[^\n]*?\b2[.)] ?[A-H]\b")  # on one line
+_RANKING = re.compile(r"rank|likel|order|probab", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.;\n]\s")
 _LONGEST_TEXT = 60  # characters of an option
 _ALIKE, _APART = 0.9, 0.06  # of a misspelled text and its option, and of the others from these
@@ -118,6 +121,9 @@ def _preferred(reply: _Unmarked) -> RuleReading | None:
     concluded = _CONCLUDED.search(reply.text)
     if concluded and concluded[1] in reply.texts.keys:
         return "answer_phrase", reading_of([concluded[1]])
+    if ranked := _RANKED.search(reply.text):
+        is_ranking = _RANKING.search(reply.text) is not None and ranked[1] in reply.texts.keys
+        return "enumeration", reading_of([ranked[1]]) if is_ranking else UNREADABLE
     return _with_rule("answer_phrase", _former_or_latter(reply.text, reply.texts))
 
 
@@ -282,7 +288,7 @@ def _option_first(text: str, tokens: list[Token], tokenizer: Tokenizer, *, sever
 
 def _begins_with_option(tokens: list[Token]) -> bool:
     kinds = (token.kind for token in tokens)
-    return next((kind for kind in kinds if kind not in {"open", "label", "bullet"}), None) in NAMES
+    return next((kind for kind in kinds if kind not in _BEFORE_OPTION), None) in NAMES
 
 
 def _with_rule(rule: str, reading: Reading | None) -> RuleReading | None:
