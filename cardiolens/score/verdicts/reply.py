@@ -42,6 +42,7 @@ _NEXT_TURN = re.compile(
 _NEXT_QUESTION = re.compile(r"\n\s*(?:\*\*)?Question(?: \d+)?\s*:")
 _FEWEST_WORDS = 3  # of a thought before an answer
 _ANSWERED = re.compile(r"^\W*(?:final )?answer\s*:", re.IGNORECASE | re.MULTILINE)
+_CALL = re.compile(r"\b(?!\w*(?:answer|submit))[a-z]\w*\((?![^()\n]*answer)[^()\n]*\w *= *[^()\n]*\)")  # "zoom(region='A')"
 _STRUCK = re.compile(r"~~[^~\n]{1,200}~~|<(del|s|strike)>[^<\n]{0,200}</\1>", re.IGNORECASE)
 _HTML_LETTER, _HTML_LETTER_END = (
     re.compile(r"</?([biu])>", re.IGNORECASE),
@@ -128,6 +129,8 @@ def _without_finals(text: str) -> str:
 
 def without_residue(text: str) -> str:
     """Remove calls of tools, their results, and programs."""
+    if "(" in text and "=" in text:
+        text = _CALL.sub(" ", text)
     if "<" in text or "```" in text:
         for opening, closing in _ends("residue"):
             text = _without(text, opening, closing, orphans=False)

@@ -52,6 +52,7 @@ _LETTER = re.compile(r"\b(?:[B-HJ-Z]|not|neither|nor|both|unclear|unsure)\b")
 _BEFORE_OPTION = frozenset({"open", "label", "bullet", "yes", "no"})
 _RANKED = re.compile(r"\b1[.)] ?([A-H])\b[^\n]*?\b2[.)] ?[A-H]\b")  # on one line
 _RANKING = re.compile(r"rank|likel|order|probab", re.IGNORECASE)
+_LETTER_FIRST = re.compile(r"\W*[A-Z]\b")
 _SENTENCE_END = re.compile(r"[.;\n]\s")
 _LONGEST_TEXT = 60  # characters of an option
 _ALIKE, _APART = 0.9, 0.06  # of a misspelled text and its option, and of the others from these
@@ -226,7 +227,7 @@ def _last_sentence(tokens: list[Token], texts: OptionTexts) -> Reading | None:
 def _misspelled(text: str, texts: OptionTexts) -> Reading | None:
     """Read a reply that is the text of one option but for a wrong letter: "Midly reduced"."""
     reply = text.strip(" .").casefold()
-    if len(reply) > _LONGEST_TEXT:
+    if len(reply) > _LONGEST_TEXT or _LETTER_FIRST.match(text):
         return None
     likeness = {spelling: SequenceMatcher(None, reply, spelling).ratio() for spelling in texts.spelled}
     alike = sorted(likeness, key=lambda spelling: -likeness[spelling])
