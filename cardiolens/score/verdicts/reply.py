@@ -42,7 +42,9 @@ _NEXT_TURN = re.compile(
 _NEXT_QUESTION = re.compile(r"\n\s*(?:\*\*)?Question(?: \d+)?\s*:")
 _FEWEST_WORDS = 3  # of a thought before an answer
 _ANSWERED = re.compile(r"^\W*(?:final )?answer\s*:", re.IGNORECASE | re.MULTILINE)
-_CALL = re.compile(r"\b(?!\w*(?:answer|submit))[a-z]\w*\((?![^()\n]*answer)[^()\n]*\w *= *[^()\n]*\)")  # "zoom(region='A')"
+_CALL = re.compile(  # "zoom(region='A')"
+    r"\b(?!\w*(?:answer|submit))[a-z]\w*\((?![^()\n]*answer)[^()\n]*\w *= *[^()\n]*\)"
+)
 _STRUCK = re.compile(r"~~[^~\n]{1,200}~~|<(del|s|strike)>[^<\n]{0,200}</\1>", re.IGNORECASE)
 _HTML_LETTER, _HTML_LETTER_END = (
     re.compile(r"</?([biu])>", re.IGNORECASE),

@@ -139,8 +139,14 @@ def _unless_refused(rule_reading: RuleReading | None, reply: _Unmarked) -> RuleR
     is_all = len(reading.keys) > 1 and set(reading.keys) == reply.texts.keys
     if refuses(reply.text) and (is_all or rule in {"option_text", "enumeration"}):
         return None
-    is_affirmed = any(stance == "yes" for _, stance in reply.statements)
-    return (rule, UNREADABLE) if is_all and rule == "answer_phrase" and not is_affirmed else rule_reading
+    is_unread = rule == "answer_phrase" and _names_all_alone(reply, reading)
+    return (rule, UNREADABLE) if is_unread else rule_reading
+
+
+def _names_all_alone(reply: _Unmarked, reading: Reading) -> bool:
+    """Return whether a reading has all options of a reply that affirms none of them."""
+    is_all = len(reading.keys) > 1 and set(reading.keys) == reply.texts.keys
+    return is_all and not any(stance == "yes" for _, stance in reply.statements)
 
 
 def _stated(reply: _Unmarked, listed: RuleReading | None) -> RuleReading | None:
@@ -186,7 +192,9 @@ def _stated(reply: _Unmarked, listed: RuleReading | None) -> RuleReading | None:
 
 def _after_list(reply: _Unmarked, reading: Reading) -> Reading:
     """The reading of a list that begins a reply, after what follows it: "B. No: C."."""
-    if is_explained_away(reply.tokens):
+    kinds = {token.kind for token in reply.tokens}
+    says_more = bool(kinds & NAMES) and bool(kinds & {"word", "verb"})
+    if is_explained_away(reply.tokens) or (says_more and _names_all_alone(reply, reading)):
         return UNREADABLE
     end = end_of_list(reply.tokens, reply.texts, reading.keys)
     tail = "" if end is None else reply.text[end:]
