@@ -127,7 +127,11 @@ def test_a_list_with_an_unreadable_end_is_never_read_in_part(
     further = "ABCDEF"[next((at for at in range(len(texts)) if at not in picked), 5)]
     text = mark + written(texts, picked, dice) + end.format(key=further)
     found = parse_answer(text, options_of(texts), "multi")
-    assert found == Parsed((), found.rule, "parse_error"), text
+    is_added = end.startswith(". Also") and further in found.keys  # and then nothing is left out
+    assert is_added or found in {
+        Parsed((), found.rule, "parse_error"),
+        Parsed((), found.rule, "inconsistent"),
+    }, text
 
 
 @given(chosen, st.randoms(use_true_random=False))
