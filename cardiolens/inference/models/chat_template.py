@@ -6,7 +6,8 @@ candidate that keeps texts and images in their order is used.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from enum import Enum
+from functools import cached_property, lru_cache
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -16,8 +17,16 @@ from jinja2 import TemplateError
 from cardiolens.base.errors import InputError
 from cardiolens.inference.models.placeholders import placeholder
 
-IMAGE = None
-Piece = str | None  # IMAGE: the position of a frame
+
+class Place(Enum):
+    """The position of something shown; the value is the type of its part in a message."""
+
+    IMAGE = "image"  # a frame
+    VIDEO = "video"
+
+
+IMAGE, VIDEO = Place.IMAGE, Place.VIDEO
+Piece = str | Place
 
 # Marks of text: private-use characters. If a template prints a list instead of reading its parts, the marks
 # do not appear, because both Python and JSON escape them.
@@ -37,6 +46,7 @@ _FORMS = (
     _Form("parts", "text"),
     _Form("string", "text"),
 )
+_FAILURES = (TemplateError, TypeError, ValueError, LookupError, AttributeError)  # of foreign templates
 _EDGES: tuple[Callable[[str], str], ...] = (str, str.lstrip, str.rstrip, str.strip)
 
 
@@ -70,12 +80,28 @@ class ChatTemplate:
         """Return the last text as the template renders it: some templates strip white space at its ends."""
         return self._edges(text)
 
+    @cached_property
+    def video_mark(self) -> str:
+        """The text that a rendered prompt has for each video. InputError if the template takes no videos."""
+        pieces: list[Piece] = [_HERE, VIDEO, _THERE, IMAGE, _ASKED]
+        try:
+            rendered = self.render("", pieces) if self._form.user == "parts" else ""
+        except _FAILURES:
+            rendered = ""
+        mark = _between(rendered, _HERE, _THERE)
+        if not mark.strip() or self.marks(1)[0] in mark:
+            raise InputError(
+                f"{self._folder}: its chat template puts no video between texts; {_ANOTHER_TEMPLATE}, or leave "
+                "out the prompts with cine: video"
+            )
+        return mark
+
     def _find_form(self) -> _Form:
         reasons = []
         for form in _FORMS:
             try:
                 reason = self._fault(form)
-            except (TemplateError, TypeError, ValueError, LookupError, AttributeError) as error:
+            except _FAILURES as error:
                 reason = " ".join(str(error).split())
             if reason is None:
                 return form
@@ -112,10 +138,12 @@ class ChatTemplate:
     def _content(self, form: _Form, pieces: Sequence[Piece]) -> str | list[dict[str, str]]:
         if form.user == "parts":
             return [
-                {"type": "image"} if piece is IMAGE else {"type": "text", "text": piece} for piece in pieces
+                {"type": piece.value} if isinstance(piece, Place) else {"type": "text", "text": piece}
+                for piece in pieces
             ]
         places = self._places()
-        text = "".join(next(places) if piece is IMAGE else piece for piece in pieces)
+        assert VIDEO not in pieces, "refused when the mark of a video is looked for"
+        text = "".join(next(places) if isinstance(piece, Place) else piece for piece in pieces)
         return text if form.user == "string" else [{"type": "text", "text": text}]
 
     def _places(self) -> Iterator[str]:

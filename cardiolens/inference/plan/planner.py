@@ -33,6 +33,8 @@ from cardiolens.protocol.prompts.frames import caption_block, frame_block
 from cardiolens.protocol.prompts.prompt_rendering import Closing, question_block, system_message
 from cardiolens.protocol.prompts.question import AskedQuestion, with_points_of_paper
 from cardiolens.protocol.prompts.template import Style, template_folders, template_for
+from cardiolens.protocol.prompts.videos import FLAG as VIDEO_FLAG
+from cardiolens.protocol.prompts.videos import count_videos, video_block
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.feature_store import Features
 from cardiolens.protocol.select.selection import Frame, Selection
@@ -61,6 +63,7 @@ class _FrameBlock:
     sizes: tuple[tuple[int, int], ...]  # (height, width) of the frames as rendered
     rest: str = ""  # the text after the last frame
     counted: tuple[int, str] | None = None  # tokens up to the last frame; template text after the question
+    n_videos: int = 0
 
 
 _Picture = tuple[str, tuple[int, int]]  # frame key; height and width as rendered
@@ -94,6 +97,7 @@ class _View:
     study_id: str | None  # None for a request that shows no frames
     study: _Study
     selection: Selection
+    as_video: bool = False  # whether phases of a slice are shown as a video
     told: tuple[Frame, ...] = ()  # frames shown by their captions alone
 
 
@@ -156,7 +160,8 @@ class ModelPlanner:
             for protocol, arms in self._arms.items():
                 selection = self._select(study, question, *protocol)
                 for arm, arm_id in arms:
-                    view = self._view(question, arm, _View(study_id, study, selection), frames_of)
+                    own_view = _View(study_id, study, selection, as_video=_as_video(arm))
+                    view = self._view(question, arm, own_view, frames_of)
                     solved = self._solved(question, arm, arm_id, frames_of)
                     view = self._with_examples(view, question, arm, solved)
                     request, chain = self._request(question, arm, arm_id, view, solved)
@@ -191,7 +196,7 @@ class ModelPlanner:
             return replace(own_view, selection=Selection((), selection.flags, why))
         donor = self._study(frames_of, question.donor)
         shown = self._select(donor, question, arm.selector, arm.seed, arm.budget)
-        return _View(question.donor, donor, shown)
+        return _View(question.donor, donor, shown, as_video=own_view.as_video)
 
     def _solved(
         self, question: PlannedQuestion, arm: Arm, arm_id: str, frames_of: Callable[[str], StudyFrames]
@@ -234,7 +239,7 @@ class ModelPlanner:
         """Return what the arm shows of an example; control other_patient shows an example its own frames."""
         study = self._study(frames_of, question.study_id)
         selection = self._select(study, question, arm.selector, arm.seed, arm.budget)
-        own_view = _View(question.study_id, study, selection)
+        own_view = _View(question.study_id, study, selection, as_video=_as_video(arm))
         if arm.control == "other_patient":
             return own_view
         return self._view(question, arm, own_view, frames_of)
@@ -356,6 +361,7 @@ class ModelPlanner:
                 *selection.flags,
                 *self._estimated,
                 *([flag_of(solved.examples)] if solved.examples else []),
+                *([f"{VIDEO_FLAG}{block.n_videos}"] if block.n_videos else []),
             ),
             status=status,
             predicted_tokens=tokens,
@@ -425,7 +431,7 @@ class ModelPlanner:
         if self._read is None:
             return view
         changed = arm.control != "none" or arm.wording or arm.prompt.steps != "none"
-        changed = changed or arm.selector.kind == "self" or arm.prompt.shots
+        changed = changed or arm.selector.kind == "self" or arm.prompt.shots or _as_video(arm)
         if view.selection.skipped is not None or (qa_id in self._read and not changed):
             return view
         why = "not read in this form" if changed else "not read"
@@ -436,21 +442,23 @@ class ModelPlanner:
         frames, structure, level = view.selection.frames, view.study.structure, self._spec.caption
         if case_text is not None:
             return case_block(case_text, view.told or frames, gold, level, pictures=not view.told)
-        return (
-            caption_block(view.told, structure, level) if view.told else frame_block(frames, structure, level)
-        )
+        if view.told:
+            return caption_block(view.told, structure, level)
+        return (video_block if view.as_video else frame_block)(frames, structure, level)
 
     def _show(
         self, system: str, view: _View, case_text: CaseText | None, gold: Gold, solved: _Solved
     ) -> _FrameBlock:
         study, blank = view.study, BLANK in view.selection.flags
-        key = (system, view.selection.frames, view.told, blank, case_text, gold, solved)
+        key = (system, view.selection.frames, view.as_video, view.told, blank, case_text, gold, solved)
         block = study.shown.get(key)
         if block is None:
             text = solved.text + self._text(view, case_text, gold)
             pictures = [*solved.pictures, *self._pictures(view)]
             state = hash_frames(self._asked, system, text, tuple(key for key, _ in pictures))
-            block = self._counted(_FrameBlock(system, text, state, tuple(size for _, size in pictures)))
+            sizes = tuple(size for _, size in pictures)
+            n_videos = count_videos(text) if view.as_video else 0
+            block = self._counted(_FrameBlock(system, text, state, sizes, n_videos=n_videos))
             study.shown[key] = block
         return block
 
@@ -485,6 +493,8 @@ class ModelPlanner:
     def _max_tokens(self, question: AskedQuestion, prompt: PromptSpec) -> int:
         report = question.answer_type == "report"
         declared = self._model.max_tokens.get("report" if report else prompt.name)
+        if declared is None and prompt.cine == "video":  # or the limit, too, would differ from the frames'
+            declared = self._model.max_tokens.get(prompt.style)
         return declared or (prompt.report_max_tokens if report else prompt.max_tokens)
 
     def _status(
@@ -505,6 +515,11 @@ class ModelPlanner:
         if block.counted is None or tokens + max_tokens > _NEAR * self._model.max_model_len:
             tokens = self._counter.count(block.system, f"{block.text}{ending}", block.sizes)
         return (OVERFLOW if tokens + max_tokens > self._model.max_model_len else PLANNED), tokens
+
+
+def _as_video(arm: Arm) -> bool:
+    """Return whether an arm shows the phases of a slice as a video."""
+    return arm.prompt.cine == "video"
 
 
 def _frames_of(arm: Arm) -> int:
