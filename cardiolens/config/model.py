@@ -201,6 +201,8 @@ class ModelSpec(Spec):
                 "is asked over HTTP, where a video is coded with loss and would show other pixels than its "
                 "frames; serve it with engine: vllm, or leave one of them out"
             )
+        if self.plugged:
+            return f"has engine: {self.engine}, which is sent single frames alone; leave one of them out"
         return (
             "does not declare that it takes videos; set takes_video: true if its architecture is one of "
             f"{', '.join(VIDEO_ARCHITECTURES)}, or leave one of them out"

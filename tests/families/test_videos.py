@@ -68,14 +68,15 @@ def test_every_frame_of_every_video_reaches_the_encoder(
     assert tokens.count(chat.video_token_id) == chat.video_placeholders(ask.text, tuple(sizes))
     assert len(made["mm_placeholders"]["video"]) == 2
     assert len(made["mm_placeholders"]["image"]) == 1
-    for video, first, length in zip(
-        made["mm_kwargs"]["video"], (0, lengths[0] + 1), lengths, strict=True
-    ):
+    for video, first, length in zip(made["mm_kwargs"]["video"], (0, lengths[0] + 1), lengths, strict=True):
         keys = [f"f{number}" for number in range(first, first + length)]
         one_by_one = ask_of(f"{FRAME}\n" * length, length)
         alone = of_engine(folder, one_by_one, renamed(frames, keys), options)
         assert int(video["video_grid_thw"].data[0]) == -(-length // 2)
-        shown, singly = in_time(video, "video"), [in_time(one, "image") for one in alone["mm_kwargs"]["image"]]
+        shown, singly = (
+            in_time(video, "video"),
+            [in_time(one, "image") for one in alone["mm_kwargs"]["image"]],
+        )
         padded = [*singly, *singly[-1:]][: 2 * len(shown)] if length % 2 else singly
         for number, frame in enumerate(padded):
             patch, half = divmod(number, 2)
@@ -105,7 +106,9 @@ def test_a_processor_that_would_scale_a_video_is_refused_in_the_plan(
     config["video_processor"]["size"] = {"shortest_edge": 3136, "longest_edge": 65536}
     path.write_text(json.dumps(config))
     text = f"{FRAME * 4}\n{QUESTION}"
-    with pytest.raises(InputError, match=r"of a video of 4 frames its processor makes 2 x .* in place of 2 x"):
+    with pytest.raises(
+        InputError, match=r"of a video of 4 frames its processor makes 2 x .* in place of 2 x"
+    ):
         Chat(tmp_path, FAMILIES[name].options).count(SYSTEM, text, ((448, 448),) * 4)
 
 
@@ -119,13 +122,25 @@ def test_a_processor_told_to_sample_frames_is_refused(taker: tuple[str, Path, Ch
         template_options=FAMILIES[name].options,
         engine_options={"mm_processor_kwargs": sampling},
     )
-    with pytest.raises(InputError, match="of a video of 8 frames its processor makes 2 x 32 x 32|makes 2 x 28"):
+    with pytest.raises(
+        InputError, match="of a video of 8 frames its processor makes 2 x 32 x 32|makes 2 x 28"
+    ):
         Chat.of(model, folder).count(SYSTEM, f"{FRAME * 8}\n{QUESTION}", ((448, 448),) * 8)
 
 
-@needs_torchvision
-@pytest.mark.parametrize("name", ["idefics3", "glm_4_1v", "internvl", "llava_onevision"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "idefics3",
+        *(
+            pytest.param(name, marks=needs_torchvision)
+            for name in ("glm_4_1v", "internvl", "llava_onevision")
+        ),
+    ],
+)
 def test_other_families_are_refused_by_their_architecture(name: str, tmp_path: Path):
     build(name, tmp_path)
-    with pytest.raises(InputError, match=f"is of {FAMILIES[name].architecture}, and videos are sent to Qwen2VL"):
+    with pytest.raises(
+        InputError, match=f"is of {FAMILIES[name].architecture}, and videos are sent to Qwen2VL"
+    ):
         Chat(tmp_path, FAMILIES[name].options).prompt(SYSTEM, f"{FRAME * 2}\n{QUESTION}")

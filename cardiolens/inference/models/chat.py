@@ -153,7 +153,9 @@ class Chat:
 
     def _tokens_at(self, sizes: Sequence[tuple[int, int]]) -> int:
         """Count the tokens of what stands at one place: a frame, or the frames of a video."""
-        return self.image_tokens(sizes[0]) if len(sizes) == 1 else self._video_tokens(sizes[0], len(sizes)).all
+        return (
+            self.image_tokens(sizes[0]) if len(sizes) == 1 else self._video_tokens(sizes[0], len(sizes)).all
+        )
 
     def _find_first(self) -> tuple[str, int]:
         """Return the first token, if template and tokenizer both add it, and the number of tokens that only

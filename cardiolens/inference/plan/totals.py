@@ -15,7 +15,6 @@ from cardiolens.protocol.prompts.videos import has_videos
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.schemas import OVERFLOW, PLANNED
 
-
 _Place = tuple[str, str, int]  # study_id, volume_id, idx
 
 

@@ -173,9 +173,7 @@ def _maker(plan: Plan, model: ModelSpec, deployment: Deployment) -> Callable[[],
     """Return a picklable function that makes the engine inside the actor."""
     identity = plan.identities[model.name]
     if model.engine == "vllm":
-        shows_videos = any(
-            arm.prompt.cine == "video" for arm in plan.arms if arm.model.name == model.name
-        )
+        shows_videos = any(arm.prompt.cine == "video" for arm in plan.arms if arm.model.name == model.name)
         most_frames = plan.most_frames[model.name]
         return partial(_make_vllm, model, identity, most_frames, deployment, shows_videos=shows_videos)
     if model.engine == "http":

@@ -39,6 +39,7 @@ def split_at_places(text: str) -> Iterator[str | int]:
 def by_place(text: str, shown: Sequence[_T]) -> list[Sequence[_T]]:
     """Divide what a prompt shows, one entry a mark, by its places: one entry is a frame, several a video."""
     lengths = [match.end() - match.start() for match in _PLACES.finditer(text)]
+    assert sum(lengths) == len(shown), "a prompt has one mark for each frame"
     starts = [sum(lengths[:place]) for place in range(len(lengths))]
     return [shown[start : start + length] for start, length in zip(starts, lengths, strict=True)]
 

@@ -42,7 +42,9 @@ def check_templates(runs: Sequence[Run], manifests: Sequence[Mapping[str, Any]])
 def _added(arm: Mapping[str, Any]) -> str:
     """What the prompt of an arm shows besides its template, in words."""
     shots = int(arm.get("shots", 0))
-    return f"{f' after {shots} solved examples' if shots else ''}{_FILMED if arm.get('cine') == 'video' else ''}"
+    return (
+        f"{f' after {shots} solved examples' if shots else ''}{_FILMED if arm.get('cine') == 'video' else ''}"
+    )
 
 
 def _templates(run: Run, model: str, settings: Mapping[str, tuple[str, ...]]) -> list[tuple[_Asked, str]]:

@@ -71,7 +71,10 @@ def test_the_prompt_without_videos_leaves_every_request_as_it_was(root: Path) ->
     assert rows_of(alone, "standard") == rows_of(beside, "standard")
     assert "cine" not in deciding(alone.spec)["prompt"][0]
     assert deciding(beside.spec)["prompt"][1]["cine"] == "video"
-    same_name = planned_with(root, VIDEO | {"name": "other"}), planned_with(root, STANDARD | {"name": "other"})
+    same_name = (
+        planned_with(root, VIDEO | {"name": "other"}),
+        planned_with(root, STANDARD | {"name": "other"}),
+    )
     first, second = (planned.arms[0].arm_id for planned in same_name)
     assert first != second
 
@@ -129,7 +132,12 @@ def test_the_loader_brings_the_same_pixels_in_the_same_order(root: Path) -> None
     (model,) = planned.identities
     work = missing(planned.run.requests(model), root / "none", 3).work
     read = StudyLoader(planned.store.root, planned.volumes, Rendering(8), tells_questions=False)
-    asks = {ask["request_key"]: ask for table in read(work) for study in studies_of(table) for ask in study["asks"]}
+    asks = {
+        ask["request_key"]: ask
+        for table in read(work)
+        for study in studies_of(table)
+        for ask in study["asks"]
+    }
     for alone, video in zip(rows_of(planned, "standard"), rows_of(planned, "video"), strict=True):
         first, second = asks[alone["request_key"]], asks[video["request_key"]]
         assert list(first["frame_keys"]) == list(second["frame_keys"])
@@ -154,17 +162,34 @@ def test_forms_share_no_beginning_and_a_video_is_shared_as_a_whole(root: Path) -
 
 
 VLLM = {"name": "m", "engine": "vllm", "source": "hub/m"}
-SERVED = {"name": "m", "engine": "http", "revision": "r", "http": {"base_url": "http://h/v1", "api_model": "m"}}
+SERVED = {
+    "name": "m",
+    "engine": "http",
+    "revision": "r",
+    "http": {"base_url": "http://h/v1", "api_model": "m"},
+}
 CASES = {"name": "d", "root": "/nowhere", "studies": "s", "questions": "q"}
 
 
 @pytest.mark.parametrize(
     ("model", "changes", "why"),
     [
-        (VLLM, {}, "model m does not declare that it takes videos; set takes_video: true if its arch.*Qwen2VL"),
+        (
+            VLLM,
+            {},
+            "model m does not declare that it takes videos; set takes_video: true if its arch.*Qwen2VL",
+        ),
         (SERVED, {}, "is asked over HTTP, where a video is coded with loss .*; serve it with engine: vllm"),
-        (SERVED | {"takes_video": True}, {}, "takes_video is for engine: vllm, and m has engine: http; remove"),
-        (VLLM, {"prompt": [STANDARD | {"cine": "video"}]}, "headlines are asked with standard, which shows fr"),
+        (
+            SERVED | {"takes_video": True},
+            {},
+            "takes_video is for engine: vllm, and m has engine: http; remove",
+        ),
+        (
+            VLLM,
+            {"prompt": [STANDARD | {"cine": "video"}]},
+            "headlines are asked with standard, which shows fr",
+        ),
         (VLLM, {"prompt": [STANDARD, VIDEO | {"cine": "film"}]}, "'frames' or 'video'"),
         (VLLM, {"selector": [{"name": "self", "kind": "self"}]}, "selector self asks for single frames"),
         (
@@ -199,7 +224,10 @@ def test_the_arm_is_judged_and_named_on_the_page_and_in_comparisons(root: Path) 
         if row["metric"] == "primary" and row["versus_arm_id"] is None
     }
     assert scores[by_name["video"], "tier:1"] == pytest.approx(100)
-    assert [prompt_words(arm) for arm in arm_factors(arms(planned.spec))] == ["standard", "video, cine as video"]
+    assert [prompt_words(arm) for arm in arm_factors(arms(planned.spec))] == [
+        "standard",
+        "video, cine as video",
+    ]
     write_record(planned, judged)
     manifest = documents.read_manifest(planned.run)
     assert [arm.get("cine") for arm in manifest["arms"]] == [None, "video"]

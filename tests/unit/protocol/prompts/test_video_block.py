@@ -21,7 +21,9 @@ LEVELS: tuple[Level, ...] = ("none", "view", "full")
 
 @pytest.fixture(scope="module")
 def study() -> StudyStructure:
-    rows = [volume_row("PH-0001", view, *shape) | {"part": "p", "row_group": 0} for view, shape in VIEWS.items()]
+    rows = [
+        volume_row("PH-0001", view, *shape) | {"part": "p", "row_group": 0} for view, shape in VIEWS.items()
+    ]
     return structures(tables.from_rows(rows, schemas.VOLUMES))["PH-0001"]
 
 
@@ -65,7 +67,11 @@ def test_a_cycle_may_begin_anywhere_and_an_order_that_goes_back_ends_a_video(stu
 
 
 def test_without_a_video_the_text_is_that_of_frames(study: StudyStructure) -> None:
-    frames = [*phases(study, "cine_sax", 1, 0), *phases(study, "lge_sax", 0, 0), *phases(study, "perf_sax", 0, 1, 2)]
+    frames = [
+        *phases(study, "cine_sax", 1, 0),
+        *phases(study, "lge_sax", 0, 0),
+        *phases(study, "perf_sax", 0, 1, 2),
+    ]
     for level in LEVELS:
         assert video_block(frames, study, level) == frame_block(frames, study, level)
 
@@ -74,7 +80,9 @@ def spelled_out(text: str) -> str:
     """The text with the caption of every frame of a video, made from that of the video alone."""
     lines = text.split("\n")
     for place, line in enumerate(lines):
-        film = re.fullmatch(r"Frames (\d+) to (\d+), as a video:(?:(.*), (\w+)s ([^,]+(?:, [^,]+)*) of (\d+))?", line)
+        film = re.fullmatch(
+            r"Frames (\d+) to (\d+), as a video:(?:(.*), (\w+)s ([^,]+(?:, [^,]+)*) of (\d+))?", line
+        )
         if film is None:
             continue
         first, last, what, word, listed, n_phases = film.groups()
@@ -98,12 +106,16 @@ def test_a_video_says_what_the_captions_of_its_frames_say(study: StudyStructure,
         frames = [
             pick_idx(study.volumes[name], idx)
             for name in volumes
-            for idx in sorted(draw.sample(range(study.volumes[name].n_frames), min(5, study.volumes[name].n_frames)))
+            for idx in sorted(
+                draw.sample(range(study.volumes[name].n_frames), min(5, study.volumes[name].n_frames))
+            )
         ]
         text = video_block(frames, study, level)
         assert spelled_out(text) == frame_block(frames, study, level)
         assert [frame for shot in shots(frames, study) for frame in shot] == frames
-        assert [len(shown) for shown in by_place(text, frames)] == [len(shot) for shot in shots(frames, study)]
+        assert [len(shown) for shown in by_place(text, frames)] == [
+            len(shot) for shot in shots(frames, study)
+        ]
 
 
 def test_marks_side_by_side_are_one_place() -> None:
