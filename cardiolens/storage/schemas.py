@@ -126,9 +126,9 @@ REQUESTS = _schema(
     ("stage", pa.int32()),
     ("replicate", pa.int32()),
     (
-        "flags",
+        "flags",  # short, degraded, substituted:<view>, no_temporal_evidence, estimated_tokens,
         _STRINGS,
-    ),  # short, degraded, substituted:<view>, no_temporal_evidence, estimated_tokens, shots:<examples>, video:<videos>
+    ),  # shots:<examples>, video:<videos>
     ("status", pa.string()),  # planned | overflow | skipped: <why>
     ("predicted_tokens", pa.int32()),
     ("request_key", pa.string()),

@@ -15,7 +15,8 @@ from tests.families.families import FAMILIES, tokenizer
 CONTEXT = 32768
 WIDTH = {"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2, "num_attention_heads": 2}
 VISION = {"depth": 2, "hidden_size": 128, "num_heads": 2, "intermediate_size": 256, "out_hidden_size": 128}
-# Of Qwen2-VL and Qwen2.5-VL, a frame's, whose published file is read for videos, too; of Qwen3-VL, a whole video's.
+# Of Qwen2-VL and Qwen2.5-VL, of a frame: their published file is read for videos, too. Of Qwen3-VL, of a
+# whole video.
 PIXELS = {"shortest_edge": 56 * 56, "longest_edge": 28 * 28 * 16384}
 VIDEO_PIXELS = {"shortest_edge": 4096, "longest_edge": 25165824}
 

@@ -18,11 +18,12 @@ def listed(
 ) -> str:
     """Reads strings and lists of parts; `printed`: when the content is printed as it is."""
     film = f"{{% elif part.type == 'video' %}}{video}" if video else ""
+    image += film
     return (
         f"{start}{{% for message in messages %}}{before}"
         f"{{% if {printed} %}}{{{{ message.content }}}}{{% else %}}"
         "{% for part in message.content %}"
-        f"{{% if part.type == 'image' %}}{image}{film}{{% elif 'text' in part %}}{{{{ part.text }}}}{{% endif %}}"
+        f"{{% if part.type == 'image' %}}{image}{{% elif 'text' in part %}}{{{{ part.text }}}}{{% endif %}}"
         f"{{% endfor %}}{{% endif %}}{after}{{% endfor %}}{_REPLY}{reply}{{% endif %}}"
     )
 

@@ -122,9 +122,7 @@ def test_a_processor_told_to_sample_frames_is_refused(taker: tuple[str, Path, Ch
         template_options=FAMILIES[name].options,
         engine_options={"mm_processor_kwargs": sampling},
     )
-    with pytest.raises(
-        InputError, match="of a video of 8 frames its processor makes 2 x 32 x 32|makes 2 x 28"
-    ):
+    with pytest.raises(InputError, match=r"of a video of 8 frames its processor makes 2 x \d+ x"):
         Chat.of(model, folder).count(SYSTEM, f"{FRAME * 8}\n{QUESTION}", ((448, 448),) * 8)
 
 

@@ -300,9 +300,9 @@ class VllmEngine:
             images = self._images.setdefault(pictures, {})
             for key in set(ask.frame_keys) - images.keys():
                 images[key] = Image.fromarray(pictures(key)).convert("RGB")
-            shown = by_place(ask.text, ask.frame_keys)
-            frame_keys = [keys[0] for keys in shown if len(keys) == 1]
-            videos = [keys for keys in shown if len(keys) > 1]
+            places = by_place(ask.text, ask.frame_keys)
+            frame_keys = [keys[0] for keys in places if len(keys) == 1]
+            videos = [keys for keys in places if len(keys) > 1]
             prompt["multi_modal_data"], prompt["multi_modal_uuids"] = {}, {}
             if frame_keys:
                 prompt["multi_modal_data"]["image"] = [images[key] for key in frame_keys]

@@ -100,8 +100,8 @@ class Chat:
 
     def video_placeholders(self, text: str, sizes: tuple[tuple[int, int], ...]) -> int:
         """Count the placeholder tokens that the engine must make of the videos of a message."""
-        videos = (shown for shown in by_place(text, sizes) if len(shown) > 1)
-        return sum(self._video_tokens(shown[0], len(shown)).placeholders for shown in videos)
+        videos = (frames for frames in by_place(text, sizes) if len(frames) > 1)
+        return sum(self._video_tokens(frames[0], len(frames)).placeholders for frames in videos)
 
     @property
     def video_token_id(self) -> int:
@@ -129,8 +129,8 @@ class Chat:
         `frames` is the message up to the placeholder of the last frame.
         """
         tail = self._head(system, frames)[1]
-        shown = by_place(f"{frames}{FRAME}", sizes)
-        return self._head_tokens(system, frames, exact) + sum(map(self._tokens_at, shown)), tail
+        places = by_place(f"{frames}{FRAME}", sizes)
+        return self._head_tokens(system, frames, exact) + sum(map(self._tokens_at, places)), tail
 
     def count_asked(self, question: str, tail: str) -> int:
         """Count the tokens of the text after the last frame and of the template's text after it, `tail`."""
@@ -211,9 +211,9 @@ class Chat:
     def _count_video(self, size: tuple[int, int], n_frames: int) -> VideoTokens:
         """Count the tokens of a video of frames of one (height, width). InputError if any would be lost."""
         video, frame = np.zeros((n_frames, *size, 3), dtype=np.uint8), np.zeros((*size, 3), dtype=np.uint8)
-        told = {"video_metadata": [metadata_of(n_frames)], "do_sample_frames": False, **self._options}
+        options = {"video_metadata": [metadata_of(n_frames)], "do_sample_frames": False, **self._options}
         marks = [f"{_HERE}{mark}{_THERE}" for mark in (self._template.video_mark, self._template.marks(1)[0])]
-        inputs = self._processor(text=marks[:1], videos=[video], add_special_tokens=False, **told)
+        inputs = self._processor(text=marks[:1], videos=[video], add_special_tokens=False, **options)
         alone = self._processor(text=marks[1:], images=[frame], add_special_tokens=False, **self._options)
         check_frames_kept(
             self._folder,

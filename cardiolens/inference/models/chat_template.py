@@ -91,8 +91,8 @@ class ChatTemplate:
         mark = _between(rendered, _HERE, _THERE)
         if not mark.strip() or self.marks(1)[0] in mark:
             raise InputError(
-                f"{self._folder}: its chat template puts no video between texts; {_ANOTHER_TEMPLATE}, or leave "
-                "out the prompts with cine: video"
+                f"{self._folder}: its chat template puts no video between texts; {_ANOTHER_TEMPLATE}, or "
+                "leave out the prompts with cine: video"
             )
         return mark
 

@@ -1,8 +1,8 @@
 """What a processor is told of a video besides its frames, and what it must make of them.
 
-Families place a video in time by the seconds of its frames. Studies do not say how long a phase lasts, and the
-phases shown need not be evenly spaced. So every video has the rate at which these families sample videos, and
-the prompt names its phases.
+Families place a video in time by the seconds of its frames. Studies do not say how long a phase lasts, and
+the phases shown need not be evenly spaced. So every video has the rate at which these families sample
+videos, and the prompt names its phases.
 """
 
 from collections.abc import Sequence

@@ -153,7 +153,8 @@ def _examples(part: Path, requests: pa.Table) -> list[Sequence[ShownExample]]:
     by_request = read_part_examples(part) if any(map(has_examples, flags)) else {}
     keys = requests["request_key"].to_pylist()
     return [
-        by_request.get(key, ()) if has_examples(own) else () for key, own in zip(keys, flags, strict=True)
+        by_request.get(key, ()) if has_examples(row_flags) else ()
+        for key, row_flags in zip(keys, flags, strict=True)
     ]
 
 
@@ -171,7 +172,7 @@ def _encoder_frames(requests: pa.Table) -> int:
         for row, flags in enumerate(requests["flags"].to_pylist())
     ]
     places = _places(requests.append_column("filmed", pa.array(filmed, pa.string())), "filmed")
-    return places.group_by(["study", "volume", "idx", "filmed"]).aggregate([]).num_rows
+    return int(places.group_by(["study", "volume", "idx", "filmed"]).aggregate([]).num_rows)
 
 
 def _places(requests: pa.Table, *further: str) -> pa.Table:

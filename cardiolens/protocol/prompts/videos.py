@@ -36,12 +36,12 @@ def split_at_places(text: str) -> Iterator[str | int]:
             yield len(piece) if piece[0] == FRAME else piece
 
 
-def by_place(text: str, shown: Sequence[_T]) -> list[Sequence[_T]]:
-    """Divide what a prompt shows, one entry a mark, by its places: one entry is a frame, several a video."""
+def by_place(text: str, frames: Sequence[_T]) -> list[Sequence[_T]]:
+    """Divide the frames of a prompt, one a mark, by its places: one is a frame alone, several are a video."""
     lengths = [match.end() - match.start() for match in _PLACES.finditer(text)]
-    assert sum(lengths) == len(shown), "a prompt has one mark for each frame"
+    assert sum(lengths) == len(frames), "a prompt has one mark for each frame"
     starts = [sum(lengths[:place]) for place in range(len(lengths))]
-    return [shown[start : start + length] for start, length in zip(starts, lengths, strict=True)]
+    return [frames[start : start + length] for start, length in zip(starts, lengths, strict=True)]
 
 
 def count_videos(text: str) -> int:

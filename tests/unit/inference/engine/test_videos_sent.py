@@ -1,4 +1,4 @@
-"""Videos on their way to vLLM: the frames of a place together, and a reply refused if any of them was lost."""
+"""Videos on their way to vLLM: frames of a place together, and no answer if any of them was lost."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Cine as video beside frames: the same frames in another form, an arm of its own, refused where it cannot be."""
+"""Cine as video beside frames: the same frames in another form, an arm of its own, or refused."""
 
 from pathlib import Path
 from typing import Any
