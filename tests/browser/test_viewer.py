@@ -416,3 +416,17 @@ def test_a_long_list_is_walked_to_its_end(sampled: Page) -> None:
     sampled.locator("main").focus()
     sampled.keyboard.press("k")
     expect(sampled.locator("#list li[data-here]")).to_have_attribute("data-at", str(last - 1))
+
+
+def test_every_frame_of_a_video_has_the_words_of_the_video(viewer: Page) -> None:
+    text = "Frame 1: late\n\ufffc\nFrames 2 to 4, as a video: cine, phases 1, 2, 3 of 9\n\ufffc\ufffc\ufffc\n"
+    captions = viewer.evaluate("text => captions(text)", f"{text}Frame 5:\n\ufffc\nQuestion\n")
+    assert captions == ["late", *["video: cine, phases 1, 2, 3 of 9"] * 3, ""]
+    assert (
+        viewer.evaluate("text => captions(text)", "Frames 1 to 2, as a video:\n\ufffc\ufffc\n")
+        == ["video"] * 2
+    )
+    assert [viewer.evaluate("flag => flagInWords(flag)", flag) for flag in ("video:1", "video:2")] == [
+        "1 video",
+        "2 videos",
+    ]
