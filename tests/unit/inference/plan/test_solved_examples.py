@@ -272,7 +272,7 @@ def test_examples_take_the_templates_of_their_own_protocol(root: Path, tmp_path:
     (protocol / "templates").mkdir(exist_ok=True)
     for source, copy in ((protocol / "protocol.yaml",) * 2, (root / "questions.jsonl", questions)):
         copy.write_text(source.read_text().replace(HEART, "mine-1"))
-    own = "Words of this protocol: {{ question }}\n{% for option in options %}\n{{ option.letter }}\n{% endfor %}\n"
+    own = "Words of this protocol: {{ question }} {% for option in options %}{{ option.letter }} {% endfor %}"
     (protocol / "templates" / "question_standard.jinja").write_text(own)
     dataset = {"name": "small", "studies": root, "questions": questions, "protocol": f"{protocol}"}
     spec = sweep_spec(root, reader("uniform"), dataset=dataset, prompt=[TWO], subtask=["C10"])
