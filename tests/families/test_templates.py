@@ -77,12 +77,28 @@ def test_a_video_stands_between_texts_where_videos_are_sent_and_is_refused_elsew
 ):
     if family.architecture not in VIDEO_ARCHITECTURES:
         with pytest.raises(InputError, match="its chat template puts no video between texts"):
-            _ = template.video_mark
+            template.video_marks(1)
         return
-    assert template.video_mark == templates.VIDEO
+    assert template.video_marks(2) == (templates.VIDEO,) * 2
     prompt = template.render(SYSTEM, ["Frame 1: late\n", IMAGE, "\nFrames 2 to 4\n", VIDEO, QUESTION])
     assert [prompt.count(mark) for mark in (family.placeholder, templates.VIDEO)] == [1, 1]
     assert prompt.index("Frames 2 to 4\n") < prompt.index(templates.VIDEO) < prompt.index(QUESTION.strip())
+
+
+def test_videos_that_a_template_numbers_are_told_apart(tmp_path: Path):
+    counted = "{% set seen.videos = seen.videos + 1 %}Video {{ seen.videos }}: "
+    numbered = templates.listed(
+        templates.VISION,
+        templates.CHATML_BEFORE,
+        "",
+        "",
+        start="{% set seen = namespace(videos=0) %}",
+        video=f"{counted}{templates.VIDEO}",
+    )
+    words = tokenizer(FAMILIES["qwen_2_5_vl"])
+    words.chat_template = numbered
+    template = ChatTemplate(tmp_path, Processor(words, image_token="<|image_pad|>"), {})
+    assert template.video_marks(3) == tuple(f"Video {number}: {templates.VIDEO}" for number in (1, 2, 3))
 
 
 def test_every_model_that_declares_videos_is_of_a_family_that_takes_them_and_the_other_way_round():

@@ -148,8 +148,11 @@ class Chat:
     def _marks(self, text: str) -> list[str]:
         """Return what the template has for each frame and video of a message, in order."""
         lengths = [piece for piece in split_at_places(text) if isinstance(piece, int)]
-        images = iter(self._template.marks(lengths.count(1)))
-        return [next(images) if length == 1 else self._template.video_mark for length in lengths]
+        n_images = lengths.count(1)
+        n_videos = len(lengths) - n_images
+        images = iter(self._template.marks(n_images))
+        videos = iter(self._template.video_marks(n_videos) if n_videos else ())
+        return [next(images if length == 1 else videos) for length in lengths]
 
     def _tokens_at(self, sizes: Sequence[tuple[int, int]]) -> int:
         """Count the tokens of what stands at one place: a frame, or the frames of a video."""
@@ -206,13 +209,16 @@ class Chat:
 
     def _check_takes_video(self) -> None:
         check_takes_video(self._folder, architectures(self._folder, self._overrides))
-        _ = self._template.video_mark
+        self._template.video_marks(1)
 
     def _count_video(self, size: tuple[int, int], n_frames: int) -> VideoTokens:
         """Count the tokens of a video of frames of one (height, width). InputError if any would be lost."""
         video, frame = np.zeros((n_frames, *size, 3), dtype=np.uint8), np.zeros((*size, 3), dtype=np.uint8)
         options = {"video_metadata": [metadata_of(n_frames)], "do_sample_frames": False, **self._options}
-        marks = [f"{_HERE}{mark}{_THERE}" for mark in (self._template.video_mark, self._template.marks(1)[0])]
+        marks = [
+            f"{_HERE}{mark}{_THERE}"
+            for mark in (self._template.video_marks(1)[0], self._template.marks(1)[0])
+        ]
         inputs = self._processor(text=marks[:1], videos=[video], add_special_tokens=False, **options)
         alone = self._processor(text=marks[1:], images=[frame], add_special_tokens=False, **self._options)
         check_frames_kept(

@@ -7,7 +7,7 @@ candidate that keeps texts and images in their order is used.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
-from functools import cached_property, lru_cache
+from functools import lru_cache, partial
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -64,7 +64,8 @@ class ChatTemplate:
         self._owner = processor if getattr(processor, "chat_template", None) else processor.tokenizer
         self._placeholder = placeholder(folder, processor, overrides or {})
         self._form = self._find_form()
-        self.marks = lru_cache(maxsize=None)(self._find_marks)
+        self.marks = lru_cache(maxsize=None)(partial(self._find_marks, IMAGE))
+        self.video_marks = lru_cache(maxsize=None)(self._find_video_marks)
         self._edges = self._find_edges()
 
     def render(self, system: str, pieces: Sequence[Piece]) -> str:
@@ -79,22 +80,6 @@ class ChatTemplate:
     def asked(self, text: str) -> str:
         """Return the last text as the template renders it: some templates strip white space at its ends."""
         return self._edges(text)
-
-    @cached_property
-    def video_mark(self) -> str:
-        """The text that a rendered prompt has for each video. InputError if the template takes no videos."""
-        pieces: list[Piece] = [_HERE, VIDEO, _THERE, IMAGE, _ASKED]
-        try:
-            rendered = self.render("", pieces) if self._form.user == "parts" else ""
-        except _FAILURES:
-            rendered = ""
-        mark = _between(rendered, _HERE, _THERE)
-        if not mark.strip() or self.marks(1)[0] in mark:
-            raise InputError(
-                f"{self._folder}: its chat template puts no video between texts; {_ANOTHER_TEMPLATE}, or "
-                "leave out the prompts with cine: video"
-            )
-        return mark
 
     def _find_form(self) -> _Form:
         reasons = []
@@ -150,10 +135,28 @@ class ChatTemplate:
         assert self._placeholder is not None, "checked when the form was found"
         return (self._placeholder.replace("{number}", str(number)) for number in count(1))
 
-    def _find_marks(self, images: int) -> tuple[str, ...]:
-        """Return the text that the rendered prompt has for each of a number of images, in order."""
-        pieces: list[Piece] = [_HERE, *(piece for _ in range(images) for piece in (IMAGE, _HERE))]
+    def _find_marks(self, shown: Place, number: int) -> tuple[str, ...]:
+        """Return the text that the rendered prompt has for each of a number of images or videos, in order."""
+        pieces: list[Piece] = [_HERE, *(piece for _ in range(number) for piece in (shown, _HERE))]
         return tuple(self.render("", pieces).split(_HERE)[1:-1])
+
+    def _find_video_marks(self, number: int) -> tuple[str, ...]:
+        """Return the marks of a number of videos. InputError if the template takes no videos."""
+        try:
+            rendered = self.render("", [_HERE, VIDEO, _THERE, IMAGE, _ASKED]) if self._takes_parts else ""
+        except _FAILURES:
+            rendered = ""
+        mark = _between(rendered, _HERE, _THERE)
+        if not mark.strip() or self.marks(1)[0] in mark:
+            raise InputError(
+                f"{self._folder}: its chat template puts no video between texts; {_ANOTHER_TEMPLATE}, or "
+                "leave out the prompts with cine: video"
+            )
+        return self._find_marks(VIDEO, number)
+
+    @property
+    def _takes_parts(self) -> bool:
+        return self._form.user == "parts"
 
     def _find_edges(self) -> Callable[[str], str]:
         marker = f"\n {_THERE} \n"
