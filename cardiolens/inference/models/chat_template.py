@@ -135,9 +135,9 @@ class ChatTemplate:
         assert self._placeholder is not None, "checked when the form was found"
         return (self._placeholder.replace("{number}", str(number)) for number in count(1))
 
-    def _find_marks(self, shown: Place, number: int) -> tuple[str, ...]:
+    def _find_marks(self, place: Place, number: int) -> tuple[str, ...]:
         """Return the text that the rendered prompt has for each of a number of images or videos, in order."""
-        pieces: list[Piece] = [_HERE, *(piece for _ in range(number) for piece in (shown, _HERE))]
+        pieces: list[Piece] = [_HERE, *(piece for _ in range(number) for piece in (place, _HERE))]
         return tuple(self.render("", pieces).split(_HERE)[1:-1])
 
     def _find_video_marks(self, number: int) -> tuple[str, ...]:
