@@ -71,7 +71,7 @@ class ExampleBlocks:
         """Return what the arm shows of an example; control other_patient shows an example its own frames."""
         study = self._frames.study(frames_of, question.study_id)
         selection = self._frames.select(study, question, arm.selector, arm.seed, arm.budget)
-        own_view = View(question.study_id, study, selection)
+        own_view = View(question.study_id, study, selection, arm.prompt.cine == "video")
         if arm.control == "other_patient":
             return own_view
         return self._frames.view(question, arm, own_view, frames_of)

@@ -13,6 +13,7 @@ from cardiolens.inference.plan.selected_frames import FrameSelector
 from cardiolens.protocol.medthinkvqa.case_text import CaseText, Gold
 from cardiolens.protocol.prompts.case_block import case_block
 from cardiolens.protocol.prompts.frames import caption_block, frame_block
+from cardiolens.protocol.prompts.videos import count_videos, video_block
 from cardiolens.protocol.select.selection import Selection
 from cardiolens.storage.schemas import FRAME, OVERFLOW, PLANNED
 
@@ -44,22 +45,24 @@ class FrameBlocks:
         frames, structure, level = view.selection.frames, view.study.structure, self._spec.caption
         if case_text is not None:
             return case_block(case_text, view.told or frames, gold, level, pictures=not view.told)
-        return (
-            caption_block(view.told, structure, level) if view.told else frame_block(frames, structure, level)
-        )
+        if view.told:
+            return caption_block(view.told, structure, level)
+        return (video_block if view.as_video else frame_block)(frames, structure, level)
 
     def show(
         self, system: str, view: View, case_text: CaseText | None, gold: Gold, solved: ExampleBlock
     ) -> FrameBlock:
         """Return the block that shows a view; requests with the same frames and text share it."""
         study, blank = view.study, BLANK in view.selection.flags
-        key = (system, view.selection.frames, view.told, blank, case_text, gold, solved)
+        key = (system, view.selection.frames, view.as_video, view.told, blank, case_text, gold, solved)
         block = study.shown.get(key)
         if block is None:
             text = solved.text + self.text(view, case_text, gold)
             pictures = [*solved.pictures, *self._frames.pictures(view)]
             state = hash_frames(self._asked, system, text, tuple(key for key, _ in pictures))
-            block = self._counted(FrameBlock(system, text, state, tuple(size for _, size in pictures)))
+            sizes = tuple(size for _, size in pictures)
+            n_videos = count_videos(text) if view.as_video else 0
+            block = self._counted(FrameBlock(system, text, state, sizes, n_videos=n_videos))
             study.shown[key] = block
         return block
 

@@ -27,6 +27,7 @@ class FrameBlock:
     sizes: tuple[tuple[int, int], ...]  # (height, width) of the frames as rendered
     rest: str = ""  # the text after the last frame
     counted: tuple[int, str] | None = None  # tokens up to the last frame; template text after the question
+    n_videos: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +58,12 @@ class View:
     study_id: str | None  # None for a request that shows no frames
     study: PlannedStudy
     selection: Selection
+    as_video: bool = False  # whether phases of a slice are shown as a video
     told: tuple[Frame, ...] = ()  # frames shown by their captions alone
 
 
 class ExampleBlock(NamedTuple):
-    """ExampleBlock examples of other patients: the text before a question's own frames, and their frames."""
+    """Solved examples of other patients: the text before a question's own frames, and their frames."""
 
     text: str = ""
     pictures: tuple[Picture, ...] = ()

@@ -39,6 +39,7 @@ from cardiolens.protocol.prompts.frame_request_prompt import Asking, Turns, aski
 from cardiolens.protocol.prompts.prompt_rendering import question_block, system_message
 from cardiolens.protocol.prompts.question import with_points_of_paper
 from cardiolens.protocol.prompts.template import Style, template_folders, template_for
+from cardiolens.protocol.prompts.videos import FLAG as VIDEO_FLAG
 from cardiolens.protocol.tasks.legal import constraint_of
 from cardiolens.storage.schemas import PLANNED
 
@@ -95,7 +96,8 @@ class ModelPlanner:
             for protocol, arms in self._arms.items():
                 selection = self._frames.select(study, question, *protocol)
                 for arm, arm_id in arms:
-                    view = self._frames.view(question, arm, View(study_id, study, selection), frames_of)
+                    own_view = View(study_id, study, selection, arm.prompt.cine == "video")
+                    view = self._frames.view(question, arm, own_view, frames_of)
                     solved = self._examples.solved(question, arm, arm_id, frames_of)
                     view = with_examples(view, question, arm, solved)
                     request, chain = self._request(question, arm, arm_id, view, solved)
@@ -181,6 +183,7 @@ class ModelPlanner:
                 *selection.flags,
                 *self._estimated,
                 *([flag_of(solved.examples)] if solved.examples else []),
+                *([f"{VIDEO_FLAG}{block.n_videos}"] if block.n_videos else []),
             ),
             status=status,
             predicted_tokens=tokens,

@@ -28,4 +28,6 @@ class ReplyForm:
         """Return the token limit of the reply: the model's own, else that of the prompt."""
         report = question.answer_type == "report"
         declared = self._model.max_tokens.get("report" if report else prompt.name)
+        if declared is None and prompt.cine == "video":  # or the limit, too, would differ from the frames'
+            declared = self._model.max_tokens.get(prompt.style)
         return declared or (prompt.report_max_tokens if report else prompt.max_tokens)

@@ -55,7 +55,7 @@ class FrameSelector:
             return replace(own_view, selection=Selection((), selection.flags, why))
         donor = self.study(frames_of, question.donor)
         shown = self.select(donor, question, arm.selector, arm.seed, arm.budget)
-        return View(question.donor, donor, shown)
+        return View(question.donor, donor, shown, own_view.as_video)
 
     def select(
         self,

@@ -38,6 +38,7 @@ def as_read(view: View, qa_id: str, arm: Arm, read: Collection[str] | None) -> V
         return view
     changed = arm.control != "none" or arm.wording or arm.prompt.steps != "none"
     changed = changed or arm.selector.kind == "self" or arm.prompt.shots
+    changed = changed or arm.prompt.cine == "video"
     if view.selection.skipped is not None or (qa_id in read and not changed):
         return view
     why = "not read in this form" if changed else "not read"

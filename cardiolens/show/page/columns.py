@@ -71,6 +71,7 @@ def prompt_words(arm: ArmFactors) -> str:
     words = [
         arm.prompt,
         *([shots_words(arm.shots)] if arm.shots else []),
+        *(["cine as video"] if arm.cine == "video" else []),
         *([f"wording {arm.wording}"] if arm.wording != "0" else []),
     ]
     return ", ".join(words)
