@@ -79,6 +79,7 @@ _VALUES = frozenset({"predicate", "negated", "negated_behind", "measure", "lasti
 _LIMITS = frozenset({"up to", "index", "indexed", "max", "maximal", "maximum", "peak"})
 _ENDS = frozenset({"comma", "open", "close", "with", "and"})
 _SAYING = _VALUES | {"state", "grade", "spared"}
+_CHANGING = frozenset({"predicate", "state", "measure", "grade", "comma"})
 _NAMES = frozenset({"name", "state", "structure", "place", "filler", "comma"})
 
 
@@ -195,9 +196,11 @@ def _is_bare_structure(_: Sequence[Mention], mentions: Sequence[Mention]) -> str
 
 
 def _is_changed(spoken: Sequence[Mention], _: Sequence[Mention]) -> str | None:
-    """`mildly dilated, now normal`, `to be dilated`, `neither dilated nor normal`."""
+    """`mildly dilated, now normal`, `was dilated and is now normal`, `to be dilated`."""
+    has_said = False
     for before, mention in pairwise(spoken):
-        is_changed = before.kind == "comma" and mention.text in ("now", "today", "currently")
+        has_said = has_said or before.kind in _CHANGING or before.text in ("was", "were")
+        is_changed = has_said and mention.text in ("now", "today", "currently")
         is_meant = before.kind == "to" and mention.text == "be"
         is_denied = before.text == "nor" and mention.kind == "predicate" and mention.name == "normal"
         if is_changed or is_meant or is_denied:

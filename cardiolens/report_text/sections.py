@@ -45,6 +45,7 @@ class Sentence:
     asks: bool  # whether it ends with a question mark
     topic: Heading | None  # the heading above it, or earlier in its line
     part: Heading | None = None  # the ventricle whose form a line goes on with: `size: normal`
+    concludes: bool = False  # whether it stands below the heading of a conclusion
 
 
 def sentences(text: str) -> Iterator[Sentence]:
@@ -55,6 +56,7 @@ def sentences(text: str) -> Iterator[Sentence]:
     is_inline = False  # whether the heading of the section has its text in its own line
     has_concluded = False  # whether the heading of a conclusion has come
     part: Heading | None = None
+    concludes = False
     is_earlier = False  # whether an earlier report has begun, whose own headings open nothing
     for start, end in _pieces(text):
         opens_line = not text[text.rfind("\n", 0, start) + 1 : start].strip()
@@ -97,7 +99,9 @@ def sentences(text: str) -> Iterator[Sentence]:
         opened = _ventricle(heading, label) if is_alone else None
         part = opened or (part if names_property or not opens_line else None)
         of_part = part if names_property else None
-        yield Sentence(start, end, section, named is not None, text[end : end + 1] == "?", topic, of_part)
+        concludes = bool(grammar().concluding & set(label)) if named else concludes
+        opens, asks = named is not None, text[end : end + 1] == "?"
+        yield Sentence(start, end, section, opens, asks, topic, of_part, concludes)
         if heading and (heading[2] == ":" or not text[heading.end() : end].strip()):
             topic = Heading(*heading.span(1), alone=not text[heading.end() : end].strip())
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.protocol.tasks.lexicon import Tag
 from cardiolens.protocol.tasks.phrases import Phrase
+from cardiolens.protocol.tasks.segments import WALLS
 from cardiolens.report_text.ambiguity import unclear_mark, unclear_sense
 from cardiolens.report_text.assertion import MARKS
 from cardiolens.report_text.fragments import governing_gap, is_finite
@@ -147,6 +148,17 @@ class Vocabulary:
         places = [at for at, mention in enumerate(mentions) if mention.kind == "place"]
         between = any(min(findings) < at < max(findings) for at in places) if findings else False
         return len(traits) < 2 or not between
+
+    def stands_between_walls(self, text: str, start: int, end: int, names: frozenset[str]) -> bool:
+        """Return whether levels, layers or patterns of a span are of the walls before them, or of all: not told.
+
+        `septum, linear, and inferior wall` leaves open what the inferior wall has.
+        """
+        mentions = self.mentions(text, start, end)
+        places = [mention for mention in mentions if mention.kind == "place"]
+        walls = [at for at, mention in enumerate(places) if {*WALLS} & {*mention.names}]
+        kinds = [at for at, mention in enumerate(places) if names & {*mention.names}]
+        return bool(walls and kinds) and walls[0] < kinds[0] and kinds[-1] < walls[-1]
 
     def _unknown_word(self, mentions: Sequence[Mention]) -> str | None:
         for mention in mentions:

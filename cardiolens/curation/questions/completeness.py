@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from cardiolens.curation.questions.detail_coverage import Coverage
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.extent import options_of_extent
 from cardiolens.curation.questions.statement import ReportStatement
@@ -84,6 +85,20 @@ class Report:
         ]
         return any(has_for("words_of_number", subtask.id, self._words(sentence)) for sentence in unread)
 
+    def is_denied_unread(self, subtask: Subtask, values: Collection[str]) -> bool:
+        """Return whether a sentence that was not read speaks of what a normal answer denies: `HFrEF`."""
+        normal = {option.text for option in subtask.options if option.normal}
+        read = self._sentences_of([statement for statement in self.found if statement.subtask == subtask.id])
+        unread = [
+            self._words(sentence)
+            for sentence in self.pieces
+            if sentence not in read and sentence.section != "silent" and not sentence.asks
+        ]
+        return bool(values) and {*values} <= normal and any(
+            has_for("unread_abnormal", subtask.id, phrase) and not has(words()["unread_denial"], phrase)
+            for phrase in unread
+        )
+
     def _moves(self, sentence: Sentence, grades: Collection[str]) -> bool:
         """Return whether a sentence about the current examination names one of these LV motion grades."""
         phrase = self._words(sentence)
@@ -159,6 +174,8 @@ class Report:
                 return Reason.RANGE_OF_PLACES
             if reason := self._extent(subtask, stated, anchored):
                 return reason
+        if reason := self._lacks_coverage(subtask, stated, gate):
+            return reason
         if subtask.parent == "C06" and self._has_unread_motion():
             return Reason.INCOMPLETE_PLACES
         if self._misses(subtask, {statement.value for statement in stated}) or self._detailed_elsewhere(
@@ -167,6 +184,17 @@ class Report:
             return Reason.INCOMPLETE_PLACES
         several = len({statement.value for statement in stated}) > 1 and len(mine) > 1
         return Reason.SEVERAL_VALUES if several and subtask.id in words()["kinds"] else None
+
+    def _lacks_coverage(
+        self, subtask: Subtask, stated: Sequence[ReportStatement], gate: Sequence[ReportStatement]
+    ) -> str | None:
+        """Return why the details that were read may be of a part of the finding, or of none of it."""
+        told = [statement for statement in gate if statement.value is not None and not statement.doubt]
+        coverage = Coverage(self.text, self.pieces, self.found, told)
+        if coverage.is_concluded_otherwise(subtask, stated):
+            return Reason.CONTRADICTION
+        is_partly_told = coverage.lacks_clause(subtask, stated) or coverage.has_unread_place(subtask)
+        return Reason.INCOMPLETE_PLACES if is_partly_told else None
 
     def _has_unread_motion(self) -> bool:
         """Return whether a sentence names a motion grade but yielded no statement: `AK segs 4, 7`."""

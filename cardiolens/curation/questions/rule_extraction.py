@@ -12,6 +12,7 @@ from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.curation.questions.strict_patterns import first_match, has, has_for, words
 from cardiolens.curation.questions.uncertainty import doubt_of
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
+from cardiolens.protocol.tasks.lexicon import ANY
 from cardiolens.report_text.findings import Finding, findings
 from cardiolens.report_text.grammar import grammar
 from cardiolens.report_text.report_layout import plain
@@ -62,7 +63,9 @@ class _Checks:
         if sequence != "cine" and roles.names_other_organ(*whole):
             return Reason.OTHER_STRUCTURE, None
         is_shared = statement.subtask not in words()["places"] or roles.shares_places(*whole)
-        if not is_shared or self._is_joined_with_another(statement):
+        kinds = frozenset(words()["kinds_of_places"].get(statement.subtask, ()))
+        is_between = roles.stands_between_walls(self.text, statement.start, statement.end, kinds)
+        if not is_shared or is_between or self._is_joined_with_another(statement):
             return Reason.UNANCHORED, None
         return (Reason.NAMED_ONLY, None) if self._is_named_only(statement, sentence) else (None, None)
 
@@ -129,7 +132,11 @@ def _stated(text: str, pieces: Sequence[Sentence], catalogue: Catalogue) -> Iter
             needed = words()["named_structure"].get(subtask.id)
             if doubt is None and needed and not has(needed, f"{_label_of(sentence, text)} {phrase}"):
                 doubt = Reason.OTHER_STRUCTURE
-            if doubt is None and finding.is_assumed and _lacks_subject(statement, phrase, catalogue):
+            if doubt is None and _lacks_grade(finding, subtask):
+                doubt = Reason.WITHOUT_GRADE
+            if doubt is None and finding.is_assumed and (
+                _lacks_subject(statement, phrase, catalogue) or _is_below_right_heart(subtask, sentence, text)
+            ):
                 doubt = Reason.OTHER_STRUCTURE
             yield replace(statement, doubt=doubt)
 
@@ -140,6 +147,22 @@ def _lacks_subject(statement: ReportStatement, sentence: str, catalogue: Catalog
     if statement.polarity == "affirmed" and needed and not has(needed, sentence):
         return True
     return vocabulary(catalogue).names_other_structure(statement.quote, 0, len(statement.quote))
+
+
+def _lacks_grade(finding: Finding, subtask: Subtask) -> bool:
+    """Return whether the grade that a statement needs is of something else: `large thrombus, dilated LV`."""
+    normal = {option.text for option in subtask.options if option.normal}
+    return subtask.id in words()["graded"] and finding.value not in normal and finding.grade == ANY
+
+
+def _is_below_right_heart(subtask: Subtask, sentence: Sentence, text: str) -> bool:
+    """Return whether a statement that names no ventricle goes on with the right one: `The free wall bulges.`"""
+    if subtask.id not in words()["of_left_ventricle"] or sentence.part or sentence.topic:
+        return False
+    before = text[: sentence.start]
+    before = before[before.rfind("\n\n") + 1 :]
+    ventricles = re.findall(words()["ventricles"], before, re.IGNORECASE)
+    return bool(ventricles) and has(words()["right_ventricle"], ventricles[-1])
 
 
 def _measured(

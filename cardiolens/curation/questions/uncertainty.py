@@ -13,6 +13,8 @@ def doubt_of(statement: ReportStatement, subtask: Subtask, sentence: str) -> str
     """Return why a finding is uncertain, or None."""
     if statement.value is None:
         return Reason.NO_OPTION
+    if has(words()["a_ventricle"], statement.quote) and not has(words()["of_a_side"], sentence):
+        return Reason.OTHER_STRUCTURE
     normal = statement.value in {option.text for option in subtask.options if option.normal}
     doubt = _doubt_of_grade(statement, subtask, normal=normal)
     if doubt is None and not normal:

@@ -1,0 +1,79 @@
+"""Coverage of details: whether all that a report tells of a finding has the detail that a question asks for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cardiolens.curation.questions.extent import bare_place, places_named
+from cardiolens.curation.questions.statement import ReportStatement
+from cardiolens.curation.questions.strict_patterns import has, has_for, words
+from cardiolens.protocol.tasks.catalogue import Subtask
+from cardiolens.report_text.sections import Sentence, sentence_at
+
+_Place = tuple[int, int]  # of a clause
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The statements of a report on one finding and its details."""
+
+    text: str
+    pieces: Sequence[Sentence]
+    found: Sequence[ReportStatement]
+    finding: Sequence[ReportStatement]  # that the finding is there
+
+    def lacks_clause(self, subtask: Subtask, stated: Sequence[ReportStatement]) -> bool:
+        """Return whether one of several clauses tells other details only: `basal septal LGE and inferior LGE`."""
+        details = self._details(subtask)
+        told = {self._clause(statement) for statement in stated}
+        return any(
+            self._clause(detail) not in told
+            and any(sentence_at(self.pieces, detail.start) == self._sentence(clause) for clause in told)
+            for detail in details
+        )
+
+    def is_concluded_otherwise(self, subtask: Subtask, stated: Sequence[ReportStatement]) -> bool:
+        """Return whether a conclusion gives the finding a detail that no sentence before it has."""
+        is_concluding = [sentence_at(self.pieces, statement.start).concludes for statement in stated]
+        pairs = list(zip(stated, is_concluding, strict=True))
+        before = {statement.value for statement, concludes in pairs if not concludes}
+        behind = {statement.value for statement, concludes in pairs if concludes}
+        return bool(before and behind) and not behind <= before
+
+    def has_unread_place(self, subtask: Subtask) -> bool:
+        """Return whether a sentence that was not read puts more of the finding in a place."""
+        told = {bare_place(statement.value) for statement in self._details(subtask) if statement.value}
+        read = {sentence_at(self.pieces, statement.start) for statement in self.found}
+        anchored = {sentence_at(self.pieces, statement.start) for statement in self.finding}
+        goes_on = False
+        for sentence in self.pieces:
+            goes_on = sentence in anchored or (goes_on and sentence not in read)
+            if sentence in read or sentence.section == "silent" or sentence.asks:
+                continue
+            phrase = self.text[sentence.start : sentence.end]
+            is_of_finding = goes_on or has_for("unread", subtask.parent or "", phrase)
+            is_denied = has(words()["unread_denial"], phrase)
+            if is_of_finding and not is_denied and not places_named(phrase) <= told:
+                return True
+        return False
+
+    def _details(self, subtask: Subtask) -> list[ReportStatement]:
+        family = words()["details"].get(subtask.parent, [])
+        return [
+            statement
+            for statement in self.found
+            if statement.subtask in family and statement.certainty == "certain"
+        ]
+
+    def _clause(self, statement: ReportStatement) -> _Place:
+        """Return the clause of the finding that a detail is told of: its own, or the last before it."""
+        sentence = sentence_at(self.pieces, statement.start)
+        own = sorted(
+            (finding.start, finding.end)
+            for finding in self.finding
+            if sentence_at(self.pieces, finding.start) == sentence
+        )
+        before = [place for place in own if place[0] <= statement.start]
+        return (before or own or [(statement.start, statement.end)])[-1 if before else 0]
+
+    def _sentence(self, clause: _Place) -> Sentence:
+        return sentence_at(self.pieces, clause[0])
