@@ -197,9 +197,10 @@ def _is_bare_structure(_: Sequence[Mention], mentions: Sequence[Mention]) -> str
 
 def _is_changed(spoken: Sequence[Mention], _: Sequence[Mention]) -> str | None:
     """`mildly dilated, now normal`, `was dilated and is now normal`, `to be dilated`."""
-    has_said = False
+    has_said = has_denied = False
     for before, mention in pairwise(spoken):
-        has_said = has_said or before.kind in _CHANGING or before.text in ("was", "were")
+        has_denied = has_denied or before.kind == "negated"  # `no oedema now`
+        has_said = has_said or (before.kind in _CHANGING and not has_denied) or before.text in ("was", "were")
         is_changed = has_said and mention.text in ("now", "today", "currently")
         is_meant = before.kind == "to" and mention.text == "be"
         is_denied = before.text == "nor" and mention.kind == "predicate" and mention.name == "normal"

@@ -150,15 +150,18 @@ class Vocabulary:
         return len(traits) < 2 or not between
 
     def stands_between_walls(self, text: str, start: int, end: int, names: frozenset[str]) -> bool:
-        """Return whether levels, layers or patterns of a span are of the walls before them, or of all: not told.
+        """Return whether levels, layers or patterns of a span stand between two walls: `septum, linear, and apex`.
 
-        `septum, linear, and inferior wall` leaves open what the inferior wall has.
+        Whether the second wall has them as well is not told.
         """
         mentions = self.mentions(text, start, end)
         places = [mention for mention in mentions if mention.kind == "place"]
-        walls = [at for at, mention in enumerate(places) if {*WALLS} & {*mention.names}]
         kinds = [at for at, mention in enumerate(places) if names & {*mention.names}]
-        return bool(walls and kinds) and walls[0] < kinds[0] and kinds[-1] < walls[-1]
+        if not kinds:
+            return False
+        before = {name for mention in places[: kinds[0]] for name in mention.names if name in WALLS}
+        behind = {name for mention in places[kinds[-1] + 1 :] for name in mention.names if name in WALLS}
+        return bool(before and behind) and before != behind
 
     def _unknown_word(self, mentions: Sequence[Mention]) -> str | None:
         for mention in mentions:

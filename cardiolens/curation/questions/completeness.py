@@ -95,7 +95,9 @@ class Report:
             if sentence not in read and sentence.section != "silent" and not sentence.asks
         ]
         return bool(values) and {*values} <= normal and any(
-            has_for("unread_abnormal", subtask.id, phrase) and not has(words()["unread_denial"], phrase)
+            has_for("unread_abnormal", subtask.id, phrase)
+            and not has(words()["unread_denial"], phrase)
+            and not has(words()["plan"], phrase)
             for phrase in unread
         )
 

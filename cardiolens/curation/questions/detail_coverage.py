@@ -22,14 +22,38 @@ class Coverage:
     finding: Sequence[ReportStatement]  # that the finding is there
 
     def lacks_clause(self, subtask: Subtask, stated: Sequence[ReportStatement]) -> bool:
-        """Return whether one of several clauses tells other details only: `basal septal LGE and inferior LGE`."""
-        details = self._details(subtask)
+        """Return whether one of several findings of a sentence is told without this detail, and with others.
+
+        `basal septal LGE and inferior LGE` leaves open the level of the second.
+        """
         told = {self._clause(statement) for statement in stated}
-        return any(
-            self._clause(detail) not in told
-            and any(sentence_at(self.pieces, detail.start) == self._sentence(clause) for clause in told)
-            for detail in details
-        )
+        sentences = {sentence_at(self.pieces, clause[0]) for clause in told}
+        further: dict[_Place, list[ReportStatement]] = {}
+        for detail in self._details(subtask):
+            clause = self._clause(detail)
+            if clause not in told and sentence_at(self.pieces, clause[0]) in sentences:
+                further.setdefault(clause, []).append(detail)
+        return any(self._is_own_finding(subtask, clause, details) for clause, details in further.items())
+
+    def _is_own_finding(
+        self, subtask: Subtask, clause: _Place, details: Sequence[ReportStatement]
+    ) -> bool:
+        """Return whether the details of a clause put a finding of its own in a place that may have this detail."""
+        walls, names = words()["walls"], {detail.value for detail in details}
+        if subtask.id in walls:
+            is_open = has(words()["open_level"], self.text[slice(*clause)])  # `in the basal` and `mid septum`
+            return not is_open and any(
+                detail.subtask in words()["levels"] and detail.value not in words()["wallless"]
+                for detail in details
+            )
+        has_wall = any(detail.subtask in walls for detail in details)
+        return (has_wall and not names <= {*words()["levelless"]}) or self._is_of_other_kind(clause)
+
+    def _is_of_other_kind(self, clause: _Place) -> bool:
+        """Return whether a clause tells a kind of the finding that no other does: `thickened, the apex thinned`."""
+        own = {finding.value for finding in self.finding if (finding.start, finding.end) == clause}
+        others = {finding.value for finding in self.finding if (finding.start, finding.end) != clause}
+        return bool(own and others) and own.isdisjoint(others)
 
     def is_concluded_otherwise(self, subtask: Subtask, stated: Sequence[ReportStatement]) -> bool:
         """Return whether a conclusion gives the finding a detail that no sentence before it has."""
@@ -74,6 +98,3 @@ class Coverage:
         )
         before = [place for place in own if place[0] <= statement.start]
         return (before or own or [(statement.start, statement.end)])[-1 if before else 0]
-
-    def _sentence(self, clause: _Place) -> Sentence:
-        return sentence_at(self.pieces, clause[0])

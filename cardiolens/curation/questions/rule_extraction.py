@@ -135,7 +135,7 @@ def _stated(text: str, pieces: Sequence[Sentence], catalogue: Catalogue) -> Iter
             if doubt is None and _lacks_grade(finding, subtask):
                 doubt = Reason.WITHOUT_GRADE
             if doubt is None and finding.is_assumed and (
-                _lacks_subject(statement, phrase, catalogue) or _is_below_right_heart(subtask, sentence, text)
+                _lacks_subject(statement, phrase, catalogue) or _is_below_right_heart(statement, subtask, sentence, text)
             ):
                 doubt = Reason.OTHER_STRUCTURE
             yield replace(statement, doubt=doubt)
@@ -152,16 +152,22 @@ def _lacks_subject(statement: ReportStatement, sentence: str, catalogue: Catalog
 def _lacks_grade(finding: Finding, subtask: Subtask) -> bool:
     """Return whether the grade that a statement needs is of something else: `large thrombus, dilated LV`."""
     normal = {option.text for option in subtask.options if option.normal}
-    return subtask.id in words()["graded"] and finding.value not in normal and finding.grade == ANY
+    is_abnormal = subtask.id in words()["graded"] and finding.value not in normal
+    return is_abnormal and finding.grade == ANY and not has(rf"{words()['grade']}\w*\W*$", finding.quote)
 
 
-def _is_below_right_heart(subtask: Subtask, sentence: Sentence, text: str) -> bool:
-    """Return whether a statement that names no ventricle goes on with the right one: `The free wall bulges.`"""
-    if subtask.id not in words()["of_left_ventricle"] or sentence.part or sentence.topic:
+def _is_below_right_heart(statement: ReportStatement, subtask: Subtask, sentence: Sentence, text: str) -> bool:
+    """Return whether a statement that names no ventricle goes on with the right one: `The free wall bulges.`
+
+    Motion that is normal is of the left one, whatever stands before it, and so is a line with a label of its own.
+    """
+    is_normal = any(option.text == statement.value and option.normal for option in subtask.options)
+    if subtask.id not in words()["of_left_ventricle"] or sentence.part or (subtask.id == "C06" and is_normal):
+        return False
+    if has(words()["own_label"], text[text.rfind("\n", 0, sentence.start) + 1 : sentence.end]):
         return False
     before = text[: sentence.start]
-    before = before[before.rfind("\n\n") + 1 :]
-    ventricles = re.findall(words()["ventricles"], before, re.IGNORECASE)
+    ventricles = re.findall(words()["ventricles"], before[before.rfind("\n\n") + 1 :], re.IGNORECASE)
     return bool(ventricles) and has(words()["right_ventricle"], ventricles[-1])
 
 
