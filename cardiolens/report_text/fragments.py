@@ -209,6 +209,14 @@ def _is_changed(spoken: Sequence[Mention], _: Sequence[Mention]) -> str | None:
     return None
 
 
+def _is_elsewhere(spoken: Sequence[Mention], mentions: Sequence[Mention]) -> str | None:
+    """`..., transmural there`: of a place that another part of the sentence names."""
+    for mention, following in pairwise([*mentions, None]):
+        if mention is not None and mention.text == "there" and not (following and is_finite(following)):
+            return mention.text
+    return None
+
+
 def _is_coverage(spoken: Sequence[Mention], mentions: Sequence[Mention]) -> str | None:
     """`LGE basal to apical`: the slices that were taken, as like as not."""
     levels = {name for mention in mentions if mention.kind == "place" for name in mention.names}
@@ -236,4 +244,5 @@ _CHECKS: Sequence[Callable[[Sequence[Mention], Sequence[Mention]], str | None]] 
     _is_coverage,
     _is_bare_structure,
     _is_changed,
+    _is_elsewhere,
 )

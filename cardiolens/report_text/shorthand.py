@@ -25,8 +25,8 @@ _SINCE = re.compile(
     r"\b(?P<still>unchanged|stable|constant|persistent)(?P<since> since (?:\w+ )?(?:19|20)\d\d)\b",
     re.IGNORECASE,
 )
-_ATRIA = re.compile(r"^\W*atria\b[^\n]*", re.IGNORECASE | re.MULTILINE)
-_SIDE = re.compile(r"\b(?P<side>left|right)\b(?! atri)", re.IGNORECASE)
+_ATRIA = re.compile(r"^\W*atria\b(?:(?!ventric|valve)[^\n])*", re.IGNORECASE | re.MULTILINE)
+_SIDE = re.compile(r"\b(?P<side>left|right)\b(?! (?:atri|ventric|sided|heart|valve))", re.IGNORECASE)
 _STRUCTURE = (
     r"(?:lvot|(?:lv )?outflow(?: tract)?|(?:aortic|mitral|tricuspid)(?: valves?)?|valves?|[lr]a|(?:left|right) atrium)"
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.protocol.tasks.lexicon import Tag
 from cardiolens.protocol.tasks.phrases import Phrase
-from cardiolens.protocol.tasks.segments import WALLS
+from cardiolens.protocol.tasks.segments import LEVELS, WALLS
 from cardiolens.report_text.ambiguity import unclear_mark, unclear_sense
 from cardiolens.report_text.assertion import MARKS
 from cardiolens.report_text.fragments import governing_gap, is_finite
@@ -37,6 +37,7 @@ _EXAMINATIONS = frozenset(
     {"echo", "echocardiography", "echocardiogram", "tte", "ecg", "ct", "pet", "spect", "angiography"}
     | {"mri", "cmr", "scan", "study", "report", "reports", "examination", "biopsy", "catheterisation"}
 )
+_PREPOSITIONS = frozenset({"of", "in", "at", "within"})
 _LEAST_LETTERS = 9  # of a word that is understood in spite of a wrong letter
 # Words of a title that names this examination and says nothing of it.
 _TITLE = frozenset(
@@ -161,7 +162,16 @@ class Vocabulary:
             return False
         before = {name for mention in places[: kinds[0]] for name in mention.names if name in WALLS}
         behind = {name for mention in places[kinds[-1] + 1 :] for name in mention.names if name in WALLS}
-        return bool(before and behind) and before != behind
+        return (bool(before and behind) and before != behind) or self._are_placed_twice(mentions, names)
+
+    def _are_placed_twice(self, mentions: Sequence[Mention], names: frozenset[str]) -> bool:
+        """Return whether a wall with a level goes before another one: `of the basal septum, and of the apex`."""
+        last = max(at for at, mention in enumerate(mentions) if names & {*mention.names})
+        if not {*LEVELS} & names:
+            return False
+        walls = [at for at, mention in enumerate(mentions) if at > last and {*WALLS} & {*mention.names}]
+        between = mentions[walls[0] + 1 : walls[-1]] if walls else ()
+        return any(mention.text.split()[0] in _PREPOSITIONS for mention in between)
 
     def _unknown_word(self, mentions: Sequence[Mention]) -> str | None:
         for mention in mentions:

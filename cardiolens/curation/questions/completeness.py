@@ -193,7 +193,7 @@ class Report:
         """Return why the details that were read may be of a part of the finding, or of none of it."""
         told = [statement for statement in gate if statement.value is not None and not statement.doubt]
         coverage = Coverage(self.text, self.pieces, self.found, told)
-        if coverage.is_concluded_otherwise(subtask, stated):
+        if coverage.is_concluded_otherwise(subtask):
             return Reason.CONTRADICTION
         is_partly_told = coverage.lacks_clause(subtask, stated) or coverage.has_unread_place(subtask)
         return Reason.INCOMPLETE_PLACES if is_partly_told else None

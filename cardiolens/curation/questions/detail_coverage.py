@@ -55,13 +55,14 @@ class Coverage:
         others = {finding.value for finding in self.finding if (finding.start, finding.end) != clause}
         return bool(own and others) and own.isdisjoint(others)
 
-    def is_concluded_otherwise(self, subtask: Subtask, stated: Sequence[ReportStatement]) -> bool:
+    def is_concluded_otherwise(self, subtask: Subtask) -> bool:
         """Return whether a conclusion gives the finding a detail that no sentence before it has."""
-        is_concluding = [sentence_at(self.pieces, statement.start).concludes for statement in stated]
-        pairs = list(zip(stated, is_concluding, strict=True))
-        before = {statement.value for statement, concludes in pairs if not concludes}
-        behind = {statement.value for statement, concludes in pairs if concludes}
-        return bool(before and behind) and not behind <= before
+        before: dict[str, set[str | None]] = {}
+        behind: dict[str, set[str | None]] = {}
+        for detail in self._details(subtask):
+            concludes = sentence_at(self.pieces, detail.start).concludes
+            (behind if concludes else before).setdefault(detail.subtask, set()).add(detail.value)
+        return any(name in before and not values <= before[name] for name, values in behind.items())
 
     def has_unread_place(self, subtask: Subtask) -> bool:
         """Return whether a sentence that was not read puts more of the finding in a place."""
@@ -76,7 +77,8 @@ class Coverage:
             phrase = self.text[sentence.start : sentence.end]
             is_of_finding = goes_on or has_for("unread", subtask.parent or "", phrase)
             is_denied = has(words()["unread_denial"], phrase)
-            if is_of_finding and not is_denied and not places_named(phrase) <= told:
+            is_more = has(words()["unread_more"], phrase) or not places_named(phrase) <= told
+            if is_of_finding and not is_denied and is_more:
                 return True
         return False
 

@@ -162,10 +162,14 @@ def _is_below_right_heart(statement: ReportStatement, subtask: Subtask, sentence
     Motion that is normal is of the left one, whatever stands before it, and so is a line with a label of its own.
     """
     is_normal = any(option.text == statement.value and option.normal for option in subtask.options)
-    if subtask.id not in words()["of_left_ventricle"] or sentence.part or (subtask.id == "C06" and is_normal):
+    if subtask.id not in words()["of_left_ventricle"] or sentence.part:
         return False
-    if has(words()["own_label"], text[text.rfind("\n", 0, sentence.start) + 1 : sentence.end]):
+    line = text.rfind("\n", 0, sentence.start) + 1
+    if has(words()["own_label"], text[line : sentence.end]):
         return False
+    if subtask.id == "C06" and is_normal:
+        above = text[text.rfind("\n", 0, max(0, line - 1)) + 1 : line]
+        return has(words()["right_label"], above) or has(words()["right_label"], text[line : sentence.start])
     before = text[: sentence.start]
     ventricles = re.findall(words()["ventricles"], before[before.rfind("\n\n") + 1 :], re.IGNORECASE)
     return bool(ventricles) and has(words()["right_ventricle"], ventricles[-1])
