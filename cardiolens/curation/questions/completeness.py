@@ -195,7 +195,11 @@ class Report:
         coverage = Coverage(self.text, self.pieces, self.found, told)
         if coverage.is_concluded_otherwise(subtask):
             return Reason.CONTRADICTION
-        is_partly_told = coverage.lacks_clause(subtask, stated) or coverage.has_unread_place(subtask)
+        is_partly_told = (
+            coverage.lacks_clause(subtask, stated)
+            or coverage.has_unread_place(subtask)
+            or (subtask.id in words()["places"] and coverage.is_of_the_whole(subtask))
+        )
         return Reason.INCOMPLETE_PLACES if is_partly_told else None
 
     def _has_unread_motion(self) -> bool:

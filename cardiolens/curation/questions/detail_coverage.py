@@ -67,7 +67,13 @@ class Coverage:
     def has_unread_place(self, subtask: Subtask) -> bool:
         """Return whether a sentence that was not read puts more of the finding in a place."""
         told = {bare_place(statement.value) for statement in self._details(subtask) if statement.value}
-        read = {sentence_at(self.pieces, statement.start) for statement in self.found}
+        family = {subtask.parent, *words()["details"].get(subtask.parent, [])}
+        details = {name for names in words()["details"].values() for name in names}
+        read = {
+            sentence_at(self.pieces, statement.start)
+            for statement in self.found
+            if statement.subtask in family or statement.subtask not in details
+        }
         anchored = {sentence_at(self.pieces, statement.start) for statement in self.finding}
         goes_on = False
         for sentence in self.pieces:
@@ -81,6 +87,11 @@ class Coverage:
             if is_of_finding and not is_denied and is_more:
                 return True
         return False
+
+    def is_of_the_whole(self, subtask: Subtask) -> bool:
+        """Return whether the finding is of the whole ventricle, and places are examples: `concentric, 17 mm in the septum`."""
+        names = words()["of_the_whole"].get(subtask.parent)
+        return names is not None and any(has(names, statement.quote) for statement in self.finding)
 
     def _details(self, subtask: Subtask) -> list[ReportStatement]:
         family = words()["details"].get(subtask.parent, [])

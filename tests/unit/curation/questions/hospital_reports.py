@@ -21,7 +21,7 @@ STYLES = tuple(
     sorted(
         path.stem
         for path in FOLDER.glob("*.txt")
-        if "targets" not in path.stem and not path.stem.startswith(("second", "third", "fourth", "fifth"))
+        if "targets" not in path.stem and not path.stem.startswith(("second", "third", "fourth", "fifth", "sixth"))
     )
 )
 WALLS = {"anterior": "A", "septal": "B", "inferior": "C", "lateral": "D"}
