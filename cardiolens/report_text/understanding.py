@@ -30,6 +30,7 @@ _SAYING = frozenset({"place", "grade", "predicate", "verb", "negated", "negated_
 # Words of phrases without meaning that yet turn, date or grade what their sentence says.
 _TURNING = "no not nothing without previous prior last earlier older since than versus vs normal range"
 _TURNS = frozenset(_TURNING.split())
+_OF_SEQUENCES = frozenset({"enhancement", "signal", "perfusion"})
 _HALF_SAID = frozenset({"has regressed", "have regressed"})  # less than before, and not absent
 _TWO_MEANINGS = frozenset({"ai"})  # aortic insufficiency, or who drew the contours
 _HEART = frozenset({"lv", "rv"})
@@ -147,8 +148,29 @@ class Vocabulary:
         findings = [at for at, mention in enumerate(mentions) if mention.kind in ("name", "state")]
         traits = {mentions[at].trait for at in findings if mentions[at].kind == "state"}
         places = [at for at, mention in enumerate(mentions) if mention.kind == "place"]
-        between = any(min(findings) < at < max(findings) for at in places) if findings else False
-        return len(traits) < 2 or not between
+        if len(traits) < 2 or not findings:
+            return True
+        sides = {0 if at < min(findings) else 2 if at > max(findings) else 1 for at in places}
+        return sides in (set(), {0}, {2})
+
+    def is_nearer_to_another(
+        self, text: str, span: tuple[int, int], sentence: tuple[int, int], names: frozenset[str], *, is_t2: bool
+    ) -> bool:
+        """Return whether a pattern within a span stands nearer to the finding of T2 or of contrast than to its own.
+
+        `Patchy oedema and LGE` has no pattern of the LGE. That of perfusion and late enhancement have words in common.
+        """
+        mentions = self.mentions(text, *sentence)
+        is_of_t2 = {
+            at: mention.trait == "signal" for at, mention in enumerate(mentions) if mention.trait in _OF_SEQUENCES
+        }
+        if len({*is_of_t2.values()}) < 2:
+            return False
+        return any(
+            is_of_t2[min(is_of_t2, key=lambda place, at=at: (abs(place - at), place < at))] != is_t2
+            for at, mention in enumerate(mentions)
+            if span[0] <= mention.start < span[1] and names & {*mention.names}
+        )
 
     def stands_between_walls(self, text: str, start: int, end: int, names: frozenset[str]) -> bool:
         """Return whether levels, layers or patterns of a span stand between two walls: `septum, linear, and apex`.

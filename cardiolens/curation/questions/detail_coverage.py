@@ -1,6 +1,6 @@
 """Coverage of details: whether all that a report tells of a finding has the detail that a question asks for."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from cardiolens.curation.questions.extent import bare_place, places_named
@@ -22,32 +22,43 @@ class Coverage:
     finding: Sequence[ReportStatement]  # that the finding is there
 
     def lacks_clause(self, subtask: Subtask, stated: Sequence[ReportStatement]) -> bool:
-        """Return whether one of several findings of a sentence is told without this detail, and with others.
+        """Return whether one of several findings of a sentence is told without this detail.
 
         `basal septal LGE and inferior LGE` leaves open the level of the second.
         """
         told = {self._clause(statement) for statement in stated}
         sentences = {sentence_at(self.pieces, clause[0]) for clause in told}
-        further: dict[_Place, list[ReportStatement]] = {}
+        details: dict[_Place, list[ReportStatement]] = {}
         for detail in self._details(subtask):
-            clause = self._clause(detail)
-            if clause not in told and sentence_at(self.pieces, clause[0]) in sentences:
-                further.setdefault(clause, []).append(detail)
-        return any(self._is_own_finding(subtask, clause, details) for clause, details in further.items())
+            details.setdefault(self._clause(detail), []).append(detail)
+        clauses = {(finding.start, finding.end) for finding in self.finding} | details.keys()
+        return any(
+            self._is_own_finding(subtask, clause, details, told)
+            for clause in clauses - told
+            if sentence_at(self.pieces, clause[0]) in sentences
+        )
 
     def _is_own_finding(
-        self, subtask: Subtask, clause: _Place, details: Sequence[ReportStatement]
+        self,
+        subtask: Subtask,
+        clause: _Place,
+        details: Mapping[_Place, Sequence[ReportStatement]],
+        told: Collection[_Place],
     ) -> bool:
-        """Return whether the details of a clause put a finding of its own in a place that may have this detail."""
-        walls, names = words()["walls"], {detail.value for detail in details}
-        if subtask.id in walls:
-            is_open = has(words()["open_level"], self.text[slice(*clause)])  # `in the basal` and `mid septum`
-            return not is_open and any(
-                detail.subtask in words()["levels"] and detail.value not in words()["wallless"]
-                for detail in details
-            )
-        has_wall = any(detail.subtask in walls for detail in details)
-        return (has_wall and not names <= {*words()["levelless"]}) or self._is_of_other_kind(clause)
+        """Return whether a clause without a detail is of a finding of its own, which may have another one.
+
+        It is not where one of both only begins what the other ends: `patchy mid-wall and subepicardial scar of the apex`.
+        """
+        own = details.get(clause, ())
+        if not own:
+            return self._is_of_other_kind(clause)
+        is_exempt = words()["wallless"] if subtask.id in words()["walls"] else words()["levelless"]
+        if {detail.value for detail in own if detail.subtask in words()["places"]} <= {*is_exempt} and _has_place(own):
+            return False
+        if any(has(words()["open_level"], self.text[slice(*part)]) for part in (clause, *told)):
+            return False  # `in the basal` and `mid septum`
+        first, second = sorted([clause, min(told)])
+        return _has_place(details.get(first, ())) or (not _has_place(details.get(second, ())))
 
     def _is_of_other_kind(self, clause: _Place) -> bool:
         """Return whether a clause tells a kind of the finding that no other does: `thickened, the apex thinned`."""
@@ -111,3 +122,8 @@ class Coverage:
         )
         before = [place for place in own if place[0] <= statement.start]
         return (before or own or [(statement.start, statement.end)])[-1 if before else 0]
+
+
+def _has_place(details: Sequence[ReportStatement]) -> bool:
+    """Return whether details name a level or a wall."""
+    return any(detail.subtask in words()["places"] for detail in details)

@@ -65,7 +65,11 @@ class _Checks:
         is_shared = statement.subtask not in words()["places"] or roles.shares_places(*whole)
         kinds = frozenset(words()["kinds_of_places"].get(statement.subtask, ()))
         is_between = roles.stands_between_walls(self.text, statement.start, statement.end, kinds)
-        if not is_shared or is_between or self._is_joined_with_another(statement):
+        span, around = (statement.start, statement.end), (sentence.start, sentence.end)
+        is_of_another = statement.subtask in words()["patterns"] and roles.is_nearer_to_another(
+            self.text, span, around, kinds, is_t2=sequence == "t2"
+        )
+        if not is_shared or is_between or is_of_another or self._is_joined_with_another(statement):
             return Reason.UNANCHORED, None
         return (Reason.NAMED_ONLY, None) if self._is_named_only(statement, sentence) else (None, None)
 
