@@ -93,7 +93,7 @@ def grade(clause: Clause, at: int) -> str:
 def _is_of_next(clause: Clause, at: int, place: int) -> bool:
     """Return whether a grade is of the word right behind it: `the dilated LV has severely reduced function`."""
     following = clause.mentions[place + 1 : place + 2]
-    return place + 1 != at and any(mention.kind in ("state", "predicate") for mention in following)
+    return place + 1 != at and any(mention.kind in ("state", "predicate", "neutral") for mention in following)
 
 
 def ranged(scale: Scale, measure: Token) -> str | None:

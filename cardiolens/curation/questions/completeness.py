@@ -62,6 +62,15 @@ class Report:
         needed = words()["parts"].get(subtask.id, {})
         return not all(has(part, " ".join(quotes)) for part in needed.values())
 
+    def denies_a_part(self, subtask: Subtask, stated: Sequence[ReportStatement]) -> bool:
+        """Return whether a structure of several is called normal in one statement and abnormal in another."""
+        needed = words()["parts"].get(subtask.id, {}) if subtask.id in words()["one_state_each"] else {}
+        normal = {option.text for option in subtask.options if option.normal}
+        return any(
+            len({statement.value in normal for statement in stated if has(part, _bare(statement.quote))}) > 1
+            for part in needed.values()
+        )
+
     def has_unread_part(self, subtask: Subtask) -> bool:
         """Return whether a sentence has a sign of one of several findings but yielded no statement."""
         read = self._sentences_of([statement for statement in self.found if statement.subtask == subtask.id])
@@ -252,3 +261,8 @@ class Report:
             if here != every and has(words()["exclusive"], self._words(sentence)):
                 return Reason.CONTRADICTION
         return None
+
+
+def _bare(quote: str) -> str:
+    """A quote without a label that names all structures of a question: `Atria: LA enlarged`."""
+    return re.sub(words()["label_of_all"], "", quote, flags=re.IGNORECASE)

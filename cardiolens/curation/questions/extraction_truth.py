@@ -77,6 +77,8 @@ def _outcome(report: Report, subtask: Subtask, statements: Sequence[ReportStatem
     answer = _one(values, subtask)
     if isinstance(answer, str):
         return answer
+    if len(answer) > 0 and report.denies_a_part(subtask, stated):
+        return Reason.CONTRADICTION
     if report.lacks_parts(subtask) or report.has_unread_part(subtask):
         return Reason.PART_NOT_TOLD
     if subtask.id == "C06" and report.tells_worse(subtask, answer):

@@ -133,8 +133,7 @@ def _stated(text: str, pieces: Sequence[Sentence], catalogue: Catalogue) -> Iter
                 _certainty(finding, phrase), "rules",
             )  # fmt: skip
             doubt = doubt_of(statement, subtask, phrase)
-            needed = words()["named_structure"].get(subtask.id)
-            if doubt is None and needed and not has(needed, f"{_label_of(sentence, text)} {phrase}"):
+            if doubt is None and _lacks_structure(statement, sentence, text):
                 doubt = Reason.OTHER_STRUCTURE
             if doubt is None and _lacks_grade(finding, subtask):
                 doubt = Reason.WITHOUT_GRADE
@@ -151,6 +150,23 @@ def _lacks_subject(statement: ReportStatement, sentence: str, catalogue: Catalog
     if statement.polarity == "affirmed" and needed and not has(needed, sentence):
         return True
     return vocabulary(catalogue).names_other_structure(statement.quote, 0, len(statement.quote))
+
+
+def _lacks_structure(statement: ReportStatement, sentence: Sentence, text: str) -> bool:
+    """Return whether the structure that a statement must name stands in another sentence, or behind a contrast.
+
+    A free wall without its ventricle is of either.
+    """
+    phrase = text[sentence.start : sentence.end]
+    if statement.subtask in words()["of_left_ventricle"] and has(words()["free_wall"], statement.quote):
+        return not has(words()["left_heart"], f"{_label_of(sentence, text)} {phrase}")
+    needed = words()["named_structure"].get(statement.subtask)
+    if needed is None:
+        return False
+    parts = re.split(words()["contrast"], text[sentence.start : statement.end], flags=re.IGNORECASE)
+    label = _label_of(sentence, text)
+    own_label = parts[0].rpartition(":")[0]
+    return not any(has(needed, part) for part in (label, own_label, parts[-1], statement.quote))
 
 
 def _lacks_grade(finding: Finding, subtask: Subtask) -> bool:
