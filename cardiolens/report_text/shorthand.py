@@ -27,6 +27,10 @@ _SINCE = re.compile(
 )
 _ATRIA = re.compile(r"^\W*atria\b(?:(?!ventric|valve)[^\n])*", re.IGNORECASE | re.MULTILINE)
 _SIDE = re.compile(r"\b(?P<side>left|right)\b(?! (?:atri|ventric|sided|heart|valve))", re.IGNORECASE)
+_LEADER = re.compile(r"(?<=\w)(?P<dots>[ \t]*\.{4,}[ \t]*)(?=\w)")  # `RV size ........ normal`
+_FIELDS = re.compile(  # `LV size;normal`
+    r"^(?P<label>[A-Za-z][A-Za-z0-9_ ()]{1,30});(?P<value>[^;:\s][^;:\n]*);?(?=\r?$)", re.MULTILINE
+)
 _STRUCTURE = (
     r"(?:lvot|(?:lv )?outflow(?: tract)?|(?:aortic|mitral|tricuspid)(?: valves?)?|valves?|[lr]a|(?:left|right) atrium)"
 )
@@ -61,6 +65,8 @@ def of_shorthand(text: str) -> str:
     )
     text = _SINCE.sub(lambda match: match["still"].ljust(len(match[0])), text)
     text = _ATRIA.sub(lambda line: _SIDE.sub(_atrium, line[0]), text)
+    text = _LEADER.sub(lambda match: ":".ljust(len(match["dots"])), text)
+    text = _FIELDS.sub(lambda match: f"{match['label']}:{match['value']}".ljust(len(match[0])), text)
     text = _LABEL_PAIR.sub(lambda match: f"{match['first']}{match['gap']}&{match['second']}", text)
     text = _PLACED.sub(lambda match: f",{match['gap']} ", text)
     for blank in (_EVIDENCE, _NORMAL_RANGE, _PAST):

@@ -121,6 +121,7 @@ def _value(name: str, cells: list[str]) -> tuple[str, str] | None:
         name = name[: unit_of_name.start()]
     unit = (unit_of_name["bracketed"] or unit_of_name["percent"]) if unit_of_name else None
     value, *rest = cells
+    rest = [cell for cell in rest if cell not in ("-", "–")]
     number = _NUMBER.fullmatch(value)
     if number is None:
         is_words = re.match(r"[A-Za-z]{2}", value)
