@@ -207,6 +207,7 @@ class Report:
         is_partly_told = (
             coverage.lacks_clause(subtask, stated)
             or coverage.has_unread_place(subtask)
+            or coverage.points_back(subtask)
             or (subtask.id in words()["places"] and coverage.is_of_the_whole(subtask))
         )
         return Reason.INCOMPLETE_PLACES if is_partly_told else None

@@ -99,6 +99,13 @@ class Coverage:
                 return True
         return False
 
+    def points_back(self, subtask: Subtask) -> bool:
+        """Return whether the finding is told of places that another sentence names: `these segments are thinned`."""
+        sentences = {sentence_at(self.pieces, finding.start) for finding in self.finding}
+        return subtask.id in words()["places"] and any(
+            has(words()["places_before"], self.text[sentence.start : sentence.end]) for sentence in sentences
+        )
+
     def is_of_the_whole(self, subtask: Subtask) -> bool:
         """Return whether the finding is of the whole ventricle, and places are examples: `concentric, 17 mm in the septum`."""
         names = words()["of_the_whole"].get(subtask.parent)
