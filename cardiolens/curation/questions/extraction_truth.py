@@ -83,7 +83,8 @@ def _outcome(report: Report, subtask: Subtask, statements: Sequence[ReportStatem
         return Reason.PART_NOT_TOLD
     if subtask.id == "C06" and report.tells_worse(subtask, answer):
         return Reason.SEVERAL_VALUES
-    if report.is_denied_unread(subtask, answer):
+    numbers = [statement.value for statement in certain if statement.measured and statement.value]
+    if report.is_denied_unread(subtask, answer or numbers):
         return Reason.CONTRADICTION
     if not answer and report.has_unread_words(subtask):
         return Reason.NUMBER_AGAINST_WORDS
