@@ -202,6 +202,18 @@ def _pair_of_two_statements(mentions: Sequence[Mention]) -> str | None:
     return None
 
 
+def _behind_a_dash(mentions: Sequence[Mention]) -> str | None:
+    """`no pleural effusion - the RV is dilated`: a statement behind a whole one, which is no label of it."""
+    at = next((at for at, mention in enumerate(mentions) if mention.kind == "colon"), None)
+    if at is None:
+        return None
+    before, behind = ({mention.kind for mention in part} for part in (mentions[:at], mentions[at + 1 :]))
+    is_whole = bool(before & {"negated", "verb"}) and bool(before & {"state", "name"})
+    names = {name for mention in mentions[at + 1 :] if mention.kind == "structure" for name in mention.names}
+    is_other = bool(names) and bool(behind & {"predicate", "state", "verb"})
+    return mentions[at].text if is_whole and is_other else None
+
+
 def _denied_on(mentions: Sequence[Mention]) -> str | None:
     """`no effusion and reduced RV function`: whether the second is denied as well is not said."""
     for before, clause in pairwise(clauses(mentions)):
@@ -216,6 +228,7 @@ def _denied_on(mentions: Sequence[Mention]) -> str | None:
 _CHECKS: Sequence[Callable[[Sequence[Mention]], str | None]] = (
     _several_denials,
     _bracketed_statement,
+    _behind_a_dash,
     _denied_on,
     _pair_of_two_statements,
     _answers_of_a_form,

@@ -166,6 +166,8 @@ def _lacks_structure(statement: ReportStatement, sentence: Sentence, text: str) 
     parts = re.split(words()["contrast"], text[sentence.start : statement.end], flags=re.IGNORECASE)
     label = _label_of(sentence, text)
     own_label = parts[0].rpartition(":")[0]
+    if has(words()["left_walls"], statement.quote):
+        return not any(has(needed, part) for part in (label, own_label, statement.quote))
     return not any(has(needed, part) for part in (label, own_label, parts[-1], statement.quote))
 
 

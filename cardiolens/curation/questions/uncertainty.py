@@ -91,5 +91,5 @@ def _denies_a_kind(statement: ReportStatement, subtask: Subtask) -> bool:
 
 def _before(quote: str, sentence: str, place_pattern: str | None) -> str:
     """Return the words before a clause, which may limit it: `the remaining segments contract normally`."""
-    head = sentence.partition(quote)[0][-25:]
+    head = re.split(words()["contrast"], sentence.partition(quote)[0], flags=re.IGNORECASE)[-1][-25:]
     return re.sub(place_pattern, "", head, flags=re.IGNORECASE) if place_pattern else head
