@@ -22,7 +22,7 @@ _LONGEST = 1500  # characters of a sentence
 _SENTENCE = re.compile(
     r"[.,;]\s|\b(?:no|not|none|nil|without|compar\w+|is|are|was|were|has|have|see|unchanged)\b", re.IGNORECASE
 )
-_ON_VENTRICLE = re.compile(r"(?:The )?(?:(?:left|right) ventric\w+|[LR]V)\b(?!\s*\d)", re.IGNORECASE)
+_ON_VENTRICLE = re.compile(r"(?:(?:The|Non-?dilated|Normal(?:ly sized)?|Dilated) )?(?:(?:left|right) ventric\w+|[LR]V)\b(?!\s*\d)", re.IGNORECASE)
 _OF_PAST = re.compile(
     r"\b(?:(?:19|20)\d\d|echo\w*|was|were|had|known|prev\w*|prior|last|outside|ago|years?|months?)\b", re.IGNORECASE
 )

@@ -31,6 +31,8 @@ _LEADER = re.compile(r"(?<=\w)(?P<dots>[ \t]*\.{4,}[ \t]*)(?=\w)")  # `RV size .
 _FIELDS = re.compile(  # `LV size;normal`
     r"^(?P<label>[A-Za-z][A-Za-z0-9_ ()]{1,30});(?P<value>[^;:\s][^;:\n]*);?(?=\r?$)", re.MULTILINE
 )
+_NORMAL = re.compile(r"\bN(?= (?:size|fn|fxn|function)\b)")  # `RV N size`
+_LEGEND_BEHIND = re.compile(r"\((?:choose|select|options?|if (?:yes|present|so))\b[^()\n]*\)", re.IGNORECASE)
 _STRUCTURE = (
     r"(?:lvot|(?:lv )?outflow(?: tract)?|(?:aortic|mitral|tricuspid)(?: valves?)?|valves?|[lr]a|(?:left|right) atrium)"
 )
@@ -65,11 +67,12 @@ def of_shorthand(text: str) -> str:
     )
     text = _SINCE.sub(lambda match: match["still"].ljust(len(match[0])), text)
     text = _ATRIA.sub(lambda line: _SIDE.sub(_atrium, line[0]), text)
+    text = _NORMAL.sub("ɴ", text)  # a letter that is no word, and has an alias
     text = _LEADER.sub(lambda match: ":".ljust(len(match["dots"])), text)
     text = _FIELDS.sub(lambda match: f"{match['label']}:{match['value']}".ljust(len(match[0])), text)
     text = _LABEL_PAIR.sub(lambda match: f"{match['first']}{match['gap']}&{match['second']}", text)
     text = _PLACED.sub(lambda match: f",{match['gap']} ", text)
-    for blank in (_EVIDENCE, _NORMAL_RANGE, _PAST):
+    for blank in (_EVIDENCE, _NORMAL_RANGE, _PAST, _LEGEND_BEHIND):
         text = blank.sub(lambda match: " " * len(match[0]), text)
     return text
 
