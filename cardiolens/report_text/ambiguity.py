@@ -180,7 +180,11 @@ def _bracketed_statement(mentions: Sequence[Mention]) -> str | None:
         elif mention.kind == "close":
             names = {name for member in inside or () if member.kind == "structure" for name in member.names}
             kinds = {member.kind for member in inside or ()}
-            if (names - before and kinds & {*_VALUES, "state", "negated"}) or {"name", "verb", "predicate"} <= kinds:
+            if (names - before and kinds & {*_VALUES, "state", "negated"}) or {
+                "name",
+                "verb",
+                "predicate",
+            } <= kinds:
                 return "("
             inside = None
         elif inside is not None:

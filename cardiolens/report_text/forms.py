@@ -2,7 +2,9 @@
 
 import re
 
-_BOX = re.compile(r"\[\s*(?P<square>[xX✓✔])?\s*\]|\(\s*(?P<round>[xX✓✔•])?\s*\)|(?<!\w)_\s?(?P<line>[xX])\s?_(?!\w)|(?<=\s)_(?=\s)|(?P<ticked>[☒☑🗹●◉⦿■])|[☐□○◯]")
+_BOX = re.compile(
+    r"\[\s*(?P<square>[xX✓✔])?\s*\]|\(\s*(?P<round>[xX✓✔•])?\s*\)|(?<!\w)_\s?(?P<line>[xX])\s?_(?!\w)|(?<=\s)_(?=\s)|(?P<ticked>[☒☑🗹●◉⦿■])|[☐□○◯]"
+)
 _BARE_LABEL = re.compile(r"([^\W\d_][^:\n()\[\]]*?)[ \t]{2,}$")
 _LABEL = re.compile(r"[^:\n]*:\s*")
 

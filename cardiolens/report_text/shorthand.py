@@ -34,18 +34,20 @@ _FIELDS = re.compile(  # `LV size;normal`
 _NORMAL = re.compile(r"\bN(?= (?:size|fn|fxn|function)\b)")  # `RV N size`
 _LEGEND_BEHIND = re.compile(r"\((?:choose|select|options?|if (?:yes|present|so))\b[^()\n]*\)", re.IGNORECASE)
 _STRUCTURE = (
-    r"(?:lvot|(?:lv )?outflow(?: tract)?|(?:aortic|mitral|tricuspid)(?: valves?)?|valves?|[lr]a|(?:left|right) atrium)"
+    r"(?:lvot|(?:lv )?outflow(?: tract)?|(?:aortic|mitral|tricuspid)(?: valves?)?|valves?|[lr]a"
+    r"|(?:left|right) atrium)"
 )
 _LABEL_PAIR = re.compile(  # `LVOT / aortic valve: no jet`
     rf"^(?P<first>\W*(?:\d+\W+)?{_STRUCTURE})(?P<gap> ?)/(?P<second> ?{_STRUCTURE}\s*(?::|\s[-–]\s))",
     re.IGNORECASE | re.MULTILINE,
 )
-# A bracket of another time, `(prior 2020: 33 %, moderately reduced)`, `(61 % before)`; or that adds nothing: `(no change)`.
+# A bracket of another time, `(prior 2020: 33 %, moderately reduced)`, `(61 % before)`; or `(no change)`.
 _PAST = re.compile(
     r"\((?:(?:no change|unchanged|stable|as before)"
     r"|(?=[^()\n]*\d|[^()\n]*\b(?:mild|moderate|severe|normal|dilated|reduced|enlarged))"
     r"(?![^()\n]*\b(?:now|today|current\w*|still|unchanged|again)\b)"
-    r"(?:(?:prior|previous|previously|formerly|was|last|earlier|before)\b[^()\n]+|(?:in )?(?:19|20)\d\d\s*:[^()\n]+"
+    r"(?:(?:prior|previous|previously|formerly|was|last|earlier|before)\b[^()\n]+"
+    r"|(?:in )?(?:19|20)\d\d\s*:[^()\n]+"
     r"|[^()\n]+\b(?:before|previously|earlier)))\)",
     re.IGNORECASE,
 )

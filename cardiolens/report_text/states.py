@@ -91,7 +91,7 @@ def grade(clause: Clause, at: int) -> str:
 
 
 def _is_of_next(clause: Clause, at: int, place: int) -> bool:
-    """Return whether a grade is of the word right behind it: `the dilated LV has severely reduced function`."""
+    """Return whether a grade is of the word behind it: `the dilated LV has severely reduced function`."""
     following = clause.mentions[place + 1 : place + 2]
     return place + 1 != at and any(mention.kind in ("state", "predicate", "neutral") for mention in following)
 
@@ -117,7 +117,10 @@ def _distance(clause: Clause, at: int, place: int) -> tuple[bool, int]:
 
 
 def _parted(
-    clause: Clause, at: int, place: int, kinds: tuple[str, ...] = ("state", "predicate", "comma", "neutral", "with")
+    clause: Clause,
+    at: int,
+    place: int,
+    kinds: tuple[str, ...] = ("state", "predicate", "comma", "neutral", "with"),
 ) -> bool:
     low, high = sorted((at, place))
     between: tuple[Mention, ...] = clause.mentions[low + 1 : high]

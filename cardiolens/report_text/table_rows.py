@@ -40,7 +40,8 @@ _MEASURED = re.compile(r"\d\s*(?:%|m[lL]\s*/\s*m(?:2|²|\^2)|mm|cm|ml|mL|g|g/m2)
 
 
 _TIME = re.compile(
-    r"(?:\w+ )?(?:19|20)\d\d|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|(?:prior|previous|last|old|before|baseline|initial)(?: \w+)?"
+    r"(?:\w+ )?(?:19|20)\d\d|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}"
+    r"|(?:prior|previous|last|old|before|baseline|initial)(?: \w+)?"
     r"|(?:follow[- ]?up|today|current|now|present|this)(?: \w+)?|\d{1,2}/\d{2,4}",
     re.IGNORECASE,
 )

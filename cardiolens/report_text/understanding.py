@@ -154,15 +154,23 @@ class Vocabulary:
         return sides in (set(), {0}, {2})
 
     def is_nearer_to_another(
-        self, text: str, span: tuple[int, int], sentence: tuple[int, int], names: frozenset[str], *, is_t2: bool
+        self,
+        text: str,
+        span: tuple[int, int],
+        sentence: tuple[int, int],
+        names: frozenset[str],
+        *,
+        is_t2: bool,
     ) -> bool:
-        """Return whether a pattern within a span stands nearer to the finding of T2 or of contrast than to its own.
+        """Return whether a pattern stands nearer to the finding of T2, or of contrast, than to its own.
 
-        `Patchy oedema and LGE` has no pattern of the LGE. That of perfusion and late enhancement have words in common.
+        `Patchy oedema and LGE` has no pattern of the LGE. Perfusion and late enhancement share words.
         """
         mentions = self.mentions(text, *sentence)
         is_of_t2 = {
-            at: mention.trait == "signal" for at, mention in enumerate(mentions) if mention.trait in _OF_SEQUENCES
+            at: mention.trait == "signal"
+            for at, mention in enumerate(mentions)
+            if mention.trait in _OF_SEQUENCES
         }
         if len({*is_of_t2.values()}) < 2:
             return False
@@ -173,7 +181,7 @@ class Vocabulary:
         )
 
     def stands_between_walls(self, text: str, start: int, end: int, names: frozenset[str]) -> bool:
-        """Return whether levels, layers or patterns of a span stand between two walls: `septum, linear, and apex`.
+        """Return whether levels, layers or patterns stand between two walls: `septum, linear, and apex`.
 
         Whether the second wall has them as well is not told.
         """
@@ -187,7 +195,7 @@ class Vocabulary:
         return (bool(before and behind) and before != behind) or self._are_placed_twice(mentions, names)
 
     def _are_placed_twice(self, mentions: Sequence[Mention], names: frozenset[str]) -> bool:
-        """Return whether a wall with a level goes before another one: `of the basal septum, and of the apex`."""
+        """Return whether a wall with a level goes before another: `of the basal septum, and of the apex`."""
         last = max(at for at, mention in enumerate(mentions) if names & {*mention.names})
         if not {*LEVELS} & names:
             return False

@@ -103,11 +103,15 @@ class Report:
             for sentence in self.pieces
             if sentence not in read and sentence.section != "silent" and not sentence.asks
         ]
-        return bool(values) and {*values} <= normal and any(
-            has_for("unread_abnormal", subtask.id, phrase)
-            and not has(words()["unread_denial"], phrase)
-            and not has(words()["plan"], phrase)
-            for phrase in unread
+        return (
+            bool(values)
+            and {*values} <= normal
+            and any(
+                has_for("unread_abnormal", subtask.id, phrase)
+                and not has(words()["unread_denial"], phrase)
+                and not has(words()["plan"], phrase)
+                for phrase in unread
+            )
         )
 
     def _moves(self, sentence: Sentence, grades: Collection[str]) -> bool:
@@ -180,21 +184,26 @@ class Report:
         mine = self._sentences_of(stated)
         if subtask.tier == 1 and mine - anchored:
             return Reason.UNANCHORED
-        if subtask.id in words()["places"]:
-            if any(self._has_open_range(subtask, sentence) for sentence in mine):
-                return Reason.RANGE_OF_PLACES
-            if reason := self._extent(subtask, stated, anchored):
-                return reason
-        if reason := self._lacks_coverage(subtask, stated, gate):
-            return reason
-        if subtask.parent == "C06" and self._has_unread_motion():
-            return Reason.INCOMPLETE_PLACES
-        if self._misses(subtask, {statement.value for statement in stated}) or self._detailed_elsewhere(
-            subtask, mine
+        if reason := self._lacks_extent(subtask, stated, anchored) or self._lacks_coverage(
+            subtask, stated, gate
         ):
+            return reason
+        is_unread = subtask.parent == "C06" and self._has_unread_motion()
+        is_missed = self._misses(subtask, {statement.value for statement in stated})
+        if is_unread or is_missed or self._detailed_elsewhere(subtask, mine):
             return Reason.INCOMPLETE_PLACES
         several = len({statement.value for statement in stated}) > 1 and len(mine) > 1
         return Reason.SEVERAL_VALUES if several and subtask.id in words()["kinds"] else None
+
+    def _lacks_extent(
+        self, subtask: Subtask, stated: Sequence[ReportStatement], anchored: Collection[Sentence]
+    ) -> str | None:
+        """Return why levels or walls are no list that was read whole."""
+        if subtask.id not in words()["places"]:
+            return None
+        if any(self._has_open_range(subtask, sentence) for sentence in self._sentences_of(stated)):
+            return Reason.RANGE_OF_PLACES
+        return self._extent(subtask, stated, anchored)
 
     def _lacks_coverage(
         self, subtask: Subtask, stated: Sequence[ReportStatement], gate: Sequence[ReportStatement]

@@ -1,4 +1,4 @@
-"""Coverage of details: whether all that a report tells of a finding has the detail that a question asks for."""
+"""Coverage of details: whether all that a report tells of a finding has the detail that is asked for."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,13 +47,14 @@ class Coverage:
     ) -> bool:
         """Return whether a clause without a detail is of a finding of its own, which may have another one.
 
-        It is not where one of both only begins what the other ends: `patchy mid-wall and subepicardial scar of the apex`.
+        It is not where one of both only begins what the other ends: `patchy mid-wall and subepicardial LGE`.
         """
         own = details.get(clause, ())
         if not own:
             return self._is_of_other_kind(clause)
-        is_exempt = words()["wallless"] if subtask.id in words()["walls"] else words()["levelless"]
-        if {detail.value for detail in own if detail.subtask in words()["places"]} <= {*is_exempt} and _has_place(own):
+        exempt = words()["wallless"] if subtask.id in words()["walls"] else words()["levelless"]
+        places = {detail.value for detail in own if detail.subtask in words()["places"]}
+        if places and places <= {*exempt}:
             return False
         if any(has(words()["open_level"], self.text[slice(*part)]) for part in (clause, *told)):
             return False  # `in the basal` and `mid septum`
@@ -61,7 +62,7 @@ class Coverage:
         return _has_place(details.get(first, ())) or (not _has_place(details.get(second, ())))
 
     def _is_of_other_kind(self, clause: _Place) -> bool:
-        """Return whether a clause tells a kind of the finding that no other does: `thickened, the apex thinned`."""
+        """Return whether a clause has a kind of its own: `walls thickened, the apex thinned`."""
         own = {finding.value for finding in self.finding if (finding.start, finding.end) == clause}
         others = {finding.value for finding in self.finding if (finding.start, finding.end) != clause}
         return bool(own and others) and own.isdisjoint(others)
@@ -100,14 +101,14 @@ class Coverage:
         return False
 
     def points_back(self, subtask: Subtask) -> bool:
-        """Return whether the finding is told of places that another sentence names: `these segments are thinned`."""
+        """Return whether another sentence names places of the finding: `these segments are thinned`."""
         sentences = {sentence_at(self.pieces, finding.start) for finding in self.finding}
         return subtask.id in words()["places"] and any(
             has(words()["places_before"], self.text[sentence.start : sentence.end]) for sentence in sentences
         )
 
     def is_of_the_whole(self, subtask: Subtask) -> bool:
-        """Return whether the finding is of the whole ventricle, and places are examples: `concentric, 17 mm in the septum`."""
+        """Return whether places are examples of the whole ventricle: `concentric, 17 mm in the septum`."""
         names = words()["of_the_whole"].get(subtask.parent)
         return names is not None and any(has(names, statement.quote) for statement in self.finding)
 
