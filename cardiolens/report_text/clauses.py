@@ -68,8 +68,8 @@ def _statements(chunk: Sequence[Mention], joint: str) -> Iterator[Clause]:
 
 def _joins_adjectives(chunk: Sequence[Mention], at: int) -> bool:
     """Return whether an `and` stands right between two findings: not in `no LGE, and the LV is dilated`."""
-    beside = (*chunk[max(0, at - 1) : at], *chunk[at + 1 : at + 2])
-    return chunk[at].kind == "and" and all(mention.kind in ("state", "foreign") for mention in beside)
+    neighbours = (*chunk[max(0, at - 1) : at], *chunk[at + 1 : at + 2])
+    return chunk[at].kind == "and" and all(mention.kind in ("state", "foreign") for mention in neighbours)
 
 
 def _may_break(chunk: Sequence[Mention], at: int) -> bool:

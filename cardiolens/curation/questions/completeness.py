@@ -209,8 +209,8 @@ class Report:
         self, subtask: Subtask, stated: Sequence[ReportStatement], gate: Sequence[ReportStatement]
     ) -> str | None:
         """Return why the details that were read may be of a part of the finding, or of none of it."""
-        told = [statement for statement in gate if statement.value is not None and not statement.doubt]
-        coverage = Coverage(self.text, self.pieces, self.found, told)
+        present = [statement for statement in gate if statement.value is not None and not statement.doubt]
+        coverage = Coverage(self.text, self.pieces, self.found, present)
         if coverage.is_concluded_otherwise(subtask):
             return Reason.CONTRADICTION
         is_partly_told = (

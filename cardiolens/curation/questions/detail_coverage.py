@@ -18,7 +18,7 @@ class Coverage:
 
     text: str
     pieces: Sequence[Sentence]
-    found: Sequence[ReportStatement]
+    statements: Sequence[ReportStatement]
     finding: Sequence[ReportStatement]  # that the finding is there
 
     def lacks_clause(self, subtask: Subtask, stated: Sequence[ReportStatement]) -> bool:
@@ -26,15 +26,15 @@ class Coverage:
 
         `basal septal LGE and inferior LGE` leaves open the level of the second.
         """
-        told = {self._clause(statement) for statement in stated}
-        sentences = {sentence_at(self.pieces, clause[0]) for clause in told}
+        detailed = {self._clause(statement) for statement in stated}
+        sentences = {sentence_at(self.pieces, clause[0]) for clause in detailed}
         details: dict[_Place, list[ReportStatement]] = {}
         for detail in self._details(subtask):
             details.setdefault(self._clause(detail), []).append(detail)
         clauses = {(finding.start, finding.end) for finding in self.finding} | details.keys()
         return any(
-            self._is_own_finding(subtask, clause, details, told)
-            for clause in clauses - told
+            self._is_own_finding(subtask, clause, details, detailed)
+            for clause in clauses - detailed
             if sentence_at(self.pieces, clause[0]) in sentences
         )
 
@@ -43,29 +43,29 @@ class Coverage:
         subtask: Subtask,
         clause: _Place,
         details: Mapping[_Place, Sequence[ReportStatement]],
-        told: Collection[_Place],
+        detailed: Collection[_Place],
     ) -> bool:
         """Return whether a clause without a detail is of a finding of its own, which may have another one.
 
         It is not where one of both only begins what the other ends: `patchy mid-wall and subepicardial LGE`.
         """
-        own = details.get(clause, ())
-        if not own:
+        clause_details = details.get(clause, ())
+        if not clause_details:
             return self._is_of_other_kind(clause)
         exempt = words()["wallless"] if subtask.id in words()["walls"] else words()["levelless"]
-        places = {detail.value for detail in own if detail.subtask in words()["places"]}
+        places = {detail.value for detail in clause_details if detail.subtask in words()["places"]}
         if places and places <= {*exempt}:
             return False
-        if any(has(words()["open_level"], self.text[slice(*part)]) for part in (clause, *told)):
+        if any(has(words()["open_level"], self.text[slice(*part)]) for part in (clause, *detailed)):
             return False  # `in the basal` and `mid septum`
-        first, second = sorted([clause, min(told)])
+        first, second = sorted([clause, min(detailed)])
         return _has_place(details.get(first, ())) or (not _has_place(details.get(second, ())))
 
     def _is_of_other_kind(self, clause: _Place) -> bool:
         """Return whether a clause has a kind of its own: `walls thickened, the apex thinned`."""
-        own = {finding.value for finding in self.finding if (finding.start, finding.end) == clause}
-        others = {finding.value for finding in self.finding if (finding.start, finding.end) != clause}
-        return bool(own and others) and own.isdisjoint(others)
+        kinds = {finding.value for finding in self.finding if (finding.start, finding.end) == clause}
+        other_kinds = {finding.value for finding in self.finding if (finding.start, finding.end) != clause}
+        return bool(kinds and other_kinds) and kinds.isdisjoint(other_kinds)
 
     def is_concluded_otherwise(self, subtask: Subtask) -> bool:
         """Return whether a conclusion gives the finding a detail that no sentence before it has."""
@@ -78,12 +78,12 @@ class Coverage:
 
     def has_unread_place(self, subtask: Subtask) -> bool:
         """Return whether a sentence that was not read puts more of the finding in a place."""
-        told = {bare_place(statement.value) for statement in self._details(subtask) if statement.value}
+        places = {bare_place(statement.value) for statement in self._details(subtask) if statement.value}
         family = {subtask.parent, *words()["details"].get(subtask.parent, [])}
         details = {name for names in words()["details"].values() for name in names}
         read = {
             sentence_at(self.pieces, statement.start)
-            for statement in self.found
+            for statement in self.statements
             if statement.subtask in family or statement.subtask not in details
         }
         anchored = {sentence_at(self.pieces, statement.start) for statement in self.finding}
@@ -95,7 +95,7 @@ class Coverage:
             phrase = self.text[sentence.start : sentence.end]
             is_of_finding = goes_on or has_for("unread", subtask.parent or "", phrase)
             is_denied = has(words()["unread_denial"], phrase)
-            is_more = has(words()["unread_more"], phrase) or not places_named(phrase) <= told
+            is_more = has(words()["unread_more"], phrase) or not places_named(phrase) <= places
             if is_of_finding and not is_denied and is_more:
                 return True
         return False
@@ -116,20 +116,20 @@ class Coverage:
         family = words()["details"].get(subtask.parent, [])
         return [
             statement
-            for statement in self.found
+            for statement in self.statements
             if statement.subtask in family and statement.certainty == "certain"
         ]
 
     def _clause(self, statement: ReportStatement) -> _Place:
         """Return the clause of the finding that a detail is told of: its own, or the last before it."""
         sentence = sentence_at(self.pieces, statement.start)
-        own = sorted(
+        clauses = sorted(
             (finding.start, finding.end)
             for finding in self.finding
             if sentence_at(self.pieces, finding.start) == sentence
         )
-        before = [place for place in own if place[0] <= statement.start]
-        return (before or own or [(statement.start, statement.end)])[-1 if before else 0]
+        before = [place for place in clauses if place[0] <= statement.start]
+        return (before or clauses or [(statement.start, statement.end)])[-1 if before else 0]
 
 
 def _has_place(details: Sequence[ReportStatement]) -> bool:
