@@ -174,11 +174,12 @@ class Vocabulary:
         }
         if len({*is_of_t2.values()}) < 2:
             return False
-        return any(
-            is_of_t2[min(is_of_t2, key=lambda place, at=at: (abs(place - at), place < at))] != is_t2
-            for at, mention in enumerate(mentions)
-            if span[0] <= mention.start < span[1] and names & {*mention.names}
-        )
+        for at, mention in enumerate(mentions):
+            if span[0] <= mention.start < span[1] and names & {*mention.names}:
+                _, _, nearest = min((abs(place - at), place < at, place) for place in is_of_t2)
+                if is_of_t2[nearest] != is_t2:
+                    return True
+        return False
 
     def stands_between_walls(self, text: str, start: int, end: int, names: frozenset[str]) -> bool:
         """Return whether levels, layers or patterns stand between two walls: `septum, linear, and apex`.
