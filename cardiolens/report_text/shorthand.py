@@ -38,7 +38,8 @@ _STRUCTURE = (
     r"|(?:left|right) atrium)"
 )
 _LABEL_PAIR = re.compile(  # `LVOT / aortic valve: no jet`
-    rf"^(?P<first>\W*(?:\d+\W+)?{_STRUCTURE})(?P<gap> ?)/(?P<second> ?{_STRUCTURE}\s*(?::|\s[-–]\s))",
+    rf"^(?P<first>[^\w\n]*(?:\d+[^\w\n]+)?{_STRUCTURE})(?P<gap> ?)/"
+    rf"(?P<second> ?{_STRUCTURE}[ \t]*(?::|[ \t][-–][ \t]))",
     re.IGNORECASE | re.MULTILINE,
 )
 # A bracket of another time, `(prior 2020: 33 %, moderately reduced)`, `(61 % before)`; or `(no change)`.
@@ -51,7 +52,9 @@ _PAST = re.compile(
     r"|[^()\n]+\b(?:before|previously|earlier)))\)",
     re.IGNORECASE,
 )
-_PLACED = re.compile(rf"(?<=\w)(?P<gap>\s+)->(?=(?:[\s,&+]|\b{PLACES}\b)+$)", re.IGNORECASE | re.MULTILINE)
+_PLACED = re.compile(
+    rf"(?<=\w)(?P<gap>[ \t]+)->(?=(?:[ \t,&+]|\b{PLACES}\b)+$)", re.IGNORECASE | re.MULTILINE
+)
 _EVIDENCE = re.compile(r"(?<=\bno )e/o\b", re.IGNORECASE)
 _NORMAL_RANGE = re.compile(r"\[\s*(?:normal|ref(?:erence)?|nr|range)\b[^\]\n]*\]", re.IGNORECASE)
 

@@ -72,7 +72,9 @@ def _denies_a_part(statement: ReportStatement, subtask: Subtask, sentence: str) 
     limited = has(rules["place"], phrase) or has(
         rules["place"], _before(statement.quote, sentence, place_pattern)
     )
-    return limited or has(rules["exception"], sentence)
+    names_both = has(rules["left_heart"], statement.quote) and has(rules["right_heart"], sentence)
+    is_of_a_side = names_both and subtask.sequence != "cine"  # `LGE of the RV free wall; no LV enhancement`
+    return limited or is_of_a_side or has(rules["exception"], sentence)
 
 
 def _denies_a_kind(statement: ReportStatement, subtask: Subtask) -> bool:
