@@ -4,7 +4,6 @@ Families that take videos need torchvision (docs/models.md); without it, these t
 """
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from tests.families.processing import of_engine
 from tests.families.test_templates import QUESTION, SYSTEM
 
 TAKERS = [name for name, family in FAMILIES.items() if family.architecture in VIDEO_ARCHITECTURES]
-needs_torchvision = pytest.mark.skipif(not find_spec("torchvision"), reason="needs torchvision")
 pytestmark = pytest.mark.filterwarnings("default")  # vLLM's own
 
 
@@ -51,7 +49,7 @@ def two_videos(lengths: tuple[int, int]) -> str:
     )
 
 
-@needs_torchvision
+@pytest.mark.torchvision
 @pytest.mark.parametrize("lengths", [(2, 3), (5, 16)])
 def test_every_frame_of_every_video_reaches_the_encoder(
     taker: tuple[str, Path, Chat], lengths: tuple[int, int]
@@ -95,7 +93,7 @@ def in_time(item: Any, kind: str) -> np.ndarray:
     return parts.transpose(0, 3, 1, 2, 4)
 
 
-@needs_torchvision
+@pytest.mark.torchvision
 def test_a_processor_that_would_scale_a_video_is_refused_in_the_plan(
     taker: tuple[str, Path, Chat], tmp_path: Path
 ):
@@ -112,7 +110,7 @@ def test_a_processor_that_would_scale_a_video_is_refused_in_the_plan(
         Chat(tmp_path, FAMILIES[name].options).count(SYSTEM, text, ((448, 448),) * 4)
 
 
-@needs_torchvision
+@pytest.mark.torchvision
 def test_a_processor_told_to_sample_frames_is_refused(taker: tuple[str, Path, Chat]):
     name, folder, _ = taker
     sampling = {"do_sample_frames": True, "fps": 1.0}
@@ -131,7 +129,7 @@ def test_a_processor_told_to_sample_frames_is_refused(taker: tuple[str, Path, Ch
     [
         "idefics3",
         *(
-            pytest.param(name, marks=needs_torchvision)
+            pytest.param(name, marks=pytest.mark.torchvision)
             for name in ("glm_4_1v", "internvl", "llava_onevision")
         ),
     ],
