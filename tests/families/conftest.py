@@ -1,4 +1,4 @@
-"""Tests that need torchvision, which has no build for CPU on package indexes, are left out where it is missing."""
+"""Leave out tests that need torchvision, which has no build for CPU on package indexes, where it is missing."""
 
 from importlib.util import find_spec
 
