@@ -1,4 +1,4 @@
-"""Leave out tests that need torchvision, which has no build for CPU on package indexes, where it is missing."""
+"""Leave out tests that need torchvision where it is missing: package indexes have no build of it for CPU."""
 
 from importlib.util import find_spec
 
