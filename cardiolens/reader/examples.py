@@ -21,7 +21,8 @@ from cardiolens.config.arms import Arm
 from cardiolens.config.compose import read_spec
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.reader import CohortSpec, ReaderSpec
-from cardiolens.config.sweep import Control, SweepSpec
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.config.sweep_factors import Control
 from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.embedded import IMAGE_SIDE
 from cardiolens.inference.models.identity import Identity

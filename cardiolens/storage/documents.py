@@ -17,8 +17,9 @@ from cardiolens.base.sanitize import PlainFormatter
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.base import describe
 from cardiolens.config.compose import spec_of_document
+from cardiolens.config.primary import Primary
 from cardiolens.config.release_identity import ReleaseSpec
-from cardiolens.config.sweep import Primary, SweepSpec, parse
+from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.storage.places import Run
 from cardiolens.storage.run_place import located, record_place
 

@@ -14,7 +14,7 @@ from PIL import Image
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
-from cardiolens.config.sweep import SelectorSpec
+from cardiolens.config.selector import SelectorSpec
 from cardiolens.protocol.prompts.frames import captions
 from cardiolens.protocol.prompts.prompt_rendering import render
 from cardiolens.protocol.prompts.question import asked_of

@@ -6,7 +6,9 @@ from functools import partial
 
 from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
-from cardiolens.config.sweep import Budget, SelectorSpec, SweepSpec
+from cardiolens.config.selector import SelectorSpec
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.config.sweep_factors import Budget
 from cardiolens.inference.models.human_reader import readings_of
 from cardiolens.inference.models.identity import Identity
 from cardiolens.inference.models.rendering import Rendering

@@ -1,7 +1,8 @@
 """The form that a reply must have, and its token limit."""
 
 from cardiolens.config.model import ModelSpec
-from cardiolens.config.sweep import PromptSpec, SweepSpec
+from cardiolens.config.prompt import PromptSpec
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.prompts.prompt_rendering import Closing
 from cardiolens.protocol.prompts.question import AskedQuestion
 

@@ -6,7 +6,8 @@ from functools import lru_cache
 
 from cardiolens.base.entry_points import is_word
 from cardiolens.config.arms import Arm
-from cardiolens.config.sweep import Budget, SelectorSpec
+from cardiolens.config.selector import SelectorSpec
+from cardiolens.config.sweep_factors import Budget
 from cardiolens.inference.models.rendering import Rendering, frame_key
 from cardiolens.inference.models.token_counts import TokenCounter
 from cardiolens.inference.plan.control import BLANK, SHOWN, blank_digest

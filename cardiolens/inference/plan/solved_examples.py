@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
-from cardiolens.config.sweep import PromptSpec, SweepSpec
+from cardiolens.config.prompt import PromptSpec
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.plan.planned_question import PlannedQuestion, SolvedExample
 
 TRAINING = "train"  # cohort of the patients who are kept for examples

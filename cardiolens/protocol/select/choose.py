@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.sweep import SelectorSpec
+from cardiolens.config.selector import SelectorSpec
 from cardiolens.protocol.select import clinical
 from cardiolens.protocol.select.cine import SmallK
 from cardiolens.protocol.select.feature_store import StudyFeatures

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from cardiolens.base.digest import digest_of_files
 from cardiolens.base.errors import InputError
-from cardiolens.config.sweep import SelectorSpec, SweepSpec
+from cardiolens.config.selector import SelectorSpec
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.select import features
 from cardiolens.protocol.select.encoder import open_encoder
 from cardiolens.storage.model_files import check_files

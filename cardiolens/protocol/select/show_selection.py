@@ -6,7 +6,8 @@ from itertools import product
 from pathlib import Path
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.sweep import SelectorSpec, SweepSpec
+from cardiolens.config.selector import SelectorSpec
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.feature_source import check_encoders, sights_of
 from cardiolens.protocol.select.feature_store import Features

@@ -12,7 +12,8 @@ from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.base.phases import begin, phase
 from cardiolens.config.arms import Arm, arms
-from cardiolens.config.sweep import PrimaryQuestionSpec, SweepSpec
+from cardiolens.config.primary import PrimaryQuestionSpec
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.withheld_answers import count_withheld
 from cardiolens.report_text.entities import report_forms

@@ -6,7 +6,7 @@ from itertools import groupby, product
 
 import numpy as np
 
-from cardiolens.config.sweep import REFERENCES
+from cardiolens.config.sweep_factors import REFERENCES
 from cardiolens.score.statistics.collapse import ENTROPY_DEFICIT
 from cardiolens.score.statistics.factors import ArmFactors, ArmPair
 from cardiolens.score.statistics.statistic import Key

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from cardiolens.config.sweep import PrimaryQuestionSpec
+from cardiolens.config.primary import PrimaryQuestionSpec
 from cardiolens.score.claims import preregistered, sentences
 from cardiolens.score.claims.evidence_analysis import Evidence, interval_of
 from cardiolens.score.claims.sentences import signed

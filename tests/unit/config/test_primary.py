@@ -7,7 +7,8 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
-from cardiolens.config.sweep import PrimarySpec, parse
+from cardiolens.config.primary import PrimarySpec
+from cardiolens.config.sweep import parse
 from cardiolens.inference.plan.plan import plan
 from cardiolens.show.terminal.show import show_plan
 from cardiolens.storage import documents

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens.config.sweep import SelectorSpec
+from cardiolens.config.selector import SelectorSpec
 from cardiolens.inference.plan.control import reversed_options
 from cardiolens.protocol.prompts.frames import caption_block, captions
 from cardiolens.protocol.prompts.prompt_rendering import question_block, render

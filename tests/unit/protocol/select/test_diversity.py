@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.sweep import SelectorSpec
+from cardiolens.config.selector import SelectorSpec
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.diversity import distances, kcenter, kmedoids
 from cardiolens.protocol.select.feature_store import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cardiolens.config.sweep import SelectorSpec
+from cardiolens.config.selector import SelectorSpec
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.quota import settle, split
 from cardiolens.protocol.select.route import Route
