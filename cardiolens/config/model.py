@@ -133,7 +133,8 @@ class ModelSpec(Spec):
     reasoning_parser: str | None = None  # vLLM's name of what separates the reasoning of a model that thinks
     trust_remote_code: bool = False  # run Python code from the model's files
     long_side: Positive = 448  # pixels of the longer side of a resized frame
-    max_tokens: Mapping[str, Positive] = {}  # by prompt name, or 'report'; overrides the prompt's limit
+    # by prompt name, or 'report'; standard and reasoning also as the least of other prompts of that style
+    max_tokens: Mapping[str, Positive] = {}
     sampling: Sampling = Sampling()  # sampling parameters
     options: Mapping[str, float | int | str] = {}  # of a simulated reader, or an engine of another package
     card: ModelCard | None = None  # catalogue entry of a published model

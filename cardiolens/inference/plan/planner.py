@@ -131,7 +131,8 @@ class ModelPlanner:
         ending = question_block(worded, len(view.told or selection.frames), template, closing)
         max_tokens = self._form.max_tokens(worded, arm.prompt)
         before, ending = before_answer(arm.prompt.steps, worded, len(selection.frames), ending)
-        longest = max_tokens + len(before) * arm.prompt.step_max_tokens  # the prompt repeats earlier replies
+        # The prompt repeats the replies to earlier steps.
+        longest = max_tokens + len(before) * self._form.step_max_tokens(arm.prompt)
         words: Asking | None = None
         if choosing:
             listing = listed(offer, view.study.structure)
@@ -158,7 +159,9 @@ class ModelPlanner:
             choice = choice_of(arm, words, declared, max_tokens, request_key(state, "", *decoding))
             prompt, n_before, chain = choice.opening, choice.rounds, choice
         elif before and status == PLANNED:
-            stages = stages_before(block, before, arm.prompt.step_max_tokens, (str(replicate), *owner))
+            stages = stages_before(
+                block, before, self._form.step_max_tokens(arm.prompt), (str(replicate), *owner)
+            )
             stages += (Stage(prompt, max_tokens, request_key(block.state, ending, *decoding)),)
             chain = Steps(stages)
         elif several and status == PLANNED:

@@ -26,9 +26,22 @@ class ReplyForm:
         return "choice" if prompt.style == "standard" else "last_line"
 
     def max_tokens(self, question: AskedQuestion, prompt: PromptSpec) -> int:
-        """Return the token limit of the reply: the model's own, else that of the prompt."""
-        report = question.answer_type == "report"
-        declared = self._model.max_tokens.get("report" if report else prompt.name)
-        if declared is None and prompt.cine == "video":  # or the limit, too, would differ from the frames'
-            declared = self._model.max_tokens.get(prompt.style)
-        return declared or (prompt.report_max_tokens if report else prompt.max_tokens)
+        """Return the token limit of the reply: the model's for this prompt, else at least its style's.
+
+        A model that thinks declares what a style needs (`standard: 4096`), or any other prompt
+        of the style would cut its replies. Videos have the limit of the frames that they are compared with.
+        """
+        if question.answer_type == "report":
+            return self._model.max_tokens.get("report", prompt.report_max_tokens)
+        if prompt.name in self._model.max_tokens:
+            return self._model.max_tokens[prompt.name]
+        by_style = self._by_style(prompt)
+        return by_style if by_style and prompt.cine == "video" else max(by_style, prompt.max_tokens)
+
+    def step_max_tokens(self, prompt: PromptSpec) -> int:
+        """Return the token limit of the reply to a step, at least the model's for the style of the prompt."""
+        return max(self._by_style(prompt), prompt.step_max_tokens)
+
+    def _by_style(self, prompt: PromptSpec) -> int:
+        """Token limit that the model declares for prompts of this style; 0 if it declares none."""
+        return self._model.max_tokens.get("standard" if prompt.style == "standard" else "reasoning", 0)
