@@ -1,4 +1,4 @@
-"""Drafts of reports of many hospitals: `python bench/hospitals.py [open|closed|second|third|fourth|...]`.
+"""Drafts of reports of many hospitals: `python bench/hospitals.py [open|closed|second|...|misreadings]`.
 
 Reports, or the lines that they are made of, and their truth are in tests/unit/curation/questions/hospitals. A
 draft that is not what its report tells is printed.

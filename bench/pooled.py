@@ -22,13 +22,14 @@ import numpy as np
 from bench.claims import arms_of
 from cardiolens.score.claims.question_analysis import questions
 from cardiolens.score.statistics.bootstrap import effective_items, effective_patients, resampling_weights
-from cardiolens.score.statistics.differences import PairScores, Resampling
+from cardiolens.score.statistics.differences import PairScores
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import ratio
 from cardiolens.score.statistics.pooled_effects import PooledEffects
 from cardiolens.score.statistics.pooled_questions import pooled_questions
 from cardiolens.score.statistics.pooled_rows import pooled_rows
+from cardiolens.score.statistics.resampling import Resampling
 from cardiolens.score.statistics.rows import Row
 from cardiolens.score.statistics.statistic import Basis, Statistic
 

@@ -15,7 +15,22 @@ from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.score.verdicts.parse import parse_answer
 
 FOLDER = Path(__file__).parents[1] / "tests" / "unit" / "score" / "verdicts"
-HALVES = ("open", "closed", "fresh", "hostile", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+HALVES = (
+    "open",
+    "closed",
+    "fresh",
+    "hostile",
+    "third",
+    "fourth",
+    "fifth",
+    "sixth",
+    "seventh",
+    "eighth",
+    "weak",
+    "weak_closed",
+    "ninth",
+    "tenth",
+)
 NO_ANSWER = frozenset({"none", "refusal", "inconsistent"})
 SUBTASKS = load_catalogue("openprotocol-1").subtasks
 
@@ -62,7 +77,13 @@ def outcome(reply: WrittenReply, *, blind: bool = False) -> str:
     options = tuple((option.key, option.text) for option in subtask.options)
     question = "" if blind else subtask.question
     parsed = parse_answer(
-        reply.text, options, subtask.answer_type, subtask.exclusive, cut=reply.cut, question=question
+        reply.text,
+        options,
+        subtask.answer_type,
+        subtask.exclusive,
+        cut=reply.cut,
+        question=question,
+        code=reply.subtask,
     )
     letters = "".join(parsed.keys)
     if letters:

@@ -66,8 +66,8 @@ class Marks:
 class MarkedEngine(VllmEngine):
     """One replica; every start and every answer is noted in a file."""
 
-    def __init__(self, marks: Marks, *arguments: Any) -> None:
-        super().__init__(*arguments)
+    def __init__(self, marks: Marks, *arguments: Any, **videos: bool) -> None:
+        super().__init__(*arguments, **videos)
         self._marks = marks
         self._distinct: set[str] = set()
         self._asked = False
@@ -136,10 +136,15 @@ def _no_counter() -> Any:
 
 
 def make_marked(
-    marks: Marks, model: ModelSpec, identity: Identity, max_frames: int, deployment: Deployment
+    marks: Marks,
+    model: ModelSpec,
+    identity: Identity,
+    max_frames: int,
+    deployment: Deployment,
+    **videos: bool,
 ) -> MarkedEngine:
     """Take the place of the function that makes the product's engine in its actor."""
-    return MarkedEngine(marks, model, identity, max_frames, deployment)
+    return MarkedEngine(marks, model, identity, max_frames, deployment, **videos)
 
 
 def fitting(options: Mapping[str, Any], marks: Marks) -> dict[str, Any]:

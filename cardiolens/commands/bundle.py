@@ -6,6 +6,7 @@ bundle with its index, e.g. after copying it.
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from cardiolens.base.console import say
@@ -36,16 +37,26 @@ def gather(words: Words, sweep_words: list[str]) -> int:
         )
     folder, conf = words.out, Path("conf")
     bundled = bundle(spec, folder, conf if conf.is_dir() else None, words.lock)
-    unchanged = [word for word in sweep_words if word.partition("=")[0].partition(".")[0] not in _REPLACED]
     say(f"bundle: {folder}, {bundled.n_files} files, {bundled.n_bytes / 2**30:.2f} GiB")
-    given = [word for word in bundled.words if word.partition("=")[0] not in _names(unchanged)]
-    command = shlex.join([*given, *unchanged])
+    command = shlex.join(_words_there(bundled.words, sweep_words))
     say(f"there: cd {folder.name} && HF_HOME=$PWD/hf python -m cardiolens.submit {command}")
     return 0
 
 
-def _names(words: list[str]) -> set[str]:
-    return {word.partition("=")[0].lstrip("+") for word in words}
+def _words_there(bundled: Sequence[str], sweep_words: Sequence[str]) -> list[str]:
+    """The words of the sweep where the bundle is opened: its folders take the place of those given here."""
+    words = {_name(word): word for word in bundled}
+    for word in sweep_words:
+        name = _name(word)
+        if name.partition(".")[0] not in _REPLACED:
+            added = "+" * (len(word) - len(word.lstrip("+")))  # of an option that the configuration lacks
+            words[name] = f"{added}{words[name]}" if name in words else word
+    return list(words.values())
+
+
+def _name(word: str) -> str:
+    """The option that a word names."""
+    return word.partition("=")[0].lstrip("+")
 
 
 def verify(folder: Path) -> int:

@@ -84,4 +84,5 @@ def _unused(prompt: PromptSpec) -> set[str]:
     unused = set() if prompt.gold != "none" else {"gold"}
     unused |= set() if prompt.steps != "none" else {"steps", "step_max_tokens"}
     unused |= set() if prompt.shots else {"shots", "shots_seed"}
+    unused |= set() if prompt.cine == "video" else {"cine"}
     return unused if prompt.samples > 1 else unused | {"samples", "temperature"}

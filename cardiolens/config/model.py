@@ -37,8 +37,18 @@ SERVING = (
     "parameters",
     "attention_heads",
     "card",
+    "takes_video",
 )
 """Fields about serving or description of a model; they change no request and no answer."""
+
+VIDEO_ARCHITECTURES = (
+    "Qwen2VLForConditionalGeneration",
+    "Qwen2_5_VLForConditionalGeneration",
+    "Qwen3VLForConditionalGeneration",
+    "Qwen3VLMoeForConditionalGeneration",
+    "Qwen3_5ForConditionalGeneration",
+)
+"""Architectures to which videos are sent: tried with the pinned vLLM and transformers (docs/models.md)."""
 
 _THINKING_NAME = re.compile(r"think|reason|magistral|qwq|gpt-oss|(?<![a-z])r1(?![a-z0-9])", re.IGNORECASE)
 
@@ -115,6 +125,7 @@ class ModelSpec(Spec):
     weight_gib: Gib | None = None  # size of the weights as served; None: the size of the files
     parameters: Annotated[float, Field(gt=0)] | None = None  # billions of active parameters per token
     attention_heads: Positive | None = None  # tensor_parallel must divide it
+    takes_video: bool = False  # takes the phases of a slice as a video; see prompt.cine
     image_tokens: Positive | None = None  # http: tokens per frame, declared if no processor counts them
     adapter: str | None = None  # LoRA adapter: a folder within the model's files, or a separate one
     engine_options: Mapping[str, JsonValue] = {}  # any other option of vLLM's AsyncEngineArgs
@@ -183,6 +194,21 @@ class ModelSpec(Spec):
         return self.engine == "http" and not self.source and self.image_tokens is not None
 
     @property
+    def why_no_video(self) -> str:
+        """Why a model is sent no videos, and what helps."""
+        if self.engine == "http":
+            return (
+                "is asked over HTTP, where a video is coded with loss and would show other pixels than its "
+                "frames; serve it with engine: vllm, or leave one of them out"
+            )
+        if self.plugged:
+            return f"has engine: {self.engine}, which is sent single frames alone; leave one of them out"
+        return (
+            "does not declare that it takes videos; set takes_video: true if its architecture is one of "
+            f"{', '.join(VIDEO_ARCHITECTURES)}, or leave one of them out"
+        )
+
+    @property
     def served(self) -> HttpSpec:
         """The server of a model with engine: http."""
         assert self.http is not None, "checked when the configuration was read"
@@ -199,6 +225,19 @@ class ModelSpec(Spec):
         if self.engine_options and self.engine != "vllm":
             raise ValueError(
                 f"engine_options are vLLM's, and {self.name} has engine: {self.engine}; remove them"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _filmed_by_vllm(self) -> "ModelSpec":
+        if self.takes_video and self.engine != "vllm":
+            raise ValueError(
+                f"takes_video is for engine: vllm, and {self.name} has engine: {self.engine}; remove it"
+            )
+        if self.takes_video and self.card and self.card.architecture not in VIDEO_ARCHITECTURES:
+            raise ValueError(
+                f"takes_video: {self.name} is of {self.card.architecture}, and videos are sent to "
+                f"{', '.join(VIDEO_ARCHITECTURES)}; remove it"
             )
         return self
 

@@ -98,6 +98,8 @@ class PromptSpec(Spec):
     temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     shots: Annotated[int, Field(ge=0)] = 0  # solved questions of other patients before each question
     shots_seed: Seed = 2026  # which ones they are
+    # video: phases of a slice that follow one another are one video, for models with takes_video
+    cine: Literal["frames", "video"] = "frames"
 
     @model_validator(mode="after")
     def _own_words(self) -> "PromptSpec":
@@ -408,6 +410,35 @@ class SweepSpec(Spec):
                 f"{prompt}, and with selector {choosing[0]} the reader chooses its frames, which "
                 "examples do not; leave one of them out"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _filmed(self) -> "SweepSpec":
+        """Refuse videos where there is no cine, no order of its phases, or a model that takes none."""
+        as_video = [prompt for prompt in self.prompt if prompt.cine == "video"]
+        if not as_video:
+            return self
+        prompt = f"prompt {as_video[0].name} shows cine as videos"
+        if any(entry.name == HEADLINE["prompt"] for entry in as_video):
+            raise ValueError(
+                f"{prompt}, and headlines are asked with {HEADLINE['prompt']}, which shows frames; give the "
+                "prompt with videos a name of its own, e.g. prompt=[standard,video]"
+            )
+        if self.dataset.has_cases or self.dataset.has_pictures:
+            raise ValueError(
+                f"{prompt}, and dataset={self.dataset.benchmark} has single images and no cine; leave one of "
+                "them out"
+            )
+        for selector in self.selector:
+            if selector.kind == "self" or selector.order == "nested":
+                why = "asks for single frames" if selector.kind == "self" else "parts the phases of a slice"
+                raise ValueError(
+                    f"{prompt}, and selector {selector.name} {why} (it has "
+                    f"{'kind self' if selector.kind == 'self' else 'order nested'}); leave one of them out"
+                )
+        for model in self.model:
+            if not (model.simulated or model.engine == "person" or model.takes_video):
+                raise ValueError(f"{prompt}, and model {model.name} {model.why_no_video}")
         return self
 
     @model_validator(mode="after")

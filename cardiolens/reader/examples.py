@@ -29,7 +29,8 @@ from cardiolens.inference.models.rendering import Rendering
 from cardiolens.inference.plan.control import BLANK, reversed_options
 from cardiolens.inference.plan.inputs import Inputs, read_inputs
 from cardiolens.inference.plan.planned_question import PlannedQuestion
-from cardiolens.inference.plan.planner import ModelPlanner, StudyFrames
+from cardiolens.inference.plan.planned_study import StudyFrames
+from cardiolens.inference.plan.planner import ModelPlanner
 from cardiolens.inference.plan.request import Request
 from cardiolens.phantom.signal import MUSCLE_ARRIVAL
 from cardiolens.reader.tissues import healed, pixel_kinds

@@ -73,6 +73,7 @@ class Training:
         self._tokens = Tokens(processor)
         self._studies = [(cohort, study) for cohort in cohorts for study in cohort.study_ids]
         self._step, self._seconds = 0, 0.0
+        self._curve = list[Mapping[str, object]]()  # one line per checkpoint
         self._optimizer = self._fresh_optimizer()
         self._restore()
 
@@ -208,6 +209,7 @@ class Training:
             group["lr"] = stage.rate * min(1.0, (step + 1) / self._recipe.warm_up) * share
 
     def _keep(self, line: Mapping[str, object]) -> None:
+        self._curve.append(line)
         if self._worker:
             return
         state = {
@@ -217,14 +219,11 @@ class Training:
             "network": self.network.state_dict(),
             "heads": self._heads.state_dict(),
             "optimizer": self._optimizer.state_dict(),
+            "curve": self._curve,  # a kill between two files would lose a line of it
         }
         with disk.atomic(self._folder / STATE) as temporary:
             torch.save(state, temporary)
-        curve = disk.open_log(self._folder / CURVE)
-        try:
-            disk.append(curve, json.dumps(line).encode() + b"\n", self._folder / CURVE)
-        finally:
-            os.close(curve)
+        self._write_curve()
         print(json.dumps(line), flush=True)
 
     def _restore(self) -> None:
@@ -236,6 +235,13 @@ class Training:
         self._heads.load_state_dict(state["heads"])
         self._optimizer.load_state_dict(state["optimizer"])
         self._step, self._seconds = state["step"], state["seconds"]
+        self._curve = state["curve"]
+        if self._worker == 0:
+            self._write_curve()
+
+    def _write_curve(self) -> None:
+        text = "".join(json.dumps(line) + "\n" for line in self._curve)
+        disk.write_text(self._folder / CURVE, text)
 
 
 def _gradient(parameter: nn.Parameter) -> Tensor:
@@ -322,8 +328,10 @@ def check(recipe: ReaderSpec) -> None:
     path = recipe.out / STATE
     if not path.exists():
         return
-    begun = torch.load(path, weights_only=True, map_location="cpu", mmap=True)["recipe"]
-    if begun != recipe.model_dump_json(exclude=_FREE):
+    begun = torch.load(path, weights_only=True, map_location="cpu", mmap=True)
+    if "curve" not in begun:
+        raise InputError(f"{path}: is of a training with an earlier version; give another out")
+    if begun["recipe"] != recipe.model_dump_json(exclude=_FREE):
         raise InputError(
             f"{path}: is of a training with another recipe; give the words with which it was begun, or "
             "another out"

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from cardiolens.report_text.clauses import Clause, clauses
 from cardiolens.report_text.mentions import Mention
@@ -170,8 +170,71 @@ def _is_further_value(before: Clause, clause: Clause) -> bool:
     return clause.joint in ("comma", "and") and has_value and not clause.of_kind(*_OWN)
 
 
+def _bracketed_statement(mentions: Sequence[Mention]) -> str | None:
+    """`LV function reduced (RV function preserved)`: a bracket with a statement on another structure."""
+    inside: list[Mention] | None = None
+    before: set[str] = set()
+    for mention in mentions:
+        if mention.kind == "open":
+            inside = []
+        elif mention.kind == "close":
+            names = {name for member in inside or () if member.kind == "structure" for name in member.names}
+            kinds = {member.kind for member in inside or ()}
+            if (names - before and kinds & {*_VALUES, "state", "negated"}) or {
+                "name",
+                "verb",
+                "predicate",
+            } <= kinds:
+                return "("
+            inside = None
+        elif inside is not None:
+            inside.append(mention)
+        elif mention.kind == "structure":
+            before |= {*mention.names}
+    return None
+
+
+def _pair_of_two_statements(mentions: Sequence[Mention]) -> str | None:
+    """`dilated LV and RV function is preserved`: an adjective of the first, and a statement on the second."""
+    for at, (before, pair) in enumerate(pairwise(mentions)):
+        is_pair = pair.kind == "structure" and pair.end - pair.start > len(pair.text) + 3  # was merged of two
+        if not is_pair or before.kind not in ("state", "predicate"):
+            continue
+        behind = list(takewhile(lambda mention: mention.kind not in _JOINTS, mentions[at + 2 :]))
+        if any(mention.kind in ("predicate", "measure") for mention in behind):
+            return pair.text
+    return None
+
+
+def _behind_a_dash(mentions: Sequence[Mention]) -> str | None:
+    """`no pleural effusion - the RV is dilated`: a statement behind a whole one, which is no label of it."""
+    at = next((at for at, mention in enumerate(mentions) if mention.kind == "colon"), None)
+    if at is None:
+        return None
+    before, behind = ({mention.kind for mention in part} for part in (mentions[:at], mentions[at + 1 :]))
+    is_whole = bool(before & {"negated", "verb"}) and bool(before & {"state", "name"})
+    names = {name for mention in mentions[at + 1 :] if mention.kind == "structure" for name in mention.names}
+    is_other = bool(names) and bool(behind & {"predicate", "state", "verb"})
+    return mentions[at].text if is_whole and is_other else None
+
+
+def _denied_on(mentions: Sequence[Mention]) -> str | None:
+    """`no effusion and reduced RV function`: whether the second is denied as well is not said."""
+    for before, clause in pairwise(clauses(mentions)):
+        is_abnormal = any(clause.mentions[at].name != "normal" for at in clause.of_kind("predicate"))
+        has_own = bool(clause.of_kind("structure") and clause.of_kind("state", "predicate"))
+        is_on = clause.joint == "and" and before.of_kind("negated") and not clause.of_kind("negated", "verb")
+        if is_on and (is_abnormal or has_own) and not clause.of_kind("negated_behind"):
+            return " ".join(mention.text for mention in clause.mentions)
+    return None
+
+
 _CHECKS: Sequence[Callable[[Sequence[Mention]], str | None]] = (
     _several_denials,
+    _bracketed_statement,
+    _behind_a_dash,
+    _denied_on,
+    _pair_of_two_statements,
     _answers_of_a_form,
     _open_denial,
     _rest,

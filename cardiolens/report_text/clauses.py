@@ -58,12 +58,18 @@ def _statements(chunk: Sequence[Mention], joint: str) -> Iterator[Clause]:
             mention.kind == "uncertain" for mention in chunk[start:at]
         )
         # "thinned and scarred wall": what another sequence shows is no statement of its own there
-        stating = _STATING if chunk[at].kind == "and" else _STATING | {"foreign"}
+        stating = _STATING if _joins_adjectives(chunk, at) else _STATING | {"foreign"}
         if (doubtful or _states(chunk[start:at], stating)) and _states(chunk[at:end], stating):
             yield Clause.of(chunk[start:at], joint)
             start, joint = (at, "without") if chunk[at].kind == "negated" else (at + 1, chunk[at].kind)
     if start < len(chunk):
         yield Clause.of(chunk[start:], joint)
+
+
+def _joins_adjectives(chunk: Sequence[Mention], at: int) -> bool:
+    """Return whether an `and` stands right between two findings: not in `no LGE, and the LV is dilated`."""
+    neighbours = (*chunk[max(0, at - 1) : at], *chunk[at + 1 : at + 2])
+    return chunk[at].kind == "and" and all(mention.kind in ("state", "foreign") for mention in neighbours)
 
 
 def _may_break(chunk: Sequence[Mention], at: int) -> bool:

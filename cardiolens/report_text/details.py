@@ -3,7 +3,7 @@
 import re
 
 _NAMES = r"(?:levels?|walls?|layers?|locations?|where|sites?|distribution|pattern|extent|segments?)"
-_PLACES = (
+PLACES = (
     r"(?:basal|base|mid(?:ventricular)?|apical|apex|anterior|sept(?:al|um)|inferior|lateral"
     r"|(?:antero|infero)[- ]?(?:lateral|sept(?:al|um))|sub-?(?:endo|epi)(?:cardial)?|trans-?mural"
     r"|walls?|levels?|segments?|layer|focal|segmental|patchy|linear|diffuse|regional|and|the|of|only)"
@@ -13,7 +13,7 @@ _DETAIL = re.compile(
     r"(?P<value>[^\n:]*)(?=\n|\Z)",
     re.IGNORECASE,
 )
-_VALUE = re.compile(rf"(?:[\s,&+.–-]|\b{_PLACES}\b)+", re.IGNORECASE)
+_VALUE = re.compile(rf"(?:[\s,&+.–-]|\b{PLACES}\b)+", re.IGNORECASE)
 _NOTHING = re.compile(r"\W*(?:none|nil|no|n/?a|not applicable|not assessed)?\W*", re.IGNORECASE)
 
 

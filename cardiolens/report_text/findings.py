@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from cardiolens.protocol.tasks.lexicon import Lexicon
+from cardiolens.protocol.tasks.lexicon import ANY, Lexicon
 from cardiolens.report_text.clauses import Clause, clauses
 from cardiolens.report_text.finding_places import bears, placed_statements, values
 from cardiolens.report_text.mentions import Reader, reader
@@ -28,6 +28,7 @@ class Finding:
     section: str
     measured: bool  # whether a number tells the value
     is_assumed: bool = False  # whether no word names the structure that it is of
+    grade: str = ANY  # of its own word
 
 
 def findings(text: str, lexicon: Lexicon) -> list[Finding]:
@@ -96,13 +97,24 @@ class _Evidence:
     certainty: str
     measured: bool = False
     is_assumed: bool = False
+    grade: str = ANY
 
     def found(self, field: str, value: str | None) -> Finding:
         start, end = self.clause.span
         certainty = "hypothetical" if self.sentence.asks else self.certainty
         quote, section = self.text[start:end], self.sentence.section
         return Finding(
-            field, value, start, end, quote, self.polarity, certainty, section, self.measured, self.is_assumed
+            field,
+            value,
+            start,
+            end,
+            quote,
+            self.polarity,
+            certainty,
+            section,
+            self.measured,
+            self.is_assumed,
+            self.grade,
         )
 
 
@@ -116,4 +128,5 @@ def _of(statement: Statement, text: str, sentence: Sentence, clause: Clause) -> 
         statement.certainty,
         statement.said.measure is not None,
         statement.is_assumed,
+        statement.said.grade,
     )

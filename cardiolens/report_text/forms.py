@@ -2,7 +2,9 @@
 
 import re
 
-_BOX = re.compile(r"\[\s*(?P<square>[xX✓✔])?\s*\]|\(\s*(?P<round>[xX✓✔•])?\s*\)|(?P<ticked>[☒☑🗹●◉⦿])|[☐□○◯]")
+_BOX = re.compile(
+    r"\[\s*(?P<square>[xX✓✔])?\s*\]|\(\s*(?P<round>[xX✓✔•])?\s*\)|(?<!\w)_\s?(?P<line>[xX])\s?_(?!\w)|(?<=\s)_(?=\s)|(?P<ticked>[☒☑🗹●◉⦿■])|[☐□○◯]"
+)
 _BARE_LABEL = re.compile(r"([^\W\d_][^:\n()\[\]]*?)[ \t]{2,}$")
 _LABEL = re.compile(r"[^:\n]*:\s*")
 
@@ -25,7 +27,7 @@ def _ticked(line: str) -> str:
     ticked = [
         span
         for span, box in zip(options, boxes, strict=True)
-        if box["square"] or box["round"] or box["ticked"]
+        if box["square"] or box["round"] or box["line"] or box["ticked"]
     ]
     blank = re.sub(r"[^\n]", " ", line)
     if len(ticked) != 1 or any(":" in line[slice(*span)] for span in options):

@@ -79,6 +79,7 @@ _VALUES = frozenset({"predicate", "negated", "negated_behind", "measure", "lasti
 _LIMITS = frozenset({"up to", "index", "indexed", "max", "maximal", "maximum", "peak"})
 _ENDS = frozenset({"comma", "open", "close", "with", "and"})
 _SAYING = _VALUES | {"state", "grade", "spared"}
+_CHANGING = frozenset({"predicate", "state", "measure", "grade", "comma"})
 _NAMES = frozenset({"name", "state", "structure", "place", "filler", "comma"})
 
 
@@ -195,12 +196,23 @@ def _is_bare_structure(_: Sequence[Mention], mentions: Sequence[Mention]) -> str
 
 
 def _is_changed(spoken: Sequence[Mention], _: Sequence[Mention]) -> str | None:
-    """`mildly dilated, now normal`, `to be dilated`, `neither dilated nor normal`."""
+    """`mildly dilated, now normal`, `was dilated and is now normal`, `to be dilated`."""
+    has_said = has_denied = False
     for before, mention in pairwise(spoken):
-        is_changed = before.kind == "comma" and mention.text in ("now", "today", "currently")
+        has_denied = has_denied or before.kind == "negated"  # `no oedema now`
+        has_said = has_said or (before.kind in _CHANGING and not has_denied) or before.text in ("was", "were")
+        is_changed = has_said and mention.text in ("now", "today", "currently")
         is_meant = before.kind == "to" and mention.text == "be"
         is_denied = before.text == "nor" and mention.kind == "predicate" and mention.name == "normal"
         if is_changed or is_meant or is_denied:
+            return mention.text
+    return None
+
+
+def _is_elsewhere(spoken: Sequence[Mention], mentions: Sequence[Mention]) -> str | None:
+    """`..., transmural there`: of a place that another part of the sentence names."""
+    for mention, following in pairwise([*mentions, None]):
+        if mention is not None and mention.text == "there" and not (following and is_finite(following)):
             return mention.text
     return None
 
@@ -232,4 +244,5 @@ _CHECKS: Sequence[Callable[[Sequence[Mention], Sequence[Mention]], str | None]] 
     _is_coverage,
     _is_bare_structure,
     _is_changed,
+    _is_elsewhere,
 )

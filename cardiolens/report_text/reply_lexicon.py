@@ -91,6 +91,7 @@ class Words(BaseModel):
     not_heads: tuple[str, ...]
     synonyms: dict[str, tuple[str, ...]]
     conclusions: tuple[str, ...]
+    plain: tuple[str, ...]
     refusals: tuple[str, ...]
     headings: dict[Literal["yes", "no"], tuple[str, ...]]
     findings: tuple[str, ...]

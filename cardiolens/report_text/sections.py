@@ -22,6 +22,14 @@ _LONGEST = 1500  # characters of a sentence
 _SENTENCE = re.compile(
     r"[.,;]\s|\b(?:no|not|none|nil|without|compar\w+|is|are|was|were|has|have|see|unchanged)\b", re.IGNORECASE
 )
+_ON_VENTRICLE = re.compile(
+    r"(?:(?:The|Non-?dilated|Normal(?:ly sized)?|Dilated) )?(?:(?:left|right) ventric\w+|[LR]V)\b(?!\s*\d)",
+    re.IGNORECASE,
+)
+_OF_PAST = re.compile(
+    r"\b(?:(?:19|20)\d\d|echo\w*|was|were|had|known|prev\w*|prior|last|outside|ago|years?|months?)\b",
+    re.IGNORECASE,
+)
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -45,6 +53,7 @@ class Sentence:
     asks: bool  # whether it ends with a question mark
     topic: Heading | None  # the heading above it, or earlier in its line
     part: Heading | None = None  # the ventricle whose form a line goes on with: `size: normal`
+    concludes: bool = False  # whether it stands below the heading of a conclusion
 
 
 def sentences(text: str) -> Iterator[Sentence]:
@@ -52,9 +61,10 @@ def sentences(text: str) -> Iterator[Sentence]:
     section, topic = "any", None
     line_end, resumed = -1, "any"  # of a line that a short heading makes silent, and the section after it
     last_heading = _last_heading(text)
+    last_general = _last_heading(text, of_sequences=False)
     is_inline = False  # whether the heading of the section has its text in its own line
     has_concluded = False  # whether the heading of a conclusion has come
-    part: Heading | None = None
+    part, concludes = None, False
     is_earlier = False  # whether an earlier report has begun, whose own headings open nothing
     for start, end in _pieces(text):
         opens_line = not text[text.rfind("\n", 0, start) + 1 : start].strip()
@@ -80,8 +90,7 @@ def sentences(text: str) -> Iterator[Sentence]:
         if section == "silent" and is_inline and opens_line and not named:
             # a form goes on: `Reason for exam: chest pain` in one line, `LV size: normal` in the next
             is_label = bool(heading and heading[2] == ":" and grammar().labels & set(label))
-            is_ended = text[max(0, start - 9) : start].rstrip()[-1:] in _ENDS
-            if is_label or (start > last_heading and is_ended and text[start].isupper()):
+            if is_label or _begins(text, start, end, last_heading, last_general):
                 section, named = "any", "any" if is_label else None
         short = named == "silent_line"
         named = "silent" if short else named
@@ -97,7 +106,9 @@ def sentences(text: str) -> Iterator[Sentence]:
         opened = _ventricle(heading, label) if is_alone else None
         part = opened or (part if names_property or not opens_line else None)
         of_part = part if names_property else None
-        yield Sentence(start, end, section, named is not None, text[end : end + 1] == "?", topic, of_part)
+        concludes = bool(grammar().concluding & set(label)) if named else concludes
+        asks = text[end : end + 1] == "?"
+        yield Sentence(start, end, section, named is not None, asks, topic, of_part, concludes)
         if heading and (heading[2] == ":" or not text[heading.end() : end].strip()):
             topic = Heading(*heading.span(1), alone=not text[heading.end() : end].strip())
 
@@ -125,12 +136,26 @@ def _is_of_cine(line: str, section: str) -> bool:
     )
 
 
-def _last_heading(text: str) -> int:
-    """Return where the last line begins whose heading opens findings."""
+def _begins(text: str, start: int, end: int, last_heading: int, last_general: int) -> bool:
+    """Return whether findings begin with a sentence of a silent section, behind the end of another."""
+    is_ended = text[max(0, start - 9) : start].rstrip()[-1:] in _ENDS
+    is_findings = start > last_general and _begins_findings(text[start:end])
+    return is_ended and text[start].isupper() and (start > last_heading or is_findings)
+
+
+def _begins_findings(sentence: str) -> bool:
+    """Return whether a sentence is on a ventricle today: below a question, findings may have no heading."""
+    return _ON_VENTRICLE.match(sentence) is not None and _OF_PAST.search(sentence) is None
+
+
+def _last_heading(text: str, *, of_sequences: bool = True) -> int:
+    """Return where the last line begins whose heading opens findings, those of a single sequence or not."""
     places = []
     for match in _LINE.finditer(text):
         label = tuple(_WORD.findall(match[1].lower()))
-        if grammar().headings.get(label, "silent") not in _SILENT and not grammar().concluding & set(label):
+        section = grammar().headings.get(label, "silent")
+        is_counted = of_sequences or section not in grammar().owned
+        if section not in _SILENT and is_counted and not grammar().concluding & set(label):
             places.append(match.start())
     return max(places, default=-1)
 

@@ -2,6 +2,8 @@
 
 import re
 
+from cardiolens.report_text.details import PLACES
+
 _PAIR = re.compile(
     r"\b(?P<first>LV|RV|LA|RA|size)/(?=(?P<second>LV|RV|LA|RA|fn|fxn|function)\b)", re.IGNORECASE
 )
@@ -14,8 +16,8 @@ _SIZED = re.compile(
 _SPACED = re.compile(r"\b(?P<side>[LR]) (?P<chamber>V)\b(?!-)")
 _CAVITY = re.compile(r"\b(?P<side>LV|RV|(?:left|right) ventric(?:le|ular)) cavity(?=:)", re.IGNORECASE)
 _LEGEND = re.compile(  # `LV size (normal/mild/severe):`, and not `LVEDVi (ml/m2):`
-    r"^(?P<label>[^:()\n]{2,40})\((?=[^()\n]*/)[^()\n]*\b(?:normal|none|no|absent|yes|mild|reduced|basal|focal"
-    r"|ant(?:erior)?|sub-?endo\w*)\b[^()\n]*\)(?=[ \t]*:)",
+    r"^(?P<label>[^:()\[\]\n]{2,40})[(\[](?=[^()\[\]\n]*[/|])[^()\[\]\n]*\b(?:normal|none|no|absent|yes|mild"
+    r"|reduced|basal|focal|ant(?:erior)?|sub-?endo\w*)\b[^()\[\]\n]*[)\]](?=[ \t]*:)",
     re.IGNORECASE | re.MULTILINE,
 )
 _CHOSEN = re.compile(r"[ \t]{2}(?:Y ?/ ?\[N\](?P<no>)|\[Y\] ?/ ?N)(?=\s)")  # of `Y / [N]`
@@ -23,8 +25,36 @@ _SINCE = re.compile(
     r"\b(?P<still>unchanged|stable|constant|persistent)(?P<since> since (?:\w+ )?(?:19|20)\d\d)\b",
     re.IGNORECASE,
 )
-_ATRIA = re.compile(r"^\W*atria\b[^\n]*", re.IGNORECASE | re.MULTILINE)
-_SIDE = re.compile(r"\b(?P<side>left|right)\b(?! atri)", re.IGNORECASE)
+_ATRIA = re.compile(r"^\W*atria\b(?:(?!ventric|valve)[^\n])*", re.IGNORECASE | re.MULTILINE)
+_SIDE = re.compile(r"\b(?P<side>left|right)\b(?! (?:atri|ventric|sided|heart|valve))", re.IGNORECASE)
+_LEADER = re.compile(r"(?<=\w)(?P<dots>[ \t]*\.{4,}[ \t]*)(?=\w)")  # `RV size ........ normal`
+_FIELDS = re.compile(  # `LV size;normal`
+    r"^(?P<label>[A-Za-z][A-Za-z0-9_ ()]{1,30});(?P<value>[^;:\s][^;:\n]*);?(?=\r?$)", re.MULTILINE
+)
+_NORMAL = re.compile(r"\bN(?= (?:size|fn|fxn|function)\b)")  # `RV N size`
+_LEGEND_BEHIND = re.compile(r"\((?:choose|select|options?|if (?:yes|present|so))\b[^()\n]*\)", re.IGNORECASE)
+_STRUCTURE = (
+    r"(?:lvot|(?:lv )?outflow(?: tract)?|(?:aortic|mitral|tricuspid)(?: valves?)?|valves?|[lr]a"
+    r"|(?:left|right) atrium)"
+)
+_LABEL_PAIR = re.compile(  # `LVOT / aortic valve: no jet`
+    rf"^(?P<first>[^\w\n]*(?:\d+[^\w\n]+)?{_STRUCTURE})(?P<gap> ?)/"
+    rf"(?P<second> ?{_STRUCTURE}[ \t]*(?::|[ \t][-–][ \t]))",
+    re.IGNORECASE | re.MULTILINE,
+)
+# A bracket of another time, `(prior 2020: 33 %, moderately reduced)`, `(61 % before)`; or `(no change)`.
+_PAST = re.compile(
+    r"\((?:(?:no change|unchanged|stable|as before)"
+    r"|(?=[^()\n]*\d|[^()\n]*\b(?:mild|moderate|severe|normal|dilated|reduced|enlarged))"
+    r"(?![^()\n]*\b(?:now|today|current\w*|still|unchanged|again)\b)"
+    r"(?:(?:prior|previous|previously|formerly|was|last|earlier|before)\b[^()\n]+"
+    r"|(?:in )?(?:19|20)\d\d\s*:[^()\n]+"
+    r"|[^()\n]+\b(?:before|previously|earlier)))\)",
+    re.IGNORECASE,
+)
+_PLACED = re.compile(
+    rf"(?<=\w)(?P<gap>[ \t]+)->(?=(?:[ \t,&+]|\b{PLACES}\b)+$)", re.IGNORECASE | re.MULTILINE
+)
 _EVIDENCE = re.compile(r"(?<=\bno )e/o\b", re.IGNORECASE)
 _NORMAL_RANGE = re.compile(r"\[\s*(?:normal|ref(?:erence)?|nr|range)\b[^\]\n]*\]", re.IGNORECASE)
 
@@ -42,7 +72,12 @@ def of_shorthand(text: str) -> str:
     )
     text = _SINCE.sub(lambda match: match["still"].ljust(len(match[0])), text)
     text = _ATRIA.sub(lambda line: _SIDE.sub(_atrium, line[0]), text)
-    for blank in (_EVIDENCE, _NORMAL_RANGE):
+    text = _NORMAL.sub("ɴ", text)  # a letter that is no word, and has an alias
+    text = _LEADER.sub(lambda match: ":".ljust(len(match["dots"])), text)
+    text = _FIELDS.sub(lambda match: f"{match['label']}:{match['value']}".ljust(len(match[0])), text)
+    text = _LABEL_PAIR.sub(lambda match: f"{match['first']}{match['gap']}&{match['second']}", text)
+    text = _PLACED.sub(lambda match: f",{match['gap']} ", text)
+    for blank in (_EVIDENCE, _NORMAL_RANGE, _PAST, _LEGEND_BEHIND):
         text = blank.sub(lambda match: " " * len(match[0]), text)
     return text
 

@@ -156,5 +156,7 @@ def _structures(clause: Clause) -> list[Names]:
 
 def _ahead(clauses: Sequence[Clause], number: int) -> list[Names]:
     """Return structures of the next clause, which an adjective may refer to: `dilated and akinetic RV`."""
+    if clauses[number].of_kind("verb", "name"):
+        return []  # "function is reduced, and the RV is dilated"
     following = clauses[number + 1 : number + 2]
     return [names for clause in following if clause.joint == "and" for names in _structures(clause)]

@@ -81,9 +81,19 @@ def _latest(clause: Clause, place: int, bare_unit: str | None) -> Token:
 
 def grade(clause: Clause, at: int) -> str:
     """Return the grade nearest to a position, without another state or predicate in between."""
-    places = [place for place in clause.of_kind("grade") if not _parted(clause, at, place)]
+    places = [
+        place
+        for place in clause.of_kind("grade")
+        if not _parted(clause, at, place) and not _is_of_next(clause, at, place)
+    ]
     nearest = min(places, key=lambda place: (abs(place - at), place > at), default=None)
     return ANY if nearest is None else clause.mentions[nearest].name
+
+
+def _is_of_next(clause: Clause, at: int, place: int) -> bool:
+    """Return whether a grade is of the word behind it: `the dilated LV has severely reduced function`."""
+    following = clause.mentions[place + 1 : place + 2]
+    return place + 1 != at and any(mention.kind in ("state", "predicate", "neutral") for mention in following)
 
 
 def ranged(scale: Scale, measure: Token) -> str | None:
@@ -107,7 +117,10 @@ def _distance(clause: Clause, at: int, place: int) -> tuple[bool, int]:
 
 
 def _parted(
-    clause: Clause, at: int, place: int, kinds: tuple[str, ...] = ("state", "predicate", "comma")
+    clause: Clause,
+    at: int,
+    place: int,
+    kinds: tuple[str, ...] = ("state", "predicate", "comma", "neutral", "with"),
 ) -> bool:
     low, high = sorted((at, place))
     between: tuple[Mention, ...] = clause.mentions[low + 1 : high]

@@ -39,16 +39,34 @@ _BRACKETED = re.compile(
 _MEASURED = re.compile(r"\d\s*(?:%|m[lL]\s*/\s*m(?:2|²|\^2)|mm|cm|ml|mL|g|g/m2)?\s*$")
 
 
+_TIME = re.compile(
+    r"(?:\w+ )?(?:19|20)\d\d|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}"
+    r"|(?:prior|previous|last|old|before|baseline|initial)(?: \w+)?"
+    r"|(?:follow[- ]?up|today|current|now|present|this)(?: \w+)?|\d{1,2}/\d{2,4}",
+    re.IGNORECASE,
+)
+
+
+def _has_times(cells: list[str]) -> bool:
+    """Return whether a row is the head of a table with a column for each of several examinations."""
+    return sum(_TIME.fullmatch(cell) is not None for cell in cells[1:]) > 1
+
+
 def of_rows(text: str) -> str:
     """Put the rows of tables into words, and leave out what is normal; the text keeps its length."""
     lines: list[str] = []
     columns: list[str] = []
+    is_of_times = False
     for line in text.splitlines(keepends=True):
         cells = [cell.strip().lower() for cell in _CELL.split(line.strip().strip("|"))]
         if len(cells) > _LEAST_COLUMNS and _HEADS.issuperset(cells):
             columns = cells
         elif not line.strip():
-            columns = []
+            columns, is_of_times = [], False
+        is_of_times = _has_times(cells) or (is_of_times and len(cells) > 1)
+        if is_of_times and len(cells) > _LEAST_COLUMNS:
+            lines.append(re.sub(r"[^\n]", " ", line))  # which of its columns is of today is not told
+            continue
         read = _with_remarks(line.rstrip("\n"), columns)
         lines.append(read + line[len(read) :] if read else _words(line))
     return "".join(lines)
@@ -104,6 +122,7 @@ def _value(name: str, cells: list[str]) -> tuple[str, str] | None:
         name = name[: unit_of_name.start()]
     unit = (unit_of_name["bracketed"] or unit_of_name["percent"]) if unit_of_name else None
     value, *rest = cells
+    rest = [cell for cell in rest if cell not in ("-", "–")]
     number = _NUMBER.fullmatch(value)
     if number is None:
         is_words = re.match(r"[A-Za-z]{2}", value)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.protocol.tasks.lexicon import Tag
 from cardiolens.protocol.tasks.phrases import Phrase
+from cardiolens.protocol.tasks.segments import LEVELS, WALLS
 from cardiolens.report_text.ambiguity import unclear_mark, unclear_sense
 from cardiolens.report_text.assertion import MARKS
 from cardiolens.report_text.fragments import governing_gap, is_finite
@@ -29,6 +30,7 @@ _SAYING = frozenset({"place", "grade", "predicate", "verb", "negated", "negated_
 # Words of phrases without meaning that yet turn, date or grade what their sentence says.
 _TURNING = "no not nothing without previous prior last earlier older since than versus vs normal range"
 _TURNS = frozenset(_TURNING.split())
+_OF_SEQUENCES = frozenset({"enhancement", "signal", "perfusion"})
 _HALF_SAID = frozenset({"has regressed", "have regressed"})  # less than before, and not absent
 _TWO_MEANINGS = frozenset({"ai"})  # aortic insufficiency, or who drew the contours
 _HEART = frozenset({"lv", "rv"})
@@ -36,6 +38,7 @@ _EXAMINATIONS = frozenset(
     {"echo", "echocardiography", "echocardiogram", "tte", "ecg", "ct", "pet", "spect", "angiography"}
     | {"mri", "cmr", "scan", "study", "report", "reports", "examination", "biopsy", "catheterisation"}
 )
+_PREPOSITIONS = frozenset({"of", "in", "at", "within"})
 _LEAST_LETTERS = 9  # of a word that is understood in spite of a wrong letter
 # Words of a title that names this examination and says nothing of it.
 _TITLE = frozenset(
@@ -145,8 +148,61 @@ class Vocabulary:
         findings = [at for at, mention in enumerate(mentions) if mention.kind in ("name", "state")]
         traits = {mentions[at].trait for at in findings if mentions[at].kind == "state"}
         places = [at for at, mention in enumerate(mentions) if mention.kind == "place"]
-        between = any(min(findings) < at < max(findings) for at in places) if findings else False
-        return len(traits) < 2 or not between
+        if len(traits) < 2 or not findings:
+            return True
+        sides = {0 if at < min(findings) else 2 if at > max(findings) else 1 for at in places}
+        return sides in (set(), {0}, {2})
+
+    def is_nearer_to_another(
+        self,
+        text: str,
+        span: tuple[int, int],
+        sentence: tuple[int, int],
+        names: frozenset[str],
+        *,
+        is_t2: bool,
+    ) -> bool:
+        """Return whether a pattern stands nearer to the finding of T2, or of contrast, than to its own.
+
+        `Patchy oedema and LGE` has no pattern of the LGE. Perfusion and late enhancement share words.
+        """
+        mentions = self.mentions(text, *sentence)
+        is_of_t2 = {
+            at: mention.trait == "signal"
+            for at, mention in enumerate(mentions)
+            if mention.trait in _OF_SEQUENCES
+        }
+        if len({*is_of_t2.values()}) < 2:
+            return False
+        for at, mention in enumerate(mentions):
+            if span[0] <= mention.start < span[1] and names & {*mention.names}:
+                _, _, nearest = min((abs(place - at), place < at, place) for place in is_of_t2)
+                if is_of_t2[nearest] != is_t2:
+                    return True
+        return False
+
+    def stands_between_walls(self, text: str, start: int, end: int, names: frozenset[str]) -> bool:
+        """Return whether levels, layers or patterns stand between two walls: `septum, linear, and apex`.
+
+        Whether the second wall has them as well is not told.
+        """
+        mentions = self.mentions(text, start, end)
+        places = [mention for mention in mentions if mention.kind == "place"]
+        kinds = [at for at, mention in enumerate(places) if names & {*mention.names}]
+        if not kinds:
+            return False
+        before = {name for mention in places[: kinds[0]] for name in mention.names if name in WALLS}
+        behind = {name for mention in places[kinds[-1] + 1 :] for name in mention.names if name in WALLS}
+        return (bool(before and behind) and before != behind) or self._are_placed_twice(mentions, names)
+
+    def _are_placed_twice(self, mentions: Sequence[Mention], names: frozenset[str]) -> bool:
+        """Return whether a wall with a level goes before another: `of the basal septum, and of the apex`."""
+        last = max(at for at, mention in enumerate(mentions) if names & {*mention.names})
+        if not {*LEVELS} & names:
+            return False
+        walls = [at for at, mention in enumerate(mentions) if at > last and {*WALLS} & {*mention.names}]
+        between = mentions[walls[0] + 1 : walls[-1]] if walls else ()
+        return any(mention.text.split()[0] in _PREPOSITIONS for mention in between)
 
     def _unknown_word(self, mentions: Sequence[Mention]) -> str | None:
         for mention in mentions:

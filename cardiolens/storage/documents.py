@@ -138,6 +138,7 @@ class _Arm(BaseModel):
     control: str
     wording: int | str = 0
     shots: Annotated[int, Field(ge=0)] = 0  # in arms with examples alone
+    cine: Literal["frames", "video"] = "frames"  # in arms with videos alone
     model_config = ConfigDict(extra="forbid")
 
 

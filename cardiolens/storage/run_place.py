@@ -109,7 +109,7 @@ class _Place:
         yield recorded.absolute()
 
     def _beside(self, recorded: Path) -> Iterator[Path]:
-        """As far from the run as when it was made: from the folder's name, and from behind its links."""
+        """Yield places as far from the run as when it was made, by its folder's name and behind links."""
         if recorded.is_absolute() != self.recorded_outputs.is_absolute():
             return
         way = os.path.relpath(recorded, self.recorded_outputs)

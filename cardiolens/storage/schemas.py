@@ -10,7 +10,7 @@ SCHEMA_VERSION = "1"
 # Columns that parts of a table lack if an earlier release wrote them; read as null.
 LATER_COLUMNS = {"completions": frozenset({"reasoning"}), "evidence": frozenset({"slices"})}
 
-FRAME = "\ufffc"  # marks the place of a frame in a message
+FRAME = "\ufffc"  # marks the place of a frame in a message; marks side by side are the place of a video
 
 # The status of a request as planned, and the statuses of a completion that end a request.
 PLANNED = "planned"
@@ -116,7 +116,7 @@ REQUESTS = _schema(
     ("subtask", pa.string()),
     ("frames", pa.list_(FRAME_REF)),  # in the order shown
     ("system", pa.string()),
-    ("prompt", pa.string()),  # user message; U+FFFC marks the place of each frame
+    ("prompt", pa.string()),  # user message; U+FFFC marks the place of each frame; side by side: of a video
     ("template", pa.string()),  # id@hash of the prompt template
     ("answer_format", pa.string()),  # letters | json | choice | last_line
     ("answer_type", pa.string()),
@@ -126,9 +126,9 @@ REQUESTS = _schema(
     ("stage", pa.int32()),
     ("replicate", pa.int32()),
     (
-        "flags",
+        "flags",  # short, degraded, substituted:<view>, no_temporal_evidence, estimated_tokens,
         _STRINGS,
-    ),  # short, degraded, substituted:<view>, no_temporal_evidence, estimated_tokens, shots:<examples>
+    ),  # shots:<examples>, video:<videos>
     ("status", pa.string()),  # planned | overflow | skipped: <why>
     ("predicted_tokens", pa.int32()),
     ("request_key", pa.string()),

@@ -108,8 +108,13 @@ def read_cohort(store: Path) -> Cohort | None:
 
 
 def write_cohort(store: Path, cohort: Cohort) -> None:
-    """Publish a cohort; readers then use only its studies and parts."""
-    disk.write_text(store / COHORT_NAME, cohort.model_dump_json(indent=1, by_alias=True) + "\n")
+    """Publish a cohort; readers then use only its studies and parts.
+
+    The anatomy of hearts is left out: earlier versions read such a cohort, and refuse keys that they lack.
+    """
+    absent = {"anatomy"} if cohort.anatomy is None else None
+    text = cohort.model_dump_json(indent=1, by_alias=True, exclude=absent)
+    disk.write_text(store / COHORT_NAME, text + "\n")
 
 
 def stamp(path: Path) -> Stamp | None:

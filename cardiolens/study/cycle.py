@@ -6,8 +6,9 @@ import numpy as np
 
 from cardiolens.study.blood_pool import BloodAreas, moving_pixel, slice_areas
 from cardiolens.study.heart_size import CAVITY_MM, has_heart_size
-from cardiolens.study.manifest import Study, VolumeManifest
+from cardiolens.study.manifest import Study
 from cardiolens.study.volume import Volume, read_volume
+from cardiolens.study.volume_manifest import VolumeManifest
 
 SHORT_AXIS_CINE = "cine_sax"
 Change = dict[str, int]

@@ -12,11 +12,12 @@ from cardiolens.config.dataset import Windows
 from cardiolens.storage import schemas
 from cardiolens.study.cycle import Cycle, cycle_of, size_doubts, with_cycle
 from cardiolens.study.layout import small
-from cardiolens.study.manifest import Study, VolumeManifest
+from cardiolens.study.manifest import Study
 from cardiolens.study.orientation import heart_frame, orientation_doubts, volume_placements
 from cardiolens.study.shards import pixel_digest
 from cardiolens.study.times import FirstPass, central_mean, first_pass, heart_curve
 from cardiolens.study.volume import Volume, read_volume
+from cardiolens.study.volume_manifest import VolumeManifest
 from cardiolens.study.windowing import GreyScale, grey_scale
 
 VolumeRow = dict[str, object]

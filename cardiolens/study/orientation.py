@@ -21,8 +21,9 @@ from cardiolens.study.heart_frame import (
     best_transform,
     frame_along,
 )
-from cardiolens.study.manifest import DisplayTransform, Study, VolumeManifest
+from cardiolens.study.manifest import Study
 from cardiolens.study.nifti import read_affine
+from cardiolens.study.volume_manifest import DisplayTransform, VolumeManifest
 
 _TO_LPS = np.diag([-1.0, -1.0, 1.0])
 _SHORT_AXIS_DEG = 35.0  # largest angle of a stack's normal to the typical axis of a human heart
@@ -91,54 +92,58 @@ def orientation_doubts(
 ) -> Iterator[str]:
     """Yield doubts about display and order of a volume; InputError if the display is certainly wrong."""
     place = places.get(manifest.volume_id)
-    if manifest.anatomy.frame == "patient":
-        yield from _doubts_in_patient(manifest, place)
-        return
-    if place is None or place.aligned:
-        description = "no orientation" if place is None else "the scanner's own axes, like an identity"
+    unchecked = _why_unchecked(manifest, place, frame)
+    if place is None or unchecked:
         yield (
-            f"{manifest.volume_id}: its header gives {description}, so display_transform was not checked; "
-            "look at it (jobs/show_study.py)"
+            f"{manifest.volume_id}: {unchecked}, so display_transform was not checked; look at it "
+            "(jobs/show_study.py)"
         )
         return
-    if frame is None:
-        yield (
-            f"{manifest.volume_id}: no short axis of the study has an affine near that of a human heart, so "
-            "display_transform was not checked; look at it (jobs/show_study.py)"
-        )
-        return
-    tilt, across = _tilt(place.normal, frame.base), manifest.slice_axis is not None
-    if (across and tilt > _ALONG_DEG) or (not across and 90 - tilt > _ALONG_DEG):
-        yield (
-            f"{manifest.volume_id}: by its affine its slices lie at {90 - tilt:.0f} degrees to the long "
-            f"axis of the heart; expected {'about 90' if across else 'about 0'} for "
-            f"view {manifest.view}; look at it and check view"
-        )
+    turned = _how_turned(manifest, place, frame)
+    if turned:
+        yield f"{manifest.volume_id}: by its affine its slices {turned}; look at it and check view"
         return
     yield from _display_doubts(manifest, _best(manifest, place, frame))
-    yield from _order_doubts(manifest, place, -frame.base)
+    last = _last_slice(manifest, frame)
+    if last is not None:
+        yield from _order_doubts(manifest, place, last)
 
 
-def _doubts_in_patient(manifest: VolumeManifest, place: VolumePlacement | None) -> Iterator[str]:
-    """Yield doubts about a volume whose view names directions of the patient."""
+def _why_unchecked(manifest: VolumeManifest, place: VolumePlacement | None, frame: HeartFrame | None) -> str:
+    """Return why nothing can be said about a volume; empty if the frame of its anatomy is known."""
+    in_heart = manifest.anatomy.frame == "heart"
     if place is None:
-        yield (
-            f"{manifest.volume_id}: its header gives no orientation, so display_transform was not checked; "
-            "look at it (jobs/show_study.py)"
-        )
-        return
-    directions, axis = _in_patient(manifest), manifest.slice_axis
-    if directions is not None:
-        tilt = _tilt(place.normal, np.cross(*directions))
-        if tilt > _ALONG_DEG:
-            yield (
-                f"{manifest.volume_id}: by its affine its slices are turned by {tilt:.0f} degrees from view "
-                f"{manifest.view}; look at it and check view"
-            )
-            return
-    yield from _display_doubts(manifest, _best(manifest, place, None))
-    if axis is not None:
-        yield from _order_doubts(manifest, place, _DIRECTIONS[axis.last])
+        return "its header gives no orientation"
+    if in_heart and place.aligned:
+        return "its header gives the scanner's own axes, like an identity"
+    if in_heart and frame is None:
+        return "no short axis of the study has an affine near that of a human heart"
+    return ""
+
+
+def _how_turned(manifest: VolumeManifest, place: VolumePlacement, frame: HeartFrame | None) -> str:
+    """Return how the slices lie where that contradicts the view; empty if they lie as they should.
+
+    A frame is the heart's; without one, the view may name directions of the patient.
+    """
+    if frame is None:
+        directions = _in_patient(manifest)
+        tilt = 0.0 if directions is None else _tilt(place.normal, np.cross(*directions))
+        return f"are turned by {tilt:.0f} degrees from view {manifest.view}" if tilt > _ALONG_DEG else ""
+    tilt, across = _tilt(place.normal, frame.base), manifest.slice_axis is not None
+    if (tilt if across else 90 - tilt) <= _ALONG_DEG:
+        return ""
+    return (
+        f"lie at {90 - tilt:.0f} degrees to the long axis of the heart; expected "
+        f"{'about 90' if across else 'about 0'} for view {manifest.view}"
+    )
+
+
+def _last_slice(manifest: VolumeManifest, frame: HeartFrame | None) -> Point | None:
+    """Return the direction of the last slice of a stack; None for a view whose slices have no order."""
+    if manifest.slice_axis is None:
+        return None
+    return _DIRECTIONS[manifest.slice_axis.last] if frame is None else -frame.base
 
 
 def display_contradicted(study: Study, manifest: VolumeManifest) -> bool:
@@ -184,8 +189,8 @@ def _display_doubts(manifest: VolumeManifest, best: Display | None) -> Iterator[
     if best.transform == manifest.display_transform:
         return
     message = (
-        f"{manifest.volume_id}: display_transform is {_named(manifest.display_transform)}; by the "
-        f"affines of the study it should be {_named(best.transform)}"
+        f"{manifest.volume_id}: display_transform is {_transform_words(manifest.display_transform)}; by the "
+        f"affines of the study it should be {_transform_words(best.transform)}"
     )
     if best.clear and "display" not in manifest.confirmed:
         raise InputError(
@@ -214,7 +219,7 @@ def _tilt(normal: Point, axis: Point) -> float:
     return float(np.degrees(np.arccos(min(cosine, 1.0))))
 
 
-def _named(transform: DisplayTransform) -> str:
+def _transform_words(transform: DisplayTransform) -> str:
     return " + ".join(name for name, on in transform.model_dump().items() if on) or "none"
 
 

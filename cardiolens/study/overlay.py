@@ -12,8 +12,9 @@ from PIL import Image, ImageDraw
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
-from cardiolens.study.manifest import LayoutDeclaration, Study, VolumeManifest
+from cardiolens.study.manifest import Study
 from cardiolens.study.volume import Volume, read_volume
+from cardiolens.study.volume_manifest import LayoutDeclaration, VolumeManifest
 
 LABELS_NAME = "labels.json"  # beside the masks: the name of each value
 LESION_COLOUR = (255, 40, 40)

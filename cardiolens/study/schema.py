@@ -35,7 +35,7 @@ def study_schema() -> dict[str, Any]:
     ]
     schema["$defs"]["LayoutDeclaration"]["anyOf"] = [
         {"properties": {"order": {"const": "explicit"}, "frames": {"type": "array"}}}
-        | _given("order", "frames"),
+        | _required("order", "frames"),
         {"properties": {"order": {"not": {"const": "explicit"}}, "frames": _NULL}},
     ]
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "study.json (study-1)"}
@@ -57,8 +57,8 @@ def _first_pass() -> dict[str, Any]:
     timed = {"enum": [name for name, kind in sequences().items() if kind.over_time == "first_pass"]}
     both = {"sequence": timed, "t_on": {"type": "integer"}, "t_peak": {"type": "integer"}}
     neither = {"t_on": _NULL, "t_peak": _NULL}
-    return {"anyOf": [{"properties": both} | _given("t_on", "t_peak"), {"properties": neither}]}
+    return {"anyOf": [{"properties": both} | _required("t_on", "t_peak"), {"properties": neither}]}
 
 
-def _given(*names: str) -> dict[str, Any]:
+def _required(*names: str) -> dict[str, Any]:
     return {"required": list(names)}

@@ -13,9 +13,10 @@ import numpy as np
 
 from cardiolens.base.errors import InputError
 from cardiolens.study.heart_frame import Point
-from cardiolens.study.manifest import Study, VolumeManifest
+from cardiolens.study.manifest import Study
 from cardiolens.study.nifti import Header, read_header
 from cardiolens.study.orientation import VolumePlacement, contradicts_display, heart_frame, volume_placements
+from cardiolens.study.volume_manifest import VolumeManifest
 from cardiolens.study.voxel_lengths import ALIKE
 
 _TO_LPS = np.diag([-1.0, -1.0, 1.0, 1.0])

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from cardiolens.base.errors import InputError
 from cardiolens.study.axes import check_time
 from cardiolens.study.layout import Layout, infer_n_phases, resolve, small
-from cardiolens.study.manifest import DisplayTransform, VolumeManifest
 from cardiolens.study.manifest_defaults import check_spacing, check_turned
 from cardiolens.study.nifti import parse_header, read_file, sha256, voxels
+from cardiolens.study.volume_manifest import DisplayTransform, VolumeManifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Volume:
 
 def read_volume(folder: Path, manifest: VolumeManifest) -> Volume:
     """Read one volume of a study and check it against its manifest; InputError names the file."""
-    with _about(manifest.path):
+    with _naming_file(manifest.path):
         stored = read_file(folder / manifest.path, manifest.most_bytes)
         header = parse_header(stored)
         shape = _grid_shape(header.shape)
@@ -101,7 +101,7 @@ def read_volume(folder: Path, manifest: VolumeManifest) -> Volume:
 
 
 @contextmanager
-def _about(path: str) -> Iterator[None]:
+def _naming_file(path: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
@@ -133,7 +133,7 @@ def _grid_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
 def _check_mask(folder: Path, manifest: VolumeManifest, shape: tuple[int, ...]) -> tuple[str, int]:
     mask, image = manifest.mask, manifest.path
     assert mask is not None
-    with _about(mask.path):
+    with _naming_file(mask.path):
         stored = read_file(folder / mask.path, manifest.most_bytes)
         mask_shape = _grid_shape(parse_header(stored).shape)
         digest = _checked_hash(stored, mask.sha256)

@@ -16,7 +16,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from cardiolens.commands.view import served_of
-from cardiolens.show.page.case_viewer import sample
+from cardiolens.show.page.case_viewer import sample, viewer_files
 from cardiolens.show.page.case_viewer.item_sources import open_sources
 from cardiolens.show.page.case_viewer.on_demand import Scripts
 from cardiolens.show.page.case_viewer.viewer_files import write_viewer
@@ -26,6 +26,7 @@ from cardiolens.storage.places import Run
 
 from .conftest import Seen, findings_of_axe, watch
 
+ASSETS = Path(viewer_files.__file__).parents[1] / "assets"
 COLLAPSE = "collapse* · clinical · K = 8 · standard"
 
 
@@ -416,3 +417,21 @@ def test_a_long_list_is_walked_to_its_end(sampled: Page) -> None:
     sampled.locator("main").focus()
     sampled.keyboard.press("k")
     expect(sampled.locator("#list li[data-here]")).to_have_attribute("data-at", str(last - 1))
+
+
+def test_every_frame_of_a_video_has_the_words_of_the_video(context: BrowserContext) -> None:
+    page = context.new_page()
+
+    def called(file: str, name: str, argument: str) -> object:
+        """What a function of the viewer, which keeps it to itself, returns."""
+        found = re.search(rf"^function {name}\(.*?^}}", (ASSETS / file).read_text(), re.M | re.S)
+        assert found
+        return page.evaluate(f"argument => {{ {found[0]}; return {name}(argument); }}", argument)
+
+    text = "Frame 1: late\n\ufffc\nFrames 2 to 4, as a video: cine, phases 1, 2, 3 of 9\n\ufffc\ufffc\ufffc\n"
+    captions = called("stage.js", "captions", f"{text}Frame 5:\n\ufffc\nQuestion\n")
+    assert captions == ["late", *["video: cine, phases 1, 2, 3 of 9"] * 3, ""]
+    unnamed = "Frames 1 to 2, as a video:\n\ufffc\ufffc\n"
+    assert called("stage.js", "captions", unnamed) == ["video"] * 2
+    assert called("words.js", "flagInWords", "video:1") == "1 video"
+    assert called("words.js", "flagInWords", "video:2") == "2 videos"

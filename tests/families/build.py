@@ -15,6 +15,10 @@ from tests.families.families import FAMILIES, tokenizer
 CONTEXT = 32768
 WIDTH = {"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2, "num_attention_heads": 2}
 VISION = {"depth": 2, "hidden_size": 128, "num_heads": 2, "intermediate_size": 256, "out_hidden_size": 128}
+# Of Qwen2-VL and Qwen2.5-VL, of a frame: their published file is read for videos, too. Of Qwen3-VL, of a
+# whole video.
+PIXELS = {"shortest_edge": 56 * 56, "longest_edge": 28 * 28 * 16384}
+VIDEO_PIXELS = {"shortest_edge": 4096, "longest_edge": 25165824}
 
 Parts = tuple[Any, Any]  # configuration, processor
 
@@ -258,8 +262,8 @@ def qwen_2_vl(words: Any) -> Parts:
     config = Qwen2VLConfig(
         text_config=_text(words, rope_parameters=rope), vision_config=vision, **_qwen_ids(words)
     )
-    images = Qwen2VLImageProcessor(size={"shortest_edge": 56 * 56, "longest_edge": 28 * 28 * 16384})
-    return config, Qwen2VLProcessor(images, words, Qwen2VLVideoProcessor())
+    images = Qwen2VLImageProcessor(size=PIXELS)
+    return config, Qwen2VLProcessor(images, words, Qwen2VLVideoProcessor(size=PIXELS))
 
 
 def qwen_2_5_vl(words: Any) -> Parts:
@@ -276,8 +280,8 @@ def qwen_2_5_vl(words: Any) -> Parts:
         vision_config=VISION | {"fullatt_block_indexes": [1]},
         **_qwen_ids(words),
     )
-    images = Qwen2VLImageProcessor(size={"shortest_edge": 56 * 56, "longest_edge": 28 * 28 * 16384})
-    return config, Qwen2_5_VLProcessor(images, words, Qwen2VLVideoProcessor())
+    images = Qwen2VLImageProcessor(size=PIXELS)
+    return config, Qwen2_5_VLProcessor(images, words, Qwen2VLVideoProcessor(size=PIXELS))
 
 
 def _qwen_3(words: Any, config: Any, deepstack: tuple[int, ...] = (0, 1), **more: Any) -> Parts:
@@ -299,7 +303,7 @@ def _qwen_3(words: Any, config: Any, deepstack: tuple[int, ...] = (0, 1), **more
         vision_config=VISION | {"patch_size": 16, "deepstack_visual_indexes": deepstack},
         **_qwen_ids(words),
     )
-    return made, Qwen3VLProcessor(images, words, Qwen3VLVideoProcessor())
+    return made, Qwen3VLProcessor(images, words, Qwen3VLVideoProcessor(size=VIDEO_PIXELS))
 
 
 def qwen_3_vl(words: Any) -> Parts:

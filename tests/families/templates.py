@@ -7,9 +7,18 @@ IS_STRING = "message.content is string"
 
 
 def listed(
-    image: str, before: str, after: str, reply: str, *, start: str = "", printed: str = IS_STRING
+    image: str,
+    before: str,
+    after: str,
+    reply: str,
+    *,
+    start: str = "",
+    printed: str = IS_STRING,
+    video: str = "",
 ) -> str:
     """Reads strings and lists of parts; `printed`: when the content is printed as it is."""
+    film = f"{{% elif part.type == 'video' %}}{video}" if video else ""
+    image += film
     return (
         f"{start}{{% for message in messages %}}{before}"
         f"{{% if {printed} %}}{{{{ message.content }}}}{{% else %}}"
@@ -30,14 +39,15 @@ def joined(before: str, after: str, reply: str) -> str:
 CHATML_BEFORE, CHATML_AFTER = "<|im_start|>{{ message.role }}\n", "<|im_end|>\n"
 CHATML_REPLY = "<|im_start|>assistant\n"
 VISION = "<|vision_start|><|image_pad|><|vision_end|>"
+VIDEO = "<|vision_start|><|video_pad|><|vision_end|>"
 
-QWEN = listed(VISION, CHATML_BEFORE, CHATML_AFTER, CHATML_REPLY)
+QWEN = listed(VISION, CHATML_BEFORE, CHATML_AFTER, CHATML_REPLY, video=VIDEO)
 
 # Text is cut as a whole; thinking is off when told so, and on otherwise.
 QWEN_THINKING = (
     "{% macro said(content) %}{% if content is string %}{{ content }}{% else %}{% for part in content %}"
-    f"{{% if part.type == 'image' %}}{VISION}{{% else %}}{{{{ part.text }}}}{{% endif %}}"
-    "{% endfor %}{% endif %}{% endmacro %}"
+    f"{{% if part.type == 'image' %}}{VISION}{{% elif part.type == 'video' %}}{VIDEO}"
+    "{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}{% endmacro %}"
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ said(message.content) | trim }}"
     f"<|im_end|>\n{{% endfor %}}{_REPLY}{CHATML_REPLY}"
     "{% if enable_thinking is defined and not enable_thinking %}<think>\n\n</think>\n\n"

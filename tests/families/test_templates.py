@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from cardiolens.inference.models.chat_template import IMAGE, ChatTemplate
+from cardiolens.base.errors import InputError
+from cardiolens.config.model import VIDEO_ARCHITECTURES
+from cardiolens.inference.models.chat_template import IMAGE, VIDEO, ChatTemplate, Piece
+from tests.families import templates
 from tests.families.families import FAMILIES, Family, tokenizer
 
 SYSTEM = "You see frames of one patient's study.\nAnswer with one letter."
@@ -38,7 +41,7 @@ def template(family: Family, tmp_path_factory: pytest.TempPathFactory) -> ChatTe
     return ChatTemplate(folder, Processor(tokenizer(family), image_token=image_token), family.options)
 
 
-def pieces(frames: int) -> list[str | None]:
+def pieces(frames: int) -> list[Piece]:
     return [piece for number in range(1, frames + 1) for piece in (f"\nFrame {number}: cine\n", IMAGE)]
 
 
@@ -67,6 +70,47 @@ def test_the_question_goes_through_the_template(family: Family, template: ChatTe
     whole = template.render(SYSTEM, [*pieces(frames), QUESTION])
     assert f"{head}{template.asked(QUESTION)}{tail}" == whole
     assert template.asked(QUESTION).endswith("\n") != family.cut
+
+
+def test_a_video_stands_between_texts_where_videos_are_sent_and_is_refused_elsewhere(
+    family: Family, template: ChatTemplate
+):
+    if family.architecture not in VIDEO_ARCHITECTURES:
+        with pytest.raises(InputError, match="its chat template puts no video between texts"):
+            template.video_marks(1)
+        return
+    assert template.video_marks(2) == (templates.VIDEO,) * 2
+    prompt = template.render(SYSTEM, ["Frame 1: late\n", IMAGE, "\nFrames 2 to 4\n", VIDEO, QUESTION])
+    assert [prompt.count(mark) for mark in (family.placeholder, templates.VIDEO)] == [1, 1]
+    assert prompt.index("Frames 2 to 4\n") < prompt.index(templates.VIDEO) < prompt.index(QUESTION.strip())
+
+
+def test_videos_that_a_template_numbers_are_told_apart(tmp_path: Path):
+    counted = "{% set seen.videos = seen.videos + 1 %}Video {{ seen.videos }}: "
+    numbered = templates.listed(
+        templates.VISION,
+        templates.CHATML_BEFORE,
+        "",
+        "",
+        start="{% set seen = namespace(videos=0) %}",
+        video=f"{counted}{templates.VIDEO}",
+    )
+    words = tokenizer(FAMILIES["qwen_2_5_vl"])
+    words.chat_template = numbered
+    template = ChatTemplate(tmp_path, Processor(words, image_token="<|image_pad|>"), {})
+    assert template.video_marks(3) == tuple(f"Video {number}: {templates.VIDEO}" for number in (1, 2, 3))
+
+
+def test_every_model_that_declares_videos_is_of_a_family_that_takes_them_and_the_other_way_round():
+    entries = [next(iter(yaml.safe_load(path.read_text()).values())) for path in CONF.glob("*.yaml")]
+    named = {
+        entry["card"]["architecture"]: bool(entry.get("takes_video")) for entry in entries if "card" in entry
+    }
+    takers = {architecture for architecture, takes_video in named.items() if takes_video}
+    assert takers == set(VIDEO_ARCHITECTURES)
+    for entry in entries:
+        if "card" in entry:
+            assert bool(entry.get("takes_video")) == (entry["card"]["architecture"] in takers)
 
 
 def test_marks_are_the_placeholders(family: Family, template: ChatTemplate):

@@ -70,6 +70,8 @@ def compose(group: str, name: str) -> SweepSpec:
     words = [f"{group}=[{name}]" if isinstance(chosen, list) else f"{group}={name}"]
     if name.startswith("twi_") or name == "discussion":  # settings that only cases have
         words += ["dataset=medthinkvqa", *GIVEN["dataset"]("medthinkvqa")]
+    if group == "prompt" and name == "video":
+        words += ["model=[qwen2_5_vl_7b]"]
     if "???" in (packaged_conf() / group / f"{name}.yaml").read_text():
         words += GIVEN[group](name)
     return read_spec(words)

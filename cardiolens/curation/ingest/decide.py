@@ -10,7 +10,7 @@ import numpy as np
 from cardiolens.curation.ingest.decisions import Choice, Choices, contradicted
 from cardiolens.curation.ingest.evidence import Witness
 from cardiolens.curation.ingest.image import Image
-from cardiolens.curation.ingest.nifti_file import SPACING_FLAGS
+from cardiolens.curation.ingest.nifti.nifti_file import SPACING_FLAGS
 from cardiolens.curation.ingest.propose import Proposal
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.series_grouping import reversed_stack

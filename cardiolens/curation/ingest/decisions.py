@@ -16,8 +16,8 @@ from pydantic import Field, model_validator
 from cardiolens.base.errors import InputError
 from cardiolens.config.base import Spec
 from cardiolens.storage.decision_log import DecisionLog, read_decision_lines
-from cardiolens.study.manifest import DisplayTransform
 from cardiolens.study.sequences import sequences
+from cardiolens.study.volume_manifest import DisplayTransform
 
 SCHEMA = "decision-1"
 
@@ -45,7 +45,7 @@ class Choice(Spec):
     t_peak: Phase | None = None
 
     @model_validator(mode="after")
-    def _whole(self) -> "Choice":
+    def _check_complete(self) -> "Choice":
         if self.status == "excluded":
             return self
         if None in (self.sequence, self.view, self.display, self.along_normal):

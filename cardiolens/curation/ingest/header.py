@@ -15,13 +15,22 @@ from typing import Any
 import numpy as np
 from pydicom.datadict import keyword_for_tag
 from pydicom.dataset import Dataset
-from pydicom.multival import MultiValue
 
 from cardiolens.base.untrusted import dicom_file
 from cardiolens.base.untrusted.file_place import Place
 from cardiolens.base.untrusted.gzip_stream import TooLargeError
 from cardiolens.base.untrusted.zip_archive import BrokenArchiveError
+from cardiolens.curation.ingest.header_values import (
+    coded_words,
+    integer_of,
+    number_of,
+    numbers_of,
+    text_of,
+    value_of,
+    whole_number_of,
+)
 from cardiolens.curation.ingest.image import Identity, Image, Person, RejectedError, Vector
+from cardiolens.curation.ingest.maker_elements import component_of, maker_scale, velocity_of
 from cardiolens.curation.ingest.reasons import Reason
 
 SMALLEST, LARGEST = 16, 4096  # pixels per side
@@ -38,14 +47,6 @@ _NOT_IMAGES = (
     "1.2.840.10008.1.3.10",  # directory
     "1.2.840.10008.5.1.4.1.1.4.2",  # spectroscopy
 )
-_PHILIPS = 0x2005, "Philips MR Imaging DD 001", 0x0D, 0x0E  # group, creator, scale intercept and slope
-_PRIVATE_VELOCITY = (  # group, creator, element
-    (0x0019, "GEMS_ACQU_01", 0xCC),
-    (0x2001, "Philips Imaging DD 001", 0x1A),
-)
-_GE_COMPONENT = 0x0043, "GEMS_PARM_01", 0x2F
-_GE_COMPONENTS = "MPRI"  # by its values 0 to 3
-_LARGEST = 1e30  # of any number of a header: unset elements of doubles hold values like 1.8e308
 _LEFT_IN_TYPE = "MOSAIC"  # Siemens XA30 takes tiles apart into frames and leaves the word (dcm2niix #553)
 _SECONDARY = "1.2.840.10008.5.1.4.1.1.7"
 
@@ -58,7 +59,7 @@ def read_images(place: Place) -> list[Image]:
         _check_pixels(dataset)
         if "PerFrameFunctionalGroupsSequence" in dataset:
             return list(_multi_frame(place, dataset))
-        if _int(dataset, "NumberOfFrames", 1) > 1:
+        if integer_of(dataset, "NumberOfFrames", 1) > 1:
             raise RejectedError(Reason.NO_POSITION, "many frames and no positions of single frames")
         return [_image(place, 0, (dataset,))]
 
@@ -109,25 +110,25 @@ def _check_kind(dataset: Dataset) -> None:
 
 
 def _check_pixels(dataset: Dataset) -> None:
-    if _int(dataset, "SamplesPerPixel", 1) != 1 or str(
+    if integer_of(dataset, "SamplesPerPixel", 1) != 1 or str(
         dataset.get("PhotometricInterpretation", "MONOCHROME2")
     ) not in ("MONOCHROME1", "MONOCHROME2"):
         raise RejectedError(Reason.COLOUR)
-    sides = _int(dataset, "Rows", 0), _int(dataset, "Columns", 0)
+    sides = integer_of(dataset, "Rows", 0), integer_of(dataset, "Columns", 0)
     if sides == (0, 0):
         raise RejectedError(Reason.NO_PIXELS)
     if not all(SMALLEST <= side <= LARGEST for side in sides):
         raise RejectedError(Reason.BAD_MATRIX, f"{sides[0]} x {sides[1]}")
-    allocated, stored = _int(dataset, "BitsAllocated", 0), _int(dataset, "BitsStored", 0)
-    high = _int(dataset, "HighBit", stored - 1)
+    allocated, stored = integer_of(dataset, "BitsAllocated", 0), integer_of(dataset, "BitsStored", 0)
+    high = integer_of(dataset, "HighBit", stored - 1)
     if allocated not in _BITS or not 1 <= stored <= allocated or high != stored - 1:
         raise RejectedError(Reason.BAD_BITS)
-    if _int(dataset, "PixelRepresentation", 0) not in (0, 1):
+    if integer_of(dataset, "PixelRepresentation", 0) not in (0, 1):
         raise RejectedError(Reason.BAD_BITS)
 
 
 def _multi_frame(place: Place, dataset: Dataset) -> Iterator[Image]:
-    count = _int(dataset, "NumberOfFrames", 0)
+    count = integer_of(dataset, "NumberOfFrames", 0)
     frames = dataset.PerFrameFunctionalGroupsSequence
     if count < 1 or len(frames) != count:
         raise RejectedError(Reason.BROKEN_HEADER, "number of frames and frame records differ")
@@ -147,82 +148,61 @@ def _items(group: Dataset) -> list[Dataset]:
 def _image(place: Place, frame: int, parts: tuple[Dataset, ...]) -> Image:
     header = parts[-1]
     rows, columns = _plane(parts)
-    spacing = _numbers(parts, "PixelSpacing", 2)
+    spacing = numbers_of(parts, "PixelSpacing", 2)
     if spacing is None or not all(FINEST_MM < step < 100 for step in spacing):
         raise RejectedError(Reason.NO_SPACING)
-    slope = _number(parts, "RescaleSlope", 1.0)
-    intercept = _number(parts, "RescaleIntercept", 0.0)
+    slope = number_of(parts, "RescaleSlope", 1.0)
+    intercept = number_of(parts, "RescaleIntercept", 0.0)
     if slope is None or intercept is None or not 1 / LARGEST_SCALE < abs(slope) < LARGEST_SCALE:
         raise RejectedError(Reason.BAD_RESCALE)
     if abs(intercept) > LARGEST_SCALE:
         raise RejectedError(Reason.BAD_RESCALE)
-    trigger = _number(parts, "TriggerTime")
+    trigger = number_of(parts, "TriggerTime")
     if trigger is None:
-        trigger = _number(parts, "NominalCardiacTriggerDelayTime")
-    number = _whole(parts, "InstanceNumber")
+        trigger = number_of(parts, "NominalCardiacTriggerDelayTime")
+    number = whole_number_of(parts, "InstanceNumber")
     tags = list(header.keys())  # iterating the dataset itself would parse every element
     return Image(
         place=place,
         frame=frame,
         identity=_identity(header, frame),
         person=_person(parts),
-        rows=_int(header, "Rows", 0),
-        columns=_int(header, "Columns", 0),
+        rows=integer_of(header, "Rows", 0),
+        columns=integer_of(header, "Columns", 0),
         spacing=(spacing[0], spacing[1]),
         position=_position(parts),
         row_direction=rows,
         column_direction=columns,
         slope=slope,
         intercept=intercept,
-        maker_scale=_maker_scale(parts),
-        series_number=_whole((header,), "SeriesNumber") or 0,
-        acquisition=_whole(parts, "AcquisitionNumber") or 0,
+        maker_scale=maker_scale(parts),
+        series_number=whole_number_of((header,), "SeriesNumber") or 0,
+        acquisition=whole_number_of(parts, "AcquisitionNumber") or 0,
         instance_number=(number or 0) * 100_000 + frame,
-        description=_text(header, "SeriesDescription"),
-        protocol=_text(header, "ProtocolName"),
-        sequence_name=_text(header, "SequenceName") or _text(header, "PulseSequenceName"),
-        image_type=_words(parts, "ImageType") + _words(parts, "FrameType"),
-        scanning=_words(parts, "ScanningSequence") + _words(parts, "EchoPulseSequence"),
-        variant=_words(parts, "SequenceVariant"),
-        options=_words(parts, "ScanOptions"),
-        component=_component(parts),
-        thickness=_number(parts, "SliceThickness"),
+        description=text_of(header, "SeriesDescription"),
+        protocol=text_of(header, "ProtocolName"),
+        sequence_name=text_of(header, "SequenceName") or text_of(header, "PulseSequenceName"),
+        image_type=coded_words(parts, "ImageType") + coded_words(parts, "FrameType"),
+        scanning=coded_words(parts, "ScanningSequence") + coded_words(parts, "EchoPulseSequence"),
+        variant=coded_words(parts, "SequenceVariant"),
+        options=coded_words(parts, "ScanOptions"),
+        component=component_of(parts),
+        thickness=number_of(parts, "SliceThickness"),
         trigger=trigger,
-        temporal=_whole(parts, "TemporalPositionIdentifier") or _whole(parts, "TemporalPositionIndex"),
+        temporal=whole_number_of(parts, "TemporalPositionIdentifier")
+        or whole_number_of(parts, "TemporalPositionIndex"),
         clock=_clock(parts),
         inversion=_inversion(parts),
-        echo=_number(parts, "EchoTime") or _number(parts, "EffectiveEchoTime"),
-        flip=_number(parts, "FlipAngle"),
-        velocity=_velocity(parts),
-        phases_declared=_whole(parts, "CardiacNumberOfImages"),
-        temporals_declared=_whole(parts, "NumberOfTemporalPositions"),
-        images_declared=_whole(parts, "ImagesInAcquisition"),
-        beat=_number(parts, "NominalInterval") or _number(parts, "RRIntervalTimeNominal"),
-        apart=_number(parts, "SpacingBetweenSlices"),
+        echo=number_of(parts, "EchoTime") or number_of(parts, "EffectiveEchoTime"),
+        flip=number_of(parts, "FlipAngle"),
+        velocity=velocity_of(parts),
+        phases_declared=whole_number_of(parts, "CardiacNumberOfImages"),
+        temporals_declared=whole_number_of(parts, "NumberOfTemporalPositions"),
+        images_declared=whole_number_of(parts, "ImagesInAcquisition"),
+        beat=number_of(parts, "NominalInterval") or number_of(parts, "RRIntervalTimeNominal"),
+        apart=number_of(parts, "SpacingBetweenSlices"),
         tags=tuple(sorted({_keyword(tag) for tag in tags})) if frame == 0 else (),
     )
-
-
-def _maker_scale(parts: tuple[Dataset, ...]) -> tuple[float, float] | None:
-    """Return slope and intercept that undo Philips' private scaling; None for other vendors.
-
-    A stored value is intensity * scale slope + scale intercept. The rescale slope is chosen per series for
-    display on the console and is not comparable between series.
-    """
-    group, creator, *elements = _PHILIPS
-    if not _text(parts[-1], "Manufacturer").lower().startswith("philips"):
-        return None
-    for part in parts:
-        if not any(tag >> 16 == group for tag in part.keys()):  # noqa: SIM118 - values would be parsed
-            continue
-        try:
-            block = part.private_block(group, creator)
-            intercept, slope = (float(block[element].value) for element in elements)
-        except (KeyError, TypeError, ValueError):
-            continue
-        if math.isfinite(slope) and slope > 0 and math.isfinite(intercept):
-            return 1 / slope, 0.0 - intercept / slope
-    return None
 
 
 def _keyword(tag: Any) -> str:
@@ -230,34 +210,34 @@ def _keyword(tag: Any) -> str:
 
 
 def _identity(header: Dataset, frame: int) -> Identity:
-    instance = _text(header, "SOPInstanceUID")
+    instance = text_of(header, "SOPInstanceUID")
     return Identity(
-        patient=_text(header, "PatientID") or _text(header, "PatientName"),
-        study=_text(header, "StudyInstanceUID"),
-        series=_text(header, "SeriesInstanceUID"),
+        patient=text_of(header, "PatientID") or text_of(header, "PatientName"),
+        study=text_of(header, "StudyInstanceUID"),
+        series=text_of(header, "SeriesInstanceUID"),
         instance=f"{instance}#{frame}" if instance else "",
-        accession=_text(header, "AccessionNumber"),
-        date=_text(header, "StudyDate"),
-        birth_date=_text(header, "PatientBirthDate"),
-        device=_text(header, "DeviceSerialNumber"),
-        height_m=_number((header,), "PatientSize"),
-        weight_kg=_number((header,), "PatientWeight"),
+        accession=text_of(header, "AccessionNumber"),
+        date=text_of(header, "StudyDate"),
+        birth_date=text_of(header, "PatientBirthDate"),
+        device=text_of(header, "DeviceSerialNumber"),
+        height_m=number_of((header,), "PatientSize"),
+        weight_kg=number_of((header,), "PatientWeight"),
     )
 
 
 def _person(parts: tuple[Dataset, ...]) -> Person:
     header = parts[-1]
     return Person(
-        sex=_text(header, "PatientSex"),
-        age=_text(header, "PatientAge"),
-        manufacturer=_text(header, "Manufacturer"),
-        model=_text(header, "ManufacturerModelName"),
-        tesla=_number(parts, "MagneticFieldStrength"),
+        sex=text_of(header, "PatientSex"),
+        age=text_of(header, "PatientAge"),
+        manufacturer=text_of(header, "Manufacturer"),
+        model=text_of(header, "ManufacturerModelName"),
+        tesla=number_of(parts, "MagneticFieldStrength"),
     )
 
 
 def _plane(parts: tuple[Dataset, ...]) -> tuple[Vector, Vector]:
-    values = _numbers(parts, "ImageOrientationPatient", 6)
+    values = numbers_of(parts, "ImageOrientationPatient", 6)
     if values is None:
         raise RejectedError(Reason.NO_POSITION, "no orientation")
     rows, columns = np.array(values[:3]), np.array(values[3:])
@@ -273,7 +253,7 @@ def _vector(values: Iterable[float]) -> Vector:
 
 
 def _position(parts: tuple[Dataset, ...]) -> Vector:
-    values = _numbers(parts, "ImagePositionPatient", 3)
+    values = numbers_of(parts, "ImagePositionPatient", 3)
     if values is None:
         raise RejectedError(Reason.NO_POSITION, "no position")
     if any(abs(value) > 10_000 for value in values):
@@ -281,52 +261,12 @@ def _position(parts: tuple[Dataset, ...]) -> Vector:
     return _vector(values)
 
 
-def _component(parts: tuple[Dataset, ...]) -> str:
-    """Return M, P, R or I from ComplexImageComponent, else from the third or later word of ImageType."""
-    letters = {"MAGNITUDE": "M", "PHASE": "P", "REAL": "R", "IMAGINARY": "I"}
-    for part in parts:
-        component = _text(part, "ComplexImageComponent").upper()
-        if component in letters:
-            return letters[component]
-    words = _words(parts, "ImageType")
-    letter = next((word for word in words[2:] if word in ("M", "P", "R", "I")), "")
-    numbers = _private(parts, *_GE_COMPONENT)
-    is_legal = bool(numbers) and numbers[0] in range(len(_GE_COMPONENTS))
-    return letter or (_GE_COMPONENTS[int(numbers[0])] if is_legal else "")
-
-
-def _velocity(parts: tuple[Dataset, ...]) -> float | None:
-    """Return the largest encoded velocity, from the standard's elements or a maker's own."""
-    velocities = [
-        abs(value)
-        for name in ("VelocityEncodingMinimumValue", "VelocityEncodingMaximumValue")
-        if (value := _number(parts, name)) is not None
-    ]
-    for place in _PRIVATE_VELOCITY:
-        velocities += [abs(value) for value in _private(parts, *place)]
-    return max(velocities, default=None)
-
-
-def _private(parts: tuple[Dataset, ...], group: int, creator: str, element: int) -> list[float]:
-    """Return the numbers of a maker's own element; none where it is absent or holds no numbers."""
-    for part in parts:
-        if not any(tag >> 16 == group for tag in part.keys()):  # noqa: SIM118 - values would be parsed
-            continue
-        try:
-            value = part.private_block(group, creator)[element].value
-            numbers = [float(each) for each in (value if isinstance(value, list | MultiValue) else [value])]
-        except (KeyError, TypeError, ValueError):
-            continue
-        return [number for number in numbers if abs(number) < _LARGEST]
-    return []
-
-
 def _inversion(parts: tuple[Dataset, ...]) -> float | None:
     """Return the first inversion time; multi-frame objects list several."""
-    inversion_time = _number(parts, "InversionTime")
+    inversion_time = number_of(parts, "InversionTime")
     if inversion_time is not None:
         return inversion_time
-    listed = _value(parts, "InversionTimes")
+    listed = value_of(parts, "InversionTimes")
     try:
         times = [float(each) for each in (listed if isinstance(listed, Iterable) else [listed])]
     except (TypeError, ValueError):
@@ -338,63 +278,9 @@ def _clock(parts: tuple[Dataset, ...]) -> float | None:
     """Return the acquisition time (else the content time) in seconds since midnight."""
     for name in ("FrameAcquisitionDateTime", "AcquisitionDateTime", "AcquisitionTime", "ContentTime"):
         for part in parts:
-            text = _text(part, name)
+            text = text_of(part, name)
             text = text[8:] if name.endswith("DateTime") else text
             match = re.match(r"(\d\d)(\d\d)(\d\d(?:\.\d+)?)", text)
             if match:
                 return int(match[1]) * 3600.0 + int(match[2]) * 60.0 + float(match[3])
     return None
-
-
-def _value(parts: tuple[Dataset, ...], name: str) -> Any:
-    for part in parts:
-        value = part.get(name)
-        if value is not None and value != "":
-            return value
-    return None
-
-
-def _number(parts: tuple[Dataset, ...], name: str, default: float | None = None) -> float | None:
-    """Return a number; the default if the element is absent, None if its value is not a finite number."""
-    value = _value(parts, name)
-    if value is None:
-        return default
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) and abs(number) < _LARGEST else None
-
-
-def _numbers(parts: tuple[Dataset, ...], name: str, count: int) -> list[float] | None:
-    value = _value(parts, name)
-    if value is None:
-        return None
-    try:
-        numbers = [float(entry) for entry in value]
-    except (TypeError, ValueError):
-        return None
-    return numbers if len(numbers) >= count and all(map(math.isfinite, numbers)) else None
-
-
-def _whole(parts: tuple[Dataset, ...], name: str) -> int | None:
-    number = _number(parts, name)
-    return None if number is None or abs(number) > 1e9 else int(number)
-
-
-def _int(dataset: Dataset, name: str, default: int) -> int:
-    value = dataset.get(name)
-    return default if value is None or value == "" else int(value)
-
-
-def _text(dataset: Dataset, name: str) -> str:
-    value = dataset.get(name)
-    return "" if value is None else str(value).strip()
-
-
-def _words(parts: tuple[Dataset, ...], name: str) -> tuple[str, ...]:
-    value = _value(parts, name)
-    if value is None:
-        return ()
-    entries = [value] if isinstance(value, str) else list(value)
-    return tuple(str(entry).strip().upper() for entry in entries)

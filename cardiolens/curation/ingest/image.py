@@ -6,7 +6,7 @@ from typing import Literal
 
 from cardiolens.base.untrusted.file_place import Place
 from cardiolens.curation.ingest.reasons import Reason
-from cardiolens.study.manifest import DisplayTransform
+from cardiolens.study.volume_manifest import DisplayTransform
 
 Vector = tuple[float, float, float]
 
@@ -90,7 +90,7 @@ class Outline:
 
 @dataclass(frozen=True, slots=True)
 class MaskFrame:
-    """Where the mask of a frame lies, and in which label map."""
+    """The mask of a frame: its place, and the label map of its values."""
 
     place: Place
     frame: int

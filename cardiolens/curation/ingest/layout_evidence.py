@@ -23,8 +23,8 @@ from cardiolens.curation.ingest.stack import Stack
 from cardiolens.curation.masks.labels import CAVITY, WALL, label_map
 from cardiolens.study.blood_pool import BloodAreas, moving_pixel, slice_areas
 from cardiolens.study.heart_size import has_heart_size
-from cardiolens.study.manifest import DisplayTransform
 from cardiolens.study.sequences import SHORT_AXIS
+from cardiolens.study.volume_manifest import DisplayTransform
 
 _MASK_WITNESS, _BLOOD_WITNESS = 0.97, 0.85
 _RIGHT_AND_FRONT = np.array([-1.0, -1.0, 0.0]) / np.sqrt(2)  # DICOM's axes point left and back

@@ -85,14 +85,14 @@ def _study(name: str, paths: Sequence[str]) -> Entry:
 
 
 def _volume(path: str) -> Entry:
-    sequence, view = _known().get(path.lower().partition(".")[0], ("", ""))
+    sequence, view = _sequence_and_view_by_id().get(path.lower().partition(".")[0], ("", ""))
     phases = sequence == "" or sequences()[sequence].over_time != "nothing"
     entry: Entry = {"sequence": sequence, "view": view, "path": path, "spatial_order": "unknown"}
     beside = {"spacing_mm": None, "layout": {"order": "slice_major", "n_slices": None, "n_phases": None}}
     return entry | (beside if phases else {}) | {"display_transform": {}}
 
 
-def _known() -> Mapping[str, tuple[str, str]]:
+def _sequence_and_view_by_id() -> Mapping[str, tuple[str, str]]:
     """Map each volume id to its sequence and view."""
     return {
         kind.volume_id(view): (sequence, view)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from cardiolens.curation.masks.labels import CAVITY, WALL, LabelMap, Tissue, Tissues
 from cardiolens.curation.masks.mask_stack import Stack
 from cardiolens.curation.masks.ring import impossible_in
-from cardiolens.study.manifest import DisplayTransform
+from cardiolens.study.volume_manifest import DisplayTransform
 
 _FEWEST_SLICES = 3  # with a cavity, for its area to tell base from apex
 _SLOPE = 0.5  # least correlation of area and slice number

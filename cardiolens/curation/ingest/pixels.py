@@ -13,7 +13,7 @@ from cardiolens.base.untrusted.resource_limits import limited
 from cardiolens.curation.ingest.drawn_outlines import mask_of
 from cardiolens.curation.ingest.header import read_dataset
 from cardiolens.curation.ingest.image import ORDINARY, HeaderRule, Image, MaskFrame, RejectedError
-from cardiolens.curation.ingest.nifti_file import frames_at
+from cardiolens.curation.ingest.nifti.nifti_file import frames_at
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.stack import Stack
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from cardiolens.curation.ingest.evidence import Witness, best, disagree, weigh
 from cardiolens.curation.ingest.image import Declared
-from cardiolens.curation.ingest.nifti_file import SPACING_FLAGS
+from cardiolens.curation.ingest.nifti.nifti_file import SPACING_FLAGS
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.sequence import CLASSES
 from cardiolens.curation.ingest.series_grouping import component_of
@@ -211,7 +211,7 @@ def choose(proposals: Iterable[Proposal], lge: str, threshold: float) -> list[Pr
             waiting = proposal.flagged("one_phase", factor=0.0)
             decided.append(waiting.left_out(Reason.BELOW_THRESHOLD, waits=True))
     for rivals in by_volume.values():
-        decided += _one(rivals, lge, threshold)
+        decided += _one_per_volume(rivals, lge, threshold)
     return sorted(decided, key=lambda proposal: (proposal.stack.series, proposal.stack.later))
 
 
@@ -234,7 +234,7 @@ def _is_one_frame(proposal: Proposal) -> bool:
     return timed and proposal.stack.n_phases == 1 and proposal.stack.first.reading is None
 
 
-def _one(rivals: Sequence[Proposal], lge: str, threshold: float) -> list[Proposal]:
+def _one_per_volume(rivals: Sequence[Proposal], lge: str, threshold: float) -> list[Proposal]:
     ranked = sorted(rivals, key=lambda rival: _rank(rival, lge, threshold), reverse=True)
     first, rest = ranked[0], ranked[1:]
     if first.confirmed:

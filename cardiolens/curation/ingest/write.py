@@ -23,13 +23,14 @@ from cardiolens.curation.ingest.decide import runs_along_normal
 from cardiolens.curation.ingest.decisions import Choices
 from cardiolens.curation.ingest.deidentify import PASSES, Pseudonyms, age_band, removed, sex, tesla, vendor
 from cardiolens.curation.ingest.image import Image, RejectedError
+from cardiolens.curation.ingest.imported_volume import Imported, Volume
 from cardiolens.curation.ingest.loose_masks import Masks, fitting
 from cardiolens.curation.ingest.orient import affine
+from cardiolens.curation.ingest.phase_times import FIRST_PASS_FLAGS
 from cardiolens.curation.ingest.pixels import decoded_mask
 from cardiolens.curation.ingest.propose import Proposal
 from cardiolens.curation.ingest.reasons import MEANINGS, Reason
 from cardiolens.curation.ingest.stack import Stack
-from cardiolens.curation.ingest.study import FIRST_PASS_FLAGS, Imported, Volume
 from cardiolens.study.manifest import MANIFEST_NAME, StudyManifest
 from cardiolens.study.sequences import SHORT_AXIS
 from cardiolens.study.sheet import study_sheet
@@ -73,21 +74,18 @@ def write_study(
     study, notes = places.drafts / "study", places.drafts / "proposals"
     study.mkdir(parents=True)
     notes.mkdir()
-    refused = ""
-    accepted = [volume for volume in imported.volumes if volume.proposal.status == "taken"]
+    accepted, waiting = (
+        [volume for volume in imported.volumes if volume.proposal.status == status]
+        for status in ("taken", "waits")
+    )
     entries = {
-        id(volume.proposal.stack): _write_volume(study, volume, volume.proposal.volume_id)
-        for volume in accepted
+        id(volume.stack): _write_volume(study, volume, volume.proposal.volume_id) for volume in accepted
     }
-    waiting = [volume for volume in imported.volumes if volume.proposal.status == "waits"]
-    entries |= {
-        id(volume.proposal.stack): _write_volume(notes, volume, f"waits_{_label(imported, volume.proposal)}")
-        for volume in waiting
-    }
-    entries |= {
-        id(volume.proposal.stack): _write_volume(notes, volume, f"seen_{_label(imported, volume.proposal)}")
-        for volume in imported.seen
-    }
+    for prefix, volumes in (("waits", waiting), ("seen", imported.left_out_volumes)):
+        for volume in volumes:
+            name = f"{prefix}_{_label(imported, volume.proposal)}"
+            entries[id(volume.stack)] = _write_volume(notes, volume, name)
+    refused = ""
     if accepted:
         manifest = _manifest(
             study_id, images[0], [entries[id(volume.stack)] for volume in accepted], names, provenance
@@ -108,15 +106,7 @@ def write_study(
         "volumes": sorted(volume.proposal.volume_id for volume in accepted),
         "waiting": sorted(volume.proposal.volume_id for volume in waiting),
         "decisions": _decisions(imported, choices),
-        "flags": sorted(
-            {
-                flag
-                for volume in imported.volumes
-                for flag in volume.proposal.flags
-                if not volume.proposal.confirmed or flag in FIRST_PASS_FLAGS
-            }
-            | ({"prepare_refuses"} if refused else set())
-        ),
+        "flags": _open_flags(imported, refused),
         "prepare_refuses": refused or None,
         "left_out": dict(sorted(Counter(str(reason) for _, reason in imported.left_out).items())),
         "passes": sorted({tag for image in images for tag in image.tags} & PASSES.keys()),
@@ -128,6 +118,17 @@ def write_study(
     disk.write_draft(notes / BUILD_NAME, _json(build).encode())
     _publish(places, has_study=bool(accepted))
     return build
+
+
+def _open_flags(imported: Imported, refused: str) -> list[str]:
+    """Return the flags of a study that no confirmation answers; `refused` says why `prepare` refuses it."""
+    flags = {
+        flag
+        for volume in imported.volumes
+        for flag in volume.proposal.flags
+        if not volume.proposal.confirmed or flag in FIRST_PASS_FLAGS
+    }
+    return sorted(flags | ({"prepare_refuses"} if refused else set()))
 
 
 def _own_cohort(image: Image) -> list[str]:

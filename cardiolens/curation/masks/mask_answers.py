@@ -142,18 +142,18 @@ def _thickness(masked: Masked, wall: Wall, sex: Sex | None, numbers: dict[str, f
     numbers |= {f"thickness_mm_{segment}": value for segment, value in thickness.items()}
     words = ", ".join(f"{segment}: {value:.1f} mm" for segment, value in thickness.items())
 
-    def same(reason: Reason) -> dict[str, Answer]:
+    def all_unanswered(reason: Reason) -> dict[str, Answer]:
         return {f"cine.{name}": Answer((), reason, words, masked.volume_id) for name in names}
 
     if set(thickness) != set(WALL_SEGMENTS):
-        return same(Reason.NO_SEGMENTS)
+        return all_unanswered(Reason.NO_SEGMENTS)
     grades = {segment: quantities()["thickness"].grade(value, sex) for segment, value in thickness.items()}
     if min(thickness.values()) < quantities()["thickness"].male["normal"][0]:
-        return same(Reason.BULGING)
+        return all_unanswered(Reason.BULGING)
     surely: Segments = frozenset(segment for segment, grade in grades.items() if grade == "thickened")
     perhaps: Segments = frozenset(segment for segment, grade in grades.items() if grade is None)
     if perhaps and not surely:
-        return same(Reason.BETWEEN_GRADES)
+        return all_unanswered(Reason.BETWEEN_GRADES)
     cap = bool((surely | perhaps) & _APICAL)  # the cap's thickness is not measured
     answers = {"cine.lv_wall": Answer((("thickened" if surely else "normal"),), words=words)}
     answers |= {
@@ -184,15 +184,15 @@ def _robust(
 ) -> Answer:
     """Return a rule's answer if neither uncertain segments nor an invisible apical cap can change it."""
     cap = frozenset({17} if cap_in_doubt else ())
-    plain = {rule(surely | subset) for subset in _some(perhaps)}
+    plain = {rule(surely | subset) for subset in _subsets_to_test(perhaps)}
     if len(plain) > 1:
         return Answer(reason=Reason.SEGMENT_IN_DOUBT, words=words)
-    if {rule(surely | subset | cap) for subset in _some(perhaps)} != plain:
+    if {rule(surely | subset | cap) for subset in _subsets_to_test(perhaps)} != plain:
         return Answer(reason=Reason.APICAL_CAP, words=words)
     return Answer(plain.pop(), words=words)
 
 
-def _some(perhaps: Segments) -> Iterator[Segments]:
+def _subsets_to_test(perhaps: Segments) -> Iterator[Segments]:
     """Yield subsets to test: none, all, each segment alone, and all but one."""
     yield frozenset()
     yield perhaps

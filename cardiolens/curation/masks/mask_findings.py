@@ -16,8 +16,9 @@ from cardiolens.curation.masks.mask_reasons import Reason
 from cardiolens.curation.masks.mask_stack import Masked, read_masked
 from cardiolens.curation.masks.ring import check_ring
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask, load_catalogue
-from cardiolens.study.manifest import Study, StudyManifest, VolumeManifest, read_study
+from cardiolens.study.manifest import Study, StudyManifest, read_study
 from cardiolens.study.sequences import SHORT_AXIS
+from cardiolens.study.volume_manifest import VolumeManifest
 
 ORIGIN = "mask"
 _MOTION = ("cine.lv_motion", "cine.lv_motion_levels", "cine.lv_motion_regions", "cine.lv_motion_distribution")

@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from cardiolens.base.errors import InputError
 from cardiolens.curation.masks.labels import CAVITY, LabelMap, Tissues
-from cardiolens.study.manifest import Study, VolumeManifest
+from cardiolens.study.manifest import Study
 from cardiolens.study.nifti import parse_header, read_file
 from cardiolens.study.orientation import display_contradicted
 from cardiolens.study.volume import read_volume
+from cardiolens.study.volume_manifest import VolumeManifest
 
 _SPACING_SHARE = 0.02  # largest relative difference of affine and declared spacing
 _SKEW = 0.02  # largest cosine of the angle between pixel axes

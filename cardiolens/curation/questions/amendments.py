@@ -10,6 +10,12 @@ _AMENDS = re.compile(
     r"\b(?:addend(?:um|a)|errat(?:um|a)|corrigend(?:um|a)|correction(?=\s*[:,])|"
     r"corrected (?:to|report|version)|amend(?:ed|ment)|retracted (?:report|statement)|"
     r"revised (?:report|version)|disregard|ignore the|"
+    r"late entry|update(?=\s*[:\d])|p\.?s\.?(?=\s*:)|"
+    r"typo\w*|overlooked|"
+    r"(?<!not )re-?(?:read|reviewed|measured|calculated|analysed|analyzed|contoured)(?=\W)|"
+    r"(?:second|further|repeat) (?:look|review|reading)|disagree\w*|please read|"
+    r"should (?:say|have (?:said|read|been))|"
+    r"(?:sentence|statement|wording) above|"
     r"supersed\w*|(?:strike|scratch|delete|cancel) (?:that|this)|start again|should read|in error)\b",
     re.IGNORECASE,
 )

@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from cardiolens.curation.questions.detail_coverage import Coverage
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.extent import options_of_extent
 from cardiolens.curation.questions.statement import ReportStatement
@@ -61,6 +62,15 @@ class Report:
         needed = words()["parts"].get(subtask.id, {})
         return not all(has(part, " ".join(quotes)) for part in needed.values())
 
+    def denies_a_part(self, subtask: Subtask, stated: Sequence[ReportStatement]) -> bool:
+        """Return whether a structure of several is called normal in one statement and abnormal in another."""
+        needed = words()["parts"].get(subtask.id, {}) if subtask.id in words()["one_state_each"] else {}
+        normal = {option.text for option in subtask.options if option.normal}
+        return any(
+            len({statement.value in normal for statement in stated if has(part, _bare(statement.quote))}) > 1
+            for part in needed.values()
+        )
+
     def has_unread_part(self, subtask: Subtask) -> bool:
         """Return whether a sentence has a sign of one of several findings but yielded no statement."""
         read = self._sentences_of([statement for statement in self.found if statement.subtask == subtask.id])
@@ -83,6 +93,26 @@ class Report:
             sentence for sentence in self.pieces if sentence not in read and sentence.section != "silent"
         ]
         return any(has_for("words_of_number", subtask.id, self._words(sentence)) for sentence in unread)
+
+    def is_denied_unread(self, subtask: Subtask, values: Collection[str]) -> bool:
+        """Return whether a sentence that was not read speaks of what a normal answer denies: `HFrEF`."""
+        normal = {option.text for option in subtask.options if option.normal}
+        read = self._sentences_of([statement for statement in self.found if statement.subtask == subtask.id])
+        unread = [
+            self._words(sentence)
+            for sentence in self.pieces
+            if sentence not in read and sentence.section != "silent" and not sentence.asks
+        ]
+        return (
+            bool(values)
+            and {*values} <= normal
+            and any(
+                has_for("unread_abnormal", subtask.id, phrase)
+                and not has(words()["unread_denial"], phrase)
+                and not has(words()["plan"], phrase)
+                for phrase in unread
+            )
+        )
 
     def _moves(self, sentence: Sentence, grades: Collection[str]) -> bool:
         """Return whether a sentence about the current examination names one of these LV motion grades."""
@@ -154,19 +184,42 @@ class Report:
         mine = self._sentences_of(stated)
         if subtask.tier == 1 and mine - anchored:
             return Reason.UNANCHORED
-        if subtask.id in words()["places"]:
-            if any(self._has_open_range(subtask, sentence) for sentence in mine):
-                return Reason.RANGE_OF_PLACES
-            if reason := self._extent(subtask, stated, anchored):
-                return reason
-        if subtask.parent == "C06" and self._has_unread_motion():
-            return Reason.INCOMPLETE_PLACES
-        if self._misses(subtask, {statement.value for statement in stated}) or self._detailed_elsewhere(
-            subtask, mine
+        if reason := self._lacks_extent(subtask, stated, anchored) or self._lacks_coverage(
+            subtask, stated, gate
         ):
+            return reason
+        is_unread = subtask.parent == "C06" and self._has_unread_motion()
+        is_missed = self._misses(subtask, {statement.value for statement in stated})
+        if is_unread or is_missed or self._detailed_elsewhere(subtask, mine):
             return Reason.INCOMPLETE_PLACES
         several = len({statement.value for statement in stated}) > 1 and len(mine) > 1
         return Reason.SEVERAL_VALUES if several and subtask.id in words()["kinds"] else None
+
+    def _lacks_extent(
+        self, subtask: Subtask, stated: Sequence[ReportStatement], anchored: Collection[Sentence]
+    ) -> str | None:
+        """Return why levels or walls are no list that was read whole."""
+        if subtask.id not in words()["places"]:
+            return None
+        if any(self._has_open_range(subtask, sentence) for sentence in self._sentences_of(stated)):
+            return Reason.RANGE_OF_PLACES
+        return self._extent(subtask, stated, anchored)
+
+    def _lacks_coverage(
+        self, subtask: Subtask, stated: Sequence[ReportStatement], gate: Sequence[ReportStatement]
+    ) -> str | None:
+        """Return why the details that were read may be of a part of the finding, or of none of it."""
+        present = [statement for statement in gate if statement.value is not None and not statement.doubt]
+        coverage = Coverage(self.text, self.pieces, self.found, present)
+        if coverage.is_concluded_otherwise(subtask):
+            return Reason.CONTRADICTION
+        is_partly_told = (
+            coverage.lacks_clause(subtask, stated)
+            or coverage.has_unread_place(subtask)
+            or coverage.points_back(subtask)
+            or (subtask.id in words()["places"] and coverage.is_of_the_whole(subtask))
+        )
+        return Reason.INCOMPLETE_PLACES if is_partly_told else None
 
     def _has_unread_motion(self) -> bool:
         """Return whether a sentence names a motion grade but yielded no statement: `AK segs 4, 7`."""
@@ -218,3 +271,8 @@ class Report:
             if here != every and has(words()["exclusive"], self._words(sentence)):
                 return Reason.CONTRADICTION
         return None
+
+
+def _bare(quote: str) -> str:
+    """A quote without a label that names all structures of a question: `Atria: LA enlarged`."""
+    return re.sub(words()["label_of_all"], "", quote, flags=re.IGNORECASE)

@@ -13,7 +13,7 @@ from cardiolens.report_text.grammar import grammar
 from cardiolens.report_text.sections import Sentence
 from cardiolens.study.protocol_folder import read_yaml
 
-_LABEL = re.compile(r"\W*(?P<label>[^:\n.]{1,40}?)[ =~_|*#]*(?P<end>:|\n|$)")
+_LABEL = re.compile(r"\W*(?P<label>[^:\n.]{1,40}?)[ =~_|*#]*(?P<end>:|\)|\n|$|\s[-–]\s|\s{3,})")
 _LEAST_SENTENCES = 3  # of a report that may end with the name of a diagnosis alone
 _LETTERS = re.compile(r"[a-z]+")
 _OF_HEADINGS = frozenset(
@@ -37,7 +37,7 @@ def diagnoses(text: str, sentences: Sequence[Sentence], catalogue: Catalogue) ->
         label = _LABEL.match(text, sentence.start, sentence.end)
         letters = set(_LETTERS.findall(label["label"].lower())) if label else set()
         is_heading = bool(letters & grammar().concluding) and letters <= grammar().concluding | _OF_HEADINGS
-        is_other = sentence.opens or (label is not None and label["end"] == ":")
+        is_other = sentence.opens or (label is not None and label["end"].strip() in (":", "-", "–"))
         concludes = is_heading or (concludes and not is_other)
         if sentence.section != "silent":
             ends = len(spoken) > _LEAST_SENTENCES and sentence is spoken[-1] and _is_alone(text, sentence)
@@ -61,7 +61,10 @@ def _of_sentence(
     names_others = _has(words["others"], phrase)
     if not classes and not names_others:
         return
-    denied = classes != ["normal"] and _has(words["denial"], phrase)
+    if len(classes) > 1 and "nicm" in classes and {*classes} <= {"nicm", *words["nicm"]}:
+        classes.remove("nicm")  # told by its subtype
+    rest = re.sub(words["behind"], "", phrase, flags=re.IGNORECASE) if len(classes) == 1 else phrase
+    denied = classes != ["normal"] and _has(words["denial"], rest if _names(rest, classes) else phrase)
     unsure = (
         _has(words["doubt"], phrase) or sentence.asks or not _is_stated(phrase, classes, concludes=concludes)
     )
@@ -82,10 +85,14 @@ def _of_sentence(
     if denied and not names_others:
         return  # an excluded diagnosis says which one it is not, and no more
     for name in classes or [""]:
-        cause = "nicm" if name in words["nicm"] else name
+        cause = "nicm" if name in (*words["nicm"], "nicm") else name
         yield found(etiology, _text(etiology, cause))
-        if cause == "nicm":
+        if name in words["nicm"]:
             yield found(subtype, _text(subtype, name))
+
+
+def _names(phrase: str, classes: Sequence[str]) -> bool:
+    return any(_has(_words()["classes"][name], phrase) for name in classes)
 
 
 def _is_stated(phrase: str, classes: Sequence[str], *, concludes: bool) -> bool:
@@ -94,7 +101,7 @@ def _is_stated(phrase: str, classes: Sequence[str], *, concludes: bool) -> bool:
     Below the heading of a conclusion the name alone states it; elsewhere words such as `in summary` must.
     """
     words = _words()
-    head = rf"(?:^(?:[^:\n]*[:\n])?|[,;])[\W\d]*(?P<lead>(?:(?:{words['leads']})\W+)*)"
+    head = rf"(?:^(?:[^:\n]*(?:[:\n]|\s[-–]\s|\s{{3,}}))?|[,;])[\W\d]*(?P<lead>(?:(?:{words['leads']})\W+)*)"
     is_summed_up = concludes or _has(words["stating"], phrase)
     return all(
         any(

@@ -30,9 +30,19 @@ _WALL_OF = {
 
 def options_of_extent(sentence: str, subtask: Subtask, *, levels: bool) -> set[str]:
     """Return the option texts (levels or walls) of a subtask that a sentence may name."""
-    levels_named = {name.removesuffix(" segment") for name in _named(sentence, levels=levels)}
+    levels_named = {bare_place(name) for name in _named(sentence, levels=levels)}
     texts = (option.text for option in subtask.options)
-    return {text for text in texts if text.removesuffix(" segment") in levels_named}
+    return {text for text in texts if bare_place(text) in levels_named}
+
+
+def places_named(sentence: str) -> set[str]:
+    """Return the levels and walls that a sentence may name, whatever the subtask."""
+    return {bare_place(name) for levels in (True, False) for name in _named(sentence, levels=levels)}
+
+
+def bare_place(option: str) -> str:
+    """Return the name that the options of several subtasks have for one level or wall."""
+    return option.removesuffix(" segment")
 
 
 def _named(sentence: str, *, levels: bool) -> set[str]:

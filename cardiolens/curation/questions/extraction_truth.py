@@ -77,13 +77,28 @@ def _outcome(report: Report, subtask: Subtask, statements: Sequence[ReportStatem
     answer = _one(values, subtask)
     if isinstance(answer, str):
         return answer
+    numbers = [statement for statement in certain if statement.measured]
+    if reason := _unread(report, subtask, answer, numbers) or _contradiction(report, subtask, stated):
+        return reason
+    return _with_numbers(subtask, answer, numbers)
+
+
+def _contradiction(report: Report, subtask: Subtask, stated: Sequence[ReportStatement]) -> str | None:
+    return Reason.CONTRADICTION if report.denies_a_part(subtask, stated) else None
+
+
+def _unread(
+    report: Report, subtask: Subtask, answer: Answer, numbers: Sequence[ReportStatement]
+) -> str | None:
+    """Return why sentences that were not read may tell more than an answer, or another one."""
     if report.lacks_parts(subtask) or report.has_unread_part(subtask):
         return Reason.PART_NOT_TOLD
     if subtask.id == "C06" and report.tells_worse(subtask, answer):
         return Reason.SEVERAL_VALUES
-    if not answer and report.has_unread_words(subtask):
-        return Reason.NUMBER_AGAINST_WORDS
-    return _with_numbers(subtask, answer, [statement for statement in certain if statement.measured])
+    if report.is_denied_unread(subtask, answer or [number.value for number in numbers if number.value]):
+        return Reason.CONTRADICTION
+    is_unread = not answer and report.has_unread_words(subtask)
+    return Reason.NUMBER_AGAINST_WORDS if is_unread else None
 
 
 def _doubt(subtask: Subtask, stated: Sequence[ReportStatement]) -> str | None:

@@ -48,7 +48,7 @@ def of_masks(
     rejects: Rejects = [
         reject(1, Reason.NO_MASK, study_id=study_id) for study_id in studies if study_id not in able
     ]
-    inputs = [_given(study, labels, protocol) for study in able.values()]
+    inputs = [_inputs_of(study, labels, protocol) for study in able.values()]
     records = stages.run("2-findings.mask", "findings-1", inputs, partial(_measured, studies=able))
     problems = [f"{record['study_id']}: {record['unfit']}" for record in records if record["unfit"]]
     rejects += [
@@ -70,7 +70,7 @@ def _studies(masks: Path) -> Iterator[Study]:
     yield from map(read_study, folders)
 
 
-def _given(study: Study, labels: str, protocol: str) -> Record:
+def _inputs_of(study: Study, labels: str, protocol: str) -> Record:
     """Return the inputs of a study's mask findings: manifest, label map, and digests of the masks."""
     stored = {
         volume.mask.path: _digest(study.folder / volume.mask.path, volume.most_bytes)
@@ -167,7 +167,7 @@ def joined(of_reports: Lines, masks: Lines, catalogue: Catalogue) -> tuple[Lines
     rejects: Rejects = []
     for study in studies:
         ours, theirs = from_reports.get(study, {}), measured.get(study, {})
-        both = {name: _beside(ours[name], theirs.get(name)) for name in ours}
+        both = {name: _with_mask_answer(ours[name], theirs.get(name)) for name in ours}
         alone = {name: line for name, line in theirs.items() if name not in ours}
         dropped = _cannot_stand(both, alone, catalogue)
         for name in dropped:
@@ -184,7 +184,7 @@ def _by_study(lines: Lines) -> dict[str, dict[str, Item]]:
     return lines_of
 
 
-def _beside(ours: Item, theirs: Item | None) -> Item:
+def _with_mask_answer(ours: Item, theirs: Item | None) -> Item:
     """Return a report's line, annotated with the mask's answer to the same question."""
     if theirs is None:
         return ours

@@ -9,6 +9,7 @@ from cardiolens.curation.questions.diagnosis import diagnoses
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.numbers import measured
 from cardiolens.curation.questions.statement import ReportStatement
+from cardiolens.curation.questions.statement_subject import doubt_of_subject, heading_of
 from cardiolens.curation.questions.strict_patterns import first_match, has, has_for, words
 from cardiolens.curation.questions.uncertainty import doubt_of
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
@@ -62,7 +63,13 @@ class _Checks:
         if sequence != "cine" and roles.names_other_organ(*whole):
             return Reason.OTHER_STRUCTURE, None
         is_shared = statement.subtask not in words()["places"] or roles.shares_places(*whole)
-        if not is_shared or self._is_joined_with_another(statement):
+        kinds = frozenset(words()["kinds_of_places"].get(statement.subtask, ()))
+        is_between = roles.stands_between_walls(self.text, statement.start, statement.end, kinds)
+        span, around = (statement.start, statement.end), (sentence.start, sentence.end)
+        is_of_another = statement.subtask in words()["patterns"] and roles.is_nearer_to_another(
+            self.text, span, around, kinds, is_t2=sequence == "t2"
+        )
+        if not is_shared or is_between or is_of_another or self._is_joined_with_another(statement):
             return Reason.UNANCHORED, None
         return (Reason.NAMED_ONLY, None) if self._is_named_only(statement, sentence) else (None, None)
 
@@ -125,21 +132,10 @@ def _stated(text: str, pieces: Sequence[Sentence], catalogue: Catalogue) -> Iter
                 finding.polarity,
                 _certainty(finding, phrase), "rules",
             )  # fmt: skip
-            doubt = doubt_of(statement, subtask, phrase)
-            needed = words()["named_structure"].get(subtask.id)
-            if doubt is None and needed and not has(needed, f"{_label_of(sentence, text)} {phrase}"):
-                doubt = Reason.OTHER_STRUCTURE
-            if doubt is None and finding.is_assumed and _lacks_subject(statement, phrase, catalogue):
-                doubt = Reason.OTHER_STRUCTURE
+            doubt = doubt_of(statement, subtask, phrase) or doubt_of_subject(
+                statement, finding, sentence, text, catalogue
+            )
             yield replace(statement, doubt=doubt)
-
-
-def _lacks_subject(statement: ReportStatement, sentence: str, catalogue: Catalogue) -> bool:
-    """Return whether a statement that names no structure of its own leaves open which one is meant."""
-    needed = words()["subject"].get(statement.subtask)
-    if statement.polarity == "affirmed" and needed and not has(needed, sentence):
-        return True
-    return vocabulary(catalogue).names_other_structure(statement.quote, 0, len(statement.quote))
 
 
 def _measured(
@@ -193,19 +189,8 @@ def _is_own(sequence: str, sentence: Sentence, phrase: str, text: str) -> bool:
     if has_for("other_words", sequence, phrase) and not has_for("named_itself", sequence, phrase):
         return False
     pattern = words()["own_words"].get(sequence)
-    above = _heading_of(sentence, text)
+    above = heading_of(sentence, text)
     return pattern is None or sentence.section == sequence or has(pattern, f"{above} {phrase}")
-
-
-def _label_of(sentence: Sentence, text: str) -> str:
-    """The heading of a sentence if it names structures and says nothing of them."""
-    heading = _heading_of(sentence, text)
-    return heading if grammar().labels.issuperset(re.findall(r"[^\W\d_]+", heading.lower())) else ""
-
-
-def _heading_of(sentence: Sentence, text: str) -> str:
-    headings = [heading for heading in (sentence.part, sentence.topic) if heading]
-    return text[headings[0].start : headings[0].end] if headings else ""
 
 
 def _fields(catalogue: Catalogue) -> Iterator[tuple[dict[str, Subtask], str]]:

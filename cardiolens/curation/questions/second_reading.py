@@ -23,7 +23,7 @@ from cardiolens.report_text.entities import ReportForm, entity_counts
 from cardiolens.report_text.extract import Entity, settled
 from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.bootstrap import resampling_weights
-from cardiolens.score.statistics.differences import Resampling
+from cardiolens.score.statistics.resampling import Resampling
 from cardiolens.score.statistics.rows import as_row
 from cardiolens.score.verdicts.case_verdict import CaseReply, case_of
 from cardiolens.score.verdicts.final_completions import finals

@@ -13,6 +13,8 @@ def doubt_of(statement: ReportStatement, subtask: Subtask, sentence: str) -> str
     """Return why a finding is uncertain, or None."""
     if statement.value is None:
         return Reason.NO_OPTION
+    if has(words()["a_ventricle"], statement.quote) and not has(words()["of_a_side"], sentence):
+        return Reason.OTHER_STRUCTURE
     normal = statement.value in {option.text for option in subtask.options if option.normal}
     doubt = _doubt_of_grade(statement, subtask, normal=normal)
     if doubt is None and not normal:
@@ -70,7 +72,9 @@ def _denies_a_part(statement: ReportStatement, subtask: Subtask, sentence: str) 
     limited = has(rules["place"], phrase) or has(
         rules["place"], _before(statement.quote, sentence, place_pattern)
     )
-    return limited or has(rules["exception"], sentence)
+    names_both = has(rules["left_heart"], statement.quote) and has(rules["right_heart"], sentence)
+    is_of_a_side = names_both and subtask.sequence != "cine"  # `LGE of the RV free wall; no LV enhancement`
+    return limited or is_of_a_side or has(rules["exception"], sentence)
 
 
 def _denies_a_kind(statement: ReportStatement, subtask: Subtask) -> bool:
@@ -89,5 +93,5 @@ def _denies_a_kind(statement: ReportStatement, subtask: Subtask) -> bool:
 
 def _before(quote: str, sentence: str, place_pattern: str | None) -> str:
     """Return the words before a clause, which may limit it: `the remaining segments contract normally`."""
-    head = sentence.partition(quote)[0][-25:]
+    head = re.split(words()["contrast"], sentence.partition(quote)[0], flags=re.IGNORECASE)[-1][-25:]
     return re.sub(place_pattern, "", head, flags=re.IGNORECASE) if place_pattern else head

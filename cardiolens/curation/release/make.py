@@ -46,7 +46,7 @@ def release(words: Sequence[str]) -> int:
     if spec.sign is not None:
         read_signing_key(spec.sign)  # fails now if it cannot be used
     catalogue = load_catalogue(spec.protocol)
-    questions = _asked(spec, catalogue)
+    questions = _released_questions(spec, catalogue)
     studies = _studies(spec, {row.question.study_id for row in questions})
     n_confirmed = check_identities(spec, catalogue, questions, studies)
     perceptual = check_duplicates(spec, studies)
@@ -154,7 +154,7 @@ def digests(folder: Path) -> Iterable[tuple[str, int, str]]:
             yield path.relative_to(folder).as_posix(), path.stat().st_size, sha256_of(path)
 
 
-def _asked(spec: Release, catalogue: Catalogue) -> list[GivenQuestion]:
+def _released_questions(spec: Release, catalogue: Catalogue) -> list[GivenQuestion]:
     """Return the questions to release; InputError if unverified ones are not allowed."""
     rows = list(given_questions(spec.questions, catalogue))
     chosen = [row for row in rows if spec.references or row.question.reference is None]

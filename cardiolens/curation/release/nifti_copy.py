@@ -11,7 +11,6 @@ from pathlib import Path
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted import gzip_stream
-from cardiolens.study.manifest import MOST_VOXELS
 from cardiolens.study.nifti import (
     GZIP_MAGIC,
     MOST_EXTENSION,
@@ -21,6 +20,7 @@ from cardiolens.study.nifti import (
     read_header,
     voxels,
 )
+from cardiolens.study.volume_manifest import MOST_VOXELS
 
 _HEADER = 348  # bytes of a NIfTI-1 header
 _MAGIC = b"n+1\0"

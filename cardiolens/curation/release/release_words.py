@@ -53,7 +53,7 @@ class Release(Spec):
     confirmed: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None = None
 
     @model_validator(mode="after")
-    def _whole(self) -> "Release":
+    def _check_cohorts(self) -> "Release":
         shares = self.cohorts.values()
         if min(shares) <= 0 or not math.isclose(sum(shares), 1, abs_tol=1e-6):
             raise ValueError(

@@ -61,10 +61,10 @@ def without_answers(questions: Iterable[GivenQuestion], studies: Collection[str]
 
     Whether a person corrected an answer is part of its verification, and would tell something of it.
     """
-    return [_kept(row) if row.question.study_id in studies else row for row in questions]
+    return [_without_answer(row) if row.question.study_id in studies else row for row in questions]
 
 
-def _kept(row: GivenQuestion) -> GivenQuestion:
+def _without_answer(row: GivenQuestion) -> GivenQuestion:
     dropped = {"answer", "reference", "evidence", "evidence_slices", "verification"}
     status = {name: value for name, value in row.question.verification.items() if name == "status"}
     record: Record = {name: value for name, value in row.record.items() if name not in dropped}

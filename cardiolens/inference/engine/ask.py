@@ -18,7 +18,7 @@ class Ask:
 
     request_key: str
     system: str
-    text: str  # U+FFFC marks the position of each frame
+    text: str  # U+FFFC marks the position of each frame; side by side: of the frames of a video
     frame_keys: tuple[str, ...]  # in the order of the marks
     answer_type: str
     option_keys: tuple[str, ...]
@@ -82,10 +82,13 @@ class NotAskedError(Exception):
 
 
 class FrameWork(NamedTuple):
-    """An engine's work on frames; simulated readers and servers report no encoder runs."""
+    """An engine's work on frames, where a video counts as one.
+
+    Simulated readers and servers report no encoder runs.
+    """
 
     processed: int = 0  # frames decoded and run through the image processor
-    encoded: int = 0  # runs of the vision encoder, one per frame
+    encoded: int = 0  # runs of the vision encoder, one per frame or video
 
 
 class Engine(Protocol):

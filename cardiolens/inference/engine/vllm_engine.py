@@ -1,5 +1,6 @@
 """vLLM as an engine; together with `startup` the only module that imports vLLM."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
@@ -9,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from cardiolens.base.digest import digest_of
 from cardiolens.config.model import ModelSpec
 from cardiolens.inference.engine.ask import (
     Ask,
@@ -41,7 +43,9 @@ from cardiolens.inference.engine.startup import (
 from cardiolens.inference.models.adapter import room_for
 from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.identity import Identity, installed_engine
+from cardiolens.inference.models.video_input import metadata_of
 from cardiolens.inference.placement.placement import Deployment
+from cardiolens.protocol.prompts.videos import by_place, count_videos
 from cardiolens.protocol.tasks.legal import FREE, Constraint
 from cardiolens.runtime.staging import nearby
 from cardiolens.storage.schemas import FRAME
@@ -59,13 +63,13 @@ _CUT_OFF = ("abort", "error")  # finish reasons of requests that vLLM gave up; t
 
 
 class _Prompt(TypedDict, total=False):
-    """A request in vLLM's terms: the prompt string, its images, and a stable id for each image.
+    """A request in vLLM's terms: the prompt string, its images and videos, and a stable id for each of them.
 
-    vLLM caches processed images and prompt blocks under these ids.
+    vLLM caches what it processed and prompt blocks under these ids.
     """
 
     prompt: str
-    multi_modal_data: "dict[str, list[Image]]"
+    multi_modal_data: "dict[str, list[Image | tuple[np.ndarray, dict[str, Any]]]]"
     multi_modal_uuids: dict[str, list[str]]
 
 
@@ -74,7 +78,15 @@ class VllmEngine:
 
     mortal = True
 
-    def __init__(self, model: ModelSpec, identity: Identity, max_frames: int, deployment: Deployment) -> None:
+    def __init__(
+        self,
+        model: ModelSpec,
+        identity: Identity,
+        max_frames: int,
+        deployment: Deployment,
+        *,
+        shows_videos: bool = False,
+    ) -> None:
         assert identity.folder is not None, "a vllm model has files"
         self._model = model
         # An engine over several nodes reads the same path on all; a local copy may exist on one node only.
@@ -82,6 +94,7 @@ class VllmEngine:
         self._adapter = identity.adapter
         self._deployment = deployment
         self._max_frames = max_frames  # per prompt
+        self._max_videos = max_frames // 2 if shows_videos else 0  # per prompt, each of two frames or more
         self._engine: AsyncLLM | None = None
         self._written_at_start = written_so_far()
         self._death = ""  # why the engine died; the same for all requests that were in flight
@@ -141,7 +154,7 @@ class VllmEngine:
         try:
             prompt = self._prompt(ask, pictures)
             if self._beginnings is not None and ask.frame_keys:
-                beginning = self._chat.up_to_last_frame(prompt["prompt"], len(ask.frame_keys))
+                beginning = self._chat.up_to_last_frame(prompt["prompt"], ask.text)
                 cut: _Prompt = {**prompt, "prompt": beginning}
                 compute = partial(self._compute_beginning, cut, request_id)
                 key = repr((beginning, ask.frame_keys))
@@ -159,8 +172,23 @@ class VllmEngine:
             raise failure from error
         if final is None:
             raise RequestError(ErrorKind.NO_ANSWER, "vLLM ended the request without an output")
+        if count_videos(ask.text):
+            self._check_videos(final.prompt_token_ids or (), ask, pictures)
         reply = _reply(final, ask, self._reasoning)
         return replace(reply, cached_tokens=max(0, reply.cached_tokens - computed_before))
+
+    def _check_videos(self, token_ids: Sequence[int], ask: Ask, pictures: Pictures) -> None:
+        """RequestError unless vLLM made of the videos as many tokens as the plan's processor does."""
+        sizes = tuple(tuple(pictures(key).shape[:2]) for key in ask.frame_keys)
+        expected = self._chat.video_placeholders(ask.text, sizes)
+        received = token_ids.count(self._chat.video_token_id)
+        if received != expected:
+            raise RequestError(
+                ErrorKind.REJECTED,
+                f"vLLM made {received} tokens of its videos, and all frames are {expected}: frames were left "
+                "out or scaled; remove mm_processor_kwargs and video_pruning_rate from engine_options, or "
+                "leave out the prompts with cine: video",
+            )
 
     async def _compute_beginning(self, prompt: _Prompt, request_id: str) -> int:
         """Let the engine compute the beginning of a prompt; return how many tokens that took."""
@@ -235,7 +263,7 @@ class VllmEngine:
             "trust_remote_code": model.trust_remote_code,
             "tensor_parallel_size": self._deployment.tensor_parallel,
             "pipeline_parallel_size": self._deployment.pipeline_parallel,
-            "limit_mm_per_prompt": {"image": self._max_frames, "video": 0},  # 0: reserve no memory for videos
+            "limit_mm_per_prompt": {"image": self._max_frames, "video": self._video_limit()},
             "seed": 0,
             "enable_prefix_caching": True,
             "enable_logging_iteration_details": True,  # gives the encoder runs per step, for the counter
@@ -258,6 +286,12 @@ class VllmEngine:
             options["load_format"] = model.load_format
         return options
 
+    def _video_limit(self) -> int | dict[str, int]:
+        """Return the most videos of a prompt and the largest that is shown; 0 reserves no memory for any."""
+        side = self._model.long_side
+        sizes = {"num_frames": self._max_frames, "width": side, "height": side}
+        return {"count": self._max_videos, **sizes} if self._max_videos else 0
+
     def _prompt(self, ask: Ask, pictures: Pictures) -> _Prompt:
         from PIL import Image
 
@@ -266,8 +300,22 @@ class VllmEngine:
             images = self._images.setdefault(pictures, {})
             for key in set(ask.frame_keys) - images.keys():
                 images[key] = Image.fromarray(pictures(key)).convert("RGB")
-            prompt["multi_modal_data"] = {"image": [images[key] for key in ask.frame_keys]}
-            prompt["multi_modal_uuids"] = {"image": list(ask.frame_keys)}
+            places = by_place(ask.text, ask.frame_keys)
+            frame_keys = [keys[0] for keys in places if len(keys) == 1]
+            videos = [keys for keys in places if len(keys) > 1]
+            prompt["multi_modal_data"], prompt["multi_modal_uuids"] = {}, {}
+            if frame_keys:
+                prompt["multi_modal_data"]["image"] = [images[key] for key in frame_keys]
+                prompt["multi_modal_uuids"]["image"] = frame_keys
+            if videos:
+                prompt["multi_modal_data"]["video"] = [
+                    (
+                        np.stack([np.asarray(images[key]) for key in keys]),
+                        {**metadata_of(len(keys)), "do_sample_frames": False},
+                    )
+                    for keys in videos
+                ]
+                prompt["multi_modal_uuids"]["video"] = [digest_of(["video", *keys]) for keys in videos]
         return prompt
 
     def _sampling(self, ask: Ask) -> "SamplingParams":

@@ -1,6 +1,6 @@
 """Chat format of a model: render prompt strings and count their tokens without running the model."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,16 @@ from pydantic import JsonValue
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.model import ModelSpec
-from cardiolens.inference.models.chat_template import IMAGE, ChatTemplate, Piece
-from cardiolens.inference.models.placeholders import adds_special_tokens
+from cardiolens.inference.models.chat_template import IMAGE, VIDEO, ChatTemplate, Piece
+from cardiolens.inference.models.placeholders import adds_special_tokens, architectures
+from cardiolens.inference.models.video_input import (
+    Grid,
+    VideoTokens,
+    check_frames_kept,
+    check_takes_video,
+    metadata_of,
+)
+from cardiolens.protocol.prompts.videos import by_place, split_at_places
 from cardiolens.storage.schemas import FRAME
 
 _HERE = "\ue000"  # private-use characters that mark positions of text
@@ -59,6 +67,7 @@ class Chat:
         self._cached: dict[str, int] = {}  # token count by text: captions and questions recur
         self._head_tokens = lru_cache(maxsize=4096)(self._count_head)
         self.image_tokens = lru_cache(maxsize=None)(self._count_image)
+        self._video_tokens = lru_cache(maxsize=None)(self._count_video)
 
     @classmethod
     def of(cls, model: ModelSpec, folder: Path) -> "Chat":
@@ -84,10 +93,20 @@ class Chat:
             rendered = f"{head}{self._template.asked(question)}{tail}"
         return rendered.removeprefix(self._first)
 
-    def up_to_last_frame(self, prompt: str, n_frames: int) -> str:
-        """Return a rendered prompt up to the placeholder of its last frame, with it."""
-        mark = self._template.marks(n_frames)[-1]
+    def up_to_last_frame(self, prompt: str, text: str) -> str:
+        """Return a rendered prompt up to the placeholder of the last frame or video of `text`, with it."""
+        mark = self._marks(text)[-1]
         return prompt[: prompt.rindex(mark) + len(mark)]
+
+    def video_placeholders(self, text: str, sizes: tuple[tuple[int, int], ...]) -> int:
+        """Count the placeholder tokens that the engine must make of the videos of a message."""
+        videos = (frames for frames in by_place(text, sizes) if len(frames) > 1)
+        return sum(self._video_tokens(frames[0], len(frames)).placeholders for frames in videos)
+
+    @property
+    def video_token_id(self) -> int:
+        """The token that stands for a piece of a video in a prompt."""
+        return int(self._processor.video_token_id)
 
     def count(self, system: str, text: str, sizes: tuple[tuple[int, int], ...], *, exact: bool = True) -> int:
         """Count the prompt tokens of a message; `sizes` are the (height, width) of its frames.
@@ -110,7 +129,8 @@ class Chat:
         `frames` is the message up to the placeholder of the last frame.
         """
         tail = self._head(system, frames)[1]
-        return self._head_tokens(system, frames, exact) + sum(map(self.image_tokens, sizes)), tail
+        places = by_place(f"{frames}{FRAME}", sizes)
+        return self._head_tokens(system, frames, exact) + sum(map(self._tokens_at, places)), tail
 
     def count_asked(self, question: str, tail: str) -> int:
         """Count the tokens of the text after the last frame and of the template's text after it, `tail`."""
@@ -119,9 +139,26 @@ class Chat:
     def _render_head(self, system: str, frames: str) -> tuple[str, str]:
         """Render the text before and after the question; `frames` ends before the last placeholder."""
         pieces: list[Piece] = []
-        for piece in frames.split(FRAME):
-            pieces += [piece, IMAGE] if piece else [IMAGE]
+        for piece in split_at_places(f"{frames}{FRAME}"):
+            pieces.append(piece if isinstance(piece, str) else IMAGE if piece == 1 else VIDEO)
+        if VIDEO in pieces:
+            self._check_takes_video()
         return self._template.around(system, pieces)
+
+    def _marks(self, text: str) -> list[str]:
+        """Return what the template has for each frame and video of a message, in order."""
+        lengths = [piece for piece in split_at_places(text) if isinstance(piece, int)]
+        n_images = lengths.count(1)
+        n_videos = len(lengths) - n_images
+        images = iter(self._template.marks(n_images))
+        videos = iter(self._template.video_marks(n_videos) if n_videos else ())
+        return [next(images if length == 1 else videos) for length in lengths]
+
+    def _tokens_at(self, sizes: Sequence[tuple[int, int]]) -> int:
+        """Count the tokens of what stands at one place: a frame, or the frames of a video."""
+        return (
+            self.image_tokens(sizes[0]) if len(sizes) == 1 else self._video_tokens(sizes[0], len(sizes)).all
+        )
 
     def _find_first(self) -> tuple[str, int]:
         """Return the first token, if template and tokenizer both add it, and the number of tokens that only
@@ -150,7 +187,7 @@ class Chat:
 
     def _count_head(self, system: str, frames: str, exact: bool) -> int:
         pieces, rest = [], self._head(system, frames)[0]
-        for mark in self._template.marks(frames.count(FRAME) + 1):
+        for mark in self._marks(f"{frames}{FRAME}"):
             piece, _, rest = rest.partition(mark)
             pieces += [piece] if piece else []
         return self._added + self._tokens(
@@ -169,6 +206,31 @@ class Chat:
         except (TypeError, AttributeError):  # some published processors accept one string and no options
             return self._processed(size, 2) - self._processed(size, 1) - self._tokens([_HERE])
         return len(image_inputs) - self._tokens([_HERE, _THERE])
+
+    def _check_takes_video(self) -> None:
+        check_takes_video(self._folder, architectures(self._folder, self._overrides))
+        self._template.video_marks(1)
+
+    def _count_video(self, size: tuple[int, int], n_frames: int) -> VideoTokens:
+        """Count the tokens of a video of frames of one (height, width). InputError if any would be lost."""
+        video, frame = np.zeros((n_frames, *size, 3), dtype=np.uint8), np.zeros((*size, 3), dtype=np.uint8)
+        options = {"video_metadata": [metadata_of(n_frames)], "do_sample_frames": False, **self._options}
+        marks = [
+            f"{_HERE}{mark}{_THERE}"
+            for mark in (self._template.video_marks(1)[0], self._template.marks(1)[0])
+        ]
+        inputs = self._processor(text=marks[:1], videos=[video], add_special_tokens=False, **options)
+        alone = self._processor(text=marks[1:], images=[frame], add_special_tokens=False, **self._options)
+        check_frames_kept(
+            self._folder,
+            Grid(*map(int, inputs["video_grid_thw"][0])),
+            Grid(*map(int, alone["image_grid_thw"][0])),
+            n_frames,
+            self._processor.video_processor.temporal_patch_size,
+        )
+        token_ids = list(map(int, inputs["input_ids"][0]))
+        n_tokens = len(token_ids) - self._tokens([_HERE, _THERE])
+        return VideoTokens(n_tokens, token_ids.count(self.video_token_id))
 
     def _processed(self, size: tuple[int, int], frames: int) -> int:
         """Count the tokens that the processor makes of a number of frames, each followed by a mark."""

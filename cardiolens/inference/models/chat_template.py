@@ -6,7 +6,8 @@ candidate that keeps texts and images in their order is used.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from enum import Enum
+from functools import lru_cache, partial
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -16,8 +17,16 @@ from jinja2 import TemplateError
 from cardiolens.base.errors import InputError
 from cardiolens.inference.models.placeholders import placeholder
 
-IMAGE = None
-Piece = str | None  # IMAGE: the position of a frame
+
+class Place(Enum):
+    """The position of something shown; the value is the type of its part in a message."""
+
+    IMAGE = "image"  # a frame
+    VIDEO = "video"
+
+
+IMAGE, VIDEO = Place.IMAGE, Place.VIDEO
+Piece = str | Place
 
 # Marks of text: private-use characters. If a template prints a list instead of reading its parts, the marks
 # do not appear, because both Python and JSON escape them.
@@ -37,6 +46,7 @@ _FORMS = (
     _Form("parts", "text"),
     _Form("string", "text"),
 )
+_FAILURES = (TemplateError, TypeError, ValueError, LookupError, AttributeError)  # of foreign templates
 _EDGES: tuple[Callable[[str], str], ...] = (str, str.lstrip, str.rstrip, str.strip)
 
 
@@ -54,7 +64,8 @@ class ChatTemplate:
         self._owner = processor if getattr(processor, "chat_template", None) else processor.tokenizer
         self._placeholder = placeholder(folder, processor, overrides or {})
         self._form = self._find_form()
-        self.marks = lru_cache(maxsize=None)(self._find_marks)
+        self.marks = lru_cache(maxsize=None)(partial(self._find_marks, IMAGE))
+        self.video_marks = lru_cache(maxsize=None)(self._find_video_marks)
         self._edges = self._find_edges()
 
     def render(self, system: str, pieces: Sequence[Piece]) -> str:
@@ -75,7 +86,7 @@ class ChatTemplate:
         for form in _FORMS:
             try:
                 reason = self._fault(form)
-            except (TemplateError, TypeError, ValueError, LookupError, AttributeError) as error:
+            except _FAILURES as error:
                 reason = " ".join(str(error).split())
             if reason is None:
                 return form
@@ -112,20 +123,40 @@ class ChatTemplate:
     def _content(self, form: _Form, pieces: Sequence[Piece]) -> str | list[dict[str, str]]:
         if form.user == "parts":
             return [
-                {"type": "image"} if piece is IMAGE else {"type": "text", "text": piece} for piece in pieces
+                {"type": piece.value} if isinstance(piece, Place) else {"type": "text", "text": piece}
+                for piece in pieces
             ]
         places = self._places()
-        text = "".join(next(places) if piece is IMAGE else piece for piece in pieces)
+        assert VIDEO not in pieces, "refused when the mark of a video is looked for"
+        text = "".join(next(places) if isinstance(piece, Place) else piece for piece in pieces)
         return text if form.user == "string" else [{"type": "text", "text": text}]
 
     def _places(self) -> Iterator[str]:
         assert self._placeholder is not None, "checked when the form was found"
         return (self._placeholder.replace("{number}", str(number)) for number in count(1))
 
-    def _find_marks(self, images: int) -> tuple[str, ...]:
-        """Return the text that the rendered prompt has for each of a number of images, in order."""
-        pieces: list[Piece] = [_HERE, *(piece for _ in range(images) for piece in (IMAGE, _HERE))]
+    def _find_marks(self, place: Place, number: int) -> tuple[str, ...]:
+        """Return the text that the rendered prompt has for each of a number of images or videos, in order."""
+        pieces: list[Piece] = [_HERE, *(piece for _ in range(number) for piece in (place, _HERE))]
         return tuple(self.render("", pieces).split(_HERE)[1:-1])
+
+    def _find_video_marks(self, number: int) -> tuple[str, ...]:
+        """Return the marks of a number of videos. InputError if the template takes no videos."""
+        try:
+            rendered = self.render("", [_HERE, VIDEO, _THERE, IMAGE, _ASKED]) if self._takes_parts else ""
+        except _FAILURES:
+            rendered = ""
+        mark = _between(rendered, _HERE, _THERE)
+        if not mark.strip() or self.marks(1)[0] in mark:
+            raise InputError(
+                f"{self._folder}: its chat template puts no video between texts; {_ANOTHER_TEMPLATE}, or "
+                "leave out the prompts with cine: video"
+            )
+        return self._find_marks(VIDEO, number)
+
+    @property
+    def _takes_parts(self) -> bool:
+        return self._form.user == "parts"
 
     def _find_edges(self) -> Callable[[str], str]:
         marker = f"\n {_THERE} \n"

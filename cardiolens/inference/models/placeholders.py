@@ -20,7 +20,7 @@ def placeholder(folder: Path, processor: Any, overrides: Mapping[str, Any]) -> s
 
     Model families without an entry in this module declare the placeholder in their processor.
     """
-    for name in _architectures(folder, overrides):
+    for name in architectures(folder, overrides):
         if name in _BY_ARCHITECTURE:
             return _BY_ARCHITECTURE[name]
     declared = getattr(processor, "image_token", None)
@@ -29,10 +29,10 @@ def placeholder(folder: Path, processor: Any, overrides: Mapping[str, Any]) -> s
 
 def adds_special_tokens(folder: Path, overrides: Mapping[str, Any]) -> bool:
     """Return whether vLLM lets this model's tokenizer add its special tokens to a prompt."""
-    return _WITHOUT_SPECIAL.isdisjoint(_architectures(folder, overrides))
+    return _WITHOUT_SPECIAL.isdisjoint(architectures(folder, overrides))
 
 
-def _architectures(folder: Path, overrides: Mapping[str, Any]) -> list[str]:
+def architectures(folder: Path, overrides: Mapping[str, Any]) -> list[str]:
     """Return the model classes that config.json names, or the classes in `overrides`, as vLLM uses them."""
     path = folder / "config.json"
     names = ((read_object(path) if path.exists() else {}) | dict(overrides)).get("architectures")

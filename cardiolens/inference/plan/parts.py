@@ -22,7 +22,8 @@ from cardiolens.inference.models.identity import Identity
 from cardiolens.inference.models.token_counts import EstimatedTokens, TokenCounter
 from cardiolens.inference.plan.inputs import Inputs
 from cardiolens.inference.plan.planned_question import PlannedQuestion
-from cardiolens.inference.plan.planner import ModelPlanner, StudyFrames
+from cardiolens.inference.plan.planned_study import StudyFrames
+from cardiolens.inference.plan.planner import ModelPlanner
 from cardiolens.inference.plan.request_columns import RequestColumns
 from cardiolens.inference.plan.shown_examples import write_examples
 from cardiolens.protocol.dialogue.chain import offer_row, write_chains

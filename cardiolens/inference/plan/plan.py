@@ -139,7 +139,7 @@ def _requests(
 
 @contextmanager
 def _left_out(spec: SweepSpec, model: str, failed: dict[str, str]) -> Iterator[None]:
-    """With `keep_going`, record the ModelError of a block in `failed` and go on without the model."""
+    """Record the ModelError of a block in `failed` and go on without the model, with `keep_going`."""
     try:
         yield
     except ModelError as error:

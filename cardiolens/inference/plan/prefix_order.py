@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from cardiolens.inference.plan.control import BLANK
 from cardiolens.inference.plan.shown_examples import has_examples
+from cardiolens.protocol.prompts.videos import has_videos
 
 SHOWN = (
     "frames_study_id",
@@ -34,10 +35,14 @@ def beginnings(requests: pa.Table) -> np.ndarray:
     rows = np.full((len(n_frames), 1 + n_frames.max(initial=0)), _END, dtype=np.int64)
     columns = (requests[name].to_pylist() for name in ("frames_study_id", "system", "flags", "subtask"))
     before = [  # examples stand before the frames, and are those of the subtask
-        repr((study, system, BLANK in (flags or ()), subtask if has_examples(flags or ()) else ""))
+        (study, system, BLANK in (flags or ()), subtask if has_examples(flags or ()) else "")
         for study, system, flags, subtask in zip(*columns, strict=True)
     ]
-    rows[:, 0] = _numbers(pa.array(before, pa.string()))
+    filmed = [  # a video is shared as a whole or not at all, so only by prompts with all the same frames
+        lists[row].as_py() if has_videos(flags or ()) else None
+        for row, flags in enumerate(requests["flags"].to_pylist())
+    ]
+    rows[:, 0] = _numbers(pa.array(map(repr, zip(before, filmed, strict=True)), pa.string()))
     starts = np.cumsum(n_frames) - n_frames
     parents = np.repeat(np.arange(len(n_frames)), n_frames)
     positions = np.arange(len(parents)) - starts[parents]

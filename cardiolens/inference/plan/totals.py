@@ -1,5 +1,6 @@
 """Count the requests, frames and tokens of one model from its written plan."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,8 +10,12 @@ import pyarrow.compute as pc
 
 from cardiolens.inference.placement.estimate import CHOICE_TOKENS, REPLY_SHARE
 from cardiolens.inference.plan.prefix_order import beginnings, frames_of, prefix_order, shared_frames
+from cardiolens.inference.plan.shown_examples import ShownExample, has_examples, read_part_examples
+from cardiolens.protocol.prompts.videos import has_videos
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.schemas import OVERFLOW, PLANNED
+
+_Place = tuple[str, str, int]  # study_id, volume_id, idx
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,21 +34,27 @@ class Totals:
         None  # of the prompt tokens, those that no earlier prompt begins with: estimated
     )
     reply_tokens: int | None = None  # expected, by the kind of reply
-    encoder_tokens: int = 0  # of all distinct frames, each once: estimated
+    encoder_tokens: int = 0  # of `encoder_frames`, each once: estimated
+    encoder_frames: int = 0  # distinct frames, those of examples, too, and each frame again in each video
 
     @property
     def frame_tokens(self) -> int:
         """Return the tokens of a frame with its caption; 0 without frames or tokens."""
-        return self.encoder_tokens // self.frames_distinct if self.frames_distinct else 0
+        return self.encoder_tokens // self.encoder_frames if self.encoder_frames else 0
 
 
 def totals_of(requests: Path) -> Totals:
     """Count the plan of one model part by part; counts add up because each study lies in a single part."""
     sums = dict.fromkeys(
-        ("asked", "overflow", "skipped", "frames_referenced", "frames_distinct", "sent", "output_tokens"), 0
+        (
+            *("asked", "overflow", "skipped", "frames_referenced", "frames_distinct", "sent"),
+            *("output_tokens", "encoder_frames"),
+        ),
+        0,
     )
     tokens: int | None = None
     computed = replies = encoded = 0.0
+    lent: set[_Place] = set()  # frames of examples, which requests of all parts show
     for part in tables.parts(requests):
         columns = (
             "frames_study_id",
@@ -75,7 +86,17 @@ def totals_of(requests: Path) -> Totals:
         tokens = tokens if counted is None else (tokens or 0) + counted
         computed += _computed(unique)
         replies += _replies(unique)
-        encoded += distinct * _frame_tokens(unique)
+        examples = _examples(part, unique)
+        shown_first = {
+            (example.study_id, frame.volume_id, frame.idx)
+            for own_examples in examples
+            for example in own_examples
+            for frame in example.frames
+        }
+        encoder_frames = _encoder_frames(unique) + len(shown_first - lent)
+        sums["encoder_frames"] += encoder_frames
+        encoded += encoder_frames * _frame_tokens(unique, examples)
+        lent |= shown_first
     return Totals(
         **sums,
         prompt_tokens=tokens,
@@ -100,9 +121,13 @@ def _computed(requests: pa.Table) -> float:
     return float((tokens * (new + stages) / (n_frames + 1)).sum())
 
 
-def _frame_tokens(requests: pa.Table) -> float:
-    """Estimate the tokens of a frame from prompts with frames, by the equal parts of `_computed`."""
+def _frame_tokens(requests: pa.Table, examples: Sequence[Sequence[ShownExample]]) -> float:
+    """Estimate the tokens of a frame from prompts with frames, by the equal parts of `_computed`.
+
+    The frames of `examples`, one entry a request, are parts of its prompt, too.
+    """
     n_frames = np.asarray(pc.list_value_length(requests["frames"]), dtype=float)
+    n_frames += [sum(len(example.frames) for example in own_examples) for own_examples in examples]
     tokens = np.asarray(pc.fill_null(requests["predicted_tokens"], 0), dtype=float)
     parts = (n_frames + 1)[n_frames > 0].sum()
     return float(tokens[n_frames > 0].sum() / parts) if parts else 0.0
@@ -122,15 +147,44 @@ def _first_of_each_key(table: pa.Table) -> pa.Table:
     return table.take(first)
 
 
+def _examples(part: Path, requests: pa.Table) -> list[Sequence[ShownExample]]:
+    """Return the examples of each request, in the order of the rows."""
+    flags = requests["flags"].to_pylist()
+    by_request = read_part_examples(part) if any(map(has_examples, flags)) else {}
+    keys = requests["request_key"].to_pylist()
+    return [
+        by_request.get(key, ()) if has_examples(row_flags) else ()
+        for key, row_flags in zip(keys, flags, strict=True)
+    ]
+
+
 def _frames(requests: pa.Table) -> tuple[int, int]:
+    """Return the number of frames of all requests, and of distinct ones."""
+    places = _places(requests)
+    return places.num_rows, places.group_by(["study", "volume", "idx"]).aggregate([]).num_rows
+
+
+def _encoder_frames(requests: pa.Table) -> int:
+    """Return the number of distinct frames for the encoder, which sees a frame anew in each video."""
+    lists = requests["frames"].combine_chunks()
+    filmed = [
+        repr(lists[row].as_py()) if has_videos(flags) else ""
+        for row, flags in enumerate(requests["flags"].to_pylist())
+    ]
+    places = _places(requests.append_column("filmed", pa.array(filmed, pa.string())), "filmed")
+    return int(places.group_by(["study", "volume", "idx", "filmed"]).aggregate([]).num_rows)
+
+
+def _places(requests: pa.Table, *further: str) -> pa.Table:
+    """Return one row per frame of each request, with further columns of its request."""
     lists = requests["frames"].combine_chunks()
     flat = lists.flatten()
     parents = pc.list_parent_indices(lists)
-    places = pa.table(
+    return pa.table(
         {
             "study": requests["frames_study_id"].take(parents),
             "volume": flat.field("volume_id"),
             "idx": flat.field("idx"),
+            **{name: requests[name].take(parents) for name in further},
         }
     )
-    return places.num_rows, places.group_by(["study", "volume", "idx"]).aggregate([]).num_rows

@@ -26,7 +26,7 @@ class Measured:
 
     @property
     def rate_factor(self) -> float:
-        """By what both declared rates are to be multiplied to give the measured seconds."""
+        """The factor that turns both declared rates into the measured seconds."""
         return self.planned / self.measured
 
 

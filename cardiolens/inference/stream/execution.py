@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """When a model ran, in seconds from the start of the execution."""
+    """The time in which a model ran, in seconds from the start of the execution."""
 
     began: float
     up: float  # when the engines were ready, averaged over replicas

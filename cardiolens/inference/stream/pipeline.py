@@ -173,7 +173,9 @@ def _maker(plan: Plan, model: ModelSpec, deployment: Deployment) -> Callable[[],
     """Return a picklable function that makes the engine inside the actor."""
     identity = plan.identities[model.name]
     if model.engine == "vllm":
-        return partial(_make_vllm, model, identity, plan.most_frames[model.name], deployment)
+        shows_videos = any(arm.prompt.cine == "video" for arm in plan.arms if arm.model.name == model.name)
+        most_frames = plan.most_frames[model.name]
+        return partial(_make_vllm, model, identity, most_frames, deployment, shows_videos=shows_videos)
     if model.engine == "http":
         log.info("model %s is asked at %s", model.name, way_to(model.served))
         return partial(_make_http, model, _completions(plan, model))
@@ -183,10 +185,17 @@ def _maker(plan: Plan, model: ModelSpec, deployment: Deployment) -> Callable[[],
     return partial(_make_reader, model, plan.store.questions, arms)
 
 
-def _make_vllm(model: ModelSpec, identity: Identity, max_frames: int, deployment: Deployment) -> Engine:
+def _make_vllm(
+    model: ModelSpec,
+    identity: Identity,
+    max_frames: int,
+    deployment: Deployment,
+    *,
+    shows_videos: bool,
+) -> Engine:
     from cardiolens.inference.engine.vllm_engine import VllmEngine
 
-    return VllmEngine(model, identity, max_frames, deployment)
+    return VllmEngine(model, identity, max_frames, deployment, shows_videos=shows_videos)
 
 
 def _make_http(model: ModelSpec, completions: Path) -> Engine:

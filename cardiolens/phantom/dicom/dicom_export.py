@@ -92,7 +92,7 @@ def _habit(spec: ExportSpec) -> Habit | None:
 
 @dataclass(frozen=True)
 class Target:
-    """Where the files of a series go: the export, its folder of the exam, and how many files are there."""
+    """The place of a series: the export, its folder of the exam, and how many files are there."""
 
     export: Path
     folder: str

@@ -41,10 +41,14 @@ def captions(volume: VolumeStructure, level: CaptionLevel) -> tuple[str, ...]:
     """Return the text after `Frame n:` of each frame of a volume, by canonical index."""
     if level == "none":
         return ("",) * volume.n_frames
-    what = f" {words_of(volume)}"
-    slices = [_slice(volume, rank, level) for rank in range(volume.n_slices)]
+    slices = [words_of_slice(volume, rank, level) for rank in range(volume.n_slices)]
     phases = [_phase(volume, phase, level) for phase in range(volume.n_phases)]
-    return tuple(f"{what}{where}{when}" for where in slices for when in phases)
+    return tuple(f"{where}{when}" for where in slices for when in phases)
+
+
+def words_of_slice(volume: VolumeStructure, rank: int, level: CaptionLevel) -> str:
+    """Return what the captions of a slice's frames begin with after `Frame n:`; all but the phase."""
+    return f" {words_of(volume)}{_slice(volume, rank, level)}"
 
 
 def words_of(volume: VolumeStructure) -> str:
@@ -72,10 +76,15 @@ def _slice(volume: VolumeStructure, rank: int, level: CaptionLevel) -> str:
 def _phase(volume: VolumeStructure, phase: int, level: CaptionLevel) -> str:
     if volume.n_phases == 1:
         return ""
-    text = f", {word_of_phase(volume)} {phase + 1} of {volume.n_phases}"
-    if level == "full" and volume.over_time == "cycle":
-        text += {volume.es_phase: ", end-systole", volume.ed_phase: ", end-diastole"}.get(phase, "")
-    return text
+    moment = moment_words(volume, phase, level)
+    return f", {word_of_phase(volume)} {phase + 1} of {volume.n_phases}{f', {moment}' if moment else ''}"
+
+
+def moment_words(volume: VolumeStructure, phase: int, level: CaptionLevel) -> str:
+    """Return the name of a phase's moment in the cycle, if it has one and captions name it."""
+    if level != "full" or volume.over_time != "cycle":
+        return ""
+    return {volume.es_phase: "end-systole", volume.ed_phase: "end-diastole"}.get(phase, "")
 
 
 def _nearest_level(volume: VolumeStructure, rank: int, levels: tuple[str, str, str]) -> str:

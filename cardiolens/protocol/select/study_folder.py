@@ -14,8 +14,9 @@ from cardiolens.protocol.select.feature_store import StudyFeatures
 from cardiolens.study.cycle import SHORT_AXIS_CINE, needs_cycle
 from cardiolens.study.displayed import DisplayedVolume, displayed_volumes
 from cardiolens.study.layout import Layout
-from cardiolens.study.manifest import Study, VolumeManifest
+from cardiolens.study.manifest import Study
 from cardiolens.study.structure import StudyStructure, VolumeStructure, structures
+from cardiolens.study.volume_manifest import VolumeManifest
 
 Pixels = Mapping[str, NDArray[np.uint8]]  # (frames, rows, columns) by volume_id
 

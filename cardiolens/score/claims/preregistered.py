@@ -21,7 +21,7 @@ _METRICS = (
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """When something was declared, by the number of answers that were there; None if not known."""
+    """The time of a declaration, as the number of answers that were there; None if not known."""
 
     answered_before: int | None = 0
 

@@ -12,7 +12,6 @@ from cardiolens.score.claims.evidence_analysis import by_interval
 from cardiolens.score.claims.sentences import Finding
 from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.bootstrap import resampling_weights
-from cardiolens.score.statistics.differences import Resampling
 from cardiolens.score.statistics.headlines import PREFIX, Headlines, model_means
 from cardiolens.score.statistics.hypothesis_tests import holm
 from cardiolens.score.statistics.items import Bools, Floats, Items
@@ -20,6 +19,7 @@ from cardiolens.score.statistics.metrics import ratio
 from cardiolens.score.statistics.paired import kendall
 from cardiolens.score.statistics.patient_states import AnswerMasks, Choices
 from cardiolens.score.statistics.report_references import Forms
+from cardiolens.score.statistics.resampling import Resampling
 from cardiolens.score.statistics.rows import TIERS, Row, as_row
 from cardiolens.score.statistics.statistic import Key, Statistic
 

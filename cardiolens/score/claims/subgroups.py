@@ -9,9 +9,10 @@ from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.bootstrap import resampling_weights
 from cardiolens.score.statistics.cells import Cells, claimed_statistics
-from cardiolens.score.statistics.differences import Resampling, basis_of, of_fields
 from cardiolens.score.statistics.headlines import PREFIX, Headlines
 from cardiolens.score.statistics.items import Floats
+from cardiolens.score.statistics.judged_pair import basis_of, of_fields
+from cardiolens.score.statistics.resampling import Resampling
 from cardiolens.score.statistics.rows import TIERS, Row, as_row
 from cardiolens.score.statistics.statistic import Basis, Statistic
 

@@ -13,6 +13,8 @@ from cardiolens.storage.places import Run
 _COLUMNS = ("arm_id", "subtask", "template")
 _SETTING = ("prompt", "control")
 
+_FILMED = " with cine as video"
+
 _Asked = tuple[str, str, str]  # prompt, control, subtask
 
 
@@ -24,10 +26,10 @@ def check_templates(runs: Sequence[Run], manifests: Sequence[Mapping[str, Any]])
     first: dict[_Asked, tuple[str, Run, str]] = {}
     for run, manifest in zip(runs, manifests, strict=True):
         settings = {arm["arm_id"]: tuple(str(arm[name]) for name in _SETTING) for arm in manifest["arms"]}
-        shots = {str(arm["prompt"]): int(arm.get("shots", 0)) for arm in manifest["arms"]}
+        added = {str(arm["prompt"]): _added(arm) for arm in manifest["arms"]}
         for model in manifest["models"]:
             for place, alone in _templates(run, model, settings):
-                template = f"{alone} after {n} solved examples" if (n := shots[place[0]]) else alone
+                template = f"{alone}{added[place[0]]}"
                 first_template, first_run, first_model = first.setdefault(place, (template, run, model))
                 if first_template != template:
                     raise InputError(
@@ -35,6 +37,14 @@ def check_templates(runs: Sequence[Run], manifests: Sequence[Mapping[str, Any]])
                         f"{first_model} in {first_run.root} with {first_template}; models are ranked on the "
                         "same words: run the sweep again in one version of CardioLens, or leave that run out"
                     )
+
+
+def _added(arm: Mapping[str, Any]) -> str:
+    """What the prompt of an arm shows besides its template, in words."""
+    shots = int(arm.get("shots", 0))
+    return (
+        f"{f' after {shots} solved examples' if shots else ''}{_FILMED if arm.get('cine') == 'video' else ''}"
+    )
 
 
 def _templates(run: Run, model: str, settings: Mapping[str, tuple[str, ...]]) -> list[tuple[_Asked, str]]:

@@ -25,6 +25,7 @@ def arm_factors(sweep_arms: Sequence[Arm]) -> list[ArmFactors]:
             wording=str(arm.wording),
             simulated=arm.model.simulated,
             shots=arm.prompt.shots,
+            cine=arm.prompt.cine,
         )
         for arm in sweep_arms
     ]

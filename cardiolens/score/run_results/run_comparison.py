@@ -96,6 +96,7 @@ def _setting(arm: Mapping[str, Any]) -> tuple[str, ...]:
         *(str(arm[name]) for name in _FACTORS),
         *([f"wording {wording}"] if wording else []),
         *([f"{shots} shots"] if shots else []),
+        *(["cine as video"] if arm.get("cine") == "video" else []),
     )
 
 

@@ -6,6 +6,9 @@
 | 8 or more | below 10 | the number and its n | no |
 | 8 to 19 | 10 or more | with an interval | no |
 | 20 or more | 10 or more | with an interval | yes |
+
+Tables of a page follow this table. What is read as a result (the page's answers, the terminal, leaderboards)
+prints an interval only where a sentence may rest on it: `evidence_analysis.interval_of`.
 """
 
 # Of fewer patients a bootstrap has few distinct resamples: of 5, 126 in all, and an interval of nominal 95 %

@@ -20,6 +20,7 @@ class ArmFactors:
     wording: str = "0"  # number of the questions' wording
     simulated: bool = False  # a simulated reader: it enters no test, rank or sentence about models
     shots: int = 0  # solved examples before each question; a part of what the prompt's name stands for
+    cine: str = "frames"  # or video: how phases of a slice are shown; a part of the prompt's name, too
 
     @property
     def protocol(self) -> str:

@@ -12,20 +12,16 @@ from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.cells import Cells, claimed_statistics
 from cardiolens.score.statistics.collapse import ENTROPY_DEFICIT
 from cardiolens.score.statistics.corrected import CORRECTED, EXACT
-from cardiolens.score.statistics.differences import (
-    Resampling,
-    is_test,
-    of_fields,
-    over_hospitals_p,
-    with_bounds,
-    with_reading,
-)
+from cardiolens.score.statistics.differences import is_test, with_bounds, with_reading
 from cardiolens.score.statistics.dropped_items import bounds
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.items import Floats
+from cardiolens.score.statistics.judged_pair import of_fields
 from cardiolens.score.statistics.multiple_testing import SWAP_P, PValueRow
 from cardiolens.score.statistics.outcomes import COMPLETE, INCOMPLETE
+from cardiolens.score.statistics.pair_tests import over_hospitals_p
 from cardiolens.score.statistics.read_in_both import ReadInBoth, read_in_both, total_of
+from cardiolens.score.statistics.resampling import Resampling
 from cardiolens.score.statistics.rows import TIERS, as_row
 from cardiolens.score.statistics.spilled_mapping import SpilledMapping
 from cardiolens.score.statistics.statistic import Basis, Key, Statistic

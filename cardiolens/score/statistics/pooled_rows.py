@@ -8,7 +8,7 @@ import numpy as np
 
 from cardiolens.score.statistics.between_models import between_models
 from cardiolens.score.statistics.bootstrap import Interval
-from cardiolens.score.statistics.differences import DIFFERING, Resampling, margin_rows
+from cardiolens.score.statistics.differences import DIFFERING
 from cardiolens.score.statistics.hypothesis_tests import holm, interval_p
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.multiple_testing import (
@@ -20,9 +20,11 @@ from cardiolens.score.statistics.multiple_testing import (
 )
 from cardiolens.score.statistics.near_boundary import resampled_variance
 from cardiolens.score.statistics.outcomes import COMPLETE, INCOMPLETE
+from cardiolens.score.statistics.pair_tests import margin_rows
 from cardiolens.score.statistics.pooled_effects import Effect, PooledEffects, total
 from cardiolens.score.statistics.pooled_questions import COLLAPSE, COLLAPSE_KEYS, DOUBLING, PooledQuestion
 from cardiolens.score.statistics.read_in_both import READ_IN_BOTH
+from cardiolens.score.statistics.resampling import Resampling
 from cardiolens.score.statistics.rows import TIERS, as_row, scale
 from cardiolens.score.statistics.signal_detection import CRITERION, D_PRIME, SEVERITY_SHIFT
 from cardiolens.score.statistics.statistic import Key, Statistic

@@ -30,7 +30,7 @@ class ReadInBoth:
     n_unread_theirs: int
 
     def row(self, key: Key) -> dict[str, object]:
-        """As a row of the table of scores, without its arms and patients."""
+        """The row of the table of scores, without its arms and patients."""
         metric, scope = key
         ends = {"value": scale(metric) * self.value, "low": np.nan, "high": np.nan}
         names = {"metric": f"{metric}.{READ_IN_BOTH}", "scope": scope, "n_items": self.n_items}

@@ -1,6 +1,7 @@
 """From verdicts to the table of scores."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,13 +13,7 @@ from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.bootstrap import resampling_weights
 from cardiolens.score.statistics.collapse_question import collapse_effects, collapse_questions
-from cardiolens.score.statistics.differences import (
-    MANY,
-    Families,
-    Resampling,
-    comparable_statistics,
-    difference_rows,
-)
+from cardiolens.score.statistics.differences import MANY, Families, comparable_statistics, difference_rows
 from cardiolens.score.statistics.factors import ArmPair
 from cardiolens.score.statistics.headlines import Headlines, headline_rows, headline_statistics
 from cardiolens.score.statistics.items import Items
@@ -29,6 +24,7 @@ from cardiolens.score.statistics.pooled_questions import PooledQuestion
 from cardiolens.score.statistics.pooled_rows import pooled_rows
 from cardiolens.score.statistics.repeats import repeat_rows
 from cardiolens.score.statistics.report_references import Forms
+from cardiolens.score.statistics.resampling import Resampling
 from cardiolens.score.statistics.rows import ONE_ANSWER, Row, as_row
 from cardiolens.score.statistics.spilled_mapping import SpilledMapping
 from cardiolens.score.statistics.statistic import Key, Statistic
@@ -80,16 +76,7 @@ def compute_scores(
     blind = {versus for _, versus in gains}
     headline_arms = {arm for model in (headlines or {}).values() for arms in model.values() for arm in arms}
     table = _Table()
-    by_arm: SpilledMapping[dict[Key, Statistic]] = SpilledMapping()
-    of_headlines: SpilledMapping[dict[Key, Statistic]] = SpilledMapping()
-    tasks = (_Task(arm, arm_answers, arm in blind, sampling) for arm, arm_answers in answers.judged.items())
-    many = len(answers.arms) * weights.size >= MANY
-    of_arms = spread(_of_arm, tasks, worth=many)
-    for scores in phase("scoring", "arms", of_arms, len(answers.arms)):
-        by_arm[scores.arm] = scores.comparable
-        if scores.arm in headline_arms:
-            of_headlines[scores.arm] = scores.of_headlines
-        table.add(flag_incomplete(row, answers.shares) for row in scores.rows)
+    by_arm, of_headlines = _score_arms(answers, blind, headline_arms, sampling, table)
     tests = Tests()
     of_gains: list[Row] = []
     of_collapse = collapse_questions(headlines or {}, simulated)
@@ -118,6 +105,29 @@ def compute_scores(
     for rows in tests.adjusted():
         table.add(rows)
     return table.whole()
+
+
+_ByArm = SpilledMapping[dict[Key, Statistic]]
+
+
+def _score_arms(
+    answers: ArmAnswers,
+    blind: AbstractSet[str],
+    headline_arms: AbstractSet[str],
+    sampling: Resampling,
+    table: "_Table",
+) -> tuple[_ByArm, _ByArm]:
+    """Add the rows of every arm; return the statistics that are compared, and those of headlines, by arm."""
+    by_arm, of_headlines = _ByArm(), _ByArm()
+    tasks = (_Task(arm, arm_answers, arm in blind, sampling) for arm, arm_answers in answers.judged.items())
+    many = len(answers.arms) * sampling.weights.size >= MANY
+    of_arms = spread(_of_arm, tasks, worth=many)
+    for scores in phase("scoring", "arms", of_arms, len(answers.arms)):
+        by_arm[scores.arm] = scores.comparable
+        if scores.arm in headline_arms:
+            of_headlines[scores.arm] = scores.of_headlines
+        table.add(flag_incomplete(row, answers.shares) for row in scores.rows)
+    return by_arm, of_headlines
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ CALL_COUNTS, SHIFT_COUNTS = 4, 2  # cells of a patient
 
 
 def call_counts(items: Items) -> list[np.ndarray]:
-    """Of each item that was read: normal, normal called abnormal, abnormal, abnormal called abnormal."""
+    """Count each item that was read: normal, normal called abnormal, abnormal, abnormal called so."""
     is_read, called = items.parsed > 0, items.parsed > _NORMAL
     normal, abnormal = (is_read & side for side in (items.gold == _NORMAL, items.gold > _NORMAL))
     return [normal, normal & called, abnormal, abnormal & called]
@@ -46,7 +46,7 @@ def of_calls(counts: Floats) -> dict[str, Floats]:
 
 
 def shift_counts(items: Items) -> list[np.ndarray]:
-    """Of each ordinal item: whether it was read, and by how many grades it was called too severe."""
+    """Count each ordinal item: whether it was read, and how many grades too severe it was called."""
     is_read = items.parsed > 0
     return [is_read, np.where(is_read, _rank(items.parsed) - _rank(items.gold), 0)]
 

@@ -148,7 +148,7 @@ def _with_json(marks: list[Mark], plain: str) -> list[Mark]:
 
 
 ASKED_AND_DENIED = re.compile(
-    r"\s*(?:could|is|are|might|may|should|would|does|do|can|was)\b[^\n.!?;]*\?\s*(?:no|nope|nein)\b[.!]?",
+    r"\s*(?:(?:could|is|are|might|may|should|would|does|do|can|was)\b[^\n.!?;]*|[A-H])\?\s*(?:no|nope|nein)\b[.!]?",
     re.IGNORECASE,
 )
 """A question that a reply asks itself and answers with no."""
@@ -173,7 +173,7 @@ def _introductions(present: frozenset[str]) -> re.Pattern[str]:
     letter = r"(?<=[ \t])(?=\(?[a-z]\)?(?:[.,;:)]|[ \t]*(?:\n|$)|[ \t]+(?:and|&)[ \t]))"  # "Answer B"
     introduced = (
         rf"(?:{nouns}){remark}"
-        r"(?:(?P<line>[:=]>?|】|[-–—]>|[→⇒]|[-–—](?=[ \t]))"
+        r"(?:(?P<line>[:=]>?|>|】|[-–—]>|[→⇒]|[-–—](?=[ \t]))"
         rf"|(?:{verbs})\s*(?P<late>:)?|(?=\n)|{letter})"
     )
     return re.compile("|".join([introduced] * bool(nouns) + [choices] * bool(choices)))

@@ -79,7 +79,13 @@ def _parse_displayed(case: Case, reply: CaseReply) -> Parsed:
     options = tuple((letter, texts[key]) for letter, key in original.items())
     exclusive = tuple(letter for letter, key in original.items() if key in case.exclusive)
     parsed = parse_answer(
-        reply.text, options, case.answer_type, exclusive, cut=reply.cut, question=case.question
+        reply.text,
+        options,
+        case.answer_type,
+        exclusive,
+        cut=reply.cut,
+        question=case.question,
+        code=case.subtask,
     )
     original_keys = {original[letter] for letter in parsed.keys}
     return Parsed(tuple(key for key in case.keys if key in original_keys), parsed.rule, parsed.status)

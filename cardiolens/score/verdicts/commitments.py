@@ -11,11 +11,13 @@ from cardiolens.report_text.reply_lexicon import kinds, words
 from cardiolens.score.verdicts.explained_away import effect
 from cardiolens.score.verdicts.lists import leading
 from cardiolens.score.verdicts.option_text import OptionTexts
-from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading, reading_of
-from cardiolens.score.verdicts.reply_clauses import Clause, clauses, polarity
+from cardiolens.score.verdicts.reading import NotReadableError
+from cardiolens.score.verdicts.reply_clauses import Clause, clauses, joins_no_names, polarity
 from cardiolens.score.verdicts.reply_tokens import ARROWS, Token, Tokenizer
 
-Stance = Literal["commits", "adds", "removes", "affirms", "denies", "hedges", "mentions", "explains"]
+Stance = Literal[
+    "commits", "adds", "removes", "affirms", "denies", "hedges", "rivals", "mentions", "explains"
+]
 
 _TOWARDS = frozenset({"to", "zu", "bis", "到"})
 _PAUSES = frozenset({"...", "…"})
@@ -24,6 +26,10 @@ _SAYS_NOTHING = frozenset(
 )
 _ANNOUNCES = frozenset({"verb", "colon", "dash", "yes"})
 _BECOMES = frozenset({"should be", "should read", "should have been", "becomes", "is actually", "is really"})
+_DEFINES = frozenset(
+    {"describe", "describes", "refer", "refers", "imply", "implies", "presuppose", "presupposes"}
+)
+_SUSPECTS = frozenset({"perhaps", "label", "join", "comma", "verb", "yes", "open", "close"})
 _OF_PAIR = frozenset({"former", "latter"})
 _CHOICE_OF = frozenset({"among", "amongst"})
 _BETTER = frozenset({"better", "preferable", "besser"})
@@ -42,6 +48,8 @@ class Remark:
     start: int
     end: int
     is_gloss: bool = False  # the letters stand in brackets after what they stand for: "the lateral wall (D)"
+    is_added: bool = False  # with "also" or "too"
+    is_suspected: bool = False  # and nothing else is said: "maybe D", "D may be involved"
 
 
 def said_of_options(text: str, tokenizer: Tokenizer, *, texts: bool = False) -> Iterator[Remark]:
@@ -70,9 +78,18 @@ def said_of_options(text: str, tokenizer: Tokenizer, *, texts: bool = False) -> 
                 start=clause[0].start,
                 end=last.start + len(last.text),
                 is_gloss=_is_gloss(clause, names),
+                is_suspected=stance == "hedges"
+                and all(token.key or token.kind in _SUSPECTS for token in clause),
+                is_added=_adds(clause),
             )
             previous = _continued(remark, previous, text) if previous else remark
             yield previous
+
+
+def _adds(clause: Clause) -> bool:
+    """Return whether a clause adds to what was said, and not only what "would be" expected."""
+    is_supposed = any(token.text.lower() in {"would", "would be"} for token in clause)
+    return any(token.kind == "also" for token in clause) and not is_supposed
 
 
 def _of_pair(clause: Clause, names: list[Token]) -> Remark | None:
@@ -115,7 +132,7 @@ def _change() -> re.Pattern[str]:
 def _is_gloss(clause: Clause, names: list[Token]) -> bool:
     """Return whether every letter of a clause stands alone in brackets, after words."""
     letters = [at for at, token in enumerate(clause) if token in names and token.kind == "key"]
-    return all(
+    return bool(letters) and all(
         at > 1
         and [clause[at - 1].kind, *(token.kind for token in clause[at + 1 : at + 2])] == ["open", "close"]
         for at in letters
@@ -138,6 +155,8 @@ def _continued(remark: Remark, previous: Remark, text: str) -> Remark:
         return replace(remark, stance="denies")  # "A and B are wrong. D too."
     if remark.stance != "commits" or not remark.is_alone:
         return remark
+    if previous.stance == "hedges" and text[previous.end : remark.start].strip(" )") == ",":
+        return replace(remark, stance="hedges")  # "Differential: B (...), C (...)"
     between = text[previous.end : remark.start].strip(" ,").lower()
     if previous.stance == "denies" and kinds().get(between, "") in {"join", "also"}:
         return replace(remark, stance="denies")
@@ -171,7 +190,8 @@ def _stance(clause: Clause, names: list[Token], texts: OptionTexts) -> tuple[Sta
         return "mentions", keys  # "needed to choose among A, B and C"
     before = _without_arrows(clause[:at])
     stance = polarity(_judging(before, clause[at:], texts))
-    if any(token.text.lower() in _hedges() for token in clause):
+    hedging = {token.text.lower() for token in clause} & _hedges()
+    if hedging and not (hedging <= _DEFINES and (stance == "no" or _is_subject(clause[at:], texts))):
         stance = "open"
     if stance in {"yes", "bare"} and (edited := _edit(clause, at, texts)):
         return edited, keys
@@ -193,8 +213,9 @@ def _open_stance(
         return "commits", keys
     if _would_choose(clause, before) and (listed_keys := _is_list(clause[at:], texts)):
         return "commits", listed_keys
-    is_weighed = not _open_words(clause) <= _processes() and not _prefers(clause[at:])
-    return ("hedges" if is_weighed else "mentions"), keys
+    if _prefers(clause[at:]):
+        return "rivals", keys
+    return ("mentions" if _open_words(clause) <= _processes() else "hedges"), keys
 
 
 def _edit(clause: Clause, at: int, texts: OptionTexts) -> Stance | None:
@@ -202,6 +223,8 @@ def _edit(clause: Clause, at: int, texts: OptionTexts) -> Stance | None:
     before, rest = clause[:at], _without_remarks(clause[at:])
     introducer = next((token for token in reversed(before) if token.kind not in {"label", "open"}), None)
     listed = _up_to_reason(rest)
+    while listed and listed[-1].kind == "also":  # "adding C as well"
+        listed = listed[:-1]
     after = [token for token in rest if not token.key]
     edits: tuple[tuple[Stance, tuple[str, ...]], ...] = (
         ("adds", words().commits.adds),
@@ -213,7 +236,7 @@ def _edit(clause: Clause, at: int, texts: OptionTexts) -> Stance | None:
         if _says_nothing(before) and any(token.text.lower() in verbs for token in after):
             return stance
     is_also = any(token.kind == "also" for token in before) or (rest[-1].kind == "also")
-    return "adds" if is_also and _says_nothing(before) else None
+    return "adds" if is_also and _says_nothing(before) and clause[at].kind == "key" else None
 
 
 def _up_to_reason(tokens: Clause) -> Clause:
@@ -227,13 +250,24 @@ def _of_subject(clause: Clause, at: int, stance: str, texts: OptionTexts) -> Sta
     before = clause[:at]
     if _says_nothing(_phrase(before)) and _is_subject(clause[at:], texts):
         return "commits"
-    if stance == "yes":
-        return "affirms"
+    if _is_called_right(clause[at + 1 :]):
+        return "commits"
     if any(token.text.lower() == "would be" for token in clause[at:]):
         return "hedges"
+    if stance == "yes":
+        return "affirms"
     ends = _ENTRY if _says_nothing(before) else _ENTRY - {"close", "open"}
     is_entry = clause[at + 1 : at + 2] and clause[at + 1].kind in ends
     return "explains" if is_entry else "mentions"
+
+
+def _is_called_right(rest: Clause) -> bool:
+    """Return whether all that follows an option calls it right: "... make D the right choice"."""
+    return (
+        len(rest) > 1
+        and rest[0].text.lower() in {"the", "my"}
+        and all(token.text.lower() in _after() or token.kind == "label" for token in rest[1:])
+    )
 
 
 def _conclusion(clause: Clause) -> Clause:
@@ -366,7 +400,8 @@ def _is_subject(tokens: Clause, texts: OptionTexts) -> bool:
     """Return whether a list is followed by what makes it the answer: "B is more accurate"."""
     return any(
         token.text.lower() in _after()
-        and not (following and following.kind == "key")  # "option C would need"
+        # "option C would need", "B needs a better image"
+        and not (following and following.kind in {"key", "word"} and following.text.lower() not in _after())
         for token, following in zip_longest(tokens[1:], tokens[2:])
         if token and not token.key
     )
@@ -396,67 +431,19 @@ def _open_words(clause: Clause) -> set[str]:
     """What leaves a clause open."""
     open_words = {token.text.lower() for token in clause if token.kind in {"perhaps", "query"}}
     open_words |= {token.text.lower() for token in clause if token.text.lower() in _hedges()}
-    between = [token for token in clause if token.kind == "either" and token.text.lower() not in _TOWARDS]
+    between = [
+        token
+        for at, token in enumerate(clause)
+        if token.kind == "either" and token.text.lower() not in _TOWARDS and not joins_no_names(clause, at)
+    ]
     first = next(at for at, token in enumerate(clause) if token.key)
     return (open_words | {token.text.lower() for token in between if token in clause[first:]}) - ARROWS
-
-
-def committed(text: str, tokenizer: Tokenizer, *, several: bool) -> tuple[Reading, int] | None:
-    """The last commitment of a reply without marks, and where it ends; None without one.
-
-    UNREADABLE where an option that the reply leaves open or names elsewhere may belong to the answer. Where a
-    reply denies all other options, those that it only names are its answer.
-    """
-    remarks = list(said_of_options(text, tokenizer))
-    denied = {key for remark in remarks if remark.stance == "denies" for key in remark.keys}
-    mentioned = {key for remark in remarks if remark.stance == "mentions" for key in remark.keys}
-    is_partition = bool(denied) and denied | mentioned == tokenizer.texts.keys and not denied & mentioned
-    stances = {"commits", "affirms", "adds"} | ({"mentions"} if is_partition else set())
-    commitments = [
-        remark for remark in remarks if remark.stance in stances and (several or len(remark.keys) == 1)
-    ]
-    if not commitments:
-        return None
-    last = commitments[-1]
-    if denied & set(last.keys):
-        return UNREADABLE, last.end
-    says_nothing = {"denies"} if last.is_alone else {"denies", "explains"}
-    start = max((remark.end for remark in remarks if remark.end <= last.start), default=0)
-    is_ordered = order().search(text[start : last.end].lower()) is not None
-    others = [
-        remark
-        for remark in remarks
-        if remark.stance not in says_nothing
-        and not (remark.stance == "hedges" and remark.is_alone and remark.start > last.start and not several)
-        and not set(remark.keys) <= set(last.keys)
-        and not (is_ordered and provisional().search(text[remark.start : remark.end].lower()))
-        and not (
-            is_ordered
-            and remark.stance == "hedges"
-            and remark.end <= last.start
-            and _supposed().search(text[remark.start : remark.end].lower())
-        )
-    ]
-    if any(
-        several or last.is_alone or remark.start > last.start or remark.stance in {"commits", "affirms"}
-        for remark in others
-    ):
-        return UNREADABLE, last.end
-    return reading_of(list(last.keys)), last.end
 
 
 @functools.cache
 def provisional() -> re.Pattern[str]:
     """Pattern of what says that an answer was not the last, in lower case."""
     return re.compile("|".join(words().second_thoughts.provisional))
-
-
-@functools.cache
-def _supposed() -> re.Pattern[str]:
-    """Pattern of what others would answer, or what would be if things were otherwise."""
-    return re.compile(
-        r"\bwould\b|\bmight\b|\bpossibl|\bperhaps\b|\bmaybe\b|\bcould\b|\bif\b|\bwäre\b|\bwürde\b"
-    )
 
 
 @functools.cache

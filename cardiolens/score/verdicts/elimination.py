@@ -5,12 +5,13 @@ import re
 from cardiolens.report_text.reply_lexicon import words
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.reading import Reading, reading_of
-from cardiolens.score.verdicts.reply_clauses import Clause, Statement
+from cardiolens.score.verdicts.reply_clauses import LEAVES, Clause, Statement, polarity
 
 NORMAL = re.compile(r"(?:normal|no|none|neither|absent)\b", re.IGNORECASE)
 """Begins the text of an option that says that nothing was found."""
 
-_REST = frozenset({"rest", "others", "remaining"})
+_REST = frozenset({"rest", "other", "others", "remaining"})
+_RIGHT = frozenset({"right", "correct", "true"})
 _STEM = 5  # letters that two forms of a word share: "thickened", "thickness"
 
 
@@ -26,15 +27,17 @@ def remaining(
     named: dict[str, None] = {}
     denied: set[str] = set()
     stances: set[str] = set()  # of what is named: a walk through all options judges each
-    for clause, polarity in option_statements:
+    for clause, stance in option_statements:
         keys = [token.key for token in clause if token.key]
-        if polarity == "no":
+        if stance == "no":
             denied.update(keys)
-        elif polarity == "open" or not _answers(clause, question):
+        elif stance == "open" or not _answers(
+            clause, question, frozenset().union(*(texts.own.get(key, frozenset()) for key in keys))
+        ):
             return None
         else:
             named.update(dict.fromkeys(keys))
-            stances.add(polarity)
+            stances.add(stance)
     if len(stances) > 1 or not denied or denied & named.keys():
         return None
     if not several and not named and len(undenied := texts.keys - denied) == 1:
@@ -47,6 +50,21 @@ def remaining(
     return reading_of(list(named)) if named and named.keys() <= abnormal else None
 
 
+def left_by_denials(option_statements: list[Statement]) -> Reading | None:
+    """What a reply says that its denials leave: "A and C are preserved, leaving a mid-wall stripe"."""
+    leaves = [
+        clause
+        for clause, _ in option_statements
+        if clause[0].text in LEAVES or (clause[1:2] and clause[1].text in LEAVES)
+    ]
+    other_stances = [stance for clause, stance in option_statements if clause not in leaves]
+    if len(leaves) != 1 or not other_stances or any(stance != "no" for stance in other_stances):
+        return None
+    if polarity(leaves[0]) in {"no", "open"}:
+        return None
+    return reading_of([token.key for token in leaves[0] if token.key])
+
+
 def rest(option_statements: list[Statement], all_clauses: list[Clause], texts: OptionTexts) -> Reading | None:
     """The options beside those that a reply denies, where it affirms the rest: "the others are abnormal"."""
     denied = {
@@ -57,8 +75,9 @@ def rest(option_statements: list[Statement], all_clauses: list[Clause], texts: O
         for clause in all_clauses
         if any(token.text.lower() in _REST for token in clause) and not any(token.key for token in clause)
     ]
-    is_affirmed = len(clauses_of_rest) == 1 and "yes" in (
-        kinds := {token.kind for token in clauses_of_rest[0]}
+    is_affirmed = len(clauses_of_rest) == 1 and (
+        "yes" in (kinds := {token.kind for token in clauses_of_rest[0]})
+        or any(token.text.lower() in _RIGHT for token in clauses_of_rest[0])
     )
     if not is_affirmed or kinds & {"no", "not", "perhaps", "query"}:
         return None
@@ -75,12 +94,18 @@ def _denies_by_name(clause: Clause, question: str) -> bool:
         return False  # "it is not that A is wrong"
     if kinds[first] == "key":
         return True
-    return _answers(clause, question) and ("not" in kinds[:first] or kinds[-1] == "query")
+    return _answers(clause, question) and (
+        "not" in kinds[:first] or kinds[-1] in {"query", "not", "no"} or kinds[-2:] == ["no", "comma"]
+    )
 
 
-def _answers(clause: Clause, question: str) -> bool:
+def _answers(clause: Clause, question: str, own_words: frozenset[str] = frozenset()) -> bool:
     """Return whether a clause says of its options what a question asks for, or nothing at all."""
-    stems = {token.text.lower()[:_STEM] for token in clause if token.kind == "word"}
+    stems = {
+        token.text.lower()[:_STEM]
+        for token in clause
+        if token.kind == "word" and token.text.lower() not in {*words().plain, *own_words}
+    }
     stems_of_question = {
         word[:_STEM] for word in (*re.findall(r"\w{5,}", question.lower()), *words().findings)
     }

@@ -1,5 +1,6 @@
 """Enumerations that answer yes or no for each option (protocol 16.2)."""
 
+from collections.abc import Collection
 from itertools import pairwise
 
 from cardiolens.report_text.reply_lexicon import words
@@ -13,11 +14,12 @@ CONTINUES = frozenset({"join", "comma"})
 TRANSPARENT = frozenset({"label", "subject", "close"})  # ignored between an option and its predicate
 
 
-def enumeration(statements: list[Statement]) -> Reading | None:
+def enumeration(statements: list[Statement], one_of: Collection[str] = ()) -> Reading | None:
     """The affirmed options of a text whose clauses begin with options and say yes or no to each.
 
     An entry that only names what another entry denies affirms it: "Apex: enhancement" beside "Basal segment:
-    no enhancement". None where there is no such enumeration.
+    no enhancement". Of `one_of`, the options of a question with one answer, the only affirmed one is chosen
+    where every other has its entry, in whatever words. None where there is no such enumeration.
     """
     denied_nouns = _denied_nouns(statements)
     entries = {key for clause, _ in statements for key in _entry(clause)}
@@ -30,27 +32,42 @@ def enumeration(statements: list[Statement]) -> Reading | None:
     affirmed: list[str] = []
     denied: list[str] = []
     loose: list[str] = []
+    weighed: list[str] = []
     for clause, stance in statements:
-        polarity = _in_contrast(clause, stance, denied_nouns)
-        if names_same:
-            polarity = "yes"  # "basal: defect, mid: defect"
-        if is_elliptic and polarity == "bare" and any(token.kind == "verb" for token in clause):
+        polarity = "yes" if names_same else _in_contrast(clause, stance, denied_nouns)
+        shows_it = is_elliptic and polarity == "bare" and any(token.kind == "verb" for token in clause)
+        if shows_it or _is_abnormal_alone(clause, statements):
             polarity = "yes"  # "the lateral wall shows it, the septum does not"
         names = _entry(clause)
-        if names and is_broken_list(_from_first_name(clause)):
+        if names and not one_of and is_broken_list(_from_first_name(clause)):
             return UNREADABLE
         if names and polarity in {"yes", "no"}:
             (affirmed if polarity == "yes" else denied).extend(names)
+        elif names and one_of:
+            weighed.extend(names)
         elif names:
             return None
         elif polarity != "no":
             loose.extend(_mentioned(clause, polarity))
-    if not affirmed:
+    if not affirmed or (weighed and not set(one_of) <= {*affirmed, *denied, *weighed}):
+        return None
+    if weighed and (len(set(affirmed)) > 1 or loose or set(affirmed) & {*weighed, *denied}):
         return None
     contradicted = set(affirmed) & set(denied) or set(loose) - set(affirmed)
     if contradicted and len(entries) == 1:
         return None  # "I first thought B, but C is right" enumerates nothing
     return UNREADABLE if contradicted else reading_of(affirmed)
+
+
+def _is_abnormal_alone(clause: Clause, statements: list[Statement]) -> bool:
+    """Return whether a clause denies what all others call normal: "A moves normally, B doesn't"."""
+    if clause[-1].kind != "not":
+        return False
+    other_clauses = [other_clause for other_clause, _ in statements if other_clause is not clause]
+    return bool(other_clauses) and all(
+        "no" in (kinds := {token.kind for token in other_clause}) and not kinds & {"not", "yes", "perhaps"}
+        for other_clause in other_clauses
+    )
 
 
 def _is_finding(clause: Clause) -> bool:

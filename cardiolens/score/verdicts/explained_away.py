@@ -11,6 +11,8 @@ Effect = Literal["none", "denied", "open"]
 
 _DENYING = frozenset({"not", "no"})
 _LEADS_ON = frozenset({"but", "comma", "label"})
+_BEFORE_OTHERS = frozenset({"stop", "semicolon", "comma", "but", "join"})
+_OTHER_OPTIONS = frozenset({"others", "rest", "remaining", "other", "remainder"})
 _SENTENCE = frozenset({"stop", "semicolon", "query"})
 
 
@@ -47,6 +49,11 @@ def _objection(rest: list[Token]) -> list[Token]:
     """The rest of a line up to a sentence that does not refer to what was said."""
     objection: list[Token] = []
     for at, token in enumerate(rest):
+        if (
+            token.kind in _BEFORE_OTHERS
+            and {later.text.lower() for later in rest[at + 1 : at + 4]} & _OTHER_OPTIONS
+        ):
+            break
         if token.kind in _SENTENCE and not (
             rest[at + 1 :] and rest[at + 1].kind in {"pronoun", "no", "not", "label", "reason"}
         ):

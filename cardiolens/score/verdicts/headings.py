@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from cardiolens.report_text.reply_lexicon import words
+from cardiolens.score.verdicts.answer_marks import marks
 from cardiolens.score.verdicts.lists import leading
 from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading, reading_of
 from cardiolens.score.verdicts.reply_clauses import NAMES, clauses, polarity
@@ -54,6 +55,12 @@ class Blocks:
     def check(self, reading: Reading) -> Reading:
         """The reading, or UNREADABLE if it names an option that a heading denies."""
         return UNREADABLE if self.denied.intersection(reading.keys) else reading
+
+    def left_over(self, tokenizer: Tokenizer) -> Reading | None:
+        """The one option that headings do not deny, of a reply that names no other: "Eliminated: A, B"."""
+        left_keys = tokenizer.texts.keys - self.denied
+        is_named = any(token.key for token in tokenizer.tokens(self.text))
+        return reading_of(list(left_keys)) if self.denied and len(left_keys) == 1 and not is_named else None
 
 
 def blocks_of(plain: str, tokenizer: Tokenizer) -> Blocks:
@@ -121,7 +128,12 @@ def _heads(plain: str, start: int = 0, end: int | None = None) -> Iterator[_Head
                     head := _head(plain, start, at, at + 1)
                 ):
                     yield head
-        if line and line[-1] not in _ENDS_LINE and line_end != (len(plain) if end is None else end):
+        if (
+            line
+            and line[-1] not in _ENDS_LINE
+            and not _BEFORE_HEAD.search(line)
+            and line_end != (len(plain) if end is None else end)
+        ):
             head = _head(plain, start, line_end, line_end)
             if head and head.text[0] != "(" and head.text[-1] != "}":
                 yield head
@@ -190,6 +202,7 @@ def _has_judging_head(plain: str, tokenizer: Tokenizer) -> bool:
         if (
             line
             and line[-1] not in _ENDS_LINE
+            and not _BEFORE_HEAD.search(line)
             and _judges(line[-_LONGEST_HEAD:], tokenizer, len(line) > _LONGEST_HEAD, True)
         ):
             return True
@@ -320,6 +333,8 @@ def _below(plain: str, line_end: int, tokenizer: Tokenizer) -> tuple[tuple[str, 
         position = next_end
         if not line.strip():
             continue
+        if any(mark.rule == "answer_line" for mark in marks(line)):
+            break
         entry = _entry(line, tokenizer)
         if entry is None:
             break

@@ -9,9 +9,8 @@ import contextlib
 from collections.abc import Collection
 
 from cardiolens.report_text.reply_lexicon import words
-from cardiolens.score.verdicts.elimination import NORMAL
 from cardiolens.score.verdicts.option_text import OptionTexts
-from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading, reading_of
+from cardiolens.score.verdicts.reading import NotReadableError, Reading, reading_of
 from cardiolens.score.verdicts.reply_clauses import (
     NAMES,
     Clause,
@@ -38,38 +37,30 @@ _WITHIN_SUBJECT = frozenset({"join", "comma", "subject", "label", "open", "close
 _LIST_SIGNS = frozenset({"comma", "join", "either"})
 _PREDICATE = frozenset({"verb", "yes", "no", "not", "perhaps"})
 _SAYS = frozenset({"yes", "no", "not"})
-_ALL_OF_THEM = frozenset(
-    {"all", "all of above", "all of them", "alle", *(f"all {count}" for count in ("three", "four", "five"))}
-)
-_LEFT_SIDE = frozenset({"lv", "left"})
-_OPEN_SIGNS = frozenset({"stop", "newline", "semicolon", "comma", "but", "query"})
 _UP_TO = frozenset({"to", "through", "bis", "..", "到", "至"})
 _LEAST_RANGE = 3  # options: "A to B" may be a slip for "A or B"
 _SETS_OFF_ENTRY = frozenset({*_STOPS, "comma", "but", "reason"})
 _LIKELIHOODS = frozenset({"confident", "confidence", "probability", "likelihood", "likely", "chance", "sure"})
 _ENDS_RANGE = frozenset({None, "stop", "newline", "close", "reason", "verb"})
-_OPENING = 4  # tokens
-_ALL = frozenset({"all", "every", "everything", "alle"})
-_EXCEPT = frozenset({"except", "excluding", "without", "other than", "apart from", "außer", "but not"})
-_ALL_BUT = frozenset({"all but", "everything but"})
 _ADDING = frozenset({"also", "perhaps", "either"})
 _WOULD = frozenset({"would", "would have"})
 
 
 def leading(
-    tokens: list[Token], texts: OptionTexts, *, several: bool, ranges: bool = False
+    tokens: list[Token], texts: OptionTexts, *, several: bool, ranges: bool = False, alone: bool = False
 ) -> tuple[Reading, bool] | None:
     """Parse the list at the start of tokens; also return whether nothing follows. None without a list.
 
     `several`: the question takes several options, so that the text after the list may add one. A list that
     cannot be read completely is a NotReadableError. `ranges`: "A-D" names what lies between as well.
+    `alone`: what stands behind the list's sentence does not count.
     """
-    reader = _ListReader(tokens, texts, several, ranges=ranges)
+    reader = _ListReader(tokens, texts, several, ranges=ranges, alone=alone)
     return reader.read()
 
 
-def first_entry(tokens: list[Token], texts: OptionTexts) -> tuple[str, int] | None:
-    """The letter or text, set off, with which tokens begin, and where the text after it begins; else None."""
+def first_entries(tokens: list[Token], texts: OptionTexts) -> tuple[tuple[str, ...], int] | None:
+    """The option or letters, set off, with which tokens begin, and where the text after them begins."""
     at = next((at for at, token in enumerate(tokens) if token.kind not in {"open", "label", "bullet"}), 0)
     if not tokens or tokens[at].kind not in {"key", "text"} or not tokens[at].text[0].isupper():
         return None
@@ -81,9 +72,10 @@ def first_entry(tokens: list[Token], texts: OptionTexts) -> tuple[str, int] | No
     except NotReadableError:
         return None
     rest = tokens[at + reader.entries_end :] if reader.entries_end else []
-    if len(keys) != 1 or keys[0] not in texts.keys or not rest or rest[0].kind not in _SETS_OFF_ENTRY:
+    ends = _SETS_OFF_ENTRY if len(keys) == 1 else _STOPS
+    if not keys or not set(keys) < texts.keys or not rest or rest[0].kind not in ends:
         return None
-    return keys[0], rest[0].start
+    return tuple(dict.fromkeys(keys)), rest[0].start
 
 
 def end_of_list(tokens: list[Token], texts: OptionTexts, keys: Collection[str]) -> int | None:
@@ -97,103 +89,17 @@ def end_of_list(tokens: list[Token], texts: OptionTexts, keys: Collection[str]) 
     return tokens[after].start if after < len(tokens) else tokens[-1].start + len(tokens[-1].text)
 
 
-def complement(tokens: list[Token], texts: OptionTexts) -> Reading | None:
-    """The options that "all", or "all walls except B and C", names; None for any other text."""
-    tokens = _without_letters(_from_all(tokens))
-    opens = tokens[:1] and (tokens[0].text.lower() in _EXCEPT)
-    if not opens and not any(token.text in _ALL or token.text in _ALL_BUT for token in tokens[:_OPENING]):
-        return None
-    is_of_left = any(token.text.lower() in _LEFT_SIDE for token in tokens)
-    own = [
-        key
-        for key, text in texts.options
-        if not NORMAL.match(text) and not (is_of_left and text.startswith("Right"))
-    ]
-    said = [
-        token.text.lower() for token in tokens if token.kind not in _LEAD | {"comma"} or token.text in _ALL
-    ]
-    if said and " ".join(said) in _ALL_OF_THEM:
-        return reading_of(own)
-    if tokens and tokens[0].text.lower() in _EXCEPT and (complement_of := _but_first(own, tokens[1:], texts)):
-        return complement_of
-    at = next((at for at, token in enumerate(tokens) if token.kind == "not"), 0)
-    before = [token for token in tokens[:at] if token.kind not in _LEAD]
-    whole = tokens[at].text if tokens else ""
-    if not (whole in _ALL_BUT and not before) and not (
-        whole in _EXCEPT and before and before[0].text.lower() in _ALL and all(not t.key for t in before)
-    ):
-        return None
-    return _without(own, tokens[at + 1 :], before, texts)
-
-
-def _but_first(own: list[str], rest: list[Token], texts: OptionTexts) -> Reading | None:
-    """The options beside those listed first: "except for the inferior wall, T2 signal is increased"."""
-    while rest and rest[0].text == "for":
-        rest = rest[1:]
-    names = [at for at, token in enumerate(rest) if token.key]
-    if not names:
-        return None
-    predicate = rest[names[-1] + 1 :]
-    while predicate and predicate[0].kind == "subject":
-        predicate = predicate[1:]
-    try:
-        listed = leading(rest[: names[-1] + 1], texts, several=True)
-    except NotReadableError:
-        return None
-    kinds = {token.kind for token in predicate}
-    is_said = (
-        predicate[:1]
-        and predicate[0].kind == "comma"
-        and "yes" in kinds
-        and kinds.isdisjoint({"no", "not", "perhaps"})
-    )
-    if not listed or not listed[1] or not is_said:
-        return None
-    return reading_of([key for key in own if key not in listed[0].keys])
-
-
-def _without_letters(tokens: list[Token]) -> list[Token]:
-    """Tokens without letters in a bracket at their end: "all of the above (A-E)"."""
-    at = next((at for at, token in enumerate(tokens) if token.kind == "open"), 0)
-    inner = {token.kind for token in tokens[at + 1 :]}
-    return tokens[:at] if at and inner <= {"key", "dash", "comma", "close", "stop", "join"} else tokens
-
-
-def _from_all(tokens: list[Token]) -> list[Token]:
-    """Tokens without what affirms before "all": "motion is abnormal at all levels except the apex"."""
-    at = next((at for at, token in enumerate(tokens) if token.text in _ALL), 0)
-    opening = tokens[:at]
-    is_affirmed = any(token.kind == "yes" for token in opening) and any(
-        token.kind == "verb" for token in opening
-    )
-    speaks_on = any(token.key or token.kind in {*_OPEN_SIGNS, "not", "no", "perhaps"} for token in opening)
-    return tokens[at:] if is_affirmed and not speaks_on else tokens
-
-
-def _without(own: list[str], rest: list[Token], before: list[Token], texts: OptionTexts) -> Reading | None:
-    """The options beside those that `rest` lists, or these themselves where the others are denied."""
-    while rest and rest[0].text == "for":
-        rest = rest[1:]
-    judged = [*before, *(token for token in rest if not token.key)]
-    while rest and rest[-1].kind in {"yes", "no", "verb", "subject", "stop", "newline"}:
-        rest = rest[:-1]
-    try:
-        list_and_end = leading(rest, texts, several=True)
-    except NotReadableError:
-        return None
-    if not list_and_end or not list_and_end[1]:
-        return None
-    if any(token.kind in {"not", "perhaps", "query"} for token in judged):
-        return UNREADABLE
-    if any(token.kind == "no" for token in judged):  # "all walls are spared except the septum"
-        return list_and_end[0]
-    return reading_of([key for key in own if key not in list_and_end[0].keys])
-
-
 class _ListReader:
     def __init__(
-        self, tokens: list[Token], texts: OptionTexts, several: bool, *, ranges: bool = False
+        self,
+        tokens: list[Token],
+        texts: OptionTexts,
+        several: bool,
+        *,
+        ranges: bool = False,
+        alone: bool = False,
     ) -> None:
+        self._alone = alone
         self._tokens = tokens
         self._texts = texts
         self._several = several
@@ -297,6 +203,9 @@ class _ListReader:
             return False  # "a; b, ..." is a list that goes on
         predicate = first.kind
         ahead = self._tokens[start : self._tokens.index(first, start)]
+        if predicate == "word" and "label" in between:
+            # ". The inferior (C) and lateral (D) walls measure 9 mm", but not "\noption B, and the fifth one"
+            return ahead[-1].kind in NAMES | {"close", "subject"}
         if predicate == "perhaps" and {"join", "comma"} & {token.kind for token in ahead}:
             return False  # "b\nc and some of the rest", "b; c, etc."
         if predicate in _SETS_OFF and "open" in between and self._kinds[self._at + 2] == "word":
@@ -327,11 +236,21 @@ class _ListReader:
                 return
             if self._tokens[self._at].key != key:
                 raise NotReadableError("a letter with the text of another option")
+            is_bracket = self._kinds[self._at - 1] == "open"
             self._at += 1
             self._skip({"subject"})
+            if is_bracket:
+                self._own_remark(key)
             self._skip({"close"}, most=1)
         elif not self._own_words(key):
             self._at = at
+
+    def _own_remark(self, key: str) -> None:
+        """Skip the rest of a bracket that says no more than the option's text: "(increased - oedema)"."""
+        rest = self._tokens[self._at :]
+        end = next((at for at, token in enumerate(rest) if token.kind == "close"), 0)
+        if all(token.key == key or token.kind in _SETS_OFF for token in rest[:end]):
+            self._at += end
 
     def _own_words(self, key: str) -> bool:
         """Skip words that all belong to the option's text, if they end an entry."""
@@ -420,7 +339,9 @@ class _ListReader:
                 raise NotReadableError("a list that goes on")
         elif first not in _STOPS | _OPENS_REASON | {"colon", "dash", "not", "open", "bar"}:
             raise NotReadableError("no end of a list")
-        rest = clauses(self._tokens[self._at :])
+        if first in {"stop", "newline"} and self._alone:
+            return False
+        rest = clauses(self._rest_to_check())
         if first in _SETS_OFF and self._opens_range() and not (self._is_apart() and denies(rest[0])):
             raise NotReadableError("a range of options")
         if first in {"verb", "colon", "dash", "comma"} and rest and self._refuses(first, rest[0]):
@@ -428,6 +349,13 @@ class _ListReader:
         for clause in rest:
             self._check_further(clause, keys, sentence=first in _STOPS)
         return False
+
+    def _rest_to_check(self) -> list[Token]:
+        """The tokens behind a list, or those up to the end of its sentence."""
+        rest = self._tokens[self._at :]
+        end = next((at for at, token in enumerate(rest) if token.kind in {"stop", "newline"}), len(rest))
+        is_judged = polarity(rest[:end]) in {"yes", "no"}  # "A: yes"
+        return rest[:end] if self._alone and not is_judged else rest
 
     def _opens_range(self) -> bool:
         """Return whether an option follows the sign behind a list: "A-C"."""
@@ -441,6 +369,8 @@ class _ListReader:
     def _refuses(self, first: Kind, predicate: Clause) -> bool:
         """Return whether a predicate denies a list or leaves it open; after a comma, only the latter."""
         stance = polarity(predicate)
+        if {"not", "no"} <= (kinds := {token.kind for token in predicate}) and "perhaps" not in kinds:
+            return False  # "A, B, C: no wall is spared"
         if first == "dash" and stance == "no" and [token.text for token in predicate[1:2]] == ["the"]:
             return False  # "A - the septum is normal" speaks of something else
         if first == "comma":

@@ -10,19 +10,21 @@ from cardiolens.score.verdicts.lists import end_of_list, leading
 from cardiolens.score.verdicts.reading import CONTRADICTION, UNREADABLE, NotReadableError, Reading
 from cardiolens.score.verdicts.reply import END
 from cardiolens.score.verdicts.reply_clauses import NAMES
-from cardiolens.score.verdicts.reply_tokens import Tokenizer
+from cardiolens.score.verdicts.reply_tokens import Token, Tokenizer
 from cardiolens.score.verdicts.second_thoughts import (
     after,
     doubt_on_line,
     is_draft,
     is_ordered,
     is_silent,
+    last_counts,
     may_go_on,
 )
 from cardiolens.score.verdicts.values import Values
 
 _JOINS = frozenset({"comma", "join", "semicolon", "newline", "either", "perhaps", "close", "bar"})
 _BEFORE_ENTRY = _JOINS | {"open", "label", "dash", "colon", "yes", "no", "bullet"}
+_WITHIN_LETTERS = frozenset({"key", "comma", "join"})
 _BULLET = re.compile(r"\s*(?:[-•·‣*|]|\(?(?:\d{1,2}|[ivx]{1,4})[.)])\s", re.IGNORECASE)
 _OPENING = re.compile(
     r"[^\w\n]*(?:(?:so|thus|hence|therefore|final|my|the|overall|in conclusion|in summary|somit|also|因此"
@@ -72,6 +74,8 @@ class _MarkedAnswer:
 
     def _standing(self, at: int, reading: Reading) -> Reading:
         """The reading that stands at the end, seen from the last mark: what came before and what follows."""
+        if at and last_counts(self._plain[self._marks[at].end :]):
+            return reading
         if not all(self._is_last(before, at, reading) for before in range(at)):
             return CONTRADICTION
         if not self._cut and is_silent(self._plain[self._marks[at].end :], reading.keys, self._tokenizer):
@@ -143,6 +147,8 @@ class _MarkedAnswer:
         """The lines of a mark's value (the first non-blank one and list entries below), and where it ends."""
         start, end = self._marks[at].end, self._end(at)
         text = self._plain[start:end]
+        if at + 1 < len(self._marks) and self._marks[at + 1].rule == "withdrawal":
+            text = text.rstrip(" .…")  # "B... no, so A"
         if "<" in text or "[" in text:
             text = _placeholder().sub(" ", text)
         lines, first, last = self._lines_of_value(text)
@@ -198,6 +204,8 @@ class _MarkedAnswer:
             return False  # "C: the signal is from the blood pool"
         kinds = [token.kind for token in tokens if token.kind not in _BEFORE_ENTRY]
         first = kinds[0] if kinds else None
+        if _is_sentence(tokens):
+            return False  # "A and B contract well."
         if not adjacent and first in NAMES and "verb" in kinds[1:2]:
             return False  # "(B was considered ...)" after an empty line is a sentence
         return first in NAMES or first == "unsure" or (adjacent and _BULLET.match(line) is not None)
@@ -253,6 +261,15 @@ class _MarkedAnswer:
             return reading
         before = self._reading(at - 1)
         return reading if before is None or set(before.keys) <= set(reading.keys) else UNREADABLE
+
+
+def _is_sentence(tokens: list[Token]) -> bool:
+    """Return whether letters, and nothing between, stand before a word of no option."""
+    letters = [at for at, token in enumerate(tokens) if token.kind == "key" and token.text.isupper()]
+    if not letters or letters[0] > 0:
+        return False
+    at = next((at for at, token in enumerate(tokens) if token.kind not in _WITHIN_LETTERS), len(tokens))
+    return at < len(tokens) and tokens[at].kind == "word" and tokens[at].text.isalpha() and len(letters) > 1
 
 
 @functools.cache

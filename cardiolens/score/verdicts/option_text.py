@@ -62,7 +62,10 @@ class OptionTexts:
 
     def without_listing(self, text: str) -> str:
         """Remove the list of all options, which a model may repeat from the prompt."""
-        return self.listing.sub(" ", text)
+        remainder, count = self.listing.subn(" ", text)
+        first = self.options[0][0] if self.options else ""
+        is_loop = count > 1 and remainder.strip().startswith(first)
+        return "" if is_loop else remainder  # a list that repeats ends in its middle
 
     def key_of(self, spelling: str) -> tuple[str, bool] | None:
         """Look up the option of a spelling in any case and number, and whether the spelling is full."""
@@ -88,10 +91,12 @@ def folded(text: str) -> str:
 def _full(text: str) -> list[str]:
     bare = _BRACKETS.sub("", text)
     acronyms = [inner for inner in _BRACKETS.findall(text) if _ACRONYM.fullmatch(inner)]
+    remarks = [inner for inner in _BRACKETS.findall(text) if " " in inner and " or " not in inner]
     sides = bare.split(" or ") if " or " in bare and "," not in bare else []
     plurals = [f"{bare[:-2]}a"] if bare.endswith("um") else []
-    synonyms = words().synonyms.get(bare.lower(), ())
-    return [text, bare, *acronyms, *sides, *plurals, *synonyms, *_grades(bare)]
+    sized = [f"{bare[:-5]}-sized"] if bare.endswith(" size") else []
+    synonyms = [synonym for name in (bare, *sides) for synonym in words().synonyms.get(name.lower(), ())]
+    return [text, bare, *acronyms, *remarks, *sides, *plurals, *sized, *synonyms, *_grades(bare)]
 
 
 def _grades(text: str) -> list[str]:
@@ -134,5 +139,7 @@ def _pattern(text: str) -> str:
 
 
 def _listing(texts: dict[str, str]) -> re.Pattern[str]:
-    entries = [rf"\(?{re.escape(key)}\s*[.):]\s*{_pattern(text)}" for key, text in texts.items()]
+    entries = [
+        rf"\(?{re.escape(key)}(?:\s*[.):=–—-]\s*|[ \t]+){_pattern(text)}" for key, text in texts.items()
+    ]
     return re.compile(r"\s*[;,|]?\s*(?:[-•]\s*)?".join(entries) or "(?!)", re.IGNORECASE)

@@ -6,19 +6,22 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cardiolens.score.verdicts.headings import blocks_of, two_lists
+from cardiolens.score.verdicts.likelihoods import likeliest
 from cardiolens.score.verdicts.marked_answer import read_marked_answer
 from cardiolens.score.verdicts.option_text import Option
 from cardiolens.score.verdicts.reading import Reading
-from cardiolens.score.verdicts.reply import refuses, visible_with_boxes
+from cardiolens.score.verdicts.reply import answer_at_end, refuses, visible_with_boxes
 from cardiolens.score.verdicts.reply_tokens import Tokenizer, reversing_word
 from cardiolens.score.verdicts.rewording import reworded
+from cardiolens.score.verdicts.several_questions import own_part
 from cardiolens.score.verdicts.unmarked_answer import read_unmarked_answer
 
 # Version of the rules of the protocol's section 16. Raise it with every change that may parse a reply
 # differently.
-RULES_VERSION = "1.6"
+RULES_VERSION = "1.7"
 
 _JSON_NAME = re.compile(r"(?<=[a-z])_(?=[a-z])")
+_OF_STATEMENTS = frozenset({"enumeration", "option_text"})
 _SHORT = 60  # characters
 
 ParseStatus = Literal["ok", "inconsistent", "parse_error", "refusal", "truncated"]
@@ -45,16 +48,18 @@ def parse_answer(
     *,
     cut: bool = False,
     question: str = "",
+    code: str = "",
 ) -> Parsed:
     """Parse the last mark of a reply that is not withdrawn; without marks, the reply itself.
 
-    `question` is its wording, which tells what a finding in prose is said of. `options` are (key, text) as
+    `question` is its wording, which tells what a finding in prose is said of, and `code` that of its subtask
+    ("C10"), by which a reply may sort its answers to several questions. `options` are (key, text) as
     displayed and `exclusive` displayed keys. What cannot be read completely,
     letters outside the options, and several for a question that takes one are a parse_error. A reply that was
     `cut` by its token limit is read by an explicit mark only and is otherwise `truncated`.
     """
     parse = _parse_short if len(text) <= _SHORT else _parse
-    return parse(text, _DisplayedQuestion(options, answer_type, exclusive, question), cut)
+    return parse(text, _DisplayedQuestion(options, answer_type, exclusive, question, code), cut)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +70,21 @@ class _DisplayedQuestion:
     answer_type: str
     exclusive: tuple[str, ...]
     question: str
+    code: str
 
 
 def _parse(text: str, question_shown: _DisplayedQuestion, cut: bool) -> Parsed:
-    plain = reworded(visible_with_boxes(text), question_shown.options, question_shown.question)
+    visible_text = visible_with_boxes(text) or ("" if cut else visible_with_boxes(answer_at_end(text)))
+    tokenizer = Tokenizer.of(question_shown.options, reversing_word(question_shown.question))
+    plain = own_part(visible_text, question_shown.question, question_shown.code, tokenizer.texts)
+    plain = reworded(plain, question_shown.options, question_shown.question)
     if "{" in plain:
         plain = _JSON_NAME.sub(" ", plain)  # "mid_wall" is an option's text
-    tokenizer = Tokenizer.of(question_shown.options, reversing_word(question_shown.question))
     several = question_shown.answer_type == "multi"
     blocks = blocks_of(plain, tokenizer)
     rule, reading = read_marked_answer(blocks.text, tokenizer, several=several, cut=cut) or ("none", None)
+    if rule == "answer_phrase" and not several and plain.count("%") > 1:
+        reading = likeliest(tokenizer.tokens(plain), tokenizer.texts) or reading
     if reading is None and not cut:
         of_headings = blocks.reading or (two_lists(plain, tokenizer) if several else None)
         rule, reading = (
@@ -87,6 +97,8 @@ def _parse(text: str, question_shown: _DisplayedQuestion, cut: bool) -> Parsed:
                 or ("none", None)
             )
         )
+    if reading is None and not several and not cut:
+        rule, reading = "heading", blocks.left_over(tokenizer)
     if reading:
         reading = blocks.check(reading)
     if reading and reading.contradicts and not cut:
@@ -121,4 +133,6 @@ def _checked(
     if len(legal) != len(keys) or (len(keys) > 1 and not several):
         return Parsed((), rule, "parse_error")
     contradictory = len(legal) > 1 and not set(legal).isdisjoint(exclusive)
+    if contradictory and rule in _OF_STATEMENTS:
+        return Parsed((), rule, "inconsistent")  # two statements, and not a list that is kept as given
     return Parsed(legal, rule, "inconsistent" if contradictory else "ok")

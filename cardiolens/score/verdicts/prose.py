@@ -166,7 +166,7 @@ def _is_incomplete(clause: Clause, polarity: str) -> bool:
 
 def _names_others(statements: list[Statement], keys: list[str], several: bool) -> bool:
     """Return whether a clause that is not a denial mentions an option beyond `keys`."""
-    kinds = {"text", "part", "short"} if several else {"text"}
+    kinds = {"text", "part", "short"} if several else {"text", "part"}
     return any(
         token.kind in kinds and token.key not in keys
         for clause, polarity in statements

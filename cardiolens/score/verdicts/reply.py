@@ -23,11 +23,27 @@ _HTML = re.compile(
     re.IGNORECASE,
 )
 _HTML_CELL, _HTML_ROW = re.compile(r"</t[dh]>", re.IGNORECASE), re.compile(r"</tr>", re.IGNORECASE)
+_TAGGED = re.compile(
+    r"<(answer|result|response|final|final_answer|output)>(.*?)</\1>", re.IGNORECASE | re.DOTALL
+)
+_LETTERS_TAG = re.compile(r"<(letters?|option)>([^<>]*)</\1>", re.IGNORECASE)
+_LEAF = re.compile(
+    r"<(?!(?:strong|em|p|br|span|div|li|ul|ol|code|pre|font|h\d|t[dhr]|thead|tbody|table|option|item|letter)>)"
+    r"(\w{3,})>([^<>\n]*)</\1>",
+    re.IGNORECASE,
+)
 _EMPTY_CELL = re.compile(r"\|[ \t]*\|[ \t]*(?=\n|\Z)")
 _ASKED_BEFORE = re.compile(r"\A\s*Q:[^\n]*\n+A:\s*")
+_EMPHASIS = re.compile(r"(?<!\w)_(?=\w)|(?<=[^\W_])_(?!\w)")
 _SWITCH = re.compile(r"\A\s*/(?:no_?)?think\b")
 _NEXT_TURN = re.compile(
     r"<\|(?:endoftext|im_end|eot_id|end_of_text)\|>|<eos>|<end_of_turn>|\n\s*(?:User|Human|Next question)\s*:"
+)
+_NEXT_QUESTION = re.compile(r"\n\s*(?:\*\*)?Question(?: \d+)?\s*:")
+_FEWEST_WORDS = 3  # of a thought before an answer
+_ANSWERED = re.compile(r"^\W*(?:final )?answer\s*:", re.IGNORECASE | re.MULTILINE)
+_CALL = re.compile(  # "zoom(region='A')"
+    r"\b(?!\w*(?:answer|submit))[a-z]\w*\((?![^()\n]*answer)[^()\n]*\w *= *[^()\n]*\)"
 )
 _STRUCK = re.compile(r"~~[^~\n]{1,200}~~|<(del|s|strike)>[^<\n]{0,200}</\1>", re.IGNORECASE)
 _HTML_LETTER, _HTML_LETTER_END = (
@@ -60,19 +76,30 @@ def visible_with_boxes(text: str) -> str:
         plain = plain.replace("i.e.", "ie ").replace("i.e ", "ie ")
     for sign in ("*", "`", "__", "$", "\r"):
         plain = plain.replace(sign, "")
+    if "_" in plain:
+        plain = _EMPHASIS.sub("", plain)
     if "|" in plain:
         plain = _EMPTY_CELL.sub("| - |", plain)
-    if plain.startswith("Q:"):
+    if plain.startswith("Q:") and plain.count("\nQ:") == 0:
         plain = _ASKED_BEFORE.sub("", plain)
     if switch := _SWITCH.match(plain):
         plain = plain[switch.end() :]
     return plain.strip()
 
 
+def answer_at_end(text: str) -> str:
+    """The answer line that ends a reply whose reasoning is never closed; empty without one."""
+    thought, _, last = text.strip().rpartition("\n")
+    return last if _ANSWERED.match(last) and len(thought.split()) > _FEWEST_WORDS else ""
+
+
 def _up_to_next_turn(text: str) -> str:
     """A reply up to where its model goes on with the turn of somebody else."""
-    if not ("<" in text or "User" in text or "Human" in text or "Next q" in text):
+    if not ("<" in text or "Question" in text or "User" in text or "Human" in text or "Next q" in text):
         return text
+    question = _NEXT_QUESTION.search(text)
+    if question and _ANSWERED.search(text, 0, question.start()):
+        text = text[: question.start()]
     turn = _NEXT_TURN.search(text)
     return text[: turn.start()] if turn and text[: turn.start()].strip() else text
 
@@ -104,6 +131,8 @@ def _without_finals(text: str) -> str:
 
 def without_residue(text: str) -> str:
     """Remove calls of tools, their results, and programs."""
+    if "(" in text and "=" in text:
+        text = _CALL.sub(" ", text)
     if "<" in text or "```" in text:
         for opening, closing in _ends("residue"):
             text = _without(text, opening, closing, orphans=False)
@@ -138,14 +167,24 @@ def _tag_ends() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def _tagged(text: str) -> str:
+    """Mark tagged answers; of one that holds its letters in tags of their own, these alone count."""
+    if "<letter" in text or "<option" in text:
+        text = _TAGGED.sub(_letters_alone, text)
     opening, closing = _tag_ends()
     return closing.sub(END, opening.sub(TAG, text))
+
+
+def _letters_alone(tagged: re.Match[str]) -> str:
+    letters = [letter[1] for letter in _LETTERS_TAG.findall(tagged[2])]
+    return f"<answer>{', '.join(letters)}</answer>" if letters else tagged[0]
 
 
 def _without_html(text: str) -> str:
     """Remove HTML tags; "<B>" is a letter unless the text has "</B>"."""
     letters = {tag.lower() for tag in _HTML_LETTER_END.findall(text)}
     text = _HTML_LETTER.sub(lambda tag: "" if tag[1].lower() in letters else tag[0], text)
+    if "</" in text:
+        text = _LEAF.sub(r"\1: \2\n", text)
     if "<t" in text.lower():
         text = _HTML_ROW.sub("\n", _HTML_CELL.sub(" | ", text))
     return _HTML.sub("", text)

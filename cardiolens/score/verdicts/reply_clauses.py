@@ -16,6 +16,10 @@ _SETS_AGAINST = frozenset(
     {"rather than", "instead of", "sparing", "excluding", "unlike", "as opposed to", "in contrast to"}
 )
 _PREFERS = frozenset({"rather", "more", "likely", "lieber", "eher"})
+_WITHIN_NAMES = frozenset({"close", "subject", "label"})
+_REPLIES = frozenset({"no", "nein", "nope", "non"})
+LEAVES = frozenset({"leaves", "leaving", "leave"})
+_MEASURES = frozenset({"to", "than"})
 _UNSURE = frozenset({"perhaps", "query", "either"})
 _SAYS_NOTHING = frozenset({"label", "word", "subject", "part", "bullet", "neutral", "pronoun"})
 
@@ -29,7 +33,9 @@ class Statement(NamedTuple):
 
 def statements(tokens: list[Token]) -> list[Statement]:
     """The clauses of a text that mention options, with their polarity after the rest of their line."""
-    naming = [clause for clause in clauses(tokens) if any(token.key for token in clause)]
+    naming = [
+        _without_remarks_on_denied(clause) for clause in clauses(tokens) if any(token.key for token in clause)
+    ]
     ends = [clause[0].start for clause in naming[1:]] + [tokens[-1].start + 1] if naming else []
     return [
         Statement(clause, _lasting(polarity(clause), clause, _rest_of_line(tokens, clause, end)))
@@ -43,6 +49,19 @@ def is_explained_away(tokens: list[Token]) -> bool:
     if not naming or polarity(naming[0]) != "yes":
         return False
     return statements(tokens)[0].polarity != "yes"
+
+
+def _without_remarks_on_denied(clause: Clause) -> Clause:
+    """A clause that begins by denying, without remarks in brackets: "neither A (some move) nor B works"."""
+    if clause[0].kind != "not":
+        return clause
+    outside, depth = Clause(), 0
+    for at, token in enumerate(clause):
+        depth += token.kind == "open" and not any(inner.key for inner in clause[at + 1 : at + 2])
+        if not depth:
+            outside.append(token)
+        depth -= token.kind == "close" and depth > 0
+    return outside if any(token.key for token in outside) else clause
 
 
 def _lasting(stance: Polarity, clause: Clause, rest: Clause) -> Polarity:
@@ -81,6 +100,9 @@ def clauses(tokens: list[Token]) -> list[Clause]:
     for at, token in enumerate(tokens):
         clause = split_clauses[-1]
         ahead = tokens[at + 1 : at + 2]
+        if not clause and token.text in _REPLIES and ahead and ahead[0].kind == "comma":
+            split_clauses += [[]]  # "No, enhancement is absent": a word on the question, not on the options
+            continue
         is_against = token.text in _SETS_AGAINST or (
             (token.text == "without" or _compares(token, clause)) and _begins_with_name(ahead)
         )
@@ -93,12 +115,19 @@ def clauses(tokens: list[Token]) -> list[Clause]:
             split_clauses.append([token])  # "(A) no (B) yes"
             is_named, is_judged = token.kind == "key", False
             continue
+        if token.text in LEAVES and (is_named or _denies_names(split_clauses[:-1])):
+            split_clauses.append([token])  # "eliminating A and B leaves C"
+            is_named = is_judged = False
+            continue
         if is_named and _is_box(token) and _is_box(clause[0]) and not is_against:
             split_clauses.append([token])  # "[x] A [ ] B"
             is_named = is_judged = False
             continue
-        if token.kind == "bar" and is_judged and _begins_with_name(ahead):
-            split_clauses.append([])  # "Mid-wall ✅ | Transmural ❌"
+        if _begins_with_name(ahead) and (
+            (token.kind == "bar" and is_judged)
+            or (token.kind == "colon" and _concludes(split_clauses, is_judged))
+        ):
+            split_clauses.append([])  # "Mid-wall ✅ | Transmural ❌", "not small: normal"
             is_named = is_judged = False
             continue
         if token.kind in _ENDS and not _after_letter(token, clause):
@@ -111,6 +140,18 @@ def clauses(tokens: list[Token]) -> list[Clause]:
         split_clauses.append([])
         is_named = is_judged = False
     return [clause for clause in split_clauses if clause]
+
+
+def _denies_names(split_clauses: list[Clause]) -> bool:
+    return any(token.key for clause in split_clauses for token in clause)
+
+
+def _concludes(split_clauses: list[Clause], is_judged: bool) -> bool:
+    """Return whether a colon ends denials, so that a conclusion follows: "not small, not large: normal"."""
+    *before, clause = split_clauses
+    kinds = {token.kind for token in clause}
+    is_denied = is_judged or ("not" in kinds and any(token.key for earlier in before for token in earlier))
+    return is_denied and "yes" not in kinds
 
 
 def _is_box(token: Token) -> bool:
@@ -156,7 +197,7 @@ def _divides(token: Token, ahead: Clause, *, is_named: bool, is_judged: bool) ->
 
 def polarity(clause: Clause) -> Polarity:
     """Polarity of a clause towards its options: "yes", "no", "open", or "bare" if it only names them."""
-    kinds = [token.kind for token in clause]
+    kinds = [token.kind for at, token in enumerate(clause) if not joins_no_names(clause, at)]
     names = any(kind in NAMES for kind in kinds)
     if "perhaps" in kinds or "query" in kinds or (names and "either" in kinds and not _is_denied_list(kinds)):
         return "open"
@@ -165,10 +206,19 @@ def polarity(clause: Clause) -> Polarity:
     return _polarity_of_kinds([kind for kind in kinds if kind not in _SAYS_NOTHING])
 
 
+def joins_no_names(clause: Clause, at: int) -> bool:
+    """Return whether "to" or "than" stands before no option, and so leaves nothing open: "close to 1"."""
+    if clause[at].text not in _MEASURES:
+        return False
+    following = next((token for token in clause[at + 1 :] if token.kind != "label"), None)
+    return following is None or following.kind not in NAMES
+
+
 def _is_denied_list(kinds: Sequence[str]) -> bool:
-    """Return whether a denial precedes all options: "not A or B" denies both."""
-    first = next(at for at, kind in enumerate(kinds) if kind in NAMES)
-    return "not" in kinds[:first]
+    """Return whether a denial precedes all options, or follows them: "not A or B", "A or B aren't seen"."""
+    names = [at for at, kind in enumerate(kinds) if kind in NAMES]
+    after = [kind for kind in kinds[names[-1] + 1 :] if kind not in _WITHIN_NAMES]
+    return "not" in kinds[: names[0]] or after[:1] == ["not"]
 
 
 def _polarity_of_kinds(kinds: list[str]) -> Polarity:

@@ -40,8 +40,8 @@ _PUNCTUATION: dict[str, Kind] = {
     **dict.fromkeys("([{<「【《", "open"),
     **dict.fromkeys(")]}>」】》", "close"),
     **dict.fromkeys("→⇒~☒", "perhaps"),
-    **dict.fromkeys("✓✔☑✅", "yes"),
-    **dict.fromkeys("✗✘❌☐❎", "no"),
+    **dict.fromkeys("✓✔☑✅🟢🟩", "yes"),
+    **dict.fromkeys("✗✘❌☐❎🔴🟥✖", "no"),
     **dict.fromkeys("≠¬", "not"),
     "%": "word",
     ";": "semicolon",
@@ -57,10 +57,15 @@ _MARKS: dict[str, Kind] = {
     "[ ]": "no",
     "( )": "no",
 }
-_SCORED = r"(?:(?<=[:=|])|(?<=[:=|] ))"  # before a plus or minus, a one or nought that judges an entry
-_SCORE_ENDS = r"(?=[ \t]*(?:[,;|}]|$))"
+_SCORED = (
+    r"(?:(?<=[:=|])|(?<=[:=|] )|(?<= [-–—] ))"  # before a plus or minus, a one or nought that judges an entry
+)
+_SIGNED = r"(?<=[A-Za-z0-9]{2})"  # "LGE+"
+_SIGN_ENDS = r"(?=[ \t]*(?:[,;|.]|$))"
+_SCORE_ENDS = r"(?=[ \t]*(?:[,;|}]|$|(?<=[ \t])[A-H]\b))"
+_BEHIND = r"(?<=[\w)] )"  # a filled or an empty circle
 _NUMBER = r"\(?(?:\d{1,2}|[ivx]{1,4})[.)][ \t]+"  # of an entry: "1." or "(ii)"
-_SIGNS: dict[str, Kind] = {"numbering": "bullet", "plus": "yes", "minus": "no"}
+_SIGNS: dict[str, Kind] = {"numbering": "bullet", "plus": "yes", "minus": "no", "decimal": "word"}
 _YES_AND_NO: dict[str, Kind] = {"Y": "yes", "N": "no"}
 _SPACES = frozenset({"gap", "space"})
 _AFTER_PRONOUN = frozenset({"verb", "not", "also", "label"})
@@ -68,6 +73,8 @@ _AFTER_ADJECTIVE = frozenset({"word", "subject", "verb", "part"})
 _BEFORE_PROSE = frozenset({"word", "subject", "perhaps", "also"})
 _VERDICTS = frozenset({"yes", "no", "not"})
 ARROWS = frozenset({"->", "=>", "→", "⇒"})
+_LEADERS = frozenset({"..", "...", "…"})
+_CANNOT = frozenset({"cannot", "can't", "can not"})
 _MODALS = frozenset({"would", "may", "might", "could", "cannot", "can't", "can not"})
 
 
@@ -93,12 +100,15 @@ class Tokenizer:
             rf"|(?P<script>(?=[^\x00-ɏ])(?:{_other_scripts()}))"
             rf"|(?P<numbering>^[ \t]*(?:[-•·‣#>–]+[ \t]+(?:{_NUMBER})?|{_NUMBER})"
             r"|\((?:\d{1,2}|[ivx]{2,4})\))"
-            rf"|(?P<plus>\(\+\)|{_SCORED}[+1]{_SCORE_ENDS})|(?P<minus>\([-–−]\)|{_SCORED}[-–−0]{_SCORE_ENDS})"
+            rf"|(?P<plus>\(\+\)|{_SCORED}[+1]{_SCORE_ENDS}|{_SIGNED}\+{_SIGN_ENDS}|{_BEHIND}●)"
+            rf"|(?P<minus>\([-–−]\)|{_SCORED}[-–−0]{_SCORE_ENDS}|{_SIGNED}[-–−]{_SIGN_ENDS}|{_BEHIND}○)"
             rf"|(?P<letter>(?<![{LATIN}])[A-Za-z](?![{LATIN}]|'[A-Za-z]|-(?-i:[a-z]{{2}})))"
+            r"|(?P<decimal>\d+\.\d+)"
             rf"|(?P<word>[{LATIN}]+(?:['-][{LATIN}]+)*)"
             r"|(?P<space>[ \t\r]+)"
             r"|(?P<tick>\[[xX✓✔]\]|\([xX✓✔]\)(?=[ \t]))"
-            r"|(?P<mark>(?<=\s)>(?=\s)|(?<=\w)>(?=\w)|->|=>|\.{2}(?=[A-Za-z])|\.{3,}|…|\[ \]|\( \))"
+            r"|(?P<mark>(?<=\s)>(?=\s)(?![ \t]*\d)"
+            r"|(?<=\w)>(?=\w)|->|=>|\.{2}(?=[A-Za-z])|\.{3,}|…|\[ \]|\( \))"
             r"|(?P<other>[\s\S])",
             re.IGNORECASE | re.MULTILINE,
         )
@@ -213,19 +223,39 @@ def _disambiguate(tokens: list[Token]) -> list[Token]:
         token = tokens[at]
         if token.kind == "key":
             tokens[at] = _article(token, tokens[at + 1 : at + 3]) or token
+            if tokens[at].kind == "unsure" and token.text == "a" and at and tokens[at - 1].kind == "verb":
+                tokens[at] = token._replace(kind="word", key="")  # "there is a mitral regurgitant jet"
+        elif token.text in _CANNOT and _is_denied_option(tokens[at + 1 : at + 4]):
+            tokens[at] = token._replace(kind="not")  # "it cannot be A"
         elif token.kind == "short" and tokens[at + 1 : at + 2] and tokens[at + 1].text in _NOT_HEADS:
             tokens[at] = Token("word", token.text.lower(), "", token.start)  # "left ventricle" is no atrium
-        elif token.text in ARROWS and _explains(tokens[at - 1] if at else None, tokens[at + 1 : at + 2]):
+        elif token.text in _LEADERS and _leads(tokens[at - 1] if at else None, tokens[at + 1 : at + 2]):
+            tokens[at] = token._replace(kind="dash")  # "Septal wall ... normal"
+        elif token.text == "too" and tokens[at + 1 : at + 2] and tokens[at + 1].kind == "word":
+            tokens[at] = token._replace(kind="no")  # "too generous"
+        elif token.text in ARROWS and _explains(tokens[at - 1] if at else None, tokens[at + 1 : at + 3]):
             tokens[at] = token._replace(kind="dash")
     _unname(tokens)
     _complete(tokens)
     return tokens
 
 
+def _leads(before: Token | None, ahead: list[Token]) -> bool:
+    """Return whether dots stand between an option and what is said of it."""
+    return before is not None and before.key != "" and bool(ahead) and ahead[0].kind in {"yes", "no"}
+
+
+def _is_denied_option(ahead: list[Token]) -> bool:
+    """Return whether "be" and an option follow."""
+    names = [token for token in ahead[1:] if token.kind != "label"]
+    return bool(names) and ahead[0].text == "be" and names[0].key != ""
+
+
 def _explains(before: Token | None, ahead: list[Token]) -> bool:
     """Return whether an arrow stands before a verdict or an option's own text: "A → no", "B → Small"."""
     is_own = before is not None and before.kind == "key" and bool(ahead) and ahead[0].key == before.key
-    return is_own or (bool(ahead) and ahead[0].kind in _VERDICTS)
+    verdict = ahead[1:] if ahead[:1] and ahead[0].kind == "label" else ahead
+    return is_own or (bool(verdict) and verdict[0].kind in _VERDICTS)
 
 
 def _article(letter: Token, ahead: list[Token]) -> Token | None:
@@ -275,6 +305,8 @@ def _unname(tokens: list[Token]) -> None:
             tokens[at] = Token("word", token.text, "", token.start)
         elif token.text in _NOT_OPTIONS:
             after_frame_word = True
+        elif token.kind == "open" and at > 1 and tokens[at - 2].key:
+            after_frame_word = False  # "the basal slice (A)"
         elif token.kind not in {"join", "comma", "open"} and tokens[at - 1].text not in _ABBREVIATED:
             after_frame_word = False
 

@@ -44,7 +44,9 @@ def _rewordings(options: tuple[Option, ...], question: str) -> tuple[tuple[re.Pa
         last = pair[0].split()[-1]
         plural = f"{last[:-2]}a" if last.endswith("um") else f"{last}s"
         said = r"(?=(?:are|were|appear|enlarged|dilated)\b)"
-        both = re.compile(rf"\bboth (?:of )?(?:the )?(?:{re.escape(plural)}\b|{said})", re.IGNORECASE)
+        both = re.compile(
+            rf"(?<!not )\bboth (?:of )?(?:the )?(?:{re.escape(plural)}\b|{said})", re.IGNORECASE
+        )
         patterns.append((both, f"{pair[0].lower()} and {pair[1].lower()} "))
         patterns.append((re.compile(r"\A\W*both\W*\Z", re.IGNORECASE), f"{pair[0]} and {pair[1].lower()}"))
         patterns += [(re.compile(rf"\b{_initials(text)}\b"), text.lower()) for text in pair]
@@ -67,7 +69,7 @@ def _presence(noun: str) -> re.Pattern[str]:
     """Pattern of the presence of what a question asks for: "Yes, there is LGE", "LGE is seen"."""
     named = _named(noun)
     return re.compile(
-        rf"(?:\A\W*(?:yes, )?there is (?:clear |definite )?(?:{named}){_ENDS}"
+        rf"(?:\A\W*(?:yes, )?there(?: is|'s) (?:clear |definite )?(?:{named})(?:{_ENDS}| (?:in|of|at) the\b)"
         rf"|\A\W*(?:{named}) is (?:clearly )?(?:present|seen|visible|evident|detected|identified)\b)",
         re.IGNORECASE,
     )

@@ -3,12 +3,14 @@
 import functools
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from cardiolens.report_text.reply_lexicon import words
 from cardiolens.score.verdicts.answer_marks import ASKED_AND_DENIED
 from cardiolens.score.verdicts.commitments import Remark, order, provisional, said_of_options
 from cardiolens.score.verdicts.option_text import LATIN
 from cardiolens.score.verdicts.reading import CONTRADICTION, Keys, Reading, reading_of
+from cardiolens.score.verdicts.reply_clauses import Clause, clauses
 from cardiolens.score.verdicts.reply_tokens import Tokenizer
 
 _DENIED_QUESTION = re.compile(rf"(?:\A|(?<=[\n.!?;])){ASKED_AND_DENIED.pattern}(?=\s|\Z)", re.IGNORECASE)
@@ -16,6 +18,10 @@ _AFFIRMED_QUESTION = re.compile(r"([^\n.!?;]*)\?\s*(?:yes|indeed|ja)\b", re.IGNO
 _WRONG = re.compile(
     r"(?<![A-Za-z0-9])([A-Z])(?: \([^()\n]*\))? (?:is|was)(?:n't| not)? ?"
     r"(?:wrong|incorrect|right|correct|an? (?:error|mistake))\b"
+)
+_LAST_COUNTS = re.compile(
+    r"\b(?:second|last|latter)\b(?: \w+){0,3}? (?:is|was|counts|stands|holds)\b(?! (?:not|wrong))"
+    r"(?:[^.\n]*\b(?:final|correct(?:ed)?|valid|right|mine|meant)\b)?"
 )
 _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]?")
 _CAPITAL = re.compile(r"(?<![A-Za-z0-9])[A-HJ-Z](?![A-Za-z0-9'])")  # of an option; "I" is a pronoun
@@ -42,7 +48,10 @@ def after(
     comes_down = _conclusion().search(lower) is not None
     answer = _Answer(keys, several)
     position = 0
-    for remark in said_of_options(text, tokenizer, texts=bool(doubts) or comes_down):
+    adds = several and _addition().search(lower) is not None
+    if adds and any(_adds_no_option(clause, tokenizer) for clause in clauses(tokenizer.tokens(text))):
+        return CONTRADICTION
+    for remark in said_of_options(text, tokenizer, texts=bool(doubts) or comes_down or adds):
         answer.is_open |= any(position <= start < remark.end for start in doubts)
         position = remark.end
         clause = lower[remark.start : remark.end]
@@ -58,6 +67,12 @@ def after(
     ):
         answer.is_open = False
     return CONTRADICTION if answer.is_open else reading_of(list(answer.keys))
+
+
+def _adds_no_option(clause: Clause, tokenizer: Tokenizer) -> bool:
+    """Return whether a clause adds a letter that no option has: "Also F"."""
+    letters = {token.key for token in clause if token.kind == "key" and token.text.isupper()}
+    return any(token.kind == "also" for token in clause) and not letters <= tokenizer.texts.keys
 
 
 def _without_courtesies(text: str) -> str:
@@ -104,7 +119,7 @@ def is_silent(text: str, keys: Keys, tokenizer: Tokenizer) -> bool:
         return True
     if _is_taken_back(text, keys):
         return False
-    return not (_conclusion().search(lower) or doubt().search(lower))
+    return not (_conclusion().search(lower) or doubt().search(lower) or _addition().search(lower))
 
 
 def _is_taken_back(text: str, keys: Keys) -> bool:
@@ -126,8 +141,13 @@ class _Answer:
         if remark.stance in {"adds", "removes"}:
             self._edit(remark)
             return
+        if remark.is_added and not remark.by_letter and not is_own and remark.stance != "denies":
+            self.is_open = True  # "A. Normal, but also thinned."
+            return
         if remark.stance == "commits" and (self._several or len(remark.keys) == 1):
             self._commit(remark, is_last=is_doubted or is_ordered)
+        elif is_own and is_doubted and self._several and remark.by_letter and remark.stance == "denies":
+            self._edit(replace(remark, stance="removes"))  # "Sorry, not C"
         elif is_own and is_doubted and self._several and set(remark.keys) != set(self.keys):
             self.is_open = True  # a part of the answer, kept or withdrawn
         elif is_own:
@@ -135,9 +155,11 @@ class _Answer:
                 self.is_open and remark.stance in {"hedges", "explains"}
             )
         elif remark.stance != "denies" and not is_confirmed:
-            against = {"affirms", "commits"} if remark.is_gloss else {"affirms", "commits", "mentions"}
-            speaks_against = remark.by_letter and remark.stance in against
-            self.is_open |= is_doubted or speaks_against
+            speaks_against = remark.by_letter and remark.stance in {"affirms", "commits", "rivals"}
+            is_further = (remark.is_added and (self._several or remark.by_letter)) or (
+                self._several and remark.is_suspected
+            )
+            self.is_open |= is_doubted or speaks_against or is_further
 
     def _edit(self, remark: Remark) -> None:
         """Add options to the answer, or take them away; an answer of one option is at most exchanged."""
@@ -179,6 +201,11 @@ def is_ordered(before: str, between: str) -> bool:
         or order().search(between.lower()) is not None
         or doubt().search(between.lower()) is not None
     )
+
+
+def last_counts(tail: str) -> bool:
+    """Return whether the text after two answers calls the second one valid: "(the second line is final)"."""
+    return _LAST_COUNTS.search(tail.lower()) is not None
 
 
 def doubt_on_line(plain: str, start: int, end: int) -> int:
@@ -231,6 +258,13 @@ def _conclusion() -> re.Pattern[str]:
     """Pattern of a word that begins what a reply comes down to."""
     conclusions = "|".join(re.escape(word) for word in words().conclusions if word != "so")
     return re.compile(rf"(?:^|[\n.(;])[^\w\n]*(?:{conclusions})(?![{LATIN}])")
+
+
+@functools.cache
+def _addition() -> re.Pattern[str]:
+    """Pattern of a word that adds to what was said, in lower case."""
+    entries = "|".join(re.escape(word) for word in words().words["also"])
+    return re.compile(rf"(?<![{LATIN}])(?:{entries})(?![{LATIN}])")
 
 
 @functools.cache

@@ -1,17 +1,23 @@
 """The answer of a reply without marks: from the reply itself, its end or its statements (protocol 7.6)."""
 
+import functools
 import re
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from cardiolens.score.verdicts.closing_letters import closing_letters, concluding_texts, leading_alone
-from cardiolens.score.verdicts.commitments import Remark, committed, said_of_options
-from cardiolens.score.verdicts.elimination import remaining, rest
+from cardiolens.score.verdicts.commitments import Remark, said_of_options
+from cardiolens.score.verdicts.complement import complement
+from cardiolens.score.verdicts.elimination import left_by_denials, remaining, rest
 from cardiolens.score.verdicts.enumerations import enumeration
-from cardiolens.score.verdicts.likelihoods import likeliest
-from cardiolens.score.verdicts.lists import complement, first_entry, leading
+from cardiolens.score.verdicts.last_commitment import committed
+from cardiolens.score.verdicts.likelihoods import likeliest, with_per_cent
+from cardiolens.score.verdicts.lists import end_of_list, first_entries, leading
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.prose import is_one_sentence, prose
+from cardiolens.score.verdicts.question_words import QuestionWords
 from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading, reading_of
+from cardiolens.score.verdicts.reply import refuses
 from cardiolens.score.verdicts.reply_clauses import (
     NAMES,
     Statement,
@@ -22,6 +28,7 @@ from cardiolens.score.verdicts.reply_clauses import (
 )
 from cardiolens.score.verdicts.reply_tokens import ARROWS, Token, Tokenizer
 from cardiolens.score.verdicts.second_thoughts import after
+from cardiolens.score.verdicts.signed_entries import signed_entries
 from cardiolens.score.verdicts.subject import Subject
 
 RuleReading = tuple[str, Reading]
@@ -32,12 +39,44 @@ _NUMBERED_LETTERS = re.compile(
     r"^[ \t]*\(?\d+[.)][ \t]*[A-H](?P<further>(?:[ \t]*,[ \t]*[A-H])*)[ \t]*$", re.MULTILINE
 )
 _ARROW = re.compile(r"^\s*(?:→|⇒|->|=>)\s*")
-_ENTRY = re.compile(r"[A-Z][.):]")
+_ENTRY = re.compile(r"[A-Z](?:[.):]| \w)")
 _UNDECIDED = frozenset({"cannot", "can't", "can not", "unsure", "not sure", "unclear"})
 _SUPPOSES = re.compile(r"\W*(?:if|were|had|wenn)\b", re.IGNORECASE)  # a clause on what is not so
+_CONCLUDED = re.compile(r"[.;!\n]\s*(?:→|⇒|->|=>)\s*\(?([A-H])\)?[\s.]*\Z")  # "C: a line. ⇒ B"
+_PAIR = re.compile(
+    r"[\s\S]*\b(?P<first>[A-H]) (?:and|or|vs\.?) (?P<second>[A-H])\b(?P<between>[\s\S]*)"
+    r"(?<!not )the (?P<which>former|latter)\W*",
+    re.IGNORECASE,
+)
+_LETTER = re.compile(r"\b(?:[B-HJ-Z]|not|neither|nor|both|unclear|unsure)\b")
+_BEFORE_OPTION = frozenset({"open", "label", "bullet", "yes", "no"})
+_RANKED = re.compile(r"\b1[.)] ?([A-H])\b[^\n]*?\b2[.)] ?[A-H]\b")  # on one line
+_RANKING = re.compile(r"rank|likel|order|probab", re.IGNORECASE)
+_LETTER_FIRST = re.compile(r"\W*[A-Z]\b")
+_SENTENCE_END = re.compile(r"[.;\n]\s")
 _LONGEST_TEXT = 60  # characters of an option
 _ALIKE, _APART = 0.9, 0.06  # of a misspelled text and its option, and of the others from these
 _LONGEST_LINE = 200  # longer lines are not lists of options, and slow to tokenize
+
+
+@dataclass(frozen=True)
+class _Unmarked:
+    """A reply without marks, taken apart once for all rules."""
+
+    text: str
+    tokens: list[Token]
+    tokenizer: Tokenizer
+    subject: Subject
+    question: str
+    several: bool
+
+    @functools.cached_property
+    def statements(self) -> list[Statement]:
+        return statements(self.tokens)
+
+    @property
+    def texts(self) -> OptionTexts:
+        return self.tokenizer.texts
 
 
 def read_unmarked_answer(
@@ -46,50 +85,132 @@ def read_unmarked_answer(
     """The rule and reading of a reply without marks; the first rule that matches wins."""
     text = tokenizer.texts.without_listing(plain).strip()
     tokens = tokenizer.tokens(text)
-    list_reading = (
-        None if _LISTS_OPTIONS.search(text.partition("\n")[0]) else _list_only(text, tokens, tokenizer)
-    )
     subject = Subject(question, tokenizer.texts)
-    if list_reading and list_reading[0] == "option_text" and subject.is_foreign_in(clauses(tokens)):
-        list_reading = None
+    reply = _Unmarked(text, tokens, tokenizer, subject, question, several)
     numbered = _NUMBERED_LETTERS.findall(text)
     if len(numbered) > 1 and (not several or any(numbered)):
         return "letters", UNREADABLE  # one answer to each of several questions
-    if not several and (of_ranking := likeliest(tokens, tokenizer.texts)):
-        return "enumeration", of_ranking
-    if list_reading and _is_repetition(list_reading[1], tokens, tokenizer.texts):
+    listed = _listed(reply)
+    if of_one := None if several else _preferred(reply):
+        return of_one
+    if listed and _is_repetition(listed[1], tokens, tokenizer.texts):
         return None
-    if list_reading and list_reading[1].readable:
-        return (list_reading[0], UNREADABLE) if is_explained_away(tokens) else list_reading
-    option_statements = statements(tokens)
-    enumerated = enumeration(option_statements)
+    if listed and listed[1].readable:
+        return listed[0], _after_list(reply, listed[1])
+    return _unless_refused(_stated(reply, listed), reply)
+
+
+def _listed(reply: _Unmarked) -> RuleReading | None:
+    """Read a reply that is a list, or begins with one, of what its question asks about."""
+    if _LISTS_OPTIONS.search(reply.text.partition("\n")[0]):
+        return None
+    listed = _list_only(reply.text, reply.tokens, reply.tokenizer)
+    is_foreign = (
+        listed is not None
+        and listed[0] == "option_text"
+        and reply.subject.is_foreign_in(clauses(reply.tokens))
+    )
+    return None if is_foreign else listed
+
+
+def _preferred(reply: _Unmarked) -> RuleReading | None:
+    """The option of a question with one answer that a reply sets above the others."""
+    in_per_cent = with_per_cent(reply.text)
+    shares = reply.tokens if in_per_cent == reply.text else reply.tokenizer.tokens(in_per_cent)
+    if of_ranking := likeliest(shares, reply.texts):
+        return "enumeration", of_ranking
+    concluded = _CONCLUDED.search(reply.text)
+    if concluded and concluded[1] in reply.texts.keys:
+        return "answer_phrase", reading_of([concluded[1]])
+    if ranked := _RANKED.search(reply.text):
+        is_ranking = _RANKING.search(reply.text) is not None and ranked[1] in reply.texts.keys
+        return "enumeration", reading_of([ranked[1]]) if is_ranking else UNREADABLE
+    return _with_rule("answer_phrase", _former_or_latter(reply.text, reply.texts))
+
+
+def _unless_refused(rule_reading: RuleReading | None, reply: _Unmarked) -> RuleReading | None:
+    """A reading, unless the reply refuses: one that also commits itself ends with letters.
+
+    All options are an answer only where they are affirmed: a refusal names what it cannot choose from.
+    """
+    if rule_reading is None or not rule_reading[1].readable:
+        return rule_reading
+    rule, reading = rule_reading
+    is_all = len(reading.keys) > 1 and set(reading.keys) == reply.texts.keys
+    if refuses(reply.text) and (is_all or rule in {"option_text", "enumeration"}):
+        return None
+    is_unread = rule == "answer_phrase" and _names_all_alone(reply, reading)
+    return (rule, UNREADABLE) if is_unread else rule_reading
+
+
+def _names_all_alone(reply: _Unmarked, reading: Reading) -> bool:
+    """Return whether a reading has all options of a reply that affirms none of them."""
+    is_all = len(reading.keys) > 1 and set(reading.keys) == reply.texts.keys
+    return is_all and not any(stance == "yes" for _, stance in reply.statements)
+
+
+def _stated(reply: _Unmarked, listed: RuleReading | None) -> RuleReading | None:
+    """What a reply that is no list says, by the first rule that reads it."""
+    text, tokens, several = reply.text, reply.tokens, reply.several
+    if signed := signed_entries(text, reply.tokenizer):
+        return "enumeration", signed
+    enumerated = enumeration(reply.statements, () if several else reply.texts.keys)
     is_enumerated = enumerated is not None and enumerated.readable
     return (
         (
             None
             if is_enumerated
-            else _with_rule("letters", _option_first(text, tokens, tokenizer, several=several))
+            else _with_rule("letters", _option_first(text, tokens, reply.tokenizer, several=several))
         )
-        or _with_rule("option_text", complement(tokens, tokenizer.texts) if several else None)
-        or _last_lines(text, tokenizer)
+        or _with_rule("option_text", complement(tokens, reply.texts) if several else None)
+        or _last_lines(text, reply.tokenizer)
         or (
             None
             if is_enumerated
-            else _with_rule("option_text", concluding_texts(option_statements, tokenizer.texts))
+            else _with_rule("option_text", concluding_texts(reply.statements, reply.texts))
         )
         or _with_rule("enumeration", enumerated)
-        or _with_rule("answer_phrase", closing_letters(tokens, tokenizer.texts))
-        or (None if several else _with_rule("answer_phrase", _last_sentence(tokens, tokenizer.texts)))
-        or _with_rule("answer_phrase", _committed(text, tokenizer, several))
-        or (None if several else _quoted_text(tokens, option_statements, subject))
+        or _with_rule("answer_phrase", closing_letters(tokens, reply.texts))
+        or (None if several else _with_rule("answer_phrase", _last_sentence(tokens, reply.texts)))
+        or _with_rule("answer_phrase", _committed(text, reply.tokenizer, several))
+        or (None if several else _quoted_text(reply))
+        or _with_rule("option_text", left_by_denials(reply.statements))
         or _with_rule(
-            "option_text", rest(option_statements, clauses(tokens), tokenizer.texts) if several else None
+            "option_text", rest(reply.statements, clauses(tokens), reply.texts) if several else None
         )
-        or _with_rule("option_text", remaining(option_statements, tokenizer.texts, question, several=several))
-        or _with_rule("option_text", _misspelled(text, tokenizer.texts))
-        or (list_reading if _begins_with_option(tokens) and "\n" not in text else None)
-        or _with_rule("option_text", _quoted(tokens, option_statements, several, subject))
+        or _with_rule(
+            "option_text", remaining(reply.statements, reply.texts, reply.question, several=several)
+        )
+        or _with_rule("option_text", _misspelled(text, reply.texts))
+        or _with_rule(
+            "option_text", QuestionWords(reply.question, reply.texts).answer(tokens, several=several)
+        )
+        or (listed if _begins_with_option(tokens) and "\n" not in text else None)
+        or _with_rule("option_text", _quoted(reply))
     )
+
+
+def _after_list(reply: _Unmarked, reading: Reading) -> Reading:
+    """The reading of a list that begins a reply, after what follows it: "B. No: C."."""
+    kinds = {token.kind for token in reply.tokens}
+    says_more = bool(kinds & NAMES) and bool(kinds & {"word", "verb"})
+    if is_explained_away(reply.tokens) or (says_more and _names_all_alone(reply, reading)):
+        return UNREADABLE
+    end = end_of_list(reply.tokens, reply.texts, reading.keys)
+    tail = "" if end is None else reply.text[end:]
+    names_others = any(
+        not set(remark.keys) <= set(reading.keys) for remark in said_of_options(tail, reply.tokenizer)
+    )
+    return after(tail, reading.keys, reply.tokenizer, several=reply.several) if names_others else reading
+
+
+def _former_or_latter(text: str, texts: OptionTexts) -> Reading | None:
+    """Read a reply that ends with one of the two letters that it named last: "B or C? ... the latter."."""
+    pair = _PAIR.fullmatch(text) if "former" in text or "latter" in text else None
+    if pair is None or _LETTER.search(pair["between"]):
+        return None
+    key = pair["first" if pair["which"].lower() == "former" else "second"]
+    return reading_of([key]) if key in texts.keys else None
 
 
 def _last_sentence(tokens: list[Token], texts: OptionTexts) -> Reading | None:
@@ -114,7 +235,7 @@ def _last_sentence(tokens: list[Token], texts: OptionTexts) -> Reading | None:
 def _misspelled(text: str, texts: OptionTexts) -> Reading | None:
     """Read a reply that is the text of one option but for a wrong letter: "Midly reduced"."""
     reply = text.strip(" .").casefold()
-    if len(reply) > _LONGEST_TEXT:
+    if len(reply) > _LONGEST_TEXT or _LETTER_FIRST.match(text):
         return None
     likeness = {spelling: SequenceMatcher(None, reply, spelling).ratio() for spelling in texts.spelled}
     alike = sorted(likeness, key=lambda spelling: -likeness[spelling])
@@ -142,12 +263,12 @@ def _committed(text: str, tokenizer: Tokenizer, several: bool) -> Reading | None
     return after(text[end:], reading.keys, tokenizer, several=several)
 
 
-def _speaks_against(remark: Remark) -> bool:
-    """Return whether a remark denies its options, weighs them in a sentence of theirs, or explains them."""
+def _speaks_against(remark: Remark, before: str) -> bool:
+    """Return whether a remark denies its options, weighs them in another sentence, or explains them."""
     return (
         remark.stance == "denies"
-        or (remark.stance == "hedges" and remark.is_alone)
-        or (remark.stance in {"hedges", "mentions"} and remark.is_gloss)
+        or (remark.stance == "hedges" and (remark.is_alone or _SENTENCE_END.search(before) is not None))
+        or (remark.stance in {"hedges", "mentions", "explains"} and remark.is_gloss)
     )
 
 
@@ -157,24 +278,26 @@ def _is_letter(tokens: list[Token]) -> bool:
 
 
 def _option_first(text: str, tokens: list[Token], tokenizer: Tokenizer, *, several: bool) -> Reading | None:
-    """Read a reply that begins with one option and then speaks against the others: "B. A would need ..."."""
-    entry = first_entry(tokens, tokenizer.texts)
+    """Read a reply that begins with options and then speaks against the others: "B. A would need ..."."""
+    entry = first_entries(tokens, tokenizer.texts)
     if entry is None:
         return None
-    key, start = entry
+    keys, start = entry
+    if len(keys) > 1 and not several:
+        return None
     rest = text[start:]
     speaks_for_others = any(
-        not (_speaks_against(remark) or _SUPPOSES.match(rest, remark.start, remark.end))
+        not (_speaks_against(remark, rest[: remark.start]) or _SUPPOSES.match(rest, remark.start, remark.end))
         for remark in said_of_options(rest, tokenizer, texts=several or not _is_letter(tokens))
-        if set(remark.keys) != {key}
+        if not set(remark.keys) <= set(keys)
     )
-    reading = None if speaks_for_others else after(rest, (key,), tokenizer, several=several)
+    reading = None if speaks_for_others else after(rest, keys, tokenizer, several=several)
     return reading if reading and reading.readable else None
 
 
 def _begins_with_option(tokens: list[Token]) -> bool:
     kinds = (token.kind for token in tokens)
-    return next((kind for kind in kinds if kind not in {"open", "label", "bullet"}), None) in NAMES
+    return next((kind for kind in kinds if kind not in _BEFORE_OPTION), None) in NAMES
 
 
 def _with_rule(rule: str, reading: Reading | None) -> RuleReading | None:
@@ -250,28 +373,21 @@ def _is_list(line: str, tokenizer: Tokenizer) -> bool:
     return reading is not None and reading.readable
 
 
-def _quoted(
-    tokens: list[Token],
-    option_statements: list[Statement],
-    several: bool,
-    subject: Subject,
-) -> Reading | None:
+def _quoted(reply: _Unmarked) -> Reading | None:
     """Read option texts in prose, unless the reply has capital letters that no rule could read."""
-    if any(token.kind == "key" and token.text.isupper() for token in tokens):
+    if any(token.kind == "key" and token.text.isupper() for token in reply.tokens):
         return None
     return prose(
-        option_statements,
-        several=several,
-        brief=is_one_sentence(tokens),
+        reply.statements,
+        several=reply.several,
+        brief=is_one_sentence(reply.tokens),
         after_mark=False,
-        subject=subject,
-        all_clauses=clauses(tokens),
+        subject=reply.subject,
+        all_clauses=clauses(reply.tokens),
     )
 
 
-def _quoted_text(
-    tokens: list[Token], option_statements: list[Statement], subject: Subject
-) -> RuleReading | None:
+def _quoted_text(reply: _Unmarked) -> RuleReading | None:
     """Read the text of one option in prose, if that is readable."""
-    reading = _quoted(tokens, option_statements, False, subject)
+    reading = _quoted(reply)
     return ("option_text", reading) if reading and reading.readable else None

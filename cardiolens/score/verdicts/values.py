@@ -4,8 +4,9 @@ import functools
 from dataclasses import dataclass
 
 from cardiolens.score.verdicts.closing_letters import closing_letters
+from cardiolens.score.verdicts.complement import complement
 from cardiolens.score.verdicts.enumerations import enumeration
-from cardiolens.score.verdicts.lists import complement, leading
+from cardiolens.score.verdicts.lists import leading
 from cardiolens.score.verdicts.prose import prose
 from cardiolens.score.verdicts.reading import DENIAL, UNREADABLE, NotReadableError, Reading, reading_of
 from cardiolens.score.verdicts.reply_clauses import NAMES, statements
@@ -67,7 +68,9 @@ class Values:
 
     def _list(self, tokens: list[Token]) -> Reading | None:
         try:
-            list_and_end = leading(tokens, self.tokenizer.texts, several=self.several, ranges=True)
+            list_and_end = leading(
+                tokens, self.tokenizer.texts, several=self.several, ranges=True, alone=True
+            )
         except NotReadableError:
             return UNREADABLE
         return list_and_end[0] if list_and_end else None

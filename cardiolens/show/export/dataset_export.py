@@ -123,7 +123,7 @@ def answers_of_arm(run: Run, header: Header, arm: ArmFactors, *, patient_ids: bo
 
 
 def last_reply_at(run: Run, header: Header) -> datetime | None:
-    """When the last reply came that verdicts of a run were judged from; None without any."""
+    """The time of the last reply that verdicts of a run were judged from; None without any."""
     times: list[datetime] = []
     for model in header.manifests[0]["models"]:
         replies = _read_model(run, header, [arm for arm in header.arms if arm.model == model]).replies

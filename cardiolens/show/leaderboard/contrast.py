@@ -5,7 +5,7 @@ from typing import Any
 
 from cardiolens.base.errors import InputError
 from cardiolens.score.statistics.headlines import PREFIX, is_headline
-from cardiolens.show.page.columns import COUNTS, HIGH, LOW, scope_words
+from cardiolens.show.page.columns import COUNTS, HIGH, LOW, METHOD, ends, scope_words, too_few
 from cardiolens.show.page.elements import Column, Table
 from cardiolens.show.page.page_data import Facts
 
@@ -15,6 +15,7 @@ _COLUMNS = (
     *(Column("value", "score", "score"), LOW, HIGH),
     *(Column("constant", "best constant answer", "score"), Column("skill", "skill", "score")),
     *(Column("pooled", "right of all items", "score"), *COUNTS, Column("protocol", "protocol")),
+    Column("note", METHOD.title),
 )
 
 
@@ -42,7 +43,8 @@ def _headlines(facts: Facts) -> list[dict[str, Any]]:
         cells = records.setdefault((model, tier), _place(facts, model, tier))
         cells[_METRICS[str(row["metric"])]] = row["value"]
         if row["metric"] == "primary":
-            cells.update({name: row[name] for name in ("low", "high", "n_items", "n_patients")})
+            cells.update({name: row[name] for name in ("n_items", "n_patients")})
+            cells.update(ends(row), note=too_few(row) or None)
     if facts.specs[0].dataset.has_pictures:
         for (model, _), cells in records.items():
             cells.update(questions="closed questions", pooled=_pooled(facts, model))

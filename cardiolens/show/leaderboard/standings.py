@@ -8,7 +8,7 @@ from cardiolens.score.run_results.run_analyses import AnalysisRow
 from cardiolens.score.statistics.headlines import PREFIX
 from cardiolens.score.statistics.outcomes import INCOMPLETE
 from cardiolens.score.statistics.rows import TIERS
-from cardiolens.show.page.columns import scope_words, setting
+from cardiolens.show.page.columns import ends, scope_words, setting, too_few
 from cardiolens.show.page.elements import Column, Table
 from cardiolens.show.page.headline_answers import shown_lower
 from cardiolens.show.page.page_data import Facts
@@ -38,8 +38,9 @@ def standings(facts: Facts) -> Table:
         cells |= (
             _score_cells(row, tier) if row["metric"] == "primary" else {_name(tier, "skill"): row["value"]}
         )
-        if row["metric"] == "primary" and arm_id.startswith(PREFIX):
-            cells[_name(tier, "note")] = _note(facts, row, best[tier])
+        if row["metric"] == "primary":
+            ranked = _note(facts, row, best[tier]) if arm_id.startswith(PREFIX) else ""
+            cells[_name(tier, "note")] = "; ".join(filter(None, (ranked, too_few(row)))) or None
     records = [cells for cells in by_arm.values() if cells["model"]]
     columns = [Column("model", "model"), Column("kind", "kind"), Column("setting", "setting")]
     columns += [column for tier in TIERS for column in _tier_columns(tier)]
@@ -111,8 +112,9 @@ def _usage_cells(usage: Usage) -> dict[str, object]:
 
 
 def _score_cells(row: AnalysisRow, tier: str) -> dict[str, object]:
-    names = {"": "value", "low": "low", "high": "high", "items": "n_items", "patients": "n_patients"}
-    return {_name(tier, part): row[name] for part, name in names.items()}
+    names = {"": "value", "items": "n_items", "patients": "n_patients"}
+    cells = {part: row[name] for part, name in names.items()} | ends(row)
+    return {_name(tier, part): cell for part, cell in cells.items()}
 
 
 def _highest(facts: Facts, scores: Iterable[AnalysisRow], tier: str) -> AnalysisRow | None:

@@ -1,9 +1,12 @@
 """Columns and cells that several tables of a page share."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from cardiolens.score.claims.confusion import JOINT
+from cardiolens.score.claims.evidence_analysis import interval_of
+from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.show.page.elements import Column
 from cardiolens.show.page.page_data import Facts
@@ -32,6 +35,18 @@ _TIERS = {
 }
 
 
+def ends(row: Mapping[str, Any]) -> dict[str, float]:
+    """The ends of a score's interval; NaN where its patients are too few to rely on it (`too_few`)."""
+    interval = interval_of(row)
+    return {"low": interval.low, "high": interval.high}
+
+
+def too_few(row: Mapping[str, Any]) -> str:
+    """A note that patients are too few for an interval, with their number; empty if they are enough."""
+    few = row["n_patients"] < FEWEST_FOR_CLAIM and not math.isnan(row["value"])
+    return f"n too small for an interval: {row['n_patients']}" if few else ""
+
+
 def scope_words(scope: object) -> str:
     """Scope in the words of the page, e.g. Tier 1 · findings."""
     return _TIERS.get(str(scope), str(scope).replace(":", " ").removeprefix("subtask "))
@@ -56,6 +71,7 @@ def prompt_words(arm: ArmFactors) -> str:
     words = [
         arm.prompt,
         *([shots_words(arm.shots)] if arm.shots else []),
+        *(["cine as video"] if arm.cine == "video" else []),
         *([f"wording {arm.wording}"] if arm.wording != "0" else []),
     ]
     return ", ".join(words)

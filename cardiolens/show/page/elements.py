@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from cardiolens.score.claims.evidence_analysis import interval_of
 from cardiolens.score.claims.sentences import Finding
 
 Cell = str | int | float | bool | None
 Kind = Literal["text", "count", "score", "points", "p", "number"]
 """Format of a cell: score and points have one decimal, points a sign, p three decimals."""
+Tone = Literal["shown", "equivalent", "open", "explored"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +98,16 @@ class Estimate:
     value: float
     low: float
     high: float
-    tone: Literal["shown", "equivalent", "open", "explored"] = "open"
+    tone: Tone = "open"
     models: tuple[float, ...] = ()  # the values of the models over which it is pooled
+
+    @staticmethod
+    def of(
+        label: str, row: Mapping[str, object], tone: Tone = "open", models: tuple[float, ...] = ()
+    ) -> "Estimate":
+        """The estimate of a row, with its interval if that is one to rely on."""
+        interval = interval_of(row)
+        return Estimate(label, interval.value, interval.low, interval.high, tone, models)
 
 
 @dataclass(frozen=True, slots=True)

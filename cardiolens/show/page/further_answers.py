@@ -21,7 +21,7 @@ _CAUTION = {"supported": "Yes", "not supported": "No, bolder", "cannot tell": "C
 
 
 def further_answers(facts: Facts) -> list[Answer]:
-    """Those of these questions that the models of a run were asked; simulated readers are no models."""
+    """Answers to the questions that models of a run were asked; simulated readers are no models."""
     return [*_caution(facts), *_collapse(facts), *_decline(facts)]
 
 
@@ -88,7 +88,7 @@ class _PooledEffect:
         """The effect over all models, with that of each below it."""
         tone: Literal["shown", "open"] = "open" if self.finding.verdict == "cannot tell" else "shown"
         label = f"{label}, {TIERS[0].replace(':', ' ')}"
-        return (Estimate(label, self.row["value"], self.row["low"], self.row["high"], tone, self.models),)
+        return (Estimate.of(label, self.row, tone, self.models),)
 
 
 def _pooled_effects(facts: Facts) -> list[_PooledEffect]:

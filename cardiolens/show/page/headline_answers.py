@@ -8,10 +8,9 @@ from itertools import groupby
 
 from cardiolens.config.sweep import PrimaryQuestionSpec
 from cardiolens.score.claims import preregistered, sentences
-from cardiolens.score.claims.evidence_analysis import Evidence
+from cardiolens.score.claims.evidence_analysis import Evidence, interval_of
 from cardiolens.score.claims.sentences import signed
 from cardiolens.score.run_results.run_analyses import AnalysisRow
-from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM
 from cardiolens.score.statistics.headlines import PREFIX
 from cardiolens.score.statistics.hypothesis_tests import MARGIN
 from cardiolens.score.statistics.outcomes import INCOMPLETE, percent_read
@@ -66,9 +65,7 @@ def _primary_comparison(facts: Facts) -> list[Answer]:
         )
         pair = f"{primary.model} − {primary.versus}"
     estimates = tuple(
-        Estimate(
-            pair, row["value"], row["low"], row["high"], "shown" if finding.verdict in verdict else "open"
-        )
+        Estimate.of(pair, row, "shown" if finding.verdict in verdict else "open")
         for row in analysis.rows
         if row["metric"] == "primary" and not math.isnan(row["value"])
     )
@@ -104,9 +101,7 @@ def _best(facts: Facts) -> Answer:
     sentence += f"{best['n_patients']} patients{_incomplete(best)}{read}."
     if len(best_models) > 1:
         sentence += f" Not shown to be lower: {_listed(best_models[1:])}."
-    estimates = tuple(
-        Estimate(_model(row), row["value"], row["low"], row["high"]) for row in headlines[:_MOST_RANKED]
-    )
+    estimates = tuple(Estimate.of(_model(row), row) for row in headlines[:_MOST_RANKED])
     return Answer("model", question, verdict, sentence, estimates, differences=False)
 
 
@@ -155,7 +150,7 @@ def _model(row: AnalysisRow) -> str:
 
 
 def _interval(row: AnalysisRow) -> str:
-    if math.isnan(row["low"]) or row["n_patients"] < FEWEST_FOR_CLAIM:
+    if math.isnan(interval_of(row).low):
         return f"{row['value']:.1f} % (no interval to rely on)"
     return f"{row['value']:.1f} % (95 % CI {row['low']:.1f} to {row['high']:.1f})"
 
@@ -211,11 +206,9 @@ def _pooled(facts: Facts, factor: str, question: str, theirs: str = "") -> Answe
     )
     sentence = f"{over}, {patients} patients, {numbers}. Tested with all questions of the run (Holm)."
     estimates = tuple(
-        Estimate(
+        Estimate.of(
             f"{difference.comparison}, {difference.tier}",
-            difference.row["value"],
-            difference.row["low"],
-            difference.row["high"],
+            difference.row,
             difference.reading,
             _of_models(difference, of_factor),
         )
@@ -237,7 +230,7 @@ def _of_models(pooled: PooledDifference, differences: Sequence[PooledDifference]
 def _points(difference: PooledDifference) -> str:
     row = difference.row
     value = f"{signed(row['value'])} on {difference.tier}"
-    if math.isnan(row["low"]) or row["n_patients"] < FEWEST_FOR_CLAIM:
+    if math.isnan(interval_of(row).low):
         return f"{value} (no interval to rely on)"
     return f"{value} (95 % CI {signed(row['low'])} to {signed(row['high'])}){_incomplete(row)}"
 
@@ -289,11 +282,9 @@ def _is_varied(facts: Facts, factor: str) -> bool:
 def _estimates(comparisons: Sequence[Difference], comparison: str = "") -> tuple[Estimate, ...]:
     """Differences sorted by value; `comparison` replaces the label of each if it is the same for all."""
     return tuple(
-        Estimate(
+        Estimate.of(
             f"{comparison or difference.comparison}, {_model_and_scope(difference)}",
-            difference.row["value"],
-            difference.row["low"],
-            difference.row["high"],
+            difference.row,
             difference.reading,
         )
         for difference in sorted(comparisons, key=lambda difference: float(difference.row["value"]))
@@ -334,7 +325,7 @@ def _extreme(difference: Difference, comparison: str = "") -> str:
     """The largest or smallest of several differences in words; its interval ignores that it was selected."""
     row = difference.row
     interval = "no interval to rely on"
-    if not math.isnan(row["low"]) and row["n_patients"] >= FEWEST_FOR_CLAIM:
+    if not math.isnan(interval_of(row).low):
         interval = f"95 % CI {signed(row['low'])} to {signed(row['high'])}, not widened for the choice"
     return (
         f"{signed(row['value'])} points ({interval}): {comparison or difference.comparison}, "

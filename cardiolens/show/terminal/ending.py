@@ -4,6 +4,7 @@ import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
+from cardiolens.score.claims.evidence_analysis import interval_of
 from cardiolens.score.run_results.run_analyses import AnalysisRow
 from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM
 from cardiolens.score.statistics.factors import ArmFactors
@@ -154,7 +155,7 @@ def _cell(row: AnalysisRow | None) -> str:
 
 
 def _has_interval(row: AnalysisRow) -> bool:
-    return not math.isnan(row["low"]) and row["n_patients"] >= FEWEST_FOR_CLAIM
+    return not math.isnan(interval_of(row).low)
 
 
 def _value(row: AnalysisRow | None) -> str:

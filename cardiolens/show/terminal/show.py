@@ -50,7 +50,7 @@ def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, T
 
 
 def _standing(plan: Plan, missing: Mapping[str, Missing]) -> str:
-    """When the comparison of a plan is declared, and whether it is tested alone."""
+    """The declared comparison of a plan in words: its time, and whether it is tested alone."""
     n_answered: int | None = sum(missing[name].done for name in plan.spec.compared if name in missing)
     if plan.run.declaration.exists():
         n_answered = documents.answered_before(plan.run, plan.spec)

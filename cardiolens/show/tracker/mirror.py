@@ -131,4 +131,5 @@ def _options(spec: SweepSpec, facts: Facts, arm: Arm) -> dict[str, object]:
         "control": arm.control,
         "wording": arm.wording,
         "shots": arm.prompt.shots,
+        "cine": arm.prompt.cine,
     }

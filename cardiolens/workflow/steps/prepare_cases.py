@@ -54,7 +54,7 @@ def prepare_cases(dataset: DatasetSpec, store: Path, strict: bool, cluster: Clus
     data, current = _read(dataset), current_cohort(store, dataset.display)
     source, usable, failed = data.source, data.usable, dict(data.failed)
     _stop_if(failed, strict=strict or not usable)
-    reusable = _kept(source, usable, current, store)
+    reusable = _unchanged_records(source, usable, current, store)
     touched = [case for case in usable if source.name_of(case.number) not in reusable]
     records, prepared, bytes_read = dict(reusable), 0, 0
     with closing(_outcomes(data, touched, store, strict, cluster)) as outcomes:
@@ -88,7 +88,7 @@ def are_prepared(dataset: DatasetSpec, store: Path) -> bool:
     if not (dataset.questions.is_file() and told_path(dataset.questions).is_file()):
         return False
     data, current = _read(dataset), current_cohort(store, dataset.display)
-    kept = _kept(data.source, data.usable, current, store)
+    kept = _unchanged_records(data.source, data.usable, current, store)
     return len(kept) == len(data.usable) and current.failed == data.failed
 
 
@@ -139,7 +139,9 @@ def _stop_if(failed: dict[str, str], *, strict: bool) -> None:
         raise InputError(error)
 
 
-def _kept(source: Source, usable: Sequence[Pictured], current: Cohort, store: Path) -> dict[str, StudyRecord]:
+def _unchanged_records(
+    source: Source, usable: Sequence[Pictured], current: Cohort, store: Path
+) -> dict[str, StudyRecord]:
     """Return the records of unchanged cases whose shards exist."""
     named_cases = [(source.name_of(case.number), case) for case in usable]
     return {

@@ -63,6 +63,7 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
                 "control": arm.control,
                 "wording": arm.wording,
                 **({"shots": arm.prompt.shots} if arm.prompt.shots else {}),
+                **({"cine": arm.prompt.cine} if arm.prompt.cine != "frames" else {}),
             }
             for arm in plan.arms
         ],

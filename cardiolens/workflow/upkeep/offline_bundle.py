@@ -21,12 +21,14 @@ from cardiolens.config.rights import words_of
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import Identity, identify, ships
 from cardiolens.storage.places import Store
+from cardiolens.study.protocol_folder import protocol_folder, shipped
 
 _EXCLUDED_FOLDERS = (
     "completions",
     "models",
 )  # folders of a store that a bundle leaves out; the embedded model is built at first use
 
+_PROTOCOL = "dataset.protocol"
 
 _WHY_NOT = {  # whether it is MedThinkVQA, why it is not in a bundle
     True: "the licence of MedThinkVQA's data (CC BY-NC-SA 4.0) forbids shipping it in a bundle",
@@ -44,11 +46,11 @@ class BundleSummary:
 
 
 def bundle(spec: SweepSpec, out: Path, conf: Path | None, lock: Path | None = None) -> BundleSummary:
-    """Copy prepared studies, questions, model files at their revisions, encoders and configuration.
+    """Copy prepared studies, questions, model files at their revisions, own folders and configuration.
 
     `conf` is the user's own configuration folder; `lock` a lock file whose wheels are added. The folder gets
-    its name when it is whole. InputError if a model is missing, the folder is not empty, or the dataset is
-    downloaded; RunError if files cannot be copied.
+    its name when it is whole. InputError if a model is missing, the folder is not empty or lies in one that
+    is copied, or the dataset is downloaded; RunError if files cannot be copied.
     """
     if spec.dataset.root is not None:
         raise InputError(
@@ -57,6 +59,10 @@ def bundle(spec: SweepSpec, out: Path, conf: Path | None, lock: Path | None = No
         )
     if out.exists() and any(out.iterdir()):
         raise InputError(f"out={out}: is not empty; give a new folder")
+    own = _own_folders(spec)
+    _check_outside(
+        out, {"conf": conf, "store": spec.store} | {name: each.source for name, each in own.items()}
+    )
     identities = {model.name: identify(model, Store(spec.store).models) for model in spec.model}
     try:
         with disk.draft_folder(out) as folder:
@@ -64,18 +70,52 @@ def bundle(spec: SweepSpec, out: Path, conf: Path | None, lock: Path | None = No
                 _gather_wheels(lock, folder)
             if conf is not None:
                 disk.copy_tree(conf, folder / "conf")
-            _gather_data(spec, folder)
+            _gather_data(spec, own.get(_PROTOCOL), folder)
             for model in spec.model:
                 _gather_model(model, identities[model.name], folder)
-            for selector in spec.selector:
-                if selector.encoder is not None:
-                    disk.copy_tree(selector.encoder, folder / "encoders" / selector.name)
+            for each in own.values():
+                disk.copy_tree(each.source, folder / each.place)
             index = {name: {"bytes": size, "sha256": digest} for name, size, digest in _digests(folder)}
             disk.write_text(folder / INDEX, json.dumps(index, indent=1) + "\n")
             _make_private(folder)
     except OSError as error:
         raise RunError(f"out={out}: cannot be written ({error.strerror or error})") from error
-    return BundleSummary(len(index), sum(int(str(file["bytes"])) for file in index.values()), _words(spec))
+    return BundleSummary(
+        len(index), sum(int(str(file["bytes"])) for file in index.values()), _words(spec, own)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnFolder:
+    """A folder of the user's own that decides requests or scores, and where a bundle holds it."""
+
+    source: Path
+    place: str
+
+
+def _own_folders(spec: SweepSpec) -> dict[str, _OwnFolder]:
+    """The folders of the user's own that a sweep reads beside its data and models, by option."""
+    folders = {
+        f"selector.{selector.name}.encoder": _OwnFolder(selector.encoder, f"encoders/{selector.name}")
+        for selector in spec.selector
+        if selector.encoder is not None
+    }
+    if spec.dataset.protocol not in shipped():
+        folders[_PROTOCOL] = _OwnFolder(protocol_folder(spec.dataset.protocol), "protocol")
+    if spec.templates is not None:
+        folders["templates"] = _OwnFolder(spec.templates, "templates")
+    if spec.statistics.bertscore_model is not None:
+        folders["statistics.bertscore_model"] = _OwnFolder(spec.statistics.bertscore_model, "bertscore")
+    return folders
+
+
+def _check_outside(out: Path, sources: Mapping[str, Path | None]) -> None:
+    """InputError for a bundle inside a folder that it copies: the copy would hold itself."""
+    for option, source in sources.items():
+        if source is not None and out.resolve().is_relative_to(source.resolve()):
+            raise InputError(
+                f"out={out}: lies in {option}={source}, which the bundle copies; give a folder outside it"
+            )
 
 
 def _gather_wheels(lock: Path, folder: Path) -> None:
@@ -108,7 +148,7 @@ def differences(folder: Path) -> Iterator[str]:
             yield f"{name}: differs from the bundled file"
 
 
-def _gather_data(spec: SweepSpec, folder: Path) -> None:
+def _gather_data(spec: SweepSpec, protocol: _OwnFolder | None, folder: Path) -> None:
     elsewhere = shutil.ignore_patterns(*_EXCLUDED_FOLDERS, "*.tmp")
     disk.copy_tree(spec.store, folder / "store", ignore=elsewhere)
     disk.copy_file(spec.dataset.questions, folder / "questions.jsonl")
@@ -116,6 +156,8 @@ def _gather_data(spec: SweepSpec, folder: Path) -> None:
     fields |= set() if spec.dataset.release is None else {"release"}
     dataset = spec.dataset.model_dump(mode="json", include=fields)
     dataset |= {"studies": "store", "questions": "questions.jsonl", "prepared_only": True}
+    if protocol is not None:
+        dataset["protocol"] = protocol.place
     _write_option(folder / "conf" / "dataset" / "bundled.yaml", dataset)
 
 
@@ -127,6 +169,14 @@ def _gather_model(model: ModelSpec, identity: Identity, folder: Path) -> None:
             "files by it; give it on the command line"
         )
     options = model.model_dump(mode="json", exclude_unset=True, exclude={"name"})
+    if model.engine == "person":
+        options["source"] = f"readings/{model.name}/{Path(model.source).name}"
+        (folder / "readings" / model.name).mkdir(parents=True)
+        disk.copy_file(Path(model.source), folder / options["source"])  # its name is part of the key
+    adapter, files = identity.adapter, identity.folder
+    if adapter is not None and files is not None and not adapter.is_relative_to(files.resolve()):
+        options["adapter"] = f"adapters/{model.name}"
+        disk.copy_tree(adapter, folder / options["adapter"])
     if identity.folder is not None and not ships(model.source):
         if Path(model.source).expanduser().is_dir():
             options["source"] = f"./models/{model.name}"
@@ -148,16 +198,12 @@ def _write_option(path: Path, content: Mapping[str, object]) -> None:
     disk.write_text(path, yaml.safe_dump(dict(content), sort_keys=False))
 
 
-def _words(spec: SweepSpec) -> tuple[str, ...]:
-    """Return the words that replace dataset, store, models and encoders of the original command."""
+def _words(spec: SweepSpec, own: Mapping[str, _OwnFolder]) -> tuple[str, ...]:
+    """Return the words that replace dataset, store, models and own folders of the original command."""
     models = ",".join(model.name for model in spec.model)
-    encoders = [
-        f"selector.{selector.name}.encoder=encoders/{selector.name}"
-        for selector in spec.selector
-        if selector.encoder
-    ]
+    folders = [f"{option}={each.place}" for option, each in own.items() if option != _PROTOCOL]
     given = words_of(spec)  # which the `conf/` of a bundle cannot give
-    return ("dataset=bundled", "store=store", f"model=[{models}]", *encoders, *given)
+    return ("dataset=bundled", "store=store", f"model=[{models}]", *folders, *given)
 
 
 def _digests(folder: Path) -> Iterator[tuple[str, int, str]]:

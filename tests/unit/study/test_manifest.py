@@ -5,8 +5,9 @@ from study_folders import study, volume, voxels
 
 from cardiolens.base.errors import InputError
 from cardiolens.study.layout import Layout
-from cardiolens.study.manifest import VolumeManifest, read_study
+from cardiolens.study.manifest import read_study
 from cardiolens.study.sequences import sequences
+from cardiolens.study.volume_manifest import VolumeManifest
 
 
 @pytest.fixture

@@ -11,8 +11,9 @@ from study_folders import volume
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.study.displayed import displayed_volumes
-from cardiolens.study.manifest import VolumeManifest, read_study
+from cardiolens.study.manifest import read_study
 from cardiolens.study.volume import read_volume
+from cardiolens.study.volume_manifest import VolumeManifest
 
 CMR = Path(__file__).parents[3].parent / "shared" / "cmr"
 PCT = (1.0, 99.0)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from study_folders import SHORT_AXIS_AFFINE, sha256, volume, voxels, write_nifti
 
 from cardiolens.base.errors import InputError
-from cardiolens.study.manifest import VolumeManifest
 from cardiolens.study.volume import read_volume
+from cardiolens.study.volume_manifest import VolumeManifest
 
 DRAWN = ("grid", "order", "apex_first", "transform", "data")
 TRANSFORMS = st.fixed_dictionaries({name: st.booleans() for name in ("transpose", "flip_rows", "flip_cols")})

@@ -15,7 +15,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.base import Spec
 from cardiolens.curation.ingest.confirm.imported import ImportedStudy, sheet_of
 from cardiolens.curation.ingest.decisions import Choice, Ledger, contradicted
-from cardiolens.curation.ingest.nifti_file import SPACING_FLAGS
+from cardiolens.curation.ingest.nifti.nifti_file import SPACING_FLAGS
 from cardiolens.show.local_server import (
     LocalServer,
     Reply,

@@ -16,8 +16,8 @@ from cardiolens.config.base import Spec, describe
 from cardiolens.config.conf_names import conf_folders
 from cardiolens.curation.ingest.image import HeaderRule
 from cardiolens.curation.masks.labels import label_maps
-from cardiolens.study.manifest import DisplayTransform
 from cardiolens.study.sequences import sequences
+from cardiolens.study.volume_manifest import DisplayTransform
 
 FOLDER = "layout"  # below conf/
 _MOST_BYTES = 1 << 18
@@ -98,7 +98,7 @@ class OutlineRule(Spec):
 
 
 class FactRule(Spec):
-    """Where a fact stands: its column or key, and how it is read."""
+    """The place of a fact, its column or key, and how it is read."""
 
     column: Column
     counts_from: Literal[0, 1] = 1  # of ed and es: the number of the first phase

@@ -7,9 +7,11 @@ let masks = RUN.served; // over the frames, where the study has any
 const stages = [];
 let clock = 0;
 
-// A line `Frame n: caption` stands before every frame of a prompt.
+// A line `Frame n: caption` stands before every frame of a prompt, and `Frames n to m, as a video: caption`
+// before the frames of a video, whose marks stand side by side.
 function captions(prompt) {
-  return [...prompt.matchAll(/^Frame \d+:(.*)\n\ufffc$/gm)].map((found) => found[1].trim());
+  const lines = prompt.matchAll(/^(?:Frame \d+|Frames \d+ to \d+, as a (video)):(.*)\n(\ufffc+)$/gm);
+  return [...lines].flatMap(([, video, said, marks]) => Array(marks.length).fill([video, said.trim()].filter(Boolean).join(": ")));
 }
 
 function makeStage(frames, study, prompt, images, label) {

@@ -57,6 +57,7 @@ function endingInWords(code) {
 
 function flagInWords(code) {
   const [kind, view] = code.split(":");
+  if (kind === "video") return view === "1" ? "1 video" : `${view} videos`;
   if (kind !== "substituted") return FLAG_WORDS[code] ?? code;
   const [prefix, name] = view.split("_");
   return `shown on ${prefix} ${VIEW_WORDS[name] ?? name} in place of the rule's views`;

@@ -61,7 +61,7 @@ def reliability(facts: Facts) -> Section:
 
 
 def _audits(facts: Facts) -> Table:
-    """Of each model, the replies that a person read otherwise than the rules did."""
+    """The replies of each model that a person read otherwise than the rules did."""
     records = [
         {"model": entry.model, "audited": entry.audited, "replies": entry.replies}
         | {

@@ -71,6 +71,7 @@ def _notes(facts: Facts) -> tuple[str, ...]:
             "the software, they say nothing about a model."
         )
     notes += _examples(facts)
+    notes += _videos(facts)
     if people := sorted(facts.header.people & set(facts.models)):
         notes.append(
             f"{', '.join(people)}: people, who saw whole studies on the page of review, whatever frames, "
@@ -109,6 +110,16 @@ def _examples(facts: Facts) -> list[str]:
         f"Prompt {prompt} shows {shots_words(shots)} before each question but those for reports: solved "
         f"questions of {whose}."
         for prompt, shots in sorted({(arm.prompt, arm.shots) for arm in facts.arms if arm.shots})
+    ]
+
+
+def _videos(facts: Facts) -> list[str]:
+    """Which prompts show videos, and what stays a frame."""
+    return [
+        f"Prompt {prompt} shows the phases of a slice of cine as one video, of the same frames in the same "
+        "order; everything else stays single frames. Requests without a video are those of the same prompt "
+        "with frames, and are asked once."
+        for prompt in sorted({arm.prompt for arm in facts.arms if arm.cine == "video"})
     ]
 
 

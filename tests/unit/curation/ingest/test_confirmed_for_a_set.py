@@ -12,7 +12,7 @@ from cardiolens.curation.ingest.decisions import Choice, Ledger
 from cardiolens.phantom.sets.set_export import truth_of
 from cardiolens.phantom.sets.set_writers import SETS
 from cardiolens.show.local_server import Request
-from cardiolens.study.manifest import DisplayTransform
+from cardiolens.study.volume_manifest import DisplayTransform
 from tests.unit.curation.ingest.set_phantoms import (
     frames_of_file,
     hearts,

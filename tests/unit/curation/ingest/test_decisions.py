@@ -16,7 +16,8 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest.decisions import Choice, Decisions, Ledger, legal_volumes, read_decisions
 from cardiolens.curation.ingest.import_run import ingest
-from cardiolens.study.manifest import DisplayTransform, read_study
+from cardiolens.study.manifest import read_study
+from cardiolens.study.volume_manifest import DisplayTransform
 from tests.unit.curation.ingest.exports import CURRENT, LGE, NORMAL, SHORT_AXIS, healthy, series
 
 EXCLUDED = Choice(status="excluded")

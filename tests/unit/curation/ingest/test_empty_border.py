@@ -5,7 +5,7 @@ import pytest
 
 from cardiolens.curation.ingest.empty_border import check_border, with_zeros
 from cardiolens.curation.ingest.image import RejectedError
-from cardiolens.curation.ingest.nifti_file import frames_at, scan
+from cardiolens.curation.ingest.nifti.nifti_file import frames_at, scan
 from tests.unit.curation.ingest.nifti_exports import save
 from tests.unit.curation.ingest.test_bad_nifti import AFFINE, OTHER
 

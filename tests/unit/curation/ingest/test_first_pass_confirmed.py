@@ -10,7 +10,8 @@ from pydantic import ValidationError
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest.decisions import Choice, Ledger
 from cardiolens.curation.ingest.import_run import ingest
-from cardiolens.study.manifest import DisplayTransform, read_study
+from cardiolens.study.manifest import read_study
+from cardiolens.study.volume_manifest import DisplayTransform
 from tests.unit.curation.ingest.exports import NORMAL, PERFUSION, SHORT_AXIS, first_pass
 
 BEATS = 24

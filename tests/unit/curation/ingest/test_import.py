@@ -145,7 +145,8 @@ def test_processes_beside_this_one_change_no_byte(tmp_path, monkeypatch):
     written = {}
     for worth in (1, 10_000):
         out = tmp_path / f"out{worth}"
-        monkeypatch.setattr("cardiolens.curation.ingest.import_run._WORTH", worth)
+        for module in ("import_run", "export_reading"):
+            monkeypatch.setattr(f"cardiolens.curation.ingest.{module}._WORTH", worth)
         monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
         assert ingest(IngestSpec(source=tmp_path / "export", out=out, key=tmp_path / "key")) == 0
         files = (path for path in sorted(out.rglob("*")) if path.is_file())

@@ -12,7 +12,7 @@ from cardiolens.curation.ingest.confirm.confirm_server import Change, Desk
 from cardiolens.curation.ingest.confirm.imported import read_imported
 from cardiolens.curation.ingest.decisions import Choice, Ledger
 from cardiolens.show.local_server import Request
-from cardiolens.study.manifest import DisplayTransform
+from cardiolens.study.volume_manifest import DisplayTransform
 from tests.unit.curation.ingest.set_phantoms import (
     hearts,
     imported_set,

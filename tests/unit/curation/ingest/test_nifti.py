@@ -12,7 +12,7 @@ from cardiolens.base.untrusted.file_place import Place
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest.import_run import ingest
 from cardiolens.curation.ingest.names import name_of, subjects
-from cardiolens.curation.ingest.nifti_file import scan
+from cardiolens.curation.ingest.nifti.nifti_file import scan
 from cardiolens.study.manifest import read_study
 from tests.unit.curation.ingest.exports import healthy
 from tests.unit.curation.ingest.nifti_exports import PLACEMENTS, SPELLINGS, Grid, grids, save, step_of, whole

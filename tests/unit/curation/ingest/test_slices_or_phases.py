@@ -5,7 +5,7 @@ import pytest
 
 from cardiolens.curation.ingest.axis_order import axes_of
 from cardiolens.curation.ingest.names import name_of
-from cardiolens.curation.ingest.nifti_source import _tells_no_time
+from cardiolens.curation.ingest.nifti.time_in_names import tells_no_time
 
 SIDE, PIXEL_MM = 96, 3.0
 LENGTHS = (PIXEL_MM, PIXEL_MM, 10.0)
@@ -67,4 +67,4 @@ def test_a_name_without_time_decides_unless_the_frames_are_surely_a_cycle():
     ],
 )
 def test_which_names_tell_no_time(path, tells):
-    assert _tells_no_time(name_of(path)) is tells
+    assert tells_no_time(name_of(path)) is tells

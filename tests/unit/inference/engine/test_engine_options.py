@@ -80,9 +80,11 @@ def handed(
 ) -> dict[str, object]:
     """What vLLM is given for a model."""
     monkeypatch.setattr(vllm_engine, "installed_engine", lambda: (device, "0.32.0"))
+    videos = bool(options.pop("shows_videos", False))
     model = ModelSpec.model_validate({"name": "m", "source": "hub/m", **options})
     deployment = Deployment("m", 2, 1, (("a",),), share, 0.9, "", 0.0)
-    return VllmEngine(model, Identity("m-0", Path("/m"), {}), 8, deployment)._engine_options()
+    engine = VllmEngine(model, Identity("m-0", Path("/m"), {}), 8, deployment, shows_videos=videos)
+    return engine._engine_options()
 
 
 def test_they_arrive_at_vllm_above_defaults_and_below_settings(monkeypatch: pytest.MonkeyPatch):
@@ -97,8 +99,10 @@ def test_they_arrive_at_vllm_above_defaults_and_below_settings(monkeypatch: pyte
     assert "load_format" not in handed(monkeypatch)
 
 
-def test_no_room_is_kept_for_video(monkeypatch: pytest.MonkeyPatch):
+def test_room_is_kept_for_videos_only_where_they_are_shown(monkeypatch: pytest.MonkeyPatch):
     assert handed(monkeypatch)["limit_mm_per_prompt"] == {"image": 8, "video": 0}
+    filmed = handed(monkeypatch, shows_videos=True, takes_video=True)["limit_mm_per_prompt"]
+    assert filmed == {"image": 8, "video": {"count": 4, "num_frames": 8, "width": 448, "height": 448}}
 
 
 @pytest.mark.parametrize(

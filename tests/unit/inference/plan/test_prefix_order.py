@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from cardiolens.inference.plan.missing import missing
 from cardiolens.inference.plan.prefix_order import beginnings, frames_of, prefix_order, shared_frames
+from cardiolens.inference.plan.request import FrameRef
+from cardiolens.inference.plan.shown_examples import ShownExample, rows_of, write_examples
 from cardiolens.inference.plan.totals import totals_of
 from cardiolens.storage import tables
 from cardiolens.storage.schemas import PLANNED, REQUESTS
@@ -82,6 +84,44 @@ def test_a_plan_counts_each_beginning_once_and_all_text_behind_frames(tmp_path: 
     assert (totals.prompt_tokens, totals.computed_tokens, totals.encoder_tokens) == (4500, 1400, 900)
     assert totals.frame_tokens == 100
     assert (totals.output_tokens, totals.reply_tokens) == (5 * 64, 5 * 4)
+
+
+def counted(prompts: list[Shown], tokens: int, flags: list[str]) -> pa.Table:
+    """Requests of so many tokens each."""
+    return requests(prompts, flags=flags, predicted_tokens=tokens, stage=0)
+
+
+def test_frames_of_examples_are_parts_of_a_prompt_and_encoded_once(tmp_path: Path) -> None:
+    frames = tuple(("cine", number) for number in range(9))
+    plain, with_examples = tmp_path / "plain", tmp_path / "examples"
+    tables.write_part(plain, counted([("s", False, frames)], 1000, []), REQUESTS, "part-00000.parquet")
+    lent = [ShownExample(f"q{name}", name, tuple(FrameRef("cine", n) for n in range(9))) for name in "BC"]
+    for number in range(2):  # both parts show the same examples
+        part = with_examples / f"part-{number:05d}.parquet"
+        shown = counted([("s", False, frames)], 2800, ["shots:2"])
+        study = pa.array([f"A{number}"], pa.string())
+        shown = shown.set_column(REQUESTS.get_field_index("frames_study_id"), "frames_study_id", study)
+        tables.write_part(with_examples, shown, REQUESTS, part.name)
+        write_examples(part, rows_of("0", lent))
+    assert totals_of(plain).frame_tokens == totals_of(with_examples).frame_tokens == 100
+    totals = totals_of(with_examples)
+    assert (totals.frames_distinct, totals.encoder_frames) == (2 * 9, 2 * 9 + 2 * 9)
+    assert totals.encoder_tokens == 36 * 100
+
+
+def test_a_frame_is_encoded_again_in_every_video(tmp_path: Path) -> None:
+    frames = tuple(("cine", number) for number in range(4))
+    table = pa.concat_tables(
+        [
+            counted([("s", False, frames), ("s", False, frames[:2])], 500, []),
+            counted([("s", False, frames), ("s", False, frames), ("s", False, frames[:2])], 500, ["video:1"]),
+        ]
+    )
+    keys = pa.array([str(number) for number in range(5)])
+    table = table.set_column(REQUESTS.get_field_index("request_key"), "request_key", keys)
+    tables.write_part(tmp_path, table, REQUESTS, "part-00000.parquet")
+    totals = totals_of(tmp_path)
+    assert (totals.frames_distinct, totals.encoder_frames) == (4, 4 + 4 + 2)
 
 
 def test_no_request_has_no_order() -> None:

@@ -1,6 +1,7 @@
 """Solved examples of other patients before a question: whose, which, keyed, loaded, refused."""
 
 import re
+import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +32,9 @@ from cardiolens.show.page.sections.run_setup import _examples
 from cardiolens.show.page.write import write_page
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import deciding
+from cardiolens.study.anatomy import HEART
 from cardiolens.study.cohort import Cohort, StudyRecord, write_cohort
+from cardiolens.study.protocol_folder import DATA
 from cardiolens.study.shards import part_writer, pixel_digest
 
 SUBTASKS = ["C02", "C10", "P01", "R-T2"]
@@ -261,6 +264,24 @@ def test_too_few_examples_are_refused_or_skipped_with_the_reason(tmp_path: Path,
 def test_what_makes_no_sense_is_refused_in_words(tmp_path: Path, changes: dict[str, Any], why: str) -> None:
     with pytest.raises(InputError, match=why):
         sweep_spec(tmp_path, reader("uniform"), **changes)
+
+
+def test_examples_take_the_templates_of_their_own_protocol(root: Path, tmp_path: Path) -> None:
+    protocol, questions = tmp_path / "mine-1", tmp_path / "questions.jsonl"
+    shutil.copytree(DATA / HEART, protocol)
+    (protocol / "templates").mkdir(exist_ok=True)
+    for source, copy in ((protocol / "protocol.yaml",) * 2, (root / "questions.jsonl", questions)):
+        copy.write_text(source.read_text().replace(HEART, "mine-1"))
+    own = "Words of this protocol: {{ question }} {% for option in options %}{{ option.letter }} {% endfor %}"
+    (protocol / "templates" / "question_standard.jinja").write_text(own)
+    dataset = {"name": "small", "studies": root, "questions": questions, "protocol": f"{protocol}"}
+    spec = sweep_spec(root, reader("uniform"), dataset=dataset, prompt=[TWO], subtask=["C10"])
+    rows = tables.read(plan(spec).run.requests("uniform"), schemas.REQUESTS).to_pylist()
+    assert rows
+    for row in rows:
+        _, *parts = re.split("Solved example|Now the question", row["prompt"])
+        assert [part.count("Words of this protocol: ") for part in parts] == [1, 1, 1]
+        assert "frames above are shown in this order" not in row["prompt"], "of the packaged template"
 
 
 def test_a_shuffled_example_is_solved_in_the_letters_that_it_displays(root: Path) -> None:

@@ -1,6 +1,7 @@
 """Public benchmarks from file to verdict: closed questions alone are asked, and nothing is guessed."""
 
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,9 @@ from cardiolens.protocol.public_vqa.omnimedvqa import OPEN_PART
 from cardiolens.protocol.public_vqa.picture_question import chosen_of, yes_or_no
 from cardiolens.protocol.public_vqa.vqa_rad import WHOLE
 from cardiolens.show.leaderboard.contrast import contrast
-from cardiolens.show.page.page_data import read_facts
+from cardiolens.show.leaderboard.standings import standings
+from cardiolens.show.page.page_data import Facts, read_facts
+from cardiolens.show.terminal.ending import ending
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 from cardiolens.study.cohort import Cohort, write_cohort
@@ -159,6 +162,30 @@ def test_benchmarks_stand_beside_hearts_and_are_set_apart(runs: dict[str, Run]) 
     ]
     with pytest.raises(InputError, match="slake is there twice"):
         contrast(first, [others[0], others[0]])
+
+
+def test_fourteen_pictures_have_no_interval_on_the_leaderboard_or_in_the_terminal(
+    folders: dict[str, Path], runs: dict[str, Run]
+) -> None:
+    planned, judged = swept(spec_of("slake", folders["slake"], reader("noisy", error=0.4), limit=14))
+    write_record(planned, judged)
+    few, enough = (read_facts(run, [run]) for run in (planned.run, runs["vqa_rad"]))
+    (table,) = contrast(enough, [few])
+    rows = [dict(zip([column.name for column in table.columns], row, strict=True)) for row in table.rows]
+    with_interval = {row["benchmark"] for row in rows if not math.isnan(row["low"])}
+    assert with_interval == {"vqa_rad"}
+    notes = {row["benchmark"]: (row["n_patients"], row["note"]) for row in rows}
+    assert notes == {"slake": (14, "n too small for an interval: 14"), "vqa_rad": (20, None)}
+    for facts, has_interval in ((few, False), (enough, True)):
+        ranked = [row for row in standings_of(facts) if row["setting"] == "headline"]
+        assert [math.isnan(row["tier1_low"]) for row in ranked] == [not has_interval] * len(ranked)
+        assert ["n too small" in row["tier1_note"] for row in ranked] == [not has_interval] * len(ranked)
+        assert ("95 % intervals" in "".join(ending(facts, 200))) == has_interval
+
+
+def standings_of(facts: Facts) -> list[dict[str, Any]]:
+    table = standings(facts)
+    return [dict(zip([column.name for column in table.columns], row, strict=True)) for row in table.rows]
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from bench.replies import HALVES, outcome, written_replies
 from cardiolens.score.verdicts.parse import parse_answer
 from cardiolens.score.verdicts.reply import without_thought
 
-UNREAD = {"fourth": 0.13, "hostile": 0.13, "seventh": 0.08, "eighth": 0.12}  # shares; written to be misread
-WRONG = {"eighth": 2}  # replies of a set that was run once, and that no rule was written on
+UNREAD = {"hostile": 0.1, "fourth": 0.09, "weak": 0.08, "weak_closed": 0.16}  # shares; written to be misread
 LEVELS = tuple(
     zip("ABCDE", ("Basal segment", "Mid segment", "Apical segment", "Apex", "Papillary muscle"), strict=True)
 )
@@ -21,8 +20,7 @@ GRADES = (("A", "Normal"), ("B", "Mildly reduced"), ("C", "Moderately reduced"),
 def test_few_replies_are_read_wrong_and_few_are_not_read(half: str, blind: bool) -> None:
     count = Counter(outcome(reply, blind=blind) for reply in written_replies(half))
     assert count.total() > 60
-    most = max(WRONG.get(half, 0), 0.005 * count.total())
-    assert count["wrong"] <= most or (blind and count["wrong"] <= 0.02 * count.total())
+    assert count["wrong"] <= 0.005 * count.total() or (blind and count["wrong"] <= 0.02 * count.total())
     assert count["unread"] <= UNREAD.get(half, 0.06) * count.total() or blind
 
 
@@ -50,7 +48,7 @@ def test_two_answers_without_order_are_inconsistent(text: str) -> None:
         ("All levels except C and D", "ABE"),
         ("All levels are normal except C", "C"),
         ("ANSWER: A, C\n\nSorry: C should be D.", "AD"),
-        ("ANSWER: A, B\n\nI take back B.", ""),
+        ("ANSWER: A, B\n\nI take back B.", "A"),
         ("ANSWER: C\n\n(D) and (B) don't enhance.", "C"),
         ("Use this format: ANSWER: A, B", ""),
         ("I reply as ANSWER: A, B for example.", ""),

@@ -1,21 +1,29 @@
 """A bundle suffices to plan the same requests on another machine, and damage to it is detected."""
 
 import errno
+import json
 import os
+import shutil
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
+import yaml
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError, RunError
+from cardiolens.commands.bundle import _words_there
 from cardiolens.config.compose import read_spec
+from cardiolens.config.model import ModelSpec
 from cardiolens.config.release_identity import ReleaseSpec
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.inference.models.identity import Identity
 from cardiolens.inference.plan.plan import plan
 from cardiolens.storage import schemas, tables
+from cardiolens.study.protocol_folder import DATA
 from cardiolens.workflow.steps.check_release import check_release
 from cardiolens.workflow.steps.prepare_studies import is_prepared, prepare_sweep
-from cardiolens.workflow.upkeep.offline_bundle import INDEX, bundle, differences
+from cardiolens.workflow.upkeep.offline_bundle import INDEX, _gather_model, bundle, differences
 from tests.unit.small_cohort import make_cohort, reader, sweep_spec
 
 
@@ -65,6 +73,107 @@ def test_a_bundle_of_a_release_asks_that_release(tmp_path: Path, monkeypatch: py
     (tmp_path / "bundle" / "questions.jsonl").write_text("")
     with pytest.raises(InputError, match=r"is not the file of ours 1\.0"):
         check_release(opened)
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> dict[str, Path]:
+    """A protocol of the user's own, whose prompts differ from the packaged, and templates."""
+    make_cohort(tmp_path, 2)
+    protocol = shutil.copytree(DATA / "openprotocol-1", tmp_path / "ours")
+    manifest = (protocol / "protocol.yaml").read_text()
+    (protocol / "protocol.yaml").write_text(manifest.replace("openprotocol-1", "ours-1"))
+    questions = (tmp_path / "questions.jsonl").read_text()
+    (tmp_path / "questions.jsonl").write_text(questions.replace("openprotocol-1", "ours-1"))
+    templates = tmp_path / "wordings"
+    templates.mkdir()
+    (templates / "system.jinja").write_text("You read hearts.\n")
+    return {"protocol": protocol, "templates": templates}
+
+
+def test_own_folders_are_in_a_bundle_and_need_not_be_there(
+    own: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = sweep_spec(tmp_path, reader("uniform", "guess", seed=3), templates=own["templates"])
+    dataset = spec.dataset.model_copy(update={"protocol": str(own["protocol"])})
+    spec = spec.model_copy(update={"dataset": dataset})
+    here = requests_of(spec)
+    assert {row["system"] for row in here} == {"You read hearts."}
+    folder = tmp_path / "bundle"
+    bundled = bundle(spec, folder, None)
+    for source in own.values():
+        shutil.rmtree(source)
+    monkeypatch.chdir(folder)
+    opened = read_spec([*bundled.words, "selector=[clinical]", "budget=[8]"])
+    assert opened.dataset.protocol == "protocol"
+    assert requests_of(opened) == here
+    assert list(differences(folder)) == []
+    (folder / "protocol" / "protocol.yaml").write_text("")
+    (folder / "templates" / "system.jinja").unlink()
+    assert set(differences(folder)) == {
+        "protocol/protocol.yaml: differs from the bundled file",
+        "templates/system.jinja: is missing",
+    }
+
+
+def test_the_readings_of_a_person_are_in_a_bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_cohort(tmp_path, 2)
+    readings = tmp_path / "reader-1.jsonl"
+    first = json.loads((tmp_path / "questions.jsonl").read_text().splitlines()[0])
+    readings.write_text(json.dumps({"qa_id": first["qa_id"], "answer": [], "seconds": 1.0}) + "\n")
+    spec = sweep_spec(tmp_path, {"name": "guess", "engine": "person", "source": str(readings)})
+    here = plan(spec).identities
+    bundled = bundle(spec, tmp_path / "bundle", None)
+    readings.unlink()
+    monkeypatch.chdir(tmp_path / "bundle")
+    assert plan(read_spec([*bundled.words, "selector=[clinical]", "budget=[8]"])).identities == here
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_an_adapter_is_copied_unless_it_is_among_the_files_of_its_model(tmp_path: Path, inside: bool) -> None:
+    files = tmp_path / "files"
+    adapter = files / "lora" if inside else tmp_path / "lora"
+    files.mkdir()
+    adapter.mkdir()
+    (adapter / "adapter_config.json").write_text("{}")
+    (tmp_path / "out" / "conf" / "model").mkdir(parents=True)
+    model = ModelSpec(name="m", source=str(files), adapter="lora" if inside else str(adapter))
+    _gather_model(model, Identity("m-0", files, {}, adapter), tmp_path / "out")
+    options = yaml.safe_load((tmp_path / "out" / "conf" / "model" / "m.yaml").read_text())["m"]
+    assert options["adapter"] == ("lora" if inside else "adapters/m")
+    assert (tmp_path / "out" / "adapters" / "m" / "adapter_config.json").exists() != inside
+
+
+def requests_of(spec: SweepSpec) -> list[dict[str, object]]:
+    """What is asked, without the arms, which name paths of their own."""
+    planned = plan(spec)
+    columns = ("qa_id", "request_key", "system", "prompt")
+    rows = tables.read(planned.run.requests("guess"), schemas.REQUESTS, columns).to_pylist()
+    return sorted(rows, key=lambda row: row["qa_id"])
+
+
+def test_a_bundle_lies_in_no_folder_that_it_copies(own: dict[str, Path], tmp_path: Path) -> None:
+    spec = sweep_spec(tmp_path, reader("uniform"), templates=own["templates"])
+    with pytest.raises(InputError, match=r"lies in templates=.*; give a folder outside it"):
+        bundle(spec, own["templates"] / "bundle", None)
+    assert list(own["templates"].iterdir()) == [own["templates"] / "system.jinja"]
+
+
+def test_the_printed_words_name_the_folders_of_the_bundle() -> None:
+    bundled = ("dataset=bundled", "templates=templates", "selector.near.encoder=encoders/near")
+    given = [
+        "+experiment=x",
+        "dataset.protocol=/p",
+        "templates=/t",
+        "+selector.near.encoder=/e",
+        "budget=[8]",
+    ]
+    assert _words_there(bundled, given) == [
+        "dataset=bundled",
+        "templates=templates",
+        "+selector.near.encoder=encoders/near",
+        "+experiment=x",
+        "budget=[8]",
+    ]
 
 
 def test_a_bundle_that_fails_anywhere_is_not_in_the_way_of_the_next(

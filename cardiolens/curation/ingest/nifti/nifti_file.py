@@ -22,7 +22,7 @@ from cardiolens.curation.ingest.image import ORDINARY, HeaderRule, RejectedError
 from cardiolens.curation.ingest.mask_rings import shows_rings
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.study import nifti
-from cardiolens.study.manifest import MOST_FRAMES, MOST_VOXELS
+from cardiolens.study.volume_manifest import MOST_FRAMES, MOST_VOXELS
 from cardiolens.study.voxel_lengths import UNITS_MM, Lengths, VoxelLengths
 
 SUFFIXES = (".nii", ".nii.gz")

@@ -1,0 +1,253 @@
+"""Cine as video beside frames: the same frames in another form, an arm of its own, or refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from page_run import write_record
+from small_cohort import make_cohort, reader, sweep_spec, swept
+
+from cardiolens.base.errors import InputError
+from cardiolens.config.arms import Arm, arms
+from cardiolens.config.model import VIDEO_ARCHITECTURES, ModelSpec
+from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.plan.missing import missing
+from cardiolens.inference.plan.plan import Plan, plan
+from cardiolens.inference.plan.prefix_order import beginnings, shared_frames
+from cardiolens.inference.stream.loader import StudyLoader
+from cardiolens.inference.stream.messages import studies_of
+from cardiolens.protocol.prompts.videos import count_videos
+from cardiolens.score.run_results.asked_alike import check_templates
+from cardiolens.score.run_results.judged_arms import arm_factors
+from cardiolens.score.run_results.run_comparison import _setting
+from cardiolens.show.page.columns import prompt_words
+from cardiolens.show.page.write import write_page
+from cardiolens.storage import documents, schemas, tables
+from cardiolens.storage.places import Run, deciding
+from cardiolens.storage.schemas import FRAME
+
+SUBTASKS = ["C02", "C10", "L01", "P01", "R-T2"]
+STANDARD = {"name": "standard", "style": "standard", "max_tokens": 64}
+VIDEO = STANDARD | {"name": "video", "cine": "video"}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_cohort(tmp_path_factory.mktemp("cine"), 4)
+
+
+def planned_with(root: Path, *prompts: dict[str, Any], **changes: Any) -> Plan:
+    spec = {"subtask": SUBTASKS, "prompt": list(prompts)} | changes
+    return plan(sweep_spec(root, reader("constant", answer="A"), **spec))
+
+
+def rows_of(planned: Plan, prompt: str, control: str = "none") -> list[dict[str, Any]]:
+    (model,) = planned.identities
+    own = {arm.arm_id for arm in planned.arms if (arm.prompt.name, arm.control) == (prompt, control)}
+    rows = tables.read(planned.run.requests(model), schemas.REQUESTS).sort_by("qa_id").to_pylist()
+    return [row for row in rows if row["arm_id"] in own]
+
+
+def test_both_forms_show_the_same_frames_and_only_cine_is_asked_twice(root: Path) -> None:
+    planned = planned_with(root, STANDARD, VIDEO)
+    pairs = list(zip(rows_of(planned, "standard"), rows_of(planned, "video"), strict=True))
+    filmed = {alone["subtask"] for alone, video in pairs if alone["request_key"] != video["request_key"]}
+    assert filmed == {"C02", "C10"}
+    for alone, video in pairs:
+        assert alone["frames"] == video["frames"]
+        assert alone["prompt"].count(FRAME) == video["prompt"].count(FRAME) == len(alone["frames"])
+        same = ("system", "template", "option_keys", "max_tokens", "answer_format", "status")
+        assert [alone[name] for name in same] == [video[name] for name in same]
+        asked = "frames above are shown in this order"
+        assert alone["prompt"].partition(asked)[2] == video["prompt"].partition(asked)[2]
+        n_videos = count_videos(video["prompt"])
+        flags = [f"video:{n_videos}"] if video["subtask"] in filmed else []
+        assert [flag for flag in video["flags"] if flag not in alone["flags"]] == flags
+        assert (n_videos > 0) == bool(flags)
+
+
+def test_the_prompt_without_videos_leaves_every_request_as_it_was(root: Path) -> None:
+    alone, beside = planned_with(root, STANDARD), planned_with(root, STANDARD, VIDEO)
+    assert rows_of(alone, "standard") == rows_of(beside, "standard")
+    assert "cine" not in deciding(alone.spec)["prompt"][0]
+    assert deciding(beside.spec)["prompt"][1]["cine"] == "video"
+    same_name = (
+        planned_with(root, VIDEO | {"name": "other"}),
+        planned_with(root, STANDARD | {"name": "other"}),
+    )
+    first, second = (planned.arms[0].arm_id for planned in same_name)
+    assert first != second
+
+
+def test_a_declaration_changes_no_arm_and_no_run() -> None:
+    plain = ModelSpec(name="m", source="hub/m")
+    ids = [Arm(model, *_rest()).arm_id for model in (plain, plain.model_copy(update={"takes_video": True}))]
+    assert ids[0] == ids[1]
+
+
+def _rest() -> tuple[Any, ...]:
+    (arm,) = arms(sweep_spec(Path(), reader("uniform")))
+    return arm.selector, arm.seed, arm.budget, arm.prompt
+
+
+def test_a_limit_declared_for_the_frames_holds_for_videos(root: Path) -> None:
+    limited = reader("constant", answer="A") | {"max_tokens": {"standard": 5}}
+    spec = sweep_spec(root, limited, subtask=["C10"], prompt=[STANDARD, VIDEO])
+    assert {row["max_tokens"] for name in ("standard", "video") for row in rows_of(plan(spec), name)} == {5}
+    own = limited | {"max_tokens": {"standard": 5, "video": 9}}
+    spec = sweep_spec(root, own, subtask=["C10"], prompt=[STANDARD, VIDEO])
+    assert {row["max_tokens"] for row in rows_of(plan(spec), "video")} == {9}
+
+
+def test_controls_change_videos_as_they_change_frames(root: Path) -> None:
+    controls = ["none", "blind", "captions", "blank", "other_patient", "repeat"]
+    planned = planned_with(root, STANDARD, VIDEO, control=controls, subtask=["C10"])
+    keys = {
+        (prompt, control): [row["request_key"] for row in rows_of(planned, prompt, control)]
+        for prompt in ("standard", "video")
+        for control in controls
+    }
+    for control in ("blind", "captions"):  # no frame is shown in either form
+        assert keys["standard", control] == keys["video", control]
+    for control in ("none", "blank", "other_patient", "repeat"):
+        assert set(keys["standard", control]).isdisjoint(keys["video", control])
+        shown = (rows_of(planned, prompt, control) for prompt in ("standard", "video"))
+        for alone, video in zip(*shown, strict=True):
+            assert (alone["frames_study_id"], alone["frames"]) == (video["frames_study_id"], video["frames"])
+            assert "video:" in "".join(video["flags"])
+    assert set(keys["video", "none"]).isdisjoint(keys["video", "blank"])
+
+
+def test_examples_before_a_question_are_in_its_form(root: Path) -> None:
+    planned = planned_with(root, VIDEO | {"shots": 2}, subtask=["C10"])
+    for row in rows_of(planned, "video"):
+        examples, _, own = row["prompt"].partition("Now the question")
+        assert count_videos(examples) == 2 * count_videos(own) > 0
+        assert f"video:{count_videos(row['prompt'])}" in row["flags"]
+        assert "shots:2" in row["flags"]
+
+
+def test_the_loader_brings_the_same_pixels_in_the_same_order(root: Path) -> None:
+    planned = planned_with(root, STANDARD, VIDEO, subtask=["C10"])
+    (model,) = planned.identities
+    work = missing(planned.run.requests(model), root / "none", 3).work
+    read = StudyLoader(planned.store.root, planned.volumes, Rendering(8), tells_questions=False)
+    asks = {
+        ask["request_key"]: ask
+        for table in read(work)
+        for study in studies_of(table)
+        for ask in study["asks"]
+    }
+    for alone, video in zip(rows_of(planned, "standard"), rows_of(planned, "video"), strict=True):
+        first, second = asks[alone["request_key"]], asks[video["request_key"]]
+        assert list(first["frame_keys"]) == list(second["frame_keys"])
+        assert count_videos(second["text"]) > count_videos(first["text"]) == 0
+
+
+def test_forms_share_no_beginning_and_a_video_is_shared_as_a_whole(root: Path) -> None:
+    planned = planned_with(root, STANDARD, VIDEO, subtask=["C10", "C11"], budget=[4, 8])
+    (model,) = planned.identities
+    table = tables.read(planned.run.requests(model), schemas.REQUESTS)
+    study = table.filter([row == "PH-0001" for row in table["study_id"].to_pylist()])
+    rows = beginnings(study)
+    kinds = [(count_videos(row["prompt"]) > 0, row["frames"]) for row in study.to_pylist()]
+    assert {filmed for filmed, _ in kinds} == {True, False}
+    for first, one in enumerate(kinds):
+        for second, other in enumerate(kinds):
+            (_, shared) = shared_frames(rows[[first, second]])
+            if one == other:
+                assert shared == len(one[1])
+            elif one[0] or other[0]:
+                assert shared == 0
+
+
+VLLM = {"name": "m", "engine": "vllm", "source": "hub/m"}
+SERVED = {
+    "name": "m",
+    "engine": "http",
+    "revision": "r",
+    "http": {"base_url": "http://h/v1", "api_model": "m"},
+}
+CASES = {"name": "d", "root": "/nowhere", "studies": "s", "questions": "q"}
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "why"),
+    [
+        (
+            VLLM,
+            {},
+            "model m does not declare that it takes videos; set takes_video: true if its arch.*Qwen2VL",
+        ),
+        (SERVED, {}, "is asked over HTTP, where a video is coded with loss .*; serve it with engine: vllm"),
+        (
+            SERVED | {"takes_video": True},
+            {},
+            "takes_video is for engine: vllm, and m has engine: http; remove",
+        ),
+        (
+            VLLM,
+            {"prompt": [STANDARD | {"cine": "video"}]},
+            "headlines are asked with standard, which shows fr",
+        ),
+        (VLLM, {"prompt": [STANDARD, VIDEO | {"cine": "film"}]}, "'frames' or 'video'"),
+        (VLLM, {"selector": [{"name": "self", "kind": "self"}]}, "selector self asks for single frames"),
+        (
+            VLLM,
+            {"selector": [{"name": "n", "kind": "clinical", "order": "nested"}]},
+            r"selector n parts the phases of a slice \(it has order nested\); leave one",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_loaded(
+    tmp_path: Path, model: dict[str, Any], changes: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(InputError, match=why):
+        sweep_spec(tmp_path, model, **({"prompt": [STANDARD, VIDEO]} | changes))
+
+
+def test_a_model_that_takes_videos_is_told_by_its_declaration(tmp_path: Path) -> None:
+    spec = sweep_spec(tmp_path, VLLM | {"takes_video": True}, prompt=[STANDARD, VIDEO])
+    assert [arm.prompt.cine for arm in arms(spec)] == ["frames", "video"]
+    card = {"architecture": "Idefics3ForConditionalGeneration", "field": "general", "licence": "l"}
+    card |= {"context": 8, "thinking": "never", "image_rule": "r", "verified": "none", "note": "n"}
+    with pytest.raises(InputError, match=f"m is of Idefics3.*videos are sent to {VIDEO_ARCHITECTURES[0]}"):
+        sweep_spec(tmp_path, VLLM | {"takes_video": True, "card": card})
+
+
+def test_the_arm_is_judged_and_named_on_the_page_and_in_comparisons(root: Path) -> None:
+    planned, judged = swept(sweep_spec(root, reader("oracle"), subtask=SUBTASKS, prompt=[STANDARD, VIDEO]))
+    by_name = {arm.prompt.name: arm.arm_id for arm in planned.arms}
+    scores = {
+        (row["arm_id"], row["scope"]): row["value"]
+        for row in judged.scores.to_pylist()
+        if row["metric"] == "primary" and row["versus_arm_id"] is None
+    }
+    assert scores[by_name["video"], "tier:1"] == pytest.approx(100)
+    assert [prompt_words(arm) for arm in arm_factors(arms(planned.spec))] == [
+        "standard",
+        "video, cine as video",
+    ]
+    write_record(planned, judged)
+    manifest = documents.read_manifest(planned.run)
+    assert [arm.get("cine") for arm in manifest["arms"]] == [None, "video"]
+    assert _setting(manifest["arms"][1]) != _setting(manifest["arms"][1] | {"cine": "frames"})
+    page = write_page(planned.run, [planned.run]).read_text()
+    assert "video, cine as video" in page
+    assert "Prompt video shows the phases of a slice of cine as one video" in page
+
+
+def test_runs_that_name_two_forms_alike_are_not_ranked_together(root: Path) -> None:
+    runs: list[Run] = []
+    manifests: list[dict[str, Any]] = []
+    for prompt in (VIDEO, VIDEO | {"cine": "frames"}):
+        planned = planned_with(root, prompt, subtask=["C10"], name=f"form-{prompt['cine']}")
+        entries = [
+            {"arm_id": arm.arm_id, "prompt": "video", "control": "none", "cine": arm.prompt.cine}
+            for arm in planned.arms
+        ]
+        runs.append(planned.run)
+        manifests.append({"arms": entries, "models": {"constant": {}}})
+    check_templates(runs[:1], manifests[:1])
+    with pytest.raises(InputError, match="with cine as video"):
+        check_templates(runs, manifests)
