@@ -7,7 +7,7 @@ and the model's own processor do, as in a sweep.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from random import Random
 from string import ascii_uppercase
@@ -27,7 +27,7 @@ from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.embedded import IMAGE_SIDE
 from cardiolens.inference.models.identity import Identity
 from cardiolens.inference.models.rendering import Rendering
-from cardiolens.inference.plan.control import BLANK
+from cardiolens.inference.plan.control import BLANK, reversed_options
 from cardiolens.inference.plan.inputs import Inputs, read_inputs
 from cardiolens.inference.plan.planned_question import PlannedQuestion
 from cardiolens.inference.plan.planned_study import StudyFrames
@@ -50,6 +50,9 @@ SELECTORS = {"clinical": 0.5, "random": 0.3, "stratified": 0.15, "uniform": 0.05
 # Share of packs by control: the model must learn how to answer without images too.
 _SHOWN: Mapping[Control, float] = {"none": 0.92, "blind": 0.04, "blank": 0.04}
 _REASONED = 0.15  # share of questions
+_ORDERS = (
+    3  # of the options of one question in a pack; in one order alone, letters are learned instead of words
+)
 _POINTS = 5  # lines of a reasoned reply
 # Share of frames by sequence in stage `see`: lesions are scarce, and cine shows none.
 _FRAMES = {"cine": 0.2, "lge": 0.35, "perfusion": 0.25, "t2": 0.2}
@@ -154,10 +157,11 @@ class Cohort:
         prompts = {prompt.name: prompt for prompt in self._spec.prompt}
         columns = _Requests()
         for question in group:
-            style = "reasoning" if draw.random() < _REASONED else "standard"
-            arm = Arm(MODEL, spec, seed, budget, prompts[style], control, draw.randrange(3))
-            planner = ModelPlanner(self._spec, MODEL, _IDENTITY, [arm], None)
-            planner.add_study(columns, study_id, [question], self._frames_of)  # type: ignore[arg-type]
+            for ordered in in_orders(question, draw):
+                style = "reasoning" if draw.random() < _REASONED else "standard"
+                arm = Arm(MODEL, spec, seed, budget, prompts[style], control, draw.randrange(3))
+                planner = ModelPlanner(self._spec, MODEL, _IDENTITY, [arm], None)
+                planner.add_study(columns, study_id, [ordered], self._frames_of)  # type: ignore[arg-type]
         yield from (request for request in columns.requests if request.status == PLANNED)
 
     def _replies(self, request: Request) -> tuple[str, ...]:
@@ -220,6 +224,24 @@ def cohort_spec(training: ReaderSpec, cohort: CohortSpec) -> SweepSpec:
             "prompt=[standard,reasoning]",
         ]
     )
+
+
+def in_orders(question: PlannedQuestion, draw: Random) -> Iterator[PlannedQuestion]:
+    """Yield a question with its options as the protocol orders them, then in other orders.
+
+    An ordinal question has one other order, from most to least severe, of which its prompt speaks.
+    """
+    yield question
+    asked = question.asked
+    if asked.answer_type == "ordinal":
+        yield replace(question, asked=reversed_options(asked))
+        return
+    orders = {asked.options}
+    for _ in range(_ORDERS - 1):
+        order = tuple(draw.sample(asked.options, len(asked.options)))
+        if order not in orders:
+            orders.add(order)
+            yield replace(question, asked=replace(asked, options=order))
 
 
 class _Requests:
