@@ -1,11 +1,15 @@
 """The recipe of the small reader."""
 
+from pathlib import Path
+
 import pytest
+import torch
 import yaml
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_reader_spec
 from cardiolens.config.conf_names import packaged_conf
+from cardiolens.reader.learn import STATE, check
 
 
 def test_no_cohort_that_ships_is_learned_from():
@@ -31,3 +35,9 @@ def test_no_cohort_that_ships_is_learned_from():
 def test_a_word_that_cannot_be_used_is_named(word, message):
     with pytest.raises(InputError, match=message):
         read_reader_spec(["out=/nowhere", word])
+
+
+def test_a_state_without_a_curve_is_refused_before_anything_is_read(tmp_path: Path):
+    torch.save({"recipe": "{}", "step": 100}, tmp_path / STATE)
+    with pytest.raises(InputError, match="is of a training with an earlier version; give another out"):
+        check(read_reader_spec([f"out={tmp_path}", "device=cpu"]))
