@@ -50,9 +50,8 @@ SELECTORS = {"clinical": 0.5, "random": 0.3, "stratified": 0.15, "uniform": 0.05
 # Share of packs by control: the model must learn how to answer without images too.
 _SHOWN: Mapping[Control, float] = {"none": 0.92, "blind": 0.04, "blank": 0.04}
 _REASONED = 0.15  # share of questions
-_ORDERS = (
-    3  # of the options of one question in a pack; in one order alone, letters are learned instead of words
-)
+# Orders of the options of a question in a pack: in one order alone, letters are learned instead of words.
+_ORDERS = 3
 _POINTS = 5  # lines of a reasoned reply
 # Share of frames by sequence in stage `see`: lesions are scarce, and cine shows none.
 _FRAMES = {"cine": 0.2, "lge": 0.35, "perfusion": 0.25, "t2": 0.2}
