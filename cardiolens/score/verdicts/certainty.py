@@ -1,0 +1,129 @@
+"""Whether a reading without an explicit mark is certain: what is not counts as unread (protocol 17.16)."""
+
+import functools
+import re
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from cardiolens.report_text.reply_lexicon import words
+from cardiolens.score.verdicts.option_text import OptionTexts
+from cardiolens.score.verdicts.reading import Keys
+from cardiolens.score.verdicts.reply_clauses import NAMES, Clause, clauses, polarity
+from cardiolens.score.verdicts.reply_tokens import Token
+from cardiolens.score.verdicts.topics import Topics
+
+_OF_STATEMENTS = frozenset({"enumeration", "heading"})
+_IN_OWN_WORDS = frozenset({"option_text", "answer_phrase"})
+_STEM = 5  # letters that two forms of a word share
+_ALIKE = 0.75  # of a misspelled word and its own
+
+
+class Certainty:
+    """Judges the readings of replies to one question."""
+
+    def __init__(self, question: str, texts: OptionTexts, *, several: bool) -> None:
+        self._topics = Topics.of(question)
+        self._texts = texts
+        self._several = several
+        self._own_words = ["answer", *frozenset().union(*texts.own.values())]
+        self._stems = frozenset(word[:_STEM] for word in re.findall(r"\w{4,}", question.lower()))
+
+    def holds(self, tokens: list[Token], keys: Keys, rule: str, *, is_marked: bool) -> bool:
+        """Return whether each option is named by a clause of the question's topics and of known words.
+
+        A clause in words that no rule knows may say anything of its options: "the claim that B moves".
+        """
+        supported: set[str] = set()
+        named: set[str] = set()
+        for clause, before in _naming(clauses(tokens), frozenset(keys)):
+            keys_of_clause = {token.key for token in clause if token.kind in NAMES}
+            named |= keys_of_clause
+            if not self._is_foreign(clause, before, rule) and (
+                is_marked or rule not in _IN_OWN_WORDS or not self._is_obscure(clause)
+            ):
+                supported |= keys_of_clause
+        return (named & set(keys)) <= supported
+
+    def _is_foreign(self, clause: Clause, before: Clause, rule: str) -> bool:
+        """Return whether a clause speaks of something else than the question."""
+        at = next(at for at, token in enumerate(clause) if token.kind in NAMES)
+        head = before + _since_conclusion(clause[:at])
+        is_whole = rule in _OF_STATEMENTS or (self._several and rule != "answer_phrase")
+        if is_whole or clause[at].kind != "key":
+            head = head + _up_to_comma(clause[at:])
+        by_letter = clause[at].kind == "key" and at > 0 and clause[at - 1].kind in {"colon", "verb", "key"}
+        return self._topics.are_left_by(_text(head)) or (
+            by_letter and self._topics.is_of_other_places(_text(head))
+        )
+
+    def _is_obscure(self, clause: Clause) -> bool:
+        """Return whether a clause has words around its options that are not known."""
+        at = next(at for at, token in enumerate(clause) if token.kind in NAMES)
+        spoken = _since_conclusion(clause[:at])
+        if clause[at].kind != "key":
+            spoken = spoken + _up_to_comma(clause[at:])
+        return any(token.kind == "word" and not self._is_known(token.text.lower()) for token in spoken)
+
+    def _is_known(self, word: str) -> bool:
+        return (
+            word[:_STEM] in self._stems
+            or word in _known()
+            or not word.isascii()
+            or not any(sign.isalpha() for sign in word)
+            or "answer" in word
+            or ("-" in word and all(map(self._is_known, word.split("-"))))
+            or bool(get_close_matches(word, self._own_words, 1, _ALIKE))
+        )
+
+
+def _naming(all_clauses: list[Clause], keys: frozenset[str]) -> Iterator[tuple[Clause, Clause]]:
+    """The clauses that name options and do not deny them, each with the question that it answers."""
+    for at, clause in enumerate(all_clauses):
+        names = [
+            token for token in clause if token.key in keys and (token.kind != "key" or token.text.isupper())
+        ]
+        if not any(token.kind in NAMES for token in names) or polarity(clause) == "no":
+            continue
+        is_reply = at > 0 and clause[0].kind in NAMES and all_clauses[at - 1][-1].kind == "query"
+        yield clause, all_clauses[at - 1] if is_reply else []
+
+
+def _since_conclusion(before: Clause) -> Clause:
+    """What stands before an option since the last comma or word that concludes."""
+    ends = [
+        at
+        for at, token in enumerate(before)
+        if token.kind == "comma" or token.text.lower() in words().conclusions
+    ]
+    return before[ends[-1] + 1 :] if ends else before
+
+
+def _up_to_comma(rest: Clause) -> Clause:
+    """Options and what is said of them, up to a reason, a bracket or a comma before no option."""
+    for at, token in enumerate(rest):
+        if token.kind in {"reason", "open"}:
+            return rest[:at]
+        if token.kind == "comma" and not any(after.key for after in rest[at + 1 :]):
+            return rest[:at]
+    return rest
+
+
+def _text(tokens: Clause) -> str:
+    return " ".join(token.text for token in tokens)
+
+
+@functools.cache
+def _known() -> frozenset[str]:
+    commits = words().commits
+    return frozenset(
+        {
+            *words().plain,
+            *words().findings,
+            *words().conclusions,
+            *words().familiar,
+            *commits.before,
+            *commits.after,
+            *commits.processes,
+            *commits.adds,
+        }
+    )
