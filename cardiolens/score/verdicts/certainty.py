@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from cardiolens.report_text.reply_lexicon import words
+from cardiolens.score.verdicts.elimination import NORMAL
+from cardiolens.score.verdicts.explained_away import is_another_cause
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.reading import Keys
 from cardiolens.score.verdicts.reply_clauses import NAMES, Clause, clauses, polarity
@@ -14,6 +16,7 @@ from cardiolens.score.verdicts.topics import Topics
 
 _OF_STATEMENTS = frozenset({"enumeration", "heading"})
 _IN_OWN_WORDS = frozenset({"option_text", "answer_phrase"})
+_SUPPOSES = frozenset({"had", "were"})
 _STEM = 5  # letters that two forms of a word share
 _ALIKE = 0.75  # of a misspelled word and its own
 
@@ -42,7 +45,27 @@ class Certainty:
                 is_marked or rule not in _IN_OWN_WORDS or not self._is_obscure(clause)
             ):
                 supported |= keys_of_clause
-        return (named & set(keys)) <= supported
+        return (named & set(keys)) <= supported and not (
+            rule == "option_text" and self._is_contradicted(tokens, keys)
+        )
+
+    def _is_contradicted(self, tokens: list[Token], keys: Keys) -> bool:
+        """Return whether a reply that names the normal option has a finding: "No LGE; LGE in the septum"."""
+        if len(keys) != 1 or not NORMAL.match(dict(self._texts.options)[keys[0]]):
+            return False
+        return any(
+            not any(token.key in keys for token in clause)
+            and self._finds(clause)
+            and not is_another_cause(clause)
+            and not self._topics.are_left_by(_text(clause))
+            for clause in clauses(tokens)
+        )
+
+    def _finds(self, clause: Clause) -> bool:
+        """Return whether a clause states a finding, and neither denies it nor leaves it open."""
+        stance = polarity(clause)
+        finds = any(token.text.lower() in words().findings or token.key for token in clause)
+        return stance == "yes" or (stance == "bare" and finds)
 
     def _is_foreign(self, clause: Clause, before: Clause, rule: str) -> bool:
         """Return whether a clause speaks of something else than the question."""
@@ -59,6 +82,8 @@ class Certainty:
     def _is_obscure(self, clause: Clause) -> bool:
         """Return whether a clause has words around its options that are not known."""
         at = next(at for at, token in enumerate(clause) if token.kind in NAMES)
+        if clause[0].text.lower() in _SUPPOSES:
+            return True  # "had the study been gated, B"
         spoken = _since_conclusion(clause[:at])
         if clause[at].kind != "key":
             spoken = spoken + _up_to_comma(clause[at:])

@@ -149,7 +149,7 @@ class _MarkedAnswer:
         text = self._plain[start:end]
         if at + 1 < len(self._marks) and self._marks[at + 1].rule == "withdrawal":
             text = text.rstrip(" .…")  # "B... no, so A"
-        if "<" in text or "[" in text:
+        if "<" in text or "[" in text or "|" in text:
             text = _placeholder().sub(" ", text)
         lines, first, last = self._lines_of_value(text)
         return "\n".join(lines[first:last]), end if last >= len(lines) else start

@@ -102,7 +102,7 @@ class Tokenizer:
             r"|\((?:\d{1,2}|[ivx]{2,4})\))"
             rf"|(?P<plus>\(\+\)|{_SCORED}[+1]{_SCORE_ENDS}|{_SIGNED}\+{_SIGN_ENDS}|{_BEHIND}●)"
             rf"|(?P<minus>\([-–−]\)|{_SCORED}[-–−0]{_SCORE_ENDS}|{_SIGNED}[-–−]{_SIGN_ENDS}|{_BEHIND}○)"
-            rf"|(?P<letter>(?<![{LATIN}])[A-Za-z](?![{LATIN}]|'[A-Za-z]|-(?-i:[a-z]{{2}})))"
+            rf"|(?P<letter>(?<![{LATIN}])[A-Za-z](?![{LATIN}]|'[A-Za-z]|-(?-i:[a-z]{{2}}|[A-Z]{{2}})))"
             r"|(?P<decimal>\d+\.\d+)"
             rf"|(?P<word>[{LATIN}]+(?:['-][{LATIN}]+)*)"
             r"|(?P<space>[ \t\r]+)"

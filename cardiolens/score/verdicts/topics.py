@@ -2,10 +2,17 @@
 
 import functools
 import re
+from typing import NamedTuple
 
 from cardiolens.report_text.reply_lexicon import words
 
-Family = dict[str, re.Pattern[str]]
+
+class _Topic(NamedTuple):
+    """The patterns by which a question asks for a topic, and a statement speaks of it."""
+
+    asks: re.Pattern[str]
+    says: re.Pattern[str]
+
 
 _PLACES = re.compile(r"\b(?:which|what) (?:[\w-]+ )?(levels|walls|layers|atria)\b", re.IGNORECASE)
 _HEAD = re.compile(r"\b(levels|walls|layers|atria)\b", re.IGNORECASE)
@@ -17,9 +24,9 @@ class Topics:
     def __init__(self, question: str) -> None:
         self._families = [
             (own, others)
-            for family in _families().values()
-            if (own := [pattern for pattern in family.values() if pattern.search(question.lower())])
-            and (others := [pattern for pattern in family.values() if pattern not in own])
+            for family in _families()
+            if (own := [topic.says for topic in family if topic.asks.search(question.lower())])
+            and (others := [topic.says for topic in family if topic.says not in own])
         ]
         places = _PLACES.search(question)
         self._place = places[1].lower() if places else ""
@@ -46,8 +53,8 @@ class Topics:
 
 
 @functools.cache
-def _families() -> dict[str, Family]:
-    return {
-        family: {name: re.compile(rf"\b(?:{pattern})") for name, pattern in patterns.items()}
-        for family, patterns in words().topics.items()
-    }
+def _families() -> list[list[_Topic]]:
+    return [
+        [_Topic(*(re.compile(rf"\b(?:{pattern})") for pattern in patterns)) for patterns in family.values()]
+        for family in words().topics.values()
+    ]
