@@ -85,8 +85,9 @@ class Certainty:
         if clause[0].text.lower() in _SUPPOSES:
             return True  # "had the study been gated, B"
         spoken = _since_conclusion(clause[:at])
-        if clause[at].kind != "key":
-            spoken = spoken + _up_to_comma(clause[at:])
+        if [token.text.lower() for token in spoken[-1:]] in (["was"], ["were"]) and clause[at].kind == "key":
+            return True  # "my first pick was C"
+        spoken = spoken + (_up_to_comma(clause[at:]) if clause[at].kind != "key" else clause[at + 1 : at + 2])
         return any(token.kind == "word" and not self._is_known(token.text.lower()) for token in spoken)
 
     def _is_known(self, word: str) -> bool:

@@ -87,8 +87,9 @@ def said_of_options(text: str, tokenizer: Tokenizer, *, texts: bool = False) -> 
 
 
 def _adds(clause: Clause) -> bool:
-    """Return whether a clause adds to what was said, and not only what "would be" expected."""
-    is_supposed = any(token.text.lower() in {"would", "would be"} for token in clause)
+    """Return whether a clause adds to what was said, and not only what it "would also" need."""
+    first = next(at for at, token in enumerate(clause) if token.key)
+    is_supposed = any(token.text.lower() in {"would", "would be"} for token in clause[first:])
     return any(token.kind == "also" for token in clause) and not is_supposed
 
 

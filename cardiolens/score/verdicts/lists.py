@@ -41,6 +41,7 @@ _UP_TO = frozenset({"to", "through", "bis", "..", "到", "至"})
 _LEAST_RANGE = 3  # options: "A to B" may be a slip for "A or B"
 _SETS_OFF_ENTRY = frozenset({*_STOPS, "comma", "but", "reason"})
 _LIKELIHOODS = frozenset({"confident", "confidence", "probability", "likelihood", "likely", "chance", "sure"})
+_WHOLE = 105  # per cent that likelihoods of options add up to at most; certainties of each add up to more
 _ENDS_RANGE = frozenset({None, "stop", "newline", "close", "reason", "verb"})
 _ADDING = frozenset({"also", "perhaps", "either"})
 _WOULD = frozenset({"would", "would have"})
@@ -106,7 +107,7 @@ class _ListReader:
         self._ranges = ranges
         self._at = 0
         self.keys: list[str] = []
-        self._likelihoods = 0  # entries with one in brackets
+        self._likelihoods: list[int] = []  # of entries, in brackets
         self.entries_end: int | None = None  # the token after the entries
         self._kinds: list[Kind | None] = [*(token.kind for token in tokens), None]
 
@@ -285,9 +286,11 @@ class _ListReader:
         kinds = self._kinds[self._at : -1]
         end = kinds.index("close") if "close" in kinds else len(kinds)
         remark = self._tokens[self._at + 1 : self._at + end]
-        if {token.text.lower() for token in remark} & _LIKELIHOODS and any(t.text == "%" for t in remark):
-            self._likelihoods += 1
-        if self._likelihoods > 1:
+        spoken = {token.text.lower() for token in remark if not token.text.isdigit()}
+        if "%" in spoken and (spoken == {"%"} or spoken & _LIKELIHOODS):
+            self._likelihoods.append(sum(int(t.text) for t in remark if t.text.isdigit()))
+        is_told = len(spoken) > 1 or sum(self._likelihoods) <= _WHOLE
+        if len(self._likelihoods) > 1 and is_told:
             raise NotReadableError("a likelihood of each option")
         is_repeated = {token.key for token in remark if token.kind in NAMES} == set(self.keys)
         self._check_remark(remark, self.keys if is_repeated else [key])

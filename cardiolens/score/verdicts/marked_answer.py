@@ -7,7 +7,7 @@ from cardiolens.report_text.reply_lexicon import words
 from cardiolens.score.verdicts.answer_marks import EXPLICIT, Mark, marks
 from cardiolens.score.verdicts.explained_away import is_another_cause
 from cardiolens.score.verdicts.lists import end_of_list, leading
-from cardiolens.score.verdicts.reading import CONTRADICTION, UNREADABLE, NotReadableError, Reading
+from cardiolens.score.verdicts.reading import CONTRADICTION, UNREADABLE, Keys, NotReadableError, Reading
 from cardiolens.score.verdicts.reply import END
 from cardiolens.score.verdicts.reply_clauses import NAMES
 from cardiolens.score.verdicts.reply_tokens import Token, Tokenizer
@@ -20,6 +20,7 @@ from cardiolens.score.verdicts.second_thoughts import (
     last_counts,
     may_go_on,
 )
+from cardiolens.score.verdicts.taken_back import is_taken_back
 from cardiolens.score.verdicts.values import Values
 
 _JOINS = frozenset({"comma", "join", "semicolon", "newline", "either", "perhaps", "close", "bar"})
@@ -33,11 +34,12 @@ _OPENING = re.compile(
 )
 _DESCRIBED = re.compile(r"\W*[A-Z]\s*[:—–-]\s*\S")
 _MOST_LINES = 30
+_SHORTEST_TAIL = 10  # characters of a mark's value and of a statement behind it
 _BEGINNING = 80  # characters of a line that decide whether it is an entry
 
 
 def read_marked_answer(
-    plain: str, tokenizer: Tokenizer, *, several: bool, cut: bool
+    plain: str, tokenizer: Tokenizer, *, several: bool, cut: bool, question: str = ""
 ) -> tuple[str, Reading] | None:
     """The rule and reading of the mark that counts; None if there is none.
 
@@ -47,13 +49,22 @@ def read_marked_answer(
     reply_marks = marks(plain)
     if cut:
         reply_marks = [mark for mark in reply_marks if mark.rule in EXPLICIT or mark.rule == "withdrawal"]
-    return _MarkedAnswer(plain, reply_marks, tokenizer, several, cut).last() if reply_marks else None
+    return (
+        _MarkedAnswer(plain, reply_marks, tokenizer, several, cut, question).last() if reply_marks else None
+    )
 
 
 class _MarkedAnswer:
     def __init__(
-        self, plain: str, reply_marks: list[Mark], tokenizer: Tokenizer, several: bool, cut: bool
+        self,
+        plain: str,
+        reply_marks: list[Mark],
+        tokenizer: Tokenizer,
+        several: bool,
+        cut: bool,
+        question: str,
     ) -> None:
+        self._question = question
         self._plain = plain
         self._marks = reply_marks
         self._tokenizer = tokenizer
@@ -69,7 +80,9 @@ class _MarkedAnswer:
             reading = self._reading(at)
             if reading:
                 reading = self._alone(at, reading)
-                return mark.rule, self._standing(at, reading) if reading.readable else reading
+                standing = self._standing(at, reading) if reading.readable else reading
+                is_denied = standing.readable and self._is_taken_back(at, reading, standing.keys)
+                return mark.rule, CONTRADICTION if is_denied else standing
         return None
 
     def _standing(self, at: int, reading: Reading) -> Reading:
@@ -91,6 +104,14 @@ class _MarkedAnswer:
         return after(
             tail, reading.keys, self._tokenizer, several=self._several, is_provisional=is_provisional
         )
+
+    def _is_taken_back(self, at: int, reading: Reading, keys: Keys) -> bool:
+        """Return whether what follows the value of a mark says the opposite of the answer that stands."""
+        tail = self._plain[self._marks[at].end :]
+        if len(tail) < _SHORTEST_TAIL:
+            return False
+        tail = self._plain[self._after_value(at, reading) :]
+        return is_taken_back(tail, keys, self._tokenizer, self._question, several=self._several)
 
     def _is_set_off(self, at: int) -> bool:
         """Return whether an answer line begins its line, but for a word that concludes."""

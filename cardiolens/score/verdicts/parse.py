@@ -84,7 +84,9 @@ def _parse(text: str, question_shown: _DisplayedQuestion, cut: bool) -> Parsed:
         plain = _JSON_NAME.sub(" ", plain)  # "mid_wall" is an option's text
     several = question_shown.answer_type == "multi"
     blocks = blocks_of(plain, tokenizer)
-    rule, reading = read_marked_answer(blocks.text, tokenizer, several=several, cut=cut) or ("none", None)
+    rule, reading = read_marked_answer(
+        blocks.text, tokenizer, several=several, cut=cut, question=question_shown.question
+    ) or ("none", None)
     is_marked = reading is not None
     if rule == "answer_phrase" and not several and plain.count("%") > 1:
         reading = likeliest(tokenizer.tokens(plain), tokenizer.texts) or reading

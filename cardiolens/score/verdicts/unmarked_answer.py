@@ -46,7 +46,7 @@ _BETWEEN_LETTERS = frozenset(
 _JOINING = frozenset({"and", "plus", "&", "+", "und", "et", "y", "和"})
 _OPTIONS = frozenset({"options", "choices"})
 _UNDECIDED = frozenset({"cannot", "can't", "can not", "unsure", "not sure", "unclear"})
-_SUPPOSES = re.compile(r"\W*(?:if|were|had|wenn)\b", re.IGNORECASE)  # a clause on what is not so
+_SUPPOSES = re.compile(r"\W*(?:if|unless|were|had|wenn)\b", re.IGNORECASE)  # a clause on what is not so
 _CONCLUDED = re.compile(r"[.;!\n]\s*(?:→|⇒|->|=>)\s*\(?([A-H])\)?[\s.]*\Z")  # "C: a line. ⇒ B"
 _PAIR = re.compile(
     r"[\s\S]*\b(?P<first>[A-H]) (?:and|or|vs\.?) (?P<second>[A-H])\b(?P<between>[\s\S]*)"
@@ -303,6 +303,8 @@ def _option_first(text: str, tokens: list[Token], tokenizer: Tokenizer, *, sever
     if len(keys) > 1 and not several:
         return None
     rest = text[start:]
+    if _SUPPOSES.match(rest):
+        return None  # "C, if the regurgitation is ignored"
     speaks_for_others = any(
         not (_speaks_against(remark, rest[: remark.start]) or _SUPPOSES.match(rest, remark.start, remark.end))
         for remark in said_of_options(rest, tokenizer, texts=several or not _is_letter(tokens))
