@@ -4,6 +4,7 @@ import functools
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches
+from itertools import pairwise
 
 from cardiolens.report_text.reply_lexicon import words
 from cardiolens.score.verdicts.elimination import NORMAL
@@ -15,8 +16,10 @@ from cardiolens.score.verdicts.reply_tokens import Token
 from cardiolens.score.verdicts.topics import Topics
 
 _OF_STATEMENTS = frozenset({"enumeration", "heading"})
-_IN_OWN_WORDS = frozenset({"option_text", "answer_phrase"})
+_IN_OWN_WORDS = frozenset({"option_text", "answer_phrase", "heading"})
 _SUPPOSES = frozenset({"had", "were"})
+_DEGREES = frozenset({"low", "high", "less", "more", "least", "most"})
+_PERCEIVED = frozenset({"seen", "visible", "visualised", "covered", "assessable"})
 _STEM = 5  # letters that two forms of a word share
 _ALIKE = 0.75  # of a misspelled word and its own
 
@@ -29,7 +32,7 @@ class Certainty:
         self._texts = texts
         self._several = several
         self._own_words = ["answer", *frozenset().union(*texts.own.values())]
-        self._stems = frozenset(word[:_STEM] for word in re.findall(r"\w{4,}", question.lower()))
+        self._stems = tuple({word[:_STEM] for word in re.findall(r"\w{4,}", question.lower())})
 
     def holds(self, tokens: list[Token], keys: Keys, rule: str, *, is_marked: bool) -> bool:
         """Return whether each option is named by a clause of the question's topics and of known words.
@@ -38,15 +41,29 @@ class Certainty:
         """
         supported: set[str] = set()
         named: set[str] = set()
-        for clause, before in _naming(clauses(tokens), frozenset(keys)):
+        all_clauses = clauses(tokens)
+        entries = [clause for clause in all_clauses if any(token.kind in NAMES for token in clause)]
+        is_prose = rule in _IN_OWN_WORDS or (rule == "enumeration" and len(entries) == 1)
+        for clause, before in _naming(all_clauses, frozenset(keys)):
             keys_of_clause = {token.key for token in clause if token.kind in NAMES}
             named |= keys_of_clause
-            if not self._is_foreign(clause, before, rule) and (
-                is_marked or rule not in _IN_OWN_WORDS or not self._is_obscure(clause)
-            ):
+            is_clear = is_marked or not is_prose or not self._is_obscure(clause)
+            if is_clear and not self._is_foreign(clause, before, rule):
                 supported |= keys_of_clause
         return (named & set(keys)) <= supported and not (
-            rule == "option_text" and self._is_contradicted(tokens, keys)
+            (rule == "option_text" and self._is_contradicted(tokens, keys))
+            or (rule == "enumeration" and self._has_other_columns(tokens))
+        )
+
+    def _has_other_columns(self, tokens: list[Token]) -> bool:
+        """Return whether the head of a table says that its marks are not those of the question."""
+        if not any(token.kind == "bar" for token in tokens):
+            return False
+        head = next(iter(clauses(tokens)), [])
+        is_head = len(head) > 1 and not any(token.key for token in head)
+        return is_head and (
+            any(token.kind == "no" or token.text.lower() in _PERCEIVED for token in head)
+            or self._topics.are_left_by(_text(head))
         )
 
     def _is_contradicted(self, tokens: list[Token], keys: Keys) -> bool:
@@ -73,7 +90,7 @@ class Certainty:
         head = before + _since_conclusion(clause[:at])
         is_whole = rule in _OF_STATEMENTS or (self._several and rule != "answer_phrase")
         if is_whole or clause[at].kind != "key":
-            head = head + _up_to_comma(clause[at:])
+            head = head + _up_to_comma(clause[at:], brackets=not self._several)
         by_letter = clause[at].kind == "key" and at > 0 and clause[at - 1].kind in {"colon", "verb", "key"}
         return self._topics.are_left_by(_text(head)) or (
             by_letter and self._topics.is_of_other_places(_text(head))
@@ -84,7 +101,16 @@ class Certainty:
         at = next(at for at, token in enumerate(clause) if token.kind in NAMES)
         if clause[0].text.lower() in _SUPPOSES:
             return True  # "had the study been gated, B"
-        spoken = _since_conclusion(clause[:at])
+        spoken = _since_conclusion(clause[:at], at_commas=not self._several and clause[at].kind == "key")
+        if clause[at].kind == "text" and (
+            any(token.text.lower() in words().commits.hedges for token in clause)
+            or (at and clause[at - 1].text.lower() in _DEGREES)
+        ):
+            return True  # "mildly reduced means ...", "low normal"
+        if self._several and any(
+            token.text.lower() == "most" and following.kind == "yes" for token, following in pairwise(clause)
+        ):
+            return True  # "most abnormal: B" may leave others
         if [token.text.lower() for token in spoken[-1:]] in (["was"], ["were"]) and clause[at].kind == "key":
             return True  # "my first pick was C"
         spoken = spoken + (_up_to_comma(clause[at:]) if clause[at].kind != "key" else clause[at + 1 : at + 2])
@@ -92,7 +118,7 @@ class Certainty:
 
     def _is_known(self, word: str) -> bool:
         return (
-            word[:_STEM] in self._stems
+            word.startswith(self._stems)
             or word in _known()
             or not word.isascii()
             or not any(sign.isalpha() for sign in word)
@@ -114,20 +140,20 @@ def _naming(all_clauses: list[Clause], keys: frozenset[str]) -> Iterator[tuple[C
         yield clause, all_clauses[at - 1] if is_reply else []
 
 
-def _since_conclusion(before: Clause) -> Clause:
+def _since_conclusion(before: Clause, *, at_commas: bool = True) -> Clause:
     """What stands before an option since the last comma or word that concludes."""
     ends = [
         at
         for at, token in enumerate(before)
-        if token.kind == "comma" or token.text.lower() in words().conclusions
+        if (at_commas and token.kind == "comma") or token.text.lower() in words().conclusions
     ]
     return before[ends[-1] + 1 :] if ends else before
 
 
-def _up_to_comma(rest: Clause) -> Clause:
+def _up_to_comma(rest: Clause, *, brackets: bool = False) -> Clause:
     """Options and what is said of them, up to a reason, a bracket or a comma before no option."""
     for at, token in enumerate(rest):
-        if token.kind in {"reason", "open"}:
+        if token.kind == "reason" or (token.kind == "open" and not brackets):
             return rest[:at]
         if token.kind == "comma" and not any(after.key for after in rest[at + 1 :]):
             return rest[:at]
@@ -147,6 +173,8 @@ def _known() -> frozenset[str]:
             *words().findings,
             *words().conclusions,
             *words().familiar,
+            *words().headings["yes"],
+            *words().headings["no"],
             *commits.before,
             *commits.after,
             *commits.processes,

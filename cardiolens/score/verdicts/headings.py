@@ -253,7 +253,7 @@ def _stance(head: str, tokenizer: Tokenizer, bare: bool) -> Stance | None:
     tokens = _last_clause(tokens)
     kinds = [token.kind for token in tokens]
     if {"perhaps", "query", "either"} & set(kinds):
-        return "open" if "yes" in kinds and not bare else None
+        return "open" if not bare and ("yes" in kinds or kinds == ["perhaps"]) else None
     spelled = [token for token in tokens if token.text[:1].isalpha()]  # "❌ Not enhancing" denies once
     denials = sum(map(_denies, spelled)) or any(map(_denies, tokens))
     affirms = any(token.kind == "yes" or token.text.lower() in _affirming() for token in tokens)
