@@ -33,6 +33,7 @@ class OptionTexts:
     own: dict[str, frozenset[str]]  # key -> all words of its text
     spelled: dict[str, str]  # text in small letters, with and without its brackets -> key
     pattern: str
+    spelling: re.Pattern[str]  # of any option, in any case
     listing: re.Pattern[str]  # all options with their letters in order: the prompt repeated
     unlettered: re.Pattern[str]  # all options without their letters, in order and written as in the prompt
 
@@ -57,7 +58,8 @@ class OptionTexts:
                 for key in texts
                 for spelling in (texts[key], _BRACKETS.sub("", texts[key]))
             },
-            pattern=_any_of(spellings),
+            pattern=(pattern := _any_of(spellings)),
+            spelling=re.compile(pattern, re.IGNORECASE),
             listing=_listing(texts),
             unlettered=_unlettered(texts),
         )

@@ -15,6 +15,8 @@ def is_taken_back(tail: str, keys: Keys, tokenizer: Tokenizer, question: str, *,
 
     "The function is normal." takes back "ANSWER: C", as "The inferior wall is normal." does of several.
     """
+    if not several and not tokenizer.texts.spelling.search(tail):
+        return False
     tokens = tokenizer.tokens(tail)
     topics = Topics.of(question)
     own = [
