@@ -20,6 +20,7 @@ _IN_OWN_WORDS = frozenset({"option_text", "answer_phrase", "heading"})
 _SUPPOSES = frozenset({"had", "were"})
 _DEGREES = frozenset({"low", "high", "less", "more", "least", "most"})
 _PERCEIVED = frozenset({"seen", "visible", "visualised", "covered", "assessable"})
+_ONE_OF = frozenset({"an", "another", "one"})
 _STEM = 5  # letters that two forms of a word share
 _ALIKE = 0.75  # of a misspelled word and its own
 
@@ -43,7 +44,11 @@ class Certainty:
         named: set[str] = set()
         all_clauses = clauses(tokens)
         entries = [clause for clause in all_clauses if any(token.kind in NAMES for token in clause)]
-        is_prose = rule in _IN_OWN_WORDS or (rule == "enumeration" and len(entries) == 1)
+        is_prose = rule in _IN_OWN_WORDS or (
+            rule == "enumeration"
+            and len(entries) == 1
+            and all(token.key in keys for token in entries[0] if token.kind in NAMES)
+        )
         for clause, before in _naming(all_clauses, frozenset(keys)):
             keys_of_clause = {token.key for token in clause if token.kind in NAMES}
             named |= keys_of_clause
@@ -89,7 +94,8 @@ class Certainty:
         at = next(at for at, token in enumerate(clause) if token.kind in NAMES)
         head = before + _since_conclusion(clause[:at])
         is_whole = rule in _OF_STATEMENTS or (self._several and rule != "answer_phrase")
-        if is_whole or clause[at].kind != "key":
+        is_said_of = [token.kind for token in clause[at + 1 : at + 2]] == ["verb"]
+        if is_whole or is_said_of or clause[at].kind != "key":
             head = head + _up_to_comma(clause[at:], brackets=not self._several)
         by_letter = clause[at].kind == "key" and at > 0 and clause[at - 1].kind in {"colon", "verb", "key"}
         return self._topics.are_left_by(_text(head)) or (
@@ -113,7 +119,14 @@ class Certainty:
             return True  # "most abnormal: B" may leave others
         if [token.text.lower() for token in spoken[-1:]] in (["was"], ["were"]) and clause[at].kind == "key":
             return True  # "my first pick was C"
-        spoken = spoken + (_up_to_comma(clause[at:]) if clause[at].kind != "key" else clause[at + 1 : at + 2])
+        if {token.kind for token in clause if token.key == clause[at].key} >= {"key", "text"}:
+            spoken = []  # named twice: "systolic outflow jet (B)"
+        if spoken and spoken[-1].kind == "colon" and spoken[-2:-1] and spoken[-2].text.isdigit():
+            return True  # "answer 2: B"
+        behind = _up_to_comma(clause[at + 1 :])
+        if any(token.text.lower() in _ONE_OF for token in behind):
+            return True  # "C is an option"
+        spoken = spoken + behind
         return any(token.kind == "word" and not self._is_known(token.text.lower()) for token in spoken)
 
     def _is_known(self, word: str) -> bool:

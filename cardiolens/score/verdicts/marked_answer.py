@@ -21,6 +21,7 @@ from cardiolens.score.verdicts.second_thoughts import (
     may_go_on,
 )
 from cardiolens.score.verdicts.taken_back import is_taken_back
+from cardiolens.score.verdicts.topics import Topics
 from cardiolens.score.verdicts.values import Values
 
 _JOINS = frozenset({"comma", "join", "semicolon", "newline", "either", "perhaps", "close", "bar"})
@@ -81,6 +82,8 @@ class _MarkedAnswer:
             if reading:
                 reading = self._alone(at, reading)
                 standing = self._standing(at, reading) if reading.readable else reading
+                if self._is_of_others(at):
+                    return mark.rule, UNREADABLE
                 is_denied = standing.readable and self._is_taken_back(at, reading, standing.keys)
                 return mark.rule, CONTRADICTION if is_denied else standing
         return None
@@ -103,6 +106,14 @@ class _MarkedAnswer:
         is_provisional = is_draft(self._plain[line : self._marks[at].start])
         return after(
             tail, reading.keys, self._tokenizer, several=self._several, is_provisional=is_provisional
+        )
+
+    def _is_of_others(self, at: int) -> bool:
+        """Return whether the sentence of a mark up to its value speaks of something else: "ANSWER (RV): C"."""
+        mark = self._marks[at]
+        start = max(self._plain.rfind(sign, 0, mark.start) for sign in ".;,!?\n") + 1
+        return mark.rule == "answer_line" and Topics.of(self._question).are_left_by(
+            self._plain[start : mark.end]
         )
 
     def _is_taken_back(self, at: int, reading: Reading, keys: Keys) -> bool:

@@ -45,7 +45,9 @@ def _denies(clause: Clause, keys: set[str]) -> bool:
 def _states(clause: Clause, keys: Keys) -> bool:
     """Return whether a clause ends a sentence of the subject with another option: "the function is normal"."""
     at = next((at for at, token in enumerate(clause) if token.kind == "text"), 0)
-    return at > 0 and clause[at - 1].kind == "verb" and clause[at].key not in keys and polarity(clause) == "bare"
+    return (
+        at > 0 and clause[at - 1].kind == "verb" and clause[at].key not in keys and polarity(clause) == "bare"
+    )
 
 
 def _names(token: Token) -> bool:

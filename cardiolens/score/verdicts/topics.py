@@ -47,7 +47,7 @@ class Topics:
         )
 
     def is_of_other_places(self, head: str) -> bool:
-        """Return whether what stands before letters lists other places: "Levels:", where walls are asked for."""
+        """Return whether what stands before letters lists other places: "Levels:", where walls are asked."""
         places = {place.lower() for place in _HEAD.findall(head)}
         return self._place != "" and bool(places) and self._place not in places
 

@@ -35,9 +35,7 @@ RuleReading = tuple[str, Reading]
 
 _SETS_OFF = frozenset({"stop", "close", "colon", "dash", "newline", "comma", "semicolon", "open", "reason"})
 _LISTS_OPTIONS = re.compile(r"(?:options?|choices?|选项)[^\n]*:\s*$", re.IGNORECASE)
-_NUMBERED_LETTERS = re.compile(
-    r"^[ \t]*\(?\d+[.)][ \t]*([A-H](?:[ \t]*,[ \t]*[A-H])*)[ \t]*$", re.MULTILINE
-)
+_NUMBERED_LETTERS = re.compile(r"^[ \t]*\(?\d+[.)][ \t]*([A-H](?:[ \t]*,[ \t]*[A-H])*)[ \t]*$", re.MULTILINE)
 _ARROW = re.compile(r"^\s*(?:→|⇒|->|=>)\s*")
 _ENTRY = re.compile(r"[A-Z](?:[.):]| \w)")
 _BETWEEN_LETTERS = frozenset(
