@@ -34,6 +34,9 @@ _OPENING = re.compile(
     re.IGNORECASE,
 )
 _DESCRIBED = re.compile(r"\W*[A-Z]\s*[:—–-]\s*\S")
+_REASON = re.compile(r"[.;,(\n–—]| - |\b(?:because|since|as|due|with|given|for)\b")
+_LETTERS = re.compile(r"(?:\W*\b[A-H]\b)*\W*")
+_CAPITAL = re.compile(r"\b[A-H]\b")
 _MOST_LINES = 30
 _SHORTEST_TAIL = 10  # characters of a mark's value and of a statement behind it
 _BEGINNING = 80  # characters of a line that decide whether it is an entry
@@ -109,11 +112,18 @@ class _MarkedAnswer:
         )
 
     def _is_of_others(self, at: int) -> bool:
-        """Return whether the sentence of a mark up to its value speaks of something else: "ANSWER (RV): C"."""
+        """Return whether an answer line speaks of something else: "ANSWER (RV): C", "ANSWER: levels A, B"."""
         mark = self._marks[at]
+        if mark.rule != "answer_line":
+            return False
+        topics = Topics.of(self._question)
         start = max(self._plain.rfind(sign, 0, mark.start) for sign in ".;,!?\n") + 1
-        return mark.rule == "answer_line" and Topics.of(self._question).are_left_by(
-            self._plain[start : mark.end]
+        value = _REASON.split(self._plain[mark.end : mark.end + _BEGINNING].lstrip(), maxsplit=1)[0]
+        is_letters = _LETTERS.fullmatch(value) is not None
+        return topics.are_left_by(self._plain[start : mark.end]) or not (
+            is_letters
+            or not topics.are_left_by(value)
+            and not topics.is_of_other_places(_CAPITAL.split(value, maxsplit=1)[0])
         )
 
     def _is_taken_back(self, at: int, reading: Reading, keys: Keys) -> bool:

@@ -39,7 +39,7 @@ _PUNCTUATION: dict[str, Kind] = {
     **dict.fromkeys("-–—‐", "dash"),
     **dict.fromkeys("([{<「【《", "open"),
     **dict.fromkeys(")]}>」】》", "close"),
-    **dict.fromkeys("→⇒~☒", "perhaps"),
+    **dict.fromkeys("→⇒~☒≥≤", "perhaps"),
     **dict.fromkeys("✓✔☑✅🟢🟩", "yes"),
     **dict.fromkeys("✗✘❌☐❎🔴🟥✖", "no"),
     **dict.fromkeys("≠¬", "not"),
