@@ -320,7 +320,7 @@ def _without_interjection(clause: Clause) -> Clause:
     while len(clause) > 1 and clause[0].text in _PAUSES:
         clause = clause[1:]
     while (
-        len(clause) > 1
+        len(clause) > 2  # "Yes, and it reaches the border" ends its first clause at the comma
         and clause[0].text.lower() in _interjections()
         and clause[1].kind in {"comma", "colon", "dash"}
     ):

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from cardiolens.report_text.reply_lexicon import words
 from cardiolens.score.verdicts.answer_marks import marks
+from cardiolens.score.verdicts.json_reply import answers
 from cardiolens.score.verdicts.lists import leading
 from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading, reading_of
 from cardiolens.score.verdicts.reply_clauses import NAMES, clauses, polarity
@@ -69,7 +70,10 @@ def blocks_of(plain: str, tokenizer: Tokenizer) -> Blocks:
     if all(block.stance == "neutral" for block in blocks):
         return Blocks(plain, frozenset(), None)
     text = plain
+    spans = [(answer.start, answer.end) for answer in answers(plain)] if "{" in plain else []
     for block in blocks:
+        if any(start <= block.start < end for start, end in spans):
+            continue  # its object says itself which of its keys holds the answer
         if block.stance == "no":  # of the same length, so that what follows stands where it stood
             text = text[: block.start] + _blank(text[block.start : block.end]) + text[block.end :]
     denied = frozenset(key for block in blocks if block.stance == "no" for key in block.keys)

@@ -206,7 +206,7 @@ class _ListReader:
         ahead = self._tokens[start : self._tokens.index(first, start)]
         if predicate == "word" and "label" in between:
             # ". The inferior (C) and lateral (D) walls measure 9 mm", but not "\noption B, and the fifth one"
-            return ahead[-1].kind in NAMES | {"close", "subject"}
+            return bool(ahead) and ahead[-1].kind in NAMES | {"close", "subject"}
         if predicate == "perhaps" and {"join", "comma"} & {token.kind for token in ahead}:
             return False  # "b\nc and some of the rest", "b; c, etc."
         if predicate in _SETS_OFF and "open" in between and self._kinds[self._at + 2] == "word":
