@@ -52,15 +52,17 @@ class Certainty:
         for clause, before in _naming(all_clauses, frozenset(keys)):
             keys_of_clause = {token.key for token in clause if token.kind in NAMES}
             named |= keys_of_clause
-            is_clear = is_marked or not is_prose or not self._is_obscure(clause)
+            is_headed = bool(before) and before[-1].kind == "colon" and rule not in _OF_STATEMENTS
+            is_obscure = (is_prose and self._is_obscure(clause)) or (is_headed and self._has_unknown(before))
+            is_clear = is_marked or not is_obscure
             if is_clear and not self._is_foreign(clause, before, rule):
                 supported |= keys_of_clause
         return (named & set(keys)) <= supported and not (
             (rule == "option_text" and self._is_contradicted(tokens, keys))
-            or (rule == "enumeration" and self._has_other_columns(tokens))
+            or (not is_marked and self._has_other_columns(tokens, rule))
         )
 
-    def _has_other_columns(self, tokens: list[Token]) -> bool:
+    def _has_other_columns(self, tokens: list[Token], rule: str) -> bool:
         """Return whether the head of a table says that its marks are not those of the question."""
         if not any(token.kind == "bar" for token in tokens):
             return False
@@ -68,12 +70,14 @@ class Certainty:
         is_head = len(head) > 1 and not any(token.key for token in head)
         return is_head and (
             any(token.kind == "no" or token.text.lower() in _PERCEIVED for token in head)
-            or self._topics.are_left_by(_text(head))
+            or is_another_cause(head)
+            or (rule == "enumeration" and self._topics.are_left_by(_text(head)))
+            or (rule == "answer_phrase" and self._has_unknown(head))
         )
 
     def _is_contradicted(self, tokens: list[Token], keys: Keys) -> bool:
         """Return whether a reply that names the normal option has a finding: "No LGE; LGE in the septum"."""
-        if len(keys) != 1 or not NORMAL.match(dict(self._texts.options)[keys[0]]):
+        if len(keys) != 1 or not NORMAL.match(dict(self._texts.options).get(keys[0], "")):
             return False
         return any(
             not any(token.key in keys for token in clause)
@@ -127,12 +131,17 @@ class Certainty:
         if any(token.text.lower() in _ONE_OF for token in behind):
             return True  # "C is an option"
         spoken = spoken + behind
+        return self._has_unknown(spoken)
+
+    def _has_unknown(self, spoken: Clause) -> bool:
         return any(token.kind == "word" and not self._is_known(token.text.lower()) for token in spoken)
 
     def _is_known(self, word: str) -> bool:
+        if "_" in word:
+            return all(map(self._is_known, word.split("_")))
         return (
-            word.startswith(self._stems)
-            or word in _known()
+            word in _known()
+            or (self._stems != () and word.startswith(self._stems))
             or not word.isascii()
             or not any(sign.isalpha() for sign in word)
             or "answer" in word
@@ -142,15 +151,16 @@ class Certainty:
 
 
 def _naming(all_clauses: list[Clause], keys: frozenset[str]) -> Iterator[tuple[Clause, Clause]]:
-    """The clauses that name options and do not deny them, each with the question that it answers."""
+    """The clauses that name options and do not deny them, each with the question or heading before it."""
     for at, clause in enumerate(all_clauses):
         names = [
             token for token in clause if token.key in keys and (token.kind != "key" or token.text.isupper())
         ]
         if not any(token.kind in NAMES for token in names) or polarity(clause) == "no":
             continue
-        is_reply = at > 0 and clause[0].kind in NAMES and all_clauses[at - 1][-1].kind == "query"
-        yield clause, all_clauses[at - 1] if is_reply else []
+        is_reply = at > 0 and all_clauses[at - 1][-1].kind in {"query", "colon"}
+        opens = next((token.kind for token in clause if token.kind not in {"bullet", "open", "label"}), "")
+        yield clause, all_clauses[at - 1] if is_reply and opens in NAMES else []
 
 
 def _since_conclusion(before: Clause, *, at_commas: bool = True) -> Clause:

@@ -210,6 +210,9 @@ def _after_list(reply: _Unmarked, reading: Reading) -> Reading:
 
 def _copies_letters(tokens: list[Token], texts: OptionTexts) -> bool:
     """Return whether a reply is the letters of all options in order, and nothing that makes them a list."""
+    end = next((at for at, token in enumerate(tokens) if token.kind == "newline"), 0)
+    if end and any(token.kind == "bar" for token in tokens[:end]):
+        tokens = tokens[:end]  # the head of a table
     letters = [token for token in tokens if token.kind == "key"]
     signs = [token for token in tokens if token.kind != "key"]
     is_all = len(letters) > 2 and [token.key for token in letters] == [key for key, _ in texts.options]
