@@ -54,7 +54,9 @@ class Certainty:
             named |= keys_of_clause
             is_headed = bool(before) and before[-1].kind == "colon" and rule not in _OF_STATEMENTS
             is_obscure = (is_prose and self._is_obscure(clause)) or (is_headed and self._has_unknown(before))
-            is_clear = is_marked or not is_obscure
+            is_clear = is_marked or not (
+                is_obscure or (rule == "enumeration" and self._only_sees(clause, tokens))
+            )
             if is_clear and not self._is_foreign(clause, before, rule):
                 supported |= keys_of_clause
         return (named & set(keys)) <= supported and not (
@@ -105,6 +107,13 @@ class Certainty:
         return self._topics.are_left_by(_text(head)) or (
             by_letter and self._topics.is_of_other_places(_text(head))
         )
+
+    def _only_sees(self, clause: Clause, tokens: list[Token]) -> bool:
+        """Return whether a clause says that an option is seen, of a reply that does not say what of it."""
+        if not self._topics.asks_for_places:
+            return False
+        affirming = {token.text.lower() for token in clause if token.kind == "yes"}
+        return bool(affirming) and affirming <= _PERCEIVED and not self._topics.are_in(_text(tokens))
 
     def _is_obscure(self, clause: Clause) -> bool:
         """Return whether a clause has words around its options that are not known."""

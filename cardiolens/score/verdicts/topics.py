@@ -30,6 +30,7 @@ class Topics:
         ]
         places = _PLACES.search(question)
         self._place = places[1].lower() if places else ""
+        self.asks_for_places = self._place != ""
 
     @staticmethod
     @functools.lru_cache(maxsize=1024)
@@ -46,10 +47,17 @@ class Topics:
             for own, others in self._families
         )
 
+    def are_in(self, text: str) -> bool:
+        """Return whether a text names a topic of the question, or the question has none."""
+        lower = text.lower()
+        return not self._families or any(
+            pattern.search(lower) for own, _ in self._families for pattern in own
+        )
+
     def is_of_other_places(self, head: str) -> bool:
         """Return whether what stands before letters lists other places: "Levels:", where walls are asked."""
         places = {place.lower() for place in _HEAD.findall(head)}
-        return self._place != "" and bool(places) and self._place not in places
+        return self.asks_for_places and bool(places) and self._place not in places
 
 
 @functools.cache
