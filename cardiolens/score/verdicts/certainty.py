@@ -77,6 +77,14 @@ class Certainty:
             or (rule == "answer_phrase" and self._has_unknown(head))
         )
 
+    def introduces(self, tokens: list[Token], keys: Keys) -> bool:
+        """Return whether options that a text names stand behind a known word: "so D", not "against D"."""
+        openings = [
+            clause[: next(at for at, token in enumerate(clause) if token.kind in NAMES)][-1:]
+            for clause, _ in _naming(clauses(tokens), frozenset(keys))
+        ]
+        return not openings or any(not self._has_unknown(opening) for opening in openings)
+
     def _is_contradicted(self, tokens: list[Token], keys: Keys) -> bool:
         """Return whether a reply that names the normal option has a finding: "No LGE; LGE in the septum"."""
         if len(keys) != 1 or not NORMAL.match(dict(self._texts.options).get(keys[0], "")):

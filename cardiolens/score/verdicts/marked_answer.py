@@ -5,6 +5,7 @@ import re
 
 from cardiolens.report_text.reply_lexicon import words
 from cardiolens.score.verdicts.answer_marks import EXPLICIT, Mark, marks
+from cardiolens.score.verdicts.certainty import Certainty
 from cardiolens.score.verdicts.explained_away import is_another_cause
 from cardiolens.score.verdicts.lists import end_of_list, leading
 from cardiolens.score.verdicts.reading import CONTRADICTION, UNREADABLE, Keys, NotReadableError, Reading
@@ -87,7 +88,10 @@ class _MarkedAnswer:
                 standing = self._standing(at, reading) if reading.readable else reading
                 if self._is_of_others(at):
                     return mark.rule, UNREADABLE
-                is_denied = standing.readable and self._is_taken_back(at, reading, standing.keys)
+                is_denied = standing.readable and (
+                    self._is_taken_back(at, reading, standing.keys)
+                    or self._is_replaced_in_doubt(at, reading, standing.keys)
+                )
                 return mark.rule, CONTRADICTION if is_denied else standing
         return None
 
@@ -133,6 +137,14 @@ class _MarkedAnswer:
             return False
         tail = self._plain[self._after_value(at, reading) :]
         return is_taken_back(tail, keys, self._tokenizer, self._question, several=self._several)
+
+    def _is_replaced_in_doubt(self, at: int, reading: Reading, keys: Keys) -> bool:
+        """Return whether what follows the value of a mark gives another answer, behind a word not known."""
+        if set(keys) <= set(reading.keys):
+            return False
+        certainty = Certainty(self._question, self._tokenizer.texts, several=self._several)
+        tokens = self._tokenizer.tokens(self._plain[self._after_value(at, reading) :])
+        return not certainty.introduces(tokens, keys)
 
     def _is_set_off(self, at: int) -> bool:
         """Return whether an answer line begins its line, but for a word that concludes."""
