@@ -21,6 +21,8 @@ _SUPPOSES = frozenset({"had", "were"})
 _DEGREES = frozenset({"low", "high", "less", "more", "least", "most"})
 _PERCEIVED = frozenset({"seen", "visible", "visualised", "covered", "assessable"})
 _ONE_OF = frozenset({"an", "another", "one"})
+_MEDIA = frozenset({"image", "images", "frame", "frames", "loop", "cine", "stack"})
+_OF_ANSWER = frozenset({"confidence", "certainty"})
 _STEM = 5  # letters that two forms of a word share
 _ALIKE = 0.75  # of a misspelled word and its own
 
@@ -134,6 +136,13 @@ class Certainty:
             or (at and clause[at - 1].text.lower() in _DEGREES)
         ):
             return True  # "mildly reduced means ...", "low normal"
+        if clause[at].kind == "text" and _subject_of(clause, at) in _MEDIA:
+            return True  # "the images are present"
+        if not self._several and any(
+            token.text.lower() == "only" and following.text.lower() in words().commits.before
+            for token, following in pairwise(clause)
+        ):
+            return True  # "I'd only choose C with an EF below 40 %"
         if self._several and any(
             token.text.lower() == "most" and following.kind == "yes" for token, following in pairwise(clause)
         ):
@@ -142,8 +151,13 @@ class Certainty:
             return True  # "my first pick was C"
         if {token.kind for token in clause if token.key == clause[at].key} >= {"key", "text"}:
             spoken = []  # named twice: "systolic outflow jet (B)"
-        if spoken and spoken[-1].kind == "colon" and spoken[-2:-1] and spoken[-2].text.isdigit():
-            return True  # "answer 2: B"
+        if (
+            spoken
+            and spoken[-1].kind == "colon"
+            and spoken[-2:-1]
+            and (spoken[-2].text.isdigit() or spoken[-2].text.lower() in _OF_ANSWER)
+        ):
+            return True  # "answer 2: B", "confidence: B"
         behind = _up_to_comma(clause[at + 1 :])
         if any(token.text.lower() in _ONE_OF for token in behind):
             return True  # "C is an option"
@@ -198,6 +212,11 @@ def _up_to_comma(rest: Clause, *, brackets: bool = False) -> Clause:
         if token.kind == "comma" and not any(after.key for after in rest[at + 1 :]):
             return rest[:at]
     return rest
+
+
+def _subject_of(clause: Clause, at: int) -> str:
+    """The word before the verb of an option's text; empty without a verb."""
+    return clause[at - 2].text.lower() if at > 1 and clause[at - 1].kind == "verb" else ""
 
 
 def _text(tokens: Clause) -> str:

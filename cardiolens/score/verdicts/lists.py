@@ -303,7 +303,7 @@ class _ListReader:
                 is_open(clause)
                 or further_options(clause, keys)
                 or (shorts and not denies(clause))
-                or (denies(clause) and _predicate_alone(clause))
+                or (denies(clause) and (_predicate_alone(clause) or _denies_own(clause, self.keys)))
             ):
                 raise NotReadableError("a remark that leaves the list open")
 
@@ -332,6 +332,8 @@ class _ListReader:
         while self._kind() == "stop" and self._kinds[self._at + 1] in _AFTER_FULL_STOP:
             self._at += 1
         first = self._tokens[self._at].kind
+        if first == "dash" and self._kinds[self._at + 1] is None:
+            raise NotReadableError("a grade with a minus sign, or a list that breaks off")
         if self._several and self._kinds[self._at : self._at + 2] == ["newline", "bullet"]:
             raise NotReadableError("an entry that is no option")
         if first in {"comma", "join"}:
@@ -435,6 +437,11 @@ def _weighs(clause: Clause) -> bool:
     is_preferred = any(token.text.lower() in words().commits.after for token in clause[1:])
     is_sentence = kinds[:1] == ["key"] and "perhaps" in kinds
     return is_sentence and not is_preferred and not {"yes", "either", "query"} & set(kinds)
+
+
+def _denies_own(clause: Clause, keys: Collection[str]) -> bool:
+    """Return whether a remark takes back an entry by its letter: "B, C (not B)"."""
+    return any(token.kind == "key" and token.text.isupper() and token.key in keys for token in clause)
 
 
 def _predicate_alone(clause: Clause) -> bool:

@@ -36,6 +36,8 @@ _OPENING = re.compile(
 )
 _DESCRIBED = re.compile(r"\W*[A-Z]\s*[:—–-]\s*\S")
 _REASON = re.compile(r"[.;,(\n–—]| - |\b(?:because|since|as|due|with|given|for)\b")
+_SCOPE = re.compile(r"\(?[A-H]\)? for ([^.;,\n]*)")  # "C for the RV"
+_COMPARED = re.compile(r"[ \t]*[<>!±]=?[ \t]*[A-H]\b(?![^<\n]*>)")  # "> B"
 _LETTERS = re.compile(r"(?:\W*\b[A-H]\b)*\W*")
 _CAPITAL = re.compile(r"\b[A-H]\b")
 _MOST_LINES = 30
@@ -116,18 +118,22 @@ class _MarkedAnswer:
         )
 
     def _is_of_others(self, at: int) -> bool:
-        """Return whether an answer line speaks of something else: "ANSWER (RV): C", "ANSWER: levels A, B"."""
+        """Return whether a mark or its value speaks of something else: "ANSWER (RV): C", "ANSWER: levels A"."""
         mark = self._marks[at]
-        if mark.rule != "answer_line":
+        if mark.rule not in {"answer_line", "answer_phrase"}:
             return False
         topics = Topics.of(self._question)
+        line = self._plain[mark.end : mark.end + _BEGINNING].lstrip()
+        scope = _SCOPE.match(line)
+        if (scope and topics.are_left_by(scope[1])) or _COMPARED.match(self._plain, mark.end):
+            return True
+        if mark.rule == "answer_phrase":
+            return False
         start = max(self._plain.rfind(sign, 0, mark.start) for sign in ".;,!?\n") + 1
-        value = _REASON.split(self._plain[mark.end : mark.end + _BEGINNING].lstrip(), maxsplit=1)[0]
-        is_letters = _LETTERS.fullmatch(value) is not None
-        return topics.are_left_by(self._plain[start : mark.end]) or not (
-            is_letters
-            or not topics.are_left_by(value)
-            and not topics.is_of_other_places(_CAPITAL.split(value, maxsplit=1)[0])
+        value = _REASON.split(line, maxsplit=1)[0]
+        return topics.are_left_by(self._plain[start : mark.end]) or (
+            _LETTERS.fullmatch(value) is None
+            and (topics.are_left_by(value) or topics.is_of_other_places(_CAPITAL.split(value, maxsplit=1)[0]))
         )
 
     def _is_taken_back(self, at: int, reading: Reading, keys: Keys) -> bool:

@@ -29,8 +29,8 @@ _ANSWER_LINE = re.compile(r"^[^\w\n]*(?:final )?answer\s*:", re.IGNORECASE | re.
 
 def own_part(plain: str, question: str, code: str, texts: OptionTexts) -> str:
     """A visible reply without what it says under the codes, wordings or subjects of other questions."""
-    if code and (single := _CODED.match(plain)) and single[1] != code and code not in plain:
-        return ""  # "C12: B", where C10 is asked
+    if code and (coded := _CODED.match(plain)) and len({*_CODE.findall(plain)}) < 2:
+        return plain[coded.end(1) :].lstrip(" :.)–-") if coded[1] == code else ""  # "C12: B"
     codes = list(_CODE.finditer(plain)) if code and code in plain else []
     if len({match[1] for match in codes}) > 1 and code in {match[1] for match in codes}:
         return _part(plain, [(match[1], match.start(), match.end()) for match in codes], code)

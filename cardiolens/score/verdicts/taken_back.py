@@ -1,4 +1,4 @@
-"""Statements behind a marked answer that say the opposite of it in the words of the options (protocol 17.16)."""
+"""Statements behind a marked answer that say the opposite in the options' words (protocol 17.16)."""
 
 from cardiolens.score.verdicts.elimination import NORMAL
 from cardiolens.score.verdicts.reading import Keys
@@ -43,7 +43,7 @@ def _denies(clause: Clause, keys: set[str]) -> bool:
 
 
 def _states(clause: Clause, keys: Keys) -> bool:
-    """Return whether a clause ends a sentence of the subject with another option: "the function is normal"."""
+    """Return whether a clause says another option of the subject: "the function is normal"."""
     at = next((at for at, token in enumerate(clause) if token.kind == "text"), 0)
     return (
         at > 0 and clause[at - 1].kind == "verb" and clause[at].key not in keys and polarity(clause) == "bare"
