@@ -332,10 +332,9 @@ class _ListReader:
         while self._kind() == "stop" and self._kinds[self._at + 1] in _AFTER_FULL_STOP:
             self._at += 1
         first = self._tokens[self._at].kind
-        if first == "dash" and self._kinds[self._at + 1] is None:
-            raise NotReadableError("a grade with a minus sign, or a list that breaks off")
-        if self._several and self._kinds[self._at : self._at + 2] == ["newline", "bullet"]:
-            raise NotReadableError("an entry that is no option")
+        ahead = self._kinds[self._at : self._at + 2]
+        if ahead == ["dash", None] or (self._several and ahead == ["newline", "bullet"]):
+            raise NotReadableError("an entry that is no option, a minus sign, or a list that breaks off")
         if first in {"comma", "join"}:
             self._at += 1
             if first == "comma" and self._kinds[self._at : self._at + 2] == ["join", "not"]:

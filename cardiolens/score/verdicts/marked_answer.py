@@ -57,7 +57,9 @@ def read_marked_answer(
     if cut:
         reply_marks = [mark for mark in reply_marks if mark.rule in EXPLICIT or mark.rule == "withdrawal"]
     return (
-        _MarkedAnswer(plain, reply_marks, tokenizer, several, cut, question).last() if reply_marks else None
+        _MarkedAnswer(plain, reply_marks, Values(tokenizer, several), question, cut=cut).last()
+        if reply_marks
+        else None
     )
 
 
@@ -66,17 +68,17 @@ class _MarkedAnswer:
         self,
         plain: str,
         reply_marks: list[Mark],
-        tokenizer: Tokenizer,
-        several: bool,
-        cut: bool,
+        values: Values,
         question: str,
+        *,
+        cut: bool,
     ) -> None:
         self._question = question
         self._plain = plain
         self._marks = reply_marks
-        self._tokenizer = tokenizer
-        self._values = Values(tokenizer, several)
-        self._several = several
+        self._tokenizer = values.tokenizer
+        self._values = values
+        self._several = values.several
         self._cut = cut
 
     def last(self) -> tuple[str, Reading] | None:
@@ -118,7 +120,7 @@ class _MarkedAnswer:
         )
 
     def _is_of_others(self, at: int) -> bool:
-        """Return whether a mark or its value speaks of something else: "ANSWER (RV): C", "ANSWER: levels A"."""
+        """Return whether a mark or its value is of something else: "ANSWER (RV): C", "ANSWER: levels A"."""
         mark = self._marks[at]
         if mark.rule not in {"answer_line", "answer_phrase"}:
             return False
