@@ -36,6 +36,7 @@ _OPENING = re.compile(
 )
 _DESCRIBED = re.compile(r"\W*[A-Z]\s*[:—–-]\s*\S")
 _REASON = re.compile(r"[.;,(\n–—]| - |\b(?:because|since|as|due|with|given|for)\b")
+_SENTENCE_END = re.compile(r"[.;,!?\n]")
 _SCOPE = re.compile(r"\(?[A-H]\)? for ([^.;,\n]*)")  # "C for the RV"
 _COMPARED = re.compile(r"[ \t]*[<>!±]=?[ \t]*[A-H]\b(?![^<\n]*>)")  # "> B"
 _LETTERS = re.compile(r"(?:\W*\b[A-H]\b)*\W*")
@@ -124,18 +125,22 @@ class _MarkedAnswer:
         mark = self._marks[at]
         if mark.rule not in {"answer_line", "answer_phrase"}:
             return False
-        topics = Topics.of(self._question)
         line = self._plain[mark.end : mark.end + _BEGINNING].lstrip()
-        scope = _SCOPE.match(line)
+        topics = Topics.of(self._question)
+        scope = _SCOPE.match(line) if " for " in line else None
         if (scope and topics.are_left_by(scope[1])) or _COMPARED.match(self._plain, mark.end):
             return True
         if mark.rule == "answer_phrase":
             return False
-        start = max(self._plain.rfind(sign, 0, mark.start) for sign in ".;,!?\n") + 1
+        before = _SENTENCE_END.split(self._plain[max(0, mark.start - _BEGINNING) : mark.start])[-1]
+        says_more = before.strip() != "" or "(" in self._plain[mark.start : mark.end]
+        if says_more and topics.are_left_by(before + self._plain[mark.start : mark.end]):
+            return True
+        if _LETTERS.fullmatch(line):
+            return False
         value = _REASON.split(line, maxsplit=1)[0]
-        return topics.are_left_by(self._plain[start : mark.end]) or (
-            _LETTERS.fullmatch(value) is None
-            and (topics.are_left_by(value) or topics.is_of_other_places(_CAPITAL.split(value, maxsplit=1)[0]))
+        return _LETTERS.fullmatch(value) is None and (
+            topics.are_left_by(value) or topics.is_of_other_places(_CAPITAL.split(value, maxsplit=1)[0])
         )
 
     def _is_taken_back(self, at: int, reading: Reading, keys: Keys) -> bool:
