@@ -5,7 +5,7 @@ import re
 from difflib import get_close_matches
 from itertools import pairwise
 
-from cardiolens.report_text.reply_lexicon import words
+from cardiolens.report_text.reply_lexicon import kinds, words
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.reply_clauses import NAMES, Clause
 
@@ -83,10 +83,11 @@ def _limits_letter(before: Clause) -> bool:
 def _turns_text(clause: Clause, at: int) -> bool:
     """Return whether a text is defined, graded or said of images: "low normal", "the images are present"."""
     before = [token.text.lower() for token in clause[max(at - 2, 0) : at]]
+    judges = kinds().get(clause[at].text.lower()) in {"yes", "no"}
     return (
         any(token.text.lower() in words().commits.hedges for token in clause)
         or before[-1:] in [[degree] for degree in _DEGREES]
-        or (len(before) > 1 and clause[at - 1].kind == "verb" and before[0] in _MEDIA)
+        or (judges and len(before) > 1 and clause[at - 1].kind == "verb" and before[0] in _MEDIA)
     )
 
 
