@@ -35,11 +35,7 @@ def keys(code: str, text: str) -> str:
         ("C10", "Function looks mildly reduced.", "That function is mildly reduced would be a stretch."),
         ("C10", "C is right.", "C is an option."),
         ("C10", "ANSWER: C", "ANSWER: C\n\nThe function is normal."),
-        (
-            "C10",
-            "ANSWER: B\n\nSo D.",
-            "ANSWER: B\n\nNo oedema, and normal nulling argues against amyloid and thus against D, in\n",
-        ),
+        ("C10", "ANSWER: B\n\nSo D.", "ANSWER: B\n\nThe nulling is normal, thus precluding D."),
         ("C08", "Walls: B, C", "Levels: B, C"),
         ("C08", "ANSWER: walls B, C", "ANSWER: levels B, C"),
         ("C08", "Walls:\nB, C", "Walls reviewed:\nB, C"),
@@ -95,6 +91,13 @@ def test_what_is_not_certain_is_not_read(code: str, text: str, uncertain: str) -
 )
 def test_replies_that_stopped_the_judge_are_read_or_unread(code: str, text: str) -> None:
     assert keys(code, text) in {"", "D"}
+
+
+def test_an_argument_against_an_option_leaves_the_answer() -> None:
+    assert (
+        keys("D02", "ANSWER: B\n\nNo oedema; normal nulling argues against amyloid and thus against D, in")
+        == "B"
+    )
 
 
 def test_no_reply_stops_the_judge() -> None:
