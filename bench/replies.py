@@ -30,6 +30,9 @@ HALVES = (
     "weak_closed",
     "ninth",
     "tenth",
+    "eleventh",
+    "twelfth",
+    "thin",
 )
 NO_ANSWER = frozenset({"none", "refusal", "inconsistent"})
 SUBTASKS = load_catalogue("openprotocol-1").subtasks

@@ -99,6 +99,8 @@ class Words(BaseModel):
     other_causes: tuple[str, ...]
     despite: tuple[str, ...]
     structures: dict[str, tuple[str, ...]]
+    topics: dict[str, dict[str, tuple[str, str]]]
+    familiar: tuple[str, ...]
     second_thoughts: SecondThoughts
     commits: Commits
 

@@ -87,8 +87,9 @@ def said_of_options(text: str, tokenizer: Tokenizer, *, texts: bool = False) -> 
 
 
 def _adds(clause: Clause) -> bool:
-    """Return whether a clause adds to what was said, and not only what "would be" expected."""
-    is_supposed = any(token.text.lower() in {"would", "would be"} for token in clause)
+    """Return whether a clause adds to what was said, and not only what it "would also" need."""
+    first = next(at for at, token in enumerate(clause) if token.key)
+    is_supposed = any(token.text.lower() in {"would", "would be"} for token in clause[first:])
     return any(token.kind == "also" for token in clause) and not is_supposed
 
 
@@ -319,7 +320,7 @@ def _without_interjection(clause: Clause) -> Clause:
     while len(clause) > 1 and clause[0].text in _PAUSES:
         clause = clause[1:]
     while (
-        len(clause) > 1
+        len(clause) > 2  # "Yes, and it reaches the border" ends its first clause at the comma
         and clause[0].text.lower() in _interjections()
         and clause[1].kind in {"comma", "colon", "dash"}
     ):

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from cardiolens.report_text.reply_lexicon import words
 from cardiolens.score.verdicts.answer_marks import marks
+from cardiolens.score.verdicts.json_reply import answers
 from cardiolens.score.verdicts.lists import leading
 from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading, reading_of
 from cardiolens.score.verdicts.reply_clauses import NAMES, clauses, polarity
@@ -69,7 +70,10 @@ def blocks_of(plain: str, tokenizer: Tokenizer) -> Blocks:
     if all(block.stance == "neutral" for block in blocks):
         return Blocks(plain, frozenset(), None)
     text = plain
+    spans = [(answer.start, answer.end) for answer in answers(plain)] if "{" in plain else []
     for block in blocks:
+        if any(start <= block.start < end for start, end in spans):
+            continue  # its object says itself which of its keys holds the answer
         if block.stance == "no":  # of the same length, so that what follows stands where it stood
             text = text[: block.start] + _blank(text[block.start : block.end]) + text[block.end :]
     denied = frozenset(key for block in blocks if block.stance == "no" for key in block.keys)
@@ -253,7 +257,7 @@ def _stance(head: str, tokenizer: Tokenizer, bare: bool) -> Stance | None:
     tokens = _last_clause(tokens)
     kinds = [token.kind for token in tokens]
     if {"perhaps", "query", "either"} & set(kinds):
-        return "open" if "yes" in kinds and not bare else None
+        return "open" if not bare and ("yes" in kinds or kinds == ["perhaps"]) else None
     spelled = [token for token in tokens if token.text[:1].isalpha()]  # "❌ Not enhancing" denies once
     denials = sum(map(_denies, spelled)) or any(map(_denies, tokens))
     affirms = any(token.kind == "yes" or token.text.lower() in _affirming() for token in tokens)

@@ -50,12 +50,19 @@ def answers(text: str) -> list[KeyedValue]:
     """
     parsed_objects = [KeyedValue(value, start, end) for value, start, end in _placed(text)]
     values = [KeyedValue(_answer(entry.value), entry.start, entry.end) for entry in parsed_objects]
-    values = _joined([entry for entry in values if entry.value is not _NO_KEY], text)
+    joined = _joined([entry for entry in values if entry.value is not _NO_KEY], text)
+    is_of_questions = [
+        isinstance(entry.value, dict) and _names_question(entry.value) for entry in parsed_objects
+    ]
+    if len(joined) == 1 and sum(is_of_questions) > 1:
+        joined = [joined[0]._replace(value=_SEVERAL)]
     rest = _OPENED.search(text, parsed_objects[-1].end if parsed_objects else 0)
-    return values + (_from_broken(text, rest.start()) if rest else [])
+    return joined + (_from_broken(text, rest.start()) if rest else [])
 
 
+_QUESTION_KEYS = frozenset({"question", "questionid", "id", "qaid", "code", "subtask", "task", "item"})
 _NO_KEY = object()
+_SEVERAL = ("answers to several questions",)
 _BETWEEN_ENTRIES = re.compile(r"\s*,\s*")
 
 
@@ -85,9 +92,11 @@ def _answer(value: object) -> object:
     for key in reversed(value):
         if is_answer_key(key):
             return value[key]
-    inner = (_answer(value[key]) for key in reversed(value) if _plain(key) not in words().json_others)
-    nested = next((entry for entry in inner if entry is not _NO_KEY), _NO_KEY)
-    return _labelled(value) if nested is _NO_KEY else nested
+    inner = [_answer(value[key]) for key in reversed(value) if _plain(key) not in words().json_others]
+    nested = [entry for entry in inner if entry is not _NO_KEY]
+    if not nested:
+        return _labelled(value)
+    return nested[0] if all(entry == nested[0] for entry in nested) else _SEVERAL
 
 
 def _labelled(value: dict[str, object]) -> object:
@@ -115,6 +124,11 @@ def _from_broken(text: str, start: int) -> list[KeyedValue]:
 def is_answer_key(key: str) -> bool:
     """Return whether a key means "answer", ignoring case and separators."""
     return _plain(key) in _answer_keys()
+
+
+def _names_question(value: dict[str, object]) -> bool:
+    """Return whether an object has an answer and says to which question."""
+    return any(map(is_answer_key, value)) and not _QUESTION_KEYS.isdisjoint(map(_plain, value))
 
 
 def _plain(key: str) -> str:

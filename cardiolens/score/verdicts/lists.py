@@ -41,6 +41,7 @@ _UP_TO = frozenset({"to", "through", "bis", "..", "到", "至"})
 _LEAST_RANGE = 3  # options: "A to B" may be a slip for "A or B"
 _SETS_OFF_ENTRY = frozenset({*_STOPS, "comma", "but", "reason"})
 _LIKELIHOODS = frozenset({"confident", "confidence", "probability", "likelihood", "likely", "chance", "sure"})
+_WHOLE = 105  # per cent that likelihoods of options add up to at most; certainties of each add up to more
 _ENDS_RANGE = frozenset({None, "stop", "newline", "close", "reason", "verb"})
 _ADDING = frozenset({"also", "perhaps", "either"})
 _WOULD = frozenset({"would", "would have"})
@@ -106,7 +107,7 @@ class _ListReader:
         self._ranges = ranges
         self._at = 0
         self.keys: list[str] = []
-        self._likelihoods = 0  # entries with one in brackets
+        self._likelihoods: list[int] = []  # of entries, in brackets
         self.entries_end: int | None = None  # the token after the entries
         self._kinds: list[Kind | None] = [*(token.kind for token in tokens), None]
 
@@ -205,7 +206,7 @@ class _ListReader:
         ahead = self._tokens[start : self._tokens.index(first, start)]
         if predicate == "word" and "label" in between:
             # ". The inferior (C) and lateral (D) walls measure 9 mm", but not "\noption B, and the fifth one"
-            return ahead[-1].kind in NAMES | {"close", "subject"}
+            return bool(ahead) and ahead[-1].kind in NAMES | {"close", "subject"}
         if predicate == "perhaps" and {"join", "comma"} & {token.kind for token in ahead}:
             return False  # "b\nc and some of the rest", "b; c, etc."
         if predicate in _SETS_OFF and "open" in between and self._kinds[self._at + 2] == "word":
@@ -285,9 +286,11 @@ class _ListReader:
         kinds = self._kinds[self._at : -1]
         end = kinds.index("close") if "close" in kinds else len(kinds)
         remark = self._tokens[self._at + 1 : self._at + end]
-        if {token.text.lower() for token in remark} & _LIKELIHOODS and any(t.text == "%" for t in remark):
-            self._likelihoods += 1
-        if self._likelihoods > 1:
+        spoken = {token.text.lower() for token in remark if not token.text.isdigit()}
+        if "%" in spoken and (spoken == {"%"} or spoken & _LIKELIHOODS):
+            self._likelihoods.append(sum(int(t.text) for t in remark if t.text.isdigit()))
+        is_told = len(spoken) > 1 or sum(self._likelihoods) <= _WHOLE
+        if len(self._likelihoods) > 1 and is_told:
             raise NotReadableError("a likelihood of each option")
         is_repeated = {token.key for token in remark if token.kind in NAMES} == set(self.keys)
         self._check_remark(remark, self.keys if is_repeated else [key])
@@ -300,7 +303,7 @@ class _ListReader:
                 is_open(clause)
                 or further_options(clause, keys)
                 or (shorts and not denies(clause))
-                or (denies(clause) and _predicate_alone(clause))
+                or (denies(clause) and (_predicate_alone(clause) or _denies_own(clause, self.keys)))
             ):
                 raise NotReadableError("a remark that leaves the list open")
 
@@ -329,8 +332,9 @@ class _ListReader:
         while self._kind() == "stop" and self._kinds[self._at + 1] in _AFTER_FULL_STOP:
             self._at += 1
         first = self._tokens[self._at].kind
-        if self._several and self._kinds[self._at : self._at + 2] == ["newline", "bullet"]:
-            raise NotReadableError("an entry that is no option")
+        ahead = self._kinds[self._at : self._at + 2]
+        if ahead == ["dash", None] or (self._several and ahead == ["newline", "bullet"]):
+            raise NotReadableError("an entry that is no option, a minus sign, or a list that breaks off")
         if first in {"comma", "join"}:
             self._at += 1
             if first == "comma" and self._kinds[self._at : self._at + 2] == ["join", "not"]:
@@ -432,6 +436,11 @@ def _weighs(clause: Clause) -> bool:
     is_preferred = any(token.text.lower() in words().commits.after for token in clause[1:])
     is_sentence = kinds[:1] == ["key"] and "perhaps" in kinds
     return is_sentence and not is_preferred and not {"yes", "either", "query"} & set(kinds)
+
+
+def _denies_own(clause: Clause, keys: Collection[str]) -> bool:
+    """Return whether a remark takes back an entry by its letter: "B, C (not B)"."""
+    return any(token.kind == "key" and token.text.isupper() and token.key in keys for token in clause)
 
 
 def _predicate_alone(clause: Clause) -> bool:

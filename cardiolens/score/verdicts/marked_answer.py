@@ -5,9 +5,10 @@ import re
 
 from cardiolens.report_text.reply_lexicon import words
 from cardiolens.score.verdicts.answer_marks import EXPLICIT, Mark, marks
+from cardiolens.score.verdicts.certainty import Certainty
 from cardiolens.score.verdicts.explained_away import is_another_cause
 from cardiolens.score.verdicts.lists import end_of_list, leading
-from cardiolens.score.verdicts.reading import CONTRADICTION, UNREADABLE, NotReadableError, Reading
+from cardiolens.score.verdicts.reading import CONTRADICTION, UNREADABLE, Keys, NotReadableError, Reading
 from cardiolens.score.verdicts.reply import END
 from cardiolens.score.verdicts.reply_clauses import NAMES
 from cardiolens.score.verdicts.reply_tokens import Token, Tokenizer
@@ -20,6 +21,8 @@ from cardiolens.score.verdicts.second_thoughts import (
     last_counts,
     may_go_on,
 )
+from cardiolens.score.verdicts.taken_back import is_taken_back
+from cardiolens.score.verdicts.topics import Topics
 from cardiolens.score.verdicts.values import Values
 
 _JOINS = frozenset({"comma", "join", "semicolon", "newline", "either", "perhaps", "close", "bar"})
@@ -32,12 +35,19 @@ _OPENING = re.compile(
     re.IGNORECASE,
 )
 _DESCRIBED = re.compile(r"\W*[A-Z]\s*[:—–-]\s*\S")
+_REASON = re.compile(r"[.;,(\n–—]| - |\b(?:because|since|as|due|with|given|for)\b")
+_SENTENCE_END = re.compile(r"[.;,!?\n]")
+_SCOPE = re.compile(r"\(?[A-H]\)? for ([^.;,\n]*)")  # "C for the RV"
+_COMPARED = re.compile(r"[ \t]*[<>!±]=?[ \t]*[A-H]\b(?![^<\n]*>)")  # "> B"
+_LETTERS = re.compile(r"(?:\W*\b[A-H]\b)*\W*")
+_CAPITAL = re.compile(r"\b[A-H]\b")
 _MOST_LINES = 30
+_SHORTEST_TAIL = 10  # characters of a mark's value and of a statement behind it
 _BEGINNING = 80  # characters of a line that decide whether it is an entry
 
 
 def read_marked_answer(
-    plain: str, tokenizer: Tokenizer, *, several: bool, cut: bool
+    plain: str, tokenizer: Tokenizer, *, several: bool, cut: bool, question: str = ""
 ) -> tuple[str, Reading] | None:
     """The rule and reading of the mark that counts; None if there is none.
 
@@ -47,18 +57,29 @@ def read_marked_answer(
     reply_marks = marks(plain)
     if cut:
         reply_marks = [mark for mark in reply_marks if mark.rule in EXPLICIT or mark.rule == "withdrawal"]
-    return _MarkedAnswer(plain, reply_marks, tokenizer, several, cut).last() if reply_marks else None
+    return (
+        _MarkedAnswer(plain, reply_marks, Values(tokenizer, several), question, cut=cut).last()
+        if reply_marks
+        else None
+    )
 
 
 class _MarkedAnswer:
     def __init__(
-        self, plain: str, reply_marks: list[Mark], tokenizer: Tokenizer, several: bool, cut: bool
+        self,
+        plain: str,
+        reply_marks: list[Mark],
+        values: Values,
+        question: str,
+        *,
+        cut: bool,
     ) -> None:
+        self._question = question
         self._plain = plain
         self._marks = reply_marks
-        self._tokenizer = tokenizer
-        self._values = Values(tokenizer, several)
-        self._several = several
+        self._tokenizer = values.tokenizer
+        self._values = values
+        self._several = values.several
         self._cut = cut
 
     def last(self) -> tuple[str, Reading] | None:
@@ -69,7 +90,14 @@ class _MarkedAnswer:
             reading = self._reading(at)
             if reading:
                 reading = self._alone(at, reading)
-                return mark.rule, self._standing(at, reading) if reading.readable else reading
+                standing = self._standing(at, reading) if reading.readable else reading
+                if self._is_of_others(at):
+                    return mark.rule, UNREADABLE
+                is_denied = standing.readable and (
+                    self._is_taken_back(at, reading, standing.keys)
+                    or self._is_replaced_in_doubt(at, reading, standing.keys)
+                )
+                return mark.rule, CONTRADICTION if is_denied else standing
         return None
 
     def _standing(self, at: int, reading: Reading) -> Reading:
@@ -91,6 +119,45 @@ class _MarkedAnswer:
         return after(
             tail, reading.keys, self._tokenizer, several=self._several, is_provisional=is_provisional
         )
+
+    def _is_of_others(self, at: int) -> bool:
+        """Return whether a mark or its value is of something else: "ANSWER (RV): C", "ANSWER: levels A"."""
+        mark = self._marks[at]
+        if mark.rule not in {"answer_line", "answer_phrase"}:
+            return False
+        line = self._plain[mark.end : mark.end + _BEGINNING].lstrip()
+        topics = Topics.of(self._question)
+        scope = _SCOPE.match(line) if " for " in line else None
+        if (scope and topics.are_left_by(scope[1])) or _COMPARED.match(self._plain, mark.end):
+            return True
+        if mark.rule == "answer_phrase":
+            return False
+        before = _SENTENCE_END.split(self._plain[max(0, mark.start - _BEGINNING) : mark.start])[-1]
+        says_more = before.strip() != "" or "(" in self._plain[mark.start : mark.end]
+        if says_more and topics.are_left_by(before + self._plain[mark.start : mark.end]):
+            return True
+        if _LETTERS.fullmatch(line):
+            return False
+        value = _REASON.split(line, maxsplit=1)[0]
+        return _LETTERS.fullmatch(value) is None and (
+            topics.are_left_by(value) or topics.is_of_other_places(_CAPITAL.split(value, maxsplit=1)[0])
+        )
+
+    def _is_taken_back(self, at: int, reading: Reading, keys: Keys) -> bool:
+        """Return whether what follows the value of a mark says the opposite of the answer that stands."""
+        tail = self._plain[self._marks[at].end :]
+        if len(tail) < _SHORTEST_TAIL:
+            return False
+        tail = self._plain[self._after_value(at, reading) :]
+        return is_taken_back(tail, keys, self._tokenizer, self._question, several=self._several)
+
+    def _is_replaced_in_doubt(self, at: int, reading: Reading, keys: Keys) -> bool:
+        """Return whether what follows the value of a mark gives another answer, behind a word not known."""
+        if set(keys) <= set(reading.keys):
+            return False
+        certainty = Certainty(self._question, self._tokenizer.texts, several=self._several)
+        tokens = self._tokenizer.tokens(self._plain[self._after_value(at, reading) :])
+        return not certainty.introduces(tokens, keys)
 
     def _is_set_off(self, at: int) -> bool:
         """Return whether an answer line begins its line, but for a word that concludes."""
@@ -149,7 +216,7 @@ class _MarkedAnswer:
         text = self._plain[start:end]
         if at + 1 < len(self._marks) and self._marks[at + 1].rule == "withdrawal":
             text = text.rstrip(" .…")  # "B... no, so A"
-        if "<" in text or "[" in text:
+        if "<" in text or "[" in text or "|" in text:
             text = _placeholder().sub(" ", text)
         lines, first, last = self._lines_of_value(text)
         return "\n".join(lines[first:last]), end if last >= len(lines) else start

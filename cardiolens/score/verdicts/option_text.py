@@ -33,7 +33,9 @@ class OptionTexts:
     own: dict[str, frozenset[str]]  # key -> all words of its text
     spelled: dict[str, str]  # text in small letters, with and without its brackets -> key
     pattern: str
+    spelling: re.Pattern[str]  # of any option, in any case
     listing: re.Pattern[str]  # all options with their letters in order: the prompt repeated
+    unlettered: re.Pattern[str]  # all options without their letters, in order and written as in the prompt
 
     @staticmethod
     @functools.lru_cache(maxsize=4096)
@@ -56,8 +58,10 @@ class OptionTexts:
                 for key in texts
                 for spelling in (texts[key], _BRACKETS.sub("", texts[key]))
             },
-            pattern=_any_of(spellings),
+            pattern=(pattern := _any_of(spellings)),
+            spelling=re.compile(pattern, re.IGNORECASE),
             listing=_listing(texts),
+            unlettered=_unlettered(texts),
         )
 
     def without_listing(self, text: str) -> str:
@@ -65,7 +69,9 @@ class OptionTexts:
         remainder, count = self.listing.subn(" ", text)
         first = self.options[0][0] if self.options else ""
         is_loop = count > 1 and remainder.strip().startswith(first)
-        return "" if is_loop else remainder  # a list that repeats ends in its middle
+        if is_loop:
+            return ""  # a list that repeats ends in its middle
+        return self.unlettered.sub(" ", remainder)
 
     def key_of(self, spelling: str) -> tuple[str, bool] | None:
         """Look up the option of a spelling in any case and number, and whether the spelling is full."""
@@ -143,3 +149,8 @@ def _listing(texts: dict[str, str]) -> re.Pattern[str]:
         rf"\(?{re.escape(key)}(?:\s*[.):=–—-]\s*|[ \t]+){_pattern(text)}" for key, text in texts.items()
     ]
     return re.compile(r"\s*[;,|]?\s*(?:[-•]\s*)?".join(entries) or "(?!)", re.IGNORECASE)
+
+
+def _unlettered(texts: dict[str, str]) -> re.Pattern[str]:
+    between = r"\s*[;,|/\n]\s*(?:[-•*]\s*|\d{1,2}[.)]\s*)?"
+    return re.compile(rf"{between.join(map(_pattern, texts.values()))}(?!\w)" if len(texts) > 2 else "(?!)")

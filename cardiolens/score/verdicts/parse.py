@@ -5,11 +5,13 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from cardiolens.score.verdicts.answer_marks import EXPLICIT
+from cardiolens.score.verdicts.certainty import Certainty
 from cardiolens.score.verdicts.headings import blocks_of, two_lists
 from cardiolens.score.verdicts.likelihoods import likeliest
 from cardiolens.score.verdicts.marked_answer import read_marked_answer
 from cardiolens.score.verdicts.option_text import Option
-from cardiolens.score.verdicts.reading import Reading
+from cardiolens.score.verdicts.reading import UNREADABLE, Reading
 from cardiolens.score.verdicts.reply import answer_at_end, refuses, visible_with_boxes
 from cardiolens.score.verdicts.reply_tokens import Tokenizer, reversing_word
 from cardiolens.score.verdicts.rewording import reworded
@@ -18,7 +20,7 @@ from cardiolens.score.verdicts.unmarked_answer import read_unmarked_answer
 
 # Version of the rules of the protocol's section 16. Raise it with every change that may parse a reply
 # differently.
-RULES_VERSION = "1.7"
+RULES_VERSION = "1.8"
 
 _JSON_NAME = re.compile(r"(?<=[a-z])_(?=[a-z])")
 _OF_STATEMENTS = frozenset({"enumeration", "option_text"})
@@ -82,7 +84,10 @@ def _parse(text: str, question_shown: _DisplayedQuestion, cut: bool) -> Parsed:
         plain = _JSON_NAME.sub(" ", plain)  # "mid_wall" is an option's text
     several = question_shown.answer_type == "multi"
     blocks = blocks_of(plain, tokenizer)
-    rule, reading = read_marked_answer(blocks.text, tokenizer, several=several, cut=cut) or ("none", None)
+    rule, reading = read_marked_answer(
+        blocks.text, tokenizer, several=several, cut=cut, question=question_shown.question
+    ) or ("none", None)
+    is_marked = reading is not None
     if rule == "answer_phrase" and not several and plain.count("%") > 1:
         reading = likeliest(tokenizer.tokens(plain), tokenizer.texts) or reading
     if reading is None and not cut:
@@ -101,6 +106,10 @@ def _parse(text: str, question_shown: _DisplayedQuestion, cut: bool) -> Parsed:
         rule, reading = "heading", blocks.left_over(tokenizer)
     if reading:
         reading = blocks.check(reading)
+    if reading and reading.readable and rule not in EXPLICIT:
+        certainty = Certainty(question_shown.question, tokenizer.texts, several=several)
+        if not certainty.holds(tokenizer.tokens(plain), reading.keys, rule, is_marked=is_marked):
+            reading = UNREADABLE
     if reading and reading.contradicts and not cut:
         return Parsed((), rule, "inconsistent")
     if reading is None or not reading.readable:

@@ -39,7 +39,7 @@ _PUNCTUATION: dict[str, Kind] = {
     **dict.fromkeys("-–—‐", "dash"),
     **dict.fromkeys("([{<「【《", "open"),
     **dict.fromkeys(")]}>」】》", "close"),
-    **dict.fromkeys("→⇒~☒", "perhaps"),
+    **dict.fromkeys("→⇒~☒≥≤", "perhaps"),
     **dict.fromkeys("✓✔☑✅🟢🟩", "yes"),
     **dict.fromkeys("✗✘❌☐❎🔴🟥✖", "no"),
     **dict.fromkeys("≠¬", "not"),
@@ -102,7 +102,7 @@ class Tokenizer:
             r"|\((?:\d{1,2}|[ivx]{2,4})\))"
             rf"|(?P<plus>\(\+\)|{_SCORED}[+1]{_SCORE_ENDS}|{_SIGNED}\+{_SIGN_ENDS}|{_BEHIND}●)"
             rf"|(?P<minus>\([-–−]\)|{_SCORED}[-–−0]{_SCORE_ENDS}|{_SIGNED}[-–−]{_SIGN_ENDS}|{_BEHIND}○)"
-            rf"|(?P<letter>(?<![{LATIN}])[A-Za-z](?![{LATIN}]|'[A-Za-z]|-(?-i:[a-z]{{2}})))"
+            rf"|(?P<letter>(?<![{LATIN}])[A-Za-z](?![{LATIN}]|'[A-Za-z]|-(?-i:[a-z]{{2}}|[A-Z]{{2}})))"
             r"|(?P<decimal>\d+\.\d+)"
             rf"|(?P<word>[{LATIN}]+(?:['-][{LATIN}]+)*)"
             r"|(?P<space>[ \t\r]+)"
@@ -120,7 +120,11 @@ class Tokenizer:
         return Tokenizer(OptionTexts.of(texts_of), question_word)
 
     def tokens(self, text: str) -> list[Token]:
-        """Split a text into tokens; spaces and quotes are dropped."""
+        """Split a text into tokens; spaces and quotes are dropped. Several rules read the same text."""
+        return list(_tokens(self, text))
+
+    def split(self, text: str) -> list[Token]:
+        """Split a text into tokens as `tokens` does, without its memory."""
         token_list: list[Token] = []
         end_of_phrase = 0
         for lexeme in self._lexeme.finditer(text):
@@ -179,6 +183,11 @@ class Tokenizer:
     def _part(self, lower: str) -> str:
         """The option of a compound such as "mid-cavity", by its first word."""
         return self.texts.parts.get(lower.partition("-")[0], "")
+
+
+@functools.lru_cache(maxsize=64)
+def _tokens(tokenizer: Tokenizer, text: str) -> tuple[Token, ...]:
+    return tuple(tokenizer.split(text))
 
 
 def reversing_word(question: str) -> str:

@@ -4,8 +4,10 @@ import re
 
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.subject import Subject
+from cardiolens.score.verdicts.topics import Topics
 
 _CODE = re.compile(r"(?:^|\n|[.;] )[^\w\n]*([A-Z]\d{2})\b[^\w\n(]*")  # of a question: "C10: B"
+_CODED = re.compile(r"\W*([A-Z]\d{2})\b\W*(?:answer\W*)?\(?[A-H]\b", re.IGNORECASE)
 _HEAD = re.compile(
     r"(?:^|\n|[.;] |[.?]\" )[^\w\n]*(?:\d{1,2}[.)] *)?"
     r"\"?(?P<head>[A-Za-z][\w /-]{1,50}?)(?P<sign>\?\"?:?|:)(?=\s)"
@@ -27,6 +29,8 @@ _ANSWER_LINE = re.compile(r"^[^\w\n]*(?:final )?answer\s*:", re.IGNORECASE | re.
 
 def own_part(plain: str, question: str, code: str, texts: OptionTexts) -> str:
     """A visible reply without what it says under the codes, wordings or subjects of other questions."""
+    if code and (coded := _CODED.match(plain)) and len({*_CODE.findall(plain)}) < 2:
+        return plain[coded.end(1) :].lstrip(" :.)–-") if coded[1] == code else ""  # "C12: B"
     codes = list(_CODE.finditer(plain)) if code and code in plain else []
     if len({match[1] for match in codes}) > 1 and code in {match[1] for match in codes}:
         return _part(plain, [(match[1], match.start(), match.end()) for match in codes], code)
@@ -49,7 +53,7 @@ def _by_heads(plain: str, question: str, texts: OptionTexts) -> str:
     if (
         not is_headed
         and plain.count(":") > 1
-        and (letters := _under_own_head(plain, Subject(question, texts)))
+        and (letters := _under_own_head(plain, Subject(question, texts), Topics.of(question)))
     ):
         return letters
     if not is_headed and len({*things} - {""}) > 1:
@@ -60,10 +64,13 @@ def _by_heads(plain: str, question: str, texts: OptionTexts) -> str:
     return _part(plain, heads, own_thing) if is_sorted else plain
 
 
-def _under_own_head(plain: str, subject: Subject) -> str:
+def _under_own_head(plain: str, subject: Subject, topics: Topics) -> str:
     """The letters behind the head that says most of what a question asks, and nothing else, if any."""
     heads = [head for head in _HEAD.finditer(plain) if _VALUE.match(plain, head.end())]
-    shared = [(subject.shared_words(head["head"]), head) for head in heads]
+    shared = [
+        (0 if topics.is_of_other_places(head["head"]) else subject.shared_words(head["head"]), head)
+        for head in heads
+    ]
     most = max((count for count, _ in shared), default=0)
     own_heads = [head for count, head in shared if count == most]
     if len(heads) < 2 or not most or len(own_heads) != 1:

@@ -35,13 +35,16 @@ RuleReading = tuple[str, Reading]
 
 _SETS_OFF = frozenset({"stop", "close", "colon", "dash", "newline", "comma", "semicolon", "open", "reason"})
 _LISTS_OPTIONS = re.compile(r"(?:options?|choices?|选项)[^\n]*:\s*$", re.IGNORECASE)
-_NUMBERED_LETTERS = re.compile(
-    r"^[ \t]*\(?\d+[.)][ \t]*[A-H](?P<further>(?:[ \t]*,[ \t]*[A-H])*)[ \t]*$", re.MULTILINE
-)
+_NUMBERED_LETTERS = re.compile(r"^[ \t]*\(?\d+[.)][ \t]*([A-H](?:[ \t]*,[ \t]*[A-H])*)[ \t]*$", re.MULTILINE)
 _ARROW = re.compile(r"^\s*(?:→|⇒|->|=>)\s*")
 _ENTRY = re.compile(r"[A-Z](?:[.):]| \w)")
+_BETWEEN_LETTERS = frozenset(
+    {"stop", "close", "open", "newline", "bar", "bullet", "join", "comma", "semicolon", "colon", "label"}
+)
+_JOINING = frozenset({"and", "plus", "&", "+", "und", "et", "y", "和"})
+_OPTIONS = frozenset({"options", "choices"})
 _UNDECIDED = frozenset({"cannot", "can't", "can not", "unsure", "not sure", "unclear"})
-_SUPPOSES = re.compile(r"\W*(?:if|were|had|wenn)\b", re.IGNORECASE)  # a clause on what is not so
+_SUPPOSES = re.compile(r"\W*(?:if|unless|were|had|wenn)\b", re.IGNORECASE)  # a clause on what is not so
 _CONCLUDED = re.compile(r"[.;!\n]\s*(?:→|⇒|->|=>)\s*\(?([A-H])\)?[\s.]*\Z")  # "C: a line. ⇒ B"
 _PAIR = re.compile(
     r"[\s\S]*\b(?P<first>[A-H]) (?:and|or|vs\.?) (?P<second>[A-H])\b(?P<between>[\s\S]*)"
@@ -88,8 +91,9 @@ def read_unmarked_answer(
     subject = Subject(question, tokenizer.texts)
     reply = _Unmarked(text, tokens, tokenizer, subject, question, several)
     numbered = _NUMBERED_LETTERS.findall(text)
-    if len(numbered) > 1 and (not several or any(numbered)):
-        return "letters", UNREADABLE  # one answer to each of several questions
+    is_list = several and all(len(letters) == 1 for letters in numbered) and numbered == sorted(numbered)
+    if (len(numbered) > 1 and not is_list) or _copies_letters(tokens, tokenizer.texts):
+        return "letters", UNREADABLE  # one answer to each of several questions; the letters of the prompt
     listed = _listed(reply)
     if of_one := None if several else _preferred(reply):
         return of_one
@@ -204,6 +208,20 @@ def _after_list(reply: _Unmarked, reading: Reading) -> Reading:
     return after(tail, reading.keys, reply.tokenizer, several=reply.several) if names_others else reading
 
 
+def _copies_letters(tokens: list[Token], texts: OptionTexts) -> bool:
+    """Return whether a reply is the letters of all options in order, and nothing that makes them a list."""
+    end = next((at for at, token in enumerate(tokens) if token.kind == "newline"), 0)
+    if end and any(token.kind == "bar" for token in tokens[:end]):
+        tokens = tokens[:end]  # the head of a table
+    letters = [token for token in tokens if token.kind == "key"]
+    signs = [token for token in tokens if token.kind != "key"]
+    is_all = len(letters) > 2 and [token.key for token in letters] == [key for key, _ in texts.options]
+    if not is_all or not {token.kind for token in signs} <= _BETWEEN_LETTERS:
+        return False
+    is_list = any(token.kind in {"comma", "semicolon"} or token.text in _JOINING for token in signs)
+    return not is_list or any(token.text.lower() in _OPTIONS for token in signs)
+
+
 def _former_or_latter(text: str, texts: OptionTexts) -> Reading | None:
     """Read a reply that ends with one of the two letters that it named last: "B or C? ... the latter."."""
     pair = _PAIR.fullmatch(text) if "former" in text or "latter" in text else None
@@ -286,6 +304,8 @@ def _option_first(text: str, tokens: list[Token], tokenizer: Tokenizer, *, sever
     if len(keys) > 1 and not several:
         return None
     rest = text[start:]
+    if _SUPPOSES.match(rest):
+        return None  # "C, if the regurgitation is ignored"
     speaks_for_others = any(
         not (_speaks_against(remark, rest[: remark.start]) or _SUPPOSES.match(rest, remark.start, remark.end))
         for remark in said_of_options(rest, tokenizer, texts=several or not _is_letter(tokens))
