@@ -1,11 +1,14 @@
 """A question for judging, and the judgement of one reply to it."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cardiolens.base.errors import InputError
 from cardiolens.score.verdicts.option_text import Option
 from cardiolens.score.verdicts.parse import Parsed, parse_answer
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +81,24 @@ def _parse_displayed(case: Case, reply: CaseReply) -> Parsed:
     original = dict(zip(case.keys, displayed, strict=True))
     options = tuple((letter, texts[key]) for letter, key in original.items())
     exclusive = tuple(letter for letter, key in original.items() if key in case.exclusive)
-    parsed = parse_answer(
-        reply.text,
-        options,
-        case.answer_type,
-        exclusive,
-        cut=reply.cut,
-        question=case.question,
-        code=case.subtask,
-    )
+    try:
+        parsed = parse_answer(
+            reply.text,
+            options,
+            case.answer_type,
+            exclusive,
+            cut=reply.cut,
+            question=case.question,
+            code=case.subtask,
+        )
+    except Exception as error:  # noqa: BLE001 - a fault at one reply must not cost the verdicts of all others
+        fault = type(error).__name__
+        log.warning(
+            "the rules failed at a reply to subtask %s (%s): it counts as unread; please report the reply",
+            case.subtask,
+            fault,
+        )
+        return Parsed((), "none", "parse_error")
     original_keys = {original[letter] for letter in parsed.keys}
     return Parsed(tuple(key for key in case.keys if key in original_keys), parsed.rule, parsed.status)
 
