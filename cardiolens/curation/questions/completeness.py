@@ -9,7 +9,8 @@ from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.extent import options_of_extent
 from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.curation.questions.strict_patterns import has, has_for, words
-from cardiolens.protocol.tasks.catalogue import Subtask
+from cardiolens.curation.questions.unread_sentences import UnreadSentences
+from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.report_text.report_layout import plain
 from cardiolens.report_text.sections import Sentence, sentence_at, sentences
 
@@ -20,11 +21,14 @@ class Report:
 
     text: str
     found: Sequence[ReportStatement]
+    catalogue: Catalogue
     pieces: list[Sentence] = field(init=False)
+    unread: UnreadSentences = field(init=False)
 
     def __post_init__(self) -> None:
         self.text = plain(self.text)
         self.pieces = list(sentences(self.text))
+        self.unread = UnreadSentences(self.text, self.pieces, self.found, self.catalogue)
 
     def lacks(
         self, subtask: Subtask, statements: Sequence[ReportStatement], stated: Sequence[ReportStatement]

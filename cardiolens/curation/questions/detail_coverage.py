@@ -81,15 +81,14 @@ class Coverage:
         places = {bare_place(statement.value) for statement in self._details(subtask) if statement.value}
         family = {subtask.parent, *words()["details"].get(subtask.parent, [])}
         details = {name for names in words()["details"].values() for name in names}
-        read = {
-            sentence_at(self.pieces, statement.start)
-            for statement in self.statements
-            if statement.subtask in family or statement.subtask not in details
-        }
+        read = self._sentences_of(family)
+        read_otherwise = read | self._sentences_of(
+            {statement.subtask for statement in self.statements} - details
+        )
         anchored = {sentence_at(self.pieces, statement.start) for statement in self.finding}
         goes_on = False
         for sentence in self.pieces:
-            goes_on = sentence in anchored or (goes_on and sentence not in read)
+            goes_on = sentence in anchored or (goes_on and sentence not in read_otherwise)
             if sentence in read or sentence.section == "silent" or sentence.asks:
                 continue
             phrase = self.text[sentence.start : sentence.end]
@@ -111,6 +110,13 @@ class Coverage:
         """Return whether places are examples of the whole ventricle: `concentric, 17 mm in the septum`."""
         names = words()["of_the_whole"].get(subtask.parent)
         return names is not None and any(has(names, statement.quote) for statement in self.finding)
+
+    def _sentences_of(self, subtasks: Collection[str]) -> set[Sentence]:
+        return {
+            sentence_at(self.pieces, statement.start)
+            for statement in self.statements
+            if statement.subtask in subtasks
+        }
 
     def _details(self, subtask: Subtask) -> list[ReportStatement]:
         family = words()["details"].get(subtask.parent, [])

@@ -25,7 +25,7 @@ class Extraction:
 def settle(text: str, statements: Sequence[ReportStatement], catalogue: Catalogue) -> Extraction:
     """Reduce statements to answers. Indeterminate is not absent; what is not mentioned has no answer."""
     extraction = Extraction()
-    report = Report(text, statements)
+    report = Report(text, statements, catalogue)
     for subtask in catalogue.subtasks.values():
         subtask_statements = [
             statement
@@ -77,6 +77,9 @@ def _outcome(report: Report, subtask: Subtask, statements: Sequence[ReportStatem
     answer = _one(values, subtask)
     if isinstance(answer, str):
         return answer
+    is_affirmed = subtask.id in words()["named"] and not _is_normal(answer, subtask)
+    if report.unread.leave_open(subtask, is_affirmed=is_affirmed):
+        return Reason.NOT_ALL_READ
     numbers = [statement for statement in certain if statement.measured]
     if reason := _unread(report, subtask, answer, numbers) or _contradiction(report, subtask, stated):
         return reason
@@ -121,6 +124,10 @@ def _denies(denial: ReportStatement, statements: Sequence[ReportStatement]) -> b
     kinds, other_kinds = _kinds([denial]), _kinds(statements)
     more = re.search(r"\b(or|nor|and)\b", denial.quote, re.IGNORECASE)
     return bool(kinds) and (bool(kinds & other_kinds) or not other_kinds or more is not None)
+
+
+def _is_normal(answer: Answer, subtask: Subtask) -> bool:
+    return set(answer) <= {option.text for option in subtask.options if option.normal}
 
 
 def _kinds(stated: Sequence[ReportStatement]) -> set[str]:

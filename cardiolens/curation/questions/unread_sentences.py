@@ -1,0 +1,182 @@
+"""Unread sentences: what of a report was not understood, and the questions whose answers that leaves open.
+
+No list of words that speak against an answer is ever whole. So an answer stands only if nothing that speaks of
+its subject is left unread.
+"""
+
+import functools
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from cardiolens.curation.questions.statement import ReportStatement
+from cardiolens.curation.questions.strict_patterns import has, has_for, words
+from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
+from cardiolens.protocol.tasks.lexicon import ANY, Trait
+from cardiolens.report_text.mentions import Mention
+from cardiolens.report_text.sections import Sentence, sentence_at
+from cardiolens.report_text.understanding import unknown_words, vocabulary
+
+_WALLS = frozenset({"wall", "walls", "free wall"})  # name a place beside a finding of another trait
+_NAMING = frozenset({"name", "state", "structure", "place"})
+_DOUBTS = frozenset({"negated", "negated_behind", "uncertain", "uncertain_behind", "spared", "sparing"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """A trait whose state a question asks about, and the structures that it is of."""
+
+    name: str
+    trait: Trait
+    structures: frozenset[str]
+
+    def accepts(self, structures: Collection[str]) -> bool:
+        """Return whether the trait of one of these structures is asked about, or of none that is named."""
+        if not structures:
+            return self.trait.default is None or self.trait.default in self.structures
+        return any(
+            structure in self.structures or (ANY in self.structures and self.trait.scale(structure))
+            for structure in structures
+        )
+
+
+@functools.lru_cache(maxsize=8)
+def _subjects(catalogue: Catalogue) -> Mapping[str, Sequence[_Subject]]:
+    """Return what each question asks about; one on places or patterns asks about its finding."""
+    subjects: dict[str, list[_Subject]] = {}
+    for subtask in catalogue.subtasks.values():
+        gate = catalogue[subtask.parent] if subtask.parent else subtask
+        lexicon = catalogue.lexicons.get(gate.sequence)
+        for name, trait in lexicon.traits.items() if lexicon else ():
+            of = frozenset(
+                structure for structure, scale in trait.of.items() if scale and scale.field == gate.field
+            )
+            if of:
+                subjects.setdefault(subtask.id, []).append(_Subject(name, trait, of))
+    return subjects
+
+
+class _UnreadSentence:
+    """What a sentence that was not understood names."""
+
+    def __init__(self, sentence: Sentence, text: str, mentions: Sequence[Mention]) -> None:
+        self.phrase = text[sentence.start : sentence.end]
+        self.structures = frozenset(
+            name for mention in mentions if mention.kind == "structure" for name in mention.names
+        )
+        found = [mention for mention in mentions if mention.kind in ("name", "state")]
+        traits = {mention.trait for mention in found if mention.text not in _WALLS}
+        self.traits = traits or {mention.trait for mention in found}
+        self.stems = {gate for gate, pattern in words()["unread"].items() if has(pattern, self.phrase)}
+        self.kinds = {mention.kind for mention in mentions}
+        self.places = {name for mention in mentions if mention.kind == "place" for name in mention.names}
+        subject = next(
+            (at for at, kind in enumerate(mention.kind for mention in mentions) if kind in _NAMING), 0
+        )
+        self.is_plan = any(mention.kind == "hypothetical" for mention in mentions[:subject])
+        self.has_words = any(mention.kind == "word" and mention.text.isalpha() for mention in mentions)
+
+    @property
+    def is_of_other(self) -> bool:
+        """Return whether it is of what no question asks about: of images, of a thrombus, of what is to be done."""
+        return (
+            self.is_plan or ("technique" in self.kinds and "place" not in self.kinds) or "other" in self.stems
+        )
+
+
+class UnreadSentences:
+    """The sentences of a report that were not understood, behind its title and its history."""
+
+    def __init__(
+        self,
+        text: str,
+        pieces: Sequence[Sentence],
+        statements: Sequence[ReportStatement],
+        catalogue: Catalogue,
+    ) -> None:
+        self._pieces = pieces
+        self._text = text
+        self._statements = [statement for statement in statements if statement.certainty == "certain"]
+        self._subjects = _subjects(catalogue)
+        first = min((statement.start for statement in self._statements), default=len(text))
+        self._unread = {
+            sentence: _UnreadSentence(
+                sentence, text, vocabulary(catalogue).mentions(text, sentence.start, sentence.end)
+            )
+            for sentence in unknown_words(text, catalogue)
+            if sentence.section != "silent"
+            and not sentence.asks
+            and (sentence.end > first or sentence.concludes)
+        }
+
+    def leave_open(self, subtask: Subtask, *, is_affirmed: bool) -> bool:
+        """Return whether one of them speaks of what a question asks about, and was not read for it.
+
+        A finding that is there stays there beside a sentence that neither denies nor doubts it. Its places and
+        patterns are left open by less: by a place, or by words that point back at it.
+        """
+        subjects = self._subjects.get(subtask.id, ())
+        gate = subtask.parent or subtask.id
+        family = {gate, *words()["details"].get(gate, ())} if subtask.parent else {gate}
+        read = {
+            sentence_at(self._pieces, statement.start)
+            for statement in self._statements
+            if statement.subtask in family and not (subtask.parent and statement.doubt)
+        }
+        for place, unread in self._unread.items() if subjects else ():
+            if place in read or unread.is_of_other:
+                continue
+            if subtask.parent and place.concludes and not self._adds(unread, subjects, family):
+                continue
+            if _names_subject(unread, subjects, gate) and not (
+                is_affirmed and _DOUBTS.isdisjoint(unread.kinds)
+            ):
+                return True
+            if subtask.parent and self._is_on_detail(place, unread, subjects, gate, read):
+                return True
+        return False
+
+    def _adds(self, unread: _UnreadSentence, subjects: Sequence[_Subject], family: Collection[str]) -> bool:
+        """Return whether a conclusion names places or patterns that no sentence before it has."""
+        options = [names for subject in subjects for names in subject.trait.places.values()]
+        named = {names[place] for names in options for place in unread.places if place in names}
+        told = {statement.value for statement in self._statements if statement.subtask in family}
+        return has(words()["unread_more"], unread.phrase) or not named <= told
+
+    def _is_on_detail(
+        self,
+        place: Sentence,
+        unread: _UnreadSentence,
+        subjects: Sequence[_Subject],
+        gate: str,
+        read: Collection[Sentence],
+    ) -> bool:
+        """Return whether a sentence names places, or points back, and is of nothing else that we know."""
+        names = {subject.name for subject in subjects}
+        is_of_structure = not unread.structures or any(
+            subject.accepts(unread.structures) for subject in subjects
+        )
+        if not unread.traits <= names or unread.stems - {gate} or not is_of_structure:
+            return False
+        return (
+            "place" in unread.kinds
+            or has(words()["points_back"], unread.phrase)
+            or self._goes_on(place, read)
+        )
+
+    def _goes_on(self, sentence: Sentence, read: Collection[Sentence]) -> bool:
+        """Return whether a sentence stands behind one that was read, in its line."""
+        before = self._pieces[self._pieces.index(sentence) - 1]
+        return before in read and "\n" not in self._text[before.end : sentence.start]
+
+
+def _names_subject(unread: _UnreadSentence, subjects: Sequence[_Subject], gate: str) -> bool:
+    """Return whether a sentence names what a question asks about, or its structure and nothing of it."""
+    return any(
+        subject.accepts(unread.structures) and (subject.name in unread.traits or gate in unread.stems)
+        for subject in subjects
+    ) or (
+        not unread.traits
+        and not unread.stems
+        and unread.has_words
+        and any(subject.structures & unread.structures for subject in subjects)
+    )
