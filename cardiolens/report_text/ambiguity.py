@@ -151,6 +151,15 @@ def _choice(mentions: Sequence[Mention]) -> str | None:
     return mentions[at].text
 
 
+def _range_of_values(mentions: Sequence[Mention]) -> str | None:
+    """`preserved to mildly reduced`, `mild to no effusion`: a range of values; of two grades it may be one."""
+    for before, joint, behind in zip(mentions, mentions[1:], mentions[2:], strict=False):
+        kinds = {before.kind, behind.kind}
+        if joint.kind == "to" and kinds <= {*_VALUES, "grade", "negated"} and kinds != {"grade"}:
+            return f"{before.text} {joint.text} {behind.text}"
+    return None
+
+
 def _list_of_values(mentions: Sequence[Mention]) -> str | None:
     """`normal, reduced`; `none; focal; diffuse`; `no LGE but the septum`: values without a finding."""
     for before, clause in pairwise(clauses(mentions)):
@@ -242,5 +251,6 @@ _CHECKS: Sequence[Callable[[Sequence[Mention]], str | None]] = (
     _neighbours,
     _run_on,
     _choice,
+    _range_of_values,
     _list_of_values,
 )

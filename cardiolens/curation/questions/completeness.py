@@ -67,12 +67,11 @@ class Report:
         return not all(has(part, " ".join(quotes)) for part in needed.values())
 
     def denies_a_part(self, subtask: Subtask, stated: Sequence[ReportStatement]) -> bool:
-        """Return whether a structure of several is called normal in one statement and abnormal in another."""
-        needed = words()["parts"].get(subtask.id, {}) if subtask.id in words()["one_state_each"] else {}
+        """Return whether one of several findings is denied in one statement and affirmed in another."""
         normal = {option.text for option in subtask.options if option.normal}
         return any(
             len({statement.value in normal for statement in stated if has(part, _bare(statement.quote))}) > 1
-            for part in needed.values()
+            for part in words()["one_state_each"].get(subtask.id, ())
         )
 
     def has_unread_part(self, subtask: Subtask) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from cardiolens.curation.questions.completeness import Report
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.statement import ReportStatement
-from cardiolens.curation.questions.strict_patterns import words
+from cardiolens.curation.questions.strict_patterns import has, words
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 
 Answer = tuple[str, ...]  # option keys
@@ -114,7 +114,7 @@ def _doubt(subtask: Subtask, stated: Sequence[ReportStatement]) -> str | None:
     for statement in stated:
         if statement.doubt and not (statement.doubt in partial and abnormal_statements):
             return statement.doubt
-        if statement.doubt and _denies(statement, abnormal_statements):
+        if statement.doubt and (_denies(statement, abnormal_statements) or _denies_all(statement)):
             return Reason.CONTRADICTION
     return None
 
@@ -124,6 +124,11 @@ def _denies(denial: ReportStatement, statements: Sequence[ReportStatement]) -> b
     kinds, other_kinds = _kinds([denial]), _kinds(statements)
     more = re.search(r"\b(or|nor|and)\b", denial.quote, re.IGNORECASE)
     return bool(kinds) and (bool(kinds & other_kinds) or not other_kinds or more is not None)
+
+
+def _denies_all(denial: ReportStatement) -> bool:
+    """Return whether only what stands before a denial limits it: `oedema of the septum, no oedema`."""
+    return denial.doubt == Reason.DENIED_IN_PART and not has(words()["place"], denial.quote)
 
 
 def _is_normal(answer: Answer, subtask: Subtask) -> bool:
