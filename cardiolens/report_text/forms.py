@@ -14,6 +14,16 @@ def of_forms(text: str) -> str:
     return "".join(map(_ticked, text.splitlines(keepends=True)))
 
 
+def is_unanswered(line: str) -> bool:
+    """Return whether a line has boxes, and none of them is ticked."""
+    boxes = list(_BOX.finditer(line))
+    return bool(boxes) and not any(map(_is_ticked, boxes))
+
+
+def _is_ticked(box: re.Match[str]) -> bool:
+    return any(box[name] for name in ("square", "round", "line", "ticked"))
+
+
 def _ticked(line: str) -> str:
     boxes = list(_BOX.finditer(line))
     if not boxes:
@@ -24,11 +34,7 @@ def _ticked(line: str) -> str:
         label = _LABEL.match(line, 0, boxes[0].start())
     start = label.end() if label else 0
     options = _options(line, start, boxes)
-    ticked = [
-        span
-        for span, box in zip(options, boxes, strict=True)
-        if box["square"] or box["round"] or box["line"] or box["ticked"]
-    ]
+    ticked = [span for span, box in zip(options, boxes, strict=True) if _is_ticked(box)]
     blank = re.sub(r"[^\n]", " ", line)
     if len(ticked) != 1 or any(":" in line[slice(*span)] for span in options):
         return blank

@@ -26,9 +26,9 @@ class Report:
     unread: UnreadSentences = field(init=False)
 
     def __post_init__(self) -> None:
-        self.text = plain(self.text)
+        original, self.text = self.text, plain(self.text)
         self.pieces = list(sentences(self.text))
-        self.unread = UnreadSentences(self.text, self.pieces, self.found, self.catalogue)
+        self.unread = UnreadSentences(original, self.pieces, self.found, self.catalogue)
 
     def lacks(
         self, subtask: Subtask, statements: Sequence[ReportStatement], stated: Sequence[ReportStatement]

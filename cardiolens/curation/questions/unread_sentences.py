@@ -13,6 +13,7 @@ from cardiolens.curation.questions.strict_patterns import has, has_for, words
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.protocol.tasks.lexicon import ANY, Trait
 from cardiolens.report_text.mentions import Mention
+from cardiolens.report_text.report_layout import left_out, plain
 from cardiolens.report_text.sections import Sentence, sentence_at
 from cardiolens.report_text.understanding import unknown_words, vocabulary
 
@@ -84,25 +85,26 @@ class _UnreadSentence:
 
 
 class UnreadSentences:
-    """The sentences of a report that were not understood, behind its title and its history."""
+    """The sentences of a report that were not understood, behind its title and its history.
+
+    So are lines of tables and forms from which nothing could be read.
+    """
 
     def __init__(
-        self,
-        text: str,
-        pieces: Sequence[Sentence],
-        statements: Sequence[ReportStatement],
-        catalogue: Catalogue,
+        self, text: str, pieces: Sequence[Sentence], statements: Sequence[ReportStatement], catalogue: Catalogue
     ) -> None:
         self._pieces = pieces
-        self._text = text
+        self._text = plain(text)
         self._statements = [statement for statement in statements if statement.certainty == "certain"]
         self._subjects = _subjects(catalogue)
         first = min((statement.start for statement in self._statements), default=len(text))
+        candidates = [(sentence, self._text) for sentence in unknown_words(text, catalogue)]
+        candidates += [(_line(start, end, pieces), text) for start, end in left_out(text)]
         self._unread = {
             sentence: _UnreadSentence(
-                sentence, text, vocabulary(catalogue).mentions(text, sentence.start, sentence.end)
+                sentence, written, vocabulary(catalogue).mentions(written, sentence.start, sentence.end)
             )
-            for sentence in unknown_words(text, catalogue)
+            for sentence, written in candidates
             if sentence.section != "silent"
             and not sentence.asks
             and (sentence.end > first or sentence.concludes)
@@ -165,8 +167,15 @@ class UnreadSentences:
 
     def _goes_on(self, sentence: Sentence, read: Collection[Sentence]) -> bool:
         """Return whether a sentence stands behind one that was read, in its line."""
-        before = self._pieces[self._pieces.index(sentence) - 1]
-        return before in read and "\n" not in self._text[before.end : sentence.start]
+        before = max((piece for piece in read if piece.end <= sentence.start), key=lambda piece: piece.end, default=None)
+        return before is not None and not self._text[before.end : sentence.start].strip(". ;!")
+
+
+def _line(start: int, end: int, pieces: Sequence[Sentence]) -> Sentence:
+    """A line as a sentence of the section that it stands in."""
+    before = next((piece for piece in reversed(pieces) if piece.start <= start), None)
+    section, concludes = (before.section, before.concludes) if before else ("any", False)
+    return Sentence(start, end, section, opens=False, asks=False, topic=None, concludes=concludes)
 
 
 def _names_subject(unread: _UnreadSentence, subjects: Sequence[_Subject], gate: str) -> bool:
