@@ -152,11 +152,23 @@ def _choice(mentions: Sequence[Mention]) -> str | None:
 
 
 def _range_of_values(mentions: Sequence[Mention]) -> str | None:
-    """`preserved to mildly reduced`, `mild to no effusion`: a range of values; of two grades it may be one."""
+    """`preserved to mildly reduced`, `mild to no effusion`: a range of values, which two grades may share."""
     for before, joint, behind in zip(mentions, mentions[1:], mentions[2:], strict=False):
         kinds = {before.kind, behind.kind}
         if joint.kind == "to" and kinds <= {*_VALUES, "grade", "negated"} and kinds != {"grade"}:
             return f"{before.text} {joint.text} {behind.text}"
+    return None
+
+
+def _grade_left_open(mentions: Sequence[Mention]) -> str | None:
+    """`LV mildly, RV severely reduced`, `dilatation is not mild`: a grade of what is left out, or denied."""
+    for at, (before, grade) in enumerate(pairwise(mentions)):
+        behind = [mention.kind for mention in mentions[at + 2 : at + 4]]
+        is_cut = before.kind == "structure" and (not behind or behind[0] in _JOINTS)
+        is_adverb = grade.text.endswith("ly") and is_cut and behind[1:] != ["predicate"]
+        is_denied = before.text.split()[-1] == "not"
+        if grade.kind == "grade" and (is_adverb or is_denied):
+            return f"{before.text} {grade.text}"
     return None
 
 
@@ -252,5 +264,6 @@ _CHECKS: Sequence[Callable[[Sequence[Mention]], str | None]] = (
     _run_on,
     _choice,
     _range_of_values,
+    _grade_left_open,
     _list_of_values,
 )

@@ -278,4 +278,5 @@ class Report:
 
 def _bare(quote: str) -> str:
     """A quote without a label that names all structures of a question: `Atria: LA enlarged`."""
-    return re.sub(words()["label_of_all"], "", quote, flags=re.IGNORECASE)
+    labels = f"{words()['label_of_all']}|{words()['heading_of_valves']}"
+    return re.sub(labels, "", quote, flags=re.IGNORECASE)

@@ -32,6 +32,8 @@ class Coverage:
         for detail in self._details(subtask):
             details.setdefault(self._clause(detail), []).append(detail)
         clauses = {(finding.start, finding.end) for finding in self.finding} | details.keys()
+        if any(self._is_of_other_kind(clause) for clause in clauses - details.keys()):
+            return True
         return any(
             self._is_own_finding(subtask, clause, details, detailed)
             for clause in clauses - detailed
@@ -115,7 +117,7 @@ class Coverage:
         return {
             sentence_at(self.pieces, statement.start)
             for statement in self.statements
-            if statement.subtask in subtasks
+            if statement.subtask in subtasks and not statement.measured
         }
 
     def _details(self, subtask: Subtask) -> list[ReportStatement]:

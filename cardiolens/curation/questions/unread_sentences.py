@@ -18,7 +18,6 @@ from cardiolens.report_text.sections import Sentence, sentence_at
 from cardiolens.report_text.understanding import unknown_words, vocabulary
 
 _WALLS = frozenset({"wall", "walls", "free wall"})  # name a place beside a finding of another trait
-_NAMING = frozenset({"name", "state", "structure", "place"})
 _DOUBTS = frozenset({"negated", "negated_behind", "uncertain", "uncertain_behind", "spared", "sparing"})
 
 
@@ -70,18 +69,26 @@ class _UnreadSentence:
         self.stems = {gate for gate, pattern in words()["unread"].items() if has(pattern, self.phrase)}
         self.kinds = {mention.kind for mention in mentions}
         self.places = {name for mention in mentions if mention.kind == "place" for name in mention.names}
-        subject = next(
-            (at for at, kind in enumerate(mention.kind for mention in mentions) if kind in _NAMING), 0
+        self.is_plan = any(mention.kind == "hypothetical" for mention in mentions[:2])
+        self.says_more = any(
+            mention.kind != "structure" and any(map(str.isalnum, mention.text)) for mention in mentions
         )
-        self.is_plan = any(mention.kind == "hypothetical" for mention in mentions[:subject])
-        self.has_words = any(mention.kind == "word" and mention.text.isalpha() for mention in mentions)
 
     @property
     def is_of_other(self) -> bool:
-        """Return whether it is of what no question asks about: of images, of a thrombus, of what is to be done."""
+        """Return whether it is of what no question asks about: of images, a thrombus, or a plan."""
         return (
             self.is_plan or ("technique" in self.kinds and "place" not in self.kinds) or "other" in self.stems
         )
+
+    def continues(self, *, is_on_detail: bool) -> bool:
+        """Return whether it may go on with the sentence before it: with its places, or with its number."""
+        if self.structures:
+            return False
+        is_bare = not self.traits and not self.stems
+        if is_on_detail:
+            return is_bare or bool(self.places) or has(words()["pronoun"], self.phrase)
+        return is_bare and bool(self.kinds & {"measure", "number"})
 
 
 class UnreadSentences:
@@ -91,7 +98,11 @@ class UnreadSentences:
     """
 
     def __init__(
-        self, text: str, pieces: Sequence[Sentence], statements: Sequence[ReportStatement], catalogue: Catalogue
+        self,
+        text: str,
+        pieces: Sequence[Sentence],
+        statements: Sequence[ReportStatement],
+        catalogue: Catalogue,
     ) -> None:
         self._pieces = pieces
         self._text = plain(text)
@@ -105,16 +116,14 @@ class UnreadSentences:
                 sentence, written, vocabulary(catalogue).mentions(written, sentence.start, sentence.end)
             )
             for sentence, written in candidates
-            if sentence.section != "silent"
-            and not sentence.asks
-            and (sentence.end > first or sentence.concludes)
+            if sentence.section != "silent" and (sentence.end > first or sentence.concludes)
         }
 
     def leave_open(self, subtask: Subtask, *, is_affirmed: bool) -> bool:
         """Return whether one of them speaks of what a question asks about, and was not read for it.
 
-        A finding that is there stays there beside a sentence that neither denies nor doubts it. Its places and
-        patterns are left open by less: by a place, or by words that point back at it.
+        A finding that is there stays there beside a sentence that neither denies nor doubts it. Its places
+        and patterns are left open by less: by a place, or by words that point back at it.
         """
         subjects = self._subjects.get(subtask.id, ())
         gate = subtask.parent or subtask.id
@@ -129,11 +138,12 @@ class UnreadSentences:
                 continue
             if subtask.parent and place.concludes and not self._adds(unread, subjects, family):
                 continue
-            if _names_subject(unread, subjects, gate) and not (
-                is_affirmed and _DOUBTS.isdisjoint(unread.kinds)
-            ):
+            is_harmless = is_affirmed and _DOUBTS.isdisjoint(unread.kinds)
+            if _names_subject(unread, subjects, gate) and not is_harmless:
                 return True
-            if subtask.parent and self._is_on_detail(place, unread, subjects, gate, read):
+            if self._goes_on(place, read) and unread.continues(is_on_detail=bool(subtask.parent)):
+                return True
+            if subtask.parent and _is_on_detail(unread, subjects, gate):
                 return True
         return False
 
@@ -144,31 +154,23 @@ class UnreadSentences:
         told = {statement.value for statement in self._statements if statement.subtask in family}
         return has(words()["unread_more"], unread.phrase) or not named <= told
 
-    def _is_on_detail(
-        self,
-        place: Sentence,
-        unread: _UnreadSentence,
-        subjects: Sequence[_Subject],
-        gate: str,
-        read: Collection[Sentence],
-    ) -> bool:
-        """Return whether a sentence names places, or points back, and is of nothing else that we know."""
-        names = {subject.name for subject in subjects}
-        is_of_structure = not unread.structures or any(
-            subject.accepts(unread.structures) for subject in subjects
-        )
-        if not unread.traits <= names or unread.stems - {gate} or not is_of_structure:
-            return False
-        return (
-            "place" in unread.kinds
-            or has(words()["points_back"], unread.phrase)
-            or self._goes_on(place, read)
-        )
-
     def _goes_on(self, sentence: Sentence, read: Collection[Sentence]) -> bool:
         """Return whether a sentence stands behind one that was read, in its line."""
-        before = max((piece for piece in read if piece.end <= sentence.start), key=lambda piece: piece.end, default=None)
+        before = max(
+            (piece for piece in read if piece.end <= sentence.start),
+            key=lambda piece: piece.end,
+            default=None,
+        )
         return before is not None and not self._text[before.end : sentence.start].strip(". ;!")
+
+
+def _is_on_detail(unread: _UnreadSentence, subjects: Sequence[_Subject], gate: str) -> bool:
+    """Return whether a sentence names places, or points back, and is of nothing else that we know."""
+    names = {subject.name for subject in subjects}
+    is_of_structure = not unread.structures or any(subject.accepts(unread.structures) for subject in subjects)
+    if not unread.traits <= names or unread.stems - {gate} or not is_of_structure:
+        return False
+    return bool(unread.places) or has(words()["points_back"], unread.phrase)
 
 
 def _line(start: int, end: int, pieces: Sequence[Sentence]) -> Sentence:
@@ -186,6 +188,6 @@ def _names_subject(unread: _UnreadSentence, subjects: Sequence[_Subject], gate: 
     ) or (
         not unread.traits
         and not unread.stems
-        and unread.has_words
+        and unread.says_more
         and any(subject.structures & unread.structures for subject in subjects)
     )
