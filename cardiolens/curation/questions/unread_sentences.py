@@ -108,7 +108,8 @@ class UnreadSentences:
         self._text = plain(text)
         self._statements = [statement for statement in statements if statement.certainty == "certain"]
         self._subjects = _subjects(catalogue)
-        first = min((statement.start for statement in self._statements), default=len(text))
+        read = [statement.start for statement in self._statements if not statement.doubt]
+        first = min(read, default=len(text))
         candidates = [(sentence, self._text) for sentence in unknown_words(text, catalogue)]
         candidates += [(_line(start, end, pieces), text) for start, end in left_out(text)]
         self._unread = {
@@ -189,5 +190,6 @@ def _names_subject(unread: _UnreadSentence, subjects: Sequence[_Subject], gate: 
         not unread.traits
         and not unread.stems
         and unread.says_more
-        and any(subject.structures & unread.structures for subject in subjects)
+        and unread.kinds.isdisjoint({"disease", "neutral"})
+        and any(subject.structures & unread.structures for subject in subjects if subject.name != "jet")
     )
