@@ -239,6 +239,18 @@ def _behind_a_dash(mentions: Sequence[Mention]) -> str | None:
     return mentions[at].text if is_whole and is_other else None
 
 
+def _value_of_a_statement(mentions: Sequence[Mention]) -> str | None:
+    """`Atria enlarged: left`: a label that states something of both, and one of them as its value."""
+    at = next((at for at, mention in enumerate(mentions) if mention.kind == "colon"), None)
+    if at is None:
+        return None
+    label, value = ({mention.kind for mention in part} for part in (mentions[:at], mentions[at + 1 :]))
+    has_structure = {"structure", "state"} <= label and "structure" in value
+    return (
+        mentions[at].text if has_structure and value.isdisjoint({"state", "predicate", *_DENIALS}) else None
+    )
+
+
 def _denied_on(mentions: Sequence[Mention]) -> str | None:
     """`no effusion and reduced RV function`: whether the second is denied as well is not said."""
     for before, clause in pairwise(clauses(mentions)):
@@ -254,6 +266,7 @@ _CHECKS: Sequence[Callable[[Sequence[Mention]], str | None]] = (
     _several_denials,
     _bracketed_statement,
     _behind_a_dash,
+    _value_of_a_statement,
     _denied_on,
     _pair_of_two_statements,
     _answers_of_a_form,
