@@ -1,7 +1,7 @@
 """Unread sentences: what of a report was not understood, and the questions whose answers that leaves open.
 
-No list of words that speak against an answer is ever whole. So an answer stands only if nothing that speaks of
-its subject is left unread.
+No list of words that speak against an answer is ever whole. So an answer stands only if nothing that speaks
+of its subject is left unread.
 """
 
 import functools
@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from cardiolens.curation.questions.statement import ReportStatement
-from cardiolens.curation.questions.strict_patterns import has, has_for, words
+from cardiolens.curation.questions.strict_patterns import has, words
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.protocol.tasks.lexicon import ANY, Trait
 from cardiolens.report_text.mentions import Mention
