@@ -76,10 +76,9 @@ class _UnreadSentence:
 
     @property
     def is_of_other(self) -> bool:
-        """Return whether it is of what no question asks about: of images, a thrombus, or a plan."""
-        return (
-            self.is_plan or ("technique" in self.kinds and "place" not in self.kinds) or "other" in self.stems
-        )
+        """Return whether it is of what no question asks about: a plan, or how images were made, or were not."""
+        is_technique = "technique" in self.kinds and not self.places
+        return self.is_plan or is_technique or "not_made" in self.stems
 
     def continues(self, *, is_on_detail: bool) -> bool:
         """Return whether it may go on with the sentence before it: with its places, or with its number."""
