@@ -5,7 +5,7 @@ import re
 _BOX = re.compile(
     r"\[\s*(?P<square>[xX✓✔])?\s*\]|\(\s*(?P<round>[xX✓✔•])?\s*\)|(?<!\w)_\s?(?P<line>[xX])\s?_(?!\w)|(?<=\s)_(?=\s)|(?P<ticked>[☒☑🗹●◉⦿■])|[☐□○◯]"
 )
-_BARE_LABEL = re.compile(r"([^\W\d_][^:\n()\[\]]*?)[ \t]{2,}$")
+_BARE_LABEL = re.compile(r"([^\W\d_][^:\n()\[\]]*?)(?P<gap>[ \t]+)$")
 _LABEL = re.compile(r"[^:\n]*:\s*")
 
 
@@ -29,7 +29,9 @@ def _ticked(line: str) -> str:
     if not boxes:
         return line
     label = _LABEL.match(line, 0, boxes[0].start())
-    if label is None and (bare := _BARE_LABEL.match(line, 0, boxes[0].start())):
+    is_led = bool(line[boxes[-1].end() :].strip())  # each box stands before its option
+    bare = None if label else _BARE_LABEL.match(line, 0, boxes[0].start())
+    if bare and (is_led or len(bare["gap"]) > 1):
         line = f"{bare[1]}:{line[bare.end(1) + 1 :]}"  # `LV function    (x) normal  ( ) reduced`
         label = _LABEL.match(line, 0, boxes[0].start())
     start = label.end() if label else 0
