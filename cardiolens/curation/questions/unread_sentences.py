@@ -76,7 +76,7 @@ class _UnreadSentence:
 
     @property
     def is_of_other(self) -> bool:
-        """Return whether it is of what no question asks about: a plan, or how images were made, or were not."""
+        """Return whether it is of what no question asks about: a plan, or how images were made."""
         is_technique = "technique" in self.kinds and not self.places
         return self.is_plan or is_technique or "not_made" in self.stems
 
