@@ -127,8 +127,12 @@ def _denies(denial: ReportStatement, statements: Sequence[ReportStatement]) -> b
 
 
 def _denies_all(denial: ReportStatement) -> bool:
-    """Return whether only what stands before a denial limits it: `oedema of the septum, no oedema`."""
-    return denial.doubt == Reason.DENIED_IN_PART and not has(words()["place"], denial.quote)
+    """Return whether only what stands before a denial limits it: `oedema of the septum, no oedema`.
+
+    One of the left ventricle beside the right one is of a part.
+    """
+    is_of_part = has(words()["place"], denial.quote) or has(words()["left_heart"], denial.quote)
+    return denial.doubt == Reason.DENIED_IN_PART and not is_of_part
 
 
 def _is_normal(answer: Answer, subtask: Subtask) -> bool:

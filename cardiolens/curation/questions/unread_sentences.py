@@ -87,7 +87,7 @@ class _UnreadSentence:
         is_bare = not self.traits and not self.stems
         if is_on_detail:
             return is_bare or bool(self.places) or has(words()["pronoun"], self.phrase)
-        return is_bare and bool(self.kinds & {"measure", "number"})
+        return is_bare and "measure" in self.kinds
 
 
 class UnreadSentences:
