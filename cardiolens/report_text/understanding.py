@@ -245,7 +245,8 @@ def vocabulary(catalogue: Catalogue) -> Vocabulary:
     return Vocabulary(every, aliases, fillers, {**grammar().tags, **tags})
 
 
-def unknown_words(text: str, catalogue: Catalogue) -> dict[Sentence, str]:
+@functools.lru_cache(maxsize=8)
+def unknown_words(text: str, catalogue: Catalogue) -> Mapping[Sentence, str]:
     """Return the sentences that are not understood, each with the word, mark or number that is the reason."""
     return dict(_unknown_words(plain(text), vocabulary(catalogue)))
 

@@ -109,7 +109,7 @@ class UnreadSentences:
         self._subjects = _subjects(catalogue)
         read = [statement.start for statement in self._statements if not statement.doubt]
         first = min(read, default=len(text))
-        candidates = [(sentence, self._text) for sentence in unknown_words(text, catalogue)]
+        candidates = [(sentence, self._text) for sentence in unknown_words(self._text, catalogue)]
         candidates += [(_line(start, end, pieces), text) for start, end in left_out(text)]
         self._unread = {
             sentence: _UnreadSentence(
