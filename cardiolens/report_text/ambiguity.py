@@ -151,6 +151,27 @@ def _choice(mentions: Sequence[Mention]) -> str | None:
     return mentions[at].text
 
 
+def _range_of_values(mentions: Sequence[Mention]) -> str | None:
+    """`preserved to mildly reduced`, `mild to no effusion`: a range of values, which two grades may share."""
+    for before, joint, behind in zip(mentions, mentions[1:], mentions[2:], strict=False):
+        kinds = {before.kind, behind.kind}
+        if joint.kind == "to" and kinds <= {*_VALUES, "grade", "negated"} and kinds != {"grade"}:
+            return f"{before.text} {joint.text} {behind.text}"
+    return None
+
+
+def _grade_left_open(mentions: Sequence[Mention]) -> str | None:
+    """`LV mildly, RV severely reduced`, `dilatation is not mild`: a grade of what is left out, or denied."""
+    for at, (before, grade) in enumerate(pairwise(mentions)):
+        behind = [mention.kind for mention in mentions[at + 2 : at + 4]]
+        is_cut = before.kind == "structure" and (not behind or behind[0] in _JOINTS)
+        is_adverb = grade.text.endswith("ly") and is_cut and behind[1:] != ["predicate"]
+        is_denied = before.text.split()[-1] == "not"
+        if grade.kind == "grade" and (is_adverb or is_denied):
+            return f"{before.text} {grade.text}"
+    return None
+
+
 def _list_of_values(mentions: Sequence[Mention]) -> str | None:
     """`normal, reduced`; `none; focal; diffuse`; `no LGE but the septum`: values without a finding."""
     for before, clause in pairwise(clauses(mentions)):
@@ -218,6 +239,18 @@ def _behind_a_dash(mentions: Sequence[Mention]) -> str | None:
     return mentions[at].text if is_whole and is_other else None
 
 
+def _value_of_a_statement(mentions: Sequence[Mention]) -> str | None:
+    """`Atria enlarged: left`: a label that states something of both, and one of them as its value."""
+    at = next((at for at, mention in enumerate(mentions) if mention.kind == "colon"), None)
+    if at is None:
+        return None
+    label, value = ({mention.kind for mention in part} for part in (mentions[:at], mentions[at + 1 :]))
+    has_structure = {"structure", "state"} <= label and "structure" in value
+    return (
+        mentions[at].text if has_structure and value.isdisjoint({"state", "predicate", *_DENIALS}) else None
+    )
+
+
 def _denied_on(mentions: Sequence[Mention]) -> str | None:
     """`no effusion and reduced RV function`: whether the second is denied as well is not said."""
     for before, clause in pairwise(clauses(mentions)):
@@ -233,6 +266,7 @@ _CHECKS: Sequence[Callable[[Sequence[Mention]], str | None]] = (
     _several_denials,
     _bracketed_statement,
     _behind_a_dash,
+    _value_of_a_statement,
     _denied_on,
     _pair_of_two_statements,
     _answers_of_a_form,
@@ -242,5 +276,7 @@ _CHECKS: Sequence[Callable[[Sequence[Mention]], str | None]] = (
     _neighbours,
     _run_on,
     _choice,
+    _range_of_values,
+    _grade_left_open,
     _list_of_values,
 )

@@ -5,7 +5,7 @@ import re
 _BOX = re.compile(
     r"\[\s*(?P<square>[xX✓✔])?\s*\]|\(\s*(?P<round>[xX✓✔•])?\s*\)|(?<!\w)_\s?(?P<line>[xX])\s?_(?!\w)|(?<=\s)_(?=\s)|(?P<ticked>[☒☑🗹●◉⦿■])|[☐□○◯]"
 )
-_BARE_LABEL = re.compile(r"([^\W\d_][^:\n()\[\]]*?)[ \t]{2,}$")
+_BARE_LABEL = re.compile(r"([^\W\d_][^:\n()\[\]]*?)(?P<gap>[ \t]+)$")
 _LABEL = re.compile(r"[^:\n]*:\s*")
 
 
@@ -14,21 +14,29 @@ def of_forms(text: str) -> str:
     return "".join(map(_ticked, text.splitlines(keepends=True)))
 
 
+def is_unanswered(line: str) -> bool:
+    """Return whether a line has boxes, and none of them is ticked."""
+    boxes = list(_BOX.finditer(line))
+    return bool(boxes) and not any(map(_is_ticked, boxes))
+
+
+def _is_ticked(box: re.Match[str]) -> bool:
+    return any(box[name] for name in ("square", "round", "line", "ticked"))
+
+
 def _ticked(line: str) -> str:
     boxes = list(_BOX.finditer(line))
     if not boxes:
         return line
     label = _LABEL.match(line, 0, boxes[0].start())
-    if label is None and (bare := _BARE_LABEL.match(line, 0, boxes[0].start())):
+    is_led = bool(line[boxes[-1].end() :].strip())  # each box stands before its option
+    bare = None if label else _BARE_LABEL.match(line, 0, boxes[0].start())
+    if bare and (is_led or len(bare["gap"]) > 1):
         line = f"{bare[1]}:{line[bare.end(1) + 1 :]}"  # `LV function    (x) normal  ( ) reduced`
         label = _LABEL.match(line, 0, boxes[0].start())
     start = label.end() if label else 0
     options = _options(line, start, boxes)
-    ticked = [
-        span
-        for span, box in zip(options, boxes, strict=True)
-        if box["square"] or box["round"] or box["line"] or box["ticked"]
-    ]
+    ticked = [span for span, box in zip(options, boxes, strict=True) if _is_ticked(box)]
     blank = re.sub(r"[^\n]", " ", line)
     if len(ticked) != 1 or any(":" in line[slice(*span)] for span in options):
         return blank

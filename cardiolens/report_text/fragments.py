@@ -190,7 +190,12 @@ def _is_bare_structure(_: Sequence[Mention], mentions: Sequence[Mention]) -> str
     for part in parts if not any(mention.kind == "colon" for mention in mentions) else ():
         structure = next((mention.text for mention in part if mention.kind == "structure"), None)
         is_of_normal = any(mention.text.startswith("of normal") for mention in part)
-        if structure and not is_of_normal and {mention.kind for mention in part} <= _UNSAID:
+        kinds = {mention.kind for mention in part}
+        is_graded_only = "grade" in kinds and kinds <= _UNSAID | {
+            "grade",
+            "verb",
+        }  # `the left atrium is large`
+        if structure and not is_of_normal and (kinds <= _UNSAID or is_graded_only):
             return structure
     return None
 

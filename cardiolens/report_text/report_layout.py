@@ -1,9 +1,10 @@
 """Layouts of reports: forms, tables and dictations become sentences, letter by letter in their places."""
 
 import functools
+from collections.abc import Iterator
 
 from cardiolens.report_text.details import of_details
-from cardiolens.report_text.forms import of_forms
+from cardiolens.report_text.forms import is_unanswered, of_forms
 from cardiolens.report_text.shorthand import of_shorthand
 from cardiolens.report_text.spoken import of_dictation
 from cardiolens.report_text.table_rows import of_rows
@@ -13,3 +14,14 @@ from cardiolens.report_text.table_rows import of_rows
 def plain(text: str) -> str:
     """Return a text of the same length in which every line is a sentence, or blank where it says nothing."""
     return of_dictation(of_details(of_rows(of_forms(of_shorthand(text)))))
+
+
+def left_out(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the lines that were blanked out as a whole, though they may say something."""
+    read, start = plain(text), 0
+    for line in text.splitlines(keepends=True):
+        end = start + len(line.rstrip("\n"))
+        has_words = any(letter.isalpha() for letter in line)
+        if has_words and not read[start:end].strip() and not is_unanswered(line):
+            yield start, end
+        start += len(line)

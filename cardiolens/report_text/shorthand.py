@@ -10,6 +10,17 @@ _PAIR = re.compile(
 _ANSWERED = re.compile(
     r"^(?P<question>[^?:\n]{2,60})\?(?=[ \t]+(?:yes|no)[ \t]*$)", re.IGNORECASE | re.MULTILINE
 )
+_LETTERED = re.compile(
+    r"^(?P<question>[^?:\n]{2,60})\?[ \t](?P<answer>[YN])(?=[ \t]*$)", re.MULTILINE
+)  # `RV normal? Y`
+_BRACKETED_LABEL = re.compile(
+    r"^(?P<gap>[ \t]*)\[(?P<label>[A-Za-z][A-Za-z \d-]{1,40})\](?=[ \t]+\w|[ \t]*$)", re.MULTILINE
+)
+_RANGE = re.compile(  # of two grades
+    r"(?<![\w/])(?P<low>mild(?:ly)?(?=/mod)|mod(?:erate(?:ly)?)?(?=/(?:severe|marked)))/(?=\w+(?!\s*/))",
+    re.IGNORECASE,
+)
+_TRACE = re.compile(r"(?P<label>\b(?:effusion|pericard\w*|fluid)\b[^\n]*?\bnone)/trace\b", re.IGNORECASE)
 _SIZED = re.compile(
     r"\b(?P<normal>(?:normal|regular)(?:ly)? )(?:large|wide|width|calibre|dimensioned)\b", re.IGNORECASE
 )
@@ -31,7 +42,9 @@ _LEADER = re.compile(r"(?<=\w)(?P<dots>[ \t]*\.{4,}[ \t]*)(?=\w)")  # `RV size .
 _FIELDS = re.compile(  # `LV size;normal`
     r"^(?P<label>[A-Za-z][A-Za-z0-9_ ()]{1,30});(?P<value>[^;:\s][^;:\n]*);?(?=\r?$)", re.MULTILINE
 )
-_NORMAL = re.compile(r"\bN(?= (?:size|fn|fxn|function)\b)")  # `RV N size`
+_NORMAL = re.compile(
+    r"\bN(?= (?:size|fn|fxn|function)\b)|(?<=\b[LR][AV] )N(?=[,;.]|$)", re.MULTILINE
+)  # `RV N size`
 _LEGEND_BEHIND = re.compile(r"\((?:choose|select|options?|if (?:yes|present|so))\b[^()\n]*\)", re.IGNORECASE)
 _STRUCTURE = (
     r"(?:lvot|(?:lv )?outflow(?: tract)?|(?:aortic|mitral|tricuspid)(?: valves?)?|valves?|[lr]a"
@@ -63,6 +76,12 @@ def of_shorthand(text: str) -> str:
     """Spell out a text's shorthand; every letter that is left keeps its place."""
     text = _PAIR.sub(_pair, text)
     text = _ANSWERED.sub(lambda match: f"{match['question']}:", text)
+    text = _LETTERED.sub(
+        lambda match: f"{match['question']}{':no' if match['answer'] == 'N' else ': ʏ'}", text
+    )
+    text = _BRACKETED_LABEL.sub(lambda match: f"{match['gap']} {match['label']}:", text)
+    text = _RANGE.sub(lambda match: f"{match['low']}-", text)
+    text = _TRACE.sub(lambda match: match["label"].ljust(len(match[0])), text)
     text = _SIZED.sub(lambda match: "normal size".ljust(len(match[0])), text)
     text = _SPACED.sub(lambda match: f"{match['side']}{match['chamber']} ", text)
     text = _CAVITY.sub(lambda match: f"{match['side']} size  ", text)

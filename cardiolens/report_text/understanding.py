@@ -193,7 +193,8 @@ class Vocabulary:
             return False
         before = {name for mention in places[: kinds[0]] for name in mention.names if name in WALLS}
         behind = {name for mention in places[kinds[-1] + 1 :] for name in mention.names if name in WALLS}
-        return (bool(before and behind) and before != behind) or self._are_placed_twice(mentions, names)
+        is_between = bool(before and behind) and before != behind
+        return is_between or _is_around(mentions, names) or self._are_placed_twice(mentions, names)
 
     def _are_placed_twice(self, mentions: Sequence[Mention], names: frozenset[str]) -> bool:
         """Return whether a wall with a level goes before another: `of the basal septum, and of the apex`."""
@@ -222,6 +223,15 @@ class Vocabulary:
         return self.reader.of_tokens(unfolded(words, self.aliases))
 
 
+def _is_around(mentions: Sequence[Mention], names: frozenset[str]) -> bool:
+    """Return whether levels or layers stand before and behind a finding: `mid LGE of the septum and apex`."""
+    findings = [at for at, mention in enumerate(mentions) if mention.kind in ("name", "state")]
+    kinds = [
+        at for at, mention in enumerate(mentions) if mention.kind == "place" and names & {*mention.names}
+    ]
+    return len(findings) == 1 and min(kinds) < findings[0] < max(kinds)
+
+
 @functools.lru_cache(maxsize=8)
 def vocabulary(catalogue: Catalogue) -> Vocabulary:
     """Build the vocabulary of a catalogue."""
@@ -235,7 +245,8 @@ def vocabulary(catalogue: Catalogue) -> Vocabulary:
     return Vocabulary(every, aliases, fillers, {**grammar().tags, **tags})
 
 
-def unknown_words(text: str, catalogue: Catalogue) -> dict[Sentence, str]:
+@functools.lru_cache(maxsize=8)
+def unknown_words(text: str, catalogue: Catalogue) -> Mapping[Sentence, str]:
     """Return the sentences that are not understood, each with the word, mark or number that is the reason."""
     return dict(_unknown_words(plain(text), vocabulary(catalogue)))
 

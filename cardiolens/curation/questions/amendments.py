@@ -11,7 +11,9 @@ _AMENDS = re.compile(
     r"corrected (?:to|report|version)|amend(?:ed|ment)|retracted (?:report|statement)|"
     r"revised (?:report|version)|disregard|ignore the|"
     r"late entry|update(?=\s*[:\d])|p\.?s\.?(?=\s*:)|"
-    r"typo\w*|overlooked|"
+    r"typo\w*|overlooked|(?:inter|ex)changed|swapped|mixed up|mix-?up|mis(?:labell?ed|typed|dictated|read)|"
+    r"wrong (?:\w+ )?(?:side|patient|column|row|field|box|way round|ventricle|order|report|template|text)|"
+    r"(?:values?|figures?|numbers?|findings?|fields?|columns?|text) above (?:are|is|were|was|must|should)|"
     r"(?<!not )re-?(?:read|reviewed|measured|calculated|analysed|analyzed|contoured)(?=\W)|"
     r"(?:second|further|repeat) (?:look|review|reading)|disagree\w*|please read|"
     r"should (?:say|have (?:said|read|been))|"
@@ -23,6 +25,11 @@ _SAID_TO = r"(?:discussed|reviewed|communicated) (?:with|at|to)|telephoned to|co
 _UNCHANGED = (
     r"no changes?(?: to (?:the )?(?:findings|report|conclusion))?|without change"
     r"|(?:is|are|remains?) unchanged|(?:is|are) confirmed"
+)
+_OF_OTHERS = re.compile(  # `A nodule of the lung. The cardiac part of the report is unchanged.`
+    r"\bno changes? to the cardiac (?:report|findings|part)\b"
+    r"|\bcardiac (?:part|report|findings)\b[^.\n]* (?:is|are|remains?) unchanged",
+    re.IGNORECASE,
 )
 _HARMLESS = re.compile(
     rf"(?:[^\n.]*?\b(?:{_SAID_TO}|{_UNCHANGED})\b(?![^\n.]*\b(?:but|except|however|apart|only)\b)"
@@ -46,7 +53,7 @@ def _amendments(text: str) -> Iterator[tuple[int, int]]:
         start = max(text.rfind("\n", 0, match.start()), text.rfind(". ", 0, match.start())) + 1
         gap = text.find("\n\n", match.end())
         end = gap if gap >= 0 else len(text)
-        if not _HARMLESS.fullmatch(text, start, end):
+        if not (_HARMLESS.fullmatch(text, start, end) or _OF_OTHERS.search(text, start, end)):
             yield start, end
 
 

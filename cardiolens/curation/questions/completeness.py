@@ -9,7 +9,8 @@ from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.extent import options_of_extent
 from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.curation.questions.strict_patterns import has, has_for, words
-from cardiolens.protocol.tasks.catalogue import Subtask
+from cardiolens.curation.questions.unread_sentences import UnreadSentences
+from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.report_text.report_layout import plain
 from cardiolens.report_text.sections import Sentence, sentence_at, sentences
 
@@ -20,11 +21,14 @@ class Report:
 
     text: str
     found: Sequence[ReportStatement]
+    catalogue: Catalogue
     pieces: list[Sentence] = field(init=False)
+    unread: UnreadSentences = field(init=False)
 
     def __post_init__(self) -> None:
-        self.text = plain(self.text)
+        original, self.text = self.text, plain(self.text)
         self.pieces = list(sentences(self.text))
+        self.unread = UnreadSentences(original, self.pieces, self.found, self.catalogue)
 
     def lacks(
         self, subtask: Subtask, statements: Sequence[ReportStatement], stated: Sequence[ReportStatement]
@@ -63,12 +67,11 @@ class Report:
         return not all(has(part, " ".join(quotes)) for part in needed.values())
 
     def denies_a_part(self, subtask: Subtask, stated: Sequence[ReportStatement]) -> bool:
-        """Return whether a structure of several is called normal in one statement and abnormal in another."""
-        needed = words()["parts"].get(subtask.id, {}) if subtask.id in words()["one_state_each"] else {}
+        """Return whether one of several findings is denied in one statement and affirmed in another."""
         normal = {option.text for option in subtask.options if option.normal}
         return any(
             len({statement.value in normal for statement in stated if has(part, _bare(statement.quote))}) > 1
-            for part in needed.values()
+            for part in words()["one_state_each"].get(subtask.id, ())
         )
 
     def has_unread_part(self, subtask: Subtask) -> bool:
@@ -275,4 +278,5 @@ class Report:
 
 def _bare(quote: str) -> str:
     """A quote without a label that names all structures of a question: `Atria: LA enlarged`."""
-    return re.sub(words()["label_of_all"], "", quote, flags=re.IGNORECASE)
+    labels = f"{words()['label_of_all']}|{words()['heading_of_valves']}"
+    return re.sub(labels, "", quote, flags=re.IGNORECASE)

@@ -32,6 +32,8 @@ class Coverage:
         for detail in self._details(subtask):
             details.setdefault(self._clause(detail), []).append(detail)
         clauses = {(finding.start, finding.end) for finding in self.finding} | details.keys()
+        if any(self._is_of_other_kind(clause) for clause in clauses - details.keys()):
+            return True
         return any(
             self._is_own_finding(subtask, clause, details, detailed)
             for clause in clauses - detailed
@@ -81,15 +83,14 @@ class Coverage:
         places = {bare_place(statement.value) for statement in self._details(subtask) if statement.value}
         family = {subtask.parent, *words()["details"].get(subtask.parent, [])}
         details = {name for names in words()["details"].values() for name in names}
-        read = {
-            sentence_at(self.pieces, statement.start)
-            for statement in self.statements
-            if statement.subtask in family or statement.subtask not in details
-        }
+        read = self._sentences_of(family)
+        read_otherwise = read | self._sentences_of(
+            {statement.subtask for statement in self.statements} - details
+        )
         anchored = {sentence_at(self.pieces, statement.start) for statement in self.finding}
         goes_on = False
         for sentence in self.pieces:
-            goes_on = sentence in anchored or (goes_on and sentence not in read)
+            goes_on = sentence in anchored or (goes_on and sentence not in read_otherwise)
             if sentence in read or sentence.section == "silent" or sentence.asks:
                 continue
             phrase = self.text[sentence.start : sentence.end]
@@ -111,6 +112,13 @@ class Coverage:
         """Return whether places are examples of the whole ventricle: `concentric, 17 mm in the septum`."""
         names = words()["of_the_whole"].get(subtask.parent)
         return names is not None and any(has(names, statement.quote) for statement in self.finding)
+
+    def _sentences_of(self, subtasks: Collection[str]) -> set[Sentence]:
+        return {
+            sentence_at(self.pieces, statement.start)
+            for statement in self.statements
+            if statement.subtask in subtasks and not statement.measured
+        }
 
     def _details(self, subtask: Subtask) -> list[ReportStatement]:
         family = words()["details"].get(subtask.parent, [])

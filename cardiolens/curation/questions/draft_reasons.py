@@ -22,6 +22,7 @@ class Reason(StrEnum):
     SILENT_SECTION = "silent_section"
     UNCERTAIN = "uncertain"
     UNKNOWN_WORD = "unknown_word"
+    NOT_ALL_READ = "not_all_read"
     NAMED_ONLY = "named_only"
     AMENDED = "amended"
     NOT_TODAY = "not_today"
@@ -65,6 +66,7 @@ MEANINGS: dict[Reason, str] = {
     Reason.SILENT_SECTION: "the evidence stands where a report asks, or tells of the past",
     Reason.UNCERTAIN: "the report is not sure of it",
     Reason.UNKNOWN_WORD: "a word, mark or number of its sentence has no role that the grammar knows",
+    Reason.NOT_ALL_READ: "another sentence that may speak of it was not understood",
     Reason.NAMED_ONLY: "the finding is named, and nothing is said of it",
     Reason.AMENDED: "an addendum or a correction of the report may change it",
     Reason.NOT_TODAY: "the report tells it of the past, or asks for it",

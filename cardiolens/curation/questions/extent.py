@@ -17,6 +17,7 @@ _WALLS = {
     "Inferior wall": r"\binf(erior)?\b(?!\s+(sept|lat))",
     "Lateral wall": r"\b(antero|infero)?-?\s?lat(eral)?\b",
 }
+_RIGHT = {"Right ventricular free wall": r"\b(rv|right ventric\w*)\b(?! (insertion|hinge|junction))"}
 _ALL = r"\b(all|every|each|entire|whole|global\w*|circumferential\w*|throughout)\b"
 _NUMBERS = r"\bseg(?:ment)?s?\b\.?\s*(?:aha\s*)?((?:\d{1,2}(?:\s*(?:,|and|&|/|to|-|–)\s*)?)+)"
 _LEVEL_OF = ((1, 6, "Basal segment"), (7, 12, "Mid segment"), (13, 16, "Apical segment"), (17, 17, "Apex"))
@@ -31,6 +32,7 @@ _WALL_OF = {
 def options_of_extent(sentence: str, subtask: Subtask, *, levels: bool) -> set[str]:
     """Return the option texts (levels or walls) of a subtask that a sentence may name."""
     levels_named = {bare_place(name) for name in _named(sentence, levels=levels)}
+    levels_named |= {name for name, pattern in _RIGHT.items() if re.search(pattern, sentence, re.IGNORECASE)}
     texts = (option.text for option in subtask.options)
     return {text for text in texts if bare_place(text) in levels_named}
 

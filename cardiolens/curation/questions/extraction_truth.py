@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from cardiolens.curation.questions.completeness import Report
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.statement import ReportStatement
-from cardiolens.curation.questions.strict_patterns import words
+from cardiolens.curation.questions.strict_patterns import has, words
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 
 Answer = tuple[str, ...]  # option keys
@@ -25,7 +25,7 @@ class Extraction:
 def settle(text: str, statements: Sequence[ReportStatement], catalogue: Catalogue) -> Extraction:
     """Reduce statements to answers. Indeterminate is not absent; what is not mentioned has no answer."""
     extraction = Extraction()
-    report = Report(text, statements)
+    report = Report(text, statements, catalogue)
     for subtask in catalogue.subtasks.values():
         subtask_statements = [
             statement
@@ -77,6 +77,9 @@ def _outcome(report: Report, subtask: Subtask, statements: Sequence[ReportStatem
     answer = _one(values, subtask)
     if isinstance(answer, str):
         return answer
+    is_affirmed = subtask.id in words()["named"] and not _is_normal(answer, subtask)
+    if report.unread.leave_open(subtask, is_affirmed=is_affirmed):
+        return Reason.NOT_ALL_READ
     numbers = [statement for statement in certain if statement.measured]
     if reason := _unread(report, subtask, answer, numbers) or _contradiction(report, subtask, stated):
         return reason
@@ -111,7 +114,7 @@ def _doubt(subtask: Subtask, stated: Sequence[ReportStatement]) -> str | None:
     for statement in stated:
         if statement.doubt and not (statement.doubt in partial and abnormal_statements):
             return statement.doubt
-        if statement.doubt and _denies(statement, abnormal_statements):
+        if statement.doubt and (_denies(statement, abnormal_statements) or _denies_all(statement)):
             return Reason.CONTRADICTION
     return None
 
@@ -121,6 +124,19 @@ def _denies(denial: ReportStatement, statements: Sequence[ReportStatement]) -> b
     kinds, other_kinds = _kinds([denial]), _kinds(statements)
     more = re.search(r"\b(or|nor|and)\b", denial.quote, re.IGNORECASE)
     return bool(kinds) and (bool(kinds & other_kinds) or not other_kinds or more is not None)
+
+
+def _denies_all(denial: ReportStatement) -> bool:
+    """Return whether only what stands before a denial limits it: `oedema of the septum, no oedema`.
+
+    One of the left ventricle beside the right one is of a part.
+    """
+    is_of_part = has(words()["place"], denial.quote) or has(words()["left_heart"], denial.quote)
+    return denial.doubt == Reason.DENIED_IN_PART and not is_of_part
+
+
+def _is_normal(answer: Answer, subtask: Subtask) -> bool:
+    return set(answer) <= {option.text for option in subtask.options if option.normal}
 
 
 def _kinds(stated: Sequence[ReportStatement]) -> set[str]:

@@ -85,6 +85,7 @@ def _denies_a_kind(statement: ReportStatement, subtask: Subtask) -> bool:
         has_for("function", subtask.id, statement.quote)
         or (denied and subtask.id in rules["parts"] and has(rules["grade"], statement.quote))
         or (denied and has(rules["kind"], statement.quote))
+        or (denied and subtask.id != "T01" and has(rules["of_change"], statement.quote))
         or (subtask.id in rules["whole"] and not has_for("whole", subtask.id, statement.quote))
         # No thinning: the wall may be thick.
         or (subtask.id == "C02" and denied and not has(r"abnormal|normal", statement.quote))

@@ -94,6 +94,12 @@ LAYOUTS = {  # what may be drafted of lines that belong together, or do not
     },
     "History: MRI elsewhere.\nLV was severely dilated.\nT2: no oedema.": {"T01": "A"},
     "Atria: left enlarged, right normal. Ventricles: left normal.": {"C16": "B"},
+    "[LV] Severely dilated\n[RV] Normal size": {"C01": "C", "C12": "A"},
+    "LV normal size? Y\nPericardial effusion? N": {"C01": "A", "C19": "A"},
+    "LV: [x] mildly/moderately enlarged [ ] normal": {"C01": "B"},
+    "Atria enlarged   ( ) none   (x) left   ( ) right": {},
+    "LV size: severely dilated\nNote: LV and RV values above are exchanged.": {},
+    "RV LGE: free wall enhancement.\nLV LGE: subepicardial, lateral wall.": {},
 }
 
 
@@ -128,7 +134,7 @@ def test_the_judge_reads_nothing_there_either(text: str) -> None:
     "half",
     [
         *("open", "closed", "second", "third", "third_closed", "fourth", "fourth_closed"),
-        *("fifth", "fifth_closed", "sixth", "sixth_closed", "misreadings"),
+        *("fifth", "fifth_closed", "sixth", "sixth_closed", "seventh", "seventh_closed", "misreadings"),
     ],
 )
 def test_no_single_line_is_drafted_wrongly(half: str) -> None:
@@ -151,6 +157,8 @@ def test_no_single_line_is_drafted_wrongly(half: str) -> None:
         ("fifth_closed", 1, 0.6),
         ("sixth", 1, 0.6),
         ("sixth_closed", 1, 0.57),
+        ("seventh", 1, 0.5),
+        ("seventh_closed", 1, 0.43),
         pytest.param("open", 30, 0.75, marks=pytest.mark.slow),
         pytest.param("closed", 30, 0.65, marks=pytest.mark.slow),
         pytest.param("second", 100, 0.5, marks=pytest.mark.slow),
