@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError
+from cardiolens.inference.plan.control import BLANK
 from cardiolens.show.page.case_viewer.item_sources import CaseKey, Sources
 from cardiolens.show.page.case_viewer.pictures import study_folder
 from cardiolens.show.page.case_viewer.sent_frames import Sent, frames_sent
@@ -18,6 +19,7 @@ from cardiolens.study.manifest import read_study
 from cardiolens.study.slice_planes import PlacedVolume, placed_volumes, reference_line, same_level
 
 BLOCK = 64  # phases in one picture, so that none is larger than a browser draws
+_HIDDEN = {True: "every frame was shown black", False: "frames of another patient"}
 _NO_FOLDER = "the study's folder is not where the run had it"
 
 
@@ -30,8 +32,11 @@ def study_layout(volumes: pa.Table, studies: Path, study: str, anatomy: Anatomy)
     """Return the volumes of a study, reference lines of slices on each other, and slices at one level.
 
     `volumes` are the rows of the cohort, read under `anatomy`. Lines are rounded to a tenth of a pixel.
+    InputError if none is of the study.
     """
     rows = volumes.filter(pc.equal(volumes["study_id"], study)).to_pylist()
+    if not rows:
+        raise InputError(f"{study}: the store has no volume of it any more; run the sweep again")
     volumes_placed, reasons = _located(studies, study, rows, anatomy)
     pairs = [(name, cutting) for name in volumes_placed for cutting in volumes_placed if name != cutting]
     return {
@@ -97,15 +102,14 @@ def lanes(sources: Sources, question: int, arm: int) -> list[dict[str, Any]]:
 
 def _lane(sources: Sources, key: CaseKey, sent: Sent, study: str) -> dict[str, Any]:
     arm = sources.header.arms[key[1]]
-    is_own = sent.study == study and sent.status == schemas.PLANNED
+    frames = sent.seen_of(study)
+    is_hidden = bool(sent.frames) and not frames and sent.status == schemas.PLANNED
     return {
         "arm": key[1],
         "selector": arm.selector,
         "budget": arm.budget,
-        "frames": [list(place) for place in sent.frames] if is_own else [],
+        "frames": [list(place) for place in frames],
         "flags": list(sent.flags),
-        "why": ""
-        if is_own or sent.status != schemas.PLANNED or not sent.frames
-        else "frames of another patient",
+        "why": _HIDDEN[BLANK in sent.flags] if is_hidden else "",
         "status": sent.status,
     }
