@@ -304,6 +304,17 @@ def test_a_wrong_record_is_named_and_the_others_are_read(
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_a_picture_that_is_not_there_is_named_as_the_data_name_it(tmp_path: Path, name: str) -> None:
+    make_benchmark(name, tmp_path, 2)
+    read = read_benchmark(name, tmp_path, "test")
+    (tmp_path / read.pictures[1].images[0].path).unlink()
+    outcomes = prepare_cases(tmp_path / "store", "part-0.parquet", read.source, read.pictures, strict=False)
+    (error,) = [outcome.error for outcome in outcomes if outcome.error]
+    place = f"{read.source.path}, picture 2: {read.pictures[1].images[0].path} is not there; expected every"
+    assert error.startswith(place)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_folder_of_something_else_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match=r"has no .*; expected the folder of the .*; correct dataset\.root"):
         read_benchmark(name, tmp_path, "test")
