@@ -19,7 +19,6 @@ from cardiolens.study.manifest import read_study
 from cardiolens.study.slice_planes import PlacedVolume, placed_volumes, reference_line, same_level
 
 BLOCK = 64  # phases in one picture, so that none is larger than a browser draws
-_HIDDEN = {True: "every frame was shown black", False: "frames of another patient"}
 _NO_FOLDER = "the study's folder is not where the run had it"
 
 
@@ -104,12 +103,13 @@ def _lane(sources: Sources, key: CaseKey, sent: Sent, study: str) -> dict[str, A
     arm = sources.header.arms[key[1]]
     frames = sent.seen_of(study)
     is_hidden = bool(sent.frames) and not frames and sent.status == schemas.PLANNED
+    why = "every frame was shown black" if BLANK in sent.flags else "frames of another patient"
     return {
         "arm": key[1],
         "selector": arm.selector,
         "budget": arm.budget,
         "frames": [list(place) for place in frames],
         "flags": list(sent.flags),
-        "why": _HIDDEN[BLANK in sent.flags] if is_hidden else "",
+        "why": why if is_hidden else "",
         "status": sent.status,
     }
