@@ -94,8 +94,9 @@ def leaderboard(words: Board) -> int:
     # Judged anew: the folder of an earlier joint judgement may hold what the runs were then.
     unfinished = len(runs) > 1 and judge_together(runs) != 0
     facts = read_facts(merged_run(runs) if len(runs) > 1 else joined(runs), runs)
-    unfinished = unfinished or any(usage.answered < usage.unique for usage in facts.usage)
     public = [read_facts(joined([run]), [run]) for run in public_runs]
+    usages = [usage for part in (facts, *public) for usage in part.usage]
+    unfinished = unfinished or any(usage.answered < usage.unique for usage in usages)
     names = [run.root.name for run in runs]
     write_leaderboard(words.out, facts, names, public, unfinished=unfinished)
     say(f"leaderboard: {words.out}")

@@ -3,11 +3,11 @@
 The files go to `export/` in the run's folder. They hold patient ids only with `patient_ids=true`.
 `format=arrow` writes one partitioned dataset of Parquet files instead, with prompts and replies;
 `format=inspect` writes logs for Inspect's viewer, one per arm; `format=figures` a paper's figures as SVG and
-PDF, with the tables behind them as CSV.
+PDF, with the tables behind them as CSV, with `runs=[...]` of several runs as one.
 """
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -20,32 +20,41 @@ from cardiolens.show.export.dataset_export import write_dataset
 from cardiolens.show.export.figures import write_figures
 from cardiolens.show.export.inspect_logs import write_inspect_logs
 from cardiolens.show.export.table_export import export
-from cardiolens.storage.run_word import RunWord
+from cardiolens.storage.places import Run
+from cardiolens.storage.run_word import RunWords
+from cardiolens.workflow.steps.judge_run import joined
 
 _WRITERS: Mapping[str, Callable[..., Path]] = {
     "files": export,
     "arrow": write_dataset,
     "inspect": write_inspect_logs,
-    "figures": write_figures,
 }
 
 
-class Words(RunWord):
-    """Words of the command."""
+class Words(RunWords):
+    """Words of the command; several runs for figures alone."""
 
     format: Literal["files", "arrow", "inspect", "figures"] = "files"
     patient_ids: bool = False
+
+
+def _written(words: Words, runs: Sequence[Run]) -> Path:
+    """Write what is asked for, and return its folder."""
+    if words.format == "figures":
+        if words.patient_ids:
+            raise InputError("patient_ids=true: no figure has any; leave it out")
+        return write_figures(joined(runs), runs)
+    if len(runs) > 1:
+        raise InputError(f"runs=: format={words.format} is of one run; give run=..., or format=figures")
+    check_stored(runs[0])
+    return _WRITERS[words.format](runs[0], patient_ids=words.patient_ids)
 
 
 def main() -> int:
     begin()
     try:
         words = read_words(Words, sys.argv[1:])
-        if words.format == "figures" and words.patient_ids:
-            raise InputError("patient_ids=true: no figure has any; leave it out")
-        run = words.open()
-        check_stored(run)
-        say(f"export: {_WRITERS[words.format](run, patient_ids=words.patient_ids)}")
+        say(f"export: {_written(words, words.open())}")
         return 0
     except (InputError, RunError) as error:
         return tell(error)

@@ -126,7 +126,7 @@ REQUESTS = _schema(
     ("stage", pa.int32()),
     ("replicate", pa.int32()),
     (
-        "flags",  # short, degraded, substituted:<view>, no_temporal_evidence, estimated_tokens,
+        "flags",  # short, degraded, substituted:<view>, no_temporal_evidence, estimated_tokens, blank,
         _STRINGS,
     ),  # shots:<examples>, video:<videos>
     ("status", pa.string()),  # planned | overflow | skipped: <why>

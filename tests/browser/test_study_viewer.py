@@ -32,6 +32,7 @@ SIDE = 160  # pixels
 CINES = {"cine_sax": (10, 30), "cine_4ch": (1, 120), "lge_sax": (10, 1)}  # slices, phases
 FRAMES = 120
 HALF_A_SECOND = 500  # ms
+BLANK: dict[str, Any] = {"control": ["none", "blank"]}
 STEP = 40  # ms: 25 frames a second
 
 RECORD = """() => {
@@ -40,6 +41,10 @@ RECORD = """() => {
   const grey = () => canvas.getContext("2d").getImageData(4, 4, 1, 1).data[0];
   new MutationObserver(() => window.drawn.push([performance.now(), canvas.dataset.frame, grey()]))
     .observe(canvas, { attributeFilter: ["data-frame"] });
+}"""
+DRAWN = """(canvas) => {
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  return [canvas.width, canvas.height, [...data].filter((_, at) => at % 4 === 0)];
 }"""
 SCROLL = """([times, step]) => new Promise((resolve) => {
   const box = document.querySelector(".port[data-active] .box");
@@ -52,8 +57,15 @@ SCROLL = """([times, step]) => new Promise((resolve) => {
 })"""
 
 
+def narrowed(view: str, pixels: np.ndarray) -> list[np.ndarray]:
+    """Images of several sizes, as those of a case are."""
+    return [
+        frame[:, : SIDE // 2] if view == "lge_sax" and idx % 2 else frame for idx, frame in enumerate(pixels)
+    ]
+
+
 def cine_rows(name: str, view: str, slices: int, phases: int) -> pa.Table:
-    """Frames of noise, whose corner holds their index."""
+    """Frames of noise, whose corner holds their index; images of late enhancement differ in width."""
     dice = np.random.default_rng(len(name) + len(view))
     pixels = dice.integers(0, 256, (slices * phases, SIDE, SIDE), dtype=np.uint8)
     pixels[:, :8, :8] = (np.arange(slices * phases) % 251)[:, None, None]
@@ -66,10 +78,10 @@ def cine_rows(name: str, view: str, slices: int, phases: int) -> pa.Table:
                 "slice": idx // phases,
                 "phase": idx % phases,
             },
-            **{"height": SIDE, "width": SIDE, "channels": 1, "pixels": frame.tobytes()},
-            "digest": pixel_digest(frame.tobytes(), SIDE, SIDE, 1),
+            **{"height": SIDE, "width": frame.shape[1], "channels": 1, "pixels": frame.tobytes()},
+            "digest": pixel_digest(frame.tobytes(), SIDE, frame.shape[1], 1),
         }
-        for idx, frame in enumerate(pixels)
+        for idx, frame in enumerate(narrowed(view, pixels))
     ]
     return tables.from_rows(rows, schemas.FRAMES)
 
@@ -89,7 +101,7 @@ def cine_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
             small_cohort, "volume_row", lambda *of: volume_row(*of) | {"height": SIDE, "width": SIDE}
         )
         root = make_cohort(tmp_path_factory.mktemp("cines"), 3)
-        return answered(sweep_spec(root, reader("noisy", error=0.3), name="cines", subtask=["C12"]))
+        return answered(sweep_spec(root, reader("noisy", error=0.3), name="cines", subtask=["C12"], **BLANK))
 
 
 @pytest.fixture(scope="module")
@@ -192,6 +204,39 @@ def test_a_cine_of_120_frames_scrolls_without_a_gap(
             round(max(waits)),
         )
         assert np.median(waits) < STEP
+
+
+def test_images_of_several_sizes_are_drawn_whole(context: BrowserContext, cine_run: Run, seen: Seen) -> None:
+    rows = cine_rows("PH-0001", "lge_sax", *CINES["lge_sax"]).to_pylist()
+    with opened(context, cine_run, seen) as page:
+        page.keyboard.press("v")
+        view = page.locator(".port", has=page.locator("option:checked[value='lge_sax']"))
+        view.locator("canvas").click()
+        for _ in range(2):
+            press(page, "ArrowDown")
+            idx = int(frame_shown(page).split()[1])
+            width, height, grey = page.locator(".port[data-active] canvas").evaluate(DRAWN)
+            assert (width, height) == (rows[idx]["width"], rows[idx]["height"])
+            assert bytes(grey) == rows[idx]["pixels"]
+
+
+def test_frames_that_were_shown_black_are_black(context: BrowserContext, cine_run: Run, seen: Seen) -> None:
+    (label,) = [
+        arm.control for arm in open_sources(cine_run, [cine_run]).header.arms if arm.control != "none"
+    ]
+    with opened(context, cine_run, seen) as page:
+        option = page.locator("[data-filter='first'] option", has_text=label)
+        page.locator("[data-filter='first']").select_option(str(option.get_attribute("value")))
+        expect(page.locator(".verdict-box").first).to_contain_text("every frame shown black")
+        filters = page.locator(".stage img").evaluate_all(
+            "all => all.map(one => getComputedStyle(one).filter)"
+        )
+        assert len(filters) == 9
+        assert set(filters) == {"brightness(0)"}
+        page.locator("main").focus()
+        page.keyboard.press("v")
+        expect(page.locator(".lane").first).to_contain_text("every frame was shown black")
+        expect(page.locator(".port[data-sent]")).to_have_count(0)
 
 
 def test_wheel_moves_slices_and_with_shift_phases(context: BrowserContext, cine_run: Run, seen: Seen) -> None:

@@ -3,11 +3,13 @@
 import re
 import runpy
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import yaml
 
 from cardiolens.config.compose import read_spec
+from cardiolens.config.prompt import PromptSpec
 from cardiolens.protocol.prompts.template import check_folder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,6 +24,19 @@ def test_a_page_names_what_is_there_and_says_what_needs_code(page: Path) -> None
     named = re.findall(r"`((?:cardiolens|tests|jobs|examples)/[\w./-]+)`", text)
     assert [path for path in named if not (ROOT / path).exists()] == []
     assert "needs code" in text
+
+
+@pytest.mark.parametrize("page", ["README", "model", "selector", "metric"])
+def test_what_a_package_of_its_own_may_bring_is_said(page: str) -> None:
+    text = " ".join((ROOT / "docs" / "extend" / f"{page}.md").read_text("utf-8").split())
+    assert "[package of your own](../how-to/plugins.md)" in text
+    assert "no interface for plug-ins" not in text
+
+
+def test_the_styles_of_a_prompt_are_those_that_there_are() -> None:
+    styles = get_args(PromptSpec.model_fields["style"].annotation)
+    *first, last = (f"`{style}`" for style in styles)
+    assert f"beside {', '.join(first)} and {last}" in (ROOT / "docs/extend/prompt.md").read_text("utf-8")
 
 
 def test_every_page_stands_in_the_table() -> None:

@@ -90,7 +90,8 @@ def _decoded(source: Source, case: Pictured, image: CaseImage) -> tuple[bytes, N
         stored = image_bytes(source, case.number, image)
         return stored, pixels_of(stored)
     except InputError as error:
-        where = f"{source.where(case.number)}: {field_of(image.number, 'path')}"
+        field = f": {field_of(image.number, 'path')}" if source.holds_cases else ""
+        where = f"{source.where(case.number)}{field}"
         raise InputError(f"{where}: {image.path or 'the embedded image'} {error}") from None
 
 

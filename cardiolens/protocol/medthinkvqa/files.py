@@ -47,8 +47,15 @@ class Source:
         """Return the study name of a case: its split and position in the file."""
         return f"{self.split}-{number:05d}"
 
+    @property
+    def holds_cases(self) -> bool:
+        """Return whether each line or row of the file is a case; else pictures stand in lists of records."""
+        return self.path.suffix in (".jsonl", ".parquet")
+
     def where(self, number: int) -> str:
-        """Return the location of a case for messages."""
+        """Return the location of a case or picture for messages."""
+        if not self.holds_cases:
+            return f"{self.path}, picture {number}"
         return f"{self.path}, row {number}" if self.is_parquet else f"{self.path}:{number}"
 
 

@@ -1,4 +1,4 @@
-"""Whether runs asked their questions in the same words: the templates that their requests name."""
+"""Whether runs asked their questions alike: what their selectors and prompts stand for, and the words."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 
@@ -15,7 +16,30 @@ _SETTING = ("prompt", "control")
 
 _FILMED = " with cine as video"
 
+# What one name stands for; seeds stand in the names of arms, and limits of replies are each model's own.
+_NAMED = {
+    "selector": {"seeds", "encoder"},  # an encoder has another path on each machine
+    "prompt": {"max_tokens", "report_max_tokens", "step_max_tokens"},
+}
+
 _Asked = tuple[str, str, str]  # prompt, control, subtask
+
+
+def check_names(runs: Sequence[Run], specs: Sequence[SweepSpec]) -> None:
+    """Refuse runs in which one name stands for two selectors or two prompts: they would be ranked as one."""
+    first: dict[tuple[str, str], tuple[Run, dict[str, Any]]] = {}
+    for run, spec in zip(runs, specs, strict=True):
+        for kind, apart in _NAMED.items():
+            for entry in getattr(spec, kind):
+                own = entry.model_dump(mode="json", exclude=apart)
+                other_run, other = first.setdefault((kind, entry.name), (run, own))
+                if differing := [name for name in own if own[name] != other[name]]:
+                    name = differing[0]
+                    raise InputError(
+                        f"{run.root}: {kind} {entry.name} has {name} {own[name]}, in {other_run.root} "
+                        f"{other[name]}; one name stands for one {kind}: give one of them another name and "
+                        "run it again, or leave that run out"
+                    )
 
 
 def check_templates(runs: Sequence[Run], manifests: Sequence[Mapping[str, Any]]) -> None:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from cardiolens.base.digest import digest_of, sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.score.run_results.asked_alike import check_names
 from cardiolens.score.run_results.scoring import Replies
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage import schemas, tables
@@ -24,7 +25,7 @@ _KEY = ("arm_id", "qa_id", "channel")
 
 
 def check_alike(runs: Sequence[Run], specs: Sequence[SweepSpec], manifests: Sequence[dict[str, Any]]) -> None:
-    """Refuse runs with different questions, studies or forms of prompt, or two models under one name.
+    """Refuse runs with different questions, studies or forms of prompt, or one name for two things.
 
     Runs of different releases are refused first.
     """
@@ -40,6 +41,7 @@ def check_alike(runs: Sequence[Run], specs: Sequence[SweepSpec], manifests: Sequ
                     f"{run.root}: {name} is not that of {runs[0].root}; runs that are seen as one must have "
                     f"asked the same questions on the same studies in the same form"
                 )
+    check_names(runs, specs)
     keys: dict[str, str] = {}
     for run, manifest in zip(runs, manifests, strict=True):
         for model, described in manifest["models"].items():

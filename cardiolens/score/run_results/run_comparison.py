@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.steps import StatisticsSpec
+from cardiolens.score.run_results.run_analyses import read_judged
 from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM
 from cardiolens.score.statistics.scores import score
 from cardiolens.storage import documents, schemas, tables
@@ -66,7 +67,8 @@ def _flat(tree: Any, path: str = "") -> Iterator[tuple[str, object]]:
 def compare_runs(first: Run, second: Run) -> list[ArmDifference]:
     """Paired differences (b minus a) of every arm that both runs have, on every tier.
 
-    InputError if the runs have different releases or questions, or no arm in common.
+    InputError if the runs have different releases or questions, were judged by different rules, or have no
+    arm in common.
     """
     manifests = [documents.read_manifest(run) for run in (first, second)]
     check_one_release((first, second), manifests)
@@ -75,6 +77,12 @@ def compare_runs(first: Run, second: Run) -> list[ArmDifference]:
             raise InputError(
                 f"{second.root}: {name} is not that of {first.root}; compare runs of one question file"
             )
+    rules, other_rules = (read_judged(run)[0] for run in (first, second))
+    if rules != other_rules:
+        raise InputError(
+            f"{second.root}: was judged by rules {other_rules}, {first.root} by {rules}; what changed would "
+            "be the reading of replies: judge both by one version: python -m cardiolens.judge run=..."
+        )
     old, new = ({_setting(arm): arm["arm_id"] for arm in manifest["arms"]} for manifest in manifests)
     common = [setting for setting in old if setting in new]
     if not common:

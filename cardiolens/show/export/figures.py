@@ -89,11 +89,13 @@ class Figure:
     absent: str = ""
 
 
-def write_figures(run: Run, *, patient_ids: bool = False) -> Path:
-    """Rewrite `export/figures` of a judged run, say which figures it does not allow, and return the path."""
-    assert not patient_ids, "no figure has any; the command refuses the word"
+def write_figures(run: Run, parts: Sequence[Run]) -> Path:
+    """Rewrite `export/figures` of a judged run, say which figures it does not allow, and return the path.
+
+    `parts` are the runs that it joins, or itself alone.
+    """
     folder = run.root / "export" / "figures"
-    draw_figures(read_facts(run, [run]), folder)
+    draw_figures(read_facts(run, parts), folder)
     return folder
 
 

@@ -1,11 +1,12 @@
 """The headlines of models on public benchmarks, beside those on hearts: described, never ranked together."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 from cardiolens.base.errors import InputError
+from cardiolens.config.dataset import BenchmarkName
 from cardiolens.score.statistics.headlines import PREFIX, is_headline
-from cardiolens.show.page.columns import COUNTS, HIGH, LOW, METHOD, ends, scope_words, too_few
+from cardiolens.show.page.columns import COUNTS, HIGH, LOW, METHOD, caveats, ends, scope_words
 from cardiolens.show.page.elements import Column, Table
 from cardiolens.show.page.page_data import Facts
 
@@ -22,7 +23,8 @@ _COLUMNS = (
 def contrast(hearts: Facts, public: Sequence[Facts]) -> tuple[Table, ...]:
     """Tabulate public benchmarks and hearts, model by model; no table without public benchmarks.
 
-    InputError if a benchmark was judged by other rules, is there twice, or one name stands for two models.
+    InputError if one is no public benchmark, was judged by other rules, or is there twice, or if one name
+    stands for two models.
     """
     if not public:
         return ()
@@ -44,7 +46,7 @@ def _headlines(facts: Facts) -> list[dict[str, Any]]:
         cells[_METRICS[str(row["metric"])]] = row["value"]
         if row["metric"] == "primary":
             cells.update({name: row[name] for name in ("n_items", "n_patients")})
-            cells.update(ends(row), note=too_few(row) or None)
+            cells.update(ends(row), note="; ".join(caveats(row)) or None)
     if facts.specs[0].dataset.has_pictures:
         for (model, _), cells in records.items():
             cells.update(questions="closed questions", pooled=_pooled(facts, model))
@@ -70,14 +72,27 @@ def _place(facts: Facts, model: str, tier: str) -> dict[str, Any]:
     manifest = facts.manifests[0]
     return {
         "model": f"{model}{star}",
-        "benchmark": manifest["dataset"],
+        "benchmark": _benchmark(facts),
         "questions": scope_words(tier),
         "protocol": manifest["protocol"],
     }
 
 
+def _benchmark(facts: Facts) -> str:
+    """The name of a data set; training splits are what many models were trained on."""
+    dataset = facts.specs[0].dataset
+    is_training = dataset.root is not None and dataset.split == "train"
+    return f"{facts.manifests[0]['dataset']}{', training split' if is_training else ''}"
+
+
 def _check(hearts: Facts, public: Sequence[Facts]) -> None:
     keys: dict[str, str] = {}
+    for facts in public:
+        if facts.specs[0].dataset.root is None:
+            raise InputError(
+                f"public=: {facts.name} asked {facts.manifests[0]['dataset']}, which is no public benchmark "
+                f"({', '.join(get_args(BenchmarkName))}); give it in runs=, or leave it out"
+            )
     datasets = [str(facts.manifests[0]["dataset"]) for facts in (hearts, *public)]
     for facts, dataset in zip((hearts, *public), datasets, strict=True):
         if datasets.count(dataset) > 1:

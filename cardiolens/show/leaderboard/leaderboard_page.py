@@ -12,7 +12,8 @@ from cardiolens.show.page.elements import Column, Table
 from cardiolens.show.page.embed import EmbeddedTable, embed, to_json
 from cardiolens.show.page.page_data import Facts
 from cardiolens.show.page.page_rendering import asset, templates
-from cardiolens.show.page.sections.run_setup import PUBLIC_HEARTS, UNVERIFIED_ALLOWED
+from cardiolens.show.page.sections.run_setup import PUBLIC_BENCHMARK, PUBLIC_HEARTS, UNVERIFIED_ALLOWED
+from cardiolens.show.page.too_few_items import too_few_items
 from cardiolens.storage.released_runs import release_of
 
 _RUNS = (
@@ -79,6 +80,7 @@ def _settings(facts: Facts) -> Table:
     """What all rows share: release, questions, protocol, rules, and the digests that name them."""
     manifest, spec = facts.manifests[0], facts.specs[0]
     release = release_of(manifest)
+    resampled = "pictures" if spec.dataset.has_pictures else "patients"
     rows: list[tuple[str, str | int | float]] = [
         ("dataset", str(manifest["dataset"])),
         *([("release", f"{release.name} {release.number}")] if release else []),
@@ -89,7 +91,10 @@ def _settings(facts: Facts) -> Table:
         ("questions, SHA-256 of the file", str(manifest["questions_sha256"])),
         ("questions asked, digest", str(manifest["questions_digest"])),
         ("cohort, digest", str(manifest["cohort_digest"])),
-        *(("studies", int(manifest["studies"])), ("patients with a verdict", facts.n_patients)),
+        *(
+            ("studies", int(manifest["studies"])),
+            (f"{resampled} with a verdict", facts.n_patients),
+        ),
         *(("answer format", spec.answer_format), ("captions of frames", spec.caption)),
         ("fewest items of a subtask", spec.statistics.min_n),
         *(("resamples", spec.statistics.resamples), ("seed of resamples", spec.statistics.seed)),
@@ -101,9 +106,12 @@ def _warnings(facts: Facts, *, unfinished: bool) -> list[str]:
     """Sentences on what makes these numbers say less than they seem to."""
     dataset = facts.specs[0].dataset
     versions = sorted({str(manifest["cardiolens"]) for manifest in facts.manifests})
+    unscored = too_few_items(facts)
+    scored = {arm.model for row in facts.of_arms(["primary"], "tier:") if (arm := facts.arm(row["arm_id"]))}
+    scoreless = [model for model in facts.models if model not in scored]
     withheld = max(int(manifest.get("withheld", 0)) for manifest in facts.manifests)
     rules = [
-        (facts.n_patients < FEWEST_FOR_CLAIM, f"{facts.n_patients} patients: too few for any claim."),
+        (facts.n_patients < FEWEST_FOR_CLAIM, f"{facts.patients_in_words}: too few for any claim."),
         (
             facts.is_synthetic,
             "A synthetic cohort: phantoms that this software draws. No score here says how well a model "
@@ -115,6 +123,9 @@ def _warnings(facts: Facts, *, unfinished: bool) -> list[str]:
         ),
         (dataset.allow_unverified, f"{UNVERIFIED_ALLOWED[0].upper()}{UNVERIFIED_ALLOWED[1:]}."),
         (dataset.public_hearts, f"{PUBLIC_HEARTS[0].upper()}{PUBLIC_HEARTS[1:]}."),
+        (dataset.has_pictures, f"{PUBLIC_BENCHMARK[0].upper()}{PUBLIC_BENCHMARK[1:]}."),
+        (bool(scoreless), f"Not in the table, because nothing of theirs was judged: {', '.join(scoreless)}."),
+        (bool(unscored), unscored),
         (withheld > 0, f"The answers of {withheld} questions are withheld: they are in no score."),
         (unfinished, "Some requests have no answer yet: the scores are not final."),
         (len(versions) > 1, f"The runs were made by versions {', '.join(versions)} of CardioLens."),

@@ -6,9 +6,8 @@ from datetime import UTC
 
 from cardiolens.score.run_results.run_analyses import AnalysisRow
 from cardiolens.score.statistics.headlines import PREFIX
-from cardiolens.score.statistics.outcomes import INCOMPLETE
 from cardiolens.score.statistics.rows import TIERS
-from cardiolens.show.page.columns import ends, scope_words, setting, too_few
+from cardiolens.show.page.columns import caveats, ends, scope_words, setting
 from cardiolens.show.page.elements import Column, Table
 from cardiolens.show.page.headline_answers import shown_lower
 from cardiolens.show.page.page_data import Facts
@@ -39,8 +38,8 @@ def standings(facts: Facts) -> Table:
             _score_cells(row, tier) if row["metric"] == "primary" else {_name(tier, "skill"): row["value"]}
         )
         if row["metric"] == "primary":
-            ranked = _note(facts, row, best[tier]) if arm_id.startswith(PREFIX) else ""
-            cells[_name(tier, "note")] = "; ".join(filter(None, (ranked, too_few(row)))) or None
+            ranked = _rank(facts, row, best[tier]) if arm_id.startswith(PREFIX) else ""
+            cells[_name(tier, "note")] = "; ".join(filter(None, (ranked, *caveats(row)))) or None
     records = [cells for cells in by_arm.values() if cells["model"]]
     columns = [Column("model", "model"), Column("kind", "kind"), Column("setting", "setting")]
     columns += [column for tier in TIERS for column in _tier_columns(tier)]
@@ -130,17 +129,14 @@ def _highest(facts: Facts, scores: Iterable[AnalysisRow], tier: str) -> Analysis
     return max(real or headlines, key=lambda row: float(row["value"]), default=None)
 
 
-def _note(facts: Facts, row: AnalysisRow, best: AnalysisRow | None) -> str:
-    """How a headline stands to the highest of its tier, and whether it rests on fewer items than asked."""
+def _rank(facts: Facts, row: AnalysisRow, best: AnalysisRow | None) -> str:
+    """How a headline stands to the highest of its tier; several of one score may be the highest."""
     if best is None or math.isnan(row["value"]):
         return ""
     if _kind(facts, str(row["arm_id"]).removeprefix(PREFIX)) != _kind(
         facts, str(best["arm_id"]).removeprefix(PREFIX)
     ):
-        words = "not ranked with models"
-    elif row["arm_id"] == best["arm_id"]:
-        words = "highest"
-    else:
-        words = "lower" if shown_lower(facts, row, best) else "not told apart"
-    method = str(row["method"])
-    return f"{words}; {method.partition(';')[0]}" if method.startswith(INCOMPLETE) else words
+        return "not ranked with models"
+    if row["value"] == best["value"]:
+        return "highest"
+    return "lower" if shown_lower(facts, row, best) else "not told apart"

@@ -8,6 +8,7 @@ from cardiolens.score.claims.confusion import JOINT
 from cardiolens.score.claims.evidence_analysis import interval_of
 from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM
 from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.score.statistics.outcomes import INCOMPLETE
 from cardiolens.show.page.elements import Column
 from cardiolens.show.page.page_data import Facts
 
@@ -45,6 +46,13 @@ def too_few(row: Mapping[str, Any]) -> str:
     """A note that patients are too few for an interval, with their number; empty if they are enough."""
     few = row["n_patients"] < FEWEST_FOR_CLAIM and not math.isnan(row["value"])
     return f"n too small for an interval: {row['n_patients']}" if few else ""
+
+
+def caveats(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """What makes a score say less than it seems to: fewer items than asked, too few patients."""
+    method = str(row["method"])
+    incomplete = method.partition(";")[0] if method.startswith(INCOMPLETE) else ""
+    return tuple(filter(None, (incomplete, too_few(row))))
 
 
 def scope_words(scope: object) -> str:

@@ -92,6 +92,12 @@ class Facts:
         return any(spec.dataset.phantom is not None for spec in self.specs)
 
     @property
+    def patients_in_words(self) -> str:
+        """How many patients have a verdict; pictures of a public benchmark stand in their place."""
+        what = "picture" if self.specs[0].dataset.has_pictures else "patient"
+        return f"{self.n_patients:,} {what}{'' if self.n_patients == 1 else 's'}"
+
+    @property
     def packaged(self) -> tuple[str, ...]:
         """Models whose weights this package ships: they were trained on phantoms."""
         models = (model for spec in self.specs for model in spec.model)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -90,22 +91,25 @@ def _stage_counts(run: Run) -> dict[str, int]:
 def usage_of(
     parts: Sequence[Run], specs: Sequence[SweepSpec], manifests: Sequence[Mapping[str, Any]]
 ) -> tuple[Usage, ...]:
-    """Usage of all models of all runs, one entry per model; runs of one model are joined."""
-    folders: dict[str, tuple[list[Run], Store, str]] = {}
+    """Usage of all models of all runs, one entry per model; its runs are joined, of two stores too."""
+    places: dict[str, list[tuple[Run, Path]]] = {}  # with the folder of completions
     for run, spec, manifest in zip(parts, specs, manifests, strict=True):
         for model, facts in manifest["models"].items():
-            runs, _, _ = folders.setdefault(model, ([], Store(spec.store), str(facts["model_key"])))
-            runs.append(run)
-    return tuple(_usage(model, *places) for model, places in folders.items())
+            folder = Store(spec.store).completions(str(facts["model_key"]))
+            places.setdefault(model, []).append((run, folder))
+    return tuple(_usage(model, of_model) for model, of_model in places.items())
 
 
-def _usage(model: str, runs: Sequence[Run], store: Store, model_key: str) -> Usage:
+def _usage(model: str, places: Sequence[tuple[Run, Path]]) -> Usage:
     requests = pa.concat_tables(
-        tables.read(run.requests(model), schemas.REQUESTS, ["request_key", "status"]) for run in runs
+        tables.read(run.requests(model), schemas.REQUESTS, ["request_key", "status"]) for run, _ in places
     )
     planned = requests.filter(pc.equal(requests["status"], "planned"))
     keys = pc.unique(planned["request_key"])
-    completions = tables.read(store.completions(model_key), schemas.COMPLETIONS, _COLUMNS)
+    completions = pa.concat_tables(
+        tables.read(folder, schemas.COMPLETIONS, _COLUMNS)
+        for folder in dict.fromkeys(folder for _, folder in places)
+    )
     final = finals(completions.filter(pc.is_in(completions["request_key"], value_set=keys)))
 
     def total(column: str) -> float:

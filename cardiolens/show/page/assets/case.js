@@ -19,9 +19,11 @@ function showCase(holder, study, qaId, question, sides, place) {
   applyLook();
 }
 
-// The frames of a case that are of its own patient: under a control they may be of another.
+const isBlank = ({ flags }) => flags.includes("blank"); // a control: every frame was shown black
+
+// The frames of a case that show its own patient: under a control they may be of another, or black.
 function ownFrames(study, asked, number) {
-  return asked && asked.frames_of === number && asked.status === "planned" ? study.frames[asked.frames] : [];
+  return asked && asked.frames_of === number && asked.status === "planned" && !isBlank(asked) ? study.frames[asked.frames] : [];
 }
 
 // What the true answer rests on: quotes of the report, and who verified it.
@@ -45,7 +47,7 @@ function pane(label, asked, study, question) {
     { class: "pane" },
     element("h3", {}, label),
     element("div", {}, ...verdicts((channel) => channel === "answer"), element("p", { class: "quiet shown" }, SHOWN_WORDS[asked.shown])),
-    whole ? "" : makeStage(study.frames[asked.frames], asked.frames_of, prompt, RUN.images, label),
+    whole ? "" : makeStage(study.frames[asked.frames], asked.frames_of, prompt, RUN.images, label, isBlank(asked)),
     element(
       "div",
       {},

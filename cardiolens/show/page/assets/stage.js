@@ -14,7 +14,8 @@ function captions(prompt) {
   return [...lines].flatMap(([, video, said, marks]) => Array(marks.length).fill([video, said.trim()].filter(Boolean).join(": ")));
 }
 
-function makeStage(frames, study, prompt, images, label) {
+// Under a control the frames are those that were chosen, shown black.
+function makeStage(frames, study, prompt, images, label, black) {
   const said = captions(prompt).slice(-frames.length); // frames of solved examples come first
   if (!frames.length) return element("p", { class: "absent" }, "Asked without any frame.");
   const state = { at: 0, frames: frames.map(([volume, idx], at) => ({ volume, idx, caption: said[at] || "no caption" })) };
@@ -43,7 +44,7 @@ function makeStage(frames, study, prompt, images, label) {
   const box = picture ? element("div", { class: "box" }, picture) : element("p", { class: "absent" }, NO_IMAGES);
   stages.push(state);
   state.show(0);
-  return element("div", { class: "stage" }, box, caption, scrub, strip);
+  return element("div", { class: black ? "stage black" : "stage" }, box, caption, scrub, strip);
 }
 
 const NO_IMAGES =

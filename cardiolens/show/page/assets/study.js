@@ -222,13 +222,19 @@ function drawPort(port) {
     if (!found.failed) found.coming.then(() => own === desk && redraw());
     return;
   }
-  if (canvas.width !== volume.width || canvas.height !== volume.height) Object.assign(canvas, { width: volume.width, height: volume.height });
   const tile = phase % volume.block;
-  const [left, top] = [(tile % volume.columns) * volume.width, Math.floor(tile / volume.columns) * volume.height];
-  canvas.getContext("2d").drawImage(found.bitmap, left, top, volume.width, volume.height, 0, 0, volume.width, volume.height);
+  const [width, height] = tileOf(volume, phase - tile, found.bitmap);
+  if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
+  const [left, top] = [(tile % volume.columns) * width, Math.floor(tile / volume.columns) * height];
+  canvas.getContext("2d").drawImage(found.bitmap, left, top, width, height, 0, 0, width, height);
   canvas.dataset.frame = frameName(volume.id, indexOf(port));
   describe(port);
   readAhead(port);
+}
+
+// Width and height of a frame in the picture of the block that begins at a phase: images of a case differ in size.
+function tileOf({ columns, block, n_phases: count }, first, { width, height }) {
+  return [width / columns, height / Math.ceil(Math.min(block, count - first) / columns)];
 }
 
 function placeInWords({ volume, slice, phase }) {

@@ -25,6 +25,7 @@ const FLAG_WORDS = {
   no_temporal_evidence: "no slice at two phases, so no motion",
   estimated_tokens: "tokens estimated",
   levels_unknown: "slice order not declared",
+  blank: "every frame shown black",
 };
 const RULE_WORDS = {
   answer_line: "an answer line",
@@ -37,6 +38,7 @@ const RULE_WORDS = {
   option_text: "words of an option",
   last_line: "the last line",
   enumeration: "an enumeration of the options",
+  heading: "what stands under a heading",
   whole_reply: "the whole reply",
   none: "no rule",
 };
@@ -58,6 +60,7 @@ function endingInWords(code) {
 function flagInWords(code) {
   const [kind, view] = code.split(":");
   if (kind === "video") return view === "1" ? "1 video" : `${view} videos`;
+  if (kind === "shots") return view === "1" ? "1 solved example" : `${view} solved examples`;
   if (kind !== "substituted") return FLAG_WORDS[code] ?? code;
   const [prefix, name] = view.split("_");
   return `shown on ${prefix} ${VIEW_WORDS[name] ?? name} in place of the rule's views`;

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from cardiolens.inference.plan.control import BLANK
 from cardiolens.show.page.case_viewer.item_sources import CaseKey, Sources, read_stages
 from cardiolens.storage import schemas
 from cardiolens.study.shards import read_volumes
@@ -26,6 +27,11 @@ class Sent:
     frames: tuple[Place, ...]
     flags: tuple[str, ...]
     status: str
+
+    def seen_of(self, study: str) -> tuple[Place, ...]:
+        """The frames by which a study was seen: none under a control that shows black or another patient."""
+        is_seen = self.study == study and self.status == schemas.PLANNED and BLANK not in self.flags
+        return self.frames if is_seen else ()
 
 
 def frames_sent(sources: Sources, keys: Collection[CaseKey]) -> dict[CaseKey, Sent]:
@@ -102,7 +108,7 @@ class EvidenceIndex:
             return NOT_KNOWN
         study = sources.studies[sources.study[question]]
         moving = sources.questions["subtask"][question].as_py() in self.temporal
-        frames = sent.frames if sent.study == study and sent.status == schemas.PLANNED else ()
+        frames = sent.seen_of(study)
         count = sum(self._is_sent(study, evidence, frames, moving=moving) for evidence in slices)
         return ALL_SHOWN if count == len(slices) else PARTLY if count else NOT_SHOWN
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError
+from cardiolens.inference.plan.control import BLANK
 from cardiolens.show.page.case_viewer.item_sources import CaseKey, Sources
 from cardiolens.show.page.case_viewer.pictures import study_folder
 from cardiolens.show.page.case_viewer.sent_frames import Sent, frames_sent
@@ -30,8 +31,11 @@ def study_layout(volumes: pa.Table, studies: Path, study: str, anatomy: Anatomy)
     """Return the volumes of a study, reference lines of slices on each other, and slices at one level.
 
     `volumes` are the rows of the cohort, read under `anatomy`. Lines are rounded to a tenth of a pixel.
+    InputError if none is of the study.
     """
     rows = volumes.filter(pc.equal(volumes["study_id"], study)).to_pylist()
+    if not rows:
+        raise InputError(f"{study}: the store has no volume of it any more; run the sweep again")
     volumes_placed, reasons = _located(studies, study, rows, anatomy)
     pairs = [(name, cutting) for name in volumes_placed for cutting in volumes_placed if name != cutting]
     return {
@@ -97,15 +101,15 @@ def lanes(sources: Sources, question: int, arm: int) -> list[dict[str, Any]]:
 
 def _lane(sources: Sources, key: CaseKey, sent: Sent, study: str) -> dict[str, Any]:
     arm = sources.header.arms[key[1]]
-    is_own = sent.study == study and sent.status == schemas.PLANNED
+    frames = sent.seen_of(study)
+    is_hidden = bool(sent.frames) and not frames and sent.status == schemas.PLANNED
+    why = "every frame was shown black" if BLANK in sent.flags else "frames of another patient"
     return {
         "arm": key[1],
         "selector": arm.selector,
         "budget": arm.budget,
-        "frames": [list(place) for place in sent.frames] if is_own else [],
+        "frames": [list(place) for place in frames],
         "flags": list(sent.flags),
-        "why": ""
-        if is_own or sent.status != schemas.PLANNED or not sent.frames
-        else "frames of another patient",
+        "why": why if is_hidden else "",
         "status": sent.status,
     }

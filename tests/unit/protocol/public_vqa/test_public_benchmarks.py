@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,10 @@ from page_run import write_record
 from small_cohort import reader, swept
 
 from cardiolens.base.errors import InputError
+from cardiolens.commands.compare import Board, leaderboard
+from cardiolens.config.command_words import read_words
 from cardiolens.config.compose import read_spec
+from cardiolens.config.dataset import DatasetSpec
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.inference.plan.plan import plan
 from cardiolens.protocol.medthinkvqa.case_group import prepare_cases
@@ -21,6 +25,7 @@ from cardiolens.protocol.public_vqa.example_sets import make_benchmark
 from cardiolens.protocol.public_vqa.omnimedvqa import OPEN_PART
 from cardiolens.protocol.public_vqa.picture_question import chosen_of, yes_or_no
 from cardiolens.protocol.public_vqa.vqa_rad import WHOLE
+from cardiolens.score.run_results.scoring import judge_and_write
 from cardiolens.show.leaderboard.contrast import contrast
 from cardiolens.show.leaderboard.standings import standings
 from cardiolens.show.page.page_data import Facts, read_facts
@@ -164,6 +169,44 @@ def test_benchmarks_stand_beside_hearts_and_are_set_apart(runs: dict[str, Run]) 
         contrast(first, [others[0], others[0]])
 
 
+def test_what_is_no_benchmark_is_refused_and_a_training_split_is_named(runs: dict[str, Run]) -> None:
+    first, second, _ = [read_facts(run, [run]) for run in runs.values()]
+
+    def of(facts: Facts, **changes: object) -> Facts:
+        (spec,) = facts.specs
+        return replace(facts, specs=(spec.model_copy(update={"dataset": changed(spec, changes)}),))
+
+    def changed(spec: SweepSpec, changes: dict[str, object]) -> DatasetSpec:
+        return spec.dataset.model_copy(update=changes)
+
+    with pytest.raises(InputError, match=r"asked slake, which is no public benchmark .*give it in runs="):
+        contrast(first, [of(second, root=None)])
+    (table,) = contrast(first, [of(second, split="train")])
+    at = [column.name for column in table.columns].index("benchmark")
+    assert {row[at] for row in table.rows} == {"vqa_rad", "slake, training split"}
+
+
+def test_a_benchmark_that_is_not_answered_to_its_end_says_so(
+    folders: dict[str, Path], runs: dict[str, Run], tmp_path: Path
+) -> None:
+    planned, _ = swept(spec_of("slake", folders["slake"], reader("noisy", "cut", error=0.4)))
+    folder = planned.store.completions(planned.identities["cut"].model_key)
+    kept = tables.read(folder, schemas.COMPLETIONS).slice(0, 9)
+    for part in tables.parts(folder):
+        part.unlink()
+    tables.write_part(folder, kept, schemas.COMPLETIONS)
+    keys = {name: identity.model_key for name, identity in planned.identities.items()}
+    write_record(planned, judge_and_write(planned.run, planned.store, keys, planned.spec))
+    out = tmp_path / "board.html"
+    words = [f"runs=[{runs['vqa_rad'].root}]", f"public=[{planned.run.root}]", f"out={out}"]
+    assert leaderboard(read_words(Board, words)) == 1
+    page = out.read_text()
+    assert "Some requests have no answer yet: the scores are not final." in page
+    assert re.search(r"incomplete, \d+\.\d % of items judged", page)
+    assert f"{N} pictures," in page
+    assert "Closed questions of a public benchmark alone; its pictures" in page
+
+
 def test_fourteen_pictures_have_no_interval_on_the_leaderboard_or_in_the_terminal(
     folders: dict[str, Path], runs: dict[str, Run]
 ) -> None:
@@ -258,6 +301,17 @@ def test_a_wrong_record_is_named_and_the_others_are_read(
     assert re.search(message, told), told
     assert "record" in told
     assert read.pictures
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_picture_that_is_not_there_is_named_as_the_data_name_it(tmp_path: Path, name: str) -> None:
+    make_benchmark(name, tmp_path, 2)
+    read = read_benchmark(name, tmp_path, "test")
+    (tmp_path / read.pictures[1].images[0].path).unlink()
+    outcomes = prepare_cases(tmp_path / "store", "part-0.parquet", read.source, read.pictures, strict=False)
+    (error,) = [outcome.error for outcome in outcomes if outcome.error]
+    place = f"{read.source.path}, picture 2: {read.pictures[1].images[0].path} is not there; expected every"
+    assert error.startswith(place)
 
 
 @pytest.mark.parametrize("name", NAMES)

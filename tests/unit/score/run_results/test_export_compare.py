@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -97,6 +98,16 @@ def test_a_run_is_not_different_from_itself(runs: tuple[Run, Run]) -> None:
     differences = list(compare_runs(runs[0], runs[0]))
     assert differences
     assert all(one.value == 0 and one.low == -one.high < 0 for one in differences), "no width of zero"
+
+
+def test_runs_that_different_rules_judged_are_not_compared(runs: tuple[Run, Run], tmp_path: Path) -> None:
+    earlier = Run(tmp_path / "earlier")
+    shutil.copytree(runs[1].root, earlier.root)
+    tree = json.loads(earlier.analyses.read_text()) | {"rules": "1.0"}
+    del tree["digest"]  # earlier versions wrote none
+    earlier.analyses.write_text(json.dumps(tree))
+    with pytest.raises(InputError, match=r"earlier: was judged by rules 1\.0, .* by \d.*judge both by one"):
+        compare(runs[0], earlier, margin=2)
 
 
 def test_other_arms_and_wrong_words_are_refused(runs: tuple[Run, Run], tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from page_run import finished, small_spec
-from small_cohort import make_cohort
+from small_cohort import make_cohort, reader
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
 from bench.claims import arms_of, findings, verdicts
@@ -163,9 +163,26 @@ def test_no_figure_holds_an_id(folder: Path, run: Run) -> None:
 
 
 def test_what_a_run_does_not_allow_is_said(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    drawn = {path.stem for path in write_figures(run).iterdir()}
+    drawn = {path.stem for path in write_figures(run, [run]).iterdir()}
     assert drawn == {"landscape", "confusion", "cohorts"}
     assert "forest: not drawn: No model was asked at two levels of a factor" in capsys.readouterr().out
+
+
+def test_several_runs_are_drawn_as_one_and_other_forms_take_one_run(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = run.root.parent.parent
+    other = finished(
+        small_spec(root, "other", subtask=["C02", "D01"], control=["none"], model=[reader("oracle")])
+    )
+    words = [f"runs=[{run.root},{other.root}]", "format=figures"]
+    monkeypatch.setattr(sys, "argv", ["export", *words])
+    assert main() == 0
+    folder = Path(capsys.readouterr().out.splitlines()[-1].removeprefix("export: "))
+    assert {row["model"] for row in rows_of(folder / "landscape.csv")} == {"noisy*", "collapse*", "oracle*"}
+    monkeypatch.setattr(sys, "argv", ["export", words[0]])
+    assert main() == 2
+    assert "format=files is of one run" in capsys.readouterr().err
 
 
 def test_a_missing_package_is_named(facts: Facts, monkeypatch: pytest.MonkeyPatch) -> None:

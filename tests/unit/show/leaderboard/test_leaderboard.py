@@ -9,12 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from page_markup import Markup, records
-from page_run import finished, small_spec
-from small_cohort import make_cohort, reader
+from page_run import finished, reply_instead, small_spec, write_record
+from small_cohort import make_cohort, reader, swept
 
 from cardiolens.base.errors import InputError
 from cardiolens.commands.compare import Board, leaderboard, main
 from cardiolens.config.command_words import read_words
+from cardiolens.score.run_results.scoring import judge_and_write
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.documents import read_manifest
 from cardiolens.storage.places import Run
@@ -23,7 +24,9 @@ MODELS = {
     "first": [reader("noisy", "good", error=0.1), reader("oracle")],
     "second": [reader("noisy", "poor", error=0.8)],
 }
+SAMPLED = {"name": "standard", "style": "standard", "max_tokens": 64, "samples": 3, "temperature": 0.7}
 FEW = {"subtask": ["C02", "D01", "R-CINE"], "control": ["none"]}
+TWO = FEW | {"subtask": ["C02", "D01"]}
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +124,8 @@ def test_a_row_that_holds_an_id_would_be_found(page: str, root: Path) -> None:
     [
         ({"limit": 7}, "questions_digest is not that of"),
         ({"caption": "full"}, "caption is not that of"),
+        ({"selector": [{"name": "clinical", "kind": "uniform"}]}, "selector clinical has kind uniform, in"),
+        ({"prompt": [SAMPLED]}, "prompt standard has samples 3, in .* 1; one name stands for one prompt"),
     ],
 )
 def test_unlike_runs_are_refused(
@@ -177,6 +182,64 @@ def test_the_joint_judgement_of_before_is_not_shown(page: str, runs: list[Run], 
     ]
     part.unlink()
     assert rows_of(written(tmp_path / "board.html", *runs)[1]) == rows_of(page)
+
+
+def told(page: str) -> list[str]:
+    """The warnings of a page."""
+    return re.findall(r'<p class="warning" role="note">(.*?)</p>', page)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two stores of the same four patients."""
+    return [make_cohort(tmp_path_factory.mktemp(name), 4) for name in ("here", "there")]
+
+
+def test_runs_of_one_model_in_two_stores_lack_no_reply(small: list[Path], tmp_path: Path) -> None:
+    good = MODELS["first"][:1]
+    parts = [
+        finished(small_spec(root, f"k{budget}", model=good, budget=[budget], **TWO))
+        for root, budget in zip(small, (16, 8), strict=True)
+    ]
+    code, page = written(tmp_path / "board.html", *parts)
+    assert code == 0
+    assert not [sentence for sentence in told(page) if "no answer yet" in sentence]
+    assert {(row["answered"], row["unique"]) for row in rows_of(page)} == {(2 * 8, 2 * 8)}
+
+
+def test_models_of_the_same_score_are_both_the_highest(small: list[Path], tmp_path: Path) -> None:
+    same = finished(small_spec(small[0], "same", model=[reader("oracle"), reader("oracle", "too")], **TWO))
+    _, page = written(tmp_path / "board.html", same)
+    notes = {row["tier3_note"] for row in rows_of(page) if row["setting"] == "headline"}
+    assert notes == {"highest; n too small for an interval: 4"}
+    assert "4 patients: too few for any claim." in told(page)
+
+
+def test_what_lacks_replies_is_said_of_arms_too_and_no_model_is_lost(
+    small: list[Path], tmp_path: Path
+) -> None:
+    models = [reader("oracle"), reader("uniform"), reader("constant", answer="A")]
+    planned, _ = swept(small_spec(small[1], "cut", model=models, **TWO))
+    reply_instead(planned, "uniform", None)
+    folder = planned.store.completions(planned.identities["constant"].model_key)
+    (part,) = tables.parts(folder)
+    kept = tables.read(folder, schemas.COMPLETIONS).slice(0, 3)
+    part.unlink()
+    tables.write_part(folder, kept, schemas.COMPLETIONS)
+    keys = {name: identity.model_key for name, identity in planned.identities.items()}
+    write_record(planned, judge_and_write(planned.run, planned.store, keys, planned.spec))
+    code, page = written(tmp_path / "board.html", planned.run)
+    assert code == 1
+    assert "Not in the table, because nothing of theirs was judged: uniform." in told(page)
+    (of_arm,) = [row for row in rows_of(page) if row["model"] == "constant" and row["setting"] != "headline"]
+    assert any(str(of_arm[f"tier{tier}_note"]).startswith("incomplete, ") for tier in (1, 2, 3))
+
+
+def test_a_tier_without_a_score_says_why(small: list[Path], tmp_path: Path) -> None:
+    many = {"statistics": {"min_n": 90, "resamples": 40, "seed": 7}, "subtask": ["C02"]}
+    run = finished(small_spec(small[0], "few", model=MODELS["second"], **(TWO | many)))
+    _, page = written(tmp_path / "board.html", run)
+    assert any("no subtask has statistics.min_n=90 items; the largest, C02, has 4" in x for x in told(page))
 
 
 def test_one_run_alone_has_a_page(runs: list[Run], tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
         "subtask": [*SLICES, "C12"],
         "budget": [2, 8],
         "prompt": [{"name": "standard", "style": "standard", "max_tokens": 64}],
-        "control": ["none", "blind", "other_patient"],
+        "control": ["none", "blind", "other_patient", "blank"],
         "model": [reader("noisy", error=0.3)],
         "statistics": {"min_n": 1, "resamples": 20, "seed": 7},
     }
@@ -60,7 +60,7 @@ def expected_letter(sources: Sources, request: dict[str, Any]) -> str:
         frames = [
             (frame["volume_id"], frame["idx"])
             for frame in request["frames"]
-            if request["frames_study_id"] == request["study_id"]
+            if request["frames_study_id"] == request["study_id"] and "blank" not in request["flags"]
         ]
         sent = [p for p in telling if (one["volume_id"], one["slice"] * n_phases + p) in frames]
         needed = 2 if request["subtask"] in TEMPORAL and len(telling) > 1 else 1
@@ -114,11 +114,13 @@ def test_one_frame_shows_a_slice_and_two_phases_motion(
     assert shown.letter(sources, place, Sent(study, tuple(frames), (), "planned")) == letter
     assert shown.letter(sources, place, Sent(study, tuple(frames), (), "overflow")) == "n"
     assert shown.letter(sources, place, Sent("another", tuple(frames), (), "planned")) == "n"
+    assert shown.letter(sources, place, Sent(study, tuple(frames), ("blank",), "planned")) == "n"
 
 
 def test_lanes_are_the_requests_of_each_selector_at_each_budget(sources: Sources) -> None:
     scripts = Scripts(sources)
-    for control in ("none", "other_patient", "blind"):
+    why = {"other_patient": "frames of another patient", "blank": "every frame was shown black"}
+    for control in ("none", "other_patient", "blank", "blind"):
         arm = next(at for at, one in enumerate(sources.header.arms) if one.control == control)
         own = sources.header.arms[arm]
         lanes = scripts.content(f"sent/0/{arm}.js")
@@ -134,7 +136,7 @@ def test_lanes_are_the_requests_of_each_selector_at_each_budget(sources: Sources
             row = by_arm[sources.arms[lane["arm"]]]
             frames = [[frame["volume_id"], frame["idx"]] for frame in row["frames"] or []]
             assert lane["frames"] == (frames if control == "none" else [])
-            assert (lane["why"] != "") == (control == "other_patient")
+            assert lane["why"] == why.get(control, "")
 
 
 def test_a_case_says_whether_its_evidence_was_shown(sources: Sources) -> None:

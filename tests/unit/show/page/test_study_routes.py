@@ -11,11 +11,14 @@ from page_run import finished
 from PIL import Image
 from small_cohort import make_cohort, reader, sweep_spec
 
+from cardiolens.base.errors import InputError
 from cardiolens.commands.view import served_of
 from cardiolens.show.local_server import Request
 from cardiolens.show.page.case_viewer.pictures import tiled
-from cardiolens.show.page.case_viewer.study_layout import BLOCK
+from cardiolens.show.page.case_viewer.study_layout import BLOCK, study_layout
 from cardiolens.show.page.case_viewer.viewer_server import Viewer
+from cardiolens.study.anatomy import heart
+from cardiolens.study.shards import read_volumes
 
 LONG = BLOCK + 6  # phases: two pictures
 
@@ -82,6 +85,12 @@ def test_without_its_folder_a_study_has_no_lines_but_a_reason(viewer: Viewer) ->
     assert layout is not None
     assert '"lines":{},"levels":{}' in layout
     assert layout.count("the study's folder is not where the run had it") == 3
+
+
+def test_a_study_that_the_store_no_longer_has_is_refused_in_words(viewer: Viewer) -> None:
+    none = read_volumes(viewer.store).slice(0, 0)
+    with pytest.raises(InputError, match="PH-0001: the store has no volume of it any more; run the sweep"):
+        study_layout(none, viewer.folder, "PH-0001", heart())
 
 
 def test_nothing_is_written_beside_the_store(viewer: Viewer, tmp_path: Path) -> None:
