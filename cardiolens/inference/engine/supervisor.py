@@ -228,12 +228,12 @@ class Supervisor:
             remedy = "lower max_num_seqs"
             if self._killers:
                 remedy = (
-                    f"{self._killers} that killed it when asked alone {'is' if self._killers == 1 else 'are'} "
-                    "recorded as failed, so run the same command again"
+                    f"requests that kill it when asked alone are recorded as failed ({self._killers} so far), "
+                    "so run the same command again"
                 )
             raise RunError(
-                f"the engine died again and no restart is left ({died}); see the logs of the engine; {remedy}, "
-                "or raise stream.engine_restarts"
+                f"the engine died again and no restart is left ({died}); see the logs of the engine; "
+                f"{remedy}, or raise stream.engine_restarts"
             )
         self._restarts_left -= 1
         self._started = False

@@ -131,7 +131,7 @@ def _wave(nodes: Sequence[Node], waiting: Sequence[Candidate], ways: Ways, rates
 
 
 def _preferences(ways: Ways) -> Iterator[Ways]:
-    """Yield the ways with the fewest GPUs first; where nodes differ, those that fit on most nodes first, too."""
+    """Yield the ways with the fewest GPUs first; if nodes differ, also those that fit on most nodes first."""
     yield ways
     widest = {
         name: tuple(sorted(own_ways, key=lambda way: (way.tight, -len(way.nodes))))
