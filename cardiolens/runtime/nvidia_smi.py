@@ -23,7 +23,7 @@ def gpu_rows(fields: Sequence[str]) -> list[list[str]]:
 
 
 def gib(cell: str) -> float | None:
-    """Return a memory that nvidia-smi gives in MiB; None for a GPU without its own, of which it says `[N/A]`."""
+    """Return a memory that nvidia-smi gives in MiB; None for `[N/A]`, said of a GPU without its own."""
     try:
         return float(cell) / _MIB
     except ValueError:

@@ -228,7 +228,7 @@ class Supervisor:
             remedy = "lower max_num_seqs"
             if self._killers:
                 remedy = (
-                    f"requests that kill it when asked alone are recorded as failed ({self._killers} so far), "
+                    f"requests that kill it alone are recorded as failed ({self._killers} so far), "
                     "so run the same command again"
                 )
             raise RunError(
