@@ -138,7 +138,11 @@ def test_as_many_processes_as_gpus_sum() -> None:
 
 @pytest.mark.parametrize(
     ("words", "state"),
-    [((), "fix"), (("+model.tiny.fraction=0.25",), "ok"), (("+model.tiny.gpu_memory_utilization=0.3",), "ok")],
+    [
+        ((), "fix"),
+        (("+model.tiny.fraction=0.25",), "ok"),
+        (("+model.tiny.gpu_memory_utilization=0.3",), "ok"),
+    ],
 )
 def test_as_much_memory_must_be_free_as_the_models_of_the_sweep_want(
     words: tuple[str, ...], state: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
