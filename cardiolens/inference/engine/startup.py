@@ -29,7 +29,7 @@ _REMEDIES = {
     "No available memory for the cache blocks": f"{_RAISE}, or {_DIVIDE}",
     "larger than the available KV cache": f"lower max_model_len, {_RAISE}, or {_DIVIDE}",
     "died unexpectedly": "a process was killed, as the kernel does where the memory of a node is short: "
-    "raise cluster.memory_gib, or have fewer replicas on a node",
+    "have fewer replicas on a node, or on SLURM raise cluster.memory_gib",
     "NCCL": "GPUs that divide a model lost each other: NCCL_DEBUG=INFO tells where; keep tensor_parallel "
     "within a node, and see that /dev/shm is large enough",
     "less than desired GPU memory utilization": "another process holds memory there, which nvidia-smi "
