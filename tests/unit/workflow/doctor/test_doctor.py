@@ -228,7 +228,7 @@ def test_a_file_that_may_not_be_read_is_one_line(
         raise PermissionError(errno.EACCES, "Permission denied", str(file))
 
     monkeypatch.setattr("cardiolens.inference.models.digest_cache.sha256_of", locked)
-    assert "Permission denied; check permissions" in doctor_of(folder)
+    assert "Permission denied; change its permissions" in doctor_of(folder)
 
 
 def test_an_absent_model_is_one_line_and_the_exit_code_is_one(
