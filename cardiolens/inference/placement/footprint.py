@@ -92,8 +92,9 @@ class _Way(NamedTuple):
     reason: str
 
     def fits(self, own: "_Way", node: Node) -> bool:
-        """Return whether it can be taken on a node whose best way is `own`."""
-        return own[:3] <= self[:3] and self.size <= node.gpus
+        """Return whether it leaves no less room on a node than `own`, the best way there, does."""
+        smaller = (own.size, own.share) <= (self.size, self.share)
+        return smaller and own.tight <= self.tight and self.size <= node.gpus
 
 
 def refusal(candidate: Candidate, nodes: Sequence[Node]) -> str:

@@ -188,6 +188,13 @@ def test_a_model_takes_the_gpus_of_nodes_that_differ(
     assert {host for (host,) in deployment.hosts} == {node.name for node in nodes}
 
 
+def test_a_way_that_is_tight_on_one_node_is_not_taken_where_it_does_not_fit() -> None:
+    """Two large GPUs hold it barely, two of the smaller ones not at all."""
+    nodes = (Node("a", 2, 80.0), Node("b", 8, 40.0))
+    by_size = {way.tensor_parallel: way.nodes for way in footprints(model("m", 120.0), nodes)}
+    assert by_size == {8: (1,), 2: (0,)}
+
+
 def test_a_way_that_leaves_room_to_batch_comes_before_one_with_fewer_gpus():
     nodes = (Node("a", 1, 80.0), Node("b", 2, 80.0))
     assert [way.tensor_parallel for way in footprints(model("m", 61.0), nodes)] == [2, 1]
