@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 def main(words: Sequence[str]) -> None:
     """Sum over so many GPUs; with `gloo` as the second word in main memory, where there are none."""
-    import torch.multiprocessing
+    from torch.multiprocessing.spawn import spawn
 
     n_gpus, backend = int(words[0]), [*words[1:], "nccl"][0]
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port())}
-    torch.multiprocessing.spawn(_sum, args=(n_gpus, backend), nprocs=n_gpus)
+    spawn(_sum, args=(n_gpus, backend), nprocs=n_gpus)  # type: ignore[no-untyped-call]
 
 
 def _sum(rank: int, n_gpus: int, backend: str) -> None:
