@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cardiolens.base.errors import InputError, RunError
+from cardiolens.runtime.stopping import StoppedError
 
 State = Literal["ok", "note", "fix"]
 """`note`: works, but there is something to know; `fix`: a sweep would fail."""
@@ -28,6 +29,8 @@ def check_of(subject: str, look: Callable[[], "str | Check"]) -> Check:
         seen = look()
     except (InputError, RunError) as error:
         return Check(subject, "fix", " ".join(str(error).split()))
+    except StoppedError:
+        raise
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         return Check(subject, "fix", f"{place}{error.strerror or error}; check permissions, or name another")

@@ -14,9 +14,10 @@ import pytest
 from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models import embedded
+from cardiolens.runtime.stopping import StoppedError
 from cardiolens.workflow.doctor import examine as examination
 from cardiolens.workflow.doctor import machine_checks as machine
-from cardiolens.workflow.doctor.check import Check
+from cardiolens.workflow.doctor.check import Check, check_of
 from cardiolens.workflow.doctor.examine import examine
 from cardiolens.workflow.doctor.machine_checks import cuda_of_torch, machine_checks
 
@@ -246,6 +247,14 @@ def test_an_absent_model_is_one_line_and_the_exit_code_is_one(
     assert "FIX  model qwen3_vl_8b" in printed
     assert "hf download" in printed
     assert printed.splitlines()[-1] == "1 to fix before a sweep"
+
+
+def test_a_doctor_that_is_told_to_stop_stops() -> None:
+    def stopped() -> str:
+        raise StoppedError("before Ray had started")
+
+    with pytest.raises(StoppedError):
+        check_of("Ray", stopped)
 
 
 def test_a_sweep_without_vllm_needs_none(monkeypatch: pytest.MonkeyPatch, spec: SweepSpec) -> None:
