@@ -1,5 +1,6 @@
 """The common frame of the verbs: set up the process, words to a SweepSpec, errors to exit codes."""
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -35,6 +36,17 @@ from cardiolens.storage.permissions import be_private, set_privacy
 
 Verb = Callable[[SweepSpec], int]
 
+_ACCESS = "change its permissions, or name another place"
+_SPACE = "free space there, or name another place"
+_DISK_REFUSES = {
+    errno.EACCES: _ACCESS,
+    errno.EPERM: _ACCESS,
+    errno.EROFS: _ACCESS,
+    errno.ENOSPC: _SPACE,
+    errno.EDQUOT: _SPACE,
+}
+"""Remedies by error number, where a file of the user's choice is in the way, and not a fault of the code."""
+
 
 def begin() -> None:
     """Set up the process of a verb: files are private to the user, libraries make no calls home."""
@@ -60,9 +72,15 @@ def run_verb(verb: Verb, argv: Sequence[str] | None = None) -> int:
 
 
 def _privately(verb: Verb, spec: SweepSpec) -> int:
-    if notice := set_privacy(spec):
-        say(notice)
-    return verb(spec)
+    """Run the verb with files as private as the sweep says; RunError where the disk refuses one."""
+    try:
+        if notice := set_privacy(spec):
+            say(notice)
+        return verb(spec)
+    except OSError as error:
+        if error.errno not in _DISK_REFUSES or error.filename is None:
+            raise
+        raise RunError(f"{error.filename}: {error.strerror}; {_DISK_REFUSES[error.errno]}") from error
 
 
 def tell(error: InputError | RunError | StoppedError) -> int:

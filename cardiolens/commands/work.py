@@ -11,6 +11,7 @@ from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.sanitize import PlainFormatter
 from cardiolens.commands.command import begin, tell
 from cardiolens.config.command_words import read_words
+from cardiolens.inference.stream import stall_clock
 from cardiolens.runtime.stopping import StoppedError
 from cardiolens.workflow.slurm.job_steps import Words, work
 
@@ -21,6 +22,9 @@ def main() -> int:
     shown = logging.StreamHandler()
     shown.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[shown])
+    logging.getLogger(stall_clock.__name__).setLevel(
+        logging.INFO
+    )  # engines that load; a job has no other log
     try:
         return work(read_words(Words, sys.argv[1:]))
     except (InputError, RunError, StoppedError) as error:

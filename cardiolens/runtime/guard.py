@@ -13,6 +13,7 @@ from pathlib import Path
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.base.private_file import check_private, is_private_folder
+from cardiolens.base.untrusted.bounded_files import read_bytes
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _NO_PROXY = ("no_proxy", "NO_PROXY")  # gRPC reads the first, other libraries the second as well
@@ -81,18 +82,30 @@ def _read_again() -> None:
 def use_token(environment: MutableMapping[str, str]) -> bool:
     """Use the user's token for an existing cluster; False without a token, or if RAY_AUTH_MODE forbids it.
 
-    InputError for a token file that others may read.
+    InputError for a token file that others may read, or from which no token can be read.
     """
     if environment.get("RAY_AUTH_MODE", "token").lower() != "token":
         return False
     if not environment.get("RAY_AUTH_TOKEN"):
         path = token_file(environment)
-        if not path.exists():
+        try:
+            token = read_bytes(path, _MOST_TOKEN)
+        except FileNotFoundError:
             return False
+        except OSError as error:
+            raise InputError(
+                f"{path}: the token of Ray cannot be read ({error.strerror}); {_OTHER_TOKEN}"
+            ) from None
         check_token_file(path)
+        if not token.strip():
+            raise InputError(f"{path}: is empty, and should hold the token of Ray; {_OTHER_TOKEN}")
     environment["RAY_AUTH_MODE"] = "token"
     _read_again()
     return True
+
+
+_MOST_TOKEN = 1 << 16  # bytes of its file
+_OTHER_TOKEN = "copy it again from the machine that started the cluster, or set RAY_AUTH_TOKEN_PATH"
 
 
 def token_file(environment: Mapping[str, str]) -> Path:

@@ -45,9 +45,9 @@ def read_file(path: Path, most: int = MOST_BYTES) -> bytes:
     try:
         return read_bytes(path, most)
     except OSError as error:
+        remedy = "let this user read it" if isinstance(error, PermissionError) else "add it or correct path"
         raise InputError(
-            f"cannot be read ({error.strerror}); expected the file that study.json names; add it or correct "
-            "path"
+            f"cannot be read ({error.strerror}); expected the file that study.json names; {remedy}"
         ) from None
 
 

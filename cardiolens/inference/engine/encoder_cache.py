@@ -28,7 +28,12 @@ def room_on_gpu(gib: float, share: float, utilization: float) -> float:
     """
     wanted, left = _GPU_SHARE * share * gib, (share - utilization) * gib - _CONTEXT_GIB
     room = max(0.0, min(wanted, left / _PINNED))
-    if gib and room < wanted:
+    if not gib:
+        log.warning(
+            "the GPU's memory cannot be read, so no more encoder outputs are kept than vLLM keeps by itself, "
+            "and frames may be encoded again"
+        )
+    elif room < wanted:
         log.warning(
             "gpu_memory_utilization leaves %.1f GiB of %.1f beside the engine, so %.2f GiB of encoder "
             "outputs are kept in place of %.2f, and frames may be encoded again; lower it to keep more",

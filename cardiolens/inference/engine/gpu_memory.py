@@ -2,7 +2,6 @@
 
 import logging
 import os
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -10,12 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cardiolens.base import disk
+from cardiolens.runtime.nvidia_smi import gib, gpu_rows
 
 log = logging.getLogger(__name__)
 
 _PATIENCE = 60.0  # seconds; an engine of an earlier wave that is still running after this will not end
 _LARGE = 76.0  # GiB: a GPU that is sold with 80 GB reports between 76 and 80
-_QUERY = ("nvidia-smi", "--query-gpu=memory.free,memory.total", "--format=csv,noheader,nounits")
 
 
 @contextmanager
@@ -60,31 +59,20 @@ def batched_tokens(gib: float) -> int:
 
 
 def gpu_gib() -> float:
-    """Return the memory in GiB of the smallest of this process's GPUs; 0 without a driver."""
-    return min((_free_and_total(line)[1] / 1024 for line in _table()), default=0.0)
+    """Return the memory in GiB of the smallest of this process's GPUs; 0 if no driver tells it."""
+    return min((total for _, total in _free_and_total()), default=0.0)
 
 
 def _full_gpus(utilization: float) -> list[str]:
-    """Return nvidia-smi's lines for GPUs with too little free memory; empty without a driver."""
-    return [line for line in _table() if not _enough(line, utilization)]
+    """Return the GPUs with too little free memory in words; empty if no driver tells it."""
+    return [
+        f"{free:.1f} of {total:.1f} GiB free"
+        for free, total in _free_and_total()
+        if free < utilization * total
+    ]
 
 
-def _table() -> list[str]:
-    """Return nvidia-smi's lines (free, total MiB) for this process's GPUs; empty without a driver."""
-    gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-    only = (f"--id={gpus}",) if gpus else ()
-    try:
-        table = subprocess.run((*_QUERY, *only), capture_output=True, text=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return []
-    return table.splitlines()
-
-
-def _enough(line: str, utilization: float) -> bool:
-    free, total = _free_and_total(line)
-    return free >= utilization * total
-
-
-def _free_and_total(line: str) -> tuple[float, float]:
-    free, total = (float(part) for part in line.split(","))
-    return free, total
+def _free_and_total() -> list[tuple[float, float]]:
+    """Return the free and the total GiB of each of this process's GPUs that tells them."""
+    told = [(gib(free), gib(total)) for free, total in gpu_rows(("memory.free", "memory.total"))]
+    return [(free, total) for free, total in told if free is not None and total is not None]

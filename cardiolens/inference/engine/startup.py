@@ -3,6 +3,7 @@
 import logging
 import os
 import re
+import signal
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -16,20 +17,33 @@ _THREADS = "OMP_NUM_THREADS"
 _LONGEST = 500  # characters of a message; some messages quote the whole prompt
 
 _STREAMS = tuple(Path(f"/proc/self/fd/{fd}") for fd in (1, 2))  # vLLM logs to stdout, Python to stderr
-_ERROR_LINE = re.compile(r"(?:^|\] )([\w.]*(?:Error|Exception): .*\S)\s*$", re.MULTILINE)
+# Of Python, and of C++ where nothing catches it, as NCCL's watchdog has it.
+_ERROR_LINE = re.compile(
+    r"(?:^|\] )([\w.]*(?:Error|Exception): .*\S)\s*$|what\(\):\s+(.*\S)\s*$", re.MULTILINE
+)
 # vLLM's messages when another of its processes has the cause.
 _POINTS_ELSEWHERE = ("initialization failed", "encountered an issue")
-_KILLED = re.compile(r"(Worker proc \S+ died unexpectedly \(exit code: -\d+\))")
+_KILLED = re.compile(r"Worker proc \S+ died unexpectedly \(exit code: -(\d+)\)")
+_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGBUS)  # of a process that had no error of its own before
 
 _DIVIDE = "divide the model over more GPUs (tensor_parallel)"
 _RAISE = "raise gpu_memory_utilization (without GPUs: kv_cache_gib)"
+_GPU_IS_FULL = (
+    f"{_DIVIDE}, lower max_num_seqs or engine_options.max_num_batched_tokens, or leave room beside the cache "
+    "with a lower gpu_memory_utilization"
+)
+_NODE_IS_FULL = (
+    "a process was killed, as the kernel does where the memory of a node is short: have fewer replicas on a "
+    "node, or on SLURM raise cluster.memory_gib"
+)
 _REMEDIES = {
-    "out of memory": f"{_DIVIDE}, lower max_num_seqs or engine_options.max_num_batched_tokens, or "
-    "leave room beside the cache with a lower gpu_memory_utilization",
+    "out of memory": _GPU_IS_FULL,
+    "STATUS_ALLOC_FAILED": _GPU_IS_FULL,
     "No available memory for the cache blocks": f"{_RAISE}, or {_DIVIDE}",
     "larger than the available KV cache": f"lower max_model_len, {_RAISE}, or {_DIVIDE}",
-    "died unexpectedly": "a process was killed, as the kernel does where the memory of a node is short: "
-    "raise cluster.memory_gib, or have fewer replicas on a node",
+    "exit code: -9)": _NODE_IS_FULL,
+    "died unexpectedly, without an error": _NODE_IS_FULL,
+    "exit code: -7)": "a bus error, as where /dev/shm is full: give a container 16 GiB (--shm-size=16g)",
     "NCCL": "GPUs that divide a model lost each other: NCCL_DEBUG=INFO tells where; keep tensor_parallel "
     "within a node, and see that /dev/shm is large enough",
     "less than desired GPU memory utilization": "another process holds memory there, which nvidia-smi "
@@ -95,9 +109,15 @@ def written_so_far() -> tuple[int, ...]:
 
 
 def root_cause(since: tuple[int, ...]) -> str | None:
-    """Return the last informative error that was written after `since`; None without one."""
-    causes = (cause_in(text) for text in _written(since))
-    return next((cause for cause in causes if cause is not None), None)
+    """Return the last informative error that was written after `since`; None without one.
+
+    vLLM's log is on one stream, and what a process says that ends itself on the other.
+    """
+    causes = [cause for cause in map(cause_in, _written(since)) if cause is not None]
+    silent = [
+        cause for cause in causes if (end := _KILLED.fullmatch(cause)) and int(end[1]) not in _FROM_OUTSIDE
+    ]
+    return next((cause for cause in causes if cause not in silent), silent[0] if silent else None)
 
 
 def written_since(since: tuple[int, ...]) -> str:
@@ -116,14 +136,16 @@ def _written(since: tuple[int, ...]) -> Iterator[str]:
 def cause_in(text: str) -> str | None:
     """Return the last informative error of a log, without vLLM's prefix of process, time and source line.
 
-    None without one. Errors that only point to another process are not informative; that a process was
-    killed says more than any error that follows from it.
+    None without one. Errors that only point to another process are not informative. What follows the end of a
+    killed process follows from it, and so does what precedes it if the process was killed from outside.
     """
-    if killed := _KILLED.search(text):
-        return killed[1]
-    lines = _ERROR_LINE.findall(text)
+    killed = _KILLED.search(text)
+    if killed and int(killed[1]) in _FROM_OUTSIDE:
+        return killed[0]
+    before = text[: killed.start()] if killed else text
+    lines = [python or cpp for python, cpp in _ERROR_LINE.findall(before)]
     errors = [line for line in lines if not any(words in line for words in _POINTS_ELSEWHERE)]
-    return errors[-1] if errors else None
+    return errors[-1] if errors else killed and killed[0]
 
 
 def cause_of_death(alive_until: tuple[int, ...]) -> str:

@@ -41,7 +41,8 @@ class Supervisor:
     rebuilt and the suspects are asked again, in groups of 16 if there are more than 16, else one by one. If a
     group kills the engine again, its members are asked one by one. A request that kills the engine when asked
     alone ends in RequestError; all others get their reply. If no request is found to kill it, the engine died
-    of their number: from then on, half as many are in flight.
+    of their number, unless it has answered among more than twice as many: from then on, half as many are in
+    flight, and no more than a group if no further restart is left.
     """
 
     def __init__(
@@ -60,6 +61,8 @@ class Supervisor:
         self._starts = 0
         self._load_seconds = 0.0
         self._in_flight = 0
+        self._lived_with = 0  # most requests in flight when one of them was answered
+        self._died: EngineDeadError | None = None  # why the requests in flight became suspects
         self._killers = 0  # requests that killed the engine alone
         self._idle = asyncio.Event()  # set while only suspects are in flight
         self._idle.set()
@@ -94,19 +97,22 @@ class Supervisor:
             if self._given_up is not None:
                 raise self._given_up
             if failed_before:
-                return await self._suspect(ask, pictures, died=None)
+                return await self._suspect(ask, pictures)
             self._in_flight += 1
             self._idle.clear()
             try:
                 await self._start()
-                return await self._engine.answer(ask, pictures)
+                reply = await self._engine.answer(ask, pictures)
             except EngineDeadError as error:
-                died = error
+                self._died = error
+            else:
+                self._lived_with = max(self._lived_with, self._in_flight)
+                return reply
             finally:
                 self._in_flight -= 1
                 if not self._in_flight:
                     self._idle.set()
-            return await self._suspect(ask, pictures, died)
+            return await self._suspect(ask, pictures)
 
     async def _start(self) -> None:
         async with self._starting:
@@ -133,32 +139,36 @@ class Supervisor:
         self._starts, self._load_seconds = 0, 0.0
         return starts
 
-    async def _suspect(self, ask: Ask, pictures: Pictures, died: EngineDeadError | None) -> Reply:
+    async def _suspect(self, ask: Ask, pictures: Pictures) -> Reply:
         suspect = _Suspect(ask, pictures)
         self._suspects.append(suspect)
         self._calm.clear()
         if self._inquest is None:
-            self._inquest = asyncio.create_task(self._hold_inquest(died))
+            self._inquest = asyncio.create_task(self._hold_inquest())
         return await suspect.reply
 
-    async def _hold_inquest(self, died: EngineDeadError | None) -> None:
+    async def _hold_inquest(self) -> None:
         await self._idle.wait()  # until every request in flight has a reply or is a suspect
+        died, self._died = self._died, None  # it may have died after a request that failed before came
         width, killers = self._slots.n, self._killers
-        in_flight = min(width, len(self._suspects))
+        in_flight = sum(suspect.ask.attempt == 1 for suspect in self._suspects)
+        of_number = died is not None and in_flight > 1 and 2 * in_flight > self._lived_with
         try:
             if died is not None:
                 self._bury(died)
-                self._slots.limit(max(1, in_flight // 2))  # before a suspect gives its slot back
+            if of_number:  # before a suspect gives its slot back
+                half = in_flight // 2
+                self._slots.limit(half if self._restarts_left else min(_GROUP, half))
             together = _GROUP if len(self._suspects) > _GROUP else 1
             while pending := self._pending():
                 failed_before = [suspect for suspect in pending if suspect.ask.attempt > 1]
                 group = failed_before[:1] or pending[:together]  # likely killers first, alone
                 if await self._dies_of_number(group):
-                    together = max(1, together // 2)
+                    together = max(1, together // 2) if self._restarts_left else 1
                     self._slots.limit(together)
             if self._killers > killers:
                 self._slots.limit(width)
-            elif died is not None:
+            elif died is not None and self._slots.n < width:
                 self._tell_of_load(in_flight, died)
         except Exception as error:  # noqa: BLE001 - every caller that waits for a reply must get the error
             self._given_up = error
@@ -215,9 +225,15 @@ class Supervisor:
     def _bury(self, died: EngineDeadError) -> None:
         """Mark the engine for a restart at its next use; RunError if no restart is left."""
         if not self._restarts_left:
+            remedy = "lower max_num_seqs"
+            if self._killers:
+                remedy = (
+                    f"requests that kill it alone are recorded as failed ({self._killers} so far), "
+                    "so run the same command again"
+                )
             raise RunError(
-                f"the engine died again and no restart is left ({died}); see the logs of the engine, lower "
-                "max_num_seqs, or raise stream.engine_restarts"
+                f"the engine died again and no restart is left ({died}); see the logs of the engine; "
+                f"{remedy}, or raise stream.engine_restarts"
             )
         self._restarts_left -= 1
         self._started = False

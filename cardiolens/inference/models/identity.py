@@ -35,8 +35,19 @@ def identify(model: ModelSpec, cache: Path) -> Identity:
 
     `cache` is the folder of the embedded model and of cached file digests. Tensor parallel size, batch size,
     node, attention backend and other options that only change how an engine works are not facts: they must
-    not change the request keys. InputError if files are missing or damaged.
+    not change the request keys. InputError if files are missing, damaged or closed to this user.
     """
+    try:
+        return _identity(model, cache)
+    except OSError as error:
+        place = error.filename or model.source
+        raise InputError(
+            f"model {model.name}: {place}: {error.strerror or error}; change its permissions, or name a copy "
+            "of your own"
+        ) from error
+
+
+def _identity(model: ModelSpec, cache: Path) -> Identity:
     if model.engine == "http":
         return _served(model, cache)
     if model.engine == "person":
@@ -90,7 +101,7 @@ def absence(model: ModelSpec) -> str | None:
         return None
     try:
         _local(model) or _snapshot(model)
-    except InputError as error:
+    except (InputError, OSError) as error:
         return str(error)
     return None
 

@@ -54,6 +54,7 @@ class Footprint:
     grows: bool = True  # the share grows to the whole GPU if no other model uses it
     nodes: tuple[int, ...] = ()  # indices of the nodes on which the replica fits
     reason: str = ""
+    tight: bool = False  # little memory is left besides the weights
 
     @property
     def gpus(self) -> int:
@@ -63,17 +64,21 @@ class Footprint:
 def footprints(candidate: Candidate, nodes: Sequence[Node]) -> tuple[Footprint, ...]:
     """Return every way to run one replica, the fewest GPUs first; empty if the cluster is too small.
 
-    Tensor parallelism stays within a node. Pipeline parallelism spans nodes only if no node fits the weights.
+    A way is the best one of some node, and its nodes are all on which it fits: nodes differ. Tensor
+    parallelism stays within a node. Pipeline parallelism spans nodes only if no node fits the weights.
     """
-    fitting = [
-        (place, way) for place, node in enumerate(nodes) if (way := _within(candidate, node)) is not None
-    ]
-    places: dict[_Way, list[int]] = {}
-    for place, way in fitting:
-        places.setdefault(way, []).append(place)
+    best = {place: way for place, node in enumerate(nodes) if (way := _within(candidate, node)) is not None}
+    ways = {way[:3]: way for way in reversed(best.values())}  # with the reason of the first such node
     within = [
-        Footprint(way.size, 1, way.share, candidate.fraction is None, tuple(places[way]), way.reason)
-        for way in sorted(places)
+        Footprint(
+            tensor_parallel=way.size,
+            least_share=way.share,
+            grows=candidate.fraction is None,
+            nodes=tuple(place for place, own in best.items() if way.fits(own, nodes[place])),
+            reason=way.reason,
+            tight=way.tight,
+        )
+        for _, way in sorted(ways.items())
     ]
     return tuple(within or _spanning(candidate, nodes))
 
@@ -85,6 +90,11 @@ class _Way(NamedTuple):
     size: int  # tensor parallel size
     share: float  # the least share of each GPU
     reason: str
+
+    def fits(self, own: "_Way", node: Node) -> bool:
+        """Return whether it leaves no less room on a node than `own`, the best way there, does."""
+        smaller = (own.size, own.share) <= (self.size, self.share)
+        return smaller and own.tight <= self.tight and self.size <= node.gpus
 
 
 def refusal(candidate: Candidate, nodes: Sequence[Node]) -> str:

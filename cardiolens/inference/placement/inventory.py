@@ -1,12 +1,12 @@
 """Inventory of GPUs: as declared, of this machine, or of a Ray cluster."""
 
-import subprocess
+from collections.abc import Sequence
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.inference.placement.footprint import Node
+from cardiolens.runtime.nvidia_smi import gib, gpu_rows
 
-_QUERY = ("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits")
 _USUAL_GIB = 80.0  # assumed if only the number of GPUs is declared
 
 
@@ -18,7 +18,7 @@ def nodes_to_plan_with(cluster: ClusterSpec) -> tuple[Node, ...]:
     memories = gpu_memories_gib()
     if not memories:
         return ()
-    return (Node("here", len(memories), cluster.gpu_memory_gib or min(memories)),)
+    return (Node("here", len(memories), cluster.gpu_memory_gib or _smallest(memories, "this machine")),)
 
 
 def nodes_of_ray(cluster: ClusterSpec) -> tuple[Node, ...]:
@@ -36,13 +36,9 @@ def nodes_of_ray(cluster: ClusterSpec) -> tuple[Node, ...]:
     )
 
 
-def gpu_memories_gib() -> tuple[float, ...]:
-    """Return the memory in GiB of each GPU of this machine, from its driver; empty without a driver."""
-    try:
-        output = subprocess.run(_QUERY, capture_output=True, text=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return ()
-    return tuple(float(line) / 1024 for line in output.split())
+def gpu_memories_gib() -> tuple[float | None, ...]:
+    """Return the GiB of each GPU that this process may use, None for one that does not tell."""
+    return tuple(gib(total) for (total,) in gpu_rows(("memory.total",)))
 
 
 def _memory_gib(node: str, host: str) -> float:
@@ -53,10 +49,14 @@ def _memory_gib(node: str, host: str) -> float:
     there = ray.remote(gpu_memories_gib).options(
         num_cpus=0, scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)
     )
-    memories: tuple[float, ...] = ray.get(there.remote())
-    if not memories:
+    return _smallest(ray.get(there.remote()), f"node {host}")
+
+
+def _smallest(memories: Sequence[float | None], place: str) -> float:
+    known = [memory for memory in memories if memory]
+    if len(known) < max(len(memories), 1):
         raise InputError(
-            f"cluster.gpu_memory_gib: node {host} has GPUs whose memory cannot be read (nvidia-smi does not "
-            "answer there); declare it, e.g. cluster.gpu_memory_gib=80"
+            f"cluster.gpu_memory_gib: {place} has GPUs whose memory cannot be read (nvidia-smi does not tell "
+            "it there); declare it, e.g. cluster.gpu_memory_gib=80"
         )
-    return min(memories)
+    return min(known)

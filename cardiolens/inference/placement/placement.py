@@ -1,6 +1,6 @@
 """Placement of models on GPUs, and their order; decided before any GPU is used."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cardiolens.inference.placement.board import Board
@@ -22,6 +22,7 @@ class Deployment:
     seconds: float  # estimated, including loading
     needs: Needs = "gpu"
     most_seconds: float = 0.0  # as if nothing came from a cache and every reply were full
+    load_seconds: float = 0.0  # of both: before the engines are up
 
     @property
     def replicas(self) -> int:
@@ -120,12 +121,24 @@ def _wave(nodes: Sequence[Node], waiting: Sequence[Candidate], ways: Ways, rates
     Side by side is better if loading takes longer than computing, or if no model can fill the cluster.
     """
     drafts = [
-        _draft(nodes, waiting, ways, rates, first, sharing=sharing)
+        _draft(nodes, waiting, preferred, rates, first, sharing=sharing)
+        for preferred in _preferences(ways)
         for first in range(1, len(waiting) + 1)
         for sharing in (False, True)
     ]
     best = max(drafts, key=lambda draft: _merit(draft, nodes, rates))
     return tuple(_deployment(member, way, best.board, rates) for member, way in best.members.values())
+
+
+def _preferences(ways: Ways) -> Iterator[Ways]:
+    """Yield the ways with the fewest GPUs first; if nodes differ, also those that fit on most nodes first."""
+    yield ways
+    widest = {
+        name: tuple(sorted(own_ways, key=lambda way: (way.tight, -len(way.nodes))))
+        for name, own_ways in ways.items()
+    }
+    if widest != ways:
+        yield widest
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +222,7 @@ def _deployment(candidate: Candidate, way: Footprint, board: Board, rates: Rates
         reason=_reason(candidate, way, share, len(hosts)),
         seconds=loading + work_seconds(candidate, rates) / gpus,
         most_seconds=loading + most_seconds(candidate, rates) / gpus,
+        load_seconds=loading,
     )
 
 

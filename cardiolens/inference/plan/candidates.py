@@ -81,7 +81,7 @@ def candidate(
 ) -> Candidate:
     """Collect the facts of a model for placement; tokens are scaled by the share of requests left."""
     weight = weight_gib(model, folder) if needs == "gpu" else 0.0
-    lacks = _lacks(model, folder)
+    lacks = weights_lacking(model, folder)
     if weight is None:
         weight = 0.0
         lacks = lacks or (
@@ -113,7 +113,7 @@ def _scaled(tokens: int | None, share: float) -> int | None:
     return None if tokens is None else int(share * tokens)
 
 
-def _lacks(model: ModelSpec, folder: Path | None) -> str:
+def weights_lacking(model: ModelSpec, folder: Path | None) -> str:
     """Return which weights a model's folder lacks, or ""; a processor suffices to plan, but not to run."""
     if model.engine != "vllm" or folder is None or model.load_format == "dummy":
         return ""

@@ -14,6 +14,7 @@ log = logging.getLogger(__name__)
 
 _MINUTES = 3.0  # of answering, before a rate is believed
 _ANSWERS = 200  # requests, likewise: fewer are those of a single study or two
+_FAILED = 0.1  # of these: a request that fails costs nothing like one that is answered
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +24,7 @@ class Measured:
     after_seconds: float  # of answering
     planned: float
     measured: float
-
-    @property
-    def rate_factor(self) -> float:
-        """The factor that turns both declared rates into the measured seconds."""
-        return self.planned / self.measured
+    rate_factor: float  # turns both declared rates into those of this run; loading is in neither
 
 
 def calibrated(
@@ -55,10 +52,12 @@ def _measured(standing: Standing, deployment: Deployment, elapsed: float) -> Mea
         standing.seconds < 60 * _MINUTES
         or standing.executed < _ANSWERS
         or 2 * standing.executed > standing.left
+        or standing.counters.get("error", 0) > _FAILED * standing.executed
     ):
         return None
-    loading = elapsed - standing.seconds
-    return Measured(standing.seconds, deployment.seconds, loading + standing.left / standing.rate)
+    loading, working = elapsed - standing.seconds, standing.left / standing.rate
+    rate_factor = (deployment.seconds - deployment.load_seconds) / working
+    return Measured(standing.seconds, deployment.seconds, loading + working, rate_factor)
 
 
 def _words(measured: Measured) -> str:

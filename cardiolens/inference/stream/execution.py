@@ -117,6 +117,8 @@ class _Models:
             reason = _reason(outcome)
             log.warning("model %s is left out: %s", name, reason)
             self._executed.failed[name] = reason
+        elif isinstance(outcome, RunError):
+            raise RunError(f"model {name}: {outcome}") from outcome
         else:
             raise outcome
         return name

@@ -150,6 +150,7 @@ PROGRESS = pa.schema(
         ("seat", pa.string()),  # <Ray node>:<GPUs of the node that the replica sees>
         *((name, pa.int64()) for name in COUNTERS),
         ("stages", pa.list_(pa.int64())),  # requests per stage of chains; the chains count in COUNTERS
+        ("warnings", pa.list_(pa.string())),  # of the replica's process, since its last row
     ]
 )
 

@@ -66,11 +66,16 @@ def stream(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, n_m
     disk.make_folder(completions)
     total: Counter[str] = Counter()
     seats: set[str] = set()
+    told: set[str] = set()
     with _answers(plan, model, deployment, missing.work, n_models) as rows:
         for batch in _watched(rows, completions, plan.spec.stream, plan.spec.cluster.grace_seconds):
             counters = counters_of(batch)
             total += counters
             seats.update(batch["seat"].to_pylist())
+            for warning in dict.fromkeys(pc.list_flatten(batch["warnings"]).to_pylist()):
+                if warning not in told:  # replicas of a model have much in common
+                    log.warning("model %s: %s", model.name, warning)
+                    told.add(warning)
             tell(counters)
     return Streamed(total, frozenset(seats))
 

@@ -38,6 +38,7 @@ from cardiolens.inference.stream.messages import (
     studies_of,
 )
 from cardiolens.inference.stream.rendered_frames import LoadVolume, StudyPictures
+from cardiolens.inference.stream.told_warnings import ToldWarnings
 from cardiolens.inference.stream.writer import CompletionWriter
 from cardiolens.protocol.dialogue.chain import Chain, offers_of
 from cardiolens.runtime import stopping
@@ -70,6 +71,8 @@ class Replica:
         *,
         load_volume: LoadVolume | None = None,  # needed if readers choose their frames
     ) -> None:
+        # In an actor; the driver hears those of its own process.
+        self._warnings = ToldWarnings.of_this_process() if stopping.is_connected() else ToldWarnings()
         self._engine = make_engine()
         self._width = width
         self._stream = stream
@@ -128,7 +131,8 @@ class Replica:
         stages = [self._stages[stage] for stage in range(1 + max(self._stages, default=-1))]
         self._unreported.clear()
         self._stages.clear()
-        return {"study_id": study["study_id"], "seat": seat(), "stages": stages, **counters}
+        told = {"seat": seat(), "stages": stages, "warnings": self._warnings.take()}
+        return {"study_id": study["study_id"], **told, **counters}
 
     async def _settle_all(
         self, asks: list[tuple[Ask, Chain | None]], pictures: StudyPictures, supervisor: Supervisor

@@ -12,6 +12,7 @@ from cardiolens.inference.stream.loading import RENEWED_SECONDS, LoadingSigns
 log = logging.getLogger(__name__)
 
 _TOLD_SECONDS: Final = 60.0
+_SEEN_SECONDS: Final = 12 * RENEWED_SECONDS  # a shared file system may show a renewed sign this much later
 
 
 class StallClock:
@@ -31,11 +32,11 @@ class StallClock:
         """RunError if nothing was completed for too long, or an engine has been loading for too long."""
         now = time.monotonic()
         self._look(now)
-        if self._loading_since is not None and now - self._loading_since > self._spec.load_seconds:
+        if self._loading_since is not None and self._since - self._loading_since > self._spec.load_seconds:
             raise RunError(
-                f"an engine has been loading for {self._spec.load_seconds:g} s: see its logs, stage the "
-                "weights near the node (cluster.stage=true), or raise stream.load_seconds; what was "
-                "completed is kept"
+                f"an engine has been loading for {self._spec.load_seconds:g} s: see its logs, copy the "
+                "weights to a disk of the node (on SLURM cluster.stage=true does), or raise "
+                "stream.load_seconds; what was completed is kept"
             )
         if now - self._since > self._spec.stall_seconds:
             raise RunError(
@@ -49,7 +50,7 @@ class StallClock:
             return
         self._looked, share = now, self._signs.renewed()
         if share is None:
-            if now - self._since > 3 * RENEWED_SECONDS:
+            if now - self._since > _SEEN_SECONDS:
                 self._loading_since = None
             return
         self._since = now

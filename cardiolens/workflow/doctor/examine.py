@@ -35,5 +35,10 @@ def _engine(spec: SweepSpec) -> tuple[Check, str | None]:
         flavour, number = installed_engine()
     except InputError as error:
         return Check("engine", "fix", str(error)), None
-    cuda = cuda_of_torch() if flavour == "cuda" else None
-    return Check("engine", "ok", f"{python}, vLLM {number} for {f'CUDA {cuda}' if cuda else flavour}"), cuda
+    if flavour != "cuda":
+        return Check("engine", "ok", f"{python}, vLLM {number} for {flavour}"), None
+    cuda = cuda_of_torch()
+    if cuda is None:
+        text = f"vLLM {number} is for CUDA, and torch is not; make the environment again"
+        return Check("engine", "fix", f"{text}: requirements/setup.sh gpu"), None
+    return Check("engine", "ok", f"{python}, vLLM {number} for CUDA {cuda}"), cuda

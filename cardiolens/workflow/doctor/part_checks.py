@@ -1,8 +1,9 @@
 """Models, data set, tracker and cluster of a sweep, as its own checks see them."""
 
 from collections.abc import Iterator
+from functools import partial
 
-from cardiolens.base.errors import InputError, RunError
+from cardiolens.base.errors import InputError
 from cardiolens.config.cluster import SlurmSpec
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
@@ -12,9 +13,11 @@ from cardiolens.inference.engine.readers import check_readers
 from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.identity import Identity, identify
 from cardiolens.inference.models.thinking import unseparated
+from cardiolens.inference.plan.candidates import weights_lacking
 from cardiolens.inference.plan.plugin_checks import check_plugins
 from cardiolens.protocol.select.feature_source import check_encoders
 from cardiolens.runtime.connect import ray_cluster
+from cardiolens.score.verdicts.text_metrics import open_text_metrics
 from cardiolens.show.tracker.run_group import check_tracker
 from cardiolens.storage.places import Store
 from cardiolens.study.cohort import read_cohort
@@ -31,7 +34,7 @@ def part_checks(spec: SweepSpec) -> Iterator[Check]:
         yield Check("thinking", "note", warning)
     for model in spec.model:
         yield from _model_checks(spec, model)
-    yield _data_set(spec)
+    yield check_of(f"data set {spec.dataset.name}", lambda: _data_set(spec))
     yield check_of("tracker", lambda: _tracked(spec))
     cluster = spec.cluster
     if isinstance(cluster, SlurmSpec):
@@ -47,20 +50,26 @@ def _configured(spec: SweepSpec) -> str:
     check_access(spec)
     check_engine_options(spec)
     check_encoders(spec)
+    open_text_metrics(spec.statistics)
     return f"{len(spec.model)} models, {len(spec.selector)} selectors, {len(spec.budget)} budgets"
 
 
 def _model_checks(spec: SweepSpec, model: ModelSpec) -> Iterator[Check]:
     """Files with their digests, then one rendered prompt."""
-    subject = f"model {model.name}"
-    try:
-        identity = identify(model, Store(spec.store).models)
-    except InputError as error:
-        yield Check(subject, "fix", str(error))
-        return
-    yield Check(subject, "ok", f"{identity.model_key}, {identity.folder or 'no files'}")
-    if identity.folder is not None and model.engine == "vllm":
-        yield check_of(f"{subject}, chat template", lambda: _rendered(model, identity))
+    subject, identities = f"model {model.name}", list[Identity]()
+    yield check_of(subject, lambda: _identified(spec, model, identities))
+    for identity in identities:
+        if identity.folder is not None and model.engine == "vllm":
+            yield check_of(f"{subject}, chat template", partial(_rendered, model, identity))
+
+
+def _identified(spec: SweepSpec, model: ModelSpec, identities: list[Identity]) -> str:
+    """Identify a model by its files, and keep its identity if they suffice to run it."""
+    identity = identify(model, Store(spec.store).models)
+    if lacking := weights_lacking(model, identity.folder):
+        raise InputError(lacking)
+    identities.append(identity)
+    return f"{identity.model_key}, {identity.folder or 'no files'}"
 
 
 def _rendered(model: ModelSpec, identity: Identity) -> str:
@@ -69,20 +78,17 @@ def _rendered(model: ModelSpec, identity: Identity) -> str:
     return f"tokenizer and template load; a question without frames has {len(prompt)} characters"
 
 
-def _data_set(spec: SweepSpec) -> Check:
+def _data_set(spec: SweepSpec) -> str | Check:
     subject = f"data set {spec.dataset.name}"
-    try:
-        if not is_prepared(spec):
-            text = f"not prepared yet: a sweep does it, or python -m cardiolens.prepare; store {spec.store}"
-            return Check(subject, "note", text)
-        cohort = read_cohort(spec.store)
-    except (InputError, RunError) as error:
-        return Check(subject, "fix", str(error))
+    if not is_prepared(spec):
+        text = f"not prepared yet: a sweep does it, or python -m cardiolens.prepare; store {spec.store}"
+        return Check(subject, "note", text)
+    cohort = read_cohort(spec.store)
     studies = 0 if cohort is None else len(cohort.studies)
     failed = 0 if cohort is None else len(cohort.failed)
     if failed:
         return Check(subject, "note", f"{studies} studies prepared, {failed} failed: status tells which")
-    return Check(subject, "ok", f"{studies} studies prepared in {spec.store}")
+    return f"{studies} studies prepared in {spec.store}"
 
 
 def _tracked(spec: SweepSpec) -> str:

@@ -51,7 +51,7 @@ def alive(mark: str) -> list[Alive]:
 
 def partitions() -> dict[str, int]:
     """Return the number of nodes per partition."""
-    lines = run("sinfo", "--noheader", "--format=%R|%D").split()
+    lines = run("sinfo", "--noheader", "--noconvert", "--format=%R|%D").split()
     counts: dict[str, int] = {}
     for line in lines:
         name, _, nodes = line.partition("|")

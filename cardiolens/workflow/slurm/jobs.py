@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -51,6 +51,17 @@ def jobs_of(deployments: Sequence[Deployment], *, prepare: bool, cpus: int | Non
     return (*first, *_model_jobs(alike.items()), Job("score", "score"))
 
 
+def short_of_cpus(deployments: Sequence[Deployment], cpus: int | None) -> Iterator[str]:
+    """Yield a sentence for each model whose engines need more processors of a node than `cpus` allows."""
+    for deployment in deployments:
+        wanted = _cpus_wanted(deployment) if deployment.gpus else 0
+        if cpus is not None and cpus < wanted:
+            yield (
+                f"cluster.cpus={cpus}: the engines of {deployment.model} on a node want {wanted} (2 each, "
+                "one for each GPU, and 2 for the stream), and will wait for each other; leave it out"
+            )
+
+
 def _model_jobs(alike: Iterable[tuple[Resources, list[str]]]) -> Iterable[Job]:
     for resources, models in alike:
         size = f"{resources.nodes}x{resources.gpus}gpu-{resources.cpus}cpu" if resources.gpus else "cpu"
@@ -62,8 +73,16 @@ def resources(deployment: Deployment) -> Resources:
     """Return the nodes of a deployment, and the most GPUs and processors that it needs on one of them."""
     if not deployment.gpus:
         return Resources(1, 0)
-    engines: Counter[str] = Counter(node for nodes in deployment.hosts for node in nodes)
-    most = max(engines.values())
+    most = _most_engines(deployment)
     gpus = math.ceil(most * deployment.tensor_parallel * deployment.share - 1e-9)
-    cpus = _STREAM_CPUS + most * (_ENGINE_CPUS + deployment.tensor_parallel)
-    return Resources(len(engines), gpus, max(FEWEST_CPUS, cpus))
+    n_nodes = len({node for nodes in deployment.hosts for node in nodes})
+    return Resources(n_nodes, gpus, max(FEWEST_CPUS, _cpus_wanted(deployment)))
+
+
+def _cpus_wanted(deployment: Deployment) -> int:
+    return _STREAM_CPUS + _most_engines(deployment) * (_ENGINE_CPUS + deployment.tensor_parallel)
+
+
+def _most_engines(deployment: Deployment) -> int:
+    """Return the number of engines on the node that has the most of them."""
+    return max(Counter(node for nodes in deployment.hosts for node in nodes).values())

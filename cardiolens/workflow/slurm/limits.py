@@ -15,6 +15,10 @@ from cardiolens.workflow.slurm.commands import run
 from cardiolens.workflow.slurm.jobs import Job
 
 _FIELDS = "%P|%l|%D|%c|%m|%G"  # partition, time limit, nodes; per node: CPUs, MiB, generic resources
+_ALIKE = (
+    "--exact",
+    "--noconvert",
+)  # else nodes that differ are one line with the least of each, and 1024 is 1K
 _GPUS = re.compile(r"gpu:(?:(?P<kind>[^:,()]+):)?(?P<number>\d+)")
 _TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<parts>\d+(?::\d+){0,2})")
 
@@ -38,7 +42,7 @@ class Nodes:
 
 def check_limits(jobs: Sequence[Job], cluster: SlurmSpec) -> None:
     """Raise InputError naming the option that requests more than any of a job's partitions has."""
-    known = list(read_nodes(run("sinfo", "--noheader", f"--format={_FIELDS}")))
+    known = list(read_nodes(run("sinfo", "--noheader", *_ALIKE, f"--format={_FIELDS}")))
     for job in jobs:
         for_model = job.step == "model"
         partition = cluster.partition if for_model else cluster.cpu_partition or cluster.partition
@@ -101,39 +105,49 @@ def _beyond(job: Job, cluster: SlurmSpec, partition: str, nodes: Sequence[Nodes]
             f"cluster.{option}={time}: partition {partition} ends jobs after {_clock(longest)}; a longer one "
             f"would wait for ever; give at most {_clock(longest)}, or another partition"
         )
-    if is_model and job.resources.gpus:
-        kind = cluster.gpu_type
+    # Each request narrows the nodes: what one node has of GPUs and another of CPUs, a job gets from neither.
+    kind = cluster.gpu_type
+    suited = [of for of in nodes if not is_model or of.gpus_of(kind) >= job.resources.gpus]
+    if not suited:
         most = max(of.gpus_of(kind) for of in nodes)
-        if most < job.resources.gpus:
-            kinds = sorted({name for of in nodes for name, _ in of.gpus if name})
-            request = f"{', '.join(job.models)}: {job.resources.gpus} GPUs a node"
-            of_kind = f" of gpu_type={kind}" if kind else ""
-            yield (
-                f"{request}, but no node of partition {partition} has more than {most}{of_kind}; lower "
-                "cluster.gpus or the model's tensor_parallel, or name another partition"
-                + (f" or gpu_type ({', '.join(kinds)})" if kind and kinds else "")
-            )
-    if is_model and sum(of.number for of in nodes) < job.resources.nodes:
+        kinds = sorted({name for of in nodes for name, _ in of.gpus if name})
+        request = f"{', '.join(job.models)}: {job.resources.gpus} GPUs a node"
+        of_kind = f" of gpu_type={kind}" if kind else ""
         yield (
-            f"{', '.join(job.models)}: {job.resources.nodes} nodes, but partition {partition} has "
-            f"{sum(of.number for of in nodes)}; lower cluster.nodes"
+            f"{request}, but no node of partition {partition} has more than {most}{of_kind}; lower "
+            "cluster.gpus or the model's tensor_parallel, or name another partition"
+            + (f" or gpu_type ({', '.join(kinds)})" if kind and kinds else "")
         )
+        return
+    gpus = f" with {job.resources.gpus} GPUs" if is_model and job.resources.gpus else ""
     option, cpus = ("cpus", job.resources.cpus) if is_model else ("cpu_cpus", cluster.cpu_cpus)
-    most_cpus = max(of.cpus for of in nodes)
+    most_cpus = max(of.cpus for of in suited)
     if most_cpus < cpus and is_model and cluster.cpus is None:
         yield (
             f"{', '.join(job.models)}: {cpus} CPUs a node for its engines (vLLM needs 2 for each and one for "
-            f"each GPU), but no node of partition {partition} has more than {most_cpus}; lower cluster.gpus, "
-            f"or set cluster.cpus={most_cpus} and have engines wait for each other"
+            f"each GPU), but no node of partition {partition}{gpus} has more than {most_cpus}; lower "
+            f"cluster.gpus, or set cluster.cpus={most_cpus} and have engines wait for each other"
         )
     elif most_cpus < cpus:
-        yield f"cluster.{option}={cpus}: no node of partition {partition} has more than {most_cpus} CPUs"
+        yield (
+            f"cluster.{option}={cpus}: no node of partition {partition}{gpus} has more than {most_cpus} CPUs"
+        )
+    suited = [of for of in suited if of.cpus >= cpus] or suited
     option, gib = (
         ("memory_gib", cluster.memory_gib) if is_model else ("cpu_memory_gib", cluster.cpu_memory_gib)
     )
-    if gib is not None and max(of.memory_mib for of in nodes) < gib * 1024:
-        most_gib = max(of.memory_mib for of in nodes) / 1024
-        yield f"cluster.{option}={gib:g}: no node of partition {partition} has more than {most_gib:.1f} GiB"
+    if gib is not None and max(of.memory_mib for of in suited) < gib * 1024:
+        most_gib = max(of.memory_mib for of in suited) / 1024
+        yield (
+            f"cluster.{option}={gib:g}: no node of partition {partition}{gpus} has more than "
+            f"{most_gib:.1f} GiB" + (f" and {cpus} CPUs" if len(suited) < len(nodes) else "")
+        )
+    number = sum(of.number for of in suited if gib is None or of.memory_mib >= gib * 1024)
+    if is_model and 0 < number < job.resources.nodes:
+        yield (
+            f"{', '.join(job.models)}: {job.resources.nodes} nodes{gpus}, but partition {partition} has "
+            f"{number}; lower cluster.nodes"
+        )
 
 
 def _clock(seconds: float) -> str:

@@ -1,9 +1,10 @@
 """Submit the missing work of a sweep as SLURM jobs."""
 
+import shutil
 from collections.abc import Sequence
 
 from cardiolens.base.console import say
-from cardiolens.base.errors import InputError
+from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.cluster import SlurmSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.engine.arguments import check_engine_options
@@ -24,7 +25,7 @@ from cardiolens.study.cohort import read_cohort
 from cardiolens.workflow.slurm import commands
 from cardiolens.workflow.slurm.commands import Alive
 from cardiolens.workflow.slurm.deployments import deployments_of
-from cardiolens.workflow.slurm.jobs import jobs_of
+from cardiolens.workflow.slurm.jobs import Job, jobs_of, short_of_cpus
 from cardiolens.workflow.slurm.limits import check_limits
 from cardiolens.workflow.slurm.scripts import mark_of, script_of, site_of
 from cardiolens.workflow.slurm.show_jobs import show_jobs, show_scripts
@@ -44,9 +45,12 @@ def submit(spec: SweepSpec) -> int:
     run = run_of(spec)
     planned = _planned(spec)
     deployments = deployments_of(spec, planned, cluster)
+    for warning in short_of_cpus(deployments, cluster.cpus):
+        say(f"check: {warning}")
     if spec.mode == "plan":
         jobs = jobs_of(deployments, prepare=planned is None, cpus=cluster.cpus)
         show_jobs(jobs, deployments, cluster, planned=planned is not None)
+        _tell_refusal(jobs, cluster)
         site = site_of(cluster)
         show_scripts({job: script_of(job, run, site) for job in jobs})
         return 0
@@ -62,6 +66,16 @@ def submit(spec: SweepSpec) -> int:
     say(f"run: {run.root}")
     say(f"status: python -m cardiolens.status run={run.root}")
     return 0
+
+
+def _tell_refusal(jobs: Sequence[Job], cluster: SlurmSpec) -> None:
+    """Say what of these jobs no node has; a plan may be made where there is no SLURM to ask."""
+    if shutil.which("sinfo") is None:
+        return
+    try:
+        check_limits(jobs, cluster)
+    except (InputError, RunError) as error:
+        say(f"check: {error}")
 
 
 def _checked(spec: SweepSpec) -> SlurmSpec:

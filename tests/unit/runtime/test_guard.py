@@ -1,5 +1,6 @@
 """The folder, the token file and the proxy's exceptions of a guarded cluster."""
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -93,3 +94,22 @@ def test_no_token_is_read_or_shown_where_the_user_forbids_it(tmp_path: Path) -> 
     with pytest.raises(InputError, match="others may read this token"):
         use_token({"RAY_AUTH_TOKEN_PATH": str(path)})
     assert not use_token({"RAY_AUTH_TOKEN_PATH": str(tmp_path / "none")})
+
+
+def test_a_token_that_cannot_be_read_is_not_taken_for_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the cluster would be said not to answer, or to be open."""
+    path = tmp_path / "auth_token"
+    path.touch(mode=0o600)
+    with pytest.raises(InputError, match="is empty, and should hold the token"):
+        use_token({"RAY_AUTH_TOKEN_PATH": str(path)})
+    with pytest.raises(InputError, match=r"cannot be read.*RAY_AUTH_TOKEN_PATH"):
+        use_token({"RAY_AUTH_TOKEN_PATH": str(tmp_path)})
+
+    def locked(path: Path, most: int) -> bytes:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr("cardiolens.runtime.guard.read_bytes", locked)
+    with pytest.raises(InputError, match=r"cannot be read \(Permission denied\)"):
+        use_token({"RAY_AUTH_TOKEN_PATH": str(path)})

@@ -174,6 +174,15 @@ def test_a_missing_file(tmp_path):
     )
 
 
+def test_a_locked_file_is_there_and_its_path_is_right(tmp_path, monkeypatch):
+    def locked(path, most):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    entry = volume(tmp_path)
+    monkeypatch.setattr("cardiolens.study.nifti.read_bytes", locked)
+    assert refused(tmp_path, entry).endswith("that study.json names; let this user read it")
+
+
 @pytest.mark.parametrize(
     "stored", [b"", b"not an image" * 100, gzip.compress(b"not an image" * 100, mtime=0)]
 )

@@ -112,7 +112,8 @@ def test_room_is_kept_for_videos_only_where_they_are_shown(monkeypatch: pytest.M
 def test_steps_are_as_large_as_the_memory_bears(
     mib: int, share: float, tokens: int, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(gpu_memory, "_table", lambda: [f"{mib}, {mib}", f"{2 * mib}, {2 * mib}"])
+    rows = [[str(mib)] * 2, [str(2 * mib)] * 2]
+    monkeypatch.setattr(gpu_memory, "gpu_rows", lambda fields: rows)
     assert handed(monkeypatch, share=share)["max_num_batched_tokens"] == tokens
     own = handed(monkeypatch, engine_options={"max_num_batched_tokens": 4096})
     assert own["max_num_batched_tokens"] == 4096

@@ -80,6 +80,7 @@ def test_the_disturbance_is_read_from_the_logs_of_vllms_processes(monkeypatch: p
             "ValueError: 8 GiB KV cache is needed, which is larger than the available KV cache",
             "max_model_len",
         ),
+        ("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling", "max_num_seqs"),
         ("torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp", "NCCL_DEBUG"),
         ("ValueError: Free memory is less than desired GPU memory utilization (0.9", "nvidia-smi"),
     ],
@@ -118,6 +119,37 @@ def test_a_killed_process_says_more_than_the_errors_that_follow():
     assert cause_in(log.replace("Worker proc VllmWorker-1 died unexpectedly (exit code: -9)", "x")) == (
         "RuntimeError: cancelled"
     )
+    bus = cause_in(log.replace("-9", "-7"))
+    assert bus is not None
+    assert "/dev/shm" in with_remedy(bus)
+    assert "memory_gib" not in with_remedy(bus)
+
+
+WATCHDOG = """\
+[rank1]:[E1126 10:00:00 ProcessGroupNCCL.cpp:690] Watchdog caught collective operation timeout: WorkNCCL(
+terminate called after throwing an instance of 'c10::DistBackendError'
+  what():  [PG ID 2 Rank 1] Process group watchdog thread terminated with exception: NCCL timeout
+"""
+FOLLOWS = """\
+(EngineCore pid=7) ERROR 11-25 10:00:00 [multiproc_executor.py:315] Worker proc VllmWorker-1 died \
+unexpectedly (exit code: -6), shutting down executor.
+(EngineCore pid=7) ERROR 11-25 10:00:01 [core.py:900] RuntimeError: cancelled
+"""
+
+
+def test_a_process_that_ended_itself_had_said_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As NCCL's watchdog does, which aborts: not for lack of memory, and not by what followed."""
+    cause = cause_in(WATCHDOG + FOLLOWS)
+    assert cause is not None
+    assert cause.endswith("NCCL timeout")
+    assert "NCCL_DEBUG" in with_remedy(cause)
+    silent = cause_in(FOLLOWS)
+    assert silent == "Worker proc VllmWorker-1 died unexpectedly (exit code: -6)"
+    assert with_remedy(silent) == silent, "of an abort without words no cause is known"
+    monkeypatch.setattr(startup, "_written", lambda since: iter((FOLLOWS, WATCHDOG)))
+    assert startup.root_cause(()) == cause, "the log is on standard output, and the rest on standard error"
+    monkeypatch.setattr(startup, "_written", lambda since: iter((FOLLOWS, "")))
+    assert startup.root_cause(()) == silent
 
 
 def test_what_a_child_wrote_is_read_where_errors_are_a_file_and_nothing_elsewhere(tmp_path: Path):

@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 from cardiolens.base.errors import RunError
+from cardiolens.config.steps import StreamSpec
 from cardiolens.inference.engine.ask import (
     Ask,
     EngineDeadError,
@@ -136,6 +137,53 @@ def test_an_engine_that_dies_of_load_is_asked_less_at_once_until_it_lives(
     assert "at once from now on" in caplog.text
 
 
+@pytest.mark.parametrize("most", [1, 2, 3, 5, 15, 16, 20, 23, 47, 50, 191])
+def test_the_restarts_of_a_run_suffice_for_whatever_an_engine_can_hold(most: int) -> None:
+    engine = Overloaded(most)
+    found = asyncio.run(
+        _ask_all(engine, [ask(name) for name in names(1000)], 192, StreamSpec().engine_restarts)
+    )
+    assert replies(found) == names(1000)
+
+
+def test_a_death_among_few_is_not_of_their_number(caplog: pytest.LogCaptureFixture) -> None:
+    """As at the end of a study: the engine has answered among many more before."""
+
+    async def ask_many_then_few() -> tuple[list[object], int]:
+        engine = Mortal(dies_after=90)
+        supervisor = Supervisor(engine, 40, 3)
+        found: list[object] = []
+        for number in (90, 3, 100):
+            asked = [supervisor.answer(ask(name), lambda key: None) for name in names(number)]  # type: ignore[arg-type, return-value]
+            found += await asyncio.gather(*asked)
+            engine.most_at_once = 0 if number == 3 else engine.most_at_once
+        return found, engine.most_at_once
+
+    found, most_at_once = asyncio.run(ask_many_then_few())
+    assert replies(found) == [*names(90), *names(3), *names(100)]
+    assert most_at_once == 40
+    assert "at once from now on" not in caplog.text
+
+
+class KilledFromOutside(Mortal):
+    """Dies once, a moment after its first request came, while others are in flight or wait."""
+
+    async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
+        if ask.request_key == "first" and self.asked["first"] == 0:
+            self.asked["first"] += 1
+            await asyncio.sleep(0.01)
+            self._dead.set()
+            raise EngineDeadError("killed from outside")
+        return await super().answer(ask, pictures)
+
+
+def test_a_request_that_failed_before_is_not_blamed_for_a_death_before_its_turn() -> None:
+    engine = KilledFromOutside()
+    found = asyncio.run(_ask_all(engine, [ask("first"), ask("failed before", attempt=2)]))
+    assert replies(found) == ["first", "failed before"]
+    assert engine.starts == 2
+
+
 def test_a_request_that_kills_the_engine_alone_does_not_lower_the_load(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -208,3 +256,5 @@ def test_rebuilding_is_bounded_and_nobody_waits_for_ever() -> None:
     assert engine.starts == 4
     assert all(isinstance(one, RunError | RequestError) for one in found)
     assert any("engine_restarts" in str(one) for one in found)
+    assert any("recorded as failed (2 so far)" in str(one) for one in found)
+    assert not any("max_num_seqs" in str(one) for one in found), "fewer at once would not help"

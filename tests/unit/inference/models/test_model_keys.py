@@ -1,11 +1,13 @@
 """Keys under which completions are stored: what decides them, and what must not."""
 
+import errno
 import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.model import ModelSpec
 from cardiolens.inference.models import identity
 from cardiolens.inference.models.identity import identify
@@ -63,3 +65,16 @@ def test_what_may_change_answers_is_part_of_the_key(folder: Path, options: Mappi
     changed = key(folder, engine_options=options)
     assert changed != key(folder)
     assert key(folder, engine_options={**options, "mm_processor_cache_gb": 8}) == changed
+
+
+def test_files_that_are_closed_to_the_user_are_a_fault_of_this_model(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """So that the other models of a sweep can go on."""
+
+    def locked(file: Path) -> str:
+        raise PermissionError(errno.EACCES, "Permission denied", str(file))
+
+    monkeypatch.setattr("cardiolens.inference.models.digest_cache.sha256_of", locked)
+    with pytest.raises(InputError, match=r"model m: .*\.(json|jinja): Permission denied; change its perm"):
+        key(folder)

@@ -56,10 +56,21 @@ def test_the_first_minutes_of_a_run_are_told_once_beside_the_plan(
     assert measured.planned == deployment.seconds
     (record,) = caplog.records
     assert "first 3 minutes give 0.27 hours" in record.message
-    assert (
-        f"multiply cluster.prefill_rate and cluster.decode_rate by {deployment.seconds / 960:.2g}"
-        in record.message
-    )
+    assert f"cluster.prefill_rate and cluster.decode_rate by {measured.rate_factor:.2g}" in record.message
+    factored = Rates(80_000 * measured.rate_factor, 16_000 * measured.rate_factor)
+    (again,) = place(EIGHT, [REUSING], factored).deployments
+    assert again.seconds - again.load_seconds == pytest.approx(900), "the plan is the run, but for loading"
+
+
+def test_failing_fast_is_no_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    (deployment,) = place(EIGHT, [REUSING]).deployments
+    kept = list[Measured]()
+    tell = calibrated(deployment, LEFT, lambda counters: None, kept.append)
+    now = 300.0
+    tell(Counter(ok=100, error=2_000, engine_starts=1))
+    assert not kept
 
 
 def test_a_short_run_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -168,6 +168,33 @@ def test_tensor_parallel_divides_the_attention_heads():
     assert footprints(model("m", 131.0, heads=14), EIGHT) == ()
 
 
+@pytest.mark.parametrize(
+    ("memories", "size", "replicas"),
+    [
+        ((81559 / 1024, 81920 / 1024), 1, 16),  # of H100 and A100, as their drivers tell it
+        ((79.6475, 79.6485, 79.3), 1, 24),
+        ((80.0, 40.0), 1, 16),  # half of the larger GPU would do, and all of the smaller
+        ((80.0, 24.0), 2, 8),  # two of the smaller, and so two of the larger
+    ],
+)
+def test_a_model_takes_the_gpus_of_nodes_that_differ(
+    memories: tuple[float, ...], size: int, replicas: int
+) -> None:
+    nodes = tuple(Node(f"n{at}", 8, gib) for at, gib in enumerate(memories))
+    weight = 17.0 if size == 1 else 20.0
+    candidate = model("m", weight, billions=8.0, studies=500, prompt_tokens=10**9)
+    (deployment,) = place(nodes, [candidate]).deployments
+    assert (deployment.tensor_parallel, deployment.replicas) == (size, replicas)
+    assert {host for (host,) in deployment.hosts} == {node.name for node in nodes}
+
+
+def test_a_way_that_is_tight_on_one_node_is_not_taken_where_it_does_not_fit() -> None:
+    """Two large GPUs hold it barely, two of the smaller ones not at all."""
+    nodes = (Node("a", 2, 80.0), Node("b", 8, 40.0))
+    by_size = {way.tensor_parallel: way.nodes for way in footprints(model("m", 120.0), nodes)}
+    assert by_size == {8: (1,), 2: (0,)}
+
+
 def test_a_way_that_leaves_room_to_batch_comes_before_one_with_fewer_gpus():
     nodes = (Node("a", 1, 80.0), Node("b", 2, 80.0))
     assert [way.tensor_parallel for way in footprints(model("m", 61.0), nodes)] == [2, 1]

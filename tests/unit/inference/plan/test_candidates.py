@@ -98,6 +98,10 @@ def test_without_a_declaration_the_driver_of_this_machine_says_what_there_is(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     assert nodes_to_plan_with(ClusterSpec()) == (Node("here", 2, 40.0),)
+    program.write_text("#!/bin/sh\necho '[N/A]'\necho 40960\n")
+    with pytest.raises(InputError, match=r"this machine has GPUs whose memory.*cluster\.gpu_memory_gib=80"):
+        nodes_to_plan_with(ClusterSpec())
+    assert nodes_to_plan_with(ClusterSpec(gpu_memory_gib=96)) == (Node("here", 2, 96.0),)
     program.unlink()
     monkeypatch.setenv("PATH", str(tmp_path))
     assert nodes_to_plan_with(ClusterSpec()) == ()

@@ -75,6 +75,29 @@ def test_loading_has_a_limit_of_its_own_which_begins_with_each_load(tmp_path: Pa
         ticks(clock, now, 20, tmp_path / ".loading-b")
 
 
+def test_a_sign_that_a_shared_file_system_shows_late_stands_for_one_load(
+    tmp_path: Path, now: list[float]
+) -> None:
+    clock = StallClock(tmp_path, StreamSpec(load_seconds=600))
+
+    def minutes(n: int) -> None:
+        for minute in range(n):
+            (tmp_path / ".loading-a").write_text(f"{minute} ")
+            ticks(clock, now, 60)
+
+    with pytest.raises(RunError, match=r"loading for 600 s.*on SLURM cluster\.stage"):
+        minutes(20)
+    assert now[0] - 1000 <= 600 + 2 * 60
+
+
+def test_a_load_that_ended_just_before_its_limit_is_no_load_beyond_it(
+    tmp_path: Path, now: list[float]
+) -> None:
+    clock = StallClock(tmp_path, StreamSpec(stall_seconds=1000, load_seconds=600))
+    ticks(clock, now, 590, tmp_path / ".loading-a")
+    ticks(clock, now, 500)
+
+
 def test_the_driver_tells_how_far_an_engine_is(
     tmp_path: Path, now: list[float], caplog: pytest.LogCaptureFixture
 ) -> None:

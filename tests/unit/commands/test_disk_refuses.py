@@ -1,0 +1,49 @@
+"""A file or folder that may not be read or written ends a verb with a line, and no traceback."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from cardiolens.commands.command import run_verb
+from cardiolens.config.sweep import SweepSpec
+
+
+def refusing(number: int, place: str | None) -> int:
+    def verb(spec: SweepSpec) -> int:
+        raise OSError(number, os.strerror(number), place)
+
+    return run_verb(verb, ["model=[oracle]"])
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [
+        (errno.EACCES, "change its permissions"),
+        (errno.EROFS, "name another place"),
+        (errno.ENOSPC, "free space there"),
+        (errno.EDQUOT, "free space there"),
+    ],
+)
+def test_what_the_disk_refuses_is_told_with_a_remedy(
+    number: int,
+    remedy: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert refusing(number, "/hearts/locked.nii.gz") == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"error: /hearts/locked.nii.gz: {os.strerror(number)}; ")
+    assert remedy in told
+
+
+@pytest.mark.parametrize(("number", "place"), [(errno.EACCES, None), (errno.EBADF, "/hearts")])
+def test_a_fault_of_the_code_keeps_its_traceback(
+    number: int, place: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OSError, match=os.strerror(number)):
+        refusing(number, place)
