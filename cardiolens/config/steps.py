@@ -32,7 +32,7 @@ class StreamSpec(Spec):
     flush_rows: Positive = 256  # completions are written after this many
     flush_seconds: Annotated[float, Field(gt=0)] = 10.0  # or after this many seconds
     max_attempts: Positive = 3  # attempts per request, over all runs
-    engine_restarts: Annotated[int, Field(ge=0)] = 3  # engine restarts per replica and run
+    engine_restarts: Annotated[int, Field(ge=0)] = 6  # engine restarts per replica and run
     stall_seconds: Annotated[float, Field(gt=0)] = 1800.0  # the run ends after this time without a completion
     load_seconds: Annotated[float, Field(gt=0)] = 14_400.0  # or once an engine has been loading for this time
 

@@ -2,8 +2,11 @@
 
 import logging
 import os
+import re
+import socket
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from typing import Final
 
 from cardiolens.base.errors import RunError
 from cardiolens.base.import_path import imports_from_working_folder
@@ -13,6 +16,9 @@ from cardiolens.runtime.stopping import StoppedError
 from cardiolens.runtime.watchdog import marked, watched
 
 log = logging.getLogger(__name__)
+
+_HOST_AND_PORT: Final = re.compile(r"(?:ray://)?\[?([^\[\]/]+?)\]?:(\d+)")
+_ANSWER_SECONDS: Final = 10.0  # for a connection; Ray itself tries a dead address for minutes
 
 # No usage reports, error reports or look-ups: nothing about a hospital's work may leave the machine.
 # The other variables silence libraries, so that the terminal shows only the stream's own reports.
@@ -88,6 +94,7 @@ def ray_cluster(spec: ClusterSpec) -> Iterator[None]:
             with marked(mark), _stoppable():
                 _start(options)
         else:
+            check_answers(spec.address)
             if not use_token(os.environ):
                 log.warning("cluster.address=%s: %s", spec.address, _OPEN)
             with _stoppable():
@@ -103,6 +110,20 @@ _OPEN = (
     "no token is shown to this Ray cluster; if it asks for none, whoever reaches its ports can run programs "
     "as the person who started it: start it with python -m cardiolens.head (docs/how-to/gpus.md)"
 )
+
+
+def check_answers(address: str) -> None:
+    """RunError if nothing listens at a host and port; an address of another form is left to Ray."""
+    place = _HOST_AND_PORT.fullmatch(address)
+    if place is None:
+        return
+    try:
+        socket.create_connection((place[1], int(place[2])), _ANSWER_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise RunError(
+            f"cluster.address={address}: no Ray cluster answers there ({error}); start one with python -m "
+            "cardiolens.head, or leave cluster.address out"
+        ) from None
 
 
 @contextmanager

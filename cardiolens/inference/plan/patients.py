@@ -43,7 +43,7 @@ def check_patients(path: Path, questions: pa.Table, volumes: pa.Table) -> None:
             )
     if absent:
         log.warning(
-            "%s: %d of its questions are not asked: %d studies are not prepared, e.g. %s",
+            "%s: questions not asked: %d, as studies are not prepared: %d, e.g. %s",
             path,
             absent.total(),
             len(absent),

@@ -207,7 +207,7 @@ def test_questions_on_studies_that_are_not_prepared_are_counted(place, caplog):
     odd = json.loads(path.read_text().splitlines()[0]) | {"qa_id": "X:C01", "study_id": "X"}
     path.write_text(f"{path.read_text()}{json.dumps(odd)}\n")
     assert planned(place)() == 0
-    assert "1 of its questions are not asked: 1 studies are not prepared, e.g. X" in caplog.text
+    assert "questions not asked: 1, as studies are not prepared: 1, e.g. X" in caplog.text
 
 
 ASKED = "{{ question }} {{ options }} "

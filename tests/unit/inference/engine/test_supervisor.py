@@ -6,7 +6,6 @@ from collections import Counter
 import pytest
 
 from cardiolens.base.errors import RunError
-from cardiolens.config.steps import StreamSpec
 from cardiolens.inference.engine.ask import (
     Ask,
     EngineDeadError,
@@ -138,11 +137,9 @@ def test_an_engine_that_dies_of_load_is_asked_less_at_once_until_it_lives(
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 5, 15, 16, 20, 23, 47, 50, 191])
-def test_the_restarts_of_a_run_suffice_for_whatever_an_engine_can_hold(most: int) -> None:
+def test_three_restarts_suffice_for_whatever_an_engine_can_hold(most: int) -> None:
     engine = Overloaded(most)
-    found = asyncio.run(
-        _ask_all(engine, [ask(name) for name in names(1000)], 192, StreamSpec().engine_restarts)
-    )
+    found = asyncio.run(_ask_all(engine, [ask(name) for name in names(1000)], 192, restarts=3))
     assert replies(found) == names(1000)
 
 
