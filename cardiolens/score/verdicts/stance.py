@@ -1,4 +1,4 @@
-"""What one clause of a reply says of the options that it names: it commits to them, denies them, or leaves them open."""
+"""What a clause says of the options that it names: commits to them, denies them or leaves them open."""
 
 import functools
 from itertools import zip_longest
