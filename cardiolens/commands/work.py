@@ -22,9 +22,8 @@ def main() -> int:
     shown = logging.StreamHandler()
     shown.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[shown])
-    logging.getLogger(stall_clock.__name__).setLevel(
-        logging.INFO
-    )  # engines that load; a job has no other log
+    # How far engines have loaded: a job has no other log.
+    logging.getLogger(stall_clock.__name__).setLevel(logging.INFO)
     try:
         return work(read_words(Words, sys.argv[1:]))
     except (InputError, RunError, StoppedError) as error:

@@ -15,10 +15,8 @@ from cardiolens.workflow.slurm.commands import run
 from cardiolens.workflow.slurm.jobs import Job
 
 _FIELDS = "%P|%l|%D|%c|%m|%G"  # partition, time limit, nodes; per node: CPUs, MiB, generic resources
-_ALIKE = (
-    "--exact",
-    "--noconvert",
-)  # else nodes that differ are one line with the least of each, and 1024 is 1K
+# Else nodes that differ are one line with the least of each, and 1024 is 1K.
+_EACH_KIND = ("--exact", "--noconvert")
 _GPUS = re.compile(r"gpu:(?:(?P<kind>[^:,()]+):)?(?P<number>\d+)")
 _TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<parts>\d+(?::\d+){0,2})")
 
@@ -42,7 +40,7 @@ class Nodes:
 
 def check_limits(jobs: Sequence[Job], cluster: SlurmSpec) -> None:
     """Raise InputError naming the option that requests more than any of a job's partitions has."""
-    known = list(read_nodes(run("sinfo", "--noheader", *_ALIKE, f"--format={_FIELDS}")))
+    known = list(read_nodes(run("sinfo", "--noheader", *_EACH_KIND, f"--format={_FIELDS}")))
     for job in jobs:
         for_model = job.step == "model"
         partition = cluster.partition if for_model else cluster.cpu_partition or cluster.partition
