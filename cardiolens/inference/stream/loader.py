@@ -34,14 +34,16 @@ from cardiolens.study.shards import FrameParts, StoredFrame, shaped
 
 FramePlace = tuple[str, str, int, bool]  # study_id, volume_id, idx, whether the frame is shown black
 Examples = Mapping[str, Sequence[ShownExample]]  # examples by request_key
+TABLE_BYTES = 4 << 20  # of frames, from which on a table takes no further study
 
 
 @dataclass(frozen=True)
 class StudyLoader:
-    """Callable for Ray Data: a block of WORK rows in, one STUDY_ASKS table of one row per study out.
+    """Callable for Ray Data: a block of WORK rows in, STUDY_ASKS tables of one row per study out.
 
-    Each frame of a study is read and rendered once, even if many requests show it. Studies come one by one,
-    so that the frames of all studies of a block need not be in memory.
+    Each frame of a study is read and rendered once, even if many requests show it. Small studies come
+    several in a table, because a table costs Ray Data more than a small study does. A table is passed on
+    once its frames reach `TABLE_BYTES`, so that those of a whole block need not be in memory.
     """
 
     store: Path
@@ -50,12 +52,13 @@ class StudyLoader:
     tells_questions: bool  # True only for a reader of the truth or of a person's readings
 
     def __call__(self, block: pa.Table) -> Iterator[pa.Table]:
-        for part, in_part in groupby(block.to_pylist(), key=itemgetter("part")):
-            for study in self._studies(Path(part), list(in_part)):
-                if stopping.driver_stopping():  # nothing more will be asked
-                    yield STUDY_ASKS.empty_table()
-                    return
-                yield table_of(study)
+        parts = groupby(block.to_pylist(), key=itemgetter("part"))
+        studies = (study for part, works in parts for study in self._studies(Path(part), list(works)))
+        for together in _together(studies):
+            if stopping.driver_stopping():  # nothing more will be asked
+                yield STUDY_ASKS.empty_table()
+                return
+            yield table_of(together)
 
     def _studies(self, part: Path, works: Sequence[StudyWork]) -> Iterator[StudyAsks]:
         """Yield the studies whose requests are in one part, which is read once."""
@@ -167,6 +170,20 @@ class StudyLoader:
             else None,
             "choice": row_of(request.request_key, chain) if isinstance(chain, Choice) else None,
         }
+
+
+def _together(studies: Iterable[StudyAsks]) -> Iterator[list[StudyAsks]]:
+    """Yield runs of studies, each with `TABLE_BYTES` of frames or more; the last may have less."""
+    run: list[StudyAsks] = []
+    held = 0
+    for study in studies:
+        run.append(study)
+        held += sum(row["height"] * row["width"] * row["channels"] for row in study["pictures"])
+        if held >= TABLE_BYTES:
+            yield run
+            run, held = [], 0
+    if run:
+        yield run
 
 
 def _stage(stage: Stage) -> StageRow:

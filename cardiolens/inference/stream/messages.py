@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import accumulate
 from typing import TypedDict
 
 import numpy as np
@@ -168,15 +169,16 @@ def stage_counter(stage: int) -> str:
     return f"stage_{stage}"
 
 
-def table_of(study: StudyAsks) -> pa.Table:
-    """Return a STUDY_ASKS table of one row; pixels are copied once, which row by row Arrow does thrice."""
-    rows = study["pictures"]
+def table_of(studies: Sequence[StudyAsks]) -> pa.Table:
+    """Return a STUDY_ASKS table; pixels are copied once, which row by row Arrow does thrice."""
+    rows = [row for study in studies for row in study["pictures"]]
     small = pa.Table.from_pylist([{**row, "pixels": None} for row in rows], schema=pa.schema(list(PICTURE)))
     columns = {name: small[name].combine_chunks() for name in small.column_names}
     columns["pixels"] = _joined([row["pixels"] for row in rows])
     pictures = pa.StructArray.from_arrays(list(columns.values()), fields=list(PICTURE))
-    table = pa.Table.from_pylist([{**study, "pictures": None}], schema=STUDY_ASKS)
-    column = pa.ListArray.from_arrays(pa.array([0, len(rows)], pa.int32()), pictures)
+    table = pa.Table.from_pylist([{**study, "pictures": None} for study in studies], schema=STUDY_ASKS)
+    ends = accumulate((len(study["pictures"]) for study in studies), initial=0)
+    column = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pictures)
     return table.set_column(table.schema.get_field_index("pictures"), STUDY_ASKS.field("pictures"), column)
 
 
