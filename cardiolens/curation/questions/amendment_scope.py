@@ -1,7 +1,7 @@
 """Scope of an amendment: the parts of a report that an addendum names, or all where it cannot be told.
 
-A part is a sequence, or the ventricles, the atria, the valves or the pericardium of the cine images: sides and
-walls are mixed up within a part, and what is measured of one ventricle is measured of both.
+A part is a sequence, or the ventricles, the atria, the valves or the pericardium of the cine images: sides
+and walls are mixed up within a part, and what is measured of one ventricle is measured of both.
 """
 
 import re
@@ -33,8 +33,8 @@ def part_of(subtask: Subtask) -> str:
 def parts_named(note: str, catalogue: Catalogue) -> frozenset[str] | None:
     """Return the parts that an addendum may change; None if it may change any.
 
-    It may where it speaks of sides, of columns, of a patient, or of a sentence or a finding without its name, and
-    where it names a place, or nothing of this heart, and no part.
+    It may where it speaks of sides, of columns, of a patient, or of a sentence or a finding without its
+    name, and where it names a place, or nothing of this heart, and no part.
     """
     rules = words()["amendments"]
     if has(rules["of_all"], note):
@@ -46,7 +46,11 @@ def parts_named(note: str, catalogue: Catalogue) -> frozenset[str] | None:
         is_owned = any(has(pattern, sentence) for pattern in words()["own_words"].values())
         if has(rules["unnamed"], sentence) and not is_owned:
             return None
-        if has(rules["pointing"], sentence) and named and not (is_owned or has(rules["structures"], sentence)):
+        if (
+            has(rules["pointing"], sentence)
+            and named
+            and not (is_owned or has(rules["structures"], sentence))
+        ):
             return None
         if has(rules["of_signal"], sentence) and not is_owned:
             named |= words()["own_words"].keys()
@@ -76,7 +80,9 @@ def _parts_of(sentence: str, catalogue: Catalogue) -> Iterator[str]:
     for sequence, lexicon in catalogue.lexicons.items():
         mentions = reader(lexicon).mentions(said, 0, len(said))
         found = [
-            mention for mention in mentions if mention.kind in ("name", "state") and mention.text not in _WALLS
+            mention
+            for mention in mentions
+            if mention.kind in ("name", "state") and mention.text not in _WALLS
         ]
         if sequence == "cine":
             yield from _parts_of_cine(mentions, found, catalogue)

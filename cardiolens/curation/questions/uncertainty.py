@@ -25,11 +25,8 @@ def doubt_of(statement: ReportStatement, subtask: Subtask, sentence: str) -> str
 
 
 def _leaves_a_side_open(sentence: str) -> bool:
-    """Return whether one side is named without its atrium, and the other one is not: `large atria, left most`."""
-    if has(words()["two_labels"], sentence):
-        return True
-    sides = {match[1].lower() for match in re.finditer(words()["lone_side"], sentence, re.IGNORECASE)}
-    return len(sides) == 1
+    """Return whether it is open which atrium a state is of: `LA and RA: dilated, normal`."""
+    return has(words()["two_labels"], sentence) or has(words()["sided_atrium"], sentence)
 
 
 def _doubt_of_abnormal(statement: ReportStatement, subtask: Subtask, sentence: str) -> str | None:

@@ -80,6 +80,8 @@ LAYOUTS = {  # what may be drafted of lines that belong together, or do not
     "LV normal size. RV normal size.\nIMPRESSION: ? Dilated cardiomyopathy.": {"C01": "A", "C12": "A"},
     "The LV is markedly dilated. It is globally hypokinetic.": {"C01": "C"},
     "The septum shows LGE. It is an artefact.": {},
+    "Indication: cardiomyopathy, raised BNP\nThe left ventricle is severely dilated.": {"C01": "C"},
+    "Indication: cardiomyopathy,\nleft ventricle severely dilated.": {},
     "LV size ........ normal": {"C01": "A"},
     "LV size;normal\nRV size;severely dilated": {"C01": "A", "C12": "C"},
     "LVOT / aortic valve: no jet, no SAM, no regurgitation": {"C18": "A"},
@@ -134,7 +136,8 @@ def test_the_judge_reads_nothing_there_either(text: str) -> None:
     "half",
     [
         *("open", "closed", "second", "third", "third_closed", "fourth", "fourth_closed"),
-        *("fifth", "fifth_closed", "sixth", "sixth_closed", "seventh", "seventh_closed", "misreadings"),
+        *("fifth", "fifth_closed", "sixth", "sixth_closed", "seventh", "seventh_closed"),
+        *("eighth", "eighth_closed", "misreadings"),
     ],
 )
 def test_no_single_line_is_drafted_wrongly(half: str) -> None:
@@ -157,8 +160,10 @@ def test_no_single_line_is_drafted_wrongly(half: str) -> None:
         ("fifth_closed", 1, 0.6),
         ("sixth", 1, 0.6),
         ("sixth_closed", 1, 0.57),
-        ("seventh", 1, 0.5),
-        ("seventh_closed", 1, 0.43),
+        ("seventh", 1, 0.55),
+        ("seventh_closed", 1, 0.48),
+        ("eighth", 1, 0.45),
+        ("eighth_closed", 1, 0.43),
         pytest.param("open", 30, 0.75, marks=pytest.mark.slow),
         pytest.param("closed", 30, 0.65, marks=pytest.mark.slow),
         pytest.param("second", 100, 0.5, marks=pytest.mark.slow),
