@@ -7,6 +7,7 @@ walls are mixed up within a part, and what is measured of one ventricle is measu
 import re
 from collections.abc import Iterator, Mapping
 
+from cardiolens.curation.questions.extent import places_named
 from cardiolens.curation.questions.strict_patterns import has, words
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.report_text.mentions import Mention, reader
@@ -20,7 +21,7 @@ _PARTS: Mapping[str, str] = {
 }
 _OF_SUBTASK: Mapping[str, str] = {"C16": "atria", "C17": "valves", "C18": "valves", "C19": "pericardium"}
 _WALLS = frozenset({"wall", "walls", "free wall"})  # name a place beside a finding of another part
-_HEAD = re.compile(r"^[^\w]*[^:.\n]{0,80}?:\s*")
+_HEAD = re.compile(r"^[^\w]*(?:[^:.\n]{0,80}?:\s*|[A-Za-z]+\W*$)")
 _END = re.compile(r"[.;!?](?=\s|$)|\n")
 
 
@@ -32,8 +33,8 @@ def part_of(subtask: Subtask) -> str:
 def parts_named(note: str, catalogue: Catalogue) -> frozenset[str] | None:
     """Return the parts that an addendum may change; None if it may change any.
 
-    It may where it speaks of sides, of columns, of a patient or of the text itself, and where its first words
-    that are of this heart name a place, a finding or nothing, but no part.
+    It may where it speaks of sides, of columns, of a patient, or of a sentence or a finding without its name, and
+    where it names a place, or nothing of this heart, and no part.
     """
     rules = words()["amendments"]
     if has(rules["of_all"], note):
@@ -42,14 +43,20 @@ def parts_named(note: str, catalogue: Catalogue) -> frozenset[str] | None:
     is_open = False
     for sentence in _sentences(note):
         named = set(_parts_of(sentence, catalogue))
-        is_of_other = has(rules["of_other"], sentence) or _names_other(sentence, catalogue)
-        if has(rules["unnamed"], sentence) and not any(
-            has(words()["own_words"][part], sentence) for part in named & words()["own_words"].keys()
-        ):
+        is_owned = any(has(pattern, sentence) for pattern in words()["own_words"].values())
+        if has(rules["unnamed"], sentence) and not is_owned:
             return None
-        is_open = is_open or not (named or parts or is_of_other)
+        if has(rules["pointing"], sentence) and named and not (is_owned or has(rules["structures"], sentence)):
+            return None
+        if has(rules["of_signal"], sentence) and not is_owned:
+            named |= words()["own_words"].keys()
+        is_placed = bool(places_named(sentence)) and not named and not parts
+        if is_placed:
+            return None
+        is_of_other = has(rules["of_other"], sentence) or _names_other(sentence, catalogue)
+        is_open = is_open or not (named or is_of_other)
         parts |= named
-    return None if is_open else frozenset(parts)
+    return None if is_open and not parts else frozenset(parts)
 
 
 def _sentences(note: str) -> Iterator[str]:

@@ -91,7 +91,8 @@ def _amendments(text: str, catalogue: Catalogue) -> Iterator[_Amendment]:
         line = text.rfind("\n", 0, match.start()) + 1
         is_note = has(words()["amendments"]["note"], text[line : match.end()])
         start = line if is_note else max(line, text.rfind(". ", 0, match.start()) + 1)
-        gap = text.find("\n\n", match.end())
+        said = re.compile(r"[^\n:]*:?\s*").match(text, match.end())
+        gap = text.find("\n\n", said.end() if said and is_note else match.end())
         end = gap if gap >= 0 else len(text)
         note_end = end if is_note else note_end
         if _HARMLESS.fullmatch(text, start, end) or _OF_OTHERS.search(text, start, end):

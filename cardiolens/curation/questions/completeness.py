@@ -187,6 +187,10 @@ class Report:
         mine = self._sentences_of(stated)
         if subtask.tier == 1 and mine - anchored:
             return Reason.UNANCHORED
+        if subtask.id not in words()["walls"] and any(
+            has(words()["bracketed"], self._words(sentence)) for sentence in mine
+        ):
+            return Reason.UNANCHORED
         if reason := self._lacks_extent(subtask, stated, anchored) or self._lacks_coverage(
             subtask, stated, gate
         ):

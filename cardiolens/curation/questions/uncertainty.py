@@ -15,11 +15,22 @@ def doubt_of(statement: ReportStatement, subtask: Subtask, sentence: str) -> str
         return Reason.NO_OPTION
     if has(words()["a_ventricle"], statement.quote) and not has(words()["of_a_side"], sentence):
         return Reason.OTHER_STRUCTURE
+    if subtask.id == "C16" and _leaves_a_side_open(sentence):
+        return Reason.PART_NOT_TOLD
     normal = statement.value in {option.text for option in subtask.options if option.normal}
     doubt = _doubt_of_grade(statement, subtask, normal=normal)
     if doubt is None and not normal:
         doubt = _doubt_of_abnormal(statement, subtask, sentence)
     return doubt or (_doubt_of_normal(statement, subtask, sentence) if normal else None)
+
+
+def _leaves_a_side_open(sentence: str) -> bool:
+    """Return whether one side is named without its atrium, and the other one is not: `large atria, left most`."""
+    if has(words()["two_labels"], sentence):
+        return True
+    sides = {match[1].lower() for match in re.finditer(words()["lone_side"], sentence, re.IGNORECASE)}
+    atria = {match[0][0].lower() for match in re.finditer(words()["one_atrium"], sentence, re.IGNORECASE)}
+    return len(sides) == 1 or (len(atria) == 1 and has(words()["all_atria"], sentence))
 
 
 def _doubt_of_abnormal(statement: ReportStatement, subtask: Subtask, sentence: str) -> str | None:
@@ -29,6 +40,8 @@ def _doubt_of_abnormal(statement: ReportStatement, subtask: Subtask, sentence: s
         return Reason.BETWEEN_GRADES
     if statement.polarity == "affirmed" and has_for("contrary", subtask.id, statement.quote):
         return Reason.CONTRADICTION
+    if has(words()["of_change"], statement.quote):
+        return Reason.QUALIFIED_DENIAL
     return Reason.BETWEEN_GRADES if has_for("share", subtask.id, statement.quote) else None
 
 
