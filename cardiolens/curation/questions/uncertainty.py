@@ -25,12 +25,17 @@ def doubt_of(statement: ReportStatement, subtask: Subtask, sentence: str) -> str
 
 
 def _leaves_a_side_open(sentence: str) -> bool:
-    """Return whether one side is named without its atrium, and the other one is not: `large atria, left most`."""
-    if has(words()["two_labels"], sentence):
+    """Return whether a sentence leaves open which atrium is large: `large atria, left most`.
+
+    So does a list of two names and two values (`LA, RA: large, normal`), and an atrium that is
+    named by its side in other words (`left-sided`), which is read as either.
+    """
+    rules = words()
+    if has(rules["two_labels"], sentence) or has(rules["side_of_another_name"], sentence):
         return True
-    sides = {match[1].lower() for match in re.finditer(words()["lone_side"], sentence, re.IGNORECASE)}
-    atria = {match[0][0].lower() for match in re.finditer(words()["one_atrium"], sentence, re.IGNORECASE)}
-    return len(sides) == 1 or (len(atria) == 1 and has(words()["all_atria"], sentence))
+    sides = {match[1].lower() for match in re.finditer(rules["lone_side"], sentence, re.IGNORECASE)}
+    atria = {match[0][0].lower() for match in re.finditer(rules["one_atrium"], sentence, re.IGNORECASE)}
+    return len(sides) == 1 or (len(atria) == 1 and has(rules["all_atria"], sentence))
 
 
 def _doubt_of_abnormal(statement: ReportStatement, subtask: Subtask, sentence: str) -> str | None:

@@ -134,7 +134,8 @@ def test_the_judge_reads_nothing_there_either(text: str) -> None:
     "half",
     [
         *("open", "closed", "second", "third", "third_closed", "fourth", "fourth_closed"),
-        *("fifth", "fifth_closed", "sixth", "sixth_closed", "seventh", "seventh_closed", "misreadings"),
+        *("fifth", "fifth_closed", "sixth", "sixth_closed", "seventh", "seventh_closed"),
+        *("eighth", "eighth_closed", "misreadings"),
     ],
 )
 def test_no_single_line_is_drafted_wrongly(half: str) -> None:
@@ -159,6 +160,8 @@ def test_no_single_line_is_drafted_wrongly(half: str) -> None:
         ("sixth_closed", 1, 0.57),
         ("seventh", 1, 0.5),
         ("seventh_closed", 1, 0.43),
+        ("eighth", 1, 0.4),
+        ("eighth_closed", 1, 0.4),
         pytest.param("open", 30, 0.75, marks=pytest.mark.slow),
         pytest.param("closed", 30, 0.65, marks=pytest.mark.slow),
         pytest.param("second", 100, 0.5, marks=pytest.mark.slow),

@@ -383,6 +383,45 @@ TWINS = {  # rule: subtask, a text that leaves it open, a text that tells it, th
         "The left atrium is enlarged, the right atrium normal.",
         "B",
     ),
+    "normal motion from words of the whole ventricle": (
+        "C06",
+        "Ventricular wall contraction is good.",
+        "All segments contract normally.",
+        "A",
+    ),
+    "a level of the wall": ("C06", "Wall motion is normal at the base.", "Wall motion is normal.", "A"),
+    "one side beside the name of both": (
+        "C16",
+        "Atria enlarged on the left.",
+        "Both atria are enlarged.",
+        "BC",
+    ),
+    "a side without its atrium": (
+        "C16",
+        "The left atrium is enlarged, the right normal.",
+        "The left atrium is enlarged, the right atrium normal.",
+        "B",
+    ),
+    "a side in other words": (
+        "C16",
+        "Left-sided atrium dilated; right-sided atrium normal.",
+        "Left atrium dilated; right atrium normal.",
+        "B",
+    ),
+    "two names and two values": (
+        "C16",
+        "LA and RA: dilated, normal.",
+        "LA and RA: dilated.",
+        "BC",
+    ),
+    "an increase that is denied": ("L01", "LGE not increased.", "LGE present.", "B"),
+    "a size that is denied": ("L01", "No larger scar.", "No scar.", "A"),
+    "a layer of one item of a list": (
+        "L05",
+        "LGE: septum (mid-wall), lateral wall (subepicardial), apex.",
+        "LGE: septum and lateral wall (subepicardial).",
+        "C",
+    ),
 }
 
 
