@@ -414,6 +414,12 @@ TWINS = {  # rule: subtask, a text that leaves it open, a text that tells it, th
         "LA and RA: dilated.",
         "BC",
     ),
+    "an enhancement of the wall beside its denial": (
+        "L01",
+        "There is enhancement from the endocardium through 45 % of the wall.\nNo scar on the late images.",
+        "Normal enhancement at rest and stress.\nNo scar on the late images.",
+        "A",
+    ),
     "an increase that is denied": ("L01", "LGE not increased.", "LGE present.", "B"),
     "a size that is denied": ("L01", "No larger scar.", "No scar.", "A"),
     "a layer of one item of a list": (
