@@ -74,9 +74,8 @@ def _sentences(note: str) -> Iterator[str]:
 
 
 def _parts_of(sentence: str, catalogue: Catalogue) -> Iterator[str]:
-    said = re.sub(words()["amendments"]["measured_apart"], " ", sentence, flags=re.IGNORECASE)
     for sequence, lexicon in catalogue.lexicons.items():
-        mentions = reader(lexicon).mentions(said, 0, len(said))
+        mentions = reader(lexicon).mentions(sentence, 0, len(sentence))
         found = [
             mention
             for mention in mentions
@@ -91,13 +90,14 @@ def _parts_of(sentence: str, catalogue: Catalogue) -> Iterator[str]:
 def _parts_by_stem(sentence: str, catalogue: Catalogue) -> Iterator[str]:
     """Yield the parts of words that no lexicon has: `recontoured`; a bright area may be of any images."""
     rules = words()["amendments"]
-    said = re.sub(rules["measured_apart"], " ", sentence, flags=re.IGNORECASE)
     for gate, pattern in words()["unread"].items():
-        if gate in catalogue.subtasks and has(pattern, said):
+        if gate in catalogue.subtasks and has(pattern, sentence):
             yield part_of(catalogue[gate])
-    if has(rules["contours"], said):
+    if has(rules["contours"], sentence):
         yield from ("ventricles", "atria")
-    if has(rules["of_signal"], said) and not any(has(own, said) for own in words()["own_words"].values()):
+    if has(rules["of_signal"], sentence) and not any(
+        has(own, sentence) for own in words()["own_words"].values()
+    ):
         yield from words()["own_words"]
 
 

@@ -34,9 +34,8 @@ def _leaves_a_side_open(sentence: str) -> bool:
     if has(rules["two_labels"], sentence) or has(rules["side_of_another_name"], sentence):
         return True
     sentence = re.sub(rules["label_of_all"], " ", sentence, flags=re.IGNORECASE)
-    sides = {match[1].lower() for match in re.finditer(rules["lone_side"], sentence, re.IGNORECASE)}
     atria = {match[0][0].lower() for match in re.finditer(rules["one_atrium"], sentence, re.IGNORECASE)}
-    return len(sides) == 1 or (len(atria) == 1 and has(rules["all_atria"], sentence))
+    return len(atria) == 1 and has(rules["all_atria"], sentence)
 
 
 def _doubt_of_abnormal(statement: ReportStatement, subtask: Subtask, sentence: str) -> str | None:
