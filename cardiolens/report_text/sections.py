@@ -26,12 +26,10 @@ _ON_VENTRICLE = re.compile(
     r"(?:(?:The|Non-?dilated|Normal(?:ly sized)?|Dilated) )?(?:(?:left|right) ventric\w+|[LR]V)\b(?!\s*\d)",
     re.IGNORECASE,
 )
-_OPENS_PROSE = re.compile(r"The (?:left|right) ventric\w+ ")  # a wrapped line would go on in small letters
 _OF_PAST = re.compile(
     r"\b(?:(?:19|20)\d\d|echo\w*|was|were|had|known|prev\w*|prior|last|outside|ago|years?|months?)\b",
     re.IGNORECASE,
 )
-_AGE = re.compile(r"\b\d{1,3}[- ](?:year|month|week|day)s?[- ]old\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -73,8 +71,7 @@ def sentences(text: str) -> Iterator[Sentence]:
         if examination := _examination(
             text, start, opens_line=opens_line, is_silent=section == "silent", has_concluded=has_concluded
         ):
-            # a current report behind an earlier one, or behind a history
-            section = "any" if is_earlier or (examination == "current" and section == "silent") else section
+            section = "any" if is_earlier else section  # a current report behind an earlier one
             is_earlier = examination == "earlier"
         if is_earlier:
             section, topic, line_end = "silent", None, -1
@@ -141,8 +138,7 @@ def _is_of_cine(line: str, section: str) -> bool:
 
 def _begins(text: str, start: int, end: int, last_heading: int, last_general: int) -> bool:
     """Return whether findings begin with a sentence of a silent section, behind the end of another."""
-    before = text[max(0, start - 9) : start]
-    is_ended = before.rstrip()[-1:] in _ENDS or ("\n" in before and bool(_OPENS_PROSE.match(text, start)))
+    is_ended = text[max(0, start - 9) : start].rstrip()[-1:] in _ENDS
     is_findings = start > last_general and _begins_findings(text[start:end])
     return is_ended and text[start].isupper() and (start > last_heading or is_findings)
 
@@ -176,7 +172,7 @@ def _examination(
         return None
     line_end = text.find("\n", label.end())
     has_text = bool(text[label.end() + 1 : line_end if line_end >= 0 else len(text)].strip())
-    spelled = tuple(_WORD.findall(_AGE.sub(" ", label[0].lower())))
+    spelled = tuple(_WORD.findall(label[0].lower()))
     words = set(spelled)
     letters = {word for word in words if not word.isdigit()} - {"s"}  # of "today's"
     current = grammar().examinations["current"]

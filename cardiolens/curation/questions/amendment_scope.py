@@ -5,7 +5,7 @@ and walls are mixed up within a part, and what is measured of one ventricle is m
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from cardiolens.curation.questions.extent import places_named
 from cardiolens.curation.questions.strict_patterns import has, words
@@ -33,34 +33,32 @@ def part_of(subtask: Subtask) -> str:
 def parts_named(note: str, catalogue: Catalogue) -> frozenset[str] | None:
     """Return the parts that an addendum may change; None if it may change any.
 
-    It may where it speaks of sides, of columns, of a patient, or of a sentence or a finding without its
-    name, and where it names a place, or nothing of this heart, and no part.
+    It may where it speaks of sides, of columns, of a patient, or of a sentence or a finding without its name,
+    and where it names a place, or nothing of this heart, and no part.
     """
-    rules = words()["amendments"]
-    if has(rules["of_all"], note):
+    if has(words()["amendments"]["of_all"], note):
         return None
     parts: set[str] = set()
     is_open = False
     for sentence in _sentences(note):
-        named = set(_parts_of(sentence, catalogue))
-        is_owned = any(has(pattern, sentence) for pattern in words()["own_words"].values())
-        if has(rules["unnamed"], sentence) and not is_owned:
+        is_of_other = _is_of_other(sentence, catalogue)
+        named = set(_parts_of(sentence, catalogue)) | (
+            set() if is_of_other else set(_parts_by_stem(sentence, catalogue))
+        )
+        if _leaves_open(sentence, named) or (places_named(sentence) and not named and not parts):
             return None
-        if (
-            has(rules["pointing"], sentence)
-            and named
-            and not (is_owned or has(rules["structures"], sentence))
-        ):
-            return None
-        if has(rules["of_signal"], sentence) and not is_owned:
-            named |= words()["own_words"].keys()
-        is_placed = bool(places_named(sentence)) and not named and not parts
-        if is_placed:
-            return None
-        is_of_other = has(rules["of_other"], sentence) or _names_other(sentence, catalogue)
         is_open = is_open or not (named or is_of_other)
         parts |= named
     return None if is_open and not parts else frozenset(parts)
+
+
+def _leaves_open(sentence: str, named: Collection[str]) -> bool:
+    """Return whether a sentence is of a finding, a side or words of the report that it does not name."""
+    rules = words()["amendments"]
+    if any(has(pattern, sentence) for pattern in words()["own_words"].values()):
+        return False
+    points = bool(named) and has(rules["pointing"], sentence) and not has(rules["structures"], sentence)
+    return points or has(rules["unnamed"], sentence)
 
 
 def _sentences(note: str) -> Iterator[str]:
@@ -76,9 +74,8 @@ def _sentences(note: str) -> Iterator[str]:
 
 
 def _parts_of(sentence: str, catalogue: Catalogue) -> Iterator[str]:
-    said = re.sub(words()["amendments"]["measured_apart"], " ", sentence, flags=re.IGNORECASE)
     for sequence, lexicon in catalogue.lexicons.items():
-        mentions = reader(lexicon).mentions(said, 0, len(said))
+        mentions = reader(lexicon).mentions(sentence, 0, len(sentence))
         found = [
             mention
             for mention in mentions
@@ -88,11 +85,20 @@ def _parts_of(sentence: str, catalogue: Catalogue) -> Iterator[str]:
             yield from _parts_of_cine(mentions, found, catalogue)
         elif found:
             yield sequence
+
+
+def _parts_by_stem(sentence: str, catalogue: Catalogue) -> Iterator[str]:
+    """Yield the parts of words that no lexicon has: `recontoured`; a bright area may be of any images."""
+    rules = words()["amendments"]
     for gate, pattern in words()["unread"].items():
-        if gate in catalogue.subtasks and has(pattern, said):
+        if gate in catalogue.subtasks and has(pattern, sentence):
             yield part_of(catalogue[gate])
-    if has(words()["amendments"]["contours"], said):
+    if has(rules["contours"], sentence):
         yield from ("ventricles", "atria")
+    if has(rules["of_signal"], sentence) and not any(
+        has(own, sentence) for own in words()["own_words"].values()
+    ):
+        yield from words()["own_words"]
 
 
 def _parts_of_cine(mentions: list[Mention], found: list[Mention], catalogue: Catalogue) -> Iterator[str]:
@@ -107,8 +113,10 @@ def _parts_of_cine(mentions: list[Mention], found: list[Mention], catalogue: Cat
             yield from (part_of(one) for one in catalogue.subtasks.values() if one.field in fields)
 
 
-def _names_other(sentence: str, catalogue: Catalogue) -> bool:
-    """Return whether a sentence is of another organ, or of a disease, which no finding hangs on."""
+def _is_of_other(sentence: str, catalogue: Catalogue) -> bool:
+    """Return whether a sentence is of another organ or examination, or of a disease."""
+    if has(words()["amendments"]["of_other"], sentence):
+        return True
     roles = vocabulary(catalogue)
     span = sentence, 0, len(sentence)
     return roles.names_other_organ(*span) or any(

@@ -1,11 +1,9 @@
 """Amendments of a report: what an addendum, or a speaker who starts anew, may have taken back."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
 
 from cardiolens.curation.questions.amendment_scope import part_of, parts_named
-from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.curation.questions.strict_patterns import has, words
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.report_text.mentions import reader
@@ -25,6 +23,7 @@ _AMENDS = re.compile(
     r"supersed\w*|(?:strike|scratch|delete|cancel) (?:that|this)|start again|should read|in error)\b",
     re.IGNORECASE,
 )
+_REST_OF_HEADING = re.compile(r"[^\n:]*:?\s*")
 _SAID_TO = r"(?:discussed|reviewed|communicated) (?:with|at|to)|telephoned to|copied to|sent to"
 _UNCHANGED = (
     r"no changes?(?: to (?:the )?(?:findings|report|conclusion))?|without change"
@@ -42,48 +41,13 @@ _HARMLESS = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class _Amendment:
-    """A span that amends, and the subtasks whose answers it may change."""
-
-    start: int
-    end: int
-    changed: frozenset[str]
-    only_adds: bool = False  # a note that names what it is of, and takes nothing back
-
-    def holds(self, statement: ReportStatement) -> bool:
-        return self.start <= statement.start < self.end
+def amended_subtasks(text: str, catalogue: Catalogue) -> frozenset[str]:
+    """Return the subtasks whose answers amendments may change."""
+    return frozenset().union(*_amended(text, catalogue))
 
 
-class Amendments:
-    """The amendments of a report, and what they leave of its statements."""
-
-    def __init__(self, text: str, catalogue: Catalogue, statements: Sequence[ReportStatement]) -> None:
-        self._catalogue = catalogue
-        self._statements = statements
-        self._amendments = list(_amendments(text, catalogue))
-
-    def take(self, statement: ReportStatement) -> bool:
-        """Return whether a statement may have been taken back, or be what a correction only discusses."""
-        if not any(statement.subtask in one.changed for one in self._amendments):
-            return False
-        return not self._is_added(statement)
-
-    def _is_added(self, statement: ReportStatement) -> bool:
-        """Return whether a note is the only one to speak of the part that a statement is of."""
-        part = part_of(self._catalogue[statement.subtask])
-        of_part = [one for one in self._statements if part_of(self._catalogue[one.subtask]) == part]
-        touching = [one for one in self._amendments if statement.subtask in one.changed]
-        return (
-            part != "multi"
-            and len(touching) == 1
-            and touching[0].only_adds
-            and all(touching[0].holds(one) for one in of_part)
-        )
-
-
-def _amendments(text: str, catalogue: Catalogue) -> Iterator[_Amendment]:
-    """Yield the amendments: each from the sentence of an amending word to the end of its paragraph."""
+def _amended(text: str, catalogue: Catalogue) -> Iterator[frozenset[str]]:
+    """Yield what each amendment may change, from the sentence of an amending word to its paragraph's end."""
     note_end = 0
     for match in _AMENDS.finditer(text):
         if match.start() < note_end:
@@ -91,28 +55,25 @@ def _amendments(text: str, catalogue: Catalogue) -> Iterator[_Amendment]:
         line = text.rfind("\n", 0, match.start()) + 1
         is_note = has(words()["amendments"]["note"], text[line : match.end()])
         start = line if is_note else max(line, text.rfind(". ", 0, match.start()) + 1)
-        said = re.compile(r"[^\n:]*:?\s*").match(text, match.end())
-        gap = text.find("\n\n", said.end() if said and is_note else match.end())
+        heading = _REST_OF_HEADING.match(text, match.end())
+        gap = text.find("\n\n", heading.end() if heading and is_note else match.end())
         end = gap if gap >= 0 else len(text)
         note_end = end if is_note else note_end
         if _HARMLESS.fullmatch(text, start, end) or _OF_OTHERS.search(text, start, end):
             continue
         if is_note:
-            yield _of_note(text, start, end, catalogue)
+            yield _of_parts(parts_named(text[start:end], catalogue), catalogue)
         else:
-            yield _Amendment(start, end, _of_sequences(_sequences(text, start, end, catalogue), catalogue))
+            yield _of_sequences(_sequences(text, start, end, catalogue), catalogue)
 
 
-def _of_note(text: str, start: int, end: int, catalogue: Catalogue) -> _Amendment:
-    note = text[start:end]
-    parts = parts_named(note, catalogue)
-    changed = frozenset(
+def _of_parts(parts: Collection[str] | None, catalogue: Catalogue) -> frozenset[str]:
+    """Return the subtasks of some parts and of the diagnosis; all of them for None."""
+    return frozenset(
         subtask.id
         for subtask in catalogue.subtasks.values()
         if parts is None or subtask.sequence == "multi" or part_of(subtask) in parts
     )
-    takes_back = parts is None or has(words()["amendments"]["takes_back"], note)
-    return _Amendment(start, end, changed, only_adds=not takes_back)
 
 
 def _sequences(text: str, start: int, end: int, catalogue: Catalogue) -> Collection[str]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from cardiolens.curation.questions.amendments import Amendments
+from cardiolens.curation.questions.amendments import amended_subtasks
 from cardiolens.curation.questions.diagnosis import diagnoses
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.numbers import measured
@@ -26,7 +26,7 @@ def extract(text: str, sex: str | None, catalogue: Catalogue) -> list[ReportStat
     pieces = list(sentences(words_only))
     statements = [*_stated(words_only, pieces, catalogue), *_measured(words_only, pieces, sex, catalogue)]
     statements += diagnoses(words_only, pieces, catalogue)
-    checks = _Checks(words_only, pieces, catalogue, statements)
+    checks = _Checks(words_only, pieces, catalogue)
     return [
         checks.checked(replace(statement, quote=text[statement.start : statement.end])).check(text)
         for statement in statements
@@ -36,18 +36,12 @@ def extract(text: str, sex: str | None, catalogue: Catalogue) -> list[ReportStat
 class _Checks:
     """What keeps a statement from being drafted, whatever it says."""
 
-    def __init__(
-        self,
-        text: str,
-        pieces: Sequence[Sentence],
-        catalogue: Catalogue,
-        statements: Sequence[ReportStatement],
-    ) -> None:
+    def __init__(self, text: str, pieces: Sequence[Sentence], catalogue: Catalogue) -> None:
         self.text = text
         self.pieces = pieces
         self.catalogue = catalogue
         self.unknown = unknown_words(text, catalogue)
-        self.amendments = Amendments(text, catalogue, statements)
+        self.amended = amended_subtasks(text, catalogue)
 
     def checked(self, statement: ReportStatement) -> ReportStatement:
         """Return a statement; in doubt if something beside its own words speaks against it."""
@@ -58,7 +52,7 @@ class _Checks:
         """Return why a statement that is certain by its own words is none, and the word that is to blame."""
         sequence = self.catalogue[statement.subtask].sequence
         sentence = sentence_at(self.pieces, statement.start)
-        if self.amendments.take(statement):
+        if statement.subtask in self.amended:
             return Reason.AMENDED, None
         if statement.certainty != "certain":
             return None, None

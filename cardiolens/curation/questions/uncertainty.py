@@ -25,8 +25,17 @@ def doubt_of(statement: ReportStatement, subtask: Subtask, sentence: str) -> str
 
 
 def _leaves_a_side_open(sentence: str) -> bool:
-    """Return whether it is open which atrium a state is of: `LA and RA: dilated, normal`."""
-    return has(words()["two_labels"], sentence) or has(words()["sided_atrium"], sentence)
+    """Return whether a sentence leaves open which atrium is large: `large atria, left most`.
+
+    So does a list of two names and two values (`LA, RA: large, normal`), and an atrium that is
+    named by its side in other words (`left-sided`), which is read as either.
+    """
+    rules = words()
+    if has(rules["two_labels"], sentence) or has(rules["side_of_another_name"], sentence):
+        return True
+    sentence = re.sub(rules["label_of_all"], " ", sentence, flags=re.IGNORECASE)
+    atria = {match[0][0].lower() for match in re.finditer(rules["one_atrium"], sentence, re.IGNORECASE)}
+    return len(atria) == 1 and has(rules["all_atria"], sentence)
 
 
 def _doubt_of_abnormal(statement: ReportStatement, subtask: Subtask, sentence: str) -> str | None:
