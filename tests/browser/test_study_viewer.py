@@ -1,4 +1,4 @@
-"""The whole study in Chromium: what is drawn, how fast, where lines and marks stand, and what was missed."""
+"""The whole study in Chromium: what is drawn, in which order, where lines stand, what was missed."""
 
 import json
 import re
@@ -31,7 +31,6 @@ from .conftest import Seen, findings_of_axe, watch
 SIDE = 160  # pixels
 CINES = {"cine_sax": (10, 30), "cine_4ch": (1, 120), "lge_sax": (10, 1)}  # slices, phases
 FRAMES = 120
-HALF_A_SECOND = 500  # ms
 BLANK: dict[str, Any] = {"control": ["none", "blank"]}
 STEP = 40  # ms: 25 frames a second
 
@@ -158,23 +157,24 @@ def press(page: Page, *keys: str) -> str:
     return frame_shown(page)
 
 
-def test_first_frame_is_there_in_half_a_second(context: BrowserContext, cine_run: Run, seen: Seen) -> None:
-    """Of three studies that nobody has read yet, the fastest; other work on the machine slows any."""
+def test_the_frames_shown_first_are_fetched_first(context: BrowserContext, cine_run: Run, seen: Seen) -> None:
+    """One frame of each volume comes before a second of any: seconds would be those of the machine."""
     with opened(context, cine_run, seen) as page:
         page.locator("[data-filter='subtask']").select_option("C12")
         expect(page.locator("#list li")).to_have_count(3)
         page.locator("main").focus()
-        waits = []
         for _ in range(3):
-            start = page.evaluate("performance.now()")
+            asked: list[str] = []
+            page.on("request", lambda request, asked=asked: asked.append(request.url))
             page.keyboard.press("v")
             page.locator(".port[data-active] canvas[data-frame]:not([data-frame=''])").wait_for()
-            waits.append(page.evaluate("performance.now()") - start)
+            expect(page.locator(".port[data-waiting]")).to_have_count(0)
+            pictures = [url.rsplit("/", 1)[1] for url in asked if url.endswith(".png")]
+            volumes = [re.sub(r"-\d+-\d+\.png$", "", picture) for picture in pictures[: len(CINES)]]
+            assert set(volumes) == CINES.keys()
             page.keyboard.press("v")
             page.keyboard.press("j")
             expect(page.locator(".study")).to_have_count(0)
-        print("first frame, ms:", [round(wait) for wait in waits])
-        assert min(waits) < HALF_A_SECOND
 
 
 def test_a_cine_of_120_frames_scrolls_without_a_gap(
