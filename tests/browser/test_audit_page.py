@@ -1,13 +1,13 @@
 """The page of an audit in Chromium: replies by keys, a reload, a narrow screen, nothing of our reading."""
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, Response, expect
+from running_server import running
 
 from cardiolens.curation.audit.audit_desk import AuditDesk
 from cardiolens.curation.audit.audit_ledger import LEDGER, AuditLedger
@@ -30,12 +30,8 @@ def desk(run: Run, tmp_path: Path) -> Iterator[AuditDesk]:
 
 @pytest.fixture
 def address(desk: AuditDesk) -> Iterator[str]:
-    with audit_server(desk) as server:
-        thread = threading.Thread(target=server.serve_forever, args=[0.02])
-        thread.start()
+    with running(audit_server(desk)) as server:
         yield server.address
-        server.shutdown()
-        thread.join()
 
 
 def progress(page: Page, text: str) -> None:

@@ -1,7 +1,6 @@
 """The page of decisions in Chromium, and attacks on its server."""
 
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
@@ -10,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
+from running_server import running
 
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.config.ingest import IngestSpec
@@ -96,14 +96,8 @@ def served(imported: Path, tmp_path: Path) -> Iterator[Served]:
 def serving(out: Path, folder: Path) -> Iterator[Served]:
     """Serve the page of an import; its decisions are in `folder`."""
     desk = Desk(read_imported(out), Ledger(folder / "decisions.jsonl"))
-    with desk_server(desk) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield Served(folder, desk, server.address)
-        finally:
-            server.shutdown()
-            thread.join()
+    with running(desk_server(desk)) as server:
+        yield Served(folder, desk, server.address)
     desk.ledger.close()
 
 

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 from playwright.sync_api import BrowserContext
 from printed_names import printed_names
+from running_server import running
 
 from .conftest import Seen, watch
 
@@ -41,12 +41,8 @@ class _Silent(SimpleHTTPRequestHandler):
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Silent, directory=str(folder))) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
+    with running(ThreadingHTTPServer(("127.0.0.1", 0), partial(_Silent, directory=str(folder)))) as server:
         yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
 
 
 def test_every_page_is_reached_in_two_clicks(site: Path, context: BrowserContext, seen: Seen) -> None:

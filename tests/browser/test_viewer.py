@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
+from running_server import running
 
 from cardiolens.commands.view import served_of
 from cardiolens.show.page.case_viewer import sample, viewer_files
@@ -46,12 +46,8 @@ def viewer(context: BrowserContext, run: Run, seen: Seen) -> Iterator[Page]:
 def address(run: Run) -> Iterator[str]:
     """Where the viewer of the run is served."""
     served = served_of([run])
-    with viewer_server(served) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
+    with running(viewer_server(served)) as server:
         yield server.address
-        server.shutdown()
-        thread.join()
 
 
 def choose(page: Page, **filters: str) -> None:
@@ -319,9 +315,7 @@ def test_what_the_truth_rests_on_is_shown_as_text(context: BrowserContext, run: 
         for at, qa_id in enumerate(sources.questions["qa_id"].to_pylist())
     }
     served = replace(served_of([run]), script=Scripts(replace(sources, evidence=told)))
-    with viewer_server(served) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
+    with running(viewer_server(served)) as server:
         page = context.new_page()
         watch(page, seen)
         page.goto(server.address)
@@ -333,8 +327,6 @@ def test_what_the_truth_rests_on_is_shown_as_text(context: BrowserContext, run: 
             assert "<b>LVEF</b> 30 %" in page.locator(".grounds li").inner_text()
             page.keyboard.press("j")
         page.close()
-        server.shutdown()
-        thread.join()
     assert seen == Seen()
 
 

@@ -2,11 +2,12 @@
 
 import http.server
 import json
-import threading
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from running_server import running
 
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.storage import schemas, tables
@@ -33,13 +34,9 @@ def answering(reply_to: Callable[[str], str]) -> Iterator[tuple[Callable[[Plan],
         def log_message(self, format: str, *args: Any) -> None:
             """Say nothing."""
 
-    with http.server.HTTPServer(("127.0.0.1", 0), Scripted) as httpd:
-        thread = threading.Thread(target=httpd.serve_forever)
-        thread.start()
+    with running(http.server.HTTPServer(("127.0.0.1", 0), Scripted)) as httpd:
         address = f"http://127.0.0.1:{httpd.server_port}/v1/chat/completions"
         yield (lambda planned: _ask_all(planned, address)), prompts
-        httpd.shutdown()
-        thread.join()
 
 
 def _ask_all(planned: Plan, address: str) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 import runpy
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import altair
 import numpy as np
 import pytest
 from page_run import finished, small_spec
+from running_server import running
 from small_cohort import make_cohort
 
 from cardiolens.commands.export import main as export
@@ -69,17 +69,13 @@ def test_frames_reach_a_model_of_volumes_as_a_stack_in_order(
         return "ANSWER: B" if volume[-1].mean() > volume[0].mean() else "ANSWER: A"
 
     frames = {"dark": np.full((4, 6), 10, np.uint8), "bright": np.full((8, 8, 3), 200, np.uint8)}
-    with names["server"](answer, 0) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+    with running(names["server"](answer, 0)) as server:
         served = model.served.model_copy(
             update={"base_url": f"http://127.0.0.1:{server.server_port}/v1", "tries": 1}
         )
         texts = asyncio.run(_replies(model.model_copy(update={"http": served}), tmp_path, frames))
         with pytest.raises(HTTPError, match="400"):
             urlopen(f"http://127.0.0.1:{server.server_port}/v1/chat/completions", b"[]")
-        server.shutdown()
-        thread.join()
     assert texts == ["ANSWER: B", "ANSWER: A", "ANSWER: A"]
     (volume, text), (backwards, _), (black, alone) = volumes
     assert volume.shape == backwards.shape == black.shape == (32, 256, 256)

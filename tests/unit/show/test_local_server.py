@@ -6,12 +6,12 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
 import pytest
+from running_server import running
 
 from cardiolens.base.errors import InputError
 from cardiolens.curation.ingest.confirm.confirm_server import Desk, desk_server
@@ -71,18 +71,6 @@ class Answer:
     status: int
     headers: dict[str, str]
     content: bytes
-
-
-@contextmanager
-def running(server: LocalServer) -> Iterator[LocalServer]:
-    with server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 @pytest.fixture

@@ -64,6 +64,7 @@ function makePort(volume, number) {
   lines.setAttribute("class", "lines");
   const caption = element("p", { class: "caption" });
   const list = element("select", { "aria-label": `Volume of view ${number + 1}` }, ...desk.layout.volumes.map((one) => element("option", { value: one.id }, volumeInWords(one))));
+  list.value = volume.id; // until it is set, a list names the first volume of the study
   const port = { number, volume, slice: Math.floor(volume.n_slices / 2), phase: volume.ed_phase, canvas, lines, caption, list, wheel: 0 };
   const box = element("div", { class: "box" }, canvas, lines);
   port.node = element("figure", { class: "port", "data-port": number }, element("figcaption", {}, element("i", { class: `port-${number}` }), list), box, caption);

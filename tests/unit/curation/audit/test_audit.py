@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 import pyarrow.compute as pc
 import pytest
 from page_run import finished, small_spec
+from running_server import running
 from small_cohort import make_cohort
 
 from cardiolens.base import disk
@@ -46,12 +46,8 @@ def desk(run: FinishedRun, tmp_path: Path) -> Iterator[AuditDesk]:
 
 @pytest.fixture
 def server(desk: AuditDesk) -> Iterator[LocalServer]:
-    with audit_server(desk) as server:
-        thread = threading.Thread(target=server.serve_forever, args=[0.02])
-        thread.start()
+    with running(audit_server(desk)) as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def asked(server: LocalServer, path: str, body: Any = None) -> tuple[int, Any]:

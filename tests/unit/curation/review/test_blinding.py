@@ -2,15 +2,15 @@
 
 import json
 import shutil
-import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from reviewers import CATALOGUE, Table, items_of
+from running_server import running
 from test_review_server import Client, press
 
 from cardiolens.base.errors import InputError
@@ -71,12 +71,7 @@ def serving(questions: Path, studies: Path, out: Path) -> Iterator[tuple[Desk, C
     blinding, ledger = read_blinding(out), Ledger(out / REVIEWS)
     queue = Queue.of(blinding.in_order(items.items), ledger, "read")
     desk = Desk(items, queue, Pictures(items.studies), blinding)
-    with ExitStack() as ends, review_server(desk, Door(out / "readers.json")) as server:
-        ends.callback(ledger.close)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        ends.callback(thread.join)
-        ends.callback(server.shutdown)
+    with closing(ledger), running(review_server(desk, Door(out / "readers.json"))) as server:
         client = Client(server.server_port)
         _, content, headers = client.ask("POST", "/login", {"reader": "anna", "passphrase": passphrase})
         client.word = json.loads(content)["word"]

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from reviewers import CATALOGUE
+from running_server import running
 
 from cardiolens.base.errors import InputError
 from cardiolens.commands.review import main as review_command
@@ -103,12 +104,8 @@ def served_at(data: Path, root: Path, mode: str) -> Iterator[Served]:
     items = read_items(questions, data / "studies", CATALOGUE, mode)
     ledger = Ledger(root / NAME)
     desk = Desk(items, Queue.of(items.items, ledger, mode), Pictures(items.studies))
-    with review_server(desk, Door(root / "readers.json")) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
+    with running(review_server(desk, Door(root / "readers.json"))) as server:
         yield Served(root, server.server_port, desk, passphrases)
-        server.shutdown()
-        thread.join()
     ledger.close()
 
 
@@ -310,23 +307,17 @@ def test_a_name_is_told_neither_by_words_nor_by_waiting(verify: Served) -> None:
         wrong = {"reader": reader, "passphrase": "wrong"}
         return [Client(server.server_port).ask("POST", "/login", wrong)[1].decode() for _ in range(8)]
 
-    with review_server(verify.desk, door) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            known = told("anna")
-            assert (
-                known
-                == ['{"error": "no such name and passphrase"}'] * 4
-                + ['{"error": "no such name and passphrase; try again in 1 s"}'] * 4
-            )
-            for reader in ("nobody", "Anna", "", "\u00e4" * 64, "anna ", "third\0"):
-                assert told(reader) == known, reader
-            for reader in ("a" * 65, "\ud800"):
-                assert told(reader)[0] == '{"error": "give reader and passphrase"}'
-        finally:
-            server.shutdown()
-            thread.join()
+    with running(review_server(verify.desk, door)) as server:
+        known = told("anna")
+        assert (
+            known
+            == ['{"error": "no such name and passphrase"}'] * 4
+            + ['{"error": "no such name and passphrase; try again in 1 s"}'] * 4
+        )
+        for reader in ("nobody", "Anna", "", "\u00e4" * 64, "anna ", "third\0"):
+            assert told(reader) == known, reader
+        for reader in ("a" * 65, "\ud800"):
+            assert told(reader)[0] == '{"error": "give reader and passphrase"}'
 
 
 @pytest.mark.parametrize("reset", [False, True])
