@@ -4,6 +4,7 @@ import functools
 from collections.abc import Iterator
 
 from cardiolens.report_text.details import of_details
+from cardiolens.report_text.exceptions import of_exceptions
 from cardiolens.report_text.forms import is_unanswered, of_forms
 from cardiolens.report_text.separators import of_separators
 from cardiolens.report_text.shorthand import of_shorthand
@@ -15,7 +16,8 @@ from cardiolens.report_text.table_rows import of_rows
 @functools.lru_cache(maxsize=64)
 def plain(text: str) -> str:
     """Return a text of the same length in which every line is a sentence, or blank where it says nothing."""
-    return of_dictation(of_details(of_rows(of_separators(of_columns(of_forms(of_shorthand(text)))))))
+    forms = of_columns(of_forms(of_shorthand(text)))
+    return of_exceptions(of_dictation(of_details(of_rows(of_separators(forms)))))
 
 
 def left_out(text: str) -> Iterator[tuple[int, int]]:
