@@ -69,6 +69,11 @@ _PLACED = re.compile(
     rf"(?<=\w)(?P<gap>[ \t]+)->(?=(?:[ \t,&+]|\b{PLACES}\b)+$)", re.IGNORECASE | re.MULTILINE
 )
 _THIN_LINE = re.compile(r"\b(?:thin|fine|thick)(?= (?:line|stripe|streak|stria|strip|band)s?\b)", re.IGNORECASE)  # no wall
+_OF_ARTERY = re.compile(  # `LAD infarct`, which names no wall
+    r"\b(?:(?:distal|proximal|mid) )?(?:LAD|LCx|RCx|RCA|(?:left )?circumflex|right coronary)(?: territory)?"
+    r"(?= (?:infarct(?:ion)?s?|scar|MI)\b)",
+    re.IGNORECASE,
+)
 _EVIDENCE = re.compile(r"(?<=\bno )e/o\b", re.IGNORECASE)
 _NORMAL_RANGE = re.compile(r"\[\s*(?:normal|ref(?:erence)?|nr|range)\b[^\]\n]*\]", re.IGNORECASE)
 
@@ -110,7 +115,7 @@ def of_shorthand(text: str) -> str:
     text = _FIELDS.sub(lambda match: f"{match['label']}:{match['value']}".ljust(len(match[0])), text)
     text = _LABEL_PAIR.sub(lambda match: f"{match['first']}{match['gap']}&{match['second']}", text)
     text = _PLACED.sub(lambda match: f",{match['gap']} ", text)
-    for blank in (_THIN_LINE, _EVIDENCE, _NORMAL_RANGE, _PAST, _LEGEND_BEHIND):
+    for blank in (_THIN_LINE, _OF_ARTERY, _EVIDENCE, _NORMAL_RANGE, _PAST, _LEGEND_BEHIND):
         text = blank.sub(lambda match: " " * len(match[0]), text)
     return text
 
