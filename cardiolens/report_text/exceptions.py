@@ -29,6 +29,12 @@ _STILL = re.compile(
     r"(?=(?:(?:a|the|mild|severe|focal|regional) )*(?:(?:hypo|a|dys)kines[ie][as]|(?:hypo|a|dys)kinetic)\b)",
     re.IGNORECASE,
 )
+_VALVES = re.compile(
+    rf"(?P<lead>^|[.;\n][ \t]*)(?P<general>{_ALL}(?:significant )?(?:valve|valvular) (?:disease|abnormalit(?:y|ies)|lesions?"
+    rf"|dysfunction){_END}{_BUT}\s+)(?=(?:a |an )?(?:trivial|mild|moderate|severe) (?:mitral|tricuspid|aortic)"
+    r" (?:regurgitation|insufficiency|stenosis)\b)",
+    re.IGNORECASE,
+)
 _NORMAL_REST = re.compile(
     r"(?P<lead>[.;,]\s+(?:and |while |whereas )?|(?:and|while|whereas|but) )(?P<rest>(?:all |the )*(?:other|remaining)"
     r" (?:lv |left ventricular )?(?:segments?|walls?)(?: (?:are|is|move|moves|contract|contracts|work|works|thicken))*"
@@ -41,7 +47,7 @@ _RIGHT = re.compile(r"\b(?:rv|right|papillary|insertion|artefacts?|artifacts?)\b
 
 def of_exceptions(text: str) -> str:
     """Blank out what is said of all but an exception; every letter that is left keeps its place."""
-    for pattern in (_LEFT_OUT, _STILL):
+    for pattern in (_LEFT_OUT, _STILL, _VALVES):
         text = pattern.sub(_exception, text)
     return _NORMAL_REST.sub(lambda match: match["lead"] + " " * len(match["rest"]), text)
 
@@ -55,7 +61,7 @@ def _exception(match: re.Match[str]) -> str:
         return match[0]
     general = match["general"]
     names_itself = re.match(r"[^.;\n]*\b(?:scar|enhancement|lge|defect|o?edema|\w*kine\w+)\b", text[end:], re.IGNORECASE)
-    if names_itself:
+    if names_itself or "finding" not in match.groupdict():
         return match["lead"] + " " * len(general)
     start = match.start("finding") - match.start("general")
     finding = match["finding"]
