@@ -8,7 +8,9 @@ import re
 from cardiolens.report_text.details import PLACES
 
 _BUT = r"(?:except(?:ing)?(?: for)?|with (?:the )?(?:sole |single |only )?exception of|apart from|other than|save for|aside from)"
-_ALL = r"(?:(?:there (?:is|are) |shows? )?no (?:(?:regional|segmental|focal|definite|evidence of|areas? of) )*)"
+_ALL = (
+    r"(?:(?:there (?:is|are) |shows? )?no (?:(?:regional|segmental|focal|definite|evidence of|areas? of) )*)"
+)
 _END = r"(?: (?:is |are |was |were )?(?:seen|present|noted|found|detected|visible|identified|elsewhere))?\s*,?\s*"
 # A finding that is denied of the left ventricle's muscle: it stays the subject where the exception is a place alone.
 _FINDING = (
@@ -60,7 +62,9 @@ def _exception(match: re.Match[str]) -> str:
     if _RIGHT.search(text, match.start("general"), sentence_end):
         return match[0]
     general = match["general"]
-    names_itself = re.match(r"[^.;\n]*\b(?:scar|enhancement|lge|defect|o?edema|\w*kine\w+)\b", text[end:], re.IGNORECASE)
+    names_itself = re.match(
+        r"[^.;\n]*\b(?:scar|enhancement|lge|defect|o?edema|\w*kine\w+)\b", text[end:], re.IGNORECASE
+    )
     if names_itself or "finding" not in match.groupdict():
         return match["lead"] + " " * len(general)
     start = match.start("finding") - match.start("general")

@@ -27,7 +27,10 @@ _ON_VENTRICLE = re.compile(
     re.IGNORECASE,
 )
 _WHOLE = re.compile(r"The (?:left|right) ventricle (?:is|has|shows) (?!known)[a-z]", re.IGNORECASE)
-_QUOTES = re.compile(r"\b(?:reports?|reads?|show\w*|copied|stat\w+|letter|mother|father|brother|sister)\b|[:,(]$", re.IGNORECASE)
+_QUOTES = re.compile(
+    r"\b(?:reports?|reads?|show\w*|copied|stat\w+|letter|mother|father|brother|sister)\b|[:,(]$",
+    re.IGNORECASE,
+)
 _AGE = re.compile(r"\b(?:year|month|week|day)s?[- ]old\b")
 _OF_PAST = re.compile(
     r"\b(?:(?:19|20)\d\d|echo\w*|was|were|had|known|prev\w*|prior|last|outside|ago|years?|months?)\b",

@@ -23,10 +23,12 @@ _SUBJECTS = {
     "atria": r"atria",
     "thrombus": r"thrombus",
 }
-_TRAITS = {"size": r"size|volumes?|dilat\w*|cavity", "function": r"function|fn|ef", "walls": r"walls?|thickness|hypertrophy"}
-_OPENS = re.compile(
-    rf"[\s\-*•]*(?:no |normal )?(?:{'|'.join(_SUBJECTS.values())})(?![\w/])", re.IGNORECASE
-)
+_TRAITS = {
+    "size": r"size|volumes?|dilat\w*|cavity",
+    "function": r"function|fn|ef",
+    "walls": r"walls?|thickness|hypertrophy",
+}
+_OPENS = re.compile(rf"[\s\-*•]*(?:no |normal )?(?:{'|'.join(_SUBJECTS.values())})(?![\w/])", re.IGNORECASE)
 _NAMED = {
     name: re.compile(rf"\b(?:{words})\b", re.IGNORECASE) for name, words in (_SUBJECTS | _TRAITS).items()
 }
@@ -36,13 +38,17 @@ _SAYS = re.compile(
     re.IGNORECASE,
 )
 _SLASH = re.compile(r"(?<=\S) +(?P<mark>/|\|) +(?=\S)| +(?P<last>/)(?=\s*$)")
-_TURNS = re.compile(r"\b(?:or|if|vs|versus|prior|prev\w*|last|was|were|then|now|today|either|circle|delete)\b", re.IGNORECASE)
+_TURNS = re.compile(
+    r"\b(?:or|if|vs|versus|prior|prev\w*|last|was|were|then|now|today|either|circle|delete)\b", re.IGNORECASE
+)
 _GRADED = re.compile(  # `LVEF 55 % / normal`, and nothing behind it that may be a limit or a time
     r"(?P<number>\d(?:[.,]\d)?\s*(?:%|m[lL]/m2)\s*)/(?P<word>\s*(?:(?:mild|moderate|severe|slight|marked)(?:ly)? )?"
     r"(?:normal|preserved|reduced|impaired|decreased|dilated|enlarged|increased)(?=\s*(?:$|[.,;])))",
     re.IGNORECASE | re.MULTILINE,
 )
-_FIELD = re.compile(r"(?<=\S) +(?P<break> )(?=(?P<label>[A-Za-z][\w /-]{0,28}):)|(?P<tab>\t)(?=[A-Za-z][\w /-]{0,28}:)")
+_FIELD = re.compile(
+    r"(?<=\S) +(?P<break> )(?=(?P<label>[A-Za-z][\w /-]{0,28}):)|(?P<tab>\t)(?=[A-Za-z][\w /-]{0,28}:)"
+)
 
 
 def of_separators(text: str) -> str:

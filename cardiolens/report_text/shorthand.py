@@ -68,7 +68,9 @@ _PAST = re.compile(
 _PLACED = re.compile(
     rf"(?<=\w)(?P<gap>[ \t]+)->(?=(?:[ \t,&+]|\b{PLACES}\b)+$)", re.IGNORECASE | re.MULTILINE
 )
-_THIN_LINE = re.compile(r"\b(?:thin|fine|thick)(?= (?:line|stripe|streak|stria|strip|band)s?\b)", re.IGNORECASE)  # no wall
+_THIN_LINE = re.compile(
+    r"\b(?:thin|fine|thick)(?= (?:line|stripe|streak|stria|strip|band)s?\b)", re.IGNORECASE
+)  # no wall
 _OF_ARTERY = re.compile(  # `LAD infarct`, which names no wall
     r"\b(?:(?:distal|proximal|mid) )?(?:LAD|LCx|RCx|RCA|(?:left )?circumflex|right coronary)(?: territory)?"
     r"(?= (?:infarct(?:ion)?s?|scar|MI)\b)",

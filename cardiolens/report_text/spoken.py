@@ -8,7 +8,18 @@ _SPOKEN = re.compile(
 )
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _ONES = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-_TEENS = ("ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
+_TEENS = (
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+)
 _NUMBER = re.compile(  # with its unit, or behind the name of a share; no part of a longer number
     rf"(?<!hundred )(?<!thousand )(?<!point )\b(?:(?P<tens>{'|'.join(_TENS)})(?:[ -](?P<ones>{'|'.join(_ONES)}))?"
     rf"|(?P<teen>{'|'.join(_TEENS)}))(?=\s(?:percent|per cent|mm|milli\w+)\b|\s?%)",

@@ -33,7 +33,8 @@ _NAME = re.compile(
     re.IGNORECASE,
 )
 _TIME = re.compile(
-    r"\b(?:today|now|current|prior|prev\w*|last|before|after|old|baseline|earlier|ago|(?:19|20)\d\d)\b", re.IGNORECASE
+    r"\b(?:today|now|current|prior|prev\w*|last|before|after|old|baseline|earlier|ago|(?:19|20)\d\d)\b",
+    re.IGNORECASE,
 )
 _KEPT = ("today", "value", "unit", "remark")
 _NOTHING = re.compile(r"[\s–—-]*|n/?a|not (?:done|measured|assessed|available|performed)", re.IGNORECASE)

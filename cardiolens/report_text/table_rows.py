@@ -36,7 +36,9 @@ _BRACKETED = re.compile(
     r"(?:reference|ref|normal|norm|nl|range|n)\b[^()\n]*\d[^()\n]*|[<>≤≥]\s*\d[\d.,]*)\s*(?:%|m[lL]/m2|mm|cm|ml|mL)?\s*\)",
     re.IGNORECASE,
 )
-_GRADED_NUMBER = re.compile(r"\d{1,3}(?:[.,]\d+)?\s*(?:%|m[lL]/m2)[,;]? \(?[a-z][a-z -]+\)?")  # `60 %, normal`
+_GRADED_NUMBER = re.compile(
+    r"\d{1,3}(?:[.,]\d+)?\s*(?:%|m[lL]/m2)[,;]? \(?[a-z][a-z -]+\)?"
+)  # `60 %, normal`
 _MEASURED = re.compile(r"\d\s*(?:%|m[lL]\s*/\s*m(?:2|²|\^2)|mm|cm|ml|mL|g|g/m2)?\s*$")
 
 

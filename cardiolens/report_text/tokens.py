@@ -72,7 +72,7 @@ def tokens(text: str, start: int, end: int) -> Iterator[Token]:
 
 def _is_share(text: str, match: re.Match[str]) -> bool:
     """Return whether a number of two digits is an ejection fraction that leaves out its sign: `EF 63`."""
-    before = text[max(0, match.start() - 12) : match.start()]
+    before = text[max(0, match.start() - 20) : match.start()]
     return (
         match.group().isdigit()
         and len(match.group()) == 2
