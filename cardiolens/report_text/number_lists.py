@@ -29,6 +29,6 @@ def _share(match: re.Match[str]) -> str:
 
 def _agree(numbers: dict[str, int]) -> bool:
     """Return whether the share is that of the volumes, so that the order of the list is as its names are."""
-    full = numbers.get("EDV") or numbers.get("EDVI")
-    rest = numbers.get("ESV") or numbers.get("ESVI")
-    return bool(full and rest) and abs(100 * (full - rest) / full - numbers["EF"]) <= _MOST_APART
+    full = numbers.get("EDV", numbers.get("EDVI", 0))
+    rest = numbers.get("ESV", numbers.get("ESVI", 0))
+    return full > 0 and rest > 0 and abs(100 * (full - rest) / full - numbers["EF"]) <= _MOST_APART

@@ -33,8 +33,9 @@ _NAMED = {
     name: re.compile(rf"\b(?:{words})\b", re.IGNORECASE) for name, words in (_SUBJECTS | _TRAITS).items()
 }
 _SAYS = re.compile(
-    r"\b(?:normal\w*|none|nil|no|not|absent|negative|neg|mild\w*|moderate\w*|severe\w*|dilated|enlarged|reduced|impaired"
-    r"|preserved|present|good|trivial|trace|intact|unremarkable|small|large|\d+ ?%)(?!\w)",
+    r"\b(?:normal\w*|none|nil|no|not|absent|negative|neg|mild\w*|moderate\w*|severe\w*"
+    r"|dilated|enlarged|reduced|impaired|preserved|present|good"
+    r"|trivial|trace|intact|unremarkable|small|large|\d+ ?%)(?!\w)",
     re.IGNORECASE,
 )
 _SLASH = re.compile(r"(?<=\S) +(?P<mark>/|\|) +(?=\S)| +(?P<last>/)(?=\s*$)")
@@ -42,7 +43,8 @@ _TURNS = re.compile(
     r"\b(?:or|if|vs|versus|prior|prev\w*|last|was|were|then|now|today|either|circle|delete)\b", re.IGNORECASE
 )
 _GRADED = re.compile(  # `LVEF 55 % / normal`, and nothing behind it that may be a limit or a time
-    r"(?P<number>\d(?:[.,]\d)?\s*(?:%|m[lL]/m2)\s*)/(?P<word>\s*(?:(?:mild|moderate|severe|slight|marked)(?:ly)? )?"
+    r"(?P<number>\d(?:[.,]\d)?\s*(?:%|m[lL]/m2)\s*)/"
+    r"(?P<word>\s*(?:(?:mild|moderate|severe|slight|marked)(?:ly)? )?"
     r"(?:normal|preserved|reduced|impaired|decreased|dilated|enlarged|increased)(?=\s*(?:$|[.,;])))",
     re.IGNORECASE | re.MULTILINE,
 )

@@ -86,7 +86,8 @@ _NORMAL_BEHIND = re.compile(  # `T2 N`, `RVEF 52 N`; of a finding (`LGE N`) it m
     re.MULTILINE,
 )
 _SIGNED = re.compile(  # `LGE + : apical lateral`
-    rf"(?<=\bLGE)(?P<sign>[ \t]*\+[ \t]*:?)(?=(?:[ \t,&]|\b{PLACES}\b)+(?:subendo|subepi|mid-?wall|transm)?[ \t.]*$)",
+    rf"(?<=\bLGE)(?P<sign>[ \t]*\+[ \t]*:?)"
+    rf"(?=(?:[ \t,&]|\b{PLACES}\b)+(?:subendo|subepi|mid-?wall|transm)?[ \t.]*$)",
     re.MULTILINE,
 )
 

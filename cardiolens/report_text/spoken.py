@@ -21,7 +21,8 @@ _TEENS = (
     "nineteen",
 )
 _NUMBER = re.compile(  # with its unit, or behind the name of a share; no part of a longer number
-    rf"(?<!hundred )(?<!thousand )(?<!point )\b(?:(?P<tens>{'|'.join(_TENS)})(?:[ -](?P<ones>{'|'.join(_ONES)}))?"
+    r"(?<!hundred )(?<!thousand )(?<!point )\b"
+    rf"(?:(?P<tens>{'|'.join(_TENS)})(?:[ -](?P<ones>{'|'.join(_ONES)}))?"
     rf"|(?P<teen>{'|'.join(_TEENS)}))(?=\s(?:percent|per cent|mm|milli\w+)\b|\s?%)",
     re.IGNORECASE,
 )

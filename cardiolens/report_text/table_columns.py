@@ -1,4 +1,4 @@
-"""Columns of several examinations: of a table whose head names one of today, the columns of that one alone."""
+"""Columns of several examinations: of a table whose head names one of today, those of that one alone."""
 
 import re
 from collections.abc import Sequence
@@ -9,17 +9,23 @@ _GAPS = re.compile(r"[ \t]*\t[ \t]*| {2,}")
 _MEASURE = re.compile(r"\d\s*(?:%|m[lm])")
 _RULE = re.compile(r"[\s|:+=_-]+")
 _BRACKET = re.compile(r"\s*\([^()]*\)\s*$")
-_THING = r"(?:exam(?:ination)?|study|scan|mri|cmr|value|values|result|results|finding|findings|report|visit)"
+_THING = r"(?:exam(?:ination)?|study|scan|mri|cmr|values?|results?|findings?|report|visit)"
 # What a head calls its columns. A name of two kinds, or of none, leaves the whole table open.
+_SCAN = r"(?:exam(?:ination)?|study|scan|mri|cmr)"
+_YEAR = r"(?:19|20)\d\d"
+_EARLIER = (
+    rf"(?:prior|previous(?:ly)?|last|old|before|baseline|initial|earlier|past)"
+    rf"(?: (?:{_THING}|echo|tte|ct|time))?",
+    rf"(?:prior|previous|last)? ?(?:[a-z]{{3,9}}\.? )?{_YEAR}",
+    r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{1,2}/\d{2,4}",
+    r"(?:\w+ )?(?:days?|weeks?|months?|years?) ago|last (?:week|month|year)",
+    r"pre-?op\w*|\w+ before|before \w+",
+    rf"{_SCAN} (?:of )?{_YEAR}",
+)
 _KINDS = {
     "today": rf"(?:today|now|current(?:ly)?|this time|today'?s)(?: {_THING})?"
-    rf"|(?:this|present|actual|new) {_THING}"
-    rf"|{_THING} (?:today|now)",
-    "earlier": rf"(?:(?:prior|previous(?:ly)?|last|old|before|baseline|initial|earlier|past)"
-    r"(?: exam(?:ination)?| study| scan| mri| cmr| echo| tte| ct| values?| results?| findings?| report| visit| time)?"
-    r"|(?:prior|previous|last)? ?(?:[a-z]{3,9}\.? )?(?:19|20)\d\d|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{1,2}/\d{2,4}"
-    r"|(?:\w+ )?(?:days?|weeks?|months?|years?) ago|last (?:week|month|year)|pre-?op\w*|\w+ before|before \w+"
-    r"|(?:scan|study|mri|cmr|exam) (?:of )?(?:19|20)\d\d)",
+    rf"|(?:this|present|actual|new) {_THING}|{_THING} (?:today|now)",
+    "earlier": "|".join(_EARLIER),
     "value": r"values?|results?|findings?|measure(?:d|ment)?",
     "unit": r"units?",
     "normal": r"(?:ref(?:erence)?\.?|normal|norm)(?: ?(?:range|values?|limits?))?\.?|range|n",

@@ -35,7 +35,7 @@ def extract(text: str, sex: str | None, catalogue: Catalogue) -> list[ReportStat
 
 
 def _is_told_by_its_line(joined: ReportStatement, others: Sequence[ReportStatement]) -> bool:
-    """Return whether a statement was joined with the line below it, and says the same without: `T2 normal`."""
+    """Return whether a statement was joined with the line below it, and says the same without it."""
     if joined.doubt != Reason.UNANCHORED or "\n" not in joined.quote:
         return False
     line_end = joined.start + joined.quote.index("\n")
