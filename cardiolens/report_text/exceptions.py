@@ -23,7 +23,7 @@ _FINDING = (
     r"|myocardial o?edema|o?edema|perfusion (?:defects?|abnormalit(?:y|ies))))"
 )
 _MOTION = r"(?:(?:wall )?motion (?:abnormalit(?:y|ies)|disturbances?)|rwmas?|wmas?)"
-_PLACE = rf"(?:(?:in|at|of|within|for|involving)\s+)?(?:the\s+)?(?:(?:[ ,&]|\b{PLACES}\b)+)(?=[.;\n]|$)"
+_PLACE = rf"(?:in|at|of|within|involving)\s+(?:the\s+)?(?:(?:[ ,&]|\b{PLACES}\b)+)(?=[.;\n]|$)"
 _KIND = (
     r"(?:a|an|the|small|tiny|thin|focal|patchy|linear|single|subtle|mild"
     r"|sub-?endocardial|sub-?epicardial|mid-?wall|transmural)"

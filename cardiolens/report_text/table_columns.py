@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 _BARS = re.compile(r"[ \t]*\|[ \t]*")
 _GAPS = re.compile(r"[ \t]*\t[ \t]*| {2,}")
-_MEASURE = re.compile(r"\d\s*(?:%|m[lm])")
+_MEASURE = re.compile(r"\d\s*(?:%|m[lm])|[:=]\s*\d")  # also of `2024: 34`
 _RULE = re.compile(r"[\s|:+=_-]+")
 _BRACKET = re.compile(r"\s*\([^()]*\)\s*$")
 _THING = r"(?:exam(?:ination)?|study|scan|mri|cmr|values?|results?|findings?|report|visit)"

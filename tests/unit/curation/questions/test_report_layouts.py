@@ -31,6 +31,7 @@ DRAFTS = {
     "Parameter | Today | Prior\nLGE | - | basal septum\nPericardial effusion | not done | small": "",
     "RV size: normal               RV size: normal\nRV func: mildly reduced       RV func: normal": "",
     "LV size: normal     LV size: severely dilated\nNo LGE              Septal scar": "",
+    "LVEF\t2021: 58\t2024: 34\nRV size\tnormal": "C12=A",
     # separators
     "LV SIZE NORMAL / RV SIZE NORMAL /\nNO LGE / EFFUSION NONE": "C01=A C12=A L01=A C19=A",
     "LV volume: normal  LVEF: 44 % mildly reduced": "C01=A C10=B",
@@ -61,6 +62,7 @@ DRAFTS = {
     # exceptions
     "There is no wall motion abnormality other than hypokinesia of the apical septum.": "C06=B C07=C C08=B",
     "No LGE except in the basal septum.": "L01=B L02=A L03=B",
+    "No LGE apart from the septum.": "",
     "No LGE except possibly in the septum.": "",
     "No LGE except in the septum on the previous scan.": "",
     "No LGE except in the RV insertion points.": "",
