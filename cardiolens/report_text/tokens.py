@@ -35,7 +35,7 @@ _TOKEN = re.compile(
 )
 _BARE_SHARE = re.compile(r"\b(?:lv|rv)?ef(?:\s|:|=|\bis\b|\bof\b)*\Z", re.IGNORECASE)
 _BARE_INDEX = re.compile(r"\b(?:lv|rv)?e[ds]vi(?:\s|:|=)*\Z", re.IGNORECASE)
-_ENDS_INDEX = re.compile(r"\s*(?:[),;]|\.(?!\d)|$)", re.MULTILINE)
+_ENDS_INDEX = re.compile(r"[),;]|\.(?!\d)|$", re.MULTILINE)
 _GOES_ON = re.compile(r"\s*(?:[-–/±<>]|to\b|z\b|points?\b)")
 _UNITS = {"m": "ml/m2", "p": "%", "%": "%"}
 _DASHES = frozenset("-–—=:")

@@ -14,7 +14,7 @@ from cardiolens.study.protocol_folder import read_yaml
 
 _NUMBER = r"(?P<low>\d{1,3}(?:[.,]\d+)?)(?:\s*%?\s*(?:-|–|to)\s*(?P<high>\d{1,3}(?:[.,]\d+)?))?\s*"
 _ENDS_SHARE = r"(?![\d\w]|[.,]\d|\s*(?:%|[-–/±<>]|to\b|z\b|points?\b|per ?cent|m[lm]\b|cm\b))"
-_ENDS_INDEX = r"(?=\s*(?:[),;]|\.(?!\d)|$))"
+_ENDS_INDEX = r"(?=[),;]|\.(?!\d)|$)"  # and no blank, where a bracket may have stood
 _CHAMBER = re.compile(r"\b(?:lv|rv|left ventric\w*|right ventric\w*|ventricles)\b", re.IGNORECASE)
 _LEFT_CHAMBER = re.compile(r"\b(?:lv|left ventric\w*)\b", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.;]\s")
