@@ -1,17 +1,42 @@
 """Forms: of a line of boxes only what is ticked is said; a line without one tick says nothing."""
 
 import re
+from itertools import pairwise
 
 _BOX = re.compile(
-    r"\[\s*(?P<square>[xX✓✔])?\s*\]|\(\s*(?P<round>[xX✓✔•])?\s*\)|(?<!\w)_\s?(?P<line>[xX])\s?_(?!\w)|(?<=\s)_(?=\s)|(?P<ticked>[☒☑🗹●◉⦿■])|[☐□○◯]"
+    r"\[\s*(?P<square>[xX✓✔√])?\s*\]|\(\s*(?P<round>[xX✓✔√•])?\s*\)|(?<!\w)_\s?(?P<line>[xX])\s?_(?!\w)"
+    r"|(?<=\s)_(?=\s)|(?P<ticked>[☒☑🗹●◉⦿■])|[☐□○◯]"
 )
 _BARE_LABEL = re.compile(r"([^\W\d_][^:\n()\[\]]*?)(?P<gap>[ \t]+)$")
+# An option, a wide gap and the label of another field, which names a structure or a finding of its own.
+_FIELD = re.compile(
+    r"(?P<option>[^\n]*?\S)[ ]*(?P<break>(?<=  ) |[\t|]) *(?=(?:LV|RV|LA|RA|LVEF|RVEF|left|right|LGE|late|T2"
+    r"|STIR|o?edema|perfusion|effusion|pericard\w*|MR|TR|AR|mitral|tricuspid|aortic|atri\w*|thrombus|scar|RWMA)\b)",
+    re.IGNORECASE,
+)
 _LABEL = re.compile(r"[^:\n]*:\s*")
 
 
 def of_forms(text: str) -> str:
     """Blank out what the lines with boxes do not say; every letter that is left keeps its place."""
-    return "".join(map(_ticked, text.splitlines(keepends=True)))
+    return "".join(map(_ticked, _fields_apart(text).splitlines(keepends=True)))
+
+
+def _fields_apart(text: str) -> str:
+    """Put each field of a line of boxes into a line of its own: `LV [x] normal [ ] big   RV [ ] ...`."""
+    return "".join(map(_own_lines, text.splitlines(keepends=True)))
+
+
+def _own_lines(line: str) -> str:
+    boxes = list(_BOX.finditer(line))
+    if len(boxes) < 4 or not line[boxes[-1].end() :].strip() or not line[: boxes[0].start()].strip():
+        return line  # a box stands behind its option, or before the first label
+    for before, box in pairwise(boxes):
+        field = _FIELD.match(line, before.end(), box.start())
+        if field is not None and field["option"].strip():
+            start, end = field.start("break"), field.end()
+            line = f"{line[:start]}{' ' * (end - start - 1)}\n{line[end:]}"
+    return line
 
 
 def is_unanswered(line: str) -> bool:

@@ -4,16 +4,22 @@ import functools
 from collections.abc import Iterator
 
 from cardiolens.report_text.details import of_details
+from cardiolens.report_text.exceptions import of_exceptions
 from cardiolens.report_text.forms import is_unanswered, of_forms
+from cardiolens.report_text.number_lists import of_number_lists
+from cardiolens.report_text.separators import of_separators
 from cardiolens.report_text.shorthand import of_shorthand
+from cardiolens.report_text.side_by_side import of_columns_without_head
 from cardiolens.report_text.spoken import of_dictation
+from cardiolens.report_text.table_columns import of_columns
 from cardiolens.report_text.table_rows import of_rows
 
 
 @functools.lru_cache(maxsize=64)
 def plain(text: str) -> str:
     """Return a text of the same length in which every line is a sentence, or blank where it says nothing."""
-    return of_dictation(of_details(of_rows(of_forms(of_shorthand(text)))))
+    forms = of_columns(of_columns_without_head(of_forms(of_shorthand(of_number_lists(text)))))
+    return of_exceptions(of_dictation(of_details(of_rows(of_separators(forms)))))
 
 
 def left_out(text: str) -> Iterator[tuple[int, int]]:

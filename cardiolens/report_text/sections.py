@@ -26,6 +26,12 @@ _ON_VENTRICLE = re.compile(
     r"(?:(?:The|Non-?dilated|Normal(?:ly sized)?|Dilated) )?(?:(?:left|right) ventric\w+|[LR]V)\b(?!\s*\d)",
     re.IGNORECASE,
 )
+_WHOLE = re.compile(r"The (?:left|right) ventricle (?:is|has|shows) (?!known)[a-z]", re.IGNORECASE)
+_QUOTES = re.compile(
+    r"\b(?:reports?|reads?|show\w*|copied|stat\w+|letter|mother|father|brother|sister)\b|[:,(]$",
+    re.IGNORECASE,
+)
+_AGE = re.compile(r"\b(?:year|month|week|day)s?[- ]old\b")
 _OF_PAST = re.compile(
     r"\b(?:(?:19|20)\d\d|echo\w*|was|were|had|known|prev\w*|prior|last|outside|ago|years?|months?)\b",
     re.IGNORECASE,
@@ -138,9 +144,16 @@ def _is_of_cine(line: str, section: str) -> bool:
 
 def _begins(text: str, start: int, end: int, last_heading: int, last_general: int) -> bool:
     """Return whether findings begin with a sentence of a silent section, behind the end of another."""
-    is_ended = text[max(0, start - 9) : start].rstrip()[-1:] in _ENDS
+    is_ended = text[max(0, start - 9) : start].rstrip()[-1:] in _ENDS or _is_whole(text, start)
     is_findings = start > last_general and _begins_findings(text[start:end])
     return is_ended and text[start].isupper() and (start > last_heading or is_findings)
+
+
+def _is_whole(text: str, start: int) -> bool:
+    """Return whether a whole sentence on a ventricle stands below a line that is of no other report."""
+    before = text[:start].rstrip().rpartition("\n")[2]
+    is_quoting = _OF_PAST.search(before) or _QUOTES.search(before)
+    return _WHOLE.match(text, start) is not None and not is_quoting
 
 
 def _begins_findings(sentence: str) -> bool:
@@ -172,7 +185,7 @@ def _examination(
         return None
     line_end = text.find("\n", label.end())
     has_text = bool(text[label.end() + 1 : line_end if line_end >= 0 else len(text)].strip())
-    spelled = tuple(_WORD.findall(label[0].lower()))
+    spelled = tuple(_WORD.findall(_AGE.sub(" ", label[0].lower())))
     words = set(spelled)
     letters = {word for word in words if not word.isdigit()} - {"s"}  # of "today's"
     current = grammar().examinations["current"]

@@ -43,7 +43,7 @@ _FIELDS = re.compile(  # `LV size;normal`
     r"^(?P<label>[A-Za-z][A-Za-z0-9_ ()]{1,30});(?P<value>[^;:\s][^;:\n]*);?(?=\r?$)", re.MULTILINE
 )
 _NORMAL = re.compile(
-    r"\bN(?= (?:size|fn|fxn|function)\b)|(?<=\b[LR][AV] )N(?=[,;.]|$)", re.MULTILINE
+    r"\bN(?= (?:[LR]V )?(?:size|vol|volume|fn|fxn|function)\b)|(?<=\b[LR][AV] )N(?=[,;.]|$)", re.MULTILINE
 )  # `RV N size`
 _LEGEND_BEHIND = re.compile(r"\((?:choose|select|options?|if (?:yes|present|so))\b[^()\n]*\)", re.IGNORECASE)
 _STRUCTURE = (
@@ -68,8 +68,28 @@ _PAST = re.compile(
 _PLACED = re.compile(
     rf"(?<=\w)(?P<gap>[ \t]+)->(?=(?:[ \t,&+]|\b{PLACES}\b)+$)", re.IGNORECASE | re.MULTILINE
 )
+_THIN_LINE = re.compile(
+    r"\b(?:thin|fine|thick)(?= (?:line|stripe|streak|stria|strip|band)s?\b)", re.IGNORECASE
+)  # no wall
+_OF_ARTERY = re.compile(  # `LAD infarct`, which names no wall
+    r"\b(?:(?:distal|proximal|mid) )?(?:LAD|LCx|RCx|RCA|(?:left )?circumflex|right coronary)(?: territory)?"
+    r"(?= (?:infarct(?:ion)?s?|scar|MI)\b)",
+    re.IGNORECASE,
+)
 _EVIDENCE = re.compile(r"(?<=\bno )e/o\b", re.IGNORECASE)
 _NORMAL_RANGE = re.compile(r"\[\s*(?:normal|ref(?:erence)?|nr|range)\b[^\]\n]*\]", re.IGNORECASE)
+
+
+_NORMAL_BEHIND = re.compile(  # `T2 N`, `RVEF 52 N`; of a finding (`LGE N`) it may mean that there is none
+    r"(?P<named>\b(?:LV|RV|LA|RA|[Aa]tria|T2|STIR|[Ss]ize|[Vv]ol(?:umes?)?|[Ff]n|[Ff]unction|[Mm]otion|WM|[Tt]hickness"
+    r"|(?:[LR]V)? ?EF:? \d\d ?%?)[:,]? )N(?=[ \t]*(?:[,;./)]|$))",
+    re.MULTILINE,
+)
+_SIGNED = re.compile(  # `LGE + : apical lateral`
+    rf"(?<=\bLGE)(?P<sign>[ \t]*\+[ \t]*:?)"
+    rf"(?=(?:[ \t,&]|\b{PLACES}\b)+(?:subendo|subepi|mid-?wall|transm)?[ \t.]*$)",
+    re.MULTILINE,
+)
 
 
 def of_shorthand(text: str) -> str:
@@ -92,11 +112,13 @@ def of_shorthand(text: str) -> str:
     text = _SINCE.sub(lambda match: match["still"].ljust(len(match[0])), text)
     text = _ATRIA.sub(lambda line: _SIDE.sub(_atrium, line[0]), text)
     text = _NORMAL.sub("ɴ", text)  # a letter that is no word, and has an alias
+    text = _NORMAL_BEHIND.sub(lambda match: f"{match['named']}ɴ", text)
+    text = _SIGNED.sub(lambda match: ":".rjust(len(match["sign"])), text)
     text = _LEADER.sub(lambda match: ":".ljust(len(match["dots"])), text)
     text = _FIELDS.sub(lambda match: f"{match['label']}:{match['value']}".ljust(len(match[0])), text)
     text = _LABEL_PAIR.sub(lambda match: f"{match['first']}{match['gap']}&{match['second']}", text)
     text = _PLACED.sub(lambda match: f",{match['gap']} ", text)
-    for blank in (_EVIDENCE, _NORMAL_RANGE, _PAST, _LEGEND_BEHIND):
+    for blank in (_THIN_LINE, _OF_ARTERY, _EVIDENCE, _NORMAL_RANGE, _PAST, _LEGEND_BEHIND):
         text = blank.sub(lambda match: " " * len(match[0]), text)
     return text
 

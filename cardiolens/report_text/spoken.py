@@ -1,10 +1,30 @@
-"""Spoken punctuation of a dictation: `no oedema period` is a sentence."""
+"""Spoken marks and numbers of a dictation: `no oedema period`, `ejection fraction fifty five percent`."""
 
 import re
 
 _SPOKEN = re.compile(
     r"(?<=[a-z\d]) +(?:(?P<stop>period|full stop|new paragraph|new line)|(?P<comma>comma)|(?P<colon>colon))"
     r"(?=\s|$)"
+)
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_ONES = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_TEENS = (
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+)
+_NUMBER = re.compile(  # with its unit, or behind the name of a share; no part of a longer number
+    r"(?<!hundred )(?<!thousand )(?<!point )\b"
+    rf"(?:(?P<tens>{'|'.join(_TENS)})(?:[ -](?P<ones>{'|'.join(_ONES)}))?"
+    rf"|(?P<teen>{'|'.join(_TEENS)}))(?=\s(?:percent|per cent|mm|milli\w+)\b|\s?%)",
+    re.IGNORECASE,
 )
 
 
@@ -15,4 +35,14 @@ def of_dictation(text: str) -> str:
         sign = "." if match["stop"] else "," if match["comma"] else ":"
         return sign + " " * (len(match[0]) - 1)
 
-    return _SPOKEN.sub(mark, text)
+    return _NUMBER.sub(_figures, _SPOKEN.sub(mark, text))
+
+
+def _figures(match: re.Match[str]) -> str:
+    """A number of two digits, where its words stood."""
+    if match["teen"]:
+        value = 10 + _TEENS.index(match["teen"].lower())
+    else:
+        value = 20 + 10 * _TENS.index(match["tens"].lower())
+        value += 1 + _ONES.index(match["ones"].lower()) if match["ones"] else 0
+    return str(value).ljust(len(match[0]))

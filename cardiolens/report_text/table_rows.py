@@ -36,6 +36,9 @@ _BRACKETED = re.compile(
     r"(?:reference|ref|normal|norm|nl|range|n)\b[^()\n]*\d[^()\n]*|[<>≤≥]\s*\d[\d.,]*)\s*(?:%|m[lL]/m2|mm|cm|ml|mL)?\s*\)",
     re.IGNORECASE,
 )
+_GRADED_NUMBER = re.compile(
+    r"\d{1,3}(?:[.,]\d+)?\s*(?:%|m[lL]/m2)[,;]? \(?[a-z][a-z -]+\)?"
+)  # `60 %, normal`
 _MEASURED = re.compile(r"\d\s*(?:%|m[lL]\s*/\s*m(?:2|²|\^2)|mm|cm|ml|mL|g|g/m2)?\s*$")
 
 
@@ -125,7 +128,7 @@ def _value(name: str, cells: list[str]) -> tuple[str, str] | None:
     rest = [cell for cell in rest if cell not in ("-", "–")]
     number = _NUMBER.fullmatch(value)
     if number is None:
-        is_words = re.match(r"[A-Za-z]{2}", value)
+        is_words = re.match(r"[A-Za-z]{2}", value) or _GRADED_NUMBER.fullmatch(value)
         return (name, value) if is_words and not rest and not unit_of_name else None
     unit = number["unit"] or unit
     if rest and _UNIT.fullmatch(rest[0]):

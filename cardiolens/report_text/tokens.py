@@ -34,6 +34,8 @@ _TOKEN = re.compile(
     re.IGNORECASE,
 )
 _BARE_SHARE = re.compile(r"\b(?:lv|rv)?ef(?:\s|:|=|\bis\b|\bof\b)*\Z", re.IGNORECASE)
+_BARE_INDEX = re.compile(r"\b(?:lv|rv)?e[ds]vi(?:\s|:|=)*\Z", re.IGNORECASE)
+_ENDS_INDEX = re.compile(r"[),;]|\.(?!\d)|$", re.MULTILINE)
 _GOES_ON = re.compile(r"\s*(?:[-–/±<>]|to\b|z\b|points?\b)")
 _UNITS = {"m": "ml/m2", "p": "%", "%": "%"}
 _DASHES = frozenset("-–—=:")
@@ -52,6 +54,9 @@ def tokens(text: str, start: int, end: int) -> Iterator[Token]:
             if _is_share(text, match):
                 yield Token("#", match.start(), match.end(), value, value, "%")
                 continue
+            if _is_index(text, match):
+                yield Token("#", match.start(), match.end(), value, value, "ml/m2")
+                continue
             yield Token(match.group(), match.start(), match.end(), value, value)
         elif kind == "inert":
             yield Token("#", match.start(), match.end())
@@ -67,13 +72,19 @@ def tokens(text: str, start: int, end: int) -> Iterator[Token]:
 
 def _is_share(text: str, match: re.Match[str]) -> bool:
     """Return whether a number of two digits is an ejection fraction that leaves out its sign: `EF 63`."""
-    before = text[max(0, match.start() - 12) : match.start()]
+    before = text[max(0, match.start() - 20) : match.start()]
     return (
         match.group().isdigit()
         and len(match.group()) == 2
         and _BARE_SHARE.search(before) is not None
         and _GOES_ON.match(text, match.end()) is None
     )
+
+
+def _is_index(text: str, match: re.Match[str]) -> bool:
+    """Return whether a number is an indexed volume that leaves out its unit: `EDVi 112`."""
+    before = text[max(0, match.start() - 12) : match.start()]
+    return _BARE_INDEX.search(before) is not None and _ENDS_INDEX.match(text, match.end()) is not None
 
 
 def _measure(match: re.Match[str]) -> Token:

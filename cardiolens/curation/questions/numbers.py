@@ -14,6 +14,7 @@ from cardiolens.study.protocol_folder import read_yaml
 
 _NUMBER = r"(?P<low>\d{1,3}(?:[.,]\d+)?)(?:\s*%?\s*(?:-|–|to)\s*(?P<high>\d{1,3}(?:[.,]\d+)?))?\s*"
 _ENDS_SHARE = r"(?![\d\w]|[.,]\d|\s*(?:%|[-–/±<>]|to\b|z\b|points?\b|per ?cent|m[lm]\b|cm\b))"
+_ENDS_INDEX = r"(?=[),;]|\.(?!\d)|$)"  # and no blank, where a bracket may have stood
 _CHAMBER = re.compile(r"\b(?:lv|rv|left ventric\w*|right ventric\w*|ventricles)\b", re.IGNORECASE)
 _LEFT_CHAMBER = re.compile(r"\b(?:lv|left ventric\w*)\b", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.;]\s")
@@ -85,6 +86,9 @@ def _of_sentence(
         first = _first(phrase, names, unit)
         if first is None and entry["unit"] == "%" and (bare := _without_sign(phrase, names)):
             first, unit = bare, r"(?=\W|$)"
+        if first is None and entry["unit"] == "ml/m2" and indexed and (bare := _without_unit(phrase, names)):
+            first, unit = bare, _ENDS_INDEX
+            phrase = phrase[: bare.end()]
         if first is None or (not indexed and surface is None):
             continue
         values = list(_values(phrase, first, unit))
@@ -139,6 +143,13 @@ def _without_sign(phrase: str, names: list[str]) -> re.Match[str] | None:
     pattern = rf"(?<!\w)(?:{name})(?:\s|:|=|\bis\b|\bof\b)*(?P<low>\d\d)(?P<high>(?!))?{_ENDS_SHARE}"
     is_only = len(re.findall(r"\d+", phrase)) == 1
     return re.search(pattern, phrase, re.IGNORECASE) if is_only else None
+
+
+def _without_unit(phrase: str, names: list[str]) -> re.Match[str] | None:
+    """An indexed volume that leaves out its unit: `EDVi 112`."""
+    name = "|".join(names)
+    pattern = rf"(?<!\w)(?:{name})(?:\s|:|=)*(?P<low>\d{{2,3}})(?P<high>(?!))?{_ENDS_INDEX}"
+    return re.search(pattern, phrase, re.IGNORECASE)
 
 
 def _values(phrase: str, first: re.Match[str], unit: str) -> Iterator[tuple[tuple[float, float], int, bool]]:

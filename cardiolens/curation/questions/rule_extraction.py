@@ -27,10 +27,24 @@ def extract(text: str, sex: str | None, catalogue: Catalogue) -> list[ReportStat
     statements = [*_stated(words_only, pieces, catalogue), *_measured(words_only, pieces, sex, catalogue)]
     statements += diagnoses(words_only, pieces, catalogue)
     checks = _Checks(words_only, pieces, catalogue)
-    return [
+    checked = [
         checks.checked(replace(statement, quote=text[statement.start : statement.end])).check(text)
         for statement in statements
     ]
+    return [statement for statement in checked if not _is_told_by_its_line(statement, checked)]
+
+
+def _is_told_by_its_line(joined: ReportStatement, others: Sequence[ReportStatement]) -> bool:
+    """Return whether a statement was joined with the line below it, and says the same without it."""
+    if joined.doubt != Reason.UNANCHORED or "\n" not in joined.quote:
+        return False
+    line_end = joined.start + joined.quote.index("\n")
+    return any(
+        (other.subtask, other.value, other.polarity) == (joined.subtask, joined.value, joined.polarity)
+        and (other.doubt, other.certainty) == (None, "certain")
+        and joined.start <= other.start < other.end <= line_end
+        for other in others
+    )
 
 
 class _Checks:

@@ -50,6 +50,7 @@ def _lacks_structure(statement: ReportStatement, sentence: Sentence, text: str) 
         return False
     parts = re.split(words()["contrast"], text[sentence.start : statement.end], flags=re.IGNORECASE)
     label = _label_of(sentence, text)
+    label = "" if has(r"\d", label) else label  # `RVEF 56 %` above `No RWMA` is a statement, and no heading
     own_label = parts[0].rpartition(":")[0]
     if has(words()["left_walls"], statement.quote):
         return not any(has(needed, part) for part in (label, own_label, statement.quote))
