@@ -64,14 +64,14 @@ def canonical_values() -> dict[str, dict[str, Any]]:
 def archetypes() -> dict[str, Archetype]:
     """Load the diagnostic classes by name."""
     tree = yaml.safe_load((DATA / "archetypes.yaml").read_text())
-    return {name: TypeAdapter(Archetype).validate_python(entry) for name, entry in tree.items()}
+    return TypeAdapter(dict[str, Archetype]).validate_python(tree)
 
 
 @lru_cache(maxsize=1)
 def modifiers() -> dict[str, Modifier]:
     """Load the modifiers by name."""
     tree = yaml.safe_load((DATA / "modifiers.yaml").read_text())
-    return {name: TypeAdapter(Modifier).validate_python(entry) for name, entry in tree.items()}
+    return TypeAdapter(dict[str, Modifier]).validate_python(tree)
 
 
 def canonical(name: str) -> Parameters:

@@ -89,9 +89,12 @@ class Parameters:
         return self.bulge_of.get(segment, 0.0)
 
 
+_PARAMETERS = TypeAdapter(Parameters)
+
+
 def parameters(values: Mapping[str, Any], name: str) -> Parameters:
     """Validate values as Parameters; InputError names the study and the wrong field."""
     try:
-        return TypeAdapter(Parameters).validate_python(dict(values))
+        return _PARAMETERS.validate_python(dict(values))
     except ValidationError as error:
         raise InputError(f"phantom {name}: {describe(error)}") from None

@@ -68,13 +68,14 @@ class Plane:
 def views() -> dict[str, View]:
     """Load all views by code, in the order of their data file."""
     tree = _data()["views"]
-    return {code: TypeAdapter(View).validate_python({"code": code, **entry}) for code, entry in tree.items()}
+    named = {code: {"code": code, **entry} for code, entry in tree.items()}
+    return TypeAdapter(dict[str, View]).validate_python(named)
 
 
 @lru_cache(maxsize=1)
 def sizes() -> dict[str, Size]:
     """Load the sizes by name."""
-    return {name: TypeAdapter(Size).validate_python(entry) for name, entry in _data()["sizes"].items()}
+    return TypeAdapter(dict[str, Size]).validate_python(_data()["sizes"])
 
 
 def _data() -> dict[str, Any]:

@@ -11,7 +11,7 @@ from cardiolens.base.paths import PACKAGE
 from cardiolens.base.untrusted.yaml_file import read_yaml as read_bounded_yaml
 
 DATA = PACKAGE / "protocol" / "tasks" / "data"
-_MOST_BYTES = 16 << 20  # of a data file
+MOST_BYTES = 16 << 20  # of a data file
 
 
 def shipped() -> list[str]:
@@ -34,7 +34,7 @@ def protocol_folder(protocol: str) -> Path:
 def read_yaml(path: Path) -> dict[str, Any]:
     """Read the mapping in a data file; InputError names the file and the mistake."""
     try:
-        tree = read_bounded_yaml(path, _MOST_BYTES)
+        tree = read_bounded_yaml(path, MOST_BYTES)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); a protocol folder needs it") from None
     except ValueError as error:

@@ -184,6 +184,7 @@ def test_a_killed_worker_is_replaced_within_the_run(place: Place, read: Place) -
     assert_frame_equal(place.scores().to_pandas(), read.scores().to_pandas())
 
 
+@pytest.mark.slow
 def test_a_reader_that_hangs_ends_the_run_with_a_true_error(place: Place) -> None:
     hanging = SLOWLY | {"CARDIOLENS_TEST_SECONDS": "3600"}
     printed = place.sweep(*READ, "stream.stall_seconds=12", expect=1, **hanging)
@@ -277,6 +278,7 @@ def test_a_driver_killed_in_each_phase_gets_there_by_the_same_command(
     assert (place.run / "index.html").exists()
 
 
+@pytest.mark.slow
 def test_a_store_that_cannot_be_written_is_a_true_error_and_continues(
     prepared: Place, read: Place, tmp_path: Path
 ) -> None:

@@ -3,7 +3,9 @@
 import hashlib
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +17,7 @@ from cardiolens.config.base import describe
 from cardiolens.protocol.tasks.lexicon import Lexicon, load_lexicon
 from cardiolens.protocol.tasks.wordings import wording_problems
 from cardiolens.study.anatomy import ANATOMY_NAME, HEART, Anatomy, anatomy_of, heart
-from cardiolens.study.protocol_folder import DATA, protocol_folder, read_yaml, shipped
+from cardiolens.study.protocol_folder import DATA, MOST_BYTES, protocol_folder, read_yaml, shipped
 from cardiolens.study.sequences import CASE_IMAGES, PICTURE
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -82,6 +84,10 @@ class Subtask:
         return next(option.text for option in self.options if option.key == key)
 
 
+_SUBTASK = TypeAdapter(Subtask)
+_POINTS_OF = TypeAdapter(dict[str, tuple[str, ...]])  # by subtask
+
+
 @dataclass(frozen=True)
 class Catalogue:
     """All subtasks of one protocol, by id in the order of the data files."""
@@ -115,8 +121,27 @@ def load_catalogue(protocol: str) -> Catalogue:
 
     A folder holds YAML files: `protocol.yaml` with the name and shared option sets, `lexicon.yaml` if there
     are report subtasks, `anatomy.yaml` unless they are about the heart, and others with lists of `subtasks`.
-    InputError names the file, the subtask and the field that is wrong.
+    Files that did not change since the last call are not parsed again. InputError names the file, the subtask
+    and the field that is wrong.
     """
+    folder = protocol_folder(protocol)
+    return _loaded(protocol, folder.absolute(), _content_digest(folder))
+
+
+def _content_digest(folder: Path) -> str:
+    """Digest of the names and bytes of a protocol's files; those that cannot be read count as empty."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*.yaml")):
+        content = b""
+        with suppress(OSError):  # which the loading of the file then names
+            content = read_bytes(path, MOST_BYTES)
+        digest.update(f"{path.name}\0{len(content)}\0".encode("utf-8", "surrogateescape") + content)
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=8)
+def _loaded(protocol: str, place: Path, content: str) -> Catalogue:
+    """The catalogue of a protocol, whose folder lies at `place` and has this content."""
     folder, anatomy = protocol_folder(protocol), anatomy_of(protocol)
     head = folder / "protocol.yaml"
     name, option_sets = _head(head, has_own=folder.parent != DATA)
@@ -154,7 +179,7 @@ def _paper_points(
         return {}
     path = path if is_own else DATA / HEART / _POINTS
     try:
-        points = TypeAdapter(dict[str, tuple[str, ...]]).validate_python(read_yaml(path))
+        points = _POINTS_OF.validate_python(read_yaml(path))
     except ValidationError as error:
         raise InputError(f"{path}: {describe(error)}; expected a list of points by subtask") from None
     if unknown := sorted(points.keys() - subtask_of.keys()) if is_own else []:
@@ -218,7 +243,7 @@ def _subtask(path: Path, entry: dict[str, Any], option_sets: Mapping[str, Any]) 
     if isinstance(entry.get("route"), dict):
         entry["route"] = tuple(entry["route"].items())
     try:
-        return TypeAdapter(Subtask).validate_python(entry)
+        return _SUBTASK.validate_python(entry)
     except ValidationError as error:
         raise InputError(f"{path}: {entry.get('id')}: {describe(error)}") from None
 

@@ -32,6 +32,7 @@ def contents(folder):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_workers_write_the_same_bytes_as_one_process(alone, tmp_path):
     with ray_cluster(ClusterSpec(object_store_gib=0.2)):
         make_cohort(SPEC, tmp_path / "cohort")

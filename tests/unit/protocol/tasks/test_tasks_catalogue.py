@@ -79,6 +79,18 @@ def test_another_protocol_is_another_set_of_files(write):
     assert answer(own["X1"], {"lge.enhancement": ("present",)}) == ("B",)
 
 
+def test_files_that_changed_are_loaded_anew_and_others_are_not(write, tmp_path):
+    first = load_catalogue(write(SUBTASK))
+    assert load_catalogue(write(SUBTASK)) is first
+    other = load_catalogue(write(SUBTASK | {"question": "Is anything grey?  "}))
+    assert other["X1"].question != first["X1"].question
+    assert other.sha256 != first.sha256
+    assert load_catalogue(write(SUBTASK)) == first
+    (tmp_path / "own.yaml").unlink()
+    with pytest.raises(InputError, match="has no subtasks"):
+        load_catalogue(str(tmp_path))
+
+
 def test_unknown_names_list_the_legal_ones(catalogue):
     with pytest.raises(InputError, match=r"'nope' is neither shipped nor a folder; choose .*openprotocol-1"):
         load_catalogue("nope")
