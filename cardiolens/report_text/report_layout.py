@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from cardiolens.report_text.details import of_details
 from cardiolens.report_text.exceptions import of_exceptions
+from cardiolens.report_text.filled_fields import of_filled_fields
 from cardiolens.report_text.forms import is_unanswered, of_forms
 from cardiolens.report_text.number_lists import of_number_lists
 from cardiolens.report_text.separators import of_separators
@@ -18,7 +19,7 @@ from cardiolens.report_text.table_rows import of_rows
 @functools.lru_cache(maxsize=64)
 def plain(text: str) -> str:
     """Return a text of the same length in which every line is a sentence, or blank where it says nothing."""
-    forms = of_columns(of_columns_without_head(of_forms(of_shorthand(of_number_lists(text)))))
+    forms = of_columns(of_columns_without_head(of_forms(of_shorthand(of_number_lists(of_filled_fields(text))))))
     return of_exceptions(of_dictation(of_details(of_rows(of_separators(forms)))))
 
 

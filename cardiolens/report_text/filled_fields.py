@@ -1,0 +1,80 @@
+"""Filled-in fields of templates: brackets around the words that were chosen stand for those words.
+
+A field that still shows its choices, its prompt or nothing, and a bracket that no field is due at, stay as they
+are: the whole line is then in doubt.
+"""
+
+import re
+from itertools import pairwise
+
+_FIELD = re.compile(
+    r"\[(?P<square>[^][\n]*)\]|\{(?P<curly>[^{}\n]*)\}|<(?P<angle>[A-Za-z][^<>\n]*)>"
+    r"|\*{3}(?P<stars>[^*\n]+)\*{3}|(?<!\w)_{2,3}(?P<line>[^_\n]+)_{2,3}(?!\w)"
+)
+_MARKS = re.compile(r"[][{}]|\*{3}|__|<(?=[A-Za-z])|(?<=[A-Za-z])>")
+# What a field is due behind; behind a value a bracket may be a range, a comparison or a remark.
+_CALLS = re.compile(
+    r"(?:\b(?:is|are|shows?|has|have|with|of|at|measures|index|ejection fraction|[LR]?V?EF|[LR]?V?EDVi?)|[:=])\s*$",
+    re.IGNORECASE,
+)
+_UNIT = r"(?:%|m[lL]/m2|m[lL]/m²|mm|cm2?|m[lL]|g/m2|ms|m/s)"
+_ARTERY = r"(?:LAD|LCx|RCx|LCX|RCA|Cx|LMS)"
+_SLASHED = re.compile(rf"{_UNIT}|{_ARTERY}(?:/{_ARTERY})+")
+_CHOICE = re.compile(r"[/|\\?*_]|\b(?:or|and/or)\b|[<>](?!\s*\d)|\.{2}|…", re.IGNORECASE)
+_PROMPT = re.compile(
+    r"\b(?:select\w*|choose|pick|enter|insert|fill|specify|describe|free|text|type|value|number|list|options?"
+    r"|default|drop-?down|delete|comments?|grade|severity|etc|x{2,}|tb[ad]|yes no|if|template|sic|corrected"
+    r"|deleted|redacted|name|date)\b",
+    re.IGNORECASE,
+)
+_OF_OTHER = re.compile(  # a comparison, or what is normal
+    r"\b(?:prior|prev\w*|last|was|were|before|formerly|compar\w*|ref\w*|range|norms?|nl|vs|versus|(?:19|20)\d\d)\b"
+    r"|^\W*\d[\d.]*\s*(?:-|–|to)\s*\d[\d.]*\W*$|:\s*\d+\s*$|^\W*[<>≤≥]",
+    re.IGNORECASE,
+)
+_NEGATION_ALONE = re.compile(r"\W*(?:no|not|non|without)?\W*", re.IGNORECASE)
+_ONE_LETTER = re.compile(r"\W*[^\W\d]\W*")
+_GRADE = re.compile(
+    r"\s*(?:none|nil|no|yes|absent|present|normal|abnormal|trace|trivial|minimal|small|mild(?:ly)?|moderate(?:ly)?"
+    r"|severe(?:ly)?|large|reduced|preserved|impaired|dilated|enlarged|thin\w*|thick\w*|increased|decreased"
+    r"|hypokine\w+|akine\w+|dyskine\w+)\s*",
+    re.IGNORECASE,
+)
+_LIST = re.compile(r"[,;]|\band\b")
+_SAYS_SO = re.compile(r"^(\s*(?:present|yes|abnormal|positive|increased|reduced|thickened))\s*:", re.IGNORECASE)
+
+
+def of_filled_fields(text: str) -> str:
+    """Blank out the brackets of filled-in fields; every letter that is left keeps its place."""
+    return "".join(map(_line, text.splitlines(keepends=True))) if _MARKS.search(text) else text
+
+
+def _line(line: str) -> str:
+    """A line whose fields are all filled in, without their brackets; any other line as it is."""
+    fields = list(_FIELD.finditer(line))
+    if not fields or not all(_is_filled(field) and _CALLS.search(line, 0, field.start()) for field in fields):
+        return line
+    if not all(any(map(str.isalpha, line[one.end() : other.start()])) for one, other in pairwise(fields)):
+        return line  # options side by side
+    written = _FIELD.sub(_words, line)
+    return line if _MARKS.search(written) else written
+
+
+def _content(field: re.Match[str]) -> str:
+    return next(words for words in field.groups() if words is not None)
+
+
+def _is_filled(field: re.Match[str]) -> bool:
+    """Return whether a field holds what was chosen, and only that."""
+    words = _content(field)
+    bare = _SLASHED.sub(" ", words)
+    grades = [part for part in _LIST.split(words) if _GRADE.fullmatch(part)]
+    is_open = _NEGATION_ALONE.fullmatch(words) or _ONE_LETTER.fullmatch(words) or len(grades) > 1
+    return not is_open and not any(open_.search(bare) for open_ in (_CHOICE, _PROMPT, _OF_OTHER))
+
+
+def _words(field: re.Match[str]) -> str:
+    """The words of a field in their places: `[present: septal]` is present, septal."""
+    words = _SAYS_SO.sub(lambda match: match[1].ljust(len(match[0]) - 1) + ",", _content(field))
+    lead = field[0].index(_content(field))
+    return f"{' ' * lead}{words}".ljust(len(field[0]))
