@@ -1,10 +1,11 @@
 """Filled-in fields of templates: brackets around the words that were chosen stand for those words.
 
-A field that still shows its choices, its prompt or nothing, and a bracket that no field is due at, stay as they
-are: the whole line is then in doubt.
+A field that still shows its choices, its prompt or nothing, and a bracket that no field is due at, stay as
+they are: the whole sentence is then in doubt.
 """
 
 import re
+from collections.abc import Iterator
 from itertools import pairwise
 
 _FIELD = re.compile(
@@ -14,16 +15,18 @@ _FIELD = re.compile(
 _MARKS = re.compile(r"[][{}]|\*{3}|__|<(?=[A-Za-z])|(?<=[A-Za-z])>")
 # What a field is due behind; behind a value a bracket may be a range, a comparison or a remark.
 _CALLS = re.compile(
-    r"(?:\b(?:is|are|shows?|has|have|with|of|at|measures|index|ejection fraction|[LR]?V?EF|[LR]?V?EDVi?)|[:=])\s*$",
+    r"(?:\b(?:is|are|shows?|has|have|with|of|at|measures|index|ejection fraction|[LR]?V?EF|[LR]?V?EDVi?)"
+    r"|[:=])\s*$",
     re.IGNORECASE,
 )
 _UNIT = r"(?:%|m[lL]/m2|m[lL]/m²|mm|cm2?|m[lL]|g/m2|ms|m/s)"
+_STOP = re.compile(r"\.[ \t]+(?=\S)")
 _ARTERY = r"(?:LAD|LCx|RCx|LCX|RCA|Cx|LMS)"
 _SLASHED = re.compile(rf"{_UNIT}|{_ARTERY}(?:/{_ARTERY})+")
 _CHOICE = re.compile(r"[/|\\?*_]|\b(?:or|and/or)\b|[<>](?!\s*\d)|\.{2}|…", re.IGNORECASE)
 _PROMPT = re.compile(
-    r"\b(?:select\w*|choose|pick|enter|insert|fill|specify|describe|free|text|type|value|number|list|options?"
-    r"|default|drop-?down|delete|comments?|grade|severity|etc|x{2,}|tb[ad]|yes no|if|template|sic|corrected"
+    r"\b(?:select\w*|choose|pick|enter|insert|fill|specify|describe|free[- ]?text|text|type|value|number|list"
+    r"|options?|default|drop-?down|delete|comments?|grade|severity|etc|x{2,}|tb[ad]|yes no|if|template|sic|corrected"
     r"|deleted|redacted|name|date)\b",
     re.IGNORECASE,
 )
@@ -41,16 +44,31 @@ _GRADE = re.compile(
     re.IGNORECASE,
 )
 _LIST = re.compile(r"[,;]|\band\b")
-_SAYS_SO = re.compile(r"^(\s*(?:present|yes|abnormal|positive|increased|reduced|thickened))\s*:", re.IGNORECASE)
+_SAYS_SO = re.compile(
+    r"^(\s*(?:present|yes|abnormal|positive|increased|reduced|thickened))\s*:", re.IGNORECASE
+)
 
 
 def of_filled_fields(text: str) -> str:
     """Blank out the brackets of filled-in fields; every letter that is left keeps its place."""
-    return "".join(map(_line, text.splitlines(keepends=True))) if _MARKS.search(text) else text
+    if not _MARKS.search(text):
+        return text
+    return "".join(_sentence(part) for line in text.splitlines(keepends=True) for part in _sentences(line))
 
 
-def _line(line: str) -> str:
-    """A line whose fields are all filled in, without their brackets; any other line as it is."""
+def _sentences(line: str) -> Iterator[str]:
+    """Yield the sentences of a line; a stop within a field ends none."""
+    fields = [match.span() for match in _FIELD.finditer(line)]
+    start = 0
+    for stop in _STOP.finditer(line):
+        if not any(first < stop.start() < last for first, last in fields):
+            yield line[start : stop.end()]
+            start = stop.end()
+    yield line[start:]
+
+
+def _sentence(line: str) -> str:
+    """A sentence whose fields are all filled in, without their brackets; any other one as it is."""
     fields = list(_FIELD.finditer(line))
     if not fields or not all(_is_filled(field) and _CALLS.search(line, 0, field.start()) for field in fields):
         return line

@@ -19,7 +19,9 @@ from cardiolens.report_text.table_rows import of_rows
 @functools.lru_cache(maxsize=64)
 def plain(text: str) -> str:
     """Return a text of the same length in which every line is a sentence, or blank where it says nothing."""
-    forms = of_columns(of_columns_without_head(of_forms(of_shorthand(of_number_lists(of_filled_fields(text))))))
+    forms = of_columns(
+        of_columns_without_head(of_forms(of_shorthand(of_number_lists(of_filled_fields(text)))))
+    )
     return of_exceptions(of_dictation(of_details(of_rows(of_separators(forms)))))
 
 

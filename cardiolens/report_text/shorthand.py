@@ -72,7 +72,8 @@ _THIN_LINE = re.compile(
     r"\b(?:thin|fine|thick)(?= (?:line|stripe|streak|stria|strip|band)s?\b)", re.IGNORECASE
 )  # no wall
 _OF_ARTERY = re.compile(  # `LAD infarct`, which names no wall
-    r"\b(?:(?:distal|proximal|mid) )?(?:LAD|LCx|RCx|RCA|(?:left )?circumflex|right coronary)(?: territory)?"
+    r"\b(?:(?:distal|proximal|mid) )?(?:LAD|LCx|RCx|RCA|(?:left )?circumflex|right coronary)"
+    r"(?:/(?:LAD|LCx|RCx|RCA))*(?: territory)?"
     r"(?= (?:infarct(?:ion)?s?|scar|MI)\b)",
     re.IGNORECASE,
 )
@@ -80,6 +81,11 @@ _EVIDENCE = re.compile(r"(?<=\bno )e/o\b", re.IGNORECASE)
 _NORMAL_RANGE = re.compile(r"\[\s*(?:normal|ref(?:erence)?|nr|range)\b[^\]\n]*\]", re.IGNORECASE)
 
 
+_NIL = re.compile(  # `TV: nil TR`, and not `MR nil TR mild`
+    r"(?P<lead>(?:^|[:;,.|])[ \t]*)nil(?= (?:TR|MR|AR|SAM|RWMA|LGE|scar|o?edema|thrombus"
+    r"|(?:pericardial )?(?:effusion|fluid))[ \t]*(?:$|[.,;|]))",
+    re.IGNORECASE | re.MULTILINE,
+)
 _NORMAL_BEHIND = re.compile(  # `T2 N`, `RVEF 52 N`; of a finding (`LGE N`) it may mean that there is none
     r"(?P<named>\b(?:LV|RV|LA|RA|[Aa]tria|T2|STIR|[Ss]ize|[Vv]ol(?:umes?)?|[Ff]n|[Ff]unction|[Mm]otion|WM|[Tt]hickness"
     r"|(?:[LR]V)? ?EF:? \d\d ?%?)[:,]? )N(?=[ \t]*(?:[,;./)]|$))",
@@ -109,6 +115,7 @@ def of_shorthand(text: str) -> str:
     text = _CHOSEN.sub(
         lambda match: (": no" if match["no"] is not None else ": yes").ljust(len(match[0])), text
     )
+    text = _NIL.sub(lambda match: f"{match['lead']}no ", text)
     text = _SINCE.sub(lambda match: match["still"].ljust(len(match[0])), text)
     text = _ATRIA.sub(lambda line: _SIDE.sub(_atrium, line[0]), text)
     text = _NORMAL.sub("ɴ", text)  # a letter that is no word, and has an alias

@@ -4,40 +4,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from cardiolens.report_text.column_kinds import kind_of, names_rows
+
 _BARS = re.compile(r"[ \t]*\|[ \t]*")
 _GAPS = re.compile(r"[ \t]*\t[ \t]*| {2,}")
 _MEASURE = re.compile(r"\d\s*(?:%|m[lm])|[:=]\s*\d")  # also of `2024: 34`
 _RULE = re.compile(r"[\s|:+=_-]+")
-_BRACKET = re.compile(r"\s*\([^()]*\)\s*$")
-_THING = r"(?:exam(?:ination)?|study|scan|mri|cmr|values?|results?|findings?|report|visit)"
-# What a head calls its columns. A name of two kinds, or of none, leaves the whole table open.
-_SCAN = r"(?:exam(?:ination)?|study|scan|mri|cmr)"
-_YEAR = r"(?:19|20)\d\d"
-_EARLIER = (
-    rf"(?:prior|previous(?:ly)?|last|old|before|baseline|initial|earlier|past)"
-    rf"(?: (?:{_THING}|echo|tte|ct|time))?",
-    rf"(?:prior|previous|last)? ?(?:[a-z]{{3,9}}\.? )?{_YEAR}",
-    r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{1,2}/\d{2,4}",
-    r"(?:\w+ )?(?:days?|weeks?|months?|years?) ago|last (?:week|month|year)",
-    r"pre-?op\w*|\w+ before|before \w+",
-    rf"{_SCAN} (?:of )?{_YEAR}",
-)
-_KINDS = {
-    "today": rf"(?:today|now|current(?:ly)?|this time|today'?s)(?: {_THING})?"
-    rf"|(?:this|present|actual|new) {_THING}|{_THING} (?:today|now)",
-    "earlier": "|".join(_EARLIER),
-    "value": r"values?|results?|findings?|measure(?:d|ment)?",
-    "unit": r"units?",
-    "normal": r"(?:ref(?:erence)?\.?|normal|norm)(?: ?(?:range|values?|limits?))?\.?|range|n",
-    "flag": r"flags?",
-    "change": r"(?:change|delta|difference|trend|Δ)(?: ?%)?",
-    "remark": r"comments?|remarks?|notes?|assessment|interpretation",
-}
-_OF_KIND = {kind: re.compile(pattern, re.IGNORECASE) for kind, pattern in _KINDS.items()}
-_NAME = re.compile(
-    r"(?:parameter|structure|item|feature|quantity|measure|measurement|variable|test|sequence|chamber|finding)s?|",
-    re.IGNORECASE,
-)
 _TIME = re.compile(
     r"\b(?:today|now|current|prior|prev\w*|last|before|after|old|baseline|earlier|ago|(?:19|20)\d\d)\b",
     re.IGNORECASE,
@@ -102,17 +74,11 @@ def _head(line: str) -> _Head | None:
     cells = _cells(line, bars=bars, is_led=False if bars and line[:1].isspace() else is_led)
     if len(cells) < 3 or any(_MEASURE.search(cell.text) for cell in cells[1:]):
         return None
-    kinds = tuple(map(_kind, cells[1:]))
+    kinds = tuple(kind_of(cell.text) for cell in cells[1:])
     n_times = sum(_TIME.search(cell.text) is not None for cell in cells[1:])
-    is_named = n_times > 0 and _NAME.fullmatch(cells[0].text) is not None
+    is_named = n_times > 0 and names_rows(cells[0].text)
     is_head = n_times > 1 or is_named or not {"today", "earlier"}.isdisjoint(kinds)
     return _Head(bars, is_led, kinds) if is_head else None
-
-
-def _kind(cell: _Cell) -> str:
-    text = cell.text if _OF_KIND["earlier"].fullmatch(cell.text) else _BRACKET.sub("", cell.text)
-    kinds = [kind for kind, pattern in _OF_KIND.items() if pattern.fullmatch(text)]
-    return kinds[0] if len(kinds) == 1 else "?"
 
 
 def _cells(line: str, *, bars: bool, is_led: bool) -> list[_Cell]:

@@ -2,26 +2,10 @@
 
 import re
 
+from cardiolens.report_text.remarked_rows import RemarkedHead, remarked_head, remarked_row
+
 _CELL = re.compile(r"[ \t]*\|[ \t]*|\t+| {3,}")
 _NUMBER = re.compile(r"(?P<number>\d{1,4}(?:[.,]\d+)?)\s*(?P<unit>%|m[lL]\s*/\s*m(?:2|²|\^2)|mm|cm|ml|mL)?")
-_REFERENCES = frozenset({"reference", "normal", "range", "normal range", "ref"})
-_REMARKS = frozenset(
-    {"comment", "comments", "remark", "remarks", "note", "notes", "assessment", "interpretation"}
-)
-_HEADS = frozenset(
-    {
-        *_REFERENCES,
-        *_REMARKS,
-        "parameter",
-        "structure",
-        "item",
-        "value",
-        "result",
-        "finding",
-        "findings",
-        "measure",
-    }
-)
 _LEAST_COLUMNS = 2
 _UNIT = re.compile(r"%|m[lL]\s*/\s*m(?:2|²|\^2)|mm|cm|ml|mL")
 _NAMED_UNIT = re.compile(r"\s*(?:\((?P<bracketed>[^()]*)\)|(?P<percent>%))\s*$")
@@ -58,46 +42,22 @@ def _has_times(cells: list[str]) -> bool:
 def of_rows(text: str) -> str:
     """Put the rows of tables into words, and leave out what is normal; the text keeps its length."""
     lines: list[str] = []
-    columns: list[str] = []
+    head: RemarkedHead | None = None
     is_of_times = False
     for line in text.splitlines(keepends=True):
+        row = line.rstrip("\n")
         cells = [cell.strip().lower() for cell in _CELL.split(line.strip().strip("|"))]
-        if len(cells) > _LEAST_COLUMNS and _HEADS.issuperset(cells):
-            columns = cells
+        if opened := remarked_head(row):
+            head = opened
         elif not line.strip():
-            columns, is_of_times = [], False
+            head, is_of_times = None, False
         is_of_times = _has_times(cells) or (is_of_times and len(cells) > 1)
         if is_of_times and len(cells) > _LEAST_COLUMNS:
             lines.append(re.sub(r"[^\n]", " ", line))  # which of its columns is of today is not told
             continue
-        read = _with_remarks(line.rstrip("\n"), columns)
-        lines.append(read + line[len(read) :] if read else _words(line))
+        read = remarked_row(row, head) if head and not opened else None
+        lines.append(_words(line) if read is None else read + line[len(row) :])
     return "".join(lines)
-
-
-def _with_remarks(row: str, columns: list[str]) -> str | None:
-    """A row with its value and its remarks, each where it stood; what is normal is left out.
-
-    None where the row has other columns than its head, or its head is of something else.
-    """
-    if not (_REMARKS & set(columns[2:])) or "|" not in row:
-        return None
-    first = 1 if row.lstrip().startswith("|") else 0
-    cells = row.split("|")[first:]
-    if len(cells) < len(columns) or not cells[0].strip() or not cells[1].strip():
-        return None
-    letters = [" "] * len(row)
-    place = sum(len(cell) + 1 for cell in row.split("|")[:first])
-    end, is_first = 0, True
-    for cell, column in zip(cells, columns, strict=False):
-        start = place + len(cell) - len(cell.lstrip())
-        if cell.strip() and (is_first or column not in _REFERENCES):
-            if not is_first and letters[end] == " ":
-                letters[end] = ":" if column == columns[1] else ","
-            letters[start : start + len(cell.strip())] = cell.strip()
-            end, is_first = start + len(cell.strip()), False
-        place += len(cell) + 1
-    return "".join(letters)
 
 
 def _words(line: str) -> str:

@@ -45,6 +45,8 @@ def _doubt_of_abnormal(statement: ReportStatement, subtask: Subtask, sentence: s
         return Reason.BETWEEN_GRADES
     if statement.polarity == "affirmed" and has_for("contrary", subtask.id, statement.quote):
         return Reason.CONTRADICTION
+    if statement.polarity == "affirmed" and has(words()["denied_label"], sentence):
+        return Reason.CONTRADICTION
     if has(words()["of_change"], statement.quote):
         return Reason.QUALIFIED_DENIAL
     return Reason.BETWEEN_GRADES if has_for("share", subtask.id, statement.quote) else None
