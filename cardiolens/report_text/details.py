@@ -5,11 +5,11 @@ import re
 _NAMES = r"(?:levels?|walls?|layers?|locations?|where|sites?|distribution|pattern|extent|segments?)"
 PLACES = (
     r"(?:basal|base|mid(?:ventricular)?|apical|apex|anterior|sept(?:al|um)|inferior|lateral"
-    r"|(?:antero|infero)[- ]?(?:lateral|sept(?:al|um))|sub-?(?:endo|epi)(?:cardial)?|trans-?mural"
+    r"|(?:antero|infero)[- ]?(?:lateral|sept(?:al|um))|sub-?(?:endo|epi)(?:cardial)?|trans-?mural|mw"
     r"|walls?|levels?|segments?|layer|focal|segmental|patchy|linear|diffuse|regional|and|the|of|only)"
 )
 _DETAIL = re.compile(
-    rf"(?<=[^\n.,;:])(?P<mark>[.,;]?)\n(?P<label>[ \t]*[-*•]?[ \t]*{_NAMES}[ \t]*:)"
+    rf"(?<=[^\n.,;:])(?P<mark>[.,;]?)\n(?P<label>[ \t]*[-*•]?[ \t]*{_NAMES}(?:[ \t]*:|[ \t]{{3,}}))"
     r"(?P<value>[^\n:]*)(?=\n|\Z)",
     re.IGNORECASE,
 )

@@ -26,8 +26,8 @@ _SLASHED = re.compile(rf"{_UNIT}|{_ARTERY}(?:/{_ARTERY})+")
 _CHOICE = re.compile(r"[/|\\?*_]|\b(?:or|and/or)\b|[<>](?!\s*\d)|\.{2}|…", re.IGNORECASE)
 _PROMPT = re.compile(
     r"\b(?:select\w*|choose|pick|enter|insert|fill|specify|describe|free[- ]?text|text|type|value|number|list"
-    r"|options?|default|drop-?down|delete|comments?|grade|severity|etc|x{2,}|tb[ad]|yes no|if|template|sic|corrected"
-    r"|deleted|redacted|name|date)\b",
+    r"|options?|default|drop-?down|delete|comments?|grade|severity|etc|x{2,}|tb[ad]|yes no|if|template|sic"
+    r"|corrected|deleted|redacted|name|date)\b",
     re.IGNORECASE,
 )
 _OF_OTHER = re.compile(  # a comparison, or what is normal

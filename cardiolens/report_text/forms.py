@@ -3,11 +3,22 @@
 import re
 from itertools import pairwise
 
+from cardiolens.report_text.form_details import details_apart, layer_of, written_details
+
 _BOX = re.compile(
     r"\[\s*(?P<square>[xX✓✔√])?\s*\]|\(\s*(?P<round>[xX✓✔√•])?\s*\)|(?<!\w)_\s?(?P<line>[xX])\s?_(?!\w)"
     r"|(?<=\s)_(?=\s)|(?P<ticked>[☒☑🗹●◉⦿■])|[☐□○◯]"
 )
-_BARE_LABEL = re.compile(r"([^\W\d_][^:\n()\[\]]*?)(?P<gap>[ \t]+)$")
+_BARE_LABEL = re.compile(r"([ \t]*(?:\d+[.)]? )?[^\W\d_](?:[^:\n()\[\]]|\([A-Z]\w+\))*?)(?P<gap>[ \t]+)$")
+_DENIED = re.compile(r"no|none|normal|absent|nil|n/?a|not \w+", re.IGNORECASE)
+_ONE_GRADE = re.compile(r"(?:mild|slight|moderate|severe|mod|sev|mod-sev|mild-mod)", re.IGNORECASE)
+_GRADED = re.compile(r"\s*(?:mild|slight|moderate|severe|mod|sev)[\w/-]*[ ](?=[a-z])", re.IGNORECASE)
+_NUMBER = re.compile(r"\s*\d{1,3}(?:[.,]\d)?\s*%")
+_MOTION = re.compile(r"motion|rwma|wma|kine", re.IGNORECASE)
+_REGURGITATION = re.compile(r"\W*(?:[MTA]R|[MTA]I)\W*")
+_LAYER = re.compile(r"[ \t]*layers?[ \t]*:", re.IGNORECASE)
+_SAM = re.compile(r"SAM/(?=LVOTO?\b)")
+_KINESIS = {"hypo": "hypok", "a": "akin", "dys": "dysk"}
 # An option, a wide gap and the label of another field, which names a structure or a finding of its own.
 _FIELD = re.compile(
     r"(?P<option>[^\n]*?\S)[ ]*(?P<break>(?<=  ) |[\t|]) *(?=(?:LV|RV|LA|RA|LVEF|RVEF|left|right|LGE|late|T2"
@@ -19,7 +30,28 @@ _LABEL = re.compile(r"[^:\n]*:\s*")
 
 def of_forms(text: str) -> str:
     """Blank out what the lines with boxes do not say; every letter that is left keeps its place."""
-    return "".join(map(_ticked, _fields_apart(text).splitlines(keepends=True)))
+    return "".join(map(_with_details, _fields_apart(text).splitlines(keepends=True)))
+
+
+def _with_details(line: str) -> str:
+    """A line of boxes with the details behind its options; nothing where either is not understood."""
+    boxes = [(*box.span(), _is_ticked(box)) for box in _BOX.finditer(line)]
+    main, spans = details_apart(line)
+    if not spans or not any(start < len(main) for start, _, _ in boxes):
+        return _ticked(line)
+    read, written = _ticked(main), written_details(line, spans, boxes)
+    blank = re.sub(r"[^\n]", " ", line)
+    if written is None or not read.strip():
+        return blank
+    if not written.strip(" ,\n"):
+        return read + blank[len(read) :]
+    label, _, option = read.rpartition(":")
+    if _DENIED.match(option.strip()) or not option.strip():
+        return blank
+    if option.strip().lower() == "yes" and (_MOTION.search(label) or _REGURGITATION.fullmatch(label)):
+        read = f"{label}:{' ' * len(option)}"  # `RWMA: (x) yes  where: akinesia of ...`
+        written = written.replace(",", " ", 1)
+    return read + written[len(read) :]
 
 
 def _fields_apart(text: str) -> str:
@@ -60,13 +92,32 @@ def _ticked(line: str) -> str:
         line = f"{bare[1]}:{line[bare.end(1) + 1 :]}"  # `LV function    (x) normal  ( ) reduced`
         label = _LABEL.match(line, 0, boxes[0].start())
     start = label.end() if label else 0
+    if number := _NUMBER.match(line, start, boxes[0].start()):
+        start = number.end()  # `LVEF: 64 %  (x) normal`
     options = _options(line, start, boxes)
     ticked = [span for span, box in zip(options, boxes, strict=True) if _is_ticked(box)]
     blank = re.sub(r"[^\n]", " ", line)
     if len(ticked) != 1 or any(":" in line[slice(*span)] for span in options):
         return blank
     (first, last) = ticked[0]
-    return line[:start] + blank[start:first] + line[first:last] + blank[last:]
+    read = line[:start] + blank[start:first] + line[first:last] + blank[last:]
+    if _DENIED.match(line[first:last].strip()):
+        read = _SAM.sub("    ", read)  # both are of the outflow tract
+    return _whole_option(line, read, ticked[0], options[-1])
+
+
+def _whole_option(line: str, read: str, ticked: tuple[int, int], last: tuple[int, int]) -> str:
+    """A line with the last option's noun, which is of all: `(x) mild ( ) moderate ( ) severe impairment`."""
+    option = line[slice(*ticked)].strip()
+    start = ticked[0] + len(line[slice(*ticked)]) - len(line[slice(*ticked)].lstrip())
+    word = _KINESIS.get(option.lower(), "")
+    if word and _MOTION.search(line, 0, ticked[0]) and start + len(word) <= len(line.rstrip("\n")):
+        return f"{read[:start]}{word}{read[start + len(word) :]}"
+    layer = layer_of(option) if _LAYER.match(line) else None
+    if layer is not None:
+        return f"{read[:start]}{layer.ljust(len(option))}{read[start + len(option) :]}"
+    graded = _GRADED.match(line, *last) if _ONE_GRADE.fullmatch(option) and ticked != last else None
+    return read if graded is None else read[: graded.end()] + line[graded.end() :]
 
 
 def _options(line: str, start: int, boxes: list[re.Match[str]]) -> list[tuple[int, int]]:

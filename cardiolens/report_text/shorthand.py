@@ -17,7 +17,7 @@ _BRACKETED_LABEL = re.compile(
     r"^(?P<gap>[ \t]*)\[(?P<label>[A-Za-z][A-Za-z \d-]{1,40})\](?=[ \t]+\w|[ \t]*$)", re.MULTILINE
 )
 _RANGE = re.compile(  # of two grades
-    r"(?<![\w/])(?P<low>mild(?:ly)?(?=/mod)|mod(?:erate(?:ly)?)?(?=/(?:severe|marked)))/(?=\w+(?!\s*/))",
+    r"(?<![\w/])(?P<low>(?:mild|slight)(?:ly)?(?=/mod)|mod(?:erate(?:ly)?)?(?=/(?:severe|marked)))/(?=\w+(?!\s*/))",
     re.IGNORECASE,
 )
 _TRACE = re.compile(r"(?P<label>\b(?:effusion|pericard\w*|fluid)\b[^\n]*?\bnone)/trace\b", re.IGNORECASE)

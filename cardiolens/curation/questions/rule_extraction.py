@@ -76,8 +76,6 @@ class _Checks:
         roles, whole = vocabulary(self.catalogue), (self.text, sentence.start, sentence.end)
         if sequence != "cine" and roles.names_other_organ(*whole):
             return Reason.OTHER_STRUCTURE, None
-        if self._may_not_be_taken(statement, sentence):
-            return Reason.NAMED_ONLY, None
         is_shared = statement.subtask not in words()["places"] or roles.shares_places(*whole)
         kinds = frozenset(words()["kinds_of_places"].get(statement.subtask, ()))
         is_between = roles.stands_between_walls(self.text, statement.start, statement.end, kinds)
@@ -87,7 +85,8 @@ class _Checks:
         )
         if not is_shared or is_between or is_of_another or self._is_joined_with_another(statement):
             return Reason.UNANCHORED, None
-        return (Reason.NAMED_ONLY, None) if self._is_named_only(statement, sentence) else (None, None)
+        is_named = self._is_named_only(statement, sentence) or self._may_not_be_taken(statement, sentence)
+        return (Reason.NAMED_ONLY, None) if is_named else (None, None)
 
     def _may_not_be_taken(self, statement: ReportStatement, sentence: Sentence) -> bool:
         """Return whether `no LGE` may say that no images were taken: `stopped after cines. No LGE`."""
