@@ -23,7 +23,9 @@ _UNIT = r"(?:%|m[lL]/m2|m[lL]/m²|mm|cm2?|m[lL]|g/m2|ms|m/s)"
 _STOP = re.compile(r"\.[ \t]+(?=\S)")
 _ARTERY = r"(?:LAD|LCx|RCx|LCX|RCA|Cx|LMS)"
 _SLASHED = re.compile(rf"{_UNIT}|{_ARTERY}(?:/{_ARTERY})+")
-_CHOICE = re.compile(r"[/|\\?*_]|\b(?:or|and/or)\b|[<>](?!\s*\d)|\.{2}|…", re.IGNORECASE)
+_CHOICE = re.compile(
+    r"[/|\\?*_]|\b(?:or|and/or)\b|[<>](?!\s*\d)|\.{2}|…|\bx\W*$|^\W*x\b|[✓✔√☒☑]", re.IGNORECASE
+)
 _PROMPT = re.compile(
     r"\b(?:select\w*|choose|pick|enter|insert|fill|specify|describe|free[- ]?text|text|type|value|number|list"
     r"|options?|default|drop-?down|delete|comments?|grade|severity|etc|x{2,}|tb[ad]|yes no|if|template|sic"
@@ -53,7 +55,14 @@ def of_filled_fields(text: str) -> str:
     """Blank out the brackets of filled-in fields; every letter that is left keeps its place."""
     if not _MARKS.search(text):
         return text
-    return "".join(_sentence(part) for line in text.splitlines(keepends=True) for part in _sentences(line))
+    return "".join(map(_line, text.splitlines(keepends=True)))
+
+
+def _line(line: str) -> str:
+    """A line whose sentences are read one by one; as it is if one of its fields still tells what to write."""
+    if any(_PROMPT.search(_content(field)) for field in _FIELD.finditer(line)):
+        return line
+    return "".join(map(_sentence, _sentences(line)))
 
 
 def _sentences(line: str) -> Iterator[str]:

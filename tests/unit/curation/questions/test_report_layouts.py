@@ -6,6 +6,7 @@ from cardiolens.curation.questions.extraction_truth import settle
 from cardiolens.curation.questions.rule_extraction import extract
 from cardiolens.phantom.roster import catalogue
 from cardiolens.report_text.exceptions import of_exceptions
+from cardiolens.report_text.filled_fields import of_filled_fields
 from cardiolens.report_text.forms import of_forms
 from cardiolens.report_text.number_lists import of_number_lists
 from cardiolens.report_text.report_layout import plain
@@ -32,6 +33,25 @@ DRAFTS = {
     "RV size: normal               RV size: normal\nRV func: mildly reduced       RV func: normal": "",
     "LV size: normal     LV size: severely dilated\nNo LGE              Septal scar": "",
     "LVEF\t2021: 58\t2024: 34\nRV size\tnormal": "C12=A",
+    # filled-in fields
+    "The left ventricle is [moderately dilated] with an EDV index of [124] mL/m2.": "C01=B",
+    "LVEF = [33] %. Pericardial effusion is <absent>. The RV is {severely dilated}.": "C10=C C12=C C19=A",
+    "The left ventricle is [normal/dilated].": "",
+    "The left ventricle is [normal] [severely dilated].": "",
+    "The left ventricle is [mild, moderate, severe] dilated.": "",
+    "Late gadolinium enhancement is [select: absent].": "",
+    "LVEF is 60 % [33].": "",
+    "Late gadolinium enhancement is [absent]. [Delete if not given.]": "",
+    # rows with remarks
+    "Item | Result | Normal | Remark\nLVEDVi | 142 ml/m2 | 58-106 | severely dilated": "C01=C",
+    "Item | Result | Normal | Remark\nLVEF | 60 % | 55-76 | severely reduced": "",
+    "Item | Result | Normal | Remark\nPericardium | not done | - | small effusion": "",
+    "Item | Result | Normal | Remark\nLGE | N | - | -": "",
+    # details of forms
+    "LGE: ( ) no (x) yes   walls: A ( ) S (x)   level: B (x) M ( ) A ( )": "L01=B L02=A L03=B",
+    "LGE: (x) no ( ) yes   walls: A ( ) S (x)": "",
+    "LGE: ( ) no (x) yes   walls: A ( ) S (x) spared": "",
+    "LGE ( ) no (x) yes\n  layer ( ) subendo (x) mid\n  site      septum": "L01=B L03=B L05=B",
     # separators
     "LV SIZE NORMAL / RV SIZE NORMAL /\nNO LGE / EFFUSION NONE": "C01=A C12=A L01=A C19=A",
     "LV volume: normal  LVEF: 44 % mildly reduced": "C01=A C10=B",
@@ -94,6 +114,14 @@ def test_a_layout_is_drafted_as_it_is_read(text: str) -> None:
 
 @pytest.mark.parametrize("text", DRAFTS)
 def test_every_layout_keeps_letters_in_their_places(text: str) -> None:
-    layouts = (of_columns, of_separators, of_forms, of_exceptions, of_dictation, of_number_lists)
+    layouts = (
+        of_columns,
+        of_separators,
+        of_forms,
+        of_exceptions,
+        of_dictation,
+        of_number_lists,
+        of_filled_fields,
+    )
     for read in (*layouts, of_columns_without_head, plain):
         assert len(read(text)) == len(text)
