@@ -37,6 +37,7 @@ DRAFTS = {
     "The left ventricle is [moderately dilated] with an EDV index of [124] mL/m2.": "C01=B",
     "LVEF = [33] %. Pericardial effusion is <absent>. The RV is {severely dilated}.": "C10=C C12=C C19=A",
     "The left ventricle is [normal/dilated].": "",
+    "The left ventricle is [mildly/moderately] dilated.": "",
     "The left ventricle is [normal] [severely dilated].": "",
     "The left ventricle is [mild, moderate, severe] dilated.": "",
     "Late gadolinium enhancement is [select: absent].": "",
