@@ -23,8 +23,10 @@ _UNIT = r"(?:%|m[lL]/m2|m[lL]/m²|mm|cm2?|m[lL]|g/m2|ms|m/s)"
 _STOP = re.compile(r"\.[ \t]+(?=\S)")
 _ARTERY = r"(?:LAD|LCx|RCx|LCX|RCA|Cx|LMS)"
 _SLASHED = re.compile(rf"{_UNIT}|{_ARTERY}(?:/{_ARTERY})+")
-_CHOICE = re.compile(
-    r"[/|\\?*_]|\b(?:or|and/or)\b|[<>](?!\s*\d)|\.{2}|…|\bx\W*$|^\W*x\b|[✓✔√☒☑]", re.IGNORECASE
+_CHOICE = re.compile(  # also of two grades that were joined by another grammar: `[mildly-moderately]`
+    r"[/|\\?*_]|\b(?:or|and/or)\b|[<>](?!\s*\d)|\.{2}|…|\bx\W*$|^\W*x\b|[✓✔√☒☑]"
+    r"|\b(?:mild|slight|mod)\w*-(?:mod|sev|mark)",
+    re.IGNORECASE,
 )
 _PROMPT = re.compile(
     r"\b(?:select\w*|choose|pick|enter|insert|fill|specify|describe|free[- ]?text|text|type|value|number|list"
