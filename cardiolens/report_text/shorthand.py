@@ -81,9 +81,6 @@ _EVIDENCE = re.compile(r"(?<=\bno )e/o\b", re.IGNORECASE)
 _NORMAL_RANGE = re.compile(r"\[\s*(?:normal|ref(?:erence)?|nr|range)\b[^\]\n]*\d[^\]\n]*\]", re.IGNORECASE)
 
 
-_RWMA = re.compile(  # `RWMA: akinesia of ...`: what it is, and not that there is one
-    r"\bRWMA(?=[^\n]*:[ \t]*(?:[a-z]+ )?(?:a|hypo|dys)kine)", re.IGNORECASE
-)
 _NIL = re.compile(  # `TV: nil TR`, and not `MR nil TR mild`
     r"(?P<lead>(?:^|[:;,.|])[ \t]*)nil(?= (?:TR|MR|AR|SAM|RWMA|LGE|scar|o?edema|thrombus"
     r"|(?:pericardial )?(?:effusion|fluid))[ \t]*(?:$|[.,;|]))",
@@ -118,7 +115,6 @@ def of_shorthand(text: str) -> str:
     text = _CHOSEN.sub(
         lambda match: (": no" if match["no"] is not None else ": yes").ljust(len(match[0])), text
     )
-    text = _RWMA.sub("WM  ", text)
     text = _NIL.sub(lambda match: f"{match['lead']}no ", text)
     text = _SINCE.sub(lambda match: match["still"].ljust(len(match[0])), text)
     text = _ATRIA.sub(lambda line: _SIDE.sub(_atrium, line[0]), text)

@@ -135,7 +135,7 @@ def test_the_judge_reads_nothing_there_either(text: str) -> None:
     [
         *("open", "closed", "second", "third", "third_closed", "fourth", "fourth_closed"),
         *("fifth", "fifth_closed", "sixth", "sixth_closed", "seventh", "seventh_closed"),
-        *("eighth", "eighth_closed", "ninth", "misreadings"),
+        *("eighth", "eighth_closed", "misreadings"),
     ],
 )
 def test_no_single_line_is_drafted_wrongly(half: str) -> None:
@@ -162,7 +162,7 @@ def test_no_single_line_is_drafted_wrongly(half: str) -> None:
         ("seventh_closed", 1, 0.43),
         ("eighth", 1, 0.4),
         ("eighth_closed", 1, 0.4),
-        ("ninth", 1, 0.4),
+        ("ninth", 20, 0.4),
         pytest.param("open", 30, 0.75, marks=pytest.mark.slow),
         pytest.param("closed", 30, 0.65, marks=pytest.mark.slow),
         pytest.param("second", 100, 0.5, marks=pytest.mark.slow),
