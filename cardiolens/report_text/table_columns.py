@@ -60,7 +60,8 @@ def of_columns(text: str) -> str:
             else:
                 head = replace(head, kinds=("?",)) if above is None else head
                 lines[at] = _blank(line)
-                lines[above or at] = _blank(lines[above or at])
+                named = at if above is None else above
+                lines[named] = _blank(lines[named])
         elif not line.strip():
             head = None
     return "".join(lines)
