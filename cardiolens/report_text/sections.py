@@ -62,6 +62,22 @@ class Sentence:
     concludes: bool = False  # whether it stands below the heading of a conclusion
 
 
+@dataclass(slots=True)
+class _Quoted:
+    """What is of an earlier report, whose own headings open nothing: all that follows, or one line."""
+
+    is_earlier: bool = False
+    line_end: int = -1
+
+    def holds(self, text: str, start: int, examination: str | None) -> bool:
+        """Return whether a sentence, with which an examination may begin, is of an earlier report."""
+        if examination == "remark":
+            self.line_end = f"{text}\n".index("\n", start)
+        elif examination:
+            self.is_earlier = examination == "earlier"
+        return self.is_earlier or start < self.line_end
+
+
 def sentences(text: str) -> Iterator[Sentence]:
     """Yield the sentences of a report in order."""
     section, topic = "any", None
@@ -71,18 +87,18 @@ def sentences(text: str) -> Iterator[Sentence]:
     is_inline = False  # whether the heading of the section has its text in its own line
     has_concluded = False  # whether the heading of a conclusion has come
     part, concludes = None, False
-    is_earlier = False  # whether an earlier report has begun, whose own headings open nothing
+    quoted = _Quoted()
     for start, end in _pieces(text):
         opens_line = not text[text.rfind("\n", 0, start) + 1 : start].strip()
-        if examination := _examination(
+        examination = _examination(
             text, start, opens_line=opens_line, is_silent=section == "silent", has_concluded=has_concluded
-        ):
-            section = "any" if is_earlier else section  # a current report behind an earlier one
-            is_earlier = examination == "earlier"
-        if is_earlier:
+        )
+        was_earlier = quoted.is_earlier
+        if quoted.holds(text, start, examination):
             section, topic, line_end = "silent", None, -1
             yield Sentence(start, end, section, opens_line, text[end : end + 1] == "?", None)
             continue
+        section = "any" if was_earlier else section  # a current report behind an earlier one
         if topic and not topic.alone and "\n" in text[topic.end : start]:
             topic = None
         heading = _HEADING.match(text, start, min(end + 1, len(text)))
@@ -178,7 +194,8 @@ def _examination(
 ) -> str | None:
     """Return whose report begins: "earlier" for `--- Previous report of 12.03.2020 ---`, or "current".
 
-    Within a line, or in a silent section, a label opens a remark (`Last MRI: scar.`).
+    In a silent section, a label with text behind it opens a "remark" of one line (`Last MRI: scar.`); within
+    a line, a label opens nothing.
     """
     label = _LABEL.match(text, start)
     if label is None or not (opens_line or (_RULE.match(text, start) and text[label.end() :][:1] != ":")):
@@ -192,11 +209,11 @@ def _examination(
     if letters & current["when"] and letters & current["what"]:
         return "current" if letters <= set().union(*current.values()) else None
     names_section = spelled in grammar().headings and letters.isdisjoint(current["when"])
-    if (has_text and is_silent) or names_section:
+    if names_section:
         return None
     for when, kinds in grammar().examinations.items():
         if letters & kinds["when"] and letters & kinds["what"] and letters <= set().union(*kinds.values()):
-            return when
+            return "remark" if has_text and is_silent else when
     is_header = not has_text and not _SENTENCE.search(label[0])
     return "earlier" if is_header and _is_of_earlier(letters, words - letters, has_concluded) else None
 
