@@ -11,6 +11,7 @@ from pathlib import Path
 
 from cardiolens.base.digest import digest_of, sha256_of
 from cardiolens.base.paths import PACKAGE
+from cardiolens.base.python_source import parsed
 
 
 @cache
@@ -65,7 +66,7 @@ def _imports(source: bytes, name: str, initial: bool, whole: bool) -> tuple[tupl
     """What a module imports: pairs of a module and, of `from module import name`, the name."""
     pairs: list[tuple[str, str]] = []
     folder = name.split(".") if initial else name.split(".")[:-1]
-    for node in _statements(ast.parse(source), whole=whole):
+    for node in _statements(parsed(source), whole=whole):
         match node:
             case ast.Import(names=names):
                 pairs += [(alias.name, "") for alias in names]
