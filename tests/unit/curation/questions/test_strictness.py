@@ -317,7 +317,7 @@ TWINS = {  # rule: subtask, a text that leaves it open, a text that tells it, th
     ),
     "a worse grade of motion": (
         "C06",
-        "Hypokinesia of the septum; the apex is akin.",
+        "Hypokinesia of the septum; the apex is akinetoid.",
         "Hypokinesia of the septum.",
         "B",
     ),
