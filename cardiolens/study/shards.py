@@ -10,7 +10,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypedDict
+from typing import NamedTuple, Self, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -177,10 +177,9 @@ class FrameParts:
         pixels do not match their digest.
         """
         indices_of = {volume_id: sorted(set(indices)) for volume_id, indices in frames_of.items() if indices}
-        rows = volumes.filter(
-            pa.array([v in indices_of for v in volumes["volume_id"].to_pylist()], pa.bool_())
-        )
-        chosen = [frames.take(_rows_of(frames, indices_of[v], v)) for v, frames in self._row_groups(rows)]
+        is_wanted = [v in indices_of for v in volumes["volume_id"].to_pylist()]
+        rows = volumes if all(is_wanted) else volumes.filter(pa.array(is_wanted, pa.bool_()))
+        chosen = [_taken(frames, indices_of[v], v) for v, frames in self._row_groups(rows)]
         for frames in chosen:
             _check_pixels(self._store / FRAMES_FOLDER / rows["part"][0].as_py(), frames)
         if len(chosen) != len(indices_of):
@@ -238,8 +237,12 @@ def _check_pixels(path: Path, frames: pa.Table) -> None:
             raise InputError(f"{path}: the pixels of {where} are not those of its digest; {REMEDY}")
 
 
-def _rows_of(frames: pa.Table, indices: list[int], volume_id: str) -> Any:
-    at = {idx: row for row, idx in enumerate(frames["idx"].to_pylist())}
+def _taken(frames: pa.Table, indices: list[int], volume_id: str) -> pa.Table:
+    """Return the rows of some frames, in the order of their indices; those of a small study are all."""
+    stored = frames["idx"].to_pylist()
+    if stored == indices:
+        return frames
+    at = {idx: row for row, idx in enumerate(stored)}
     if missing := [idx for idx in indices if idx not in at]:
         raise InputError(f"{volume_id}: no frame {missing[0]}; expected idx in 0..{len(at) - 1}; plan again")
-    return np.array([at[idx] for idx in indices], np.int64)
+    return frames.take(np.array([at[idx] for idx in indices], np.int64))
