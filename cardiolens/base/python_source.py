@@ -11,7 +11,7 @@ def parsed(source: str | bytes) -> ast.Module:
 
     Python 3.11 counts the depth of trees in one place: where the collector of garbage runs a finalizer
     that parses as well, as one that prints a traceback does, the outer parse ends with a SystemError about
-    "recursion depth mismatch" (python/cpython#106905). The next try finds that garbage gone.
+    "recursion depth mismatch". The next try finds that garbage gone.
     """
     for _ in range(_TRIES - 1):
         with suppress(SystemError):

@@ -61,7 +61,7 @@ def remarked_row(row: str, head: RemarkedHead) -> str | None:
     if not name.text or len(cells) != len(head.kinds):
         return None
     kept = [
-        _Cell(cell.text, cell.start)
+        cell
         for cell, kind in zip(cells, head.kinds, strict=True)
         if kind in _KEPT and not _NOTHING.fullmatch(cell.text)
     ]
