@@ -36,9 +36,10 @@ from cardiolens.inference.plan.request import Request
 from cardiolens.phantom.signal import MUSCLE_ARRIVAL
 from cardiolens.reader.tissues import healed, pixel_kinds
 from cardiolens.storage.schemas import PLANNED
+from cardiolens.study.frame_parts import read_frames
 from cardiolens.study.manifest import read_study
 from cardiolens.study.overlay import read_overlay
-from cardiolens.study.shards import FrameDigest, read_frames, shaped
+from cardiolens.study.shards import FrameDigest, shaped
 from cardiolens.study.structure import structures
 
 Pictures = NDArray[np.uint8]
@@ -192,7 +193,7 @@ class Cohort:
             frames_of[volume_id].append(idx)
         pictures = {}
         if frames_of:
-            for row in read_frames(self._inputs.store.root, self._rows(study_id), frames_of).to_pylist():
+            for row in read_frames(self._inputs.store.root, self._rows(study_id), frames_of):
                 pixels = shaped(row["pixels"], row["height"], row["width"], row["channels"])
                 pictures[row["volume_id"], row["idx"]] = self._rendering.apply(pixels)
         return (

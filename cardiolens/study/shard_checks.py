@@ -33,8 +33,8 @@ def check_volumes(path: Path, rows: pa.Table, studies: Collection[str], anatomy:
         raise InputError(f"{path}: a volume has no frames; {REMEDY}")
 
 
-def check_group(path: Path, part: pq.FileMetaData, place: Mapping[str, Any]) -> None:
-    """Refuse a row group if its statistics do not match the frames of a volume; no frame is read.
+def check_group(path: Path, part: pq.FileMetaData, place: Mapping[str, Any]) -> pq.RowGroupMetaData:
+    """Return the row group of a volume; refuse one whose statistics are not of its frames. No frame is read.
 
     `place` is the volume's row: study_id, volume_id, n_slices, n_phases, row_group.
     """
@@ -50,3 +50,4 @@ def check_group(path: Path, part: pq.FileMetaData, place: Mapping[str, Any]) -> 
     study, volume = place["study_id"], place["volume_id"]
     if group.num_rows != n_frames or ranges != [(study, study), (volume, volume), (0, n_frames - 1)]:
         raise InputError(f"{path}: does not hold the {n_frames} frames of {volume} of {study}; {REMEDY}")
+    return group

@@ -33,7 +33,7 @@ from cardiolens.runtime.processes import spread
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 from cardiolens.study.anatomy import Anatomy
-from cardiolens.study.shards import read_digests
+from cardiolens.study.frame_parts import read_digests
 from cardiolens.study.structure import structures
 
 PART_ROWS = 4_096

@@ -1,9 +1,9 @@
 """Load the missing requests of a study with their rendered frames."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import accumulate, chain, groupby, islice
+from functools import cached_property
+from itertools import chain, groupby, islice
 from operator import itemgetter
 from pathlib import Path
 
@@ -30,11 +30,33 @@ from cardiolens.protocol.dialogue.frame_requests import Choice
 from cardiolens.protocol.select.selection import Frame
 from cardiolens.runtime import stopping
 from cardiolens.runtime.staging import nearby
-from cardiolens.study.shards import FrameParts, StoredFrame, shaped
+from cardiolens.study.frame_parts import FrameParts, VolumePlace, WantedFrames, places_of
+from cardiolens.study.shards import StoredFrame, shaped
 
 FramePlace = tuple[str, str, int, bool]  # study_id, volume_id, idx, whether the frame is shown black
 Examples = Mapping[str, Sequence[ShownExample]]  # examples by request_key
 TABLE_BYTES = 4 << 20  # of frames, from which on a table takes no further study
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Requests of one study, and the frames that they show, its own or of examples."""
+
+    work: StudyWork
+    requests: Sequence[Request]
+    places_of_requests: Sequence[Sequence[FramePlace]]
+
+    @cached_property
+    def places(self) -> set[FramePlace]:
+        return set().union(*self.places_of_requests)
+
+    @cached_property
+    def frames_of(self) -> Mapping[str, Mapping[str, set[int]]]:
+        """Indices to read by study and volume."""
+        frames: dict[str, dict[str, set[int]]] = {}
+        for study_id, volume_id, idx, _ in self.places:
+            frames.setdefault(study_id, {}).setdefault(volume_id, set()).add(idx)
+        return frames
 
 
 @dataclass(frozen=True)
@@ -67,40 +89,33 @@ class StudyLoader:
         examples = (
             read_part_examples(part) if any(has_examples(request.flags) for request in requests) else {}
         )
-        lenders = {example.study_id for own_examples in examples.values() for example in own_examples}
         remaining = iter(requests)
-        volumes = self._volumes_of([*(work["study_id"] for work in works), *lenders])
+        asked = [_asked(work, list(islice(remaining, len(work["rows"]))), examples) for work in works]
+        volumes = self._volumes_of({study_id for study in asked for study_id in study.frames_of})
+        wanted = [
+            WantedFrames(volumes.get(study_id, ()), frames_of)
+            for study in asked
+            for study_id, frames_of in study.frames_of.items()
+        ]
         with FrameParts(nearby(self.store)) as parts:
-            pictures_of = partial(self._pictures, volumes=volumes, parts=parts)
-            for work in works:
-                own = list(islice(remaining, len(work["rows"])))
-                yield self._study(work, own, chains, examples, pictures_of)
+            frames = parts.frames(wanted)
+            for study in asked:
+                stored = chain.from_iterable(next(frames) for _ in study.frames_of)
+                yield self._study(study, chains, self._pictures(study.places, stored))
 
     def _study(
-        self,
-        work: StudyWork,
-        requests: Sequence[Request],
-        chains: Mapping[str, Chain],
-        examples: Examples,
-        pictures_of: Callable[[str, set[FramePlace]], dict[FramePlace, PictureRow]],
+        self, study: _Asked, chains: Mapping[str, Chain], pictures: Mapping[FramePlace, PictureRow]
     ) -> StudyAsks:
-        places_of = {request.request_key: _places(request, examples) for request in requests}
-        pictures: dict[FramePlace, PictureRow] = {}
-        for study_id, places in groupby(sorted(set().union(*places_of.values())), itemgetter(0)):
-            pictures |= pictures_of(study_id, set(places))
         asks = [
-            self._ask(
-                request,
-                attempt,
-                [pictures[place]["key"] for place in places_of[request.request_key]],
-                chains.get(request.request_key),
+            self._ask(request, attempt, [pictures[place]["key"] for place in places], chains)
+            for request, attempt, places in zip(
+                study.requests, study.work["attempts"], study.places_of_requests, strict=True
             )
-            for request, attempt in zip(requests, work["attempts"], strict=True)
         ]
-        chain_plans = (chains.get(request.request_key) for request in requests)
+        chain_plans = (chains.get(request.request_key) for request in study.requests)
         offers = {chain.offer.key: chain.offer for chain in chain_plans if isinstance(chain, Choice)}
         return {
-            "study_id": work["study_id"],
+            "study_id": study.work["study_id"],
             "asks": asks,
             "pictures": list(pictures.values()),
             "offers": [offer_row(offer) for offer in offers.values()],
@@ -108,39 +123,26 @@ class StudyLoader:
 
     def volume(self, study_id: str, volume_id: str) -> dict[int, PictureRow]:
         """Read and render all frames of a volume, by idx; for readers that ask for frames later."""
-        volumes = self._volumes_of([study_id])
-        rows = volumes[study_id].to_pylist()
-        row = next(row for row in rows if row["volume_id"] == volume_id)
-        places = {(study_id, volume_id, idx, False) for idx in range(row["n_slices"] * row["n_phases"])}
+        places = self._volumes_of({study_id})[study_id]
+        volume = next(place for place in places if place["volume_id"] == volume_id)
+        indices = range(volume["n_slices"] * volume["n_phases"])
         with FrameParts(nearby(self.store)) as parts:
-            pictures = self._pictures(study_id, places, volumes, parts)
-        return {place[2]: picture for place, picture in pictures.items()}
+            stored = next(parts.frames([WantedFrames([volume], {volume_id: indices})]))
+        return {row["idx"]: self._picture(row, blank=False) for row in stored}
 
-    def _volumes_of(self, study_ids: Iterable[str]) -> Mapping[str, pa.Table]:
-        """Return the rows of `volumes` of some studies, by study."""
+    def _volumes_of(self, study_ids: Collection[str]) -> Mapping[str, list[VolumePlace]]:
+        """Return where the volumes of some studies are stored, by study."""
         rows = self.volumes.filter(pc.is_in(self.volumes["study_id"], pa.array(study_ids, pa.string())))
-        places_of: dict[str, list[int]] = {}
-        for place, study_id in enumerate(rows["study_id"].to_pylist()):
-            places_of.setdefault(study_id, []).append(place)
-        rows = rows.take(pa.array(chain.from_iterable(places_of.values()), pa.int64()))
-        starts = accumulate(map(len, places_of.values()), initial=0)
-        # A slice costs nothing, and a filter for each of many small studies as much as a tenth of reading it.
-        return {
-            study_id: rows.slice(start, len(places))
-            for (study_id, places), start in zip(places_of.items(), starts, strict=False)
-        }
+        by_study: dict[str, list[VolumePlace]] = {}
+        for place in places_of(rows):
+            by_study.setdefault(place["study_id"], []).append(place)
+        return by_study
 
     def _pictures(
-        self, study_id: str, places: set[FramePlace], volumes: Mapping[str, pa.Table], parts: FrameParts
+        self, places: Collection[FramePlace], frames: Iterable[StoredFrame]
     ) -> dict[FramePlace, PictureRow]:
-        wanted_frames: dict[str, set[int]] = {}
-        for _, volume_id, idx, _ in places:
-            wanted_frames.setdefault(volume_id, set()).add(idx)
-        frames = parts.frames(volumes.get(study_id, self.volumes.slice(0, 0)), wanted_frames)
-        stored: dict[tuple[str, int], StoredFrame] = {
-            (row["volume_id"], row["idx"]): row for row in frames.to_pylist()
-        }
-        return {place: self._picture(stored[place[1:3]], blank=place[3]) for place in sorted(places)}
+        stored = {(row["study_id"], row["volume_id"], row["idx"]): row for row in frames}
+        return {place: self._picture(stored[place[:3]], blank=place[3]) for place in sorted(places)}
 
     def _picture(self, frame: StoredFrame, *, blank: bool) -> PictureRow:
         stored = shaped(frame["pixels"], frame["height"], frame["width"], frame["channels"])
@@ -161,8 +163,9 @@ class StudyLoader:
         request: Request,
         attempt: int,
         frame_keys: Sequence[str],
-        chain: Chain | None,
+        chains: Mapping[str, Chain],
     ) -> AskRow:
+        chain = chains.get(request.request_key)
         return {
             "request_key": request.request_key,
             "system": request.system,
@@ -204,6 +207,10 @@ def _stage(stage: Stage) -> StageRow:
         "seed": stage.seed,
         "temperature": stage.temperature,
     }
+
+
+def _asked(work: StudyWork, requests: Sequence[Request], examples: Examples) -> _Asked:
+    return _Asked(work, requests, [_places(request, examples) for request in requests])
 
 
 def _places(request: Request, examples: Examples) -> list[FramePlace]:

@@ -11,7 +11,8 @@ from cardiolens.base.digest import digest_of_files
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.plan.plan import plan
 from cardiolens.runtime.staging import VARIABLE, Needed, nearby, stage
-from cardiolens.study.shards import read_frames, read_volumes
+from cardiolens.study.frame_parts import read_frames
+from cardiolens.study.shards import read_volumes
 from cardiolens.workflow.slurm.stage import needed_by
 
 
@@ -91,4 +92,4 @@ def test_frames_are_read_from_the_copy(sweep_of: Callable[..., SweepSpec], root:
     store, volumes = planned.store.root, read_volumes(planned.store.root)
     whole = read_frames(store, volumes, {"cine_sax": {0, 3}})
     (store / shards.names[0]).unlink()
-    assert read_frames(nearby(store), volumes, {"cine_sax": {0, 3}}).equals(whole)
+    assert read_frames(nearby(store), volumes, {"cine_sax": {0, 3}}) == whole

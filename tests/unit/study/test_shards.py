@@ -15,9 +15,11 @@ from study_folders import study, volume, voxels
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.dataset import Windows
 from cardiolens.storage import schemas, tables
+from cardiolens.study import frame_parts
 from cardiolens.study.cohort import Cohort, write_cohort
+from cardiolens.study.frame_parts import FrameParts, WantedFrames, places_of, read_digests, read_frames
 from cardiolens.study.group import prepare_group
-from cardiolens.study.shards import FrameParts, pixel_digest, read_digests, read_frames, read_volumes
+from cardiolens.study.shards import pixel_digest, read_volumes
 from cardiolens.study.structure import structures
 
 PCT = (1.0, 99.0)
@@ -72,19 +74,20 @@ def test_digests_are_those_of_the_pixels(store):
     digests = read_digests(store, volumes)
     assert len(digests) == 24
     frames = read_frames(store, volumes, {"cine_sax": range(12), "cine_4ch": range(12)})
-    assert frames.schema.equals(schemas.FRAMES)
-    for row in frames.to_pylist():
+    assert len(frames) == 24
+    for row in frames:
+        assert list(row) == schemas.FRAMES.names
         assert digests[row["volume_id"], row["idx"]] == (row["digest"], 6, 5)
         assert pixel_digest(row["pixels"], row["height"], row["width"], row["channels"]) == row["digest"]
 
 
 def test_only_the_wanted_frames_are_read_in_order(store):
     frames = read_frames(store, of_study(store, "S1"), {"cine_sax": [7, 2, 7], "cine_4ch": []})
-    assert frames.select(["volume_id", "idx", "slice", "phase"]).to_pylist() == [
-        {"volume_id": "cine_sax", "idx": 2, "slice": 0, "phase": 2},
-        {"volume_id": "cine_sax", "idx": 7, "slice": 1, "phase": 3},
+    assert [(row["volume_id"], row["idx"], row["slice"], row["phase"]) for row in frames] == [
+        ("cine_sax", 2, 0, 2),
+        ("cine_sax", 7, 1, 3),
     ]
-    assert read_frames(store, of_study(store, "S1"), {}).num_rows == 0
+    assert read_frames(store, of_study(store, "S1"), {}) == []
 
 
 def test_a_part_is_opened_once_for_studies_that_follow_one_another(store, tmp_path, monkeypatch):
@@ -95,14 +98,54 @@ def test_a_part_is_opened_once_for_studies_that_follow_one_another(store, tmp_pa
     alone = {name: read_frames(store, rows, wanted) for name, rows in volumes.items()}
     opened, open_part = [], tables.open_part
     monkeypatch.setattr(tables, "open_part", lambda path: opened.append(path.name) or open_part(path))
+    asked = ("S1", "S2", "S3", "S1")
     with FrameParts(store) as parts:
-        for name in ("S1", "S2", "S3", "S1"):
-            assert parts.frames(volumes[name], wanted).equals(alone[name])
+        together = list(parts.frames([WantedFrames(places_of(volumes[name]), wanted) for name in asked]))
+    assert together == [alone[name] for name in asked]
     assert opened == ["part-1.parquet", "part-2.parquet", "part-1.parquet"]
 
 
+@pytest.mark.parametrize("most_bytes", [1, 4 << 20])
+def test_studies_read_together_are_those_read_alone(store, monkeypatch, most_bytes):
+    monkeypatch.setattr(frame_parts, "READ_BYTES", most_bytes)
+    volumes = {name: of_study(store, name) for name in ("S1", "S2")}
+    asked = [
+        ("S1", {"cine_4ch": [3, 1], "cine_sax": range(12)}),
+        ("S2", {}),
+        ("S2", {"cine_sax": [11, 0]}),
+        ("S2", {"cine_sax": [11, 0]}),
+        ("S1", {"cine_sax": [4]}),
+    ]
+    with FrameParts(store) as parts:
+        together = list(parts.frames([WantedFrames(places_of(volumes[name]), of) for name, of in asked]))
+    assert together == [read_frames(store, volumes[name], of) for name, of in asked]
+    assert [[row["idx"] for row in rows] for rows in together[1:]] == [[], [0, 11], [0, 11], [4]]
+    assert {row["study_id"] for row in together[4]} == {"S1"}
+
+
+def test_a_changed_pixel_of_one_study_is_told_where_many_are_read(store):
+    path = store / "frames" / "part-1.parquet"
+    groups = [pq.ParquetFile(path).read_row_group(number) for number in range(3)]
+    pixels = groups[1]["pixels"].to_pylist()
+    pixels[5] = bytes([pixels[5][0] ^ 1]) + pixels[5][1:]
+    at = groups[1].schema.get_field_index("pixels")
+    groups[1] = groups[1].set_column(
+        at, groups[1].schema.field(at), pa.array(pixels, schemas.FRAMES.field(at).type)
+    )
+    with pq.ParquetWriter(path, schemas.FRAMES) as writer:
+        for group in groups:
+            writer.write_table(group)
+    volumes = [places_of(of_study(store, name)) for name in ("S2", "S1")]
+    wanted = [WantedFrames(places, {"cine_sax": range(12)}) for places in volumes]
+    with (
+        FrameParts(store) as parts,
+        pytest.raises(InputError, match=r"frame 5 of cine_sax of S1 are not those"),
+    ):
+        list(parts.frames(wanted))
+
+
 def test_pixels_are_the_windowed_frames(store, tmp_path):
-    row = read_frames(store, of_study(store, "S2"), {"cine_sax": [5]}).to_pylist()[0]
+    row = read_frames(store, of_study(store, "S2"), {"cine_sax": [5]})[0]
     about = of_study(store, "S2").to_pylist()[0]
     stored = voxels()[:, :, 5]
     grey = np.floor(

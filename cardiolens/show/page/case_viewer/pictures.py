@@ -16,9 +16,10 @@ from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.show.local_server import number_of
+from cardiolens.study.frame_parts import read_frames
 from cardiolens.study.manifest import MANIFEST_NAME, read_study
 from cardiolens.study.overlay import Overlay, read_overlay
-from cardiolens.study.shards import read_frames, read_volumes, shaped
+from cardiolens.study.shards import read_volumes, shaped
 
 FRAMES = "frames"
 MASKS = "masks"  # the same frames with the masks of the study over them
@@ -41,7 +42,7 @@ def png_of(store: Path, volumes: pa.Table, study: str, places: Collection[Place]
     for volume_id, idx in places:
         indices.setdefault(volume_id, set()).add(idx)
     own = volumes.filter(pc.equal(volumes["study_id"], study))
-    rows = read_frames(store, own, indices).to_pylist()
+    rows = read_frames(store, own, indices)
     return {
         (row["volume_id"], row["idx"]): encoded(
             shaped(row["pixels"], row["height"], row["width"], row["channels"])

@@ -25,8 +25,9 @@ from cardiolens.show.page.case_viewer.pictures import (
     tiled,
 )
 from cardiolens.show.page.case_viewer.study_layout import BLOCK, columns_of
+from cardiolens.study.frame_parts import read_frames
 from cardiolens.study.overlay import Overlay
-from cardiolens.study.shards import read_frames, read_volumes, shaped
+from cardiolens.study.shards import read_volumes, shaped
 
 _VOLUMES_KEPT = 8  # in memory: a large cine has 100 MB
 _reading = Lock()  # a volume that several pictures need is read once
@@ -104,9 +105,7 @@ def _volume(store: Path, study: str, volume_id: str) -> _Volume:
         raise InputError(f"{study} has no volume {volume_id}")
     n_phases, n_slices = own["n_phases"][0].as_py(), own["n_slices"][0].as_py()
     frames = read_frames(store, own, {volume_id: range(n_slices * n_phases)})
-    images = (
-        shaped(row["pixels"], row["height"], row["width"], row["channels"]) for row in frames.to_pylist()
-    )
+    images = (shaped(row["pixels"], row["height"], row["width"], row["channels"]) for row in frames)
     return _Volume(tuple(images), n_phases)
 
 
