@@ -37,6 +37,9 @@ _OF_PAST = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W_]+")
+# Lines that a mark sets off as another text: two or more, or one below a colon. Rows of tables have more.
+_MARKED = r"[ \t]*(?:>|\|)[^|\n]*(?:\n|\Z)"
+_SET_OFF = re.compile(rf"^(?:{_MARKED}){{2,}}|(?<=:\n){_MARKED}", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,21 +85,21 @@ def sentences(text: str) -> Iterator[Sentence]:
     """Yield the sentences of a report in order."""
     section, topic = "any", None
     line_end, resumed = -1, "any"  # of a line that a short heading makes silent, and the section after it
-    last_heading = _last_heading(text)
-    last_general = _last_heading(text, of_sequences=False)
+    last_heading, last_general = _last_heading(text), _last_heading(text, of_sequences=False)
     is_inline = False  # whether the heading of the section has its text in its own line
     has_concluded = False  # whether the heading of a conclusion has come
     part, concludes = None, False
-    quoted = _Quoted()
+    quoted, set_off = _Quoted(), _set_off(text)
     for start, end in _pieces(text):
         opens_line = not text[text.rfind("\n", 0, start) + 1 : start].strip()
         examination = _examination(
             text, start, opens_line=opens_line, is_silent=section == "silent", has_concluded=has_concluded
         )
         was_earlier = quoted.is_earlier
-        if quoted.holds(text, start, examination):
-            section, topic, line_end = "silent", None, -1
-            yield Sentence(start, end, section, opens_line, text[end : end + 1] == "?", None)
+        is_set_off = any(first <= start < last for first, last in set_off)
+        if is_set_off or quoted.holds(text, start, examination):
+            section, topic, line_end = section if is_set_off else "silent", None, -1
+            yield Sentence(start, end, "silent", opens_line, text[end : end + 1] == "?", None)
             continue
         section = "any" if was_earlier else section  # a current report behind an earlier one
         if topic and not topic.alone and "\n" in text[topic.end : start]:
@@ -123,16 +126,22 @@ def sentences(text: str) -> Iterator[Sentence]:
             line_end, resumed = f"{text}\n".index("\n", start), section
         if named or (heading and heading[2] == ":"):
             section, topic, is_inline = named or section, None, bool(followed)
-        is_alone = heading is not None and not text[heading.end() : end].strip()
+        is_alone = bool(heading and not text[heading.end() : end].strip())
         names_property = bool(label) and grammar().properties.issuperset(label)
         opened = _ventricle(heading, label) if is_alone else None
         part = opened or (part if names_property or not opens_line else None)
         of_part = part if names_property else None
         concludes = bool(grammar().concluding & set(label)) if named else concludes
-        asks = text[end : end + 1] == "?"
-        yield Sentence(start, end, section, named is not None, asks, topic, of_part, concludes)
-        if heading and (heading[2] == ":" or not text[heading.end() : end].strip()):
-            topic = Heading(*heading.span(1), alone=not text[heading.end() : end].strip())
+        opens = named is not None
+        yield Sentence(start, end, section, opens, text[end : end + 1] == "?", topic, of_part, concludes)
+        if heading and examination is None and (heading[2] == ":" or is_alone):
+            topic = Heading(*heading.span(1), alone=is_alone)
+
+
+def _set_off(text: str) -> list[tuple[int, int]]:
+    """Return the spans of what a report quotes with a mark before each line; none if all of it is marked."""
+    own_lines = [line for line in _SET_OFF.sub("", text).splitlines() if line.strip()]
+    return [match.span() for match in _SET_OFF.finditer(text)] if len(own_lines) > 1 else []
 
 
 def _ventricle(heading: re.Match[str] | None, label: tuple[str, ...]) -> Heading | None:

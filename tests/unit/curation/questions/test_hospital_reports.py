@@ -67,6 +67,9 @@ LAYOUTS = {  # what may be drafted of lines that belong together, or do not
     "EF 35 (60).": {},
     "LV size (normal/mild/severe): normal": {"C01": "A"},
     "PREVIOUS REPORT (14/02/2023):\nLV severely dilated.\nCURRENT REPORT:\nLV normal size.": {"C01": "A"},
+    "Result pulled (2024, Dr A):\n| LV dilated.\n| RV EF 30 %.\nToday\nRV normal size.": {"C12": "A"},
+    "> LV severely dilated.\n> RV EF 30 %.\nRV normal size.\nLV normal size.": {"C01": "A", "C12": "A"},
+    "Current examination 2025-03-02\nLV normal size.": {"C01": "A"},
     "LV normal size.\nAddendum: discussed at the meeting. No change to the report.": {"C01": "A"},
     "LV normal size.\nAddendum: discussed with Dr X. LV is dilated after all.": {},
     "LV normal size. No LGE. RV normal size.\nDCM.": {
@@ -164,6 +167,7 @@ def test_no_single_line_is_drafted_wrongly(half: str) -> None:
         ("eighth_closed", 1, 0.4),
         ("ninth", 20, 0.4),
         ("ninth_closed", 20, 0.3),
+        ("tenth", 20, 0.25),
         pytest.param("open", 30, 0.75, marks=pytest.mark.slow),
         pytest.param("closed", 30, 0.65, marks=pytest.mark.slow),
         pytest.param("second", 100, 0.5, marks=pytest.mark.slow),
