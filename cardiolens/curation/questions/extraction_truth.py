@@ -105,13 +105,20 @@ def _unread(
 
 
 def _doubt(subtask: Subtask, stated: Sequence[ReportStatement]) -> str | None:
-    """Return the doubt that no other statement resolves; a partial denial leaves other values valid."""
+    """Return the doubt that no other statement resolves.
+
+    A partial denial leaves other values valid, and a statement that may say what a clear one says is needed
+    no more.
+    """
     normal = {option.text for option in subtask.options if option.normal}
     partial = {Reason.DENIED_IN_PART, Reason.QUALIFIED_DENIAL}
     abnormal_statements = [
         statement for statement in stated if statement.value not in normal and not statement.doubt
     ]
+    clear = {statement.value for statement in stated if not statement.doubt}
     for statement in stated:
+        if statement.doubt and statement.doubt not in partial and statement.value in clear:
+            continue
         if statement.doubt and not (statement.doubt in partial and abnormal_statements):
             return statement.doubt
         if statement.doubt and (_denies(statement, abnormal_statements) or _denies_all(statement)):
@@ -164,10 +171,14 @@ def _one(values: tuple[str, ...], subtask: Subtask) -> tuple[str, ...] | str:
 def _with_numbers(
     subtask: Subtask, values: tuple[str, ...], numbers: Sequence[ReportStatement]
 ) -> Answer | str:
-    """Return the answer of words that no number contradicts, else that of agreeing numbers."""
+    """Return the answer of words that no number contradicts, else that of agreeing numbers.
+
+    A number in doubt counts only if it tells what nothing else does.
+    """
     number_values = {number.value for number in numbers if number.value is not None}
-    if any(number.doubt for number in numbers):
-        return next(str(number.doubt) for number in numbers if number.doubt)
+    told = set(values) | {number.value for number in numbers if not number.doubt}
+    if doubts := [number.doubt for number in numbers if number.doubt and number.value not in told]:
+        return str(doubts[0])
     if values:
         allowed = [{number.value} if number.value else set(number.near) for number in numbers]
         against = [

@@ -70,6 +70,10 @@ LAYOUTS = {  # what may be drafted of lines that belong together, or do not
     "Result pulled (2024, Dr A):\n| LV dilated.\n| RV EF 30 %.\nToday\nRV normal size.": {"C12": "A"},
     "> LV severely dilated.\n> RV EF 30 %.\nRV normal size.\nLV normal size.": {"C01": "A", "C12": "A"},
     "Current examination 2025-03-02\nLV normal size.": {"C01": "A"},
+    "No late enhancement. In a brindle, no scar.": {"L01": "A"},  # in doubt, and said clearly as well
+    "No late enhancement. In a brindle, scar of the septum.": {},
+    "LVEF 60 %. EF by brindle 62 %.": {"C10": "A"},
+    "LVEF 60 %. EF by brindle 45 %.": {},
     "LV normal size.\nAddendum: discussed at the meeting. No change to the report.": {"C01": "A"},
     "LV normal size.\nAddendum: discussed with Dr X. LV is dilated after all.": {},
     "LV normal size. No LGE. RV normal size.\nDCM.": {
