@@ -106,7 +106,7 @@ LAYOUTS = {  # what may be drafted of lines that belong together, or do not
     "LV: [x] mildly/moderately enlarged [ ] normal": {"C01": "B"},
     "Atria enlarged   ( ) none   (x) left   ( ) right": {},
     "LV size: severely dilated\nNote: LV and RV values above are exchanged.": {},
-    "RV LGE: free wall enhancement.\nLV LGE: subepicardial, lateral wall.": {},
+    "RV LGE: free wall enhancement.\nLV LGE: subepicardial, lateral wall.": {"L01": "B"},
 }
 
 
