@@ -14,14 +14,14 @@ from cardiolens.report_text.side_by_side import of_columns_without_head
 from cardiolens.report_text.spoken import of_dictation
 from cardiolens.report_text.table_columns import of_columns
 from cardiolens.report_text.table_rows import of_rows
+from cardiolens.report_text.terse_pairs import of_terse_pairs
 
 
 @functools.lru_cache(maxsize=64)
 def plain(text: str) -> str:
     """Return a text of the same length in which every line is a sentence, or blank where it says nothing."""
-    forms = of_columns(
-        of_columns_without_head(of_forms(of_shorthand(of_number_lists(of_filled_fields(text)))))
-    )
+    spelled = of_shorthand(of_terse_pairs(of_number_lists(of_filled_fields(text))))
+    forms = of_columns(of_columns_without_head(of_forms(spelled)))
     return of_exceptions(of_dictation(of_details(of_rows(of_separators(forms)))))
 
 

@@ -37,6 +37,12 @@ _OF_PAST = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W_]+")
+# A line that was copied from a dated report: `>> carried over from CMR 18.06.2022: "LVEF 29 %."`
+_CARRIED = re.compile(
+    r"[ \t>*-]*(?:(?:carried over|copied|pasted|taken) from|from (?:the )?report of)\b[^\n:\"]*"
+    r"(?:19|20)\d\d[^\n:\"]{0,8}:(?P<text>[^\n]*)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +101,9 @@ def sentences(text: str) -> Iterator[Sentence]:
         )
         was_earlier = quoted.is_earlier
         if quoted.holds(text, start, examination):
-            section, topic, line_end = "silent", None, -1
-            yield Sentence(start, end, section, opens_line, text[end : end + 1] == "?", None)
+            section = "silent" if quoted.is_earlier else section
+            topic, line_end = None, -1
+            yield Sentence(start, end, "silent", opens_line, text[end : end + 1] == "?", None)
             continue
         section = "any" if was_earlier else section  # a current report behind an earlier one
         if topic and not topic.alone and "\n" in text[topic.end : start]:
@@ -198,6 +205,9 @@ def _examination(
     a line, a label opens nothing.
     """
     label = _LABEL.match(text, start)
+    if opens_line and (carried := _CARRIED.match(text, start)):
+        is_closed = carried["text"].strip() and carried["text"].count('"') % 2 == 0
+        return "remark" if is_closed else "earlier"
     if label is None or not (opens_line or (_RULE.match(text, start) and text[label.end() :][:1] != ":")):
         return None
     line_end = text.find("\n", label.end())
