@@ -101,8 +101,7 @@ def sentences(text: str) -> Iterator[Sentence]:
         )
         was_earlier = quoted.is_earlier
         if quoted.holds(text, start, examination):
-            section = "silent" if quoted.is_earlier else section
-            topic, line_end = None, -1
+            section, topic, line_end = "silent" if quoted.is_earlier else section, None, -1
             yield Sentence(start, end, "silent", opens_line, text[end : end + 1] == "?", None)
             continue
         section = "any" if was_earlier else section  # a current report behind an earlier one

@@ -15,6 +15,9 @@ _INDEXED = re.compile(  # of the volume that a word grades: `LV sev dil 155/m2`,
     r"(?=[ \t]*(?:[.,;]|$))|(?P<side>\b[LR]V )(?P<before>\d{2,3}/m2)(?= N(?:[.,;]|$))",
     re.MULTILINE,
 )
+_SIZE_AND_SHARE = re.compile(  # `LV N size EF 57 N`
+    r"(?:(?<=\bsize)|(?<=\bvol)|(?<=\bnl)|(?<=\bdil)) (?=EF:? \d\d\b(?! ?(?:-|to|m)))"
+)
 _VALVES = re.compile(  # a row on two valves, both of which it calls normal
     r"^(?P<lead>[ \t|]*)(?P<first>MV|LVOT)/(?P<second>TV|AV)(?=(?P<row>[ \t]*[|:][^\n]*)$)", re.MULTILINE
 )
@@ -29,6 +32,7 @@ def of_terse_pairs(text: str) -> str:
     """Spell out what such pairs are of; every letter that is left keeps its place."""
     text = _NORMAL_TWICE.sub(lambda match: f"{match['side']}{'ꜱ'.ljust(len(match['pair']))}", text)
     text = _INDEXED.sub(_volume, text)
+    text = _SIZE_AND_SHARE.sub(",", text)
     text = _VALVES.sub(_both_valves, text)
     return "".join(map(_with_levels, text.splitlines(keepends=True)))
 
