@@ -40,6 +40,12 @@ _WORD = re.compile(r"[^\W_]+")
 # Lines that a mark sets off as another text: two or more, or one below a colon. Rows of tables have more.
 _MARKED = r"[ \t]*(?:>|\|)[^|\n]*(?:\n|\Z)"
 _SET_OFF = re.compile(rf"^(?:{_MARKED}){{2,}}|(?<=:\n){_MARKED}", re.MULTILINE)
+# A line that was copied from a dated report: `>> carried over from CMR 18.06.2022: "LVEF 29 %."`
+_CARRIED = re.compile(
+    r"[ \t>*-]*(?:(?:carried over|copied|pasted|taken) from|from (?:the )?report of)\b[^\n:\"]*"
+    r"(?:19|20)\d\d[^\n:\"]{0,8}:(?P<text>[^\n]*)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +104,7 @@ def sentences(text: str) -> Iterator[Sentence]:
         was_earlier = quoted.is_earlier
         is_set_off = any(first <= start < last for first, last in set_off)
         if is_set_off or quoted.holds(text, start, examination):
-            section, topic, line_end = section if is_set_off else "silent", None, -1
+            section, topic, line_end = "silent" if quoted.is_earlier else section, None, -1
             yield Sentence(start, end, "silent", opens_line, text[end : end + 1] == "?", None)
             continue
         section = "any" if was_earlier else section  # a current report behind an earlier one
@@ -207,6 +213,9 @@ def _examination(
     a line, a label opens nothing.
     """
     label = _LABEL.match(text, start)
+    if opens_line and (carried := _CARRIED.match(text, start)):
+        is_closed = carried["text"].strip() and carried["text"].count('"') % 2 == 0
+        return "remark" if is_closed else "earlier"
     if label is None or not (opens_line or (_RULE.match(text, start) and text[label.end() :][:1] != ":")):
         return None
     line_end = text.find("\n", label.end())

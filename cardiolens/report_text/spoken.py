@@ -28,6 +28,15 @@ _NUMBER = re.compile(  # with its unit, or behind the name of a share; no part o
 )
 
 
+# Words that a recogniser cut in two.
+_CUT = re.compile(
+    r"\b(?P<lead>trans|sub|hypo|dys)(?P<gap> )(?P<rest>mural|endo ?cardial|epi ?cardial"
+    r"|epic cardial|kines[ie][as]|kinetic)\b",
+    re.IGNORECASE,
+)
+_WHOLE = {"epiccardial": "epicardial"}
+
+
 def of_dictation(text: str) -> str:
     """Replace the spoken marks of a text by written ones; the text keeps its length."""
 
@@ -35,7 +44,16 @@ def of_dictation(text: str) -> str:
         sign = "." if match["stop"] else "," if match["comma"] else ":"
         return sign + " " * (len(match[0]) - 1)
 
-    return _NUMBER.sub(_figures, _SPOKEN.sub(mark, text))
+    return _NUMBER.sub(_figures, _SPOKEN.sub(mark, _CUT.sub(_joined, text)))
+
+
+def _joined(match: re.Match[str]) -> str:
+    """Both parts as one word, where they make one: `hypo kinesia`, and not `trans kinetic`."""
+    rest = match["rest"].replace(" ", "").lower()
+    is_motion = match["lead"].lower() in ("hypo", "dys")
+    if is_motion != rest.startswith("kine") or (match["lead"].lower() == "trans") != (rest == "mural"):
+        return match[0]
+    return f"{match['lead']}{_WHOLE.get(rest, rest)}".ljust(len(match[0]))
 
 
 def _figures(match: re.Match[str]) -> str:
