@@ -116,7 +116,7 @@ def _ticked(line: str) -> str:
 def _ticked_places(
     line: str, start: int, options: list[tuple[int, int]], ticked: list[tuple[int, int]]
 ) -> str:
-    """A list of the places that are ticked: `Level: [x] basal [x] mid [ ] apical`; blank beside other options."""
+    """A list of ticked places, `Level: [x] basal [x] mid [ ] apical`; blank beside other options."""
     letters = list(re.sub(r"[^\n]", " ", line))
     if not all(_PLACE.fullmatch(line, *span) for span in options):
         return "".join(letters)

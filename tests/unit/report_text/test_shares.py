@@ -48,3 +48,8 @@ def test_words_that_were_cut_in_two_are_joined(text: str) -> None:
 def test_a_layout_that_was_read_is_not_read_again(text: str) -> None:
     once = plain(text)
     assert plain(once) is once
+
+
+def test_ticked_places_beside_another_option_are_left_out() -> None:
+    assert plain("Level: [x] basal [x] mid [ ] apical").split() == ["Level:", "basal,", "mid"]
+    assert not plain("Level: [x] basal [x] other [ ] apical").strip()
