@@ -220,19 +220,23 @@ def _examination(
         return None
     line_end = text.find("\n", label.end())
     has_text = bool(text[label.end() + 1 : line_end if line_end >= 0 else len(text)].strip())
-    spelled = tuple(_WORD.findall(_AGE.sub(" ", label[0].lower())))
-    words = set(spelled)
+    # What a bracket adds may be anything: `Previous report (pasted, 3 May)`.
+    bare = _BRACKET.sub(" ", label[0])
+    spelled = tuple(_WORD.findall(_AGE.sub(" ", bare.lower())))
+    words = set(_WORD.findall(_AGE.sub(" ", label[0].lower())))
     letters = {word for word in words if not word.isdigit()} - {"s"}  # of "today's"
+    own = letters & set(spelled)
     current = grammar().examinations["current"]
     if letters & current["when"] and letters & current["what"]:
-        return "current" if letters <= set().union(*current.values()) else None
+        head = set(_WORD.findall(bare.lower().partition(",")[0]))  # of `Current examination 2025, M 54`
+        return "current" if own & head <= set().union(*current.values()) else None
     names_section = spelled in grammar().headings and letters.isdisjoint(current["when"])
     if names_section:
         return None
     for when, kinds in grammar().examinations.items():
-        if letters & kinds["when"] and letters & kinds["what"] and letters <= set().union(*kinds.values()):
+        if letters & kinds["when"] and letters & kinds["what"] and own <= set().union(*kinds.values()):
             return "remark" if has_text and is_silent else when
-    is_header = not has_text and not _SENTENCE.search(label[0])
+    is_header = not has_text and not _SENTENCE.search(bare)
     return "earlier" if is_header and _is_of_earlier(letters, words - letters, has_concluded) else None
 
 

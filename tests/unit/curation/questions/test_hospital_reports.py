@@ -67,7 +67,15 @@ LAYOUTS = {  # what may be drafted of lines that belong together, or do not
     "EF 35 (60).": {},
     "LV size (normal/mild/severe): normal": {"C01": "A"},
     "PREVIOUS REPORT (14/02/2023):\nLV severely dilated.\nCURRENT REPORT:\nLV normal size.": {"C01": "A"},
-    "Result pulled (2024, Dr A):\n| LV dilated.\n| RV EF 30 %.\nToday\nRV normal size.": {"C12": "A"},
+    "Result pulled (2024, Dr A):\n| LV dilated.\n| RV EF 30 %.\nNow\nRV normal size.": {"C12": "A"},
+    "--- PREVIOUS REPORT (pasted, 20 March last year) ---\nRV EF 30 %.\nCURRENT REPORT\nLV normal size.": {
+        "C01": "A"
+    },
+    "Previous result (2024, Dr A):\nRV EF 30 %.\nCurrent examination 2025, M 54\nLV normal size.": {
+        "C01": "A"
+    },
+    "LA: [mildly enlarged]  RA: [normal]": {"C16": "B"},
+    "LV cavity: [normal]  LVEF: [38 %]\nMV: [mild MR]  TV: [no TR]": {"C01": "A", "C10": "C", "C17": "B"},
     "> LV severely dilated.\n> RV EF 30 %.\nRV normal size.\nLV normal size.": {"C01": "A", "C12": "A"},
     "Current examination 2025-03-02\nLV normal size.": {"C01": "A"},
     "No late enhancement. In a brindle, no scar.": {"L01": "A"},  # in doubt, and said clearly as well
