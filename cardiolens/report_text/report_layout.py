@@ -8,6 +8,7 @@ from cardiolens.report_text.exceptions import of_exceptions
 from cardiolens.report_text.filled_fields import of_filled_fields
 from cardiolens.report_text.forms import is_unanswered, of_forms
 from cardiolens.report_text.number_lists import of_number_lists
+from cardiolens.report_text.own_marks import of_own_marks
 from cardiolens.report_text.separators import of_separators
 from cardiolens.report_text.shares import of_shares
 from cardiolens.report_text.shorthand import of_shorthand
@@ -31,7 +32,7 @@ def plain(text: str) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _plain(text: str) -> _Plain:
-    spelled = of_shorthand(of_terse_pairs(of_shares(of_number_lists(of_filled_fields(text)))))
+    spelled = of_shorthand(of_terse_pairs(of_shares(of_number_lists(of_filled_fields(of_own_marks(text))))))
     forms = of_columns(of_columns_without_head(of_forms(spelled)))
     return _Plain(of_exceptions(of_dictation(of_details(of_rows(of_separators(forms))))))
 

@@ -35,6 +35,11 @@ _CUT = re.compile(
     re.IGNORECASE,
 )
 _WHOLE = {"epiccardial": "epicardial"}
+# Short forms that were spelled; two letters alone may be words: `a r`.
+_SPELLED = re.compile(
+    r"(?<![\w.])(?:[lr] v(?: e f)?|(?<=no )[mta] r|(?<=mild )[mta] r|(?<=moderate )[mta] r|(?<=severe )[mta] r"
+    r"|(?<=trace )[mta] r|e f|l g e|l v o t|l a d|r c a)(?![\w.])(?! [a-z](?!\w))"
+)
 
 
 def of_dictation(text: str) -> str:
@@ -44,7 +49,12 @@ def of_dictation(text: str) -> str:
         sign = "." if match["stop"] else "," if match["comma"] else ":"
         return sign + " " * (len(match[0]) - 1)
 
-    return _NUMBER.sub(_figures, _SPOKEN.sub(mark, _CUT.sub(_joined, text)))
+    return _NUMBER.sub(_figures, _SPOKEN.sub(mark, _CUT.sub(_joined, _SPELLED.sub(_short, text))))
+
+
+def _short(match: re.Match[str]) -> str:
+    """A short form that was spelled: `r v e f` is rvef."""
+    return match[0].replace(" ", "").ljust(len(match[0]))
 
 
 def _joined(match: re.Match[str]) -> str:

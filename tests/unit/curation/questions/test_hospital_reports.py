@@ -184,6 +184,7 @@ def test_no_single_line_is_drafted_wrongly(half: str) -> None:
         ("ninth", 20, 0.4),
         ("ninth_closed", 20, 0.3),
         ("tenth", 20, 0.25),
+        ("tenth_closed", 20, 0.25),
         pytest.param("open", 30, 0.75, marks=pytest.mark.slow),
         pytest.param("closed", 30, 0.65, marks=pytest.mark.slow),
         pytest.param("second", 100, 0.5, marks=pytest.mark.slow),
