@@ -48,6 +48,9 @@ _GRADE = re.compile(
     re.IGNORECASE,
 )
 _LIST = re.compile(r"[,;]|\band\b")
+_NEXT = re.compile(
+    r"\s+[^\W\d_][^:=.;,\n\]\[{}<>*_]{0,40}[:=]\s*(?:[\[{<]|\*{3}|_{2})"
+)  # a further field of a line
 _SAYS_SO = re.compile(
     r"^(\s*(?:present|yes|abnormal|positive|increased|reduced|thickened))\s*:", re.IGNORECASE
 )
@@ -103,7 +106,11 @@ def _is_filled(field: re.Match[str]) -> bool:
 
 
 def _words(field: re.Match[str]) -> str:
-    """The words of a field in their places: `[present: septal]` is present, septal."""
+    """The words of a field in their places: `[present: septal]` is present, septal.
+
+    A stop stands before a further field, which is of something else: `LA: [enlarged]  RA: [normal]`.
+    """
     words = _SAYS_SO.sub(lambda match: match[1].ljust(len(match[0]) - 1) + ",", _content(field))
     lead = field[0].index(_content(field))
-    return f"{' ' * lead}{words}".ljust(len(field[0]))
+    stop = "." if _NEXT.match(field.string, field.end()) else " "
+    return f"{' ' * lead}{words}".ljust(len(field[0]) - 1) + stop

@@ -3,6 +3,7 @@
 import re
 from itertools import pairwise
 
+from cardiolens.report_text.details import PLACES
 from cardiolens.report_text.form_details import details_apart, layer_of, written_details
 
 _BOX = re.compile(
@@ -26,6 +27,10 @@ _FIELD = re.compile(
     re.IGNORECASE,
 )
 _LABEL = re.compile(r"[^:\n]*:\s*")
+_LABEL_OF_PLACES = re.compile(
+    r"[ \t]*[-*•]?[ \t]*(?:levels?|walls?|location|locations|where|sites?|segments?)[ \t]*:\s*", re.IGNORECASE
+)
+_PLACE = re.compile(rf"\s*(?:\b{PLACES}\b[ -]?)+\s*", re.IGNORECASE)
 
 
 def of_forms(text: str) -> str:
@@ -97,6 +102,8 @@ def _ticked(line: str) -> str:
     options = _options(line, start, boxes)
     ticked = [span for span, box in zip(options, boxes, strict=True) if _is_ticked(box)]
     blank = re.sub(r"[^\n]", " ", line)
+    if len(ticked) > 1 and _LABEL_OF_PLACES.fullmatch(line, 0, start):
+        return _ticked_places(line, start, options, ticked)
     if len(ticked) != 1 or any(":" in line[slice(*span)] for span in options):
         return blank
     (first, last) = ticked[0]
@@ -104,6 +111,22 @@ def _ticked(line: str) -> str:
     if _DENIED.match(line[first:last].strip()):
         read = _SAM.sub("    ", read)  # both are of the outflow tract
     return _whole_option(line, read, ticked[0], options[-1])
+
+
+def _ticked_places(
+    line: str, start: int, options: list[tuple[int, int]], ticked: list[tuple[int, int]]
+) -> str:
+    """A list of ticked places, `Level: [x] basal [x] mid [ ] apical`; blank beside other options."""
+    letters = list(re.sub(r"[^\n]", " ", line))
+    if not all(_PLACE.fullmatch(line, *span) for span in options):
+        return "".join(letters)
+    letters[:start] = line[:start]
+    for first, last in ticked:
+        end = first + len(line[first:last].rstrip())
+        letters[first:end] = line[first:end]
+        if (first, last) != ticked[-1]:
+            letters[end] = ","
+    return "".join(letters)
 
 
 def _whole_option(line: str, read: str, ticked: tuple[int, int], last: tuple[int, int]) -> str:

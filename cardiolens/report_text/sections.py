@@ -37,6 +37,15 @@ _OF_PAST = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W_]+")
+# Lines that a mark sets off as another text: two or more, or one below a colon. Rows of tables have more.
+_MARKED = r"[ \t]*(?:>|\|)[^|\n]*(?:\n|\Z)"
+_SET_OFF = re.compile(rf"^(?:{_MARKED}){{2,}}|(?<=:\n){_MARKED}", re.MULTILINE)
+# A line that was copied from a dated report: `>> carried over from CMR 18.06.2022: "LVEF 29 %."`
+_CARRIED = re.compile(
+    r"[ \t>*-]*(?:(?:carried over|copied|pasted|taken) from|from (?:the )?report of)\b[^\n:\"]*"
+    r"(?:19|20)\d\d[^\n:\"]{0,8}:(?P<text>[^\n]*)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,21 +91,21 @@ def sentences(text: str) -> Iterator[Sentence]:
     """Yield the sentences of a report in order."""
     section, topic = "any", None
     line_end, resumed = -1, "any"  # of a line that a short heading makes silent, and the section after it
-    last_heading = _last_heading(text)
-    last_general = _last_heading(text, of_sequences=False)
+    last_heading, last_general = _last_heading(text), _last_heading(text, of_sequences=False)
     is_inline = False  # whether the heading of the section has its text in its own line
     has_concluded = False  # whether the heading of a conclusion has come
     part, concludes = None, False
-    quoted = _Quoted()
+    quoted, set_off = _Quoted(), _set_off(text)
     for start, end in _pieces(text):
         opens_line = not text[text.rfind("\n", 0, start) + 1 : start].strip()
         examination = _examination(
             text, start, opens_line=opens_line, is_silent=section == "silent", has_concluded=has_concluded
         )
         was_earlier = quoted.is_earlier
-        if quoted.holds(text, start, examination):
-            section, topic, line_end = "silent", None, -1
-            yield Sentence(start, end, section, opens_line, text[end : end + 1] == "?", None)
+        is_set_off = any(first <= start < last for first, last in set_off)
+        if is_set_off or quoted.holds(text, start, examination):
+            section, topic, line_end = "silent" if quoted.is_earlier else section, None, -1
+            yield Sentence(start, end, "silent", opens_line, text[end : end + 1] == "?", None)
             continue
         section = "any" if was_earlier else section  # a current report behind an earlier one
         if topic and not topic.alone and "\n" in text[topic.end : start]:
@@ -123,16 +132,22 @@ def sentences(text: str) -> Iterator[Sentence]:
             line_end, resumed = f"{text}\n".index("\n", start), section
         if named or (heading and heading[2] == ":"):
             section, topic, is_inline = named or section, None, bool(followed)
-        is_alone = heading is not None and not text[heading.end() : end].strip()
+        is_alone = bool(heading and not text[heading.end() : end].strip())
         names_property = bool(label) and grammar().properties.issuperset(label)
         opened = _ventricle(heading, label) if is_alone else None
         part = opened or (part if names_property or not opens_line else None)
         of_part = part if names_property else None
         concludes = bool(grammar().concluding & set(label)) if named else concludes
-        asks = text[end : end + 1] == "?"
-        yield Sentence(start, end, section, named is not None, asks, topic, of_part, concludes)
-        if heading and (heading[2] == ":" or not text[heading.end() : end].strip()):
-            topic = Heading(*heading.span(1), alone=not text[heading.end() : end].strip())
+        opens = named is not None
+        yield Sentence(start, end, section, opens, text[end : end + 1] == "?", topic, of_part, concludes)
+        if heading and examination is None and (heading[2] == ":" or is_alone):
+            topic = Heading(*heading.span(1), alone=is_alone)
+
+
+def _set_off(text: str) -> list[tuple[int, int]]:
+    """Return the spans of what a report quotes with a mark before each line; none if all of it is marked."""
+    own_lines = [line for line in _SET_OFF.sub("", text).splitlines() if line.strip()]
+    return [match.span() for match in _SET_OFF.finditer(text)] if len(own_lines) > 1 else []
 
 
 def _ventricle(heading: re.Match[str] | None, label: tuple[str, ...]) -> Heading | None:
@@ -198,23 +213,30 @@ def _examination(
     a line, a label opens nothing.
     """
     label = _LABEL.match(text, start)
+    if opens_line and (carried := _CARRIED.match(text, start)):
+        is_closed = carried["text"].strip() and carried["text"].count('"') % 2 == 0
+        return "remark" if is_closed else "earlier"
     if label is None or not (opens_line or (_RULE.match(text, start) and text[label.end() :][:1] != ":")):
         return None
     line_end = text.find("\n", label.end())
     has_text = bool(text[label.end() + 1 : line_end if line_end >= 0 else len(text)].strip())
-    spelled = tuple(_WORD.findall(_AGE.sub(" ", label[0].lower())))
-    words = set(spelled)
+    # What a bracket adds may be anything: `Previous report (pasted, 3 May)`.
+    bare = _BRACKET.sub(" ", label[0])
+    spelled = tuple(_WORD.findall(_AGE.sub(" ", bare.lower())))
+    words = set(_WORD.findall(_AGE.sub(" ", label[0].lower())))
     letters = {word for word in words if not word.isdigit()} - {"s"}  # of "today's"
+    own = letters & set(spelled)
     current = grammar().examinations["current"]
     if letters & current["when"] and letters & current["what"]:
-        return "current" if letters <= set().union(*current.values()) else None
+        head = set(_WORD.findall(bare.lower().partition(",")[0]))  # of `Current examination 2025, M 54`
+        return "current" if own & head <= set().union(*current.values()) else None
     names_section = spelled in grammar().headings and letters.isdisjoint(current["when"])
     if names_section:
         return None
     for when, kinds in grammar().examinations.items():
-        if letters & kinds["when"] and letters & kinds["what"] and letters <= set().union(*kinds.values()):
+        if letters & kinds["when"] and letters & kinds["what"] and own <= set().union(*kinds.values()):
             return "remark" if has_text and is_silent else when
-    is_header = not has_text and not _SENTENCE.search(label[0])
+    is_header = not has_text and not _SENTENCE.search(bare)
     return "earlier" if is_header and _is_of_earlier(letters, words - letters, has_concluded) else None
 
 

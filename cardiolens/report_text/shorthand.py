@@ -25,7 +25,11 @@ _SIZED = re.compile(
     r"\b(?P<normal>(?:normal|regular)(?:ly)? )(?:large|wide|width|calibre|dimensioned)\b", re.IGNORECASE
 )
 _SPACED = re.compile(r"\b(?P<side>[LR]) (?P<chamber>V)\b(?!-)")
-_CAVITY = re.compile(r"\b(?P<side>LV|RV|(?:left|right) ventric(?:le|ular)) cavity(?=:)", re.IGNORECASE)
+_CAVITY = re.compile(  # also of a form or a row: `LV cavity   (x) normal`
+    r"\b(?P<side>LV|RV|(?:left|right) ventric(?:le|ular)) cavity"
+    r"(?=:|[ \t]+[(\[☐☒]|(?:\t|[ ]*\||[ ]{2,})[ \t]*(?:normal|not|dilat|enlarg|mild|mod|sev|mark|gross))",
+    re.IGNORECASE,
+)
 _LEGEND = re.compile(  # `LV size (normal/mild/severe):`, and not `LVEDVi (ml/m2):`
     r"^(?P<label>[^:()\[\]\n]{2,40})[(\[](?=[^()\[\]\n]*[/|])[^()\[\]\n]*\b(?:normal|none|no|absent|yes|mild"
     r"|reduced|basal|focal|ant(?:erior)?|sub-?endo\w*)\b[^()\[\]\n]*[)\]](?=[ \t]*:)",

@@ -28,6 +28,20 @@ _NUMBER = re.compile(  # with its unit, or behind the name of a share; no part o
 )
 
 
+# Words that a recogniser cut in two.
+_CUT = re.compile(
+    r"\b(?P<lead>trans|sub|hypo|dys)(?P<gap> )(?P<rest>mural|endo ?cardial|epi ?cardial"
+    r"|epic cardial|kines[ie][as]|kinetic)\b",
+    re.IGNORECASE,
+)
+_WHOLE = {"epiccardial": "epicardial"}
+# Short forms that were spelled; two letters alone may be words: `a r`.
+_SPELLED = re.compile(
+    r"(?<![\w.])(?:[lr] v(?: e f)?|(?<=no )[mta] r|(?<=mild )[mta] r|(?<=moderate )[mta] r|(?<=severe )[mta] r"
+    r"|(?<=trace )[mta] r|e f|l g e|l v o t|l a d|r c a)(?![\w.])(?! [a-z](?!\w))"
+)
+
+
 def of_dictation(text: str) -> str:
     """Replace the spoken marks of a text by written ones; the text keeps its length."""
 
@@ -35,7 +49,21 @@ def of_dictation(text: str) -> str:
         sign = "." if match["stop"] else "," if match["comma"] else ":"
         return sign + " " * (len(match[0]) - 1)
 
-    return _NUMBER.sub(_figures, _SPOKEN.sub(mark, text))
+    return _NUMBER.sub(_figures, _SPOKEN.sub(mark, _CUT.sub(_joined, _SPELLED.sub(_short, text))))
+
+
+def _short(match: re.Match[str]) -> str:
+    """A short form that was spelled: `r v e f` is rvef."""
+    return match[0].replace(" ", "").ljust(len(match[0]))
+
+
+def _joined(match: re.Match[str]) -> str:
+    """Both parts as one word, where they make one: `hypo kinesia`, and not `trans kinetic`."""
+    rest = match["rest"].replace(" ", "").lower()
+    is_motion = match["lead"].lower() in ("hypo", "dys")
+    if is_motion != rest.startswith("kine") or (match["lead"].lower() == "trans") != (rest == "mural"):
+        return match[0]
+    return f"{match['lead']}{_WHOLE.get(rest, rest)}".ljust(len(match[0]))
 
 
 def _figures(match: re.Match[str]) -> str:

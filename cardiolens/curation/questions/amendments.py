@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterator
 
-from cardiolens.curation.questions.amendment_scope import part_of, parts_named
+from cardiolens.curation.questions.amendment_scope import subtasks_beside, subtasks_named
 from cardiolens.curation.questions.strict_patterns import has, words
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.report_text.mentions import reader
@@ -41,6 +41,15 @@ _HARMLESS = re.compile(
 )
 
 
+# The name of a report that has an addendum below, and no addendum: `MRI HEART REPORT (FINAL + ADDENDUM)`.
+_TITLE = re.compile(
+    r"[^\n:]*\breport\b[^\n:.]*\(?\b(?:final )?(?:\+|&|and|with) addendum\)?[ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_SPOKEN = re.compile(r"correction|(?:strike|scratch|delete|cancel) (?:that|this)", re.IGNORECASE)
+_END = re.compile(r"[.;!?](?=\s|$)|\n")
+
+
 def amended_subtasks(text: str, catalogue: Catalogue) -> frozenset[str]:
     """Return the subtasks whose answers amendments may change."""
     return frozenset().union(*_amended(text, catalogue))
@@ -53,6 +62,8 @@ def _amended(text: str, catalogue: Catalogue) -> Iterator[frozenset[str]]:
         if match.start() < note_end:
             continue
         line = text.rfind("\n", 0, match.start()) + 1
+        if _is_title(text, line, match.end()):
+            continue
         is_note = has(words()["amendments"]["note"], text[line : match.end()])
         start = line if is_note else max(line, text.rfind(". ", 0, match.start()) + 1)
         heading = _REST_OF_HEADING.match(text, match.end())
@@ -62,18 +73,29 @@ def _amended(text: str, catalogue: Catalogue) -> Iterator[frozenset[str]]:
         if _HARMLESS.fullmatch(text, start, end) or _OF_OTHERS.search(text, start, end):
             continue
         if is_note:
-            yield _of_parts(parts_named(text[start:end], catalogue), catalogue)
+            yield subtasks_named(text[start:end], catalogue)
+        elif _SPOKEN.fullmatch(match[0]):
+            own, phrase = _around(text, match)
+            yield subtasks_beside(own, phrase, catalogue)
         else:
             yield _of_sequences(_sequences(text, start, end, catalogue), catalogue)
 
 
-def _of_parts(parts: Collection[str] | None, catalogue: Catalogue) -> frozenset[str]:
-    """Return the subtasks of some parts and of the diagnosis; all of them for None."""
-    return frozenset(
-        subtask.id
-        for subtask in catalogue.subtasks.values()
-        if parts is None or subtask.sequence == "multi" or part_of(subtask) in parts
-    )
+def _is_title(text: str, line: int, end: int) -> bool:
+    """Return whether an amending word is of the title of a report, and a note with the addendum is below."""
+    title = _TITLE.match(text, line)
+    if title is None or title.end() < end:
+        return False
+    note = words()["amendments"]["note"]
+    return any(has(note, below) for below in text[title.end() :].splitlines())
+
+
+def _around(text: str, match: re.Match[str]) -> tuple[str, str]:
+    """The sentence of a spoken correction; with it the one before, which may be meant, and the one behind."""
+    ends = [0, *(stop.end() for stop in _END.finditer(text)), len(text)]
+    before = [end for end in ends if end <= match.start()][-2:]
+    behind = [end for end in ends if end >= match.end()][:2]
+    return text[before[-1] : behind[0]], text[before[0] : behind[-1]]
 
 
 def _sequences(text: str, start: int, end: int, catalogue: Catalogue) -> Collection[str]:

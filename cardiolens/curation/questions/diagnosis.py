@@ -3,6 +3,7 @@
 import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ _LETTERS = re.compile(r"[a-z]+")
 _OF_HEADINGS = frozenset(
     {"final", "main", "overall", "mri", "cmr", "cardiac", "and", "the", "in", "diagnostic", "category"}
 )
-_SUMS_UP = re.compile(r"\s*=+>?\s+")  # `= DCM`
+_SUMS_UP = re.compile(r"\s*(?:=+>?|-+>)\s+")  # `= DCM`
+_OF_REMARK = ({"remark"}, {"remarks"}, {"free", "text"}, {"comprehensive", "judgment"})
 
 
 @functools.cache
@@ -37,12 +39,33 @@ def diagnoses(text: str, sentences: Sequence[Sentence], catalogue: Catalogue) ->
         label = _LABEL.match(text, sentence.start, sentence.end)
         letters = set(_LETTERS.findall(label["label"].lower())) if label else set()
         is_heading = bool(letters & grammar().concluding) and letters <= grammar().concluding | _OF_HEADINGS
+        is_heading = is_heading or (
+            letters in _OF_REMARK and len(_before(sentence, spoken)) >= _LEAST_SENTENCES
+        )
         is_other = sentence.opens or (label is not None and label["end"].strip() in (":", "-", "–"))
         concludes = is_heading or (concludes and not is_other)
         if sentence.section != "silent":
             ends = len(spoken) > _LEAST_SENTENCES and sentence is spoken[-1] and _is_alone(text, sentence)
             is_summed_up = concludes or ends or _SUMS_UP.match(text, sentence.start) is not None
-            yield from _of_sentence(text, sentence, catalogue, concludes=is_summed_up)
+            for statement in _of_sentence(text, sentence, catalogue, concludes=is_summed_up):
+                is_open = statement.certainty == "certain" and _has_rival(text, sentence, spoken)
+                yield replace(statement, certainty="uncertain") if is_open else statement
+
+
+def _before(sentence: Sentence, spoken: Sequence[Sentence]) -> Sequence[Sentence]:
+    return [one for one in spoken if one.start < sentence.start]
+
+
+def _has_rival(text: str, sentence: Sentence, spoken: Sequence[Sentence]) -> bool:
+    """Return whether findings are only consistent with a diagnosis, and something competes with it."""
+    words = _words()
+    if not _has(words["linked"], text[sentence.start : sentence.end]):
+        return False
+    others = [(text[other.start : other.end], other.concludes) for other in spoken if other is not sentence]
+    return any(
+        _has(words["rivals"], phrase) or (concludes and _has(words["rivals_concluded"], phrase))
+        for phrase, concludes in others
+    )
 
 
 def _is_alone(text: str, sentence: Sentence) -> bool:

@@ -11,6 +11,7 @@ from cardiolens.curation.questions.strict_patterns import has, words
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 
 Answer = tuple[str, ...]  # option keys
+_PARTIAL = (Reason.DENIED_IN_PART, Reason.QUALIFIED_DENIAL)
 
 
 @dataclass(slots=True)
@@ -39,7 +40,9 @@ def settle(text: str, statements: Sequence[ReportStatement], catalogue: Catalogu
         if not subtask_statements:
             extraction.undetermined[subtask.id] = Reason.NOT_TODAY
             continue
-        outcome = _outcome(report, subtask, subtask_statements)
+        outcome = _doubt_of_finding(subtask, statements, catalogue) or _outcome(
+            report, subtask, subtask_statements
+        )
         if isinstance(outcome, str):
             extraction.undetermined[subtask.id] = outcome
         else:
@@ -61,6 +64,26 @@ def _close(extraction: Extraction, catalogue: Catalogue) -> None:
             reason = Reason.PARENT_UNKNOWN if parent is None else Reason.AGAINST_TRUTH
             extraction.undetermined[subtask.id] = reason
             del extraction.answers[subtask.id]
+
+
+def _doubt_of_finding(
+    subtask: Subtask, statements: Sequence[ReportStatement], catalogue: Catalogue
+) -> str | None:
+    """Return the doubt of a statement on the finding that a detail is of: it may be of one more."""
+    if subtask.parent is None:
+        return None
+    normal = {option.text for option in catalogue[subtask.parent].options if option.normal}
+    return next(
+        (
+            statement.doubt
+            for statement in statements
+            if statement.subtask == subtask.parent
+            and (statement.certainty, statement.measured) == ("certain", False)
+            and statement.doubt not in (None, *_PARTIAL)
+            and statement.value not in normal
+        ),
+        None,
+    )
 
 
 def _outcome(report: Report, subtask: Subtask, statements: Sequence[ReportStatement]) -> Answer | str:
@@ -105,14 +128,20 @@ def _unread(
 
 
 def _doubt(subtask: Subtask, stated: Sequence[ReportStatement]) -> str | None:
-    """Return the doubt that no other statement resolves; a partial denial leaves other values valid."""
+    """Return the doubt that no other statement resolves.
+
+    A partial denial leaves other values valid, and a statement that may say what a clear one says is needed
+    no more.
+    """
     normal = {option.text for option in subtask.options if option.normal}
-    partial = {Reason.DENIED_IN_PART, Reason.QUALIFIED_DENIAL}
     abnormal_statements = [
         statement for statement in stated if statement.value not in normal and not statement.doubt
     ]
+    clear = {statement.value for statement in stated if not statement.doubt}
     for statement in stated:
-        if statement.doubt and not (statement.doubt in partial and abnormal_statements):
+        if statement.doubt and statement.doubt not in _PARTIAL and statement.value in clear:
+            continue
+        if statement.doubt and not (statement.doubt in _PARTIAL and abnormal_statements):
             return statement.doubt
         if statement.doubt and (_denies(statement, abnormal_statements) or _denies_all(statement)):
             return Reason.CONTRADICTION
@@ -164,10 +193,14 @@ def _one(values: tuple[str, ...], subtask: Subtask) -> tuple[str, ...] | str:
 def _with_numbers(
     subtask: Subtask, values: tuple[str, ...], numbers: Sequence[ReportStatement]
 ) -> Answer | str:
-    """Return the answer of words that no number contradicts, else that of agreeing numbers."""
+    """Return the answer of words that no number contradicts, else that of agreeing numbers.
+
+    A number in doubt counts only if it tells what nothing else does.
+    """
     number_values = {number.value for number in numbers if number.value is not None}
-    if any(number.doubt for number in numbers):
-        return next(str(number.doubt) for number in numbers if number.doubt)
+    told = set(values) | {number.value for number in numbers if not number.doubt}
+    if doubts := [number.doubt for number in numbers if number.doubt and number.value not in told]:
+        return str(doubts[0])
     if values:
         allowed = [{number.value} if number.value else set(number.near) for number in numbers]
         against = [

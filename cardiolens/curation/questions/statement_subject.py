@@ -40,9 +40,12 @@ def _lacks_subject(statement: ReportStatement, sentence: str, catalogue: Catalog
 def _lacks_structure(statement: ReportStatement, sentence: Sentence, text: str) -> bool:
     """Return whether the structure that a statement must name stands elsewhere, or behind a contrast.
 
-    A free wall without its ventricle is of either.
+    A free wall without its ventricle is of either, and so are the level and the layer of what the right one
+    has: `LGE of the basal RV free wall`.
     """
     phrase = text[sentence.start : sentence.end]
+    if statement.subtask in words()["of_left_myocardium"] and has(words()["right_wall"], statement.quote):
+        return True
     if statement.subtask in words()["of_left_ventricle"] and has(words()["free_wall"], statement.quote):
         return not has(words()["left_heart"], f"{_label_of(sentence, text)} {phrase}")
     needed = words()["named_structure"].get(statement.subtask)
@@ -53,7 +56,10 @@ def _lacks_structure(statement: ReportStatement, sentence: Sentence, text: str) 
     label = "" if has(r"\d", label) else label  # `RVEF 56 %` above `No RWMA` is a statement, and no heading
     own_label = parts[0].rpartition(":")[0]
     if has(words()["left_walls"], statement.quote):
-        return not any(has(needed, part) for part in (label, own_label, statement.quote))
+        # `inferior aneurysm and RV involvement`: what is said of the right one is not that it bulges
+        own = re.split(words()["beside"], statement.quote, flags=re.IGNORECASE)
+        own = [part for part in own if has(words()["of_muscle"], part)]
+        return not any(has(needed, part) for part in (label, own_label, *own))
     return not any(has(needed, part) for part in (label, own_label, parts[-1], statement.quote))
 
 

@@ -5,7 +5,7 @@ drafted; `-` tells nothing. `{wall}` and `{level}` stand for any, and `{W}` and 
 tail says what an addendum makes of the answers: `!C10=B` allows that answer alone, `!C10` allows none. The
 lines are split into an open and a closed half by their digest: no sentence of one stands in the other.
 
-The reports of `third` to `ninth` and their closed halves are whole, by writers who saw neither rules nor
+The reports of `third` to `tenth` and their closed halves are whole, by writers who saw neither rules nor
 results: `%% name | manner`, the text, `%= truth`. Several `?` of one subtask are alternatives.
 """
 

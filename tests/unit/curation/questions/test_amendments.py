@@ -54,7 +54,53 @@ def test_an_addendum_takes_the_parts_that_it_names_or_all(note: str) -> None:
     assert set(drafted(REPORT + note)) == NOTES[note]
 
 
-def test_a_spoken_correction_takes_all_that_is_of_its_sequence() -> None:
-    assert "C16" not in drafted(
-        "Both atria of normal size. LV severely dilated, scratch that, LV normal size."
-    )
+KEPT = {  # what is drafted beside an addendum that says what stands
+    "Addendum: LVEF is 50 %. All other findings stand.": ALL - {"C10"},
+    "Addendum: LVEF is 50 %. Cardiac findings stand.": ALL - VENTRICLES,
+    "Addendum: RV volumes were recontoured. No other change.": ALL - VENTRICLES - {"C16"},
+    "Addendum: 9 mm nodule of the right thyroid lobe. Cardiac findings stand.": ALL | {"D01", "D02"},
+    "Addendum: 9 mm nodule of the lung.": ALL | {"D01", "D02"},
+    "Addendum: small pericardial effusion. Conclusion otherwise stands.": ALL - {"C19"} | {"D01", "D02"},
+    "Addendum: small pericardial effusion. The rest is unchanged.": ALL - {"C19"},
+    "Addendum: amyloidosis. Conclusion otherwise unchanged.": ALL,
+    "Addendum: ECV 52 %. Conclusion otherwise unchanged.": ALL,
+    "Addendum: The other one. Rest unchanged.": set(),
+    "Addendum: LV and RV are exchanged. Rest unchanged.": set(),
+    "Addendum: The report is not unchanged.": set(),
+    "Addendum: Findings are therefore those of acute myocarditis.": ALL,
+}
+
+
+@pytest.mark.parametrize("note", KEPT)
+def test_what_an_addendum_says_to_stand_is_drafted(note: str) -> None:
+    text = REPORT.strip() + "\nConclusion: dilated cardiomyopathy.\n\n"
+    assert set(drafted(text)) == ALL | {"D01", "D02"}
+    assert set(drafted(text + note)) == KEPT[note]
+
+
+@pytest.mark.parametrize(
+    ("title", "kept"),
+    [
+        ("MRI HEART REPORT (FINAL + ADDENDUM)\n", ALL - {"L01"}),
+        ("MRI heart report with addendum: LV\n", set()),
+        ("REPORT\n", ALL - {"L01"}),
+    ],
+)
+def test_a_title_that_names_an_addendum_amends_nothing(title: str, kept: set[str]) -> None:
+    assert set(drafted(title + REPORT + "Addendum: scar of the septum.")) == kept
+    assert set(drafted("MRI report with addendum\n" + REPORT)) == set()
+
+
+@pytest.mark.parametrize(
+    ("spoken", "kept"),
+    [
+        ("LV severely dilated, scratch that, LV normal size.", {"C16", "L01"}),
+        ("Both LA severely dilated, scratch that, the ventricle.", {"L01"}),
+        ("Scar. Scratch that. No scar of the septum.", {"C16"}),
+        ("Correction: of the septum.", set()),
+        ("Fine. Scratch that. Well.", set()),
+    ],
+)
+def test_a_spoken_correction_takes_the_parts_beside_it(spoken: str, kept: set[str]) -> None:
+    text = f"No LGE. Both atria of normal size. Examination was well tolerated. {spoken}"
+    assert set(drafted(text)) & {"C16", "L01"} == kept

@@ -67,6 +67,21 @@ LAYOUTS = {  # what may be drafted of lines that belong together, or do not
     "EF 35 (60).": {},
     "LV size (normal/mild/severe): normal": {"C01": "A"},
     "PREVIOUS REPORT (14/02/2023):\nLV severely dilated.\nCURRENT REPORT:\nLV normal size.": {"C01": "A"},
+    "Result pulled (2024, Dr A):\n| LV dilated.\n| RV EF 30 %.\nNow\nRV normal size.": {"C12": "A"},
+    "--- PREVIOUS REPORT (pasted, 20 March last year) ---\nRV EF 30 %.\nCURRENT REPORT\nLV normal size.": {
+        "C01": "A"
+    },
+    "Previous result (2024, Dr A):\nRV EF 30 %.\nCurrent examination 2025, M 54\nLV normal size.": {
+        "C01": "A"
+    },
+    "LA: [mildly enlarged]  RA: [normal]": {"C16": "B"},
+    "LV cavity: [normal]  LVEF: [38 %]\nMV: [mild MR]  TV: [no TR]": {"C01": "A", "C10": "C", "C17": "B"},
+    "> LV severely dilated.\n> RV EF 30 %.\nRV normal size.\nLV normal size.": {"C01": "A", "C12": "A"},
+    "Current examination 2025-03-02\nLV normal size.": {"C01": "A"},
+    "No late enhancement. In a brindle, no scar.": {"L01": "A"},  # in doubt, and said clearly as well
+    "No late enhancement. In a brindle, scar of the septum.": {},
+    "LVEF 60 %. EF by brindle 62 %.": {"C10": "A"},
+    "LVEF 60 %. EF by brindle 45 %.": {},
     "LV normal size.\nAddendum: discussed at the meeting. No change to the report.": {"C01": "A"},
     "LV normal size.\nAddendum: discussed with Dr X. LV is dilated after all.": {},
     "LV normal size. No LGE. RV normal size.\nDCM.": {
@@ -97,9 +112,13 @@ LAYOUTS = {  # what may be drafted of lines that belong together, or do not
     "[LV] Severely dilated\n[RV] Normal size": {"C01": "C", "C12": "A"},
     "LV normal size? Y\nPericardial effusion? N": {"C01": "A", "C19": "A"},
     "LV: [x] mildly/moderately enlarged [ ] normal": {"C01": "B"},
+    "LV cavity   (x) normal  ( ) dilated": {"C01": "A"},
+    "SAM/LVOTO   ( ) yes (x) no\nAR   ( ) yes (x) no": {"C18": "A"},
+    "LGE: [x] present [ ] absent\n  Level: [x] basal [x] mid [ ] apical": {"L01": "B", "L02": "AB"},
+    "LGE: [x] present [ ] absent\n  Level: [x] basal [x] other [ ] apical": {"L01": "B"},
     "Atria enlarged   ( ) none   (x) left   ( ) right": {},
     "LV size: severely dilated\nNote: LV and RV values above are exchanged.": {},
-    "RV LGE: free wall enhancement.\nLV LGE: subepicardial, lateral wall.": {},
+    "RV LGE: free wall enhancement.\nLV LGE: subepicardial, lateral wall.": {"L01": "B"},
 }
 
 
@@ -164,6 +183,8 @@ def test_no_single_line_is_drafted_wrongly(half: str) -> None:
         ("eighth_closed", 1, 0.4),
         ("ninth", 20, 0.4),
         ("ninth_closed", 20, 0.3),
+        ("tenth", 20, 0.25),
+        ("tenth_closed", 20, 0.25),
         pytest.param("open", 30, 0.75, marks=pytest.mark.slow),
         pytest.param("closed", 30, 0.65, marks=pytest.mark.slow),
         pytest.param("second", 100, 0.5, marks=pytest.mark.slow),
