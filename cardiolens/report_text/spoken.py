@@ -37,8 +37,8 @@ _CUT = re.compile(
 _WHOLE = {"epiccardial": "epicardial"}
 # Short forms that were spelled; two letters alone may be words: `a r`.
 _SPELLED = re.compile(
-    r"(?<![\w.])(?:[lr] v(?: e f)?|(?<=no )[mta] r|(?<=mild )[mta] r|(?<=moderate )[mta] r|(?<=severe )[mta] r"
-    r"|(?<=trace )[mta] r|e f|l g e|l v o t|l a d|r c a)(?![\w.])(?! [a-z](?!\w))"
+    r"(?<![\w.])(?:[lr] v(?: e f)?|(?:(?<=no )|(?<=mild )|(?<=moderate )|(?<=severe )|(?<=trace ))[mta] r"
+    r"|e f|l g e|l v o t|l a d|r c a)(?![\w.])(?! [a-z](?!\w))"
 )
 
 
