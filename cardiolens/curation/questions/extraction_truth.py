@@ -12,6 +12,7 @@ from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 
 Answer = tuple[str, ...]  # option keys
 _PARTIAL = (Reason.DENIED_IN_PART, Reason.QUALIFIED_DENIAL)
+_DENYING = (*_PARTIAL, Reason.CONTRADICTION)  # doubts of what denies a finding as well
 
 
 @dataclass(slots=True)
@@ -139,7 +140,8 @@ def _doubt(subtask: Subtask, stated: Sequence[ReportStatement]) -> str | None:
     ]
     clear = {statement.value for statement in stated if not statement.doubt}
     for statement in stated:
-        if statement.doubt and statement.doubt not in _PARTIAL and statement.value in clear:
+        is_needed = statement.doubt in _DENYING or statement.value not in clear
+        if statement.doubt and not is_needed:
             continue
         if statement.doubt and not (statement.doubt in _PARTIAL and abnormal_statements):
             return statement.doubt

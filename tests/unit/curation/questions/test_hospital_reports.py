@@ -80,6 +80,7 @@ LAYOUTS = {  # what may be drafted of lines that belong together, or do not
     "Current examination 2025-03-02\nLV normal size.": {"C01": "A"},
     "No late enhancement. In a brindle, no scar.": {"L01": "A"},  # in doubt, and said clearly as well
     "No late enhancement. In a brindle, scar of the septum.": {},
+    "LGE: Negative for subendocardial, mid-wall and transmural enhancement.": {},  # a denial, half read
     "LVEF 60 %. EF by brindle 62 %.": {"C10": "A"},
     "LVEF 60 %. EF by brindle 45 %.": {},
     "LV normal size.\nAddendum: discussed at the meeting. No change to the report.": {"C01": "A"},
