@@ -225,16 +225,16 @@ def _examination(
     spelled = tuple(_WORD.findall(_AGE.sub(" ", bare.lower())))
     words = set(_WORD.findall(_AGE.sub(" ", label[0].lower())))
     letters = {word for word in words if not word.isdigit()} - {"s"}  # of "today's"
-    own = letters & set(spelled)
+    outside = letters & set(spelled)
     current = grammar().examinations["current"]
     if letters & current["when"] and letters & current["what"]:
         head = set(_WORD.findall(bare.lower().partition(",")[0]))  # of `Current examination 2025, M 54`
-        return "current" if own & head <= set().union(*current.values()) else None
+        return "current" if outside & head <= set().union(*current.values()) else None
     names_section = spelled in grammar().headings and letters.isdisjoint(current["when"])
     if names_section:
         return None
     for when, kinds in grammar().examinations.items():
-        if letters & kinds["when"] and letters & kinds["what"] and own <= set().union(*kinds.values()):
+        if letters & kinds["when"] and letters & kinds["what"] and outside <= set().union(*kinds.values()):
             return "remark" if has_text and is_silent else when
     is_header = not has_text and not _SENTENCE.search(bare)
     return "earlier" if is_header and _is_of_earlier(letters, words - letters, has_concluded) else None

@@ -82,7 +82,7 @@ class FrameParts:
         Small volumes that follow one another are read together; a volume of which nothing is wanted is not
         read. InputError if a frame is not there, or if pixels do not match their digest.
         """
-        groups_of = [_wanted_groups(wanted) for wanted in studies]
+        groups_of = [_wanted_groups(study) for study in studies]
         frames = self._frames(chain.from_iterable(groups_of))
         for groups in groups_of:
             yield [frame for _ in groups for frame in next(frames)]
@@ -103,15 +103,15 @@ class FrameParts:
     def _runs(self, path: Path, groups: Iterable[_WantedGroup]) -> Iterator[list[_WantedGroup]]:
         """Divide row groups of one part into runs of at most `READ_BYTES`, or of one."""
         run: list[_WantedGroup] = []
-        held = 0
+        run_bytes = 0
         for group in groups:
             with _whole(path):
                 size = self._size(path, group.place)
-            if run and held + size > READ_BYTES:
+            if run and run_bytes + size > READ_BYTES:
                 yield run
-                run, held = [], 0
+                run, run_bytes = [], 0
             run.append(group)
-            held += size
+            run_bytes += size
         if run:
             yield run
 
@@ -172,13 +172,13 @@ def _whole(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: is missing or not whole ({reason}); delete it and prepare again") from None
 
 
-def _wanted_groups(wanted: WantedFrames) -> list[_WantedGroup]:
+def _wanted_groups(study: WantedFrames) -> list[_WantedGroup]:
     indices_of = {
-        volume_id: sorted(set(indices)) for volume_id, indices in wanted.frames_of.items() if indices
+        volume_id: sorted(set(indices)) for volume_id, indices in study.frames_of.items() if indices
     }
     groups = [
         _WantedGroup(place, indices_of[place["volume_id"]])
-        for place in wanted.volumes
+        for place in study.volumes
         if place["volume_id"] in indices_of
     ]
     if len(groups) != len(indices_of):

@@ -200,8 +200,8 @@ def _with_numbers(
     A number in doubt counts only if it tells what nothing else does.
     """
     number_values = {number.value for number in numbers if number.value is not None}
-    told = set(values) | {number.value for number in numbers if not number.doubt}
-    if doubts := [number.doubt for number in numbers if number.doubt and number.value not in told]:
+    clear = set(values) | {number.value for number in numbers if not number.doubt}
+    if doubts := [number.doubt for number in numbers if number.doubt and number.value not in clear]:
         return str(doubts[0])
     if values:
         allowed = [{number.value} if number.value else set(number.near) for number in numbers]

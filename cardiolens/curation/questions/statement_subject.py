@@ -57,9 +57,9 @@ def _lacks_structure(statement: ReportStatement, sentence: Sentence, text: str) 
     own_label = parts[0].rpartition(":")[0]
     if has(words()["left_walls"], statement.quote):
         # `inferior aneurysm and RV involvement`: what is said of the right one is not that it bulges
-        own = re.split(words()["beside"], statement.quote, flags=re.IGNORECASE)
-        own = [part for part in own if has(words()["of_muscle"], part)]
-        return not any(has(needed, part) for part in (label, own_label, *own))
+        phrases = re.split(words()["beside"], statement.quote, flags=re.IGNORECASE)
+        on_muscle = [part for part in phrases if has(words()["of_muscle"], part)]
+        return not any(has(needed, part) for part in (label, own_label, *on_muscle))
     return not any(has(needed, part) for part in (label, own_label, parts[-1], statement.quote))
 
 

@@ -90,16 +90,16 @@ class StudyLoader:
             read_part_examples(part) if any(has_examples(request.flags) for request in requests) else {}
         )
         remaining = iter(requests)
-        asked = [_asked(work, list(islice(remaining, len(work["rows"]))), examples) for work in works]
-        volumes = self._volumes_of({study_id for study in asked for study_id in study.frames_of})
-        wanted = [
+        studies = [_asked(work, list(islice(remaining, len(work["rows"]))), examples) for work in works]
+        volumes = self._volumes_of({study_id for study in studies for study_id in study.frames_of})
+        shown_frames = [
             WantedFrames(volumes.get(study_id, ()), frames_of)
-            for study in asked
+            for study in studies
             for study_id, frames_of in study.frames_of.items()
         ]
         with FrameParts(nearby(self.store)) as parts:
-            frames = parts.frames(wanted)
-            for study in asked:
+            frames = parts.frames(shown_frames)
+            for study in studies:
                 stored = chain.from_iterable(next(frames) for _ in study.frames_of)
                 yield self._study(study, chains, self._pictures(study.places, stored))
 
