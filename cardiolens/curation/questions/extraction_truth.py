@@ -140,12 +140,11 @@ def _doubt(subtask: Subtask, stated: Sequence[ReportStatement]) -> str | None:
     ]
     clear = {statement.value for statement in stated if not statement.doubt}
     for statement in stated:
-        is_needed = statement.doubt in _DENYING or statement.value not in clear
-        if statement.doubt and not is_needed:
+        if not statement.doubt or (statement.value in clear and statement.doubt not in _DENYING):
             continue
-        if statement.doubt and not (statement.doubt in _PARTIAL and abnormal_statements):
+        if statement.doubt not in _PARTIAL or not abnormal_statements:
             return statement.doubt
-        if statement.doubt and (_denies(statement, abnormal_statements) or _denies_all(statement)):
+        if _denies(statement, abnormal_statements) or _denies_all(statement):
             return Reason.CONTRADICTION
     return None
 

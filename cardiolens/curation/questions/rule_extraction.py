@@ -74,7 +74,8 @@ class _Checks:
         if unknown := self.unknown.get(sentence) or number:
             return Reason.UNKNOWN_WORD, unknown
         roles, whole = vocabulary(self.catalogue), (self.text, sentence.start, sentence.end)
-        if sequence != "cine" and roles.names_other_organ(*whole):
+        is_of_organ = statement.measured and roles.names_other_organ(statement.quote, 0, len(statement.quote))
+        if is_of_organ or (sequence != "cine" and roles.names_other_organ(*whole)):
             return Reason.OTHER_STRUCTURE, None
         is_shared = statement.subtask not in words()["places"] or roles.shares_places(*whole)
         kinds = frozenset(words()["kinds_of_places"].get(statement.subtask, ()))

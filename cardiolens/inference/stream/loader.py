@@ -39,7 +39,7 @@ TABLE_BYTES = 4 << 20  # of frames, from which on a table takes no further study
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _StudyRequests:
     """Requests of one study, and the frames that they show, its own or of examples."""
 
     work: StudyWork
@@ -90,7 +90,11 @@ class StudyLoader:
             read_part_examples(part) if any(has_examples(request.flags) for request in requests) else {}
         )
         remaining = iter(requests)
-        studies = [_asked(work, list(islice(remaining, len(work["rows"]))), examples) for work in works]
+        requests_of = [(work, list(islice(remaining, len(work["rows"])))) for work in works]
+        studies = [
+            _StudyRequests(work, asked, [_places(request, examples) for request in asked])
+            for work, asked in requests_of
+        ]
         volumes = self._volumes_of({study_id for study in studies for study_id in study.frames_of})
         shown_frames = [
             WantedFrames(volumes.get(study_id, ()), frames_of)
@@ -104,7 +108,7 @@ class StudyLoader:
                 yield self._study(study, chains, self._pictures(study.places, stored))
 
     def _study(
-        self, study: _Asked, chains: Mapping[str, Chain], pictures: Mapping[FramePlace, PictureRow]
+        self, study: _StudyRequests, chains: Mapping[str, Chain], pictures: Mapping[FramePlace, PictureRow]
     ) -> StudyAsks:
         asks = [
             self._ask(request, attempt, [pictures[place]["key"] for place in places], chains)
@@ -207,10 +211,6 @@ def _stage(stage: Stage) -> StageRow:
         "seed": stage.seed,
         "temperature": stage.temperature,
     }
-
-
-def _asked(work: StudyWork, requests: Sequence[Request], examples: Examples) -> _Asked:
-    return _Asked(work, requests, [_places(request, examples) for request in requests])
 
 
 def _places(request: Request, examples: Examples) -> list[FramePlace]:

@@ -76,6 +76,9 @@ LAYOUTS = {  # what may be drafted of lines that belong together, or do not
     },
     "LA: [mildly enlarged]  RA: [normal]": {"C16": "B"},
     "LV cavity: [normal]  LVEF: [38 %]\nMV: [mild MR]  TV: [no TR]": {"C01": "A", "C10": "C", "C17": "B"},
+    "Sheet (tick = V)\nLGE:  V no  - yes\nLV size:  - normal  V severely enlarged": {"L01": "A", "C01": "C"},
+    "Sheet\nLGE:  V no  - yes": {},  # no legend says what the mark is
+    "r v severely dilated full stop l v e f sixty percent full stop": {"C12": "C", "C10": "A"},
     "> LV severely dilated.\n> RV EF 30 %.\nRV normal size.\nLV normal size.": {"C01": "A", "C12": "A"},
     "Current examination 2025-03-02\nLV normal size.": {"C01": "A"},
     "No late enhancement. In a brindle, no scar.": {"L01": "A"},  # in doubt, and said clearly as well
