@@ -14,13 +14,14 @@ from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.drafts import automatic_of, check_of, compact, drafts_of, truth_of
 from cardiolens.curation.questions.from_masks import joined, of_masks
 from cardiolens.curation.questions.group_words import with_words
+from cardiolens.curation.questions.house_sentences import report_sentences
 from cardiolens.curation.questions.numbers import sex_of
 from cardiolens.curation.questions.report_files import Rejects, Report, read_reports, reject
 from cardiolens.curation.questions.rule_extraction import extract
 from cardiolens.curation.questions.same_pictures import Duplicates, fill_duplicates, reviewed_whole
 from cardiolens.curation.questions.stage_files import Record, Stages, body, write_lines
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
-from cardiolens.report_text.sections import sentences
+from cardiolens.protocol.tasks.house_style import HouseStyle
 
 Reader = Callable[[Sequence[Record], Catalogue], list[tuple[list[Record], Rejects]]]
 """A second extractor: records of `sections-1` in, findings and rejects of each out, in the same order."""
@@ -71,7 +72,12 @@ def _of_reports(
         return [], []
     reports, rejects = read_reports(spec.reports, spec.studies, spec.links)
     disk.make_folder(spec.stages)
-    sections = stages.run("1-sections", "sections-1", [_given(report) for report in reports], _sections)
+    sections = stages.run(
+        "1-sections",
+        "sections-1",
+        [_given(report) for report in reports],
+        partial(_sections, house=catalogue.house),
+    )
     findings = {"rules": _rules(stages, sections, catalogue)}
     if second is not None:
         findings["model"], more = _second(stages, sections, catalogue, second)
@@ -129,10 +135,10 @@ def _given(report: Report) -> Record:
     }
 
 
-def _sections(record: Record) -> Mapping[str, Any]:
+def _sections(record: Record, house: HouseStyle) -> Mapping[str, Any]:
     """Build a `sections-1` body: spans by section, and the inputs of later stages."""
     parts: list[Record] = []
-    for sentence in sentences(record["text"]):
+    for sentence in report_sentences(record["text"], house):
         if parts and parts[-1]["name"] == sentence.section and not sentence.opens:
             parts[-1]["end"] = sentence.end
         else:

@@ -12,10 +12,12 @@ from typing import Any
 from cardiolens.base.fence import fenced
 from cardiolens.base.untrusted.bounded_files import parse_json
 from cardiolens.curation.questions.draft_reasons import Reason
+from cardiolens.curation.questions.house_sentences import report_sentences
 from cardiolens.curation.questions.statement import CERTAINTIES, ReportStatement
 from cardiolens.curation.questions.uncertainty import doubt_of
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
-from cardiolens.report_text.sections import Sentence, sentence_at, sentences
+from cardiolens.protocol.tasks.house_style import HouseStyle
+from cardiolens.report_text.sections import Sentence, sentence_at
 
 SYSTEM = (
     "You read reports of cardiac magnetic resonance imaging and list what they state, field by field. "
@@ -48,6 +50,7 @@ class Part:
 
     name: str
     subtasks: tuple[Subtask, ...]
+    house: HouseStyle  # whose headings open sections
 
     def prompt(self, text: str) -> str:
         """Return the user message for one report."""
@@ -90,7 +93,11 @@ def parts(catalogue: Catalogue) -> Iterator[Part]:
     """Yield the parts that are requested for a report, in catalogue order."""
     choice_subtasks = [subtask for subtask in catalogue.subtasks.values() if subtask.answer_type != "report"]
     for sequence in dict.fromkeys(subtask.sequence for subtask in choice_subtasks):
-        yield Part(sequence, tuple(subtask for subtask in choice_subtasks if subtask.sequence == sequence))
+        yield Part(
+            sequence,
+            tuple(subtask for subtask in choice_subtasks if subtask.sequence == sequence),
+            catalogue.house,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +118,7 @@ def read_reply(text: str, reply: str | None, part: Part) -> tuple[list[ReportSta
     entries = _entries(reply)
     if entries is None:
         return [], [DroppedEntry(Reason.NO_JSON)]
-    pieces = list(sentences(text))
+    pieces = report_sentences(text, part.house)
     by_id = {subtask.id: subtask for subtask in part.subtasks}
     statements: list[ReportStatement] = []
     losses: list[DroppedEntry] = []

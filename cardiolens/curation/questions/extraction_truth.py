@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from cardiolens.curation.questions.completeness import Report
 from cardiolens.curation.questions.draft_reasons import Reason
+from cardiolens.curation.questions.house_sentences import reword
 from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.curation.questions.strict_patterns import has, words
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
@@ -27,6 +28,9 @@ class Extraction:
 def settle(text: str, statements: Sequence[ReportStatement], catalogue: Catalogue) -> Extraction:
     """Reduce statements to answers. Indeterminate is not absent; what is not mentioned has no answer."""
     extraction = Extraction()
+    if any(statement.reading for statement in statements):
+        text = reword(text, catalogue.house).text
+        statements = [statement.as_read() for statement in statements]
     report = Report(text, statements, catalogue)
     for subtask in catalogue.subtasks.values():
         subtask_statements = [

@@ -1,4 +1,4 @@
-"""Words of a group: what its reports say otherwise than ours, checked against the words that we know."""
+"""Words of a group: what its reports say otherwise than ours, checked against what we know and read."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -9,7 +9,9 @@ from pydantic import ValidationError
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
 from cardiolens.config.base import Spec, describe
+from cardiolens.curation.questions.house_style_checks import checked_house
 from cardiolens.protocol.tasks.catalogue import Catalogue
+from cardiolens.protocol.tasks.house_style import HouseStyle
 from cardiolens.protocol.tasks.lexicon import Tag
 from cardiolens.protocol.tasks.phrases import Phrase
 from cardiolens.report_text.understanding import vocabulary
@@ -20,10 +22,13 @@ _TAKEN_OVER = frozenset(["structure", "place", "name", "state", "predicate", "gr
 
 
 class GroupWords(Spec):
-    """A file of words: phrases that change nothing, and phrases that mean the same as one of ours."""
+    """A file of words: phrases that change nothing or mean one of ours, and headings and whole sentences."""
 
     fillers: tuple[str, ...] = ()
     synonyms: Mapping[str, str] = {}
+    headings: Mapping[str, str] = {}
+    values: Mapping[str, Mapping[str, str]] = {}
+    sentences: Mapping[str, str] = {}
 
 
 def with_words(catalogue: Catalogue, path: Path | None) -> Catalogue:
@@ -34,7 +39,7 @@ def with_words(catalogue: Catalogue, path: Path | None) -> Catalogue:
         group = GroupWords.model_validate(read_yaml(path))
     except ValidationError as error:
         raise InputError(
-            f"words={path}: {describe(error)}; expected fillers: [...], synonyms: {{...}}"
+            f"words={path}: {describe(error)}; expected fillers: [...], and {{...}} for the others"
         ) from None
     fillers = frozenset(_phrase(filler, path) for filler in group.fillers)
     synonyms = {_phrase(new, path): _phrase(ours, path) for new, ours in group.synonyms.items()}
@@ -55,8 +60,10 @@ def with_words(catalogue: Catalogue, path: Path | None) -> Catalogue:
         name: replace(lexicon, tags={**lexicon.tags, **_own(synonyms, lexicon.tags, tags)}, fillers=fillers)
         for name, lexicon in catalogue.lexicons.items()
     }
-    record = [catalogue.sha256, sorted(map(list, fillers)), sorted(map(list, synonyms.items()))]
-    return replace(catalogue, lexicons=lexicons, sha256=digest_of(record))
+    record = [catalogue.sha256, group.model_dump(mode="json")]
+    known = replace(catalogue, lexicons=lexicons, sha256=digest_of(record))
+    house = HouseStyle(group.headings, group.values, group.sentences)
+    return replace(known, house=checked_house(house, known, path))
 
 
 def _phrase(text: str, path: Path) -> Phrase:

@@ -7,8 +7,9 @@ from dataclasses import replace
 from cardiolens.curation.questions.amendments import amended_subtasks
 from cardiolens.curation.questions.diagnosis import diagnoses
 from cardiolens.curation.questions.draft_reasons import Reason
+from cardiolens.curation.questions.house_sentences import Reworded, reword
 from cardiolens.curation.questions.numbers import measured
-from cardiolens.curation.questions.statement import ReportStatement
+from cardiolens.curation.questions.statement import Reading, ReportStatement
 from cardiolens.curation.questions.statement_subject import doubt_of_subject, heading_of
 from cardiolens.curation.questions.strict_patterns import first_match, has, has_for, words
 from cardiolens.curation.questions.uncertainty import doubt_of
@@ -22,6 +23,22 @@ from cardiolens.report_text.understanding import unknown_words, vocabulary
 
 def extract(text: str, sex: str | None, catalogue: Catalogue) -> list[ReportStatement]:
     """Extract the statements of a report, each checked against the text."""
+    reworded = reword(text, catalogue.house)
+    statements = _extract(reworded.text, sex, catalogue)
+    if not reworded.stretches:
+        return statements
+    return [_in_report(statement, text, reworded) for statement in statements]
+
+
+def _in_report(statement: ReportStatement, text: str, reworded: Reworded) -> ReportStatement:
+    """Return a statement with its place and words in the report, and what it was read of."""
+    start, end = reworded.source(statement.start, statement.end)
+    reading = Reading(statement.start, statement.quote)
+    return replace(statement, start=start, end=end, quote=text[start:end], reading=reading).check(text)
+
+
+def _extract(text: str, sex: str | None, catalogue: Catalogue) -> list[ReportStatement]:
+    """Extract the statements of a report that is in words of ours."""
     words_only = plain(without_names(text))
     pieces = list(sentences(words_only))
     statements = [*_stated(words_only, pieces, catalogue), *_measured(words_only, pieces, sex, catalogue)]

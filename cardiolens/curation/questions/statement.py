@@ -1,6 +1,6 @@
 """A statement on a finding, as both extractors return it, with its evidence in the report."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from cardiolens.base.errors import InputError
@@ -8,6 +8,14 @@ from cardiolens.base.errors import InputError
 Certainty = Literal["certain", "uncertain", "historical", "hypothetical"]
 Extractor = Literal["rules", "model"]
 CERTAINTIES: tuple[Certainty, ...] = ("certain", "uncertain", "historical", "hypothetical")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a statement was read of where a group taught sentences: words of ours, and their place."""
+
+    start: int
+    quote: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +35,14 @@ class ReportStatement:
     near: tuple[str, ...] = ()  # of a number between two options: both
     doubt: str | None = None  # a Reason why the value is not told for certain
     unknown: str | None = None  # the word, mark or number that its sentence was not understood for
+    reading: Reading | None = None  # of a report that was reworded
+
+    def as_read(self) -> "ReportStatement":
+        """The statement with the place and the words that it was read of."""
+        if self.reading is None:
+            return self
+        start, quote = self.reading.start, self.reading.quote
+        return replace(self, start=start, end=start + len(quote), quote=quote, reading=None)
 
     def check(self, text: str) -> "ReportStatement":
         """The finding itself; InputError where its quote is not what stands at its place."""
@@ -45,4 +61,5 @@ class ReportStatement:
     def of(record: dict[str, Any]) -> "ReportStatement":
         """The finding of a record."""
         fields = {name: value for name, value in record.items() if name != "id"}
-        return ReportStatement(**fields | {"near": tuple(fields["near"])})
+        reading = Reading(**fields["reading"]) if fields.get("reading") else None
+        return ReportStatement(**fields | {"near": tuple(fields["near"]), "reading": reading})

@@ -1,4 +1,4 @@
-"""The words that cost most drafts: what to teach next, without a report's text unless it is asked for."""
+"""What to teach next: words that cost most drafts, and sentences that recur; shown only where asked for."""
 
 import re
 from collections import Counter, defaultdict
@@ -12,14 +12,18 @@ from cardiolens.config.questions import QuestionsSpec
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.extraction_truth import settle
 from cardiolens.curation.questions.group_words import with_words
+from cardiolens.curation.questions.house_sentences import reword
 from cardiolens.curation.questions.numbers import sex_of
 from cardiolens.curation.questions.report_files import Report, read_reports
 from cardiolens.curation.questions.rule_extraction import extract
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.report_text.sections import sentence_at, sentences
+from cardiolens.report_text.understanding import unknown_words
 
 FEWEST_REPORTS = 3  # a word of fewer reports may be a name
 _MOST_LINES = 100
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
+_LEAD = re.compile(r"^[\s\-*•#=~_|\d.)]*(?=\D)")  # list marks
 
 
 @dataclass(slots=True)
@@ -45,7 +49,40 @@ def count_unknown(spec: QuestionsSpec) -> int:
     unknown = unknown_of(reports, catalogue)
     for line in _lines(unknown, with_text=spec.text):
         say(line)
+    for line in _recurring(unread_sentences(reports, catalogue), with_text=spec.text):
+        say(line)
     return 0
+
+
+def unread_sentences(reports: list[Report], catalogue: Catalogue) -> Counter[str]:
+    """Count the reports that hold a sentence which is not understood; `#` stands for its numbers."""
+    counts: Counter[str] = Counter()
+    for report in reports:
+        reworded = reword(report.text, catalogue.house)
+        spans = [
+            reworded.source(sentence.start, sentence.end)
+            for sentence in unknown_words(reworded.text, catalogue)
+            if sentence.section != "silent" and not sentence.asks
+        ]
+        counts.update({_as_key(report.text[start:end]) for start, end in spans})
+    return counts
+
+
+def _as_key(sentence: str) -> str:
+    """Return a sentence as an entry of `sentences` in a file of words."""
+    return _NUMBER.sub("#", " ".join(_LEAD.sub("", sentence).split())).rstrip(".")
+
+
+def _recurring(counts: Counter[str], *, with_text: bool) -> Iterator[str]:
+    """Yield a line a sentence that several reports share and that is not understood, the commonest first."""
+    shared = [(key, count) for key, count in counts.most_common() if count >= FEWEST_REPORTS and key]
+    if shared and not with_text:
+        yield (
+            f"{len(shared)} sentences recur in {FEWEST_REPORTS} reports or more and are not understood; "
+            "text=true shows them"
+        )
+    for key, count in shared[:_MOST_LINES] if with_text else ():
+        yield f"{count:6} reports: {one_line(key)}"
 
 
 def unknown_of(reports: list[Report], catalogue: Catalogue) -> dict[str, Unknown]:

@@ -58,6 +58,7 @@ class Quote:
     section: str = ""
     start: int | None = None
     end: int | None = None
+    read_as: str = ""  # the same in words of ours, where a group taught its sentence
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,13 @@ def _evidence(folder: Path) -> tuple[dict[tuple[str, str], Quote], dict[str, str
     for path in sorted(folder.glob(FINDINGS)):
         for record in read_lines(path):
             for one in record.get("items", ()):
-                quote = Quote(one["id"], one["quote"], one.get("section", ""), one["start"], one["end"])
-                quotes[record["study_id"], one["id"]] = quote
+                quotes[record["study_id"], one["id"]] = _quote(one)
     texts = {record["study_id"]: record["text"] for record in read_lines(folder / SECTIONS)}
     return quotes, texts
+
+
+def _quote(finding: Mapping[str, Any]) -> Quote:
+    reading = (finding.get("reading") or {}).get("quote", "")
+    read_as = "" if reading == finding["quote"] else reading
+    place = finding["start"], finding["end"]
+    return Quote(finding["id"], finding["quote"], finding.get("section", ""), *place, read_as)

@@ -14,6 +14,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import is_housekeeping, read_bytes
 from cardiolens.config.base import describe
+from cardiolens.protocol.tasks.house_style import HouseStyle
 from cardiolens.protocol.tasks.lexicon import Lexicon, load_lexicon
 from cardiolens.protocol.tasks.wordings import wording_problems
 from cardiolens.study.anatomy import ANATOMY_NAME, HEART, Anatomy, anatomy_of, heart
@@ -98,6 +99,7 @@ class Catalogue:
     sha256: str  # of the data files of subtasks, options and reports
     anatomy: Anatomy  # what studies hold and what stands in for what
     paper_points: Mapping[str, tuple[str, ...]] = field(hash=False)  # of prompt style `paper`, by subtask
+    house: HouseStyle = field(default_factory=HouseStyle, compare=False)  # of a group's reports
 
     def __getitem__(self, subtask: str) -> Subtask:
         try:

@@ -172,7 +172,10 @@ function truth() {
   }
   if (item.proposal) {
     parts.push(element("h3", `Evidence (${item.origin})`));
-    parts.push(...item.evidence.map(quote => element("blockquote", quote.text)));
+    for (const quote of item.evidence) {
+      parts.push(element("blockquote", quote.text));
+      if (quote.read_as) parts.push(element("p", `read as: ${quote.read_as}`));
+    }
     if (!item.evidence.length) parts.push(element("p", "none is given"));
     if (item.report && view.whole) parts.push(element("h3", "Report"), report(item));
   }

@@ -1,0 +1,154 @@
+"""Checks of a house's headings and sentences: ours must be understood, and theirs may not say otherwise."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+from cardiolens.base.errors import InputError
+from cardiolens.curation.questions.house_sentences import NUMBER, WORDS, are_numbered, filled, slots
+from cardiolens.curation.questions.rule_extraction import extract
+from cardiolens.protocol.tasks.catalogue import Catalogue
+from cardiolens.protocol.tasks.house_style import HouseStyle
+from cardiolens.report_text.grammar import grammar
+from cardiolens.report_text.understanding import unknown_words, vocabulary
+
+_LETTERS = re.compile(r"[^\W\d_]+")
+_PIECES = re.compile(r"[^\W_]+|#|\{\}")
+_NAME = re.compile(r"[a-z]+")
+# Roles of words that keep a sentence open, whatever the house says in ours.
+_OPEN = ("uncertain", "uncertain_behind", "hypothetical")
+_MOST_SHOWN = 20
+_SAMPLE = "50"  # in the place of a number
+
+
+def checked_house(house: HouseStyle, catalogue: Catalogue, path: Path) -> HouseStyle:
+    """Return a house's style, without final full stops; InputError names the entries that cannot be right."""
+    problems = chain(
+        ((f"heading {key!r}", _problem_of_heading(key, ours)) for key, ours in house.headings.items()),
+        (
+            (f"values {name!r}", _problem_of_values(name, own, catalogue))
+            for name, own in house.values.items()
+        ),
+        ((f"sentence {key!r}", _problem(key, own, house, catalogue)) for key, own in house.sentences.items()),
+    )
+    wrong = [f"{entry} {problem}" for entry, problem in problems if problem is not None]
+    if wrong:
+        more = [f"and {len(wrong) - _MOST_SHOWN} more"] if len(wrong) > _MOST_SHOWN else []
+        raise InputError(f"words={path}: " + "\n  ".join([*wrong[:_MOST_SHOWN], *more]))
+    return replace(house, sentences={key.strip().rstrip("."): own for key, own in house.sentences.items()})
+
+
+def _problem_of_heading(heading: str, ours: str) -> str | None:
+    """Return what is wrong with a heading and ours."""
+    if not _LETTERS.search(heading) or slots(heading):
+        return "has no letters, or a slot; give the label alone"
+    label = tuple(_LETTERS.findall(ours.lower()))
+    if label in grammar().headings or label in grammar().ventricles:
+        return None
+    return (
+        f"is to mean {ours!r}, which is no heading of ours; give one, e.g. Findings, Left ventricle, LGE, "
+        "Perfusion, T2, Conclusion, History"
+    )
+
+
+def _problem_of_values(name: str, values: Mapping[str, str], catalogue: Catalogue) -> str | None:
+    """Return what is wrong with the values of a name."""
+    if not _NAME.fullmatch(name):
+        return "is no name; write it in small letters"
+    if not values or not all(theirs.strip() for theirs in values):
+        return "has no values, or an empty one"
+    if with_slot := next((text for pair in values.items() for text in pair if slots(text)), None):
+        return f"has a slot in {with_slot!r}; give the value alone"
+    return next(filter(None, (_doubt_of(theirs, catalogue) for theirs in values)), None)
+
+
+def _doubt_of(theirs: str, catalogue: Catalogue) -> str | None:
+    """Say that words leave open what they say."""
+    for mention in vocabulary(catalogue).mentions(theirs, 0, len(theirs)):
+        if mention.kind in _OPEN:
+            return f"holds {mention.text!r}, which leaves open what it says; leave it out"
+    return None
+
+
+def _problem(key: str, words: str, house: HouseStyle, catalogue: Catalogue) -> str | None:
+    """Return what is wrong with a sentence and ours."""
+    problem = _problem_of_key(key, house, catalogue) or _problem_of_slots(key, words)
+    if problem is not None or not words:
+        return problem
+    problems = (
+        _problem_of_words(theirs, ours, catalogue, has_number="#" in words)
+        for theirs, ours in _samples(key, words, house)
+    )
+    return next(filter(None, problems), None)
+
+
+def _problem_of_key(key: str, house: HouseStyle, catalogue: Catalogue) -> str | None:
+    """Say that a sentence is a single word, has values of no name, or leaves open what it says."""
+    if len(_PIECES.findall(key)) < 2 or not _LETTERS.search(key) or "\n" in key:
+        return "is no whole sentence or line; teach a word as a synonym"
+    names = {kind for kind, _ in slots(key)} - {NUMBER, WORDS}
+    if unnamed := sorted(names - house.values.keys()):
+        return f"has a slot {{{unnamed[0]}}}, of which no values are given; add them to values"
+    return _doubt_of(key, catalogue)
+
+
+def _problem_of_slots(key: str, words: str) -> str | None:
+    """Say that ours has a slot that theirs has not, or takes one of several without saying which."""
+    theirs, ours = slots(key), slots(words)
+    if missing := sorted(set(ours) - set(theirs)):
+        return f"has no slot for {_slot(*missing[0])} of {words!r}; write as many in it as in ours"
+    for kind in dict(theirs):
+        count, taken = ([slot for slot, _ in own].count(kind) for own in (theirs, ours))
+        if 0 < taken != count and not are_numbered(words, kind):
+            return f"has {count} slots and {words!r} {taken}; number those of ours, e.g. {_slot(kind, count)}"
+    return None
+
+
+def _slot(kind: str, number: int) -> str:
+    return f"#{number}" if kind == NUMBER else f"{{{kind}{number}}}"
+
+
+def _samples(key: str, words: str, house: HouseStyle) -> Iterator[tuple[str, str]]:
+    """Yield theirs and ours with contents in their slots, so that each value is tried once.
+
+    None where ours takes words over that are not known before.
+    """
+    own = slots(key)
+    if any(kind == WORDS for kind, _ in slots(words)):
+        return
+    choices = {kind: list(house.values[kind].items()) for kind, _ in own if kind not in (NUMBER, WORDS)}
+    for turn in range(max(map(len, choices.values()), default=1)):
+        held = {slot: _SAMPLE if slot[0] == NUMBER else "" for slot in own}
+        theirs = {slot: values[turn % len(values)] for slot in own if (values := choices.get(slot[0]))}
+        held |= {slot: ours for slot, (_, ours) in theirs.items()}
+        yield (
+            filled(key, {slot: theirs[slot][0] if slot in theirs else held[slot] for slot in own}),
+            filled(words, held),
+        )
+
+
+def _problem_of_words(theirs: str, ours: str, catalogue: Catalogue, *, has_number: bool) -> str | None:
+    """Say that ours is not understood, or tells nothing, or that theirs is read otherwise."""
+    if not ours:
+        return None
+    if unknown := next(iter(unknown_words(ours, catalogue).values()), None):
+        return f"is to say {ours!r}, of which {unknown!r} is not understood; say it as in: RV size normal."
+    values = _told(ours, catalogue)
+    if not values and not has_number:  # what a number tells depends on it
+        return f"is to say {ours!r}, of which no answer is read; say it as in: RV size normal., or ''"
+    for subtask, own in _told(theirs, catalogue).items():
+        if values.get(subtask, own) != own:
+            told = f"{subtask} {', '.join(sorted(own))}"
+            return f"is read by us as {told}, and is to say {ours!r}; leave it out, or correct it"
+    return None
+
+
+def _told(text: str, catalogue: Catalogue) -> dict[str, frozenset[str]]:
+    """Return the values that a text tells for certain, by subtask."""
+    told: dict[str, set[str]] = {}
+    for statement in extract(f"{text}.", None, catalogue):
+        if statement.certainty == "certain" and not statement.doubt and statement.value is not None:
+            told.setdefault(statement.subtask, set()).add(statement.value)
+    return {subtask: frozenset(values) for subtask, values in told.items()}

@@ -1,0 +1,162 @@
+"""Sentences and headings that a group teaches: read in words of ours, told in the report's own."""
+
+from pathlib import Path
+
+import pytest
+
+from cardiolens.base.errors import InputError
+from cardiolens.curation.questions.extraction_truth import settle
+from cardiolens.curation.questions.group_words import with_words
+from cardiolens.curation.questions.house_sentences import reword
+from cardiolens.curation.questions.report_files import Report
+from cardiolens.curation.questions.rule_extraction import extract
+from cardiolens.curation.questions.statement import ReportStatement
+from cardiolens.curation.questions.unknown_words import unread_sentences
+from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
+from cardiolens.protocol.tasks.house_style import HouseStyle
+
+CATALOGUE = load_catalogue("openprotocol-1")
+HOUSE = """\
+values:
+  grad: {n: normal, leicht erw: mildly dilated, n u: ''}
+  lage: {sep: septal, lat: lateral, '-': ''}
+headings:
+  Nachkontrast: LGE
+  Vorgeschichte: History
+sentences:
+  RV G/F iO: RV size normal. RV function normal.
+  'EDV # ml, Auswurf # Prozent': 'LVEF #2 %.'
+  'Narbe {} durchgehend': 'Transmural LGE in the {} wall.'
+  LA {grad}, RA {grad}: 'Left atrium {grad}. Right atrium {grad}.'
+  'Narbe basal {lage}, mitt {lage}': 'LGE in the basal {lage} wall. LGE in the mid {lage} wall.'
+  Mit freundlichen Grüßen: ''
+"""
+
+
+@pytest.fixture
+def taught(tmp_path: Path) -> Catalogue:
+    return _taught(tmp_path, HOUSE)
+
+
+def _taught(folder: Path, words: str) -> Catalogue:
+    path = folder / "words.yaml"
+    path.write_text(words, encoding="utf-8")
+    return with_words(CATALOGUE, path)
+
+
+def _answers(text: str, catalogue: Catalogue) -> dict[str, tuple[str, ...]]:
+    return settle(text, extract(text, None, catalogue), catalogue).answers
+
+
+@pytest.mark.parametrize(
+    ("text", "answers"),
+    [
+        ("RV G/F iO.", {"C12": ("A",), "C15": ("A",)}),
+        ("- rv g/f  io\nLV size normal.", {"C12": ("A",), "C15": ("A",), "C01": ("A",)}),
+        ("LV size normal. RV G/F iO", {"C12": ("A",), "C15": ("A",), "C01": ("A",)}),
+        ("EDV 150 ml, Auswurf 35,5 Prozent.", {"C10": ("C",)}),
+        ("Nachkontrast: none.", {"L01": ("A",)}),
+        ("Narbe inferior durchgehend.", {"L01": ("B",), "L03": ("C",), "L05": ("D",)}),
+        ("Narbe frobnicated durchgehend.", {}),
+        ("LA n, RA n.", {"C16": ("A",)}),
+        ("LA Leicht  erw, RA n.", {"C16": ("B",)}),
+        ("LA n, RA n u.", {}),  # of one atrium
+        ("LA n, RA groß.", {}),  # no value of the house
+        ("Narbe basal sep, mitt lat", {"L01": ("B",), "L02": ("A", "B"), "L03": ("B", "D")}),
+        ("Narbe basal -, mitt lat", {"L01": ("B",), "L02": ("B",), "L03": ("D",)}),
+        ("Narbe basal -, mitt -", {}),
+        ("Vorgeschichte:\nRV G/F iO.", {}),  # of the past, as all of its section
+        ("RV G/F iO im Vergleich.", {}),  # another sentence
+        ("Siehe RV G/F iO.", {}),
+    ],
+)
+def test_a_taught_sentence_is_read_where_it_is_whole(
+    text: str, answers: dict[str, tuple[str, ...]], taught: Catalogue
+) -> None:
+    assert _answers(text, taught) == answers
+
+
+def test_what_was_read_is_told_in_the_words_of_the_report(taught: Catalogue) -> None:
+    text = "Befund\nLV size normal.\nRV G/F iO.\nNachkontrast: no enhancement.\nNo pericardial effusion."
+    statements = {statement.subtask: statement for statement in extract(text, None, taught)}
+    assert {name: statements[name].quote for name in ("C12", "C15", "C19")} == {
+        "C12": "RV G/F iO",
+        "C15": "RV G/F iO",
+        "C19": "No pericardial effusion",
+    }
+    for statement in statements.values():
+        assert text[statement.start : statement.end] == statement.quote
+        assert ReportStatement.of(statement.record(1)) == statement
+    reading = statements["C15"].reading
+    assert reading is not None
+    assert reading.quote == "RV function normal"
+
+
+def test_places_of_a_reworded_text_are_places_of_the_report() -> None:
+    house = HouseStyle(
+        {"Nachkontrast": "LGE"}, {}, {"RV G/F iO": "RV size normal. RV function normal", "Gruß an alle": ""}
+    )
+    text = "Nachkontrast: none.\nGruß an alle.\nRV G/F iO. End."
+    reworded = reword(text, house)
+    assert reworded.text == "LGE: none.\n.\nRV size normal. RV function normal. End."
+    for words, own in (("none", "none"), ("End", "End"), ("function", "RV G/F iO"), ("LGE", "Nachkontrast")):
+        start = reworded.text.index(words)
+        first, last = reworded.source(start, start + len(words))
+        assert text[first:last] == own
+    first, last = reworded.source(0, reworded.text.index("none") + 4)
+    assert text[first:last] == "Nachkontrast: none"
+
+
+def test_a_text_without_taught_sentences_is_not_touched() -> None:
+    text = "RV G/F iO."
+    assert reword(text, HouseStyle()).text is text
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("headings: {Nachkontrast: frobnication}", "is no heading of ours"),
+        ("headings: {'##': LGE}", "has no letters, or a slot"),
+        ("sentences: {iO: RV size normal.}", "no whole sentence"),
+        ("sentences: {RV G iO: RV frobnicated normal.}", "'frobnicated' is not understood"),
+        ("sentences: {RV G iO: We thank you.}", "not understood|no answer is read"),
+        ("sentences: {'EDV # ml, EF # Prozent': 'LVEF # %.'}", "number those of ours, e.g. #2"),
+        ("sentences: {'EF Prozent': 'LVEF # %.'}", "has no slot for #1"),
+        ("sentences: {'Narbe überall': 'LGE in the {} wall.'}", r"has no slot for \{1\}"),
+        ("sentences: {RV size normal: RV severely dilated.}", "is read by us as C12 Normal"),
+        ("sentences: {possible Narbe septal: LGE in the septal wall.}", "holds 'possible'"),
+        ("sentences: {'RV {grad}': 'RV size {grad}.'}", r"slot \{grad\}, of which no values are given"),
+        (
+            "values: {g: {n: normal}}\nsentences: {'RV {g}/{g}': 'RV size {g}.'}",
+            r"number those of ours, e.g. \{g2\}",
+        ),
+        (
+            "values: {g: {n: normal, x: frobnicated}}\nsentences: {'RV {g}': 'RV size {g}.'}",
+            "'frobnicated' is not",
+        ),
+        (
+            "values: {g: {n: normal, normal: severely dilated}}\nsentences: {'RV size {g}': 'RV size {g}.'}",
+            "is read by us as",
+        ),
+        ("values: {g: {possible: normal}}", "'g' holds 'possible'"),
+        ("values: {g: {}}", "has no values"),
+        ("values: {g: {a: '{}'}}", "has a slot in"),
+        ("values: {G1: {n: normal}}", "is no name"),
+        ("sentences: [a, b]", "sentences"),
+    ],
+)
+def test_sentences_that_cannot_be_right_are_refused(tmp_path: Path, words: str, reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        _taught(tmp_path, words)
+
+
+def test_the_key_of_the_records_changes_with_the_sentences(tmp_path: Path, taught: Catalogue) -> None:
+    other = _taught(tmp_path, HOUSE.replace("Auswurf", "Ejektion"))
+    assert len({CATALOGUE.sha256, taught.sha256, other.sha256}) == 3
+
+
+def test_sentences_that_recur_and_are_not_understood_are_counted(taught: Catalogue) -> None:
+    texts = [f"- LV {size} groß, EDV {size} ml.\nRV G/F iO. No LGE." for size in (150, 151, 152)]
+    reports = [Report(str(at), at, text, f"S{at}", None, ()) for at, text in enumerate(texts)]
+    assert unread_sentences(reports, taught) == {"LV # groß, EDV # ml": 3}
+    assert unread_sentences(reports, CATALOGUE)["RV G/F iO"] == 3
