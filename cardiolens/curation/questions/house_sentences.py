@@ -85,13 +85,13 @@ def _kind(match: re.Match[str]) -> str:
 
 def filled(phrase: str, contents: dict[Slot, str]) -> str:
     """Return words of ours with their slots filled; a sentence with an empty content is left out."""
-    told = []
+    kept_sentences = []
     for sentence in re.split(r"(?<=\.)\s+", _numbered(phrase)):
-        held = [contents[slot] for slot in slots(sentence)]
-        if all(held):
-            rest = iter(held)
-            told.append(_SLOT.sub(lambda _, rest=rest: next(rest), sentence))
-    return " ".join(told).rstrip(". ")
+        fillings = [contents[slot] for slot in slots(sentence)]
+        if all(fillings):
+            rest = iter(fillings)
+            kept_sentences.append(_SLOT.sub(lambda _, rest=rest: next(rest), sentence))
+    return " ".join(kept_sentences).rstrip(". ")
 
 
 def _numbered(phrase: str) -> str:
@@ -138,12 +138,12 @@ class _Rule:
     words: str
     house: HouseStyle
 
-    def said(self, match: re.Match[str]) -> str:
+    def in_ours(self, match: re.Match[str]) -> str:
         """Return our words, with what stands in the slots of the report."""
-        held = zip(slots(self.key), match.groups()[1:], strict=True)
-        return filled(self.words, {slot: self._in_ours(slot, content) for slot, content in held})
+        contents = zip(slots(self.key), match.groups()[1:], strict=True)
+        return filled(self.words, {slot: self._value(slot, content) for slot, content in contents})
 
-    def _in_ours(self, slot: Slot, content: str) -> str:
+    def _value(self, slot: Slot, content: str) -> str:
         values = self.house.values.get(slot[0], {})
         spelled = {" ".join(theirs.lower().split()): ours for theirs, ours in values.items()}
         return spelled.get(" ".join(content.lower().split()), content)
@@ -152,7 +152,7 @@ class _Rule:
 def _replacements(text: str, house: HouseStyle) -> Iterator[tuple[int, int, str]]:
     """Yield the spans that are reworded, none within another, the longest first; and their words."""
     found = [
-        (match.start("own"), match.end("own"), rule.said(match))
+        (*match.span("span"), rule.in_ours(match))
         for rule in _rules(house)
         for match in rule.pattern.finditer(text)
     ]
@@ -167,11 +167,13 @@ def _replacements(text: str, house: HouseStyle) -> Iterator[tuple[int, int, str]
 def _rules(house: HouseStyle) -> tuple[_Rule, ...]:
     """Return the rules of a house; of two that fit the same span the first holds."""
     of_headings = [
-        _Rule(key, re.compile(rf"{_MARKS}(?P<own>{_pattern(key, house)}){_LABEL_ENDS}", _FLAGS), words, house)
+        _Rule(
+            key, re.compile(rf"{_MARKS}(?P<span>{_pattern(key, house)}){_LABEL_ENDS}", _FLAGS), words, house
+        )
         for key, words in house.headings.items()
     ]
     of_sentences = [
-        _Rule(key, re.compile(rf"{_BEGINS}(?P<own>{_pattern(key, house)}){_ENDS}", _FLAGS), words, house)
+        _Rule(key, re.compile(rf"{_BEGINS}(?P<span>{_pattern(key, house)}){_ENDS}", _FLAGS), words, house)
         for key, words in house.sentences.items()
     ]
     return (*of_headings, *of_sentences)

@@ -24,20 +24,24 @@ _SAMPLE = "50"  # in the place of a number
 
 
 def checked_house(house: HouseStyle, catalogue: Catalogue, path: Path) -> HouseStyle:
-    """Return a house's style, without final full stops; InputError names the entries that cannot be right."""
+    """Return a house's style, its sentences trimmed; InputError names the entries that cannot be right."""
     problems = chain(
         ((f"heading {key!r}", _problem_of_heading(key, ours)) for key, ours in house.headings.items()),
         (
-            (f"values {name!r}", _problem_of_values(name, own, catalogue))
-            for name, own in house.values.items()
+            (f"values {name!r}", _problem_of_values(name, values, catalogue))
+            for name, values in house.values.items()
         ),
-        ((f"sentence {key!r}", _problem(key, own, house, catalogue)) for key, own in house.sentences.items()),
+        (
+            (f"sentence {key!r}", _problem(key, ours, house, catalogue))
+            for key, ours in house.sentences.items()
+        ),
     )
     wrong = [f"{entry} {problem}" for entry, problem in problems if problem is not None]
     if wrong:
         more = [f"and {len(wrong) - _MOST_SHOWN} more"] if len(wrong) > _MOST_SHOWN else []
         raise InputError(f"words={path}: " + "\n  ".join([*wrong[:_MOST_SHOWN], *more]))
-    return replace(house, sentences={key.strip().rstrip("."): own for key, own in house.sentences.items()})
+    sentences = {key.strip().rstrip("."): " ".join(ours.split()) for key, ours in house.sentences.items()}
+    return replace(house, sentences=sentences)
 
 
 def _problem_of_heading(heading: str, ours: str) -> str | None:
@@ -100,7 +104,7 @@ def _problem_of_slots(key: str, words: str) -> str | None:
     if missing := sorted(set(ours) - set(theirs)):
         return f"has no slot for {_slot(*missing[0])} of {words!r}; write as many in it as in ours"
     for kind in dict(theirs):
-        count, taken = ([slot for slot, _ in own].count(kind) for own in (theirs, ours))
+        count, taken = ([slot for slot, _ in side].count(kind) for side in (theirs, ours))
         if 0 < taken != count and not are_numbered(words, kind):
             return f"has {count} slots and {words!r} {taken}; number those of ours, e.g. {_slot(kind, count)}"
     return None
@@ -115,18 +119,17 @@ def _samples(key: str, words: str, house: HouseStyle) -> Iterator[tuple[str, str
 
     None where ours takes words over that are not known before.
     """
-    own = slots(key)
+    key_slots = slots(key)
     if any(kind == WORDS for kind, _ in slots(words)):
         return
-    choices = {kind: list(house.values[kind].items()) for kind, _ in own if kind not in (NUMBER, WORDS)}
+    choices = {kind: list(house.values[kind].items()) for kind, _ in key_slots if kind not in (NUMBER, WORDS)}
     for turn in range(max(map(len, choices.values()), default=1)):
-        held = {slot: _SAMPLE if slot[0] == NUMBER else "" for slot in own}
-        theirs = {slot: values[turn % len(values)] for slot in own if (values := choices.get(slot[0]))}
-        held |= {slot: ours for slot, (_, ours) in theirs.items()}
-        yield (
-            filled(key, {slot: theirs[slot][0] if slot in theirs else held[slot] for slot in own}),
-            filled(words, held),
-        )
+        theirs = {slot: _SAMPLE if slot[0] == NUMBER else "" for slot in key_slots}
+        ours = dict(theirs)
+        for slot in key_slots:
+            if values := choices.get(slot[0]):
+                theirs[slot], ours[slot] = values[turn % len(values)]
+        yield filled(key, theirs), filled(words, ours)
 
 
 def _problem_of_words(theirs: str, ours: str, catalogue: Catalogue, *, has_number: bool) -> str | None:
@@ -135,20 +138,20 @@ def _problem_of_words(theirs: str, ours: str, catalogue: Catalogue, *, has_numbe
         return None
     if unknown := next(iter(unknown_words(ours, catalogue).values()), None):
         return f"is to say {ours!r}, of which {unknown!r} is not understood; say it as in: RV size normal."
-    values = _told(ours, catalogue)
+    values = _values(ours, catalogue)
     if not values and not has_number:  # what a number tells depends on it
         return f"is to say {ours!r}, of which no answer is read; say it as in: RV size normal., or ''"
-    for subtask, own in _told(theirs, catalogue).items():
-        if values.get(subtask, own) != own:
-            told = f"{subtask} {', '.join(sorted(own))}"
-            return f"is read by us as {told}, and is to say {ours!r}; leave it out, or correct it"
+    for subtask, read in _values(theirs, catalogue).items():
+        if not read <= values.get(subtask, read):
+            answer = f"{subtask} {', '.join(sorted(read))}"
+            return f"is read by us as {answer}, and is to say {ours!r}; leave it out, or correct it"
     return None
 
 
-def _told(text: str, catalogue: Catalogue) -> dict[str, frozenset[str]]:
+def _values(text: str, catalogue: Catalogue) -> dict[str, frozenset[str]]:
     """Return the values that a text tells for certain, by subtask."""
-    told: dict[str, set[str]] = {}
+    values: dict[str, set[str]] = {}
     for statement in extract(f"{text}.", None, catalogue):
         if statement.certainty == "certain" and not statement.doubt and statement.value is not None:
-            told.setdefault(statement.subtask, set()).add(statement.value)
-    return {subtask: frozenset(values) for subtask, values in told.items()}
+            values.setdefault(statement.subtask, set()).add(statement.value)
+    return {subtask: frozenset(texts) for subtask, texts in values.items()}

@@ -99,10 +99,15 @@ def test_places_of_a_reworded_text_are_places_of_the_report() -> None:
     text = "Nachkontrast: none.\nGruß an alle.\nRV G/F iO. End."
     reworded = reword(text, house)
     assert reworded.text == "LGE: none.\n.\nRV size normal. RV function normal. End."
-    for words, own in (("none", "none"), ("End", "End"), ("function", "RV G/F iO"), ("LGE", "Nachkontrast")):
+    for words, quote in (
+        ("none", "none"),
+        ("End", "End"),
+        ("function", "RV G/F iO"),
+        ("LGE", "Nachkontrast"),
+    ):
         start = reworded.text.index(words)
         first, last = reworded.source(start, start + len(words))
-        assert text[first:last] == own
+        assert text[first:last] == quote
     first, last = reworded.source(0, reworded.text.index("none") + 4)
     assert text[first:last] == "Nachkontrast: none"
 
