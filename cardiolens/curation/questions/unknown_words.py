@@ -78,7 +78,7 @@ def _recurring(counts: Counter[str], *, with_text: bool) -> Iterator[str]:
     shared = [(key, count) for key, count in counts.most_common() if count >= FEWEST_REPORTS and key]
     if shared and not with_text:
         yield (
-            f"{len(shared)} sentences recur in {FEWEST_REPORTS} reports or more and are not understood; "
+            f"{len(shared)} sentences or headings recur in {FEWEST_REPORTS} reports and are not understood; "
             "text=true shows them"
         )
     for key, count in shared[:_MOST_LINES] if with_text else ():

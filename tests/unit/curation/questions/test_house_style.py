@@ -33,9 +33,9 @@ sentences:
 """
 
 
-@pytest.fixture
-def taught(tmp_path: Path) -> Catalogue:
-    return _taught(tmp_path, HOUSE)
+@pytest.fixture(scope="module")
+def taught(tmp_path_factory: pytest.TempPathFactory) -> Catalogue:
+    return _taught(tmp_path_factory.mktemp("house"), HOUSE)
 
 
 def _taught(folder: Path, words: str) -> Catalogue:
