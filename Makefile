@@ -16,6 +16,7 @@ demo: setup  ## set up, make a phantom cohort, sweep it with a small model on CP
 	$(python) -m cardiolens.sweep +experiment=demo
 
 test: setup-dev  ## run the tests, in two halves side by side
+	@$(python) -m compileall -q cardiolens  # else each of the processes that tests start may compile it anew
 	@$(MAKE) --no-print-directory -j2 test-most test-started
 
 test-most:
