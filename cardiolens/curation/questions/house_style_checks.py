@@ -16,6 +16,7 @@ from cardiolens.report_text.understanding import unknown_words, vocabulary
 
 _LETTERS = re.compile(r"[^\W\d_]+")
 _PIECES = re.compile(r"[^\W_]+|#|\{\}")
+_BRACKET = re.compile(r"\([^()]*\)")
 _NAME = re.compile(r"[a-z]+")
 # Roles of words that keep a sentence open, whatever the house says in ours.
 _OPEN = ("uncertain", "uncertain_behind", "hypothetical")
@@ -69,8 +70,9 @@ def _problem_of_values(name: str, values: Mapping[str, str], catalogue: Catalogu
 
 
 def _doubt_of(theirs: str, catalogue: Catalogue) -> str | None:
-    """Say that words leave open what they say."""
-    for mention in vocabulary(catalogue).mentions(theirs, 0, len(theirs)):
+    """Say that words leave open what they say, unless in a bracket: `58 % (expected 55 to 70)`."""
+    bare = _BRACKET.sub(" ", theirs)
+    for mention in vocabulary(catalogue).mentions(bare, 0, len(bare)):
         if mention.kind in _OPEN:
             return f"holds {mention.text!r}, which leaves open what it says; leave it out"
     return None
@@ -139,7 +141,8 @@ def _problem_of_words(theirs: str, ours: str, catalogue: Catalogue, *, has_numbe
     if unknown := next(iter(unknown_words(ours, catalogue).values()), None):
         return f"is to say {ours!r}, of which {unknown!r} is not understood; say it as in: RV size normal."
     values = _values(ours, catalogue)
-    if not values and not has_number:  # what a number tells depends on it
+    # What a number tells depends on it, and a line of details tells nothing by itself.
+    if not values and not has_number and not _names_any(ours, catalogue):
         return f"is to say {ours!r}, of which no answer is read; say it as in: RV size normal., or ''"
     for subtask, read in _values(theirs, catalogue).items():
         if not read <= values.get(subtask, read):
@@ -148,10 +151,17 @@ def _problem_of_words(theirs: str, ours: str, catalogue: Catalogue, *, has_numbe
     return None
 
 
+def _names_any(text: str, catalogue: Catalogue) -> bool:
+    """Return whether a text names a place, or a finding or structure of ours."""
+    mentions = vocabulary(catalogue).mentions(text, 0, len(text))
+    return any(mention.kind in ("place", "name", "state", "structure") for mention in mentions)
+
+
 def _values(text: str, catalogue: Catalogue) -> dict[str, frozenset[str]]:
-    """Return the values that a text tells for certain, by subtask."""
+    """Return the values that the words of a text tell for certain, by subtask; its numbers are samples."""
     values: dict[str, set[str]] = {}
     for statement in extract(f"{text}.", None, catalogue):
-        if statement.certainty == "certain" and not statement.doubt and statement.value is not None:
+        is_clear = statement.certainty == "certain" and not statement.doubt and not statement.measured
+        if is_clear and statement.value is not None:
             values.setdefault(statement.subtask, set()).add(statement.value)
     return {subtask: frozenset(texts) for subtask, texts in values.items()}

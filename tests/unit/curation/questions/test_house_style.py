@@ -65,6 +65,7 @@ def _answers(text: str, catalogue: Catalogue) -> dict[str, tuple[str, ...]]:
         ("Narbe basal sep, mitt lat", {"L01": ("B",), "L02": ("A", "B"), "L03": ("B", "D")}),
         ("Narbe basal -, mitt lat", {"L01": ("B",), "L02": ("B",), "L03": ("D",)}),
         ("Narbe basal -, mitt -", {}),
+        ("LA leicht erw, RA n\nNo pericardial effusion", {"C16": ("B",), "C19": ("A",)}),  # no heading
         ("Vorgeschichte:\nRV G/F iO.", {}),  # of the past, as all of its section
         ("RV G/F iO im Vergleich.", {}),  # another sentence
         ("Siehe RV G/F iO.", {}),
@@ -115,6 +116,18 @@ def test_places_of_a_reworded_text_are_places_of_the_report() -> None:
 def test_a_text_without_taught_sentences_is_not_touched() -> None:
     text = "RV G/F iO."
     assert reword(text, HouseStyle()).text is text
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "sentences: {'RV erw (expected # to #)': 'RV mildly dilated.'}",  # what is open is in a bracket
+        "sentences: {'RV mildly dilated (EDVi #)': 'RV mildly dilated. RVEDVi # ml/m2.'}",  # 50 is a sample
+        "sentences: {'Schicht subepikardial': 'Layer: subepicardial.'}",  # a detail of the line above
+    ],
+)
+def test_what_can_be_right_is_not_refused(tmp_path: Path, words: str) -> None:
+    assert _taught(tmp_path, words).house.sentences
 
 
 @pytest.mark.parametrize(
