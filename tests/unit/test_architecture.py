@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -166,9 +166,9 @@ READ_OUR_OWN = {
 }
 
 
-def calls(path: Path) -> Iterator[tuple[int, str, str]]:
+def calls(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str, str]]:
     """Line, object and name of each call of a module: `os.replace(...)` is ("os", "replace")."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes:
         if isinstance(node, ast.Call):
             function = node.func
             if isinstance(function, ast.Attribute):
@@ -194,16 +194,17 @@ def test_the_disk_is_changed_through_one_module():
         name = str(path.relative_to(PACKAGE))
         if name in MAY_WRITE:
             continue
+        nodes = list(ast.walk(ast.parse(path.read_text())))
         found += [
             f"{name}:{line}: {owner}.{call}"
-            for line, owner, call in calls(path)
+            for line, owner, call in calls(nodes)
             if call in WRITES.get(owner, ()) or (call in WRITING_METHODS and owner != "disk")
         ]
         if "O_CREAT" in path.read_text():
             found.append(f"{name}: O_CREAT")
         found += [
             f"{name}:{node.lineno}: open for writing"
-            for node in ast.walk(ast.parse(path.read_text()))
+            for node in nodes
             if isinstance(node, ast.Call) and opens_for_writing(node)
         ]
     assert found == []
@@ -215,23 +216,24 @@ def test_what_strangers_made_is_read_through_one_package():
         name = str(path.relative_to(PACKAGE))
         if name.startswith(DOOR) or name in READ_OUR_OWN:
             continue
+        nodes = list(ast.walk(ast.parse(path.read_text())))
         found += [
             f"{name}:{line}: {owner}.{call}"
-            for line, owner, call in calls(path)
+            for line, owner, call in calls(nodes)
             if call in READS.get(owner, ()) or call in {"dcmread", "Unpickler"}
         ]
         found += [
             f"{name}:{node.lineno}: .pixel_array"
-            for node in ast.walk(ast.parse(path.read_text()))
+            for node in nodes
             if isinstance(node, ast.Attribute) and node.attr == "pixel_array"
         ]
-        found += [f"{name}:{line}: reads a file of no bounded size" for line in unbounded_reads(path)]
+        found += [f"{name}:{line}: reads a file of no bounded size" for line in unbounded_reads(nodes)]
     assert found == []
 
 
-def unbounded_reads(path: Path) -> Iterator[int]:
+def unbounded_reads(nodes: Sequence[ast.AST]) -> Iterator[int]:
     """Lines that read a whole file by pathlib, unless it lies in the package itself."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
         if node.func.attr in {"read_text", "read_bytes"} and ast.unparse(node.func.value) != "files":

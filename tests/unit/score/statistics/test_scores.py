@@ -147,15 +147,15 @@ def test_processes_change_no_digit(monkeypatch) -> None:
         row for row in rows if (row["arm_id"], row["qa_id"]) != ("d", rows[-1]["qa_id"])
     ]  # on fewer items
     pairs = {"model | ": [*combinations("abcd", 2)], "budget | x": [("a", "b"), ("c", "d")]}
-    asked = {"seed": 7, "families": pairs, "simulated": {"c"}, "swaps": 50}
-    alone = score(table(rows), 5, 100, **asked)
+    asked = {"seed": 7, "families": pairs, "simulated": {"c"}, "swaps": 20}
+    alone = score(table(rows), 5, 40, **asked)
     assert "d" in alone["versus_arm_id"].to_pylist()
     for module in (of_scores, differences):
         monkeypatch.setattr(module, "MANY", 0)
     monkeypatch.setattr(differences, "_CHUNK", 1)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     for given in (table(rows), by_arm_of(rows)):
-        assert same(score(given, 5, 100, **asked), alone)
+        assert same(score(given, 5, 40, **asked), alone)
 
 
 def test_order_and_parts_change_no_digit() -> None:
