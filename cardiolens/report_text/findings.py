@@ -61,10 +61,10 @@ def _read(text: str, sentence: Sentence, words: Reader) -> Reading:
     above = sentence.topic
     topic = words.mentions(text, above.start, above.end) if above else []
     sentence_mentions = words.mentions(text, sentence.start, sentence.end)
-    # "Wall motion" in one line and "normal" in the next are one statement
-    joined = (
-        above and above.alone and not any(mention.kind in ("name", "state") for mention in sentence_mentions)
-    )
+    kinds, of_topic = ({mention.kind for mention in side} for side in (sentence_mentions, topic))
+    # "Wall motion" in one line and "normal" in the next are one statement; "LA dilated", "RA normal" are two.
+    are_two = not of_topic.isdisjoint(("predicate", "state")) and {"structure", "predicate"} <= kinds
+    joined = above and above.alone and not are_two and kinds.isdisjoint(("name", "state"))
     parts = clauses([*topic, *sentence_mentions] if joined else sentence_mentions)
     structures = [mention.names for mention in topic if mention.kind == "structure"]
     if sentence.part and not structures:

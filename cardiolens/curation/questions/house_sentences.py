@@ -17,7 +17,7 @@ _MARKS = r"^[ \t\-*•#=~_|\d.)]*"  # before a heading or a list item
 _BEGINS = rf"(?:{_MARKS}|(?<=[.!?;])[ \t]+)"
 _ENDS = r"(?=[ \t]*(?:[.!;](?:\s|\Z)|$))"
 _LABEL_ENDS = r"(?=[ \t]*(?::|$))"
-_STOPS = {".", "!", ";"}
+_STOPS = {".", "!", ";", ":"}
 _FLAGS = re.IGNORECASE | re.MULTILINE
 _SLOT = re.compile(r"(?P<hash>#)(?P<at>\d*)|\{(?P<name>[a-z]*)(?P<place>\d*)\}")
 _NUMBER = r"\d+(?:[.,]\d+)?"
@@ -160,8 +160,8 @@ def _replacements(text: str, house: HouseStyle) -> Iterator[tuple[int, int, str]
     reached = 0
     for start, end, words in sorted(found, key=lambda span: (span[0], -span[1])):
         if start >= reached:
-            # A line of several sentences without its last stop could be taken for a heading.
-            needs_stop = ". " in words and text[end : end + 1] not in _STOPS
+            # A line without its last stop could be taken for a heading; a colon behind it makes it one.
+            needs_stop = bool(words) and text[end:].lstrip(" \t")[:1] not in _STOPS
             yield start, end, f"{words}." if needs_stop else words
             reached = end
 

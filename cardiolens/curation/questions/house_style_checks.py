@@ -1,7 +1,7 @@
 """Checks of a house's headings and sentences: ours must be understood, and theirs may not say otherwise."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -18,8 +18,9 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 _PIECES = re.compile(r"[^\W_]+|#|\{\}")
 _BRACKET = re.compile(r"\([^()]*\)")
 _NAME = re.compile(r"[a-z]+")
-# Roles of words that keep a sentence open, whatever the house says in ours.
-_OPEN = ("uncertain", "uncertain_behind", "hypothetical")
+# Roles of words that keep a sentence open, whatever the house says in ours; a plan may be left out.
+_UNSURE = ("uncertain", "uncertain_behind")
+_OPEN = (*_UNSURE, "hypothetical")
 _MOST_SHOWN = 20
 _SAMPLE = "50"  # in the place of a number
 
@@ -49,12 +50,21 @@ def _problem_of_heading(heading: str, ours: str) -> str | None:
     """Return what is wrong with a heading and ours."""
     if not _LETTERS.search(heading) or slots(heading):
         return "has no letters, or a slot; give the label alone"
+    if set(_LETTERS.findall(heading.lower())) <= _examination_words():
+        return "opens a report with us, earlier or current; leave it out"
     label = tuple(_LETTERS.findall(ours.lower()))
     if label in grammar().headings or label in grammar().ventricles:
         return None
     return (
         f"is to mean {ours!r}, which is no heading of ours; give one, e.g. Findings, Left ventricle, LGE, "
         "Perfusion, T2, Conclusion, History"
+    )
+
+
+def _examination_words() -> frozenset[str]:
+    """Return the words of labels at which an earlier or the current report begins."""
+    return frozenset().union(
+        *(words for kinds in grammar().examinations.values() for words in kinds.values())
     )
 
 
@@ -69,18 +79,19 @@ def _problem_of_values(name: str, values: Mapping[str, str], catalogue: Catalogu
     return next(filter(None, (_doubt_of(theirs, catalogue) for theirs in values)), None)
 
 
-def _doubt_of(theirs: str, catalogue: Catalogue) -> str | None:
+def _doubt_of(theirs: str, catalogue: Catalogue, kinds: Collection[str] = _OPEN) -> str | None:
     """Say that words leave open what they say, unless in a bracket: `58 % (expected 55 to 70)`."""
     bare = _BRACKET.sub(" ", theirs)
     for mention in vocabulary(catalogue).mentions(bare, 0, len(bare)):
-        if mention.kind in _OPEN:
+        if mention.kind in kinds:
             return f"holds {mention.text!r}, which leaves open what it says; leave it out"
     return None
 
 
 def _problem(key: str, words: str, house: HouseStyle, catalogue: Catalogue) -> str | None:
     """Return what is wrong with a sentence and ours."""
-    problem = _problem_of_key(key, house, catalogue) or _problem_of_slots(key, words)
+    kinds = _OPEN if words else _UNSURE
+    problem = _problem_of_key(key, house) or _doubt_of(key, catalogue, kinds) or _problem_of_slots(key, words)
     if problem is not None or not words:
         return problem
     problems = (
@@ -90,14 +101,14 @@ def _problem(key: str, words: str, house: HouseStyle, catalogue: Catalogue) -> s
     return next(filter(None, problems), None)
 
 
-def _problem_of_key(key: str, house: HouseStyle, catalogue: Catalogue) -> str | None:
-    """Say that a sentence is a single word, has values of no name, or leaves open what it says."""
+def _problem_of_key(key: str, house: HouseStyle) -> str | None:
+    """Say that a sentence is a single word, or has values of no name."""
     if len(_PIECES.findall(key)) < 2 or not _LETTERS.search(key) or "\n" in key:
         return "is no whole sentence or line; teach a word as a synonym"
     names = {kind for kind, _ in slots(key)} - {NUMBER, WORDS}
     if unnamed := sorted(names - house.values.keys()):
         return f"has a slot {{{unnamed[0]}}}, of which no values are given; add them to values"
-    return _doubt_of(key, catalogue)
+    return None
 
 
 def _problem_of_slots(key: str, words: str) -> str | None:

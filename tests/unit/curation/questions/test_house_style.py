@@ -123,6 +123,7 @@ def test_a_text_without_taught_sentences_is_not_touched() -> None:
     [
         "sentences: {'RV erw (expected # to #)': 'RV mildly dilated.'}",  # what is open is in a bracket
         "sentences: {'RV mildly dilated (EDVi #)': 'RV mildly dilated. RVEDVi # ml/m2.'}",  # 50 is a sample
+        "sentences: {A biopsy is recommended: ''}",  # a plan may be left out
         "sentences: {'Schicht subepikardial': 'Layer: subepicardial.'}",  # a detail of the line above
     ],
 )
@@ -135,6 +136,8 @@ def test_what_can_be_right_is_not_refused(tmp_path: Path, words: str) -> None:
     [
         ("headings: {Nachkontrast: frobnication}", "is no heading of ours"),
         ("headings: {'##': LGE}", "has no letters, or a slot"),
+        ("headings: {CURRENT REPORT: Findings}", "opens a report with us"),
+        ("sentences: {Follow up of possible Narbe: ''}", "holds 'possible'"),
         ("sentences: {iO: RV size normal.}", "no whole sentence"),
         ("sentences: {RV G iO: RV frobnicated normal.}", "'frobnicated' is not understood"),
         ("sentences: {RV G iO: We thank you.}", "not understood|no answer is read"),

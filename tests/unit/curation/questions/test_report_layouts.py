@@ -53,6 +53,11 @@ DRAFTS = {
     "LGE: (x) no ( ) yes   walls: A ( ) S (x)": "",
     "LGE: ( ) no (x) yes   walls: A ( ) S (x) spared": "",
     "LGE ( ) no (x) yes\n  layer ( ) subendo (x) mid\n  site      septum": "L01=B L03=B L05=B",
+    # lines without full stops
+    "Left atrium normal\nRight atrium normal\nNo LGE": "C16=A L01=A",
+    "Left atrium dilated\nRight atrium normal": "C16=B",
+    "Wall motion\nnormal": "C06=A",
+    "Left atrium\nnormal": "",
     # separators
     "LV SIZE NORMAL / RV SIZE NORMAL /\nNO LGE / EFFUSION NONE": "C01=A C12=A L01=A C19=A",
     "LV volume: normal  LVEF: 44 % mildly reduced": "C01=A C10=B",
