@@ -7,6 +7,8 @@ lines are split into an open and a closed half by their digest: no sentence of o
 
 The reports of `third` to `tenth` and their closed halves are whole, by writers who saw neither rules nor
 results: `%% name | manner`, the text, `%= truth`. Several `?` of one subtask are alternatives.
+`houses/` has files of words of the hospitals of `tenth` (d) and `tenth_closed` (e), by who saw five reports of
+each, and not the truth.
 """
 
 import hashlib
@@ -17,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 FOLDER = Path(__file__).with_name("hospitals")
+SEEN = 5  # reports of each hospital of the tenth set that were shown to who wrote the file of its words
 STYLES = tuple(
     sorted(
         path.stem
@@ -139,6 +142,11 @@ def reports(half: str, of_each_style: int = 30, seed: int = 40) -> Iterator[Repo
         lines = [one for one in statements(style) if half in (half_of(one[1]), "second")]
         for number in range(of_each_style):
             yield _report(f"{style}-{half}-{number}", style, lines, draw)
+
+
+def house_file(writer: str, style: str) -> Path:
+    """The file of words of a hospital of the tenth set."""
+    return FOLDER / "houses" / f"{writer}_{re.sub('[ -]', '_', style.lower())}.yaml"
 
 
 def _whole_reports(half: str) -> Iterator[Report]:
