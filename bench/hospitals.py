@@ -1,8 +1,8 @@
 """Drafts of reports of many hospitals: `python bench/hospitals.py [open|closed|...|misreadings|houses]`.
 
 Reports, or the lines that they are made of, and their truth are in tests/unit/curation/questions/hospitals. A
-draft that is not what its report tells is printed. `houses` reads the tenth set with and without a file of the
-words of each hospital; who wrote the files saw the first five reports of each.
+draft that is not what its report tells is printed. `houses` reads the tenth set with and without the words
+of each hospital; who wrote the files saw the first five reports of each.
 """
 
 import sys

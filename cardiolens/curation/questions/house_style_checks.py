@@ -50,7 +50,7 @@ def _problem_of_heading(heading: str, ours: str) -> str | None:
     """Return what is wrong with a heading and ours."""
     if not _LETTERS.search(heading) or slots(heading):
         return "has no letters, or a slot; give the label alone"
-    if set(_LETTERS.findall(heading.lower())) <= _examination_words():
+    if _opens_examination(set(_LETTERS.findall(heading.lower()))):
         return "opens a report with us, earlier or current; leave it out"
     label = tuple(_LETTERS.findall(ours.lower()))
     if label in grammar().headings or label in grammar().ventricles:
@@ -61,11 +61,9 @@ def _problem_of_heading(heading: str, ours: str) -> str | None:
     )
 
 
-def _examination_words() -> frozenset[str]:
-    """Return the words of labels at which an earlier or the current report begins."""
-    return frozenset().union(
-        *(words for kinds in grammar().examinations.values() for words in kinds.values())
-    )
+def _opens_examination(label: set[str]) -> bool:
+    """Return whether an earlier or the current report begins at a label: `current report`."""
+    return any(label & kinds["when"] and label & kinds["what"] for kinds in grammar().examinations.values())
 
 
 def _problem_of_values(name: str, values: Mapping[str, str], catalogue: Catalogue) -> str | None:

@@ -7,8 +7,8 @@ lines are split into an open and a closed half by their digest: no sentence of o
 
 The reports of `third` to `tenth` and their closed halves are whole, by writers who saw neither rules nor
 results: `%% name | manner`, the text, `%= truth`. Several `?` of one subtask are alternatives.
-`houses/` has files of words of the hospitals of `tenth` (d) and `tenth_closed` (e), by who saw five reports of
-each, and not the truth.
+`houses/` has files of words of the hospitals of `tenth` (d) and `tenth_closed` (e), by who saw five reports
+of each, and not the truth.
 """
 
 import hashlib
