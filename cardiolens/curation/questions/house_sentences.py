@@ -6,28 +6,29 @@ report itself.
 
 import functools
 import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from cardiolens.curation.questions.house_slots import NUMBER, SLOT, WORDS, Slot, filled, slots
 from cardiolens.protocol.tasks.house_style import HouseStyle
+from cardiolens.report_text.grammar import grammar
 from cardiolens.report_text.sections import Sentence, sentences
 
 _MARKS = r"^[ \t\-*•#=~_|\d.)]*"  # before a heading or a list item
-_BEGINS = rf"(?:{_MARKS}|(?<=[.!?;])[ \t]+)"
-_ENDS = r"(?=[ \t]*(?:[.!;](?:\s|\Z)|$))"
+_BEGINS = rf"(?:{_MARKS}|(?<=[.!?])[ \t]+)"
+_ENDS = r"(?=[ \t]*(?:[.!](?:\s|\Z)|$))"
 _LABEL_ENDS = r"(?=[ \t]*(?::|$))"
-_STOPS = {".", "!", ";", ":"}
+_STOPS = {".", "!", ":"}
+# Cues that turn, doubt, date or limit: free words may hold them only where ours reads them as they stand.
+_TURNING = frozenset(
+    {"negated", "negated_behind", "prefix", "uncertain", "uncertain_behind", "historical", "hypothetical"}
+    | {"exceptions", "sparing", "spared", "contrasts"}
+)
+_AS_THEY_STAND = re.compile(r"(?::|\b(?:is|are))\s*\{\d*\}")
+_LONGEST_CUE = 6  # words
 _FLAGS = re.IGNORECASE | re.MULTILINE
-_SLOT = re.compile(r"(?P<hash>#)(?P<at>\d*)|\{(?P<name>[a-z]*)(?P<place>\d*)\}")
 _NUMBER = r"\d+(?:[.,]\d+)?"
 _WORDS = r"[^\n.;:]{1,60}?"  # within a line and a sentence
-
-NUMBER, WORDS = "#", ""
-"""The kinds of a slot beside the names of a house's values."""
-
-Slot = tuple[str, int]
-"""A kind, and which one of its kind it is, from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,48 +63,6 @@ def _source_of(stretch: Stretch, place: int, edge: int, *, is_end: bool = False)
     """Return the place in the report: an edge of its sentence within a stretch, else as far behind it."""
     is_within = place <= stretch.end if is_end else place < stretch.end
     return edge if is_within else stretch.source_end + place - stretch.end
-
-
-def slots(phrase: str) -> list[Slot]:
-    """Return the slots of a phrase in order: `#`, `{}` and `{name}`, or with a number `#2` and `{name2}`."""
-    counts: Counter[str] = Counter()
-    found = []
-    for match in _SLOT.finditer(phrase):
-        kind = _kind(match)
-        counts[kind] += 1
-        found.append((kind, int(match["at"] or match["place"] or counts[kind])))
-    return found
-
-
-def are_numbered(phrase: str, kind: str) -> bool:
-    """Return whether all slots of a kind have their number."""
-    return all(match["at"] or match["place"] for match in _SLOT.finditer(phrase) if _kind(match) == kind)
-
-
-def _kind(match: re.Match[str]) -> str:
-    return NUMBER if match["hash"] else match["name"]
-
-
-def filled(phrase: str, contents: dict[Slot, str]) -> str:
-    """Return words of ours with their slots filled; a sentence with an empty content is left out."""
-    kept_sentences = []
-    for sentence in re.split(r"(?<=\.)\s+", _numbered(phrase)):
-        fillings = [contents[slot] for slot in slots(sentence)]
-        if all(fillings):
-            rest = iter(fillings)
-            kept_sentences.append(_SLOT.sub(lambda _, rest=rest: next(rest), sentence))
-    return " ".join(kept_sentences).rstrip(". ")
-
-
-def _numbered(phrase: str) -> str:
-    """Return a phrase each of whose slots has its number, so that it can be cut."""
-    order = iter(slots(phrase))
-
-    def spelled(_: re.Match[str]) -> str:
-        kind, number = next(order)
-        return f"#{number}" if kind == NUMBER else f"{{{kind}{number}}}"
-
-    return _SLOT.sub(spelled, phrase)
 
 
 def reword(text: str, house: HouseStyle) -> Reworded:
@@ -144,6 +103,19 @@ class _Rule:
         contents = zip(slots(self.key), match.groups()[1:], strict=True)
         return filled(self.words, {slot: self._value(slot, content) for slot, content in contents})
 
+    def is_turned(self, match: re.Match[str]) -> bool:
+        """Return whether free words deny or limit what ours says without or around them: `scar {} apical`."""
+        ends = [slot.end() for slot in SLOT.finditer(self.words)]
+        safe = {
+            slot
+            for slot, end in zip(slots(self.words), ends, strict=True)
+            if any(place.end() == end for place in _AS_THEY_STAND.finditer(self.words))
+        }
+        return bool(self.words) and any(
+            slot[0] == WORDS and slot not in safe and _turns(content)
+            for slot, content in zip(slots(self.key), match.groups()[1:], strict=True)
+        )
+
     def _value(self, slot: Slot, content: str) -> str:
         values = self.house.values.get(slot[0], {})
         spelled = {" ".join(theirs.lower().split()): ours for theirs, ours in values.items()}
@@ -156,6 +128,7 @@ def _replacements(text: str, house: HouseStyle) -> Iterator[tuple[int, int, str]
         (*match.span("span"), rule.in_ours(match))
         for rule in _rules(house)
         for match in rule.pattern.finditer(text)
+        if not rule.is_turned(match)
     ]
     reached = 0
     for start, end, words in sorted(found, key=lambda span: (span[0], -span[1])):
@@ -182,10 +155,22 @@ def _rules(house: HouseStyle) -> tuple[_Rule, ...]:
     return (*of_headings, *of_sentences)
 
 
+def _turns(words: str) -> bool:
+    """Return whether words hold a cue that turns, doubts, dates or limits what stands around them."""
+    letters = re.findall(r"[^\W_]+", words.lower())
+    phrases = (
+        tuple(letters[start:end])
+        for start in range(len(letters))
+        for end in range(start + 1, min(start + _LONGEST_CUE, len(letters)) + 1)
+    )
+    tags = grammar().tags
+    return any(phrase in tags and tags[phrase].kind in _TURNING for phrase in phrases)
+
+
 def _pattern(key: str, house: HouseStyle) -> str:
     """Return the pattern of a phrase with slots; runs of spaces are alike."""
     pieces, at = [], 0
-    for (kind, _), match in zip(slots(key), _SLOT.finditer(key), strict=True):
+    for (kind, _), match in zip(slots(key), SLOT.finditer(key), strict=True):
         pieces.append(_literal(key[at : match.start()]))
         values = sorted(house.values.get(kind, ()), key=len, reverse=True)
         content = {NUMBER: _NUMBER, WORDS: _WORDS}.get(kind) or "|".join(map(_literal, values))

@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 from cardiolens.base.errors import InputError
-from cardiolens.curation.questions.house_sentences import NUMBER, WORDS, are_numbered, filled, slots
+from cardiolens.curation.questions.house_slots import NUMBER, WORDS, are_numbered, filled, slots
 from cardiolens.curation.questions.rule_extraction import extract
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.protocol.tasks.house_style import HouseStyle

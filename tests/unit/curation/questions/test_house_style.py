@@ -28,6 +28,8 @@ sentences:
   RV G/F iO: RV size normal. RV function normal.
   'EDV # ml, Auswurf # Prozent': 'LVEF #2 %.'
   'Narbe {} durchgehend': 'Transmural LGE in the {} wall.'
+  'Perfusion bei Stress {}': 'Perfusion: {}.'
+  'Wanddicke normal {}': Wall thickness normal.
   LA {grad}, RA {grad}: 'Left atrium {grad}. Right atrium {grad}.'
   'Narbe basal {lage}, mitt {lage}': 'LGE in the basal {lage} wall. LGE in the mid {lage} wall.'
   Mit freundlichen Grüßen: ''
@@ -59,6 +61,12 @@ def _answers(text: str, catalogue: Catalogue) -> dict[str, tuple[str, ...]]:
         ("Nachkontrast: none.", {"L01": ("A",)}),
         ("Narbe inferior durchgehend.", {"L01": ("B",), "L03": ("C",), "L05": ("D",)}),
         ("Narbe frobnicated durchgehend.", {}),
+        ("Narbe not durchgehend.", {}),  # which ours would deny in the wrong place
+        ("Narbe septal sparing lateral durchgehend", {}),
+        ("Perfusion bei Stress no defect", {"P01": ("A",)}),  # as it stands
+        ("Wanddicke normal basal", {"C02": ("A",)}),
+        ("Wanddicke normal except the septum", {}),
+        ("RV G/F iO; vorbekannt dilatiert", {}),
         ("LA n, RA n.", {"C16": ("A",)}),
         ("LA Leicht  erw, RA n.", {"C16": ("B",)}),
         ("LA n, RA n u.", {}),  # of one atrium
