@@ -97,11 +97,15 @@ class _Rule:
     pattern: re.Pattern[str]  # with a group of the whole, then one of each slot
     words: str
     house: HouseStyle
+    is_heading: bool = False
 
     def in_ours(self, match: re.Match[str]) -> str:
         """Return our words, with what stands in the slots of the report."""
         contents = zip(slots(self.key), match.groups()[1:], strict=True)
-        return filled(self.words, {slot: self._value(slot, content) for slot, content in contents})
+        words = filled(self.words, {slot: self._value(slot, content) for slot, content in contents})
+        # A line without its last stop could be taken for a heading.
+        is_stopped = match.string[match.end() :].lstrip(" \t")[:1] in _STOPS
+        return words if self.is_heading or is_stopped or not words else f"{words}."
 
     def is_turned(self, match: re.Match[str]) -> bool:
         """Return whether free words deny or limit what ours says without or around them: `scar {} apical`."""
@@ -125,17 +129,15 @@ class _Rule:
 def _replacements(text: str, house: HouseStyle) -> Iterator[tuple[int, int, str]]:
     """Yield the spans that are reworded, none within another, the longest first; and their words."""
     found = [
-        (*match.span("span"), rule.in_ours(match))
+        (*match.span("span"), rule, match)
         for rule in _rules(house)
         for match in rule.pattern.finditer(text)
         if not rule.is_turned(match)
     ]
     reached = 0
-    for start, end, words in sorted(found, key=lambda span: (span[0], -span[1])):
+    for start, end, rule, match in sorted(found, key=lambda span: (span[0], -span[1])):
         if start >= reached:
-            # A line without its last stop could be taken for a heading; a colon behind it makes it one.
-            needs_stop = bool(words) and text[end:].lstrip(" \t")[:1] not in _STOPS
-            yield start, end, f"{words}." if needs_stop else words
+            yield start, end, rule.in_ours(match)
             reached = end
 
 
@@ -144,7 +146,11 @@ def _rules(house: HouseStyle) -> tuple[_Rule, ...]:
     """Return the rules of a house; of two that fit the same span the first holds."""
     of_headings = [
         _Rule(
-            key, re.compile(rf"{_MARKS}(?P<span>{_pattern(key, house)}){_LABEL_ENDS}", _FLAGS), words, house
+            key,
+            re.compile(rf"{_MARKS}(?P<span>{_pattern(key, house)}){_LABEL_ENDS}", _FLAGS),
+            words,
+            house,
+            is_heading=True,
         )
         for key, words in house.headings.items()
     ]

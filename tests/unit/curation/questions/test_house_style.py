@@ -59,6 +59,8 @@ def _answers(text: str, catalogue: Catalogue) -> dict[str, tuple[str, ...]]:
         ("LV size normal. RV G/F iO", {"C12": ("A",), "C15": ("A",), "C01": ("A",)}),
         ("EDV 150 ml, Auswurf 35,5 Prozent.", {"C10": ("C",)}),
         ("Nachkontrast: none.", {"L01": ("A",)}),
+        ("Nachkontrast\nNarbe inferior durchgehend.", {"L01": ("B",), "L03": ("C",), "L05": ("D",)}),
+        ("Vorgeschichte\nRV G/F iO.", {}),  # a heading alone
         ("Narbe inferior durchgehend.", {"L01": ("B",), "L03": ("C",), "L05": ("D",)}),
         ("Narbe frobnicated durchgehend.", {}),
         ("Narbe not durchgehend.", {}),  # which ours would deny in the wrong place
