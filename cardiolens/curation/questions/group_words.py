@@ -19,6 +19,7 @@ from cardiolens.study.protocol_folder import read_yaml
 
 # Roles that a phrase of a group may take over from one of ours.
 _TAKEN_OVER = frozenset(["structure", "place", "name", "state", "predicate", "grade"])
+_FINDINGS = frozenset(["structure", "place", "name", "state"])
 
 
 class GroupWords(Spec):
@@ -60,9 +61,12 @@ def with_words(catalogue: Catalogue, path: Path | None) -> Catalogue:
         name: replace(lexicon, tags={**lexicon.tags, **_own(synonyms, lexicon.tags, tags)}, fillers=fillers)
         for name, lexicon in catalogue.lexicons.items()
     }
-    record = [catalogue.sha256, group.model_dump(mode="json")]
+    in_order = [[list(pairs.items()) for pairs in (group.headings, group.values, group.sentences)]]
+    record = [catalogue.sha256, sorted(map(list, fillers)), sorted(map(list, synonyms.items())), in_order]
     known = replace(catalogue, lexicons=lexicons, sha256=digest_of(record))
-    house = HouseStyle(group.headings, group.values, group.sentences)
+    roles = vocabulary(known)
+    findings = frozenset(phrase for phrase, tag in roles.tags.items() if tag.kind in _FINDINGS)
+    house = HouseStyle(group.headings, group.values, group.sentences, findings, roles.fillers)
     return replace(known, house=checked_house(house, known, path))
 
 

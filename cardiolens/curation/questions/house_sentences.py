@@ -6,18 +6,19 @@ report itself.
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from cardiolens.curation.questions.house_slots import NUMBER, SLOT, WORDS, Slot, filled, slots
 from cardiolens.protocol.tasks.house_style import HouseStyle
+from cardiolens.protocol.tasks.phrases import Phrase
 from cardiolens.report_text.grammar import grammar
 from cardiolens.report_text.sections import Sentence, sentences
 
-_MARKS = r"^[ \t\-*•#=~_|\d.)]*"  # before a heading or a list item
+_MARKS = r"^[ \t\-*•#=~_|]*(?:\d{1,2}[.)][ \t]+)?[ \t\-*•|]*"  # before a heading or a list item
 _BEGINS = rf"(?:{_MARKS}|(?<=[.!?])[ \t]+)"
-_ENDS = r"(?=[ \t]*(?:[.!](?:\s|\Z)|$))"
-_LABEL_ENDS = r"(?=[ \t]*(?::|$))"
+_ENDS = r"(?=[ \t]*(?:[.!](?:\s|\Z)|\r?$))"
+_LABEL_ENDS = r"(?=[ \t]*(?::|\r?$))"
 _STOPS = {".", "!", ":"}
 # Cues that turn, doubt, date or limit: free words may hold them only where ours reads them as they stand.
 _TURNING = frozenset(
@@ -25,10 +26,10 @@ _TURNING = frozenset(
     | {"exceptions", "sparing", "spared", "contrasts"}
 )
 _AS_THEY_STAND = re.compile(r"(?::|\b(?:is|are))\s*\{\d*\}")
-_LONGEST_CUE = 6  # words
+_LONGEST_PHRASE = 6  # words
 _FLAGS = re.IGNORECASE | re.MULTILINE
 _NUMBER = r"\d+(?:[.,]\d+)?"
-_WORDS = r"[^\n.;:]{1,60}?"  # within a line and a sentence
+_WORDS = r"[^\s.;:]+(?:[ \t][^\s.;:]+){0,9}?"  # within a line and a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +67,34 @@ def _source_of(stretch: Stretch, place: int, edge: int, *, is_end: bool = False)
 
 
 def reword(text: str, house: HouseStyle) -> Reworded:
-    """Return a report with the headings and sentences of a house in words of ours."""
+    """Return a report with the headings and sentences of a house in words of ours.
+
+    What stands below a heading such as "History" keeps its words: a label in ours would end that section.
+    """
+    labelled = _replaced(text, _replacements(text, _rules_of_headings(house)))
+    silent = [
+        labelled.source(sentence.start, sentence.end)
+        for sentence in (sentences(labelled.text) if house.sentences else ())
+        if sentence.section == "silent"
+    ]
+    spoken = [
+        replacement
+        for replacement in _replacements(text, (*_rules_of_headings(house), *_rules_of_sentences(house)))
+        if replacement.rule.is_heading or not any(start <= replacement.start < end for start, end in silent)
+    ]
+    return _replaced(text, spoken)
+
+
+def _replaced(text: str, replacements: Iterable["_Replacement"]) -> Reworded:
     parts: list[str] = []
     stretches: list[Stretch] = []
     copied, length = 0, 0
-    for start, end, words in _replacements(text, house):
-        parts += [text[copied:start], words]
-        begins = length + start - copied
-        length = begins + len(words)
-        stretches.append(Stretch(begins, length, start, end))
-        copied = end
+    for replacement in replacements:
+        parts += [text[copied : replacement.start], replacement.words]
+        begins = length + replacement.start - copied
+        length = begins + len(replacement.words)
+        stretches.append(Stretch(begins, length, replacement.start, replacement.end))
+        copied = replacement.end
     return Reworded("".join([*parts, text[copied:]]), tuple(stretches))
 
 
@@ -86,7 +105,9 @@ def report_sentences(text: str, house: HouseStyle) -> list[Sentence]:
     for sentence in sentences(reworded.text):
         start, end = reworded.source(sentence.start, sentence.end)
         placed.append(replace(sentence, start=start, end=end, topic=None, part=None))
-    return placed
+    if not placed:
+        return [Sentence(0, len(text), "any", opens=False, asks=False, topic=None)]
+    return [replace(placed[0], start=0), *placed[1:]]  # what says nothing before it is of the first
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +130,25 @@ class _Rule:
 
     def is_turned(self, match: re.Match[str]) -> bool:
         """Return whether free words deny or limit what ours says without or around them: `scar {} apical`."""
-        ends = [slot.end() for slot in SLOT.finditer(self.words)]
-        safe = {
-            slot
-            for slot, end in zip(slots(self.words), ends, strict=True)
-            if any(place.end() == end for place in _AS_THEY_STAND.finditer(self.words))
-        }
-        return bool(self.words) and any(
-            slot[0] == WORDS and slot not in safe and _turns(content)
+        ours = list(zip(slots(self.words), SLOT.finditer(self.words), strict=True))
+        ends = {place.end() for place in _AS_THEY_STAND.finditer(self.words)}
+        safe = {slot for slot, place in ours if place.end() in ends}
+        taken = {slot for slot, _ in ours}
+        return any(
+            slot[0] == WORDS and slot not in safe and self._changes(content, is_taken=slot in taken)
             for slot, content in zip(slots(self.key), match.groups()[1:], strict=True)
         )
+
+    def _changes(self, content: str, *, is_taken: bool) -> bool:
+        """Return whether free words may change what is said; left-out fillers and numbers do not."""
+        phrases = _phrases(content)
+        if is_taken or not self.words:
+            tags = grammar().tags
+            turns = any(phrase in tags and tags[phrase].kind in _TURNING for phrase in phrases)
+            return (turns and is_taken) or (not is_taken and not phrases.isdisjoint(self.house.findings))
+        words = {phrase for phrase in phrases if len(phrase) == 1 and not phrase[0].isdigit()}
+        known = {(word,) for phrase in phrases & self.house.fillers for word in phrase}
+        return not words <= known
 
     def _value(self, slot: Slot, content: str) -> str:
         values = self.house.values.get(slot[0], {})
@@ -126,25 +156,39 @@ class _Rule:
         return spelled.get(" ".join(content.lower().split()), content)
 
 
-def _replacements(text: str, house: HouseStyle) -> Iterator[tuple[int, int, str]]:
-    """Yield the spans that are reworded, none within another, the longest first; and their words."""
-    found = [
-        (*match.span("span"), rule, match)
-        for rule in _rules(house)
-        for match in rule.pattern.finditer(text)
-        if not rule.is_turned(match)
-    ]
+@dataclass(frozen=True, slots=True)
+class _Replacement:
+    """A span of a report, and what stands in its place."""
+
+    start: int
+    end: int
+    words: str
+    rule: _Rule
+
+
+def _replacements(text: str, rules: Sequence[_Rule]) -> Iterator[_Replacement]:
+    """Yield what is reworded, none within another, the longest first.
+
+    What free words change for one rule stays as it is for all others with free words.
+    """
+    found = [(match, rule) for rule in rules for match in rule.pattern.finditer(text)]
+    turned = [match.span("span") for match, rule in found if rule.is_turned(match)]
     reached = 0
-    for start, end, rule, match in sorted(found, key=lambda span: (span[0], -span[1])):
-        if start >= reached:
-            yield start, end, rule.in_ours(match)
-            reached = end
+    for match, rule in sorted(found, key=lambda pair: (pair[0].start("span"), -pair[0].end("span"))):
+        start, end = match.span("span")
+        is_open = any(kind == WORDS for kind, _ in slots(rule.key))
+        if start < reached or (is_open and any(first < end and start < last for first, last in turned)):
+            continue
+        words = rule.in_ours(match)
+        if not words and text[end : end + 1] in (".", "!"):
+            end += 1  # a stop alone would part a heading from what stands below it
+        yield _Replacement(start, end, words, rule)
+        reached = end
 
 
 @functools.lru_cache(maxsize=8)
-def _rules(house: HouseStyle) -> tuple[_Rule, ...]:
-    """Return the rules of a house; of two that fit the same span the first holds."""
-    of_headings = [
+def _rules_of_headings(house: HouseStyle) -> tuple[_Rule, ...]:
+    return tuple(
         _Rule(
             key,
             re.compile(rf"{_MARKS}(?P<span>{_pattern(key, house)}){_LABEL_ENDS}", _FLAGS),
@@ -153,24 +197,26 @@ def _rules(house: HouseStyle) -> tuple[_Rule, ...]:
             is_heading=True,
         )
         for key, words in house.headings.items()
-    ]
-    of_sentences = [
+    )
+
+
+@functools.lru_cache(maxsize=8)
+def _rules_of_sentences(house: HouseStyle) -> tuple[_Rule, ...]:
+    """Return the rules of a house; of two that fit the same span the first holds."""
+    return tuple(
         _Rule(key, re.compile(rf"{_BEGINS}(?P<span>{_pattern(key, house)}){_ENDS}", _FLAGS), words, house)
         for key, words in house.sentences.items()
-    ]
-    return (*of_headings, *of_sentences)
+    )
 
 
-def _turns(words: str) -> bool:
-    """Return whether words hold a cue that turns, doubts, dates or limits what stands around them."""
+def _phrases(words: str) -> frozenset[Phrase]:
+    """Return all phrases of a text, up to a number of words."""
     letters = re.findall(r"[^\W_]+", words.lower())
-    phrases = (
+    return frozenset(
         tuple(letters[start:end])
         for start in range(len(letters))
-        for end in range(start + 1, min(start + _LONGEST_CUE, len(letters)) + 1)
+        for end in range(start + 1, min(start + _LONGEST_PHRASE, len(letters)) + 1)
     )
-    tags = grammar().tags
-    return any(phrase in tags and tags[phrase].kind in _TURNING for phrase in phrases)
 
 
 def _pattern(key: str, house: HouseStyle) -> str:

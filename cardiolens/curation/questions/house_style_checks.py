@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 from cardiolens.base.errors import InputError
-from cardiolens.curation.questions.house_slots import NUMBER, WORDS, are_numbered, filled, slots
+from cardiolens.curation.questions.house_slots import NUMBER, SLOT, WORDS, are_numbered, filled, slots
 from cardiolens.curation.questions.rule_extraction import extract
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.protocol.tasks.house_style import HouseStyle
@@ -16,7 +16,8 @@ from cardiolens.report_text.understanding import unknown_words, vocabulary
 
 _LETTERS = re.compile(r"[^\W\d_]+")
 _PIECES = re.compile(r"[^\W_]+|#|\{\}")
-_BRACKET = re.compile(r"\([^()]*\)")
+_BRACKET = re.compile(r"\([^()]*[#\d][^()]*\)")  # as of what is normal
+_ADDENDUM = ("addendum",)
 _NAME = re.compile(r"[a-z]+")
 # Roles of words that keep a sentence open, whatever the house says in ours; a plan may be left out.
 _UNSURE = ("uncertain", "uncertain_behind")
@@ -39,6 +40,8 @@ def checked_house(house: HouseStyle, catalogue: Catalogue, path: Path) -> HouseS
         ),
     )
     wrong = [f"{entry} {problem}" for entry, problem in problems if problem is not None]
+    if twice := _twice(house.sentences):
+        wrong.append(f"sentence {twice!r} stands more than once, in other letters; case does not matter")
     if wrong:
         more = [f"and {len(wrong) - _MOST_SHOWN} more"] if len(wrong) > _MOST_SHOWN else []
         raise InputError(f"words={path}: " + "\n  ".join([*wrong[:_MOST_SHOWN], *more]))
@@ -53,17 +56,22 @@ def _problem_of_heading(heading: str, ours: str) -> str | None:
     if _opens_examination(set(_LETTERS.findall(heading.lower()))):
         return "opens a report with us, earlier or current; leave it out"
     label = tuple(_LETTERS.findall(ours.lower()))
-    if label in grammar().headings or label in grammar().ventricles:
+    if label in grammar().headings or label in grammar().ventricles or label == _ADDENDUM:
+        return None
+    if _opens_examination(set(label)):  # `Previous report`
         return None
     return (
         f"is to mean {ours!r}, which is no heading of ours; give one, e.g. Findings, Left ventricle, LGE, "
-        "Perfusion, T2, Conclusion, History"
+        "Perfusion, T2, Conclusion, History, Previous report"
     )
 
 
 def _opens_examination(label: set[str]) -> bool:
     """Return whether an earlier or the current report begins at a label: `current report`."""
-    return any(label & kinds["when"] and label & kinds["what"] for kinds in grammar().examinations.values())
+    return any(
+        label & kinds["when"] and label & kinds["what"] and label <= frozenset().union(*kinds.values())
+        for kinds in grammar().examinations.values()
+    )
 
 
 def _problem_of_values(name: str, values: Mapping[str, str], catalogue: Catalogue) -> str | None:
@@ -72,6 +80,8 @@ def _problem_of_values(name: str, values: Mapping[str, str], catalogue: Catalogu
         return "is no name; write it in small letters"
     if not values or not all(theirs.strip() for theirs in values):
         return "has no values, or an empty one"
+    if twice := _twice(values):
+        return f"has {twice!r} more than once, in other letters; case does not matter"
     if with_slot := next((text for pair in values.items() for text in pair if slots(text)), None):
         return f"has a slot in {with_slot!r}; give the value alone"
     return next(filter(None, (_doubt_of(theirs, catalogue) for theirs in values)), None)
@@ -90,8 +100,12 @@ def _problem(key: str, words: str, house: HouseStyle, catalogue: Catalogue) -> s
     """Return what is wrong with a sentence and ours."""
     kinds = _OPEN if words else _UNSURE
     problem = _problem_of_key(key, house) or _doubt_of(key, catalogue, kinds) or _problem_of_slots(key, words)
+    if problem is None and not words:
+        problem = _problem_of_silence(key, catalogue)
     if problem is not None or not words:
         return problem
+    if "?" in key:
+        return "asks; leave it out"
     problems = (
         _problem_of_words(theirs, ours, catalogue, has_number="#" in words)
         for theirs, ours in _samples(key, words, house)
@@ -109,15 +123,50 @@ def _problem_of_key(key: str, house: HouseStyle) -> str | None:
     return None
 
 
+def _problem_of_silence(key: str, catalogue: Catalogue) -> str | None:
+    """Say that a sentence that is to say nothing opens a part of a report, or tells something with us."""
+    label = tuple(_LETTERS.findall(key.lower()))
+    is_heading = label in grammar().headings and not slots(key)
+    if is_heading or _opens_examination(set(label)):
+        return "opens a part of a report with us, and is to say nothing; teach it as a heading"
+    for subtask, values in _values(key.replace("#", _SAMPLE), catalogue).items():
+        return f"tells {subtask} {', '.join(sorted(values))} with us, and is to say nothing; say what it says"
+    return None
+
+
 def _problem_of_slots(key: str, words: str) -> str | None:
     """Say that ours has a slot that theirs has not, or takes one of several without saying which."""
     theirs, ours = slots(key), slots(words)
+    if re.search(r"[^\W_]#", key):
+        return "has a # right behind a letter; write the digits of a name"
+    if re.search(r"#\d|\{[a-z]*\d", key):
+        return "has a slot with a number; only those of ours have one"
+    if mixed := [kind for kind in dict(ours) if {(kind, True), (kind, False)} <= _numbered(words)]:
+        return f"has slots of {words!r} with a number and without; number all, e.g. {_slot(mixed[0], 1)}"
     if missing := sorted(set(ours) - set(theirs)):
         return f"has no slot for {_slot(*missing[0])} of {words!r}; write as many in it as in ours"
     for kind in dict(theirs):
         count, taken = ([slot for slot, _ in side].count(kind) for side in (theirs, ours))
         if 0 < taken != count and not are_numbered(words, kind):
             return f"has {count} slots and {words!r} {taken}; number those of ours, e.g. {_slot(kind, count)}"
+    return None
+
+
+def _numbered(words: str) -> set[tuple[str, bool]]:
+    """Return the kinds of the slots of ours, and whether one has a number."""
+    return {
+        ("#" if match["hash"] else match["name"], bool(match["at"] or match["place"]))
+        for match in SLOT.finditer(words)
+    }
+
+
+def _twice(pairs: Mapping[str, str]) -> str | None:
+    """Return a key that is another one in other letters and says something else."""
+    words_of: dict[str, str] = {}
+    for key, words in pairs.items():
+        folded = " ".join(key.casefold().split()).rstrip(".")
+        if words_of.setdefault(folded, words) != words:
+            return folded
     return None
 
 

@@ -22,8 +22,8 @@ from cardiolens.report_text.understanding import unknown_words
 
 FEWEST_REPORTS = 3  # a word of fewer reports may be a name
 _MOST_LINES = 100
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
-_LEAD = re.compile(r"^[\s\-*•#=~_|\d.)]*(?=\D)")  # list marks
+_NUMBER = re.compile(r"(?<![^\W_])\d+(?:[.,]\d+)?")  # not that of a name, as T2
+_LEAD = re.compile(r"^[\s\-*•#=~_|]*(?:\d{1,2}[.)]\s+)?")  # list marks
 
 
 @dataclass(slots=True)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from cardiolens.protocol.tasks.phrases import Phrase
+
 
 @dataclass(frozen=True, eq=False)
 class HouseStyle:
@@ -15,3 +17,5 @@ class HouseStyle:
     headings: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     sentences: Mapping[str, str] = field(default_factory=dict)
+    findings: frozenset[Phrase] = frozenset()  # phrases of ours that name a structure, a finding or a place
+    fillers: frozenset[Phrase] = frozenset()  # phrases that change nothing of what a sentence says

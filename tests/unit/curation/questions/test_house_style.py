@@ -1,5 +1,6 @@
 """Sentences and headings that a group teaches: read in words of ours, told in the report's own."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from hospital_reports import SEEN, house_file, reports
 from cardiolens.base.errors import InputError
 from cardiolens.curation.questions.extraction_truth import settle
 from cardiolens.curation.questions.group_words import with_words
-from cardiolens.curation.questions.house_sentences import reword
+from cardiolens.curation.questions.house_sentences import report_sentences, reword
 from cardiolens.curation.questions.report_files import Report
 from cardiolens.curation.questions.rule_extraction import extract
 from cardiolens.curation.questions.statement import ReportStatement
@@ -24,6 +25,9 @@ values:
 headings:
   Nachkontrast: LGE
   Vorgeschichte: History
+  Befund: Findings
+  Vorbefund: Previous report
+  Nachtrag: Addendum
 sentences:
   RV G/F iO: RV size normal. RV function normal.
   'EDV # ml, Auswurf # Prozent': 'LVEF #2 %.'
@@ -33,6 +37,8 @@ sentences:
   LA {grad}, RA {grad}: 'Left atrium {grad}. Right atrium {grad}.'
   'Narbe basal {lage}, mitt {lage}': 'LGE in the basal {lage} wall. LGE in the mid {lage} wall.'
   Mit freundlichen Grüßen: ''
+  Keine Narbe: 'LGE: none.'
+  Segmente ohne Narbe: No LGE.
 """
 
 
@@ -66,7 +72,9 @@ def _answers(text: str, catalogue: Catalogue) -> dict[str, tuple[str, ...]]:
         ("Narbe not durchgehend.", {}),  # which ours would deny in the wrong place
         ("Narbe septal sparing lateral durchgehend", {}),
         ("Perfusion bei Stress no defect", {"P01": ("A",)}),  # as it stands
-        ("Wanddicke normal basal", {"C02": ("A",)}),
+        ("Wanddicke normal noted", {"C02": ("A",)}),
+        ("Wanddicke normal basal", {}),  # and elsewhere?
+        ("Wanddicke normal bis auf das Septum", {}),
         ("Wanddicke normal except the septum", {}),
         ("RV G/F iO; vorbekannt dilatiert", {}),
         ("LA n, RA n.", {"C16": ("A",)}),
@@ -77,6 +85,14 @@ def _answers(text: str, catalogue: Catalogue) -> dict[str, tuple[str, ...]]:
         ("Narbe basal -, mitt lat", {"L01": ("B",), "L02": ("B",), "L03": ("D",)}),
         ("Narbe basal -, mitt -", {}),
         ("LA leicht erw, RA n\nNo pericardial effusion", {"C16": ("B",), "C19": ("A",)}),  # no heading
+        ("Vorgeschichte:\nMRT 2019.\nKeine Narbe.\nBefund:\nRV G/F iO.", {"C12": ("A",), "C15": ("A",)}),
+        ("Clinical question:\nKeine Narbe.", {}),
+        ("Vorbefund:\nBefund:\nKeine Narbe.\n\nCurrent report:\nRV G/F iO.", {"C12": ("A",), "C15": ("A",)}),
+        ("Keine Narbe.\n\nNachtrag:\nLGE of the lateral wall.", {}),
+        ("Voruntersuchung 2019\nMit freundlichen Grüßen.\nRV G/F iO.", {}),  # of a heading that is not known
+        ("RV G/F iO\r\nKeine Narbe\r\n", {"C12": ("A",), "C15": ("A",), "L01": ("A",)}),
+        ("3 Segmente ohne Narbe", {}),
+        ("1. Segmente ohne Narbe", {"L01": ("A",)}),
         ("Vorgeschichte:\nRV G/F iO.", {}),  # of the past, as all of its section
         ("RV G/F iO im Vergleich.", {}),  # another sentence
         ("Siehe RV G/F iO.", {}),
@@ -110,7 +126,7 @@ def test_places_of_a_reworded_text_are_places_of_the_report() -> None:
     )
     text = "Nachkontrast: none.\nGruß an alle.\nRV G/F iO. End."
     reworded = reword(text, house)
-    assert reworded.text == "LGE: none.\n.\nRV size normal. RV function normal. End."
+    assert reworded.text == "LGE: none.\n\nRV size normal. RV function normal. End."
     for words, quote in (
         ("none", "none"),
         ("End", "End"),
@@ -174,6 +190,16 @@ def test_what_can_be_right_is_not_refused(tmp_path: Path, words: str) -> None:
         ("values: {g: {}}", "has no values"),
         ("values: {g: {a: '{}'}}", "has a slot in"),
         ("values: {G1: {n: normal}}", "is no name"),
+        ("sentences: {'Previous report of #.#': ''}", "opens a part of a report"),
+        ("sentences: {Clinical question: ''}", "opens a part of a report"),
+        ("sentences: {RV severely dilated: ''}", "tells C12 Markedly dilated with us"),
+        ("values: {g: {m: normal, M: severely dilated}}", "'m' more than once"),
+        ("sentences: {RV M: RV normal., RV m: RV severely dilated.}", "'rv m' stands more than once"),
+        ("sentences: {'T# unauffällig': T2 signal normal.}", "# right behind a letter"),
+        ("sentences: {'EF #1 Prozent': 'LVEF # %.'}", "only those of ours have one"),
+        ("sentences: {'EDVI # EF #': 'LVEF #2 %. LVEDVi # ml/m2.'}", "number all, e.g. #1"),
+        ("sentences: {Narbe septal (possible): LGE in the septal wall.}", "holds 'possible'"),
+        ("sentences: {'Narbe septal?': LGE in the septal wall.}", "asks"),
         ("sentences: [a, b]", "sentences"),
     ],
 )
@@ -226,3 +252,56 @@ def test_a_hospital_that_teaches_its_words_is_read(
         n_drafts, n_wrong, recall = _count(writer, style, taught, part)
         assert (n_wrong, n_drafts > 0) == (0, True)
         assert recall >= least
+
+
+def test_a_turned_line_is_left_to_no_other_entry_with_free_words(tmp_path: Path) -> None:
+    words = "sentences: {'Narbe {} durchgehend': 'Transmural LGE in the {} wall.', 'Narbe {}': ''}"
+    catalogue = _taught(tmp_path, words)
+    assert reword("Narbe not septal durchgehend", catalogue.house).text == "Narbe not septal durchgehend"
+    assert reword("Narbe LGE of the septum", catalogue.house).text == "Narbe LGE of the septum"
+    assert reword("Narbe wie besprochen.\nX", catalogue.house).text == "\nX"
+
+
+def test_the_order_of_entries_is_part_of_the_key(tmp_path: Path) -> None:
+    entries = ["'RV {a}': 'RV size {a}.'", "'RV {b}': 'RV function {b}.'"]
+    values = "values: {a: {x: normal}, b: {x: normal}}"
+    both = [
+        _taught(tmp_path, f"{values}\nsentences: {{{', '.join(order)}}}")
+        for order in (entries, entries[::-1])
+    ]
+    assert both[0].sha256 != both[1].sha256
+    assert [set(_answers("RV x.", catalogue)) for catalogue in both] == [{"C12"}, {"C15"}]
+
+
+def test_numbers_at_the_beginning_of_a_line_are_whole(tmp_path: Path) -> None:
+    catalogue = _taught(tmp_path, "sentences: {'# % EF': 'LVEF # %.'}")
+    assert reword("35 % EF", catalogue.house).text == "LVEF 35 %."
+
+
+def test_words_between_wide_gaps_take_no_time(tmp_path: Path) -> None:
+    catalogue = _taught(tmp_path, "sentences: {'Basal {} {} {} {}': 'LGE in the basal {1} wall.'}")
+    line = (
+        "Basal "
+        + " ".join(f"{cell:16}" for cell in ("a b", "c", "d", "e f", "g"))
+        + "; x "
+        + " " * 20_000
+        + "y"
+    )
+    started = time.process_time()
+    reword(line, catalogue.house)
+    assert time.process_time() - started < 5.0
+
+
+def test_a_model_may_quote_a_line_that_says_nothing(taught: Catalogue) -> None:
+    text = "Mit freundlichen Grüßen\nKeine Narbe."
+    assert report_sentences(text, taught.house)[0].start == 0
+    assert report_sentences("Mit freundlichen Grüßen.", taught.house)[0].start == 0
+
+
+def test_a_sentence_is_counted_as_it_may_be_taught() -> None:
+    for text, key in (
+        ("T2 Signal o.B.", "T2 Signal o.B"),
+        ("0 Segmente mit 2 Narben.", "# Segmente mit # Narben"),
+    ):
+        report = Report("0", 0, text, "S0", None, ())
+        assert list(unread_sentences([report], CATALOGUE)) == [key]
