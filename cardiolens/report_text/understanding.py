@@ -296,6 +296,7 @@ class _Scope:
     text: str
     words: Vocabulary
     of_line: str | None = None  # the reason of a sentence before it that has no finding of ours
+    of_lead: str | None = None  # the reason of a word or two right before it: `Poss. LGE`, `No sig. LGE`
     of_block: str | None = None  # the reason of a heading above it, up to an empty line
     end: int = 0
 
@@ -303,6 +304,7 @@ class _Scope:
         """Return the word of a heading, or of the sentence before, that leaves a sentence open."""
         gap = self.text[self.end : sentence.start]
         self.of_line = None if "\n" in gap else self.of_line
+        lead, self.of_lead = None if "\n" in gap else self.of_lead, None
         self.of_block = None if "\n\n" in gap or sentence.opens else self.of_block
         topic = sentence.topic
         has_colon = topic is not None and _LABEL_ENDS.match(self.text, topic.end) is not None
@@ -317,13 +319,21 @@ class _Scope:
                 self.of_block = of_topic if topic.alone else self.of_block
                 return of_topic
         is_fragment = not self.words.has_verb(self.text, sentence.start, sentence.end)
-        return self.of_block or (self.of_line if is_fragment else None)
+        return self.of_block or lead or (self.of_line if is_fragment else None)
 
     def read(self, sentence: Sentence, reason: str | None) -> None:
         """Take over what a sentence says of those behind it."""
         self.end = sentence.end
         span = self.text, sentence.start, sentence.end
+        self.of_lead = reason if self._is_lead(sentence) else None
         if reason is not None and self.words.introduces(*span):
             self.of_line = reason
         elif self.words.has_verb(self.text, sentence.start, sentence.end):
             self.of_line = None
+
+    def _is_lead(self, sentence: Sentence) -> bool:
+        """Return whether a full stop may be that of a short form: of a word or two that name nothing of ours."""
+        letters = _LETTERS.findall(self.text[sentence.start : sentence.end])
+        is_mark = len(letters) == 1 and (letters[0].isdigit() or len(letters[0]) == 1)
+        is_short = 0 < len(letters) <= 2 and not is_mark and self.text[sentence.end : sentence.end + 1] == "."
+        return is_short and not self.words.names_finding(self.text, sentence.start, sentence.end)
