@@ -332,7 +332,7 @@ class _Scope:
             self.of_line = None
 
     def _is_lead(self, sentence: Sentence) -> bool:
-        """Return whether a full stop may be that of a short form: of a word or two that name nothing of ours."""
+        """Return whether a full stop may be of a short form: of a word or two that name nothing of ours."""
         letters = _LETTERS.findall(self.text[sentence.start : sentence.end])
         is_mark = len(letters) == 1 and (letters[0].isdigit() or len(letters[0]) == 1)
         is_short = 0 < len(letters) <= 2 and not is_mark and self.text[sentence.end : sentence.end + 1] == "."

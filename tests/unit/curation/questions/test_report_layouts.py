@@ -53,6 +53,13 @@ DRAFTS = {
     "LGE: (x) no ( ) yes   walls: A ( ) S (x)": "",
     "LGE: ( ) no (x) yes   walls: A ( ) S (x) spared": "",
     "LGE ( ) no (x) yes\n  layer ( ) subendo (x) mid\n  site      septum": "L01=B L03=B L05=B",
+    # short forms with a full stop
+    "Poss. LGE in the septal wall.": "",
+    "No sig. LGE in the septal wall.": "",
+    "V.a. LGE in the septal wall.": "",
+    "Prev. LGE is seen in the septal wall.": "",
+    "1. No LGE. 2. LVEF 60 %.": "C10=A L01=A",
+    "Septum normal. No LGE.": "L01=A",
     # lines without full stops
     "Left atrium normal\nRight atrium normal\nNo LGE": "C16=A L01=A",
     "Left atrium dilated\nRight atrium normal": "C16=B",
