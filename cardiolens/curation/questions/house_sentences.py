@@ -66,6 +66,7 @@ def _source_of(stretch: Stretch, place: int, edge: int, *, is_end: bool = False)
     return edge if is_within else stretch.source_end + place - stretch.end
 
 
+@functools.lru_cache(maxsize=64)
 def reword(text: str, house: HouseStyle) -> Reworded:
     """Return a report with the headings and sentences of a house in words of ours.
 
@@ -140,15 +141,15 @@ class _Rule:
         )
 
     def _changes(self, content: str, *, is_taken: bool) -> bool:
-        """Return whether free words may change what is said; left-out fillers and numbers do not."""
+        """Return whether free words may change what is said: taken over, left out, or of a silent line."""
         phrases = _phrases(content)
-        if is_taken or not self.words:
+        if is_taken:
             tags = grammar().tags
-            turns = any(phrase in tags and tags[phrase].kind in _TURNING for phrase in phrases)
-            return (turns and is_taken) or (not is_taken and not phrases.isdisjoint(self.house.findings))
-        words = {phrase for phrase in phrases if len(phrase) == 1 and not phrase[0].isdigit()}
-        known = {(word,) for phrase in phrases & self.house.fillers for word in phrase}
-        return not words <= known
+            return any(phrase in tags and tags[phrase].kind in _TURNING for phrase in phrases)
+        if not self.words:
+            return not phrases.isdisjoint(self.house.findings)
+        filling = {word for phrase in phrases & self.house.fillers for word in phrase}
+        return any(word not in filling and not word.isdigit() for phrase in phrases for word in phrase)
 
     def _value(self, slot: Slot, content: str) -> str:
         values = self.house.values.get(slot[0], {})
@@ -164,6 +165,12 @@ class _Replacement:
     end: int
     words: str
     rule: _Rule
+
+
+def key_of(sentence: str) -> str:
+    """Return a sentence as an entry that would teach it: without its list mark, with `#` for its numbers."""
+    words = " ".join(re.sub(_MARKS, "", sentence.strip()).split())
+    return re.sub(rf"(?<![^\W_]){_NUMBER}", NUMBER, words).rstrip(".")  # the 2 of T2 is of a name
 
 
 def _replacements(text: str, rules: Sequence[_Rule]) -> Iterator[_Replacement]:

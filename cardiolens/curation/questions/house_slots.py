@@ -23,9 +23,9 @@ def slots(phrase: str) -> list[Slot]:
     return found
 
 
-def are_numbered(phrase: str, kind: str) -> bool:
-    """Return whether all slots of a kind have their number."""
-    return all(match["at"] or match["place"] for match in SLOT.finditer(phrase) if _kind(match) == kind)
+def numbering(phrase: str) -> set[tuple[str, bool]]:
+    """Return the kinds of the slots of a phrase, each with whether one of it has a number."""
+    return {(_kind(match), bool(match["at"] or match["place"])) for match in SLOT.finditer(phrase)}
 
 
 def _kind(match: re.Match[str]) -> str:

@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 from cardiolens.base.errors import InputError
-from cardiolens.curation.questions.house_slots import NUMBER, SLOT, WORDS, are_numbered, filled, slots
+from cardiolens.curation.questions.house_slots import NUMBER, WORDS, filled, numbering, slots
 from cardiolens.curation.questions.rule_extraction import extract
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.protocol.tasks.house_style import HouseStyle
@@ -141,23 +141,15 @@ def _problem_of_slots(key: str, words: str) -> str | None:
         return "has a # right behind a letter; write the digits of a name"
     if re.search(r"#\d|\{[a-z]*\d", key):
         return "has a slot with a number; only those of ours have one"
-    if mixed := [kind for kind in dict(ours) if {(kind, True), (kind, False)} <= _numbered(words)]:
+    if mixed := [kind for kind in dict(ours) if {(kind, True), (kind, False)} <= numbering(words)]:
         return f"has slots of {words!r} with a number and without; number all, e.g. {_slot(mixed[0], 1)}"
     if missing := sorted(set(ours) - set(theirs)):
         return f"has no slot for {_slot(*missing[0])} of {words!r}; write as many in it as in ours"
     for kind in dict(theirs):
         count, taken = ([slot for slot, _ in side].count(kind) for side in (theirs, ours))
-        if 0 < taken != count and not are_numbered(words, kind):
+        if taken != count and (kind, False) in numbering(words):
             return f"has {count} slots and {words!r} {taken}; number those of ours, e.g. {_slot(kind, count)}"
     return None
-
-
-def _numbered(words: str) -> set[tuple[str, bool]]:
-    """Return the kinds of the slots of ours, and whether one has a number."""
-    return {
-        ("#" if match["hash"] else match["name"], bool(match["at"] or match["place"]))
-        for match in SLOT.finditer(words)
-    }
 
 
 def _twice(pairs: Mapping[str, str]) -> str | None:

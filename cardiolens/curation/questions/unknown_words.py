@@ -12,7 +12,7 @@ from cardiolens.config.questions import QuestionsSpec
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.extraction_truth import settle
 from cardiolens.curation.questions.group_words import with_words
-from cardiolens.curation.questions.house_sentences import reword
+from cardiolens.curation.questions.house_sentences import key_of, reword
 from cardiolens.curation.questions.numbers import sex_of
 from cardiolens.curation.questions.report_files import Report, read_reports
 from cardiolens.curation.questions.rule_extraction import extract
@@ -22,8 +22,6 @@ from cardiolens.report_text.understanding import unknown_words
 
 FEWEST_REPORTS = 3  # a word of fewer reports may be a name
 _MOST_LINES = 100
-_NUMBER = re.compile(r"(?<![^\W_])\d+(?:[.,]\d+)?")  # not that of a name, as T2
-_LEAD = re.compile(r"^[\s\-*•#=~_|]*(?:\d{1,2}[.)]\s+)?")  # list marks
 
 
 @dataclass(slots=True)
@@ -64,13 +62,8 @@ def unread_sentences(reports: list[Report], catalogue: Catalogue) -> Counter[str
             for sentence in unknown_words(reworded.text, catalogue)
             if sentence.section != "silent" and not sentence.asks
         ]
-        counts.update({_as_key(report.text[start:end]) for start, end in spans})
+        counts.update({key_of(report.text[start:end]) for start, end in spans})
     return counts
-
-
-def _as_key(sentence: str) -> str:
-    """Return a sentence as an entry of `sentences` in a file of words."""
-    return _NUMBER.sub("#", " ".join(_LEAD.sub("", sentence).split())).rstrip(".")
 
 
 def _recurring(counts: Counter[str], *, with_text: bool) -> Iterator[str]:
