@@ -16,9 +16,10 @@ from cardiolens.report_text.grammar import grammar
 from cardiolens.report_text.sections import Sentence, sentences
 
 _MARKS = r"^[ \t\-*•#=~_|]*(?:\d{1,2}[.)][ \t]+)?[ \t\-*•|]*"  # before a heading or a list item
-_BEGINS = rf"(?:{_MARKS}|(?<=[.!?])[ \t]+)"
-_ENDS = r"(?=[ \t]*(?:[.!](?:\s|\Z)|\r?$))"
-_LABEL_ENDS = r"(?=[ \t]*(?::|\r?$))"
+_SPACE = r"[^\S\n]"  # of any kind within a line, as a hard one, or the \r before its end
+_BEGINS = rf"(?:{_MARKS}|(?<=[.!?]){_SPACE}+)"
+_ENDS = rf"(?={_SPACE}*(?:[.!](?:\s|\Z)|$))"
+_LABEL_ENDS = rf"(?={_SPACE}*(?::|$))"
 _STOPS = {".", "!", ":"}
 # Cues that turn, doubt, date or limit: free words may hold them only where ours reads them as they stand.
 _TURNING = frozenset(
@@ -239,4 +240,4 @@ def _pattern(key: str, house: HouseStyle) -> str:
 
 
 def _literal(words: str) -> str:
-    return r"[ \t]+".join(map(re.escape, re.split(r"\s+", words)))
+    return rf"{_SPACE}+".join(map(re.escape, re.split(r"\s+", words)))

@@ -91,6 +91,7 @@ def _answers(text: str, catalogue: Catalogue) -> dict[str, tuple[str, ...]]:
         ("Keine Narbe.\n\nNachtrag:\nLGE of the lateral wall.", {}),
         ("Voruntersuchung 2019\nMit freundlichen Grüßen.\nRV G/F iO.", {}),  # of a heading that is not known
         ("RV G/F iO\r\nKeine Narbe\r\n", {"C12": ("A",), "C15": ("A",), "L01": ("A",)}),
+        ("RV\u00a0G/F iO", {"C12": ("A",), "C15": ("A",)}),
         ("3 Segmente ohne Narbe", {}),
         ("1. Segmente ohne Narbe", {"L01": ("A",)}),
         ("Vorgeschichte:\nRV G/F iO.", {}),  # of the past, as all of its section
