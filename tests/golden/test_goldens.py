@@ -1,4 +1,4 @@
-"""The product gives what it gave; `python -m tests.golden make NAME` accepts a change, said in CHANGELOG.md."""
+"""The product gives what it gave; `python -m tests.golden make NAME` accepts a change."""
 
 import pytest
 
