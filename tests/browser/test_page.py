@@ -13,6 +13,8 @@ from cardiolens.storage.places import Run
 
 from .conftest import MARKUP, Seen, findings_of_axe, watch
 
+pytestmark = pytest.mark.full
+
 SECTIONS = """
 asked questions landscape slices prompting collapse subtasks controls cohorts sources confidence
 reliability cost

@@ -84,6 +84,7 @@ def read_default(group: str) -> object:
     return chosen
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("file", conf_files())
 def test_configuration_composes(file):
     group, name = str(Path(file).parent), Path(file).stem
@@ -188,6 +189,7 @@ def test_fails_as_known(): assert False
 SKIPPING_MODULE = "import pytest; pytest.skip('a tool is missing', allow_module_level=True)"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("ci", "content", "code", "counts"),
     [

@@ -55,7 +55,7 @@ def test_a_study_written_in_all_spellings_at_once_comes_back_frame_by_frame(volu
     assert shown(only_study(imported(tmp_path))) == truth
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in SPELLINGS if name != "lying"])
 def test_every_spelling_gives_back_every_frame(volumes, truth, tmp_path, name):
     for grid in volumes.values():
@@ -65,7 +65,7 @@ def test_every_spelling_gives_back_every_frame(volumes, truth, tmp_path, name):
     assert found == {name: frames for name, frames in truth.items() if name not in waits}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(48))
 def test_any_placement_and_spelling_of_each_volume_gives_back_every_frame(volumes, truth, tmp_path, seed):
     draw = random.Random(seed)
@@ -87,7 +87,7 @@ def test_every_placement_of_a_volume_has_the_same_frames_in_the_same_patient(vol
     assert len(corners) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_lying_names_give_no_wrong_volume(volumes, truth, tmp_path):
     for grid in volumes.values():
         SPELLINGS["lying"](tmp_path / "in" / "Doe01", grid)

@@ -263,7 +263,7 @@ def test_segments_of_a_whole_ring_have_the_sizes_of_their_arcs(place):
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(one, marks=[pytest.mark.slow] * (one != "PH-HCM-ASH")) for one in canonical_values()],
+    [pytest.param(one, marks=[pytest.mark.long] * (one != "PH-HCM-ASH")) for one in canonical_values()],
 )
 def test_what_masks_of_the_phantom_tell_for_certain_is_its_truth(name, tmp_path, monkeypatch):
     """At default size; ejection fractions within 7 points (the base leaves a slice), volumes within 4 %."""

@@ -72,6 +72,7 @@ def row_of(done: tuple[Plan, RunResults], model: str, control: str, metric: str)
     return row  # type: ignore[no-any-return]
 
 
+@pytest.mark.full
 def test_a_blind_request_shows_nothing_and_is_asked_once(done: tuple[Plan, RunResults]) -> None:
     blind = requests_of(done, "constant")["blind"]
     assert all(row["frames"] == [] and row["frames_study_id"] is None for row in blind)

@@ -305,6 +305,7 @@ def many(tmp_path_factory):
     return make_cohort(tmp_path_factory.mktemp("majority"), PATIENTS)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("n", [1, 3, 5])
 def test_the_majority_is_right_as_often_as_the_binomial_says_and_costs_n_times_as_much(many, n):
     """Questions with two options; each wording and the repeated question are draws of their own."""

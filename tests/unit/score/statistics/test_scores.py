@@ -141,6 +141,7 @@ def test_method_names_the_interval() -> None:
     assert row["method"] == "expanded percentile cluster bootstrap, B=50, seed 1"
 
 
+@pytest.mark.full
 def test_processes_change_no_digit(monkeypatch) -> None:
     rows = cohort(15, arms="abcd")
     rows = [
@@ -158,6 +159,7 @@ def test_processes_change_no_digit(monkeypatch) -> None:
         assert same(score(given, 5, 40, **asked), alone)
 
 
+@pytest.mark.full
 def test_order_and_parts_change_no_digit() -> None:
     rows = cohort(25, arms="ab")
     once = score(table(rows), 5, 200, seed=2026)

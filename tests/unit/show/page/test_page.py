@@ -49,6 +49,7 @@ def page(run: Run) -> Markup:
     return Markup(write_page(run, [run]).read_text())
 
 
+@pytest.mark.full
 def test_every_section_is_there_and_nothing_points_off_the_machine(page: Markup) -> None:
     wanted = "asked landscape slices prompting collapse subtasks controls cohorts confidence reliability cost"
     assert [name for name in page.ids if name in wanted.split()] == wanted.split()
@@ -187,6 +188,7 @@ class Sighted(Reader):
         return Reply(text="ANSWER: A", finish_reason="stop", prompt_tokens=1, output_tokens=1)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("reversed_", "verdict"), [(False, "Yes, in 4 of 4"), (True, "They lower the score in 4")]
 )
@@ -222,6 +224,7 @@ def test_one_arm_and_one_subtask_make_a_page(root: Path) -> None:
     assert "No subtask with one right option was judged" in page
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("said", ["", "I cannot say.", None])
 def test_a_model_that_says_nothing_makes_a_page_that_says_so(root: Path, said: str | None) -> None:
     name = {"": "empty", "I cannot say.": "refusing", None: "silent"}[said]
