@@ -23,7 +23,7 @@ from cardiolens.score.statistics.bootstrap import (
     percentile,
     resampling_weights,
 )
-from cardiolens.score.statistics.hypothesis_tests import equivalent
+from cardiolens.score.statistics.hypothesis_tests import margin_side
 from cardiolens.score.statistics.near_boundary import Kind as IntervalKind
 from cardiolens.score.statistics.paired import mcnemar_of, wilcoxon
 from cardiolens.score.statistics.patient_states import AnswerMasks, state_of
@@ -193,7 +193,7 @@ def coverage(patients: int, cohorts: int, resamples: int, truth: dict[str, float
             width[name] += (interval.high - interval.low) / cohorts
             # at the margin: how often is a difference of exactly the margin called equivalent
             narrow = statistic.interval(100, level=0.9, kind=kind)
-            within[name] += equivalent(narrow, margin=abs(truth[name])) == "supported"
+            within[name] += margin_side(narrow, margin=abs(truth[name])) == "within"
     for name, value in truth.items():
         erred = f"{100 * within[name] / cohorts:.1f}" if "difference" in name else ""
         share = 100 * covered[name] / cohorts
@@ -234,7 +234,7 @@ def edges(patients: int, items: int, cohorts: int, resamples: int) -> Iterator[s
                 other = _clustered(dice, patients, items, 0.95, effect)
                 pair = Statistic(weights @ (items - other) / (patients * items), basis, of_pairs=True)
                 narrow = pair.interval(100, 0.9, "difference")
-                tally[4] += equivalent(narrow) == "supported"
+                tally[4] += margin_side(narrow) == "within"
             bootstrap, product, *widths, false = 100 * tally / cohorts
             yield (
                 f"| {patients} | {items} | {effect:g} | {100 * truth:g} | {bootstrap:.1f} | {product:.1f} "

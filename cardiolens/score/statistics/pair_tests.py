@@ -10,8 +10,8 @@ from cardiolens.score.statistics.hypothesis_tests import (
     MARGIN,
     beyond_p,
     equivalence_p,
-    equivalent,
     interval_p,
+    margin_side,
 )
 from cardiolens.score.statistics.items import Bools, Items
 from cardiolens.score.statistics.multiple_testing import BEYOND_P, EQUIVALENCE_P, SWAP_P
@@ -29,7 +29,8 @@ def margin_rows(scope: str, difference: Statistic, sampling: Resampling) -> list
     value, low, high = (float(str(row[name])) for name in ("value", "low", "high"))
     interval = Interval(value, low, high)
     words = f"within {MARGIN:g} points, 90 % interval; {row['method']}"
-    rows = [row | {"method": f"{equivalent(interval)}: {words}"}]
+    side = margin_side(interval) or "neither within nor beyond"
+    rows = [row | {"method": f"{side} {MARGIN:g} points, 90 % interval; {row['method']}"}]
     if scope.startswith("tier:"):  # no sentence calls a subtask or a sequence equivalent
         beyond = f"null: within {MARGIN:g} points; {row['method']}"
         for metric, test, method in ((EQUIVALENCE_P, equivalence_p, words), (BEYOND_P, beyond_p, beyond)):

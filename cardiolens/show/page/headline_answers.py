@@ -9,7 +9,7 @@ from itertools import groupby
 from cardiolens.config.primary import PrimaryQuestionSpec
 from cardiolens.score.claims import preregistered, sentences
 from cardiolens.score.claims.evidence_analysis import Evidence, interval_of
-from cardiolens.score.claims.sentences import signed
+from cardiolens.score.claims.sentences import Side, signed
 from cardiolens.score.run_results.run_analyses import AnalysisRow
 from cardiolens.score.statistics.headlines import PREFIX
 from cardiolens.score.statistics.hypothesis_tests import MARGIN
@@ -25,9 +25,13 @@ _QUESTIONS = {
     "budget": "Does the slice budget matter?",
     "prompt": "Does prompting matter?",
 }
-_VERDICTS: Mapping[str, Mapping[str, str]] = {  # of a declared question
-    "difference": {"supported": "Yes, it is higher", "not supported": "Yes, it is lower"},
-    "equivalence": {"supported": "Yes", "not supported": "No, it differs by more"},
+_VERDICTS: Mapping[str, Mapping[Side | None, str]] = {  # of a declared question
+    "difference": {"above": "Yes, it is higher", "below": "Yes, it is lower"},
+    "equivalence": {
+        "within": "Yes",
+        "beyond": "No, it differs by more",
+        **dict.fromkeys(("above", "below"), "It differs; by how much cannot be told"),
+    },
 }
 _MOST_NAMED = 8  # models of a sentence
 _MOST_RANKED = 6  # models of a drawing; the landscape draws all
@@ -59,17 +63,17 @@ def _primary_comparison(facts: Facts) -> list[Answer]:
         question = f"{declared}: is the score {does} with {primary.words}, on tier {primary.tier}?"
         pair = primary.words
     else:
-        verdict = {"supported": "Yes", "not supported": f"No, {primary.versus} does"}
+        verdict = {"above": "Yes", "below": f"No, {primary.versus} does"}
         question = (
             f"{declared}: does {primary.model} read better than {primary.versus} on tier {primary.tier}?"
         )
         pair = f"{primary.model} − {primary.versus}"
     estimates = tuple(
-        Estimate.of(pair, row, "shown" if finding.verdict in verdict else "open")
+        Estimate.of(pair, row, "open" if finding.side is None else "shown")
         for row in analysis.rows
         if row["metric"] == "primary" and not math.isnan(row["value"])
     )
-    headline = verdict.get(finding.verdict, "Cannot be told")
+    headline = verdict.get(finding.side, "Cannot be told")
     return [Answer("declared", question, headline, finding.sentence, estimates)]
 
 
@@ -129,7 +133,7 @@ def shown_lower(facts: Facts, row: AnalysisRow, best: AnalysisRow) -> bool:
     }
     if "primary" not in rows:
         return False
-    return sentences.change("", "", rows["primary"], Evidence.of(rows, "primary")).verdict != "cannot tell"
+    return sentences.change("", "", rows["primary"], Evidence.of(rows, "primary")).side is not None
 
 
 def _listed(models: Sequence[str]) -> str:
@@ -172,8 +176,8 @@ def _images(facts: Facts) -> Answer:
             "No arm was asked without images (control=[none,blind]), so scores may rest on the text alone."
         )
         return Answer("images", question, "Not tested", sentence)
-    verdicts = Counter(difference.change.verdict for difference in comparisons)
-    n_higher, n_lower, n = verdicts["supported"], verdicts["not supported"], len(comparisons)
+    sides = Counter(difference.change.side for difference in comparisons)
+    n_higher, n_lower, n = sides["above"], sides["below"], len(comparisons)
     verdict = f"Yes, in {n_higher} of {n} comparisons" if n_higher else "Cannot be told"
     if n_lower and not n_higher:
         verdict = f"They lower the score in {n_lower} of {n}"

@@ -90,7 +90,7 @@ def render(facts: Facts) -> Page:
 
 def _first_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """First few findings, those on models first, and then those with a clear verdict."""
-    ordered = sorted(findings, key=lambda finding: (finding.simulated, finding.verdict == "cannot tell"))
+    ordered = sorted(findings, key=lambda finding: (finding.simulated, finding.side is None))
     return tuple(ordered[:_SHOWN_SENTENCES])
 
 

@@ -31,8 +31,7 @@ _SHIFTS = (
 
 
 def _reading(row: AnalysisRow, evidence: Evidence) -> str:
-    change = sentences.change("", "", row, evidence)
-    return READINGS["open" if change.verdict == "cannot tell" else "shown"]
+    return READINGS["open" if sentences.change("", "", row, evidence).side is None else "shown"]
 
 
 def cohorts(facts: Facts) -> Section:
