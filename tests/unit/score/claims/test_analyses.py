@@ -66,39 +66,39 @@ def test_budgets_are_ordered_as_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "verdict", "said"),
+    ("low", "high", "side", "said"),
     [
-        (-0.6, 1.3, "supported", "X and Y are equivalent within 2 points on tier 1"),
-        (-3.0, 3.0, "cannot tell", "Whether X and Y are equivalent within 2 points on tier 1 cannot be told"),
-        (2.5, 3.5, "not supported", "X and Y differ by more than 2 points on tier 1"),
+        (-0.6, 1.3, "within", "X and Y are equivalent within 2 points on tier 1"),
+        (-3.0, 3.0, None, "Whether X and Y are equivalent within 2 points on tier 1 cannot be told"),
+        (2.5, 3.5, "beyond", "X and Y differ by more than 2 points on tier 1"),
     ],
 )
-def test_equivalence_in_words(low: float, high: float, verdict: str, said: str) -> None:
+def test_equivalence_in_words(low: float, high: float, side: str | None, said: str) -> None:
     given = row("primary.equivalence", "tier:1", 0.4, low, high, n_same_request=3900)
     found = sentences.equivalence(
         "X", "Y", "tier 1", given, carried_by("primary.beyond", "primary.equivalence")
     )
-    tested = "p = 0.01 after Holm over 3" + (" for more than 2 points" if verdict == "not supported" else "")
+    tested = "p = 0.01 after Holm over 3" + (" for more than 2 points" if side == "beyond" else "")
     numbers = f"difference 0.4, 90 % CI {low} to {high}, {tested}, 670 patients, "
     numbers = f"{numbers}19500 items, 20 % of them asked by identical requests.".replace("-", "−")
-    assert (found.verdict, found.sentence) == (verdict, f"{said}: {numbers}")
+    assert (found.side, found.sentence) == (side, f"{said}: {numbers}")
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "verdict", "begins"),
+    ("low", "high", "side", "begins"),
     [
-        (0.5, 3.0, "supported", "It raises x"),
-        (-3.0, -0.5, "not supported", "It lowers x"),
-        (-1.0, 1.0, "cannot tell", "It cannot be shown to change x"),
+        (0.5, 3.0, "above", "It raises x"),
+        (-3.0, -0.5, "below", "It lowers x"),
+        (-1.0, 1.0, None, "It cannot be shown to change x"),
     ],
 )
 def test_a_change_is_claimed_only_where_the_interval_excludes_zero(
-    low: float, high: float, verdict: str, begins: str
+    low: float, high: float, side: str | None, begins: str
 ) -> None:
     found = sentences.change("It", "x", row("primary", "tier:1", (low + high) / 2, low, high), CARRIED)
-    assert found.verdict == verdict
+    assert found.side == side
     assert found.sentence.startswith(begins)
-    assert ("80 % power" in found.sentence) == (verdict == "cannot tell")
+    assert ("80 % power" in found.sentence) == (found.verdict == "cannot tell") == (side is None)
 
 
 def test_with_few_patients_nothing_is_claimed() -> None:
@@ -113,7 +113,7 @@ def test_without_an_interval_nothing_can_be_told() -> None:
         sentences.change("It", "x", bare, CARRIED),
         sentences.equivalence("a", "b", "tier 1", bare),
         sentences.threshold("it is so", bare, 1, CARRIED),
-        sentences.hypothesis("it is so", math.nan, "one model"),
+        sentences.hypothesis("it is so", "above", math.nan, "one model"),
     ):
         assert found.verdict == "cannot tell"
 
@@ -156,13 +156,13 @@ def test_every_analysis_has_a_table_and_its_sentences() -> None:
             "method": "m",
         }
     ]
-    verdicts = {name: [entry.verdict for entry in analysis.findings] for name, analysis in found.items()}
-    assert verdicts == {
+    sides = {name: [entry.side for entry in analysis.findings] for name, analysis in found.items()}
+    assert sides == {
         "landscape": [],
-        "collapse": ["supported"],
-        "slice protocols": ["not supported"],
-        "prompting": ["not supported", "cannot tell"],
-        "controls": ["cannot tell"],
+        "collapse": ["above"],
+        "slice protocols": ["beyond"],
+        "prompting": ["below", None],
+        "controls": [None],
     }
     said = found["prompting"].findings[0].sentence
     assert said == (
@@ -320,7 +320,8 @@ def test_a_blind_reader_of_one_answer_has_no_shortcut() -> None:
         row("primary.holm_p", "tier:1", 0.01, 0, 0, arm_id="e", versus_arm_id="d", method=OVER_9),
     ]
     captions, text = analyse(rows, arms)[0].findings
-    assert (captions.verdict, text.verdict) == ("supported", "not supported")
+    assert (captions.side, text.side) == ("above", "below")
+    assert captions.verdict == text.verdict == "supported"
     assert captions.sentence.startswith("Reading the captions of frames instead of none raises the score")
     assert text.sentence.endswith("gives one answer a subtask on tier 1: the text alone is no shortcut.")
 
