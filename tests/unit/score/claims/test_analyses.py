@@ -284,15 +284,42 @@ def test_equivalence_must_hold_where_requests_differ() -> None:
     assert sentences.equivalence("X", "Y", "t", every, beside).verdict == "cannot tell"
 
 
-def test_equivalence_of_few_patients_has_neither_an_interval_nor_a_p() -> None:
-    given = row("primary.equivalence", "tier:1", 0.0, 0.0, 0.0, n_patients=4)
-    few = {
-        name: one | {"n_patients": 4} for name, one in carried_by("primary", "primary.equivalence").items()
-    }
-    found = sentences.equivalence("X", "Y", "t", given, few)
-    assert found.verdict == "cannot tell"
-    assert "no interval to rely on, not tested" in found.sentence
-    assert "p = " not in found.sentence
+def test_few_patients_have_neither_an_interval_nor_a_p() -> None:
+    metrics = ("primary", "primary.equivalence")
+    given = {metric: row(metric, "tier:1", 9.0, 8.0, 10.0, n_patients=4) for metric in metrics}
+    rows = given | carried_by(*metrics, p=0.0001)
+    for found in (
+        sentences.equivalence("X", "Y", "t", given["primary.equivalence"], rows),
+        sentences.change("It", "x", given["primary"], Evidence.of(rows, "primary")),
+    ):
+        assert found.verdict == "cannot tell"
+        assert "difference 9.0, no interval to rely on, not tested, 4 patients, " in found.sentence
+
+
+def test_two_that_differ_are_said_to_where_by_how_much_cannot_be_told() -> None:
+    given = row("primary.equivalence", "tier:1", -29.6, -44.2, -13.9)
+    difference = {"primary": row("primary", "tier:1", -29.6, -46.4, -10.5)}
+    beyond = {"primary.beyond_holm_p": row("x", "tier:1", 0.08, 0, 0, method="Holm over 6 of it")}
+    found = sentences.equivalence("X", "Y", "t", given, difference | beyond | carried_by("primary"))
+    assert (found.side, found.verdict) == ("below", "supported")
+    assert found.sentence.startswith(
+        "X and Y differ on t (p = 0.01 after Holm over 3), and whether by more than 2 points cannot be told: "
+        "difference −29.6, 90 % CI −44.2 to −13.9, p = 0.08 after Holm over 6 for more than 2 points, "
+    )
+    explored = {"primary.fdr_p": row("x", "tier:1", 0.002, 0, 0, method="false discovery rate over 24 of it")}
+    found = sentences.equivalence("X", "Y", "t", given, difference | explored)
+    assert found.side is None
+    assert found.sentence.startswith(
+        "X and Y may differ on t: difference −29.6, 90 % CI −44.2 to −13.9, exploratory, "
+        "false discovery rate = 0.002 over 24, "
+    )
+    largest = sentences.largest("change", difference["primary"], Evidence.of(explored, "primary"))
+    assert largest.sentence.endswith("; explored, not claimed.")
+
+
+def test_one_patient_is_no_plural() -> None:
+    found = sentences.change("It", "x", row("primary", "tier:1", 1, 0, 2, n_patients=1, n_items=1), CARRIED)
+    assert ", 1 patient, 1 item." in found.sentence
 
 
 def test_a_value_that_is_not_defined_is_said_to_be_so() -> None:

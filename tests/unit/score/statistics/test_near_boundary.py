@@ -1,9 +1,14 @@
 """No interval of zero width and no p from zero variance (amendment 17.2)."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import stats
 
+sys.path.insert(0, str(Path(__file__).parents[4]))
+from bench.coverage import risk
 from cardiolens.score.claims import sentences
 from cardiolens.score.statistics.bootstrap import (
     Interval,
@@ -57,6 +62,21 @@ def test_small_classes_make_a_mean_worth_fewer_items_and_no_fewer_than_its_varia
     low, _ = share_ends(1.0, 0.0, of_classes, 0.025) or (0, 0)
     assert low == pytest.approx(stats.beta.ppf(0.025, items / 2, 1))
     assert share_ends(0.3, 0.3 * 0.7 / items, of_classes, 0.025) is None
+
+
+def test_no_event_of_some_items_is_worth_those_items_though_resamples_vary() -> None:
+    """Resamples of a risk at some coverage bring in less confident answers, some of them wrong."""
+    sample = Sample(40, 40, 16, 40)
+    varied, same = (share_ends(0.0, variance, sample, 0.025) for variance in (0.001, 0.0))
+    assert varied == same == (0.0, pytest.approx(1 - 0.025 ** (1 / 16)))
+    assert share_ends(1.0, 0.001, sample, 0.025) == (pytest.approx(0.025 ** (1 / 16)), 1.0)
+
+
+def test_a_risk_among_the_most_confident_is_covered() -> None:
+    """Also where none of them is wrong: before, that was 0 to 100 %, or as if all answers were kept."""
+    covers, width = zip(*(risk(40, 1, coverage, 100, 200) for coverage in (0.1, 0.2, 0.4)), strict=True)
+    assert min(covers) >= 95
+    assert max(width) < 70
 
 
 def test_the_middle_is_left_to_the_bootstrap() -> None:
