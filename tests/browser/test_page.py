@@ -263,6 +263,24 @@ def test_nothing_is_wider_than_the_screen(page: Page, width: int) -> None:
     page.set_viewport_size({"width": 1440, "height": 900})
 
 
+@pytest.mark.parametrize(
+    ("width", "columns"),
+    [(360, [1] * 4), (420, [1] * 4), (700, [2] * 4), (1000, [2] * 4), (1440, [5, 3, 4, 4])],
+)
+def test_cards_have_the_columns_that_the_screen_has_room_for(
+    page: Page, width: int, columns: list[int]
+) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    counted = page.locator(".answers").evaluate(
+        """grid => [5, 6, 7, 8].map(number => {
+            while (grid.children.length < number) grid.append(grid.children[0].cloneNode(true));
+            return getComputedStyle(grid).gridTemplateColumns.split(" ").length;
+        })"""
+    )
+    page.set_viewport_size({"width": 1440, "height": 900})
+    assert counted == columns
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(browser: Browser, run: Run, scheme: str) -> None:
     context = browser.new_context(color_scheme=scheme, bypass_csp=True)  # axe is not part of the page
