@@ -14,6 +14,7 @@ from cardiolens.score.statistics.hypothesis_tests import (
     MARGIN,
     MarginSide,
     detectable_difference,
+    difference_words,
     margin_side,
     wilson,
 )
@@ -279,5 +280,6 @@ def _power(row: Row, evidence: Evidence) -> str:
     error = (interval.high - interval.low) / (2 * _NORMAL_95)
     difference = detectable_difference(error, evidence.comparisons)
     among = f" among {evidence.comparisons} comparisons" if evidence.comparisons > 1 else ""
-    size = f"{difference:.2f}" if str(row["metric"]) in OWN_UNIT else f"{difference:.1f} points"
-    return f" This cohort shows a difference of {size} with 80 % power{among}."
+    is_share = str(row["metric"]) not in OWN_UNIT
+    words = difference_words(difference) if is_share else f"a difference of {difference:.2f}"
+    return f" This cohort shows {words} with 80 % power{among}."

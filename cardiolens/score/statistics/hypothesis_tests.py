@@ -10,6 +10,7 @@ from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import ratio
 
+LARGEST = 100.0  # points by which two shares can differ
 MARGIN = 2.0  # points within which selection protocols are equivalent
 MarginSide = Literal["within", "beyond"]
 
@@ -106,6 +107,11 @@ def detectable_difference(
 
     tail = level / max(comparisons, 1) / 2
     return error * float(stats.norm.isf(tail) + stats.norm.ppf(power))
+
+
+def difference_words(points: float) -> str:
+    """A detectable difference of shares in words; none is above 100 points."""
+    return f"a difference of {points:.1f} points" if points <= LARGEST else "no difference"
 
 
 def planned_error(

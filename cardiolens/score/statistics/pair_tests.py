@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from cardiolens.base.counted import counted
 from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.score.statistics.cells import Cells, claimed_statistics
 from cardiolens.score.statistics.hypothesis_tests import (
@@ -106,7 +107,7 @@ def wilcoxon_row(
     sufficient = {f"subtask:{subtask}" for subtask in subtasks[sizes >= sampling.min_n]}
     changes = [row["value"] for row in rows if row["metric"] == "primary" and row["scope"] in sufficient]
     test = wilcoxon(np.array(changes, np.float64))
-    method = f"Wilcoxon signed rank over {len(changes)} subtasks, {test.method}"
+    method = f"Wilcoxon signed rank over {counted(len(changes), 'subtask')}, {test.method}"
     return as_row(("primary.wilcoxon_p", scope), Statistic(np.array([test.p]), Basis.of(items)), method)
 
 

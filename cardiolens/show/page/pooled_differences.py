@@ -50,6 +50,10 @@ class PooledDifference:
         return Evidence.of(self.by_metric, "primary")
 
     @property
+    def is_tested(self) -> bool:
+        return not math.isnan(self.evidence.adjusted_p)
+
+    @property
     def reading(self) -> Reading:
         """The conclusion that is allowed: a difference, equivalence, or neither."""
         if sentences.change("", "", self.row, self.evidence).side is not None:
