@@ -14,8 +14,8 @@ from cardiolens.storage.places import Run
 from .conftest import MARKUP, Seen, findings_of_axe, watch
 
 SECTIONS = """
-asked questions landscape slices prompting collapse subtasks controls cohorts sources confidence
-reliability cost
+asked questions landscape slices prompting collapse subtasks cohorts sources confidence
+reliability cost not-in-this-run
 """
 
 MEASURES = ("primary", "primary.skill", "primary.constant")
