@@ -14,7 +14,7 @@ from cardiolens.storage.places import Run
 from .conftest import MARKUP, Seen, findings_of_axe, watch
 
 SECTIONS = """
-asked questions landscape slices prompting collapse subtasks cohorts sources confidence
+asked landscape slices prompting collapse subtasks cohorts sources confidence
 reliability cost not-in-this-run
 """
 
@@ -132,7 +132,7 @@ def test_readings_differ_in_shape_and_not_in_colour_alone(page: Page) -> None:
 
 
 def test_every_section_shows_numbers(page: Page) -> None:
-    for name in set(SECTIONS.split()) - {"controls", "cohorts", "questions"}:
+    for name in set(SECTIONS.split()) - {"cohorts", "not-in-this-run"}:
         section = page.locator(f"#{name}")
         for block in section.locator("details.table").all():
             if block.get_attribute("open") is None:
