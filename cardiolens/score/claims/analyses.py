@@ -216,7 +216,7 @@ def _own_finding(row: Row, labels: dict[str, ArmFactors], evidence: Evidence) ->
         cause = "Reading the text alone instead of always giving the best constant answer"
         if ONE_ANSWER in str(row["method"]):
             sentence = f"{arm} gives one answer a subtask on {scope}: the text alone is no shortcut."
-            return Finding("not supported", sentence)
+            return Finding("below", sentence)
         return sentences.change(cause, f"the score on {scope} ({arm})", row, evidence)
     cause = f"Standing in place {place} of the list instead of elsewhere"
     beyond = "how often an option is picked beyond how often it is right"

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 
+from cardiolens.base.counted import counted
 from cardiolens.base.errors import InputError
 from cardiolens.config.cluster import SlurmSpec
 from cardiolens.config.model import ModelSpec
@@ -51,7 +52,8 @@ def _configured(spec: SweepSpec) -> str:
     check_engine_options(spec)
     check_encoders(spec)
     open_text_metrics(spec.statistics)
-    return f"{len(spec.model)} models, {len(spec.selector)} selectors, {len(spec.budget)} budgets"
+    parts = {"model": spec.model, "selector": spec.selector, "budget": spec.budget}
+    return ", ".join(counted(len(entries), name) for name, entries in parts.items())
 
 
 def _model_checks(spec: SweepSpec, model: ModelSpec) -> Iterator[Check]:
@@ -86,9 +88,10 @@ def _data_set(spec: SweepSpec) -> str | Check:
     cohort = read_cohort(spec.store)
     studies = 0 if cohort is None else len(cohort.studies)
     failed = 0 if cohort is None else len(cohort.failed)
+    prepared = f"{counted(studies, 'study')} prepared"
     if failed:
-        return Check(subject, "note", f"{studies} studies prepared, {failed} failed: status tells which")
-    return f"{studies} studies prepared in {spec.store}"
+        return Check(subject, "note", f"{prepared}, {failed} failed: status tells which")
+    return f"{prepared} in {spec.store}"
 
 
 def _tracked(spec: SweepSpec) -> str:

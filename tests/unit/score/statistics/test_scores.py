@@ -113,7 +113,7 @@ def test_small_subtasks_stay_out_of_means_and_are_listed() -> None:
     rows = [verdict(f"p{number}", "L01", "B", "B") for number in range(5)] + [verdict("p1", "C10", "A", "B")]
     found = scores_of(rows, min_n=5)
     assert found["primary", "tier:1"]["value"] == 100
-    assert "mean of 1 subtasks, without C10 (fewer than 5 items)" in found["primary", "tier:1"]["method"]
+    assert "mean of 1 subtask, without C10 (fewer than 5 items)" in found["primary", "tier:1"]["method"]
     assert np.isnan(found["primary", "sequence:cine"]["value"])
     assert found["primary", "sequence:cine"]["n_items"] == 0
     assert found["primary", "subtask:C10"]["value"] == 0

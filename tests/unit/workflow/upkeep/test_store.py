@@ -63,7 +63,7 @@ def test_ls_counts_what_there_is(store: Store, capsys: pytest.CaptureFixture[str
         [f"completions/{KEY}", "3", "3", "1"]
     ]
     assert any(line[:2] == ["frames", "1"] for line in cells)
-    assert "1 studies prepared, 0 failed" in said
+    assert "1 study prepared, 0 failed" in said
 
 
 def test_a_whole_store_is_said_to_be_whole(store: Store, capsys: pytest.CaptureFixture[str]):
