@@ -40,10 +40,11 @@ class Supervisor:
 
     When the engine dies, every request in flight becomes a suspect, and new requests wait. The engine is
     rebuilt and the suspects are asked again, in groups of 16 if there are more than 16, else one by one. If a
-    group kills the engine again, its members are asked one by one. A request that kills the engine when asked
-    alone ends in RequestError; all others get their reply. Requests in `killed_before` are asked alone at
-    once. If no request is found to kill the engine, it died of their number, unless it has answered among more than twice as many: from then on, half as many are in
-    flight, and no more than a group if no further restart is left.
+    group kills the engine again, its members are asked one by one. A request that kills the engine when
+    asked alone ends in RequestError; all others get their reply. Requests in `killed_before` are asked
+    alone at once. If no request is found to kill the engine, it died of their number, unless it has
+    answered among more than twice as many: from then on, half as many are in flight, and no more than a
+    group if no further restart is left.
     """
 
     def __init__(
