@@ -1,8 +1,5 @@
 """Options of structured decoding, sampling and log-probabilities for one request."""
 
-import math
-from collections.abc import Mapping
-
 from cardiolens.config.model import Sampling
 from cardiolens.inference.engine.ask import Ask
 
@@ -42,13 +39,3 @@ def alternatives(ask: Ask) -> int:
 def one_letter(ask: Ask) -> bool:
     """Return whether each legal reply is one letter, so that the first token gives all probabilities."""
     return must_be_legal_reply(ask) and all(len(reply) == 1 for reply in ask.constraint.legal)
-
-
-def option_logprobs(first_token: Mapping[str, float], legal: tuple[str, ...]) -> dict[str, float]:
-    """Return the log-probability of each legal letter; letters without a finite value are left out.
-
-    The probabilities sum to 1, because decoding masked all other tokens.
-    """
-    return {
-        letter: first_token[letter] for letter in legal if math.isfinite(first_token.get(letter, math.nan))
-    }

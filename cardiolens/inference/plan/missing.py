@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cardiolens.inference.engine.ask import ErrorKind
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.plan.prefix_order import SHOWN, beginnings, prefix_order
 from cardiolens.storage import tables
@@ -56,6 +57,16 @@ def final_keys(completions: Path) -> frozenset[str]:
     rows = tables.read(completions, COMPLETIONS, _SAID.names)
     is_final = pc.is_in(rows["status"], pa.array(FINAL))
     return frozenset(rows.filter(is_final)["request_key"].to_pylist())
+
+
+def killer_keys(completions: Path) -> frozenset[str]:
+    """Read the keys in a folder of completions that killed an engine."""
+
+    def of(parts: Iterator[pa.Table]) -> frozenset[str]:
+        killed = (part.filter(pc.starts_with(part["error"], ErrorKind.KILLED)) for part in parts)
+        return frozenset(key for rows in killed for key in rows["request_key"].to_pylist())
+
+    return tables.from_parts(completions, COMPLETIONS, ("request_key", "error"), of)
 
 
 def missing(requests: Path, completions: Path, max_attempts: int) -> Missing:

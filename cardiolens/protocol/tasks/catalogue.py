@@ -15,6 +15,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import is_housekeeping, read_bytes
 from cardiolens.config.base import describe
 from cardiolens.protocol.tasks.house_style import HouseStyle
+from cardiolens.protocol.tasks.legal import MOST_SEVERAL
 from cardiolens.protocol.tasks.lexicon import Lexicon, load_lexicon
 from cardiolens.protocol.tasks.wordings import wording_problems
 from cardiolens.study.anatomy import ANATOMY_NAME, HEART, Anatomy, anatomy_of, heart
@@ -273,6 +274,10 @@ def _problems(subtask: Subtask, subtask_of: Mapping[str, Subtask], anatomy: Anat
         (len(set(dict(subtask.route))) != len(subtask.route), "route names a view twice"),
         (len(set(subtask.keys)) != len(subtask.keys), f"option keys {list(subtask.keys)} are not unique"),
         (not report and len(subtask.options) < 2, "needs at least two options"),
+        (
+            subtask.answer_type == "multi" and len(subtask.options) > MOST_SEVERAL,
+            f"multi-select has at most {MOST_SEVERAL} options, as legal replies double with each",
+        ),
         (not report and len(subtask.checklist) not in {0, 5}, "a checklist has five items"),
         (
             report == (not subtask.report_fields),

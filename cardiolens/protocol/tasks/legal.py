@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import combinations
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+MOST_SEVERAL = 10  # options of a multi-select question: 1,023 legal replies, each a string of the constraint
 _WHOLE, _LAST_LINE, _SCHEMA = "choice", "last_line", "schema"  # answer formats that decoding enforces
 _NAMING = "naming"
 _SPECIAL = re.compile(r"[\\^$.|?*+()\[\]{}/-]")  # characters of regular expressions

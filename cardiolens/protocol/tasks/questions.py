@@ -15,6 +15,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 from cardiolens.config.base import Spec, describe
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
+from cardiolens.protocol.tasks.legal import MOST_SEVERAL
 from cardiolens.storage import schemas, tables
 
 FRAME_PLACE = "\ufffc"  # marks the place of a frame in a prompt; no text may contain it
@@ -325,6 +326,11 @@ def _pick_problems(question: Question, subtask: Subtask) -> list[str]:
     rules = [
         (question.reference is not None, "reference belongs to report questions only"),
         (len(keys) < 2, f"options {keys} are too few; at least two are needed"),
+        (
+            question.answer_type == "multi" and len(keys) > MOST_SEVERAL,
+            f"{len(keys)} options of answer_type multi; expected at most {MOST_SEVERAL}, as legal replies "
+            "double with each; ask in several questions",
+        ),
         (len(set(keys)) != len(keys), f"option keys {keys} are not unique"),
         (not set(picked) <= set(keys), f"answer {picked} is outside its options {keys}"),
         (not picked and not question.withheld, f"answer is empty; pick from {keys}"),

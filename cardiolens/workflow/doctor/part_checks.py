@@ -10,6 +10,7 @@ from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.engine.arguments import check_engine_options
 from cardiolens.inference.engine.http.access import check_access
+from cardiolens.inference.engine.http.reach import reach
 from cardiolens.inference.engine.readers import check_readers
 from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.identity import Identity, identify
@@ -60,6 +61,8 @@ def _model_checks(spec: SweepSpec, model: ModelSpec) -> Iterator[Check]:
     """Files with their digests, then one rendered prompt."""
     subject, identities = f"model {model.name}", list[Identity]()
     yield check_of(subject, lambda: _identified(spec, model, identities))
+    if model.engine == "http":
+        yield check_of(f"{subject}, server", partial(reach, model))
     for identity in identities:
         if identity.folder is not None and model.engine == "vllm":
             yield check_of(f"{subject}, chat template", partial(_rendered, model, identity))

@@ -17,6 +17,7 @@ from cardiolens.commands.command import tell
 from cardiolens.inference.plan.inputs import read_inputs
 from cardiolens.inference.plan.plan import plan
 from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.legal import LETTERS
 from cardiolens.show.page.sections import run_setup
 
 MINIATURE = Path(__file__).parents[1] / "miniature"
@@ -153,6 +154,11 @@ QUESTIONS: list[tuple[str, Callable[[list[dict[str, Any]]], bytes], str]] = [
         "ids that differ in a blank",
         lambda records: twice(records, lambda name: f"{name} "),
         r"differs from '.*'",
+    ),
+    (
+        "twenty options",
+        line("multi", options=[{"key": key, "text": f"text {key}"} for key in LETTERS[:20]]),
+        r"20 options of answer_type multi; expected at most 10",
     ),
     ("no options", line(options=[]), r"options \[\] are too few; at least two are needed"),
     (
