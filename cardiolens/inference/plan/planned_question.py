@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from cardiolens.protocol.medthinkvqa.case_text import CaseText
+from cardiolens.protocol.prompts.case_text import CaseText
 from cardiolens.protocol.prompts.question import AskedQuestion
 from cardiolens.protocol.select.route import Route
 

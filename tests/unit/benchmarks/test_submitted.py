@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,11 @@ from chain_cohort import DIRECT, SELF, make_cohort, spec_of
 from page_run import write_record
 from small_cohort import swept
 
+from cardiolens.benchmarks.case_submission import submission_problems
+from cardiolens.benchmarks.medthinkvqa import records, source_of
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
 from cardiolens.protocol.dialogue.chain import read_chains
-from cardiolens.protocol.medthinkvqa.case_submission import submission_problems
-from cardiolens.protocol.medthinkvqa.files import Source, records
 from cardiolens.score.run_results.case_rationales import by_image, explanation_of
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
@@ -54,9 +55,9 @@ def submitted(root: Path, reader: Reader, prompt: dict) -> tuple[list[dict], Run
     path = root / "sent.jsonl"
     words = [f"run={planned.run.root}", f"arm={arm.arm_id}", f"out={path}"]
     assert medthinkvqa.main(["submit", *words]) == 0
-    source = Source.of(root, "test")
+    source = source_of(root)
     assert not list(submission_problems(path, source))
-    return [record for _, record in records(Source(root, path, "test"))], planned.run
+    return [record for _, record in records(replace(source, files=(path,)))], planned.run
 
 
 @pytest.mark.parametrize("heading", ["Image {}: ", "**Image {}:** ", "- image {}. ", "IMAGE #{} - "])

@@ -17,9 +17,9 @@ from PIL import Image, ImageDraw
 
 from cardiolens.base import disk
 from cardiolens.base.errors import RunError
-from cardiolens.protocol.public_vqa.omnimedvqa import OPEN_PART
-from cardiolens.protocol.public_vqa.vqa_rad import WHOLE
 
+OPEN_PART = ("QA_information", "Open-access")  # of OmniMedVQA
+WHOLE = "VQA_RAD Dataset Public.json"
 SEED = 2026
 PICTURES = 40  # of the test split
 _ORGANS = ("HEAD", "CHEST", "ABD")

@@ -10,17 +10,16 @@ import pytest
 from PIL import Image
 from small_cohort import reader, swept
 
+from cardiolens.benchmarks.benchmark import read_benchmark
+from cardiolens.benchmarks.case_group import prepare_cases
+from cardiolens.benchmarks.example_cases import make_cases
+from cardiolens.benchmarks.medthinkvqa import PROTOCOL, field_of, source_of
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.inference.models.rendering import Rendering
 from cardiolens.inference.plan.missing import WORK
 from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.messages import pictures_of, studies_of
-from cardiolens.protocol.medthinkvqa.case import field_of
-from cardiolens.protocol.medthinkvqa.case_group import prepare_cases
-from cardiolens.protocol.medthinkvqa.case_text import write_cases
-from cardiolens.protocol.medthinkvqa.example_cases import make_cases
-from cardiolens.protocol.medthinkvqa.files import Source, cases
 from cardiolens.show.page.case_viewer.pictures import png_of
 from cardiolens.storage import schemas, tables
 from cardiolens.study.cohort import Cohort, write_cohort
@@ -58,12 +57,11 @@ def root(tmp_path_factory):
             if record.get(name) is not None or name == "case_id_of_a_later_version":
                 record[name] = marker
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    source = Source.of(folder, "test")
-    usable = [case for _, case in cases(source)]
+    read = read_benchmark(source_of(folder), PROTOCOL)
     store = folder / "store"
-    outcomes = prepare_cases(store, "part-0.parquet", source, usable, strict=True)
+    outcomes = prepare_cases(store, "part-0.parquet", read.source, read.cases, strict=True)
     assert not [one.error for one in outcomes if one.error]
-    write_cases(store / "medthinkvqa.jsonl", source, usable)
+    read.write(store / "medthinkvqa.jsonl", PROTOCOL)
     records = {one.name: one.record for one in outcomes}
     write_cohort(store, Cohort(window_pct=(1, 99), studies=records, failed={}))
     return folder
@@ -74,7 +72,8 @@ def spec_of(root: Path, *models: dict, **changed: object) -> SweepSpec:
         "name": "cases",
         "dataset": {
             "name": "medthinkvqa_test",
-            "root": root,
+            "source": root,
+            "map": "medthinkvqa",
             "studies": root,
             "questions": root / "store" / "medthinkvqa.jsonl",
             "protocol": "medthinkvqa-1",
@@ -143,14 +142,14 @@ def test_oracle_knows_every_case_and_images_are_those_of_the_files(root):
 
 
 def test_frames_of_any_channels_from_file_to_engine_and_viewer(root):
-    source = Source.of(root, "test")
+    read = read_benchmark(source_of(root), PROTOCOL)
     volumes = read_volumes(root / "store")
     planned = plan(spec_of(root))
     part = tables.parts(planned.run.requests("oracle"))[0]
     rows = tables.read_part(part, schemas.REQUESTS, ["study_id"])["study_id"].to_pylist()
     modes = set()
-    for _, case in cases(source):
-        name = source.name_of(case.number)
+    for case in read.cases:
+        name = read.source.name_of(case.number)
         work = {"study_id": name, "part": str(part), "rows": [rows.index(name)], "attempts": [1]}
         loader = StudyLoader(root / "store", volumes, Rendering(32), tells_questions=False)
         ((loaded,),) = map(studies_of, loader(pa.Table.from_pylist([work], WORK)))

@@ -16,7 +16,7 @@ from PIL import Image, ImageDraw
 
 from cardiolens.base import disk
 from cardiolens.base.errors import RunError
-from cardiolens.protocol.medthinkvqa.case import LETTERS, MOST_IMAGES, field_of
+from cardiolens.benchmarks.medthinkvqa import LETTERS, MOST_IMAGES, field_of
 
 SEED = 2026
 TEST, TRAIN = 720, 12  # cases

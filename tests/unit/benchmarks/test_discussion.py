@@ -10,11 +10,11 @@ from page_run import write_record
 from small_cohort import swept
 
 from cardiolens.base.errors import InputError
+from cardiolens.benchmarks.medthinkvqa import records, source_of
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
 from cardiolens.protocol.dialogue.chain import read_chains
-from cardiolens.protocol.medthinkvqa.discussion import SECTIONS, sections_of, sentences_of
-from cardiolens.protocol.medthinkvqa.files import Source, records
+from cardiolens.protocol.prompts.case_discussion import SECTIONS, sections_of, sentences_of
 from cardiolens.score.run_results.case_discussions import discussions_by_case
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Store
@@ -102,7 +102,7 @@ def test_the_discussion_is_asked_for_with_options_and_no_gold_text_and_stands_be
     write_record(planned, judged)
     rows = tables.read(planned.run.requests("uniform"), schemas.REQUESTS).to_pylist()
     chains = read_chains(planned.run.requests("uniform"))
-    by_name = {f"test-{number:05d}": record for number, record in records(Source.of(root, "test"))}
+    by_name = {f"test-{number:05d}": record for number, record in records(source_of(root))}
     for row in rows:
         record = by_name[row["study_id"]]
         first, last = chains[row["request_key"]].stages

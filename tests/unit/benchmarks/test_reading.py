@@ -2,17 +2,19 @@
 
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from cardiolens.base.errors import InputError
-from cardiolens.protocol.medthinkvqa.case import read_case
-from cardiolens.protocol.medthinkvqa.case_picture import pixels_of
-from cardiolens.protocol.medthinkvqa.case_submission import submission_problems, write_submission
-from cardiolens.protocol.medthinkvqa.example_cases import make_cases
-from cardiolens.protocol.medthinkvqa.files import Source, cases, image_bytes
+from cardiolens.benchmarks.benchmark import Source, read_benchmark
+from cardiolens.benchmarks.case_group import image_bytes
+from cardiolens.benchmarks.case_submission import submission_problems, write_submission
+from cardiolens.benchmarks.example_cases import make_cases
+from cardiolens.benchmarks.medthinkvqa import PROTOCOL, source_of
+from cardiolens.benchmarks.picture import pixels_of
 from cardiolens.score.run_results.case_scores import rouge_l, step_overlap
 
 
@@ -99,44 +101,47 @@ WRONG = {
     "image_count": [None, 0, 50, True, "3"],
     "image_01_path": [None, "/etc/passwd", "../x.jpg", "images/../../x.jpg", 7],
     "image_49_path": ["images/a.jpg"],
-    "is_longitudinal": ["yes", 1],
-    "timepoint_count": [-1, "two"],
-    "discussion": [["text"]],
+    "is_longitudinal": [["yes"], {}],
     "image_01_caption": ["a \ufffc"],
     "IMAGING_FINDINGS": ["what was said: \ufdd00\ufdd1"],
 }
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name in WRONG for value in WRONG[name]])
-def test_a_wrong_field_is_named_with_what_is_legal(record, name, value):
-    with pytest.raises(InputError, match=name) as error:
-        read_case(record | {name: value}, 2)
-    assert "expected" in str(error.value) or "reserved for" in str(error.value)
+def test_a_wrong_field_is_named_with_what_is_legal(record, tmp_path, name, value):
+    (tmp_path / "test.jsonl").write_text(json.dumps(record | {name: value}) + "\n")
+    (error,) = read_benchmark(source_of(tmp_path), PROTOCOL).failed.values()
+    assert error.startswith(f"{tmp_path}/test.jsonl:1: ")
+    assert name in error
+    assert "expected" in error or "reserved for" in error
 
 
 def test_both_forms_of_file_hold_the_same_cases(root, tmp_path):
-    lines = Source.of(root, "test")
-    rows = Source(root, root / "test.parquet", "test")
-    assert list(cases(lines)) == list(cases(rows))
-    with pytest.raises(InputError, match=r"dataset\.root"):
-        Source.of(tmp_path, "test")
+    lines = read_benchmark(source_of(root), PROTOCOL)
+    rows = read_benchmark(Source.of(root / "test.parquet", "test", "medthinkvqa"), PROTOCOL)
+    assert [replace(case, place=None) for case in lines.cases] == [
+        replace(case, place=None) for case in rows.cases
+    ]
+    assert len(lines.cases) == 6
+    with pytest.raises(InputError, match=r"dataset\.source"):
+        source_of(tmp_path)
 
 
 def test_a_missing_image_and_a_link_out_are_refused(root, tmp_path):
     make_cases(tmp_path, 1, 1)
-    source = Source.of(tmp_path, "test")
-    ((_, case),) = cases(source)
+    source = source_of(tmp_path)
+    (case,) = read_benchmark(source, PROTOCOL).cases
     path = tmp_path / case.images[0].path
     path.unlink()
     with pytest.raises(InputError, match="is not there"):
-        image_bytes(source, 1, case.images[0])
+        image_bytes(source, case.images[0])
     path.symlink_to(root / "test.jsonl")
     with pytest.raises(InputError, match="by a link"):
-        image_bytes(source, 1, case.images[0])
+        image_bytes(source, case.images[0])
 
 
 def test_a_submission_is_whole_and_its_mistakes_have_line_and_field(root, tmp_path):
-    source, path = Source.of(root, "test"), tmp_path / "sent.jsonl"
+    source, path = source_of(root), tmp_path / "sent.jsonl"
     letters = {source.name_of(number): "B" for number in range(1, 7)}
     write_submission(path, source, letters, {})
     assert not list(submission_problems(path, source))

@@ -5,7 +5,7 @@ import pytest
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
 
-DATA = ["dataset=medthinkvqa", "dataset.root=folder"]
+DATA = ["dataset=medthinkvqa", "dataset.source=folder"]
 
 
 def selectors(*words: str) -> list[str]:

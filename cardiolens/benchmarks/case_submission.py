@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
-from cardiolens.protocol.medthinkvqa.case import LETTERS, PREDICTION
-from cardiolens.protocol.medthinkvqa.files import Source, records
+from cardiolens.benchmarks.benchmark import Source
+from cardiolens.benchmarks.medthinkvqa import LETTERS, PREDICTION, records
 
 NAME = "medthinkvqa_test_submission.jsonl"
 _STEPS = {
@@ -51,35 +51,35 @@ def write_submission(
     `predictions` and `responses` are by study name. No letter is guessed: a case with an
     unreadable reply counts as one without a prediction.
     """
-    lines = []
+    lines, file = [], source.files[0]
     for number, record in records(source):
         name = source.name_of(number)
         if predictions.get(name) not in LETTERS:
             raise InputError(
-                f"{source.where(number)}: prediction is missing; expected one of {', '.join(LETTERS)} for "
+                f"{file}:{number}: prediction is missing; expected one of {', '.join(LETTERS)} for "
                 "every case; ask again with answer_format=choice, which leaves no reply unreadable"
             )
         words = responses.get(name, CaseResponse())
         added: dict[str, object] = {"prediction": predictions[name], "prediction_rationale": words.rationale}
         if steps := words.steps(record["image_count"]):
             added["prediction_twi"] = steps
-        lines.append(json.dumps(record | added, ensure_ascii=False) + "\n")
+        lines.append(json.dumps({**record, **added}, ensure_ascii=False) + "\n")
     disk.write_text(path, "".join(lines))
 
 
 def submission_problems(path: Path, source: Source) -> Iterator[str]:
     """Yield a line per error of a submission: location, field, legal values, and remedy."""
-    case_records = records(Source(path.parent, path, source.split))
-    original = records(source)
+    case_records = records(replace(source, root=path.parent, files=(path,)))
+    original, file = records(source), source.files[0]
     number = 0
     for number, record in original:
         line = next(case_records, None)
         if line is None:
-            yield f"{path}:{number}: is missing; expected as many lines as {source.path} has cases; add it"
+            yield f"{path}:{number}: is missing; expected as many lines as {file} has cases; add it"
             return
         yield from (f"{path}:{number}: {problem}" for problem in _problems(line[1], record))
     for extra, _ in case_records:
-        yield f"{path}:{extra}: is beyond the {number} cases of {source.path}; remove it"
+        yield f"{path}:{extra}: is beyond the {number} cases of {file}; remove it"
 
 
 def _problems(line: Mapping[str, Any], original: Mapping[str, Any]) -> Iterator[str]:
