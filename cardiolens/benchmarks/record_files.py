@@ -70,7 +70,7 @@ def columns_of(path: Path) -> list[str] | None:
     if path.suffix == ".parquet":
         with _opened(path) as file:
             return list(file.schema_arrow.names)
-    return next(_cells(path, 0))[1] if path.suffix in _DELIMITER else None
+    return next(_cells(path, 0), (0, []))[1] if path.suffix in _DELIMITER else None
 
 
 def value_at(place: Place, column: str) -> object:

@@ -24,6 +24,7 @@ from cardiolens.inference.plan.solved_examples import Lending, check_examples, l
 from cardiolens.inference.plan.withheld_questions import check_withheld
 from cardiolens.protocol.prompts.case_text import CaseText, read_told, told_path
 from cardiolens.protocol.prompts.question import asked_of
+from cardiolens.protocol.prompts.suggestion import LEADING, suggested
 from cardiolens.protocol.prompts.template import check_folder, template_folders
 from cardiolens.protocol.select.feature_source import Sight, sights_of
 from cardiolens.protocol.select.route import Route
@@ -197,6 +198,7 @@ def _chosen(
     table = table.filter(pc.is_in(table["study_id"], pa.array(study_ids, pa.string())))
     _check_items(spec, table)
     donor = _donors(table, volumes) if "other_patient" in spec.control else {}
+    suggestions = _suggestions(table, [control for control in spec.control if control in LEADING])
     for row in table.drop_columns(["answer", "reference"]).to_pylist():
         in_subtask = not spec.subtask or row["subtask"] in spec.subtask
         if in_subtask and (not spec.item or row["qa_id"] in spec.item):
@@ -204,7 +206,12 @@ def _chosen(
             question = _question(row, catalogue, donor.get(row["qa_id"]))
             examples = lent.to(row["subtask"], row["patient_id"])
             case_text = case_texts.get(row["study_id"])
-            planned = replace(question, told=case_text, examples=examples)
+            planned = replace(
+                question,
+                told=case_text,
+                examples=examples,
+                suggestions=suggestions.get(row["qa_id"], {}),
+            )
             chosen[row["study_id"]].append(planned)
     if not any(chosen.values()):
         raise InputError(
@@ -228,7 +235,7 @@ def _check_items(spec: SweepSpec, table: pa.Table) -> None:
 
 
 def _donors(questions: pa.Table, volumes: pa.Table) -> dict[str, str]:
-    """Return each question's donor study by qa_id; here and for examples alone planning looks at answers."""
+    """Return each question's donor study by qa_id; planning looks at answers as little as it can."""
     by_subtask: dict[str, list[Subject]] = {}
     for row in questions.select(["subtask", "qa_id", "study_id", "patient_id", "answer"]).to_pylist():
         answer = tuple(row.pop("answer") or ())
@@ -236,6 +243,25 @@ def _donors(questions: pa.Table, volumes: pa.Table) -> dict[str, str]:
     structure_of = structures(volumes)
     return {
         qa_id: study for group in by_subtask.values() for qa_id, study in donors(group, structure_of).items()
+    }
+
+
+def _suggestions(questions: pa.Table, controls: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return the options that leading controls suggest, by question, then by control."""
+    if not controls:
+        return {}
+    rows = questions.select(["qa_id", "options", "answer"]).to_pylist()
+    return {
+        row["qa_id"]: {
+            control: key
+            for control in controls
+            if (
+                key := suggested(
+                    control, row["qa_id"], [each["key"] for each in row["options"]], row["answer"]
+                )
+            )
+        }
+        for row in rows
     }
 
 
