@@ -61,7 +61,8 @@ def suggestion_scores(
     patient = np.array([item[0] for item in items])
     before = np.array([_holds(row, key) for _, row, _, key in items])
     after = np.array([_holds(row, key) for _, _, row, key in items])
-    right, right_after = (np.array([bool(item[at]["correct"]) for item in items]) for at in (1, 2))
+    right = np.array([bool(row["correct"]) for _, row, _, _ in items])
+    right_after = np.array([bool(row["correct"]) for _, _, row, _ in items])
     is_at_risk = ~right if LEADING[control] else right
     every = np.ones(len(items), bool)
     values: list[tuple[Floats, Any]] = [
