@@ -13,10 +13,10 @@ _NAMES = {
     "image_gain": "image gain",
     ORDER_BIAS: "preference for first places, ordinal questions",
     "followed_wrong": "answers that follow a wrong suggestion",
-    "followed_wrong_gain": "answers that follow it, minus the same answers without it",
+    "followed_wrong_gain": "answers that follow a wrong suggestion, beyond those alike without it",
     "right_to_wrong": "right without, wrong after a wrong suggestion",
     "followed_right": "answers that follow a right suggestion",
-    "followed_right_gain": "answers that follow it, minus the same answers without it",
+    "followed_right_gain": "answers that follow a right suggestion, beyond those alike without it",
     "wrong_to_right": "wrong without, right after a right suggestion",
 }
 _COLUMNS = (
