@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
+from cardiolens.benchmarks.example_cases import make_cases
 from cardiolens.protocol.dialogue.chain import read_chains, walk
-from cardiolens.protocol.medthinkvqa.example_cases import make_cases
 from cardiolens.storage import schemas, tables
 from tests.ray.conftest import Place
 from tests.ray.processes import WORKING, command_line, descendants, wait_for_end
@@ -39,7 +39,7 @@ class Cases(Place):
     """A working directory with cases of MedThinkVQA."""
 
     def command(self, *words: str) -> list[str]:
-        where = [f"dataset.root={self.data}", f"store={self.root}/store", f"outputs={self.root}/outputs"]
+        where = [f"dataset.source={self.data}", f"store={self.root}/store", f"outputs={self.root}/outputs"]
         return [sys.executable, "-m", "cardiolens.sweep", *CHAINS, *where, *words]
 
 

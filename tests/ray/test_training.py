@@ -15,7 +15,7 @@ from cardiolens.config.compose import read_reader_spec
 from cardiolens.inference.models.chat import Chat
 from cardiolens.reader.examples import Cohort
 
-pytestmark = [pytest.mark.ray, pytest.mark.full]
+pytestmark = [pytest.mark.ray, pytest.mark.long]
 
 SHORT = [
     "cohorts=[{name: few, seed: 71, studies: 2}]",

@@ -51,15 +51,15 @@ def conf_files() -> list[str]:
 
 GIVEN = {  # what a user gives where a file says ???
     "dataset": lambda name: (
-        ["dataset.root=folder"]
-        if name in ("medthinkvqa", "vqa_rad", "slake", "omnimedvqa")
+        ["dataset.source=folder", *(["dataset.map=medframeqa"] if name == "cases" else [])]
+        if name in ("cases", "medthinkvqa", "vqa_rad", "slake", "omnimedvqa")
         else ["dataset.studies=studies", "dataset.questions=questions.jsonl"]
     ),
     "selector": lambda name: [f"selector.{name}.encoder=folder"],
 }
 
 
-EXPERIMENTS = {"medthinkvqa": ["dataset.root=folder"]}
+EXPERIMENTS = {"medthinkvqa": ["dataset.source=folder"]}
 
 
 def compose(group: str, name: str) -> SweepSpec:

@@ -12,6 +12,7 @@ from cardiolens.base import entry_points
 from cardiolens.base.digest import digest_of, digest_of_tree, sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.base.provenance import code_of
+from cardiolens.base.suggest import nearest_first
 from cardiolens.config.plugin_words import selecting
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import PACKAGED
@@ -21,8 +22,9 @@ from cardiolens.inference.plan.patients import check_patients, with_patients
 from cardiolens.inference.plan.planned_question import PlannedQuestion
 from cardiolens.inference.plan.solved_examples import Lending, check_examples, lending, training_patients
 from cardiolens.inference.plan.withheld_questions import check_withheld
-from cardiolens.protocol.medthinkvqa.case_text import CaseText, read_told, told_path
+from cardiolens.protocol.prompts.case_text import CaseText, read_told, told_path
 from cardiolens.protocol.prompts.question import asked_of
+from cardiolens.protocol.prompts.suggestion import LEADING, suggested
 from cardiolens.protocol.prompts.template import check_folder, template_folders
 from cardiolens.protocol.select.feature_source import Sight, sights_of
 from cardiolens.protocol.select.route import Route
@@ -108,7 +110,7 @@ def read_inputs(spec: SweepSpec) -> Inputs:
             templates=None if spec.templates is None else digest_of_tree(spec.templates),
             sights=tuple(sight.key for sight in sights),
             code=code_of("cardiolens.inference.plan.plan"),
-            cases=None if spec.dataset.root is None else sha256_of(told_path(spec.dataset.questions)),
+            cases=None if spec.dataset.source is None else sha256_of(told_path(spec.dataset.questions)),
             plugins=tuple(entry_points.code_of(group, word) for group, word in selecting(spec)),
         ),
         examples_kept=len(training),
@@ -140,7 +142,7 @@ def _beside_tasks(protocol: str, catalogue: Catalogue) -> str | None:
 
 def _case_texts(spec: SweepSpec) -> Mapping[str, CaseText]:
     """Return the case texts that prompts may include, by study; empty if the dataset has no cases."""
-    if spec.dataset.root is None:
+    if spec.dataset.source is None:
         return {}
     golds = {prompt.gold for prompt in spec.prompt}
     return read_told(spec.dataset.questions, golds, modalities=spec.caption == "full")
@@ -194,25 +196,46 @@ def _chosen(
         raise InputError(f"subtask: {unknown[0]!r} is not one of {', '.join(catalogue.subtasks)}")
     chosen: dict[str, list[PlannedQuestion]] = {study_id: [] for study_id in study_ids}
     table = table.filter(pc.is_in(table["study_id"], pa.array(study_ids, pa.string())))
+    _check_items(spec, table)
     donor = _donors(table, volumes) if "other_patient" in spec.control else {}
+    suggestions = _suggestions(table, [control for control in spec.control if control in LEADING])
     for row in table.drop_columns(["answer", "reference"]).to_pylist():
-        if not spec.subtask or row["subtask"] in spec.subtask:
+        in_subtask = not spec.subtask or row["subtask"] in spec.subtask
+        if in_subtask and (not spec.item or row["qa_id"] in spec.item):
             _check_wordings(spec, row, catalogue[row["subtask"]])
             question = _question(row, catalogue, donor.get(row["qa_id"]))
             examples = lent.to(row["subtask"], row["patient_id"])
             case_text = case_texts.get(row["study_id"])
-            planned = replace(question, told=case_text, examples=examples)
+            planned = replace(
+                question,
+                told=case_text,
+                examples=examples,
+                suggestions=suggestions.get(row["qa_id"], {}),
+            )
             chosen[row["study_id"]].append(planned)
     if not any(chosen.values()):
         raise InputError(
             f"{spec.dataset.questions}: has no question on the {len(study_ids)} prepared studies"
-            f"{' for subtask ' + ', '.join(spec.subtask) if spec.subtask else ''}; check dataset and subtask"
+            f"{' for subtask ' + ', '.join(spec.subtask) if spec.subtask else ''}"
+            "; check dataset and subtask"
         )
     return chosen
 
 
+def _check_items(spec: SweepSpec, table: pa.Table) -> None:
+    """Raise InputError for an item that is no question which the sweep could ask, naming the nearest."""
+    rows = zip(table["qa_id"].to_pylist(), table["subtask"].to_pylist(), strict=True)
+    known = [qa_id for qa_id, subtask in rows if not spec.subtask or subtask in spec.subtask]
+    for name in spec.item:
+        if name not in known:
+            raise InputError(
+                f"item: {name!r} is none of the {len(known)} questions of this sweep; expected a qa_id, e.g. "
+                f"{', '.join(nearest_first(name, known)[:3])}; correct item, or widen subtask and limit"
+            )
+
+
 def _donors(questions: pa.Table, volumes: pa.Table) -> dict[str, str]:
-    """Return each question's donor study by qa_id; here and for examples alone planning looks at answers."""
+    """Return each question's donor study by qa_id; planning looks at answers as little as it can."""
     by_subtask: dict[str, list[Subject]] = {}
     for row in questions.select(["subtask", "qa_id", "study_id", "patient_id", "answer"]).to_pylist():
         answer = tuple(row.pop("answer") or ())
@@ -220,6 +243,25 @@ def _donors(questions: pa.Table, volumes: pa.Table) -> dict[str, str]:
     structure_of = structures(volumes)
     return {
         qa_id: study for group in by_subtask.values() for qa_id, study in donors(group, structure_of).items()
+    }
+
+
+def _suggestions(questions: pa.Table, controls: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return the options that leading controls suggest, by question, then by control."""
+    if not controls:
+        return {}
+    rows = questions.select(["qa_id", "options", "answer"]).to_pylist()
+    return {
+        row["qa_id"]: {
+            control: key
+            for control in controls
+            if (
+                key := suggested(
+                    control, row["qa_id"], [each["key"] for each in row["options"]], row["answer"]
+                )
+            )
+        }
+        for row in rows
     }
 
 

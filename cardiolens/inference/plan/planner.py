@@ -115,7 +115,7 @@ class ModelPlanner:
         """Return the request, and its chain if it represents one."""
         view = as_read(with_gold(view, question.told, arm.prompt.gold), question.qa_id, arm, self._read)
         selection = view.selection
-        worded = with_options(question.worded(arm.wording), arm.control, question.qa_id)
+        worded = with_options(question.worded(arm.wording), arm.control, question.qa_id, question.suggestions)
         if arm.prompt.style == "paper":
             worded = with_points_of_paper(worded)
         display = SHOWN.get(arm.control, "frames")

@@ -59,7 +59,7 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
     _check_names(dataset.windows, anatomy)
     if dataset.prepared_only:
         return _as_found(dataset, store)
-    if dataset.root is not None:
+    if dataset.source is not None:
         return prepare_cases(dataset, store, strict, cluster)
     studies, failed = _read_studies(dataset)
     _stop_if(strict, failed)
@@ -117,7 +117,7 @@ def is_prepared(spec: SweepSpec) -> bool:
     dataset, store = spec.dataset, spec.store
     if dataset.prepared_only:
         return bool(_as_found(dataset, store).unchanged)
-    if dataset.root is not None:
+    if dataset.source is not None:
         return are_prepared(dataset, store)
     if not (dataset.studies.exists() and _is_current_cohort(dataset, store)):
         return False
