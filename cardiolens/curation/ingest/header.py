@@ -176,6 +176,7 @@ def _image(place: Place, frame: int, parts: tuple[Dataset, ...]) -> Image:
         slope=slope,
         intercept=intercept,
         maker_scale=maker_scale(parts),
+        inverted=inverted_about(header),
         series_number=whole_number_of((header,), "SeriesNumber") or 0,
         acquisition=whole_number_of(parts, "AcquisitionNumber") or 0,
         instance_number=(number or 0) * 100_000 + frame,
@@ -201,8 +202,17 @@ def _image(place: Place, frame: int, parts: tuple[Dataset, ...]) -> Image:
         images_declared=whole_number_of(parts, "ImagesInAcquisition"),
         beat=number_of(parts, "NominalInterval") or number_of(parts, "RRIntervalTimeNominal"),
         apart=number_of(parts, "SpacingBetweenSlices"),
+        location=_location(parts),
         tags=tuple(sorted({_keyword(tag) for tag in tags})) if frame == 0 else (),
     )
+
+
+def inverted_about(dataset: Dataset) -> int | None:
+    """Return the lowest plus the highest value that can be stored, if high values are dark; else None."""
+    if str(dataset.get("PhotometricInterpretation", "")) != "MONOCHROME1":
+        return None
+    signed = integer_of(dataset, "PixelRepresentation", 0) == 1
+    return -1 if signed else (1 << integer_of(dataset, "BitsStored", 0)) - 1
 
 
 def _keyword(tag: Any) -> str:
@@ -259,6 +269,14 @@ def _position(parts: tuple[Dataset, ...]) -> Vector:
     if any(abs(value) > 10_000 for value in values):
         raise RejectedError(Reason.BAD_POSITION, "more than 10 m from the scanner")
     return _vector(values)
+
+
+def _location(parts: tuple[Dataset, ...]) -> float | None:
+    """Return how far along the normal a slice lies, by what is declared beside its position."""
+    location = number_of(parts, "SliceLocation")
+    rank = number_of(parts, "InStackPositionNumber")
+    apart = number_of(parts, "SpacingBetweenSlices") or number_of(parts, "SliceThickness")
+    return rank * apart if location is None and rank is not None and apart is not None else location
 
 
 def _inversion(parts: tuple[Dataset, ...]) -> float | None:

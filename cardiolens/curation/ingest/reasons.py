@@ -64,6 +64,7 @@ class Reason(StrEnum):
     DERIVED = "derived"
     OTHER_PART = "other_part"  # right ventricle, outflow tracts, vessels
     OTHER_SEQUENCE = "other_sequence"
+    OTHER_WEIGHTING = "other_weighting"  # T1, proton density, or a spin echo that nothing calls T2-weighted
     OTHER_VIEW = "other_view"
     OTHER_COMPONENT = "other_component"  # the phase-sensitive image beside the magnitude, or the reverse
     REPEAT = "repeat"
@@ -100,7 +101,7 @@ MEANINGS: dict[Reason, str] = {
     Reason.BURNED_IN_TEXT: "declares or shows text in the image, which may name the patient",
     Reason.STUDY_PER_IMAGE: "has a study of its own, like others of its patient; export with study UIDs kept",
     Reason.MIXED_STUDY: "is of a study of several scanners or persons under one id; export each on its own",
-    Reason.DUPLICATE: "repeats the SOP instance UID, or as NIfTI the frames, of a file that was read before",
+    Reason.DUPLICATE: "repeats UID, position and pixels, or as NIfTI the frames, of a file that was read before",
     Reason.NIFTI_PAIR: "is half of a pair of header and voxels; convert the pair to a single .nii",
     Reason.BROKEN_NIFTI: "is damaged NIfTI, or smaller than its header says; export it again",
     Reason.BAD_VOXELS: "holds complex, coloured or extended voxels; convert it to grey values",
@@ -128,6 +129,7 @@ MEANINGS: dict[Reason, str] = {
     Reason.DERIVED: "is a reformatted, projected, subtracted or otherwise derived image",
     Reason.OTHER_PART: "shows the right ventricle, an outflow tract or vessels; studies have no such view",
     Reason.OTHER_SEQUENCE: "has a sequence that is unknown or that studies do not include",
+    Reason.OTHER_WEIGHTING: "is weighted by T1 or proton density, or a spin echo that nothing calls T2-weighted",
     Reason.OTHER_VIEW: "has a view that is unknown or that studies do not include",
     Reason.OTHER_COMPONENT: "is a magnitude or phase-sensitive image whose counterpart is used",
     Reason.REPEAT: "was acquired again later, or a better stack of the same view is used",

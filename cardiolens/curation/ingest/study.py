@@ -24,6 +24,7 @@ from cardiolens.curation.ingest.propose import TEXT_FLAG, Proposal, choose, prop
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.series_grouping import reversed_stack, stacks_of
 from cardiolens.curation.ingest.series_piles import LeftOut
+from cardiolens.curation.ingest.slice_locations import placed_by_location
 from cardiolens.curation.ingest.stack import Stack
 from cardiolens.study.blood_pool import BloodAreas
 from cardiolens.study.heart_frame import PROTOTYPE_RIGHT, Display, HeartFrame
@@ -50,6 +51,7 @@ def import_study(
 
     Unusable frames and stacks are left out with a reason and never stop the import.
     """
+    images = placed_by_location(images)
     imported = Imported(masks=with_mask_ids(masks, identify))
     pixels: dict[Image, Frame] = {}
     reader = PixelReader(unreadable)

@@ -76,6 +76,8 @@ def words_of(*texts: str) -> Words:
 def _words(text: str) -> Words:
     entries = vocabulary()
     sequences = _matching(entries.sequences, text)
+    if {"lge", "perfusion", "cine"} & set(sequences):  # may be weighted by T1 as well
+        sequences = tuple(name for name in sequences if name != "other")
     views = _matching(entries.views, text)
     kind = next(iter(_matching(entries.kinds, text)), None)
     if kind == "other_part" and "lv" in text.split() and not re.search(r"\b(rv|rvot|lvot|lv ot)\b", text):
