@@ -64,8 +64,13 @@ def check_spacing(
             "and add "
             '"confirmed": ["spacing"]'
         )
+    if not confirmed and (doubt := header.lengths.doubt(declared, header.shape)):
+        raise InputError(
+            f"{doubt}; expected lengths in mm; correct spacing_mm and file, or, if they are right, add "
+            '"confirmed": ["spacing"]'
+        )
     spacing = header.spacing_mm
-    if spacing is not None and not _alike(declared, spacing, axes):
+    if spacing is not None and not _alike(declared, header.lengths.sheared(spacing, declared), axes):
         raise InputError(
             f"its spacing is {list(spacing[:axes])} mm; expected {list(declared[:axes])} as declared; "
             "correct spacing_mm or file, or leave spacing_mm out"

@@ -7,7 +7,7 @@ believed against the other.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,11 @@ import numpy as np
 UNITS_MM = {0: 1.0, 1: 1000.0, 2: 1.0, 3: 0.001}  # NIfTI's codes of metre, mm, micron; 0: not declared
 ALIKE = 0.01  # largest relative difference of two lengths that count as equal
 _TURNED_MM = 1.0  # largest distance of a voxel by the two transforms
+
+_SHORTEST_MM, _LONGEST_MM = 0.1, 60.0  # of a voxel's edge
+_NARROWEST_MM, _WIDEST_MM = 40.0, 1000.0  # of a picture of at least _FEWEST pixels a side
+_FEWEST = 16
+_LIKELY_MM = {"mm": 1.0, "cm": 10.0, "m": 1000.0, "micron": 0.001}  # units that writers use, likeliest first
 
 Lengths = tuple[float, float, float]
 
@@ -31,24 +36,58 @@ class VoxelLengths:
         False,
         False,
     )  # axes of one voxel, whose length measures nothing
+    unit_mm: float = 1.0  # as declared
+    layers: Lengths | None = (
+        None  # between layers of voxels by the sform: shorter than its columns if it is sheared
+    )
 
     @property
     def contradicted(self) -> bool:
         """Whether sform and pixdim declare different lengths."""
         if self.sform is None or self.pixdim is None:
             return False
-        return not self.equal(self.sform, self.pixdim)
+        return not self.equal(self.sheared(self.sform, self.pixdim), self.pixdim)
 
     def equal(self, first: Lengths, second: Lengths) -> bool:
         """Return whether two triples are alike along the axes of several voxels."""
         pairs = zip(first, second, self.single, strict=True)
         return all(single or math.isclose(a, b, rel_tol=ALIKE) for a, b, single in pairs)
 
+    def sheared(self, lengths: Lengths, declared: Lengths) -> Lengths:
+        """Return lengths of a header, or the distance of layers where that is nearer to the declared one."""
+        layers = self.layers or lengths
+        i, j, k = (
+            min(pair, key=lambda each: abs(each - to))
+            for *pair, to in zip(lengths, layers, declared, strict=True)
+        )
+        return i, j, k
+
     @property
     def proposal(self) -> Lengths | None:
         """The more credible lengths: unit lengths are a writer's default; else those of the sform."""
         places = [lengths for lengths in (self.sform, self.pixdim) if lengths is not None]
         return next((lengths for lengths in places if lengths != (1.0, 1.0, 1.0)), (*places, None)[0])
+
+    def in_likely_unit(self, lengths: Lengths, shape: Sequence[int]) -> tuple[str, Lengths] | None:
+        """Return the unit in which lengths are those of a body, and they in mm; None if none is.
+
+        An empty unit is the declared one.
+        """
+        if _is_of_body(lengths, shape):
+            return "", lengths
+        for unit, mm in _LIKELY_MM.items():
+            likely = _rounded(np.array(lengths) * mm / self.unit_mm)
+            if _is_of_body(likely, shape):
+                return unit, likely
+        return None
+
+    def doubt(self, lengths: Lengths, shape: Sequence[int]) -> str:
+        """Return why lengths are of no picture of the body, with those of the likely unit; else nothing."""
+        likely = self.in_likely_unit(lengths, shape)
+        if likely is not None and not likely[0]:
+            return ""
+        told = f"voxels of {in_words(lengths)} make no picture of a body"
+        return told if likely is None else f"{told}; in {likely[0]} they would have {in_words(likely[1])}"
 
     @property
     def words(self) -> str:
@@ -76,24 +115,51 @@ def voxel_lengths(header: Any) -> VoxelLengths:
     sform = np.asarray(header.get_sform(), np.float64) if has_sform else None
     lengths = VoxelLengths(
         sform=None if sform is None else _lengths(np.linalg.norm(sform[:3, :3], axis=0), unit),
+        layers=None if sform is None else _lengths(between_layers(sform), unit),
         pixdim=_lengths(np.abs(np.asarray(header["pixdim"][1:4], np.float64)), unit),
         single=single,
+        unit_mm=unit,
     )
     if sform is None or int(header["qform_code"]) == 0 or lengths.contradicted:
         return lengths
-    return VoxelLengths(lengths.sform, lengths.pixdim, _is_turned(header, sform, unit), single)
+    return replace(lengths, turned=_is_turned(header, sform, unit))
+
+
+def between_layers(affine: Any) -> Any:
+    """Return the distances between layers of voxels along each axis; NaN without a volume."""
+    edges = np.asarray(affine, np.float64)[:3, :3].T
+    faces = [np.linalg.norm(np.cross(edges[k - 2], edges[k - 1])) for k in range(3)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return abs(np.linalg.det(edges)) / np.array(faces)
+
+
+def _is_of_body(lengths_mm: Sequence[float], shape: Sequence[int]) -> bool:
+    """Return whether voxels and picture are as large as a body's, whichever axes those of the picture are."""
+    edges = list(zip(lengths_mm, [*shape, 1, 1, 1][:3], strict=True))
+    if not all(_SHORTEST_MM <= length <= _LONGEST_MM for length, count in edges if count > 1):
+        return False
+    if sorted(count for _, count in edges)[1] < _FEWEST:
+        return True
+    return _NARROWEST_MM <= sorted(length * count for length, count in edges)[1] <= _WIDEST_MM
 
 
 def _lengths(edges: Any, unit: float) -> Lengths | None:
     if not (np.isfinite(edges).all() and (edges > 0).all()):
         return None
-    i, j, k = (float(f"{float(edge) * unit:.6g}") for edge in edges)  # headers store 24-bit precision
+    return _rounded(np.asarray(edges) * unit)
+
+
+def _rounded(lengths: Any) -> Lengths:
+    i, j, k = (float(f"{float(length):.6g}") for length in lengths)  # headers store 24-bit precision
     return i, j, k
 
 
 def _is_turned(header: Any, sform: Any, unit: float) -> bool:
     try:
         qform = np.asarray(header.get_qform(), np.float64)
+        unsheared = header.copy()
+        unsheared.set_qform(sform)  # which holds no shear
+        sform = np.asarray(unsheared.get_qform(), np.float64)
     except Exception:  # noqa: BLE001 - nibabel raises several kinds for quaternions that are none
         return False
     corners = np.array([[0, 0, 0, 1], [32, 0, 0, 1], [0, 32, 0, 1], [0, 0, 1, 1]]).T

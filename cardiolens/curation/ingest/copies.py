@@ -1,4 +1,4 @@
-"""Tell copies of an image from other images with its SOP instance UID, which some anonymisers give to many."""
+"""Tell copies of an image from images that share its SOP instance UID, which some tools give to many."""
 
 import hashlib
 from collections import defaultdict

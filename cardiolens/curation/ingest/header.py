@@ -47,6 +47,17 @@ _NOT_IMAGES = (
     "1.2.840.10008.1.3.10",  # directory
     "1.2.840.10008.5.1.4.1.1.4.2",  # spectroscopy
 )
+_PACKED = {  # first bytes of packed files
+    b"\x1f\x8b": "gzip",
+    b"\x1f\x9d": "compress",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\0": "xz",
+    b"\x28\xb5\x2f\xfd": "zstandard",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"7z\xbc\xaf\x27\x1c": "7z",
+    b"Rar!": "rar",
+}
+_LONGEST_MARK = 8  # bytes
 _LEFT_IN_TYPE = "MOSAIC"  # Siemens XA30 takes tiles apart into frames and leaves the word (dcm2niix #553)
 _SECONDARY = "1.2.840.10008.5.1.4.1.1.7"
 
@@ -70,11 +81,17 @@ def read_dataset(place: Place, *, pixels: bool) -> Dataset:
         try:
             return dicom_file.read(place, pixels=pixels)
         except dicom_file.NotDicomError:
-            raise RejectedError(Reason.NOT_DICOM) from None
+            raise _not_dicom(place.read_start(_LONGEST_MARK)) from None
         except TooLargeError:
             raise RejectedError(Reason.TOO_LARGE) from None
         except BrokenArchiveError as error:
             raise RejectedError(Reason.BROKEN_ARCHIVE, str(error)) from None
+
+
+def _not_dicom(start: bytes) -> RejectedError:
+    """Return why a file that does not begin as DICOM cannot be used: it is packed, or something else."""
+    packed = next((name for mark, name in _PACKED.items() if start.startswith(mark)), None)
+    return RejectedError(Reason.NOT_DICOM) if packed is None else RejectedError(Reason.NESTED_ARCHIVE, packed)
 
 
 @contextmanager

@@ -139,6 +139,7 @@ class Reading:
     rule: HeaderRule = ORDINARY
     places_mm: Mapping[str, Vector] = field(default_factory=dict)  # lengths of columns, rows, slices by place
     ringed: bool = False  # a mask of the same grid shows rings around a cavity
+    doubt: str = ""  # on the size of voxels, in words
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # frames compare by identity, not by header

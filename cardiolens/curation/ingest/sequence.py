@@ -164,10 +164,8 @@ def _seconds(images: Sequence[Image], per_place: int) -> float | None:
 def _tags(images: Sequence[Image], per_place: int, words: Words) -> list[Witness]:
     first = images[0]
     inverted = _is_inverted(first)
-    if per_place == 1 and (first.echo or 0) > _T2_ECHO_MS:
-        return [Witness("tags", "t2", 0.98, f"echo time {first.echo:.0f} ms")]
-    if per_place == 1 and _is_spin_echo(first):
-        return [_spin_echo(first, words)]
+    if per_place == 1 and (_is_spin_echo(first) or (first.echo or 0) > _T2_ECHO_MS):
+        return [_weighting(first, words)]
     if per_place == 1:
         return [Witness("tags", "lge", 0.98, "gradient echo with inversion")] if inverted else []
     if re.search(r"tfi|fiesta|ssfp|tfe2d", first.sequence_name.lower()) and not inverted:
@@ -184,8 +182,10 @@ def _is_spin_echo(image: Image) -> bool:
     return tagged or bool(re.search(r"tse|fse|\*?tir|stir", image.sequence_name.lower()))
 
 
-def _spin_echo(image: Image, words: Words) -> Witness:
-    """Return what weighting a spin echo has: T2 only by a name, unless a short echo time refutes the name."""
+def _weighting(image: Image, words: Words) -> Witness:
+    """Return whether a spin echo is T2-weighted: by its echo time, or by a name that this does not refute."""
+    if image.echo is not None and image.echo > _T2_ECHO_MS:
+        return Witness("tags", "t2", 0.98, f"echo time {image.echo:.0f} ms")
     named = words.sequences == ("t2",) or bool(re.search(r"t2|\*?tir|stir", image.sequence_name.lower()))
     if image.echo is None:
         told, evidence = named, "a spin echo without an echo time"

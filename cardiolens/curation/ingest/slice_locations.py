@@ -20,7 +20,9 @@ def placed_by_location(images: Sequence[Image]) -> list[Image]:
     for image in images:
         if image.reading is None and image.location is not None:
             groups[_key(image)].append(image)
-    moved = {image: _moved(image, group[0]) for group in groups.values() if _is_told(group) for image in group}
+    moved = {
+        image: _moved(image, group[0]) for group in groups.values() if _is_told(group) for image in group
+    }
     return [moved.get(image, image) for image in images]
 
 

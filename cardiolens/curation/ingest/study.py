@@ -75,6 +75,9 @@ def import_study(
     for proposal in decided:
         if proposal.reason is not None:
             imported.left_out += [(image, proposal.reason) for image in proposal.stack.images()]
+        if proposal.reason is Reason.SPACING_UNSETTLED:
+            doubts = {image: image.reading.doubt for image in proposal.stack.images() if image.reading}
+            imported.details |= {(image.place.name, image.frame): doubt for image, doubt in doubts.items()}
         if proposal.status != "left_out":
             choice = choices[proposal.stack_id] if proposal.confirmed else None
             by_pictures = by_layout.get(_first_file(proposal.stack))
