@@ -2,11 +2,12 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from cardiolens.base.untrusted.file_place import Place
 from cardiolens.curation.ingest.image import Image, RejectedError
 from cardiolens.curation.ingest.pixels import decoded
+from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.runtime.processes import spread
 
 SHARED_FLAG = "instance_uid_shared"
@@ -14,10 +15,11 @@ _WORTH = 400  # files from which further processes save more time than they take
 _CHUNK = 32  # files per task of a process
 
 
-def copies_and_namesakes(images: Iterable[Image]) -> tuple[set[Image], set[Image]]:
-    """Return the images that are in an earlier file too, and different images that share a UID.
+def copies_and_namesakes(images: Iterable[Image]) -> tuple[dict[Image, Reason], set[Image]]:
+    """Return why some images are left out beside another of their UID, and different images that share one.
 
-    Two images are one if UID, position, time and pixels are the same.
+    Two images are one if UID, position, time and pixels are the same. Where only one's pixels can be
+    decoded, the other is a damaged copy.
     """
     by_uid: dict[str, dict[Hashable, list[Image]]] = defaultdict(lambda: defaultdict(list))
     for image in images:
@@ -32,10 +34,10 @@ def copies_and_namesakes(images: Iterable[Image]) -> tuple[set[Image], set[Image
             strict=True,
         )
     )
-    copies = {image for group in alike for image in _later(group, digests)}
+    copies = {image: reason for group in alike for image, reason in _copies(group, digests)}
     namesakes: set[Image] = set()
     for groups in by_uid.values():
-        different = {image for group in groups.values() for image in group} - copies
+        different = {image for group in groups.values() for image in group} - copies.keys()
         namesakes |= different if len(different) > 1 else set()
     return copies, namesakes
 
@@ -49,20 +51,24 @@ def _header(image: Image) -> Hashable:
 
 
 def _digests(place: Place) -> Sequence[str]:
-    """Return a digest of each frame's pixels; none if the file cannot be decoded."""
+    """Return a digest of each frame's values, however they are stored; none if they cannot be decoded."""
     try:
-        return [hashlib.sha256(frame.tobytes()).hexdigest() for frame in decoded(place, one_phase=None)]
+        frames = decoded(place, one_phase=None)
     except (RejectedError, OSError):
         return ()
+    return [hashlib.sha256(frame.astype("<f8").tobytes()).hexdigest() for frame in frames]
 
 
-def _later(group: Sequence[Image], digests: dict[Place, Sequence[str]]) -> set[Image]:
-    """Return the images of a group whose pixels an earlier one has."""
+def _copies(group: Sequence[Image], digests: dict[Place, Sequence[str]]) -> Iterator[tuple[Image, Reason]]:
+    """Yield the images of a group that an earlier one repeats, and those that are damaged."""
+    of_image = {
+        image: found[image.frame] if image.frame < len(found := digests[image.place]) else ""
+        for image in group
+    }
     seen: set[str] = set()
-    later: set[Image] = set()
-    for image in group:
-        of_file = digests[image.place]
-        digest = of_file[image.frame] if image.frame < len(of_file) else image.place.name
-        later |= {image} if digest in seen else set()
+    for image, digest in of_image.items():
+        if not digest and any(of_image.values()):
+            yield image, Reason.BROKEN_PIXELS
+        elif digest in seen:
+            yield image, Reason.DUPLICATE
         seen.add(digest)
-    return later

@@ -63,6 +63,7 @@ LOOKED_AT = (
         "ImagesInAcquisition",
         "NominalInterval",
         "RRIntervalTimeNominal",
+        "SliceLocation",
         "SpacingBetweenSlices",
         "TriggerTime",
     ),

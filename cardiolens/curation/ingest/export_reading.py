@@ -175,7 +175,7 @@ def _read_nifti(
     for name, frame, reason, detail in frames.rejects:
         _reject(export, names.file(name), name, reason, detail, frame=frame)
     for name, images in frames.images.items():
-        _sort_in(export, images, sources[name], name, names=names, copies=set())
+        _sort_in(export, images, sources[name], name, names=names, copies={})
     for name, path in frames.used.items():
         if path in frames.images:
             study_id = names.study(frames.images[path][0].identity)
@@ -191,13 +191,13 @@ def _sort_in(
     name: str,
     *,
     names: Pseudonyms,
-    copies: set[Image],
+    copies: Mapping[Image, Reason],
 ) -> None:
     for image in images:
         study_id = names.study(image.identity)
         export.files.setdefault(study_id, {})[name] = (candidate.size, candidate.stamp)
         if image in copies:
-            _reject(export, names.file(name), name, Reason.DUPLICATE, frame=image.frame, study_id=study_id)
+            _reject(export, names.file(name), name, copies[image], frame=image.frame, study_id=study_id)
             continue
         export.studies.setdefault(study_id, []).append(image)
 

@@ -110,7 +110,7 @@ def _broken(reason: Reason) -> Iterator[None]:
 
 
 def _check_kind(dataset: Dataset) -> None:
-    kind = str(dataset.get("SOPClassUID", ""))
+    kind = str(dataset.get("SOPClassUID", "") or dataset.file_meta.get("MediaStorageSOPClassUID", ""))
     modality = str(dataset.get("Modality", "")).upper()
     if not kind and not modality:
         raise RejectedError(Reason.BROKEN_HEADER, "neither SOP class nor modality")

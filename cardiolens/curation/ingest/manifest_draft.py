@@ -123,6 +123,10 @@ def _report(out: Path, studies: Mapping[str, Entry], n_questions: int) -> None:
     say("fill in each study.json: patient_id; spatial_order of short axes: base_to_apex or apex_to_base")
     if unnamed:
         say(f"fill in sequence and view of {unnamed} volumes, whose file names do not tell them")
+    shown = sum(
+        bool(volume["display_transform"]) for study in studies.values() for volume in study["volumes"]
+    )
+    say(f"display_transform of {shown} volumes is by their affines; look at all (jobs/show_study.py)")
     say("fill in the answer of each question, in the catalogue's letters; delete what nobody can answer")
     say(
         f"next: python -m cardiolens.prepare dataset=real dataset.studies={out / 'studies'} "

@@ -138,7 +138,7 @@ def _proposal(stack: Stack, frame: HeartFrame) -> Proposal:
 
 def _other_sequence(stack: Stack) -> Reason:
     """Return why studies do not include a sequence: its weighting, if anything tells it."""
-    weighted = any(words.sequence == "other" for words in stack.words) or any(
+    weighted = any(words.sequence == "other" or words.technique for words in stack.words) or any(
         (each.source, each.says) == ("tags", "other") for each in stack.witnesses
     )
     return Reason.OTHER_WEIGHTING if weighted else Reason.OTHER_SEQUENCE

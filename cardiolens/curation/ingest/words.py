@@ -28,6 +28,7 @@ class Vocabulary(Spec):
     views: dict[str, tuple[Pattern, ...]]
     components: dict[str, tuple[Pattern, ...]]
     states: dict[str, tuple[Pattern, ...]]
+    techniques: dict[str, tuple[Pattern, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class Words:
     views: tuple[str, ...] = ()
     component: str | None = None
     state: str | None = None
+    technique: str | None = None
 
     @property
     def sequence(self) -> str | None:
@@ -69,6 +71,7 @@ def words_of(*texts: str) -> Words:
         next((words.views for words in read if words.views), ()),
         next((words.component for words in read if words.component), None),
         next((words.state for words in read if words.state), None),
+        next((words.technique for words in read if words.technique), None),
     )
 
 
@@ -88,6 +91,7 @@ def _words(text: str) -> Words:
         views,
         next(iter(_matching(entries.components, text)), None),
         next(iter(_matching(entries.states, text)), None),
+        next(iter(_matching(entries.techniques, text)), None),
     )
 
 

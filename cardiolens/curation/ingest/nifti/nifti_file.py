@@ -31,6 +31,11 @@ _HEAD = 1 << 16  # bytes that contain the header, gzipped or not
 _MOST_RATIO = 1100  # largest compression of gzip: a file cannot hold a shape beyond it
 _SMALLEST, _LARGEST = 16, 4096
 _GREY_KINDS = {2, 4, 8, 16, 64, 256, 512, 768, 1024, 1280}
+_FIELDS = {
+    *range(1004, 1011),
+    *range(2003, 2010),
+    *range(2016, 2019),
+}  # intents: vectors, matrices, warps of FSL
 _PATIENT_CODES = (1, 2)  # scanner and aligned; 3 and 4 are templates of the head
 _STRAIGHT = 0.9999  # cosine from which a direction equals a scanner axis
 _PARALLEL = 0.02
@@ -216,6 +221,8 @@ def _read(place: Place) -> tuple[nifti.Header, Any, Array, Mask | None]:
         raw = _raw(head)
         if int(raw["datatype"]) not in _GREY_KINDS:
             raise RejectedError(Reason.BAD_VOXELS)
+        if int(raw["intent_code"]) in _FIELDS:
+            raise RejectedError(Reason.BAD_VOXELS, "a field of vectors or coefficients by its intent code")
         shape = tuple(map(int, raw.get_data_shape()))
         if not shape or any(length < 1 for length in shape):
             raise RejectedError(Reason.NO_PIXELS)
