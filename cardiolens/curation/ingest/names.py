@@ -104,7 +104,9 @@ def _names_subject(token: str, index: int, count: int) -> bool:
 
 def _is_vocabulary(text: str) -> bool:
     words = words_of(text)
-    return bool(words.kind or words.sequences or words.views or words.component or words.state)
+    return bool(words.kind or words.sequences or words.views or words.component or words.state) or bool(
+        words.technique
+    )
 
 
 def subjects(paths: Sequence[str]) -> dict[str, tuple[str, str]]:

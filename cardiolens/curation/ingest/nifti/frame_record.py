@@ -95,6 +95,7 @@ def _reading(file: ExportedFile, *, is_short: bool) -> Reading:
         rule=ORDINARY if file.role is None else file.role.rule,
         places_mm=scanned.places_mm,
         ringed=file.ringed,
+        doubt=scanned.doubt,
     )
 
 
