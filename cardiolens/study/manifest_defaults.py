@@ -58,8 +58,8 @@ def check_spacing(
     writer's default. `confirmed`: a person decided between the lengths of a header that contradicts itself,
     or that the length of such an axis is not the distance of slices.
     """
-    told = header.spacing_mm is not None and header.spacing_mm[2] != 1
-    axes = 3 if slices_alone or (told and not confirmed) else 2
+    is_filled = header.spacing_mm is not None and header.spacing_mm[2] != 1
+    axes = 3 if slices_alone or (is_filled and not confirmed) else 2
     places = [lengths for lengths in (header.lengths.sform, header.lengths.pixdim) if lengths is not None]
     if header.lengths.contradicted and not _alike(places[0], places[1], axes):
         if confirmed and any(_alike(declared, lengths, axes) for lengths in places):
@@ -70,7 +70,7 @@ def check_spacing(
             "and add "
             '"confirmed": ["spacing"]'
         )
-    if not confirmed and (doubt := header.lengths.doubt(declared, header.shape)):
+    if not confirmed and (doubt := header.lengths.doubt(declared)):
         raise InputError(
             f"{doubt}; expected lengths in mm; correct spacing_mm and file, or, if they are right, add "
             '"confirmed": ["spacing"]'

@@ -17,8 +17,7 @@ ALIKE = 0.01  # largest relative difference of two lengths that count as equal
 _TURNED_MM = 1.0  # largest distance of a voxel by the two transforms
 
 _SHORTEST_MM, _LONGEST_MM = 0.1, 60.0  # of a voxel's edge
-_NARROWEST_MM, _WIDEST_MM = 40.0, 1000.0  # of a picture of at least _FEWEST pixels a side
-_FEWEST = 16
+_USUAL_MM = 0.35, 10.0  # of the middle one of its edges
 _LIKELY_MM = {"mm": 1.0, "cm": 10.0, "m": 1000.0, "micron": 0.001}  # units that writers use, likeliest first
 
 Lengths = tuple[float, float, float]
@@ -68,26 +67,32 @@ class VoxelLengths:
         places = [lengths for lengths in (self.sform, self.pixdim) if lengths is not None]
         return next((lengths for lengths in places if lengths != (1.0, 1.0, 1.0)), (*places, None)[0])
 
-    def in_likely_unit(self, lengths: Lengths, shape: Sequence[int]) -> tuple[str, Lengths] | None:
+    def in_likely_unit(self, lengths: Lengths) -> tuple[str, Lengths] | None:
         """Return the unit in which lengths are those of a body, and they in mm; None if none is.
 
         An empty unit is the declared one.
         """
-        if _is_of_body(lengths, shape):
-            return "", lengths
-        for unit, mm in _LIKELY_MM.items():
-            likely = _rounded(np.array(lengths) * mm / self.unit_mm)
-            if _is_of_body(likely, shape):
-                return unit, likely
-        return None
+        units = {"": self.unit_mm, **_LIKELY_MM}
+        in_mm = {unit: _rounded(np.array(lengths) * mm / self.unit_mm) for unit, mm in units.items()}
+        return next(((unit, likely) for unit, likely in in_mm.items() if self._is_of_body(likely)), None)
 
-    def doubt(self, lengths: Lengths, shape: Sequence[int]) -> str:
+    def doubt(self, lengths: Lengths) -> str:
         """Return why lengths are of no picture of the body, with those of the likely unit; else nothing."""
-        likely = self.in_likely_unit(lengths, shape)
+        likely = self.in_likely_unit(lengths)
         if likely is not None and not likely[0]:
             return ""
-        told = f"voxels of {in_words(lengths)} make no picture of a body"
-        return told if likely is None else f"{told}; in {likely[0]} they would have {in_words(likely[1])}"
+        sentence = f"voxels of {in_words(lengths)} make no picture of a body"
+        return (
+            sentence
+            if likely is None
+            else f"{sentence}; in {likely[0]} they would have {in_words(likely[1])}"
+        )
+
+    def _is_of_body(self, lengths_mm: Lengths) -> bool:
+        """Return whether voxels are as large as those of a picture of a body."""
+        edges = sorted(mm for mm, single in zip(lengths_mm, self.single, strict=True) if not single) or [1.0]
+        in_range = edges[0] >= _SHORTEST_MM and edges[-1] <= _LONGEST_MM
+        return in_range and _USUAL_MM[0] <= edges[(len(edges) - 1) // 2] <= _USUAL_MM[1]
 
     @property
     def words(self) -> str:
@@ -131,16 +136,6 @@ def between_layers(affine: Any) -> Any:
     faces = [np.linalg.norm(np.cross(edges[k - 2], edges[k - 1])) for k in range(3)]
     with np.errstate(divide="ignore", invalid="ignore"):
         return abs(np.linalg.det(edges)) / np.array(faces)
-
-
-def _is_of_body(lengths_mm: Sequence[float], shape: Sequence[int]) -> bool:
-    """Return whether voxels and picture are as large as a body's, whichever axes those of the picture are."""
-    edges = list(zip(lengths_mm, [*shape, 1, 1, 1][:3], strict=True))
-    if not all(_SHORTEST_MM <= length <= _LONGEST_MM for length, count in edges if count > 1):
-        return False
-    if sorted(count for _, count in edges)[1] < _FEWEST:
-        return True
-    return _NARROWEST_MM <= sorted(length * count for length, count in edges)[1] <= _WIDEST_MM
 
 
 def _lengths(edges: Any, unit: float) -> Lengths | None:

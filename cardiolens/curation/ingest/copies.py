@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 from cardiolens.base.untrusted.file_place import Place
 from cardiolens.curation.ingest.image import Image, RejectedError
@@ -27,13 +27,9 @@ def copies_and_namesakes(images: Iterable[Image]) -> tuple[dict[Image, Reason], 
             by_uid[image.identity.instance][_header(image)].append(image)
     alike = [group for groups in by_uid.values() for group in groups.values() if len(group) > 1]
     places = sorted({image.place for group in alike for image in group})
-    digests = dict(
-        zip(
-            places,
-            spread(_digests, places, chunk=_CHUNK, worth=len(places) >= _WORTH, lost=lambda _: ()),
-            strict=True,
-        )
-    )
+    worth = len(places) >= _WORTH
+    by_place = spread(_digests, places, chunk=_CHUNK, worth=worth, lost=lambda _: {})
+    digests = dict(zip(places, by_place, strict=True))
     copies = {image: reason for group in alike for image, reason in _copies(group, digests)}
     namesakes: set[Image] = set()
     for groups in by_uid.values():
@@ -50,25 +46,27 @@ def _header(image: Image) -> Hashable:
     return (*(round(value, 2) for value in place), *times, number)
 
 
-def _digests(place: Place) -> Sequence[str]:
+def _digests(place: Place) -> dict[int, str]:
     """Return a digest of each frame's values, however they are stored; none if they cannot be decoded."""
     try:
         frames = decoded(place, one_phase=None)
     except (RejectedError, OSError):
-        return ()
-    return [hashlib.sha256(frame.astype("<f8").tobytes()).hexdigest() for frame in frames]
-
-
-def _copies(group: Sequence[Image], digests: dict[Place, Sequence[str]]) -> Iterator[tuple[Image, Reason]]:
-    """Yield the images of a group that an earlier one repeats, and those that are damaged."""
-    of_image = {
-        image: found[image.frame] if image.frame < len(found := digests[image.place]) else ""
-        for image in group
+        return {}
+    return {
+        number: hashlib.sha256(frame.astype("<f8").tobytes()).hexdigest()
+        for number, frame in enumerate(frames)
     }
-    seen: set[str] = set()
+
+
+def _copies(
+    group: Sequence[Image], digests: Mapping[Place, Mapping[int, str]]
+) -> Iterator[tuple[Image, Reason]]:
+    """Yield the images of a group that an earlier one repeats, and those that are damaged."""
+    of_image = {image: digests[image.place].get(image.frame, "") for image in group}
+    earlier: set[str] = set()
     for image, digest in of_image.items():
         if not digest and any(of_image.values()):
             yield image, Reason.BROKEN_PIXELS
-        elif digest in seen:
+        elif digest in earlier:
             yield image, Reason.DUPLICATE
-        seen.add(digest)
+        earlier.add(digest)

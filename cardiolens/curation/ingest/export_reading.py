@@ -73,15 +73,15 @@ def read_export(spec: IngestSpec, names: Pseudonyms) -> Export:
     headers = spread(
         _headers, places, chunk=_CHUNK, worth=len(places) >= _WORTH, lost=lambda _: (Reason.READER_ENDED, "")
     )
-    read: list[tuple[str, Candidate, list[Image]]] = []
+    by_file: list[tuple[str, Candidate, list[Image]]] = []
     for (name, candidate), images in zip(dicom, headers, strict=True):
         if isinstance(images, tuple):
             _reject(export, names.file(name), name, *images)
         else:
-            ours = images if assignment is None else assignment.of_subject(name, images)
-            read.append((name, candidate, ours))
-    copies, namesakes = copies_and_namesakes(image for _, _, images in read for image in images)
-    for name, candidate, images in read:
+            of_subject = images if assignment is None else assignment.of_subject(name, images)
+            by_file.append((name, candidate, of_subject))
+    copies, namesakes = copies_and_namesakes(image for _, _, images in by_file for image in images)
+    for name, candidate, images in by_file:
         flagged = [_flagged(image) if image in namesakes else image for image in images]
         _sort_in(export, flagged, candidate, name, names=names, copies=copies)
         if assignment is not None:

@@ -113,8 +113,8 @@ def _decoded(place: Place) -> Frame:
         raise RejectedError(Reason.BROKEN_PIXELS, type(error).__name__) from None
     frames = values[None] if values.ndim == 2 else values
     frames = _own_bits(frames, dataset)
-    about = inverted_about(dataset)
-    return frames if about is None else (about - frames.astype(np.int64)).astype(frames.dtype)
+    ends = inverted_about(dataset)
+    return frames if ends is None else (ends - frames.astype(np.int64)).astype(frames.dtype)
 
 
 def _check_length(dataset: Dataset) -> None:
@@ -187,9 +187,11 @@ def common_scale(images: Sequence[Image]) -> list[tuple[float, float]]:
     scales = [(image.slope, image.intercept) for image in images]
     by_maker = [image.maker_scale for image in images if image.maker_scale is not None]
     scales = by_maker if len(set(scales)) > 1 and len(by_maker) == len(images) else scales
-    pairs = list(zip(images, scales, strict=True))
-    tops = [m * at.inverted + 2 * b for at, (m, b) in pairs if at.inverted is not None]
-    return [(m, b if at.inverted is None else max(tops) - b - m * at.inverted) for at, (m, b) in pairs]
+    pairs = [(image.inverted, *scale) for image, scale in zip(images, scales, strict=True)]
+    tops = [slope * ends + 2 * shift for ends, slope, shift in pairs if ends is not None]
+    return [
+        (slope, shift if ends is None else max(tops) - shift - slope * ends) for ends, slope, shift in pairs
+    ]
 
 
 def one_scale(stack: Stack) -> bool:

@@ -273,14 +273,14 @@ def _rank(
     stack = proposal.stack
     across = proposal.view == SHORT_AXIS
     timed = sequences()[proposal.sequence].over_time != "nothing"
-    named = any((each.sequence, each.view) == (proposal.sequence, proposal.view) for each in stack.words)
+    is_named = any((each.sequence, each.view) == (proposal.sequence, proposal.view) for each in stack.words)
     surely = int(10 * proposal.confidence + 0.5)
     return (
         proposal.confirmed,
         proposal.component in ("", lge),
         proposal.confidence >= threshold,
         not timed or stack.n_phases >= FEWEST_PHASES,
-        named and (stack.n_slices >= WHOLE_STACK or not across),
+        is_named and (stack.n_slices >= WHOLE_STACK or not across),
         stack.n_slices if across else 0,
         surely,
         stack.n_slices,

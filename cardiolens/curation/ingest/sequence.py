@@ -186,11 +186,14 @@ def _weighting(image: Image, words: Words) -> Witness:
     """Return whether a spin echo is T2-weighted: by its echo time, or by a name that this does not refute."""
     if image.echo is not None and image.echo > _T2_ECHO_MS:
         return Witness("tags", "t2", 0.98, f"echo time {image.echo:.0f} ms")
-    named = words.sequences == ("t2",) or bool(re.search(r"t2|\*?tir|stir", image.sequence_name.lower()))
+    is_named = words.sequences == ("t2",) or bool(re.search(r"t2|\*?tir|stir", image.sequence_name.lower()))
     if image.echo is None:
-        told, evidence = named, "a spin echo without an echo time"
+        is_t2, evidence = is_named, "a spin echo without an echo time"
     else:
-        told, evidence = named and image.echo >= _SHORT_ECHO_MS, f"a spin echo, echo time {image.echo:.0f} ms"
-    if told:
+        is_t2, evidence = (
+            is_named and image.echo >= _SHORT_ECHO_MS,
+            f"a spin echo, echo time {image.echo:.0f} ms",
+        )
+    if is_t2:
         return Witness("tags", "t2", 0.9, f"{evidence}, named T2-weighted")
-    return Witness("tags", "other", _WORDS if named else 0.98, f"{evidence}: not T2-weighted by that")
+    return Witness("tags", "other", _WORDS if is_named else 0.98, f"{evidence}: not T2-weighted by that")

@@ -162,9 +162,9 @@ def hold_refused(out: Path, study_id: str, imported: Imported) -> bool:
         why = refused.get(volume.proposal.volume_id) if volume.proposal.status == "taken" else None
         if why is None:
             continue
-        held = volume.proposal.flagged("prepare_refuses").left_out(Reason.PREPARE_REFUSES, waits=True)
-        imported.volumes[number] = replace(volume, proposal=held)
-        imported.proposals = [held if each.stack is volume.stack else each for each in imported.proposals]
+        waiting = volume.proposal.flagged("prepare_refuses").left_out(Reason.PREPARE_REFUSES, waits=True)
+        imported.volumes[number] = replace(volume, proposal=waiting)
+        imported.proposals = [waiting if each.stack is volume.stack else each for each in imported.proposals]
         imported.left_out += [(image, Reason.PREPARE_REFUSES) for image in volume.stack.images()]
         imported.details |= {(image.place.name, image.frame): why for image in volume.stack.images()}
     return bool(refused)

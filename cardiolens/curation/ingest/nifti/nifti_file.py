@@ -150,8 +150,8 @@ def _content(place: Place, rule: HeaderRule, *, one_phase: bool) -> _Content:
     lengths, flags = _lengths(facts.lengths, rule)
     times, doubt = 1.0, ""
     if lengths is not None and not flags and rule.spacing_mm is None:
-        doubt = facts.lengths.doubt(lengths, facts.shape)
-        _, likely = facts.lengths.in_likely_unit(lengths, facts.shape) or ("", lengths)
+        doubt = facts.lengths.doubt(lengths)
+        _, likely = facts.lengths.in_likely_unit(lengths) or ("", lengths)
         times, lengths = likely[0] / lengths[0], likely
     flags = (*flags, SPACING_FLAGS[2]) if doubt else flags
     affine = _affine(facts, raw, lengths, times)

@@ -129,9 +129,11 @@ def test_late_enhancement_may_be_called_t1(tmp_path):
 # One UID, one position
 
 
-def test_images_that_share_a_uid_are_all_taken_and_flagged(tmp_path):
+@pytest.mark.parametrize("alike", [False, True])
+def test_images_that_share_a_uid_are_all_taken_and_flagged(tmp_path, alike):
     healthy(tmp_path / "in")
-    short_axis(tmp_path / "in", 700, "lge_sax", rings(), SOPInstanceUID="1.2.3.99", **LGE)
+    frames = np.repeat(rings()[:1], 10, axis=0) if alike else rings()
+    short_axis(tmp_path / "in", 700, "lge_sax", frames, SOPInstanceUID="1.2.3.99", **LGE)
     found = Import(tmp_path).taken["lge_sax"]
     assert found["slices"] == 10
     assert "instance_uid_shared" in found["flags"]
@@ -207,20 +209,19 @@ def test_equal_values_of_monochrome1_are_equal_greys(tmp_path, bits, signed, slo
 # Rivals
 
 
-def test_what_is_named_and_has_the_phases_is_taken_before_more_slices(tmp_path):
-    healthy(tmp_path / "in")
-    frames = np.concatenate([rings(n=10), rings(5, n=10)], axis=1)
-    frames, corners = (
-        np.repeat(frames, 3, axis=0) + np.arange(30)[:, None, None, None],
-        np.repeat(CORNERS, 3, axis=0),
-    )
-    corners = corners + np.tile(np.arange(3), 10)[:, None] * 2.6 * -NORMAL
-    short_axis(tmp_path / "in", 950, "series 7", frames, corners=corners, SliceThickness=2.6, **CINE)
+@pytest.mark.parametrize(("name", "phases"), [("cine_sax", 2), ("series 6", 2), ("cine_sax", 8)])
+def test_what_is_named_and_has_the_phases_is_taken_before_more_slices(tmp_path, name, phases):
+    healthy(tmp_path / "in", SeriesDescription=name)
+    stack = [rings(seed, n=10) for seed in range(phases)]
+    frames = np.repeat(np.concatenate(stack, axis=1), 3, axis=0) + np.arange(30)[:, None, None, None]
+    corners = np.arange(30)[:, None] * 2.6 * -NORMAL
+    elements = CINE | {"SliceThickness": 2.6, "corners": corners}
+    short_axis(tmp_path / "in", 950, "series 7", frames, **elements)
     done = Import(tmp_path)
     found = done.taken["cine_sax"]
     assert (found["series"], found["slices"], found["phases"]) == ([900], 6, 8)
     assert "stack_of_more_slices_left_out" in found["flags"]
-    assert [line["reason"] for line in done.rejects] == ["repeat"] * 60
+    assert [line["reason"] for line in done.rejects] == ["repeat"] * 30 * phases
 
 
 # Shear
@@ -235,6 +236,8 @@ def test_slices_that_drift_in_plane_are_prepared(tmp_path, drift):
     done = Import(tmp_path)
     assert done.prepared == {"cine_sax", "lge_sax"}
     assert done.taken["lge_sax"]["entry"]["spacing_mm"] == [2.0, 2.0, 8.0]
+    (path,) = done.out.glob("studies/*/lge_sax.nii")
+    assert nib.load(path).header["qform_code"] == 0, "a qform holds no shear"
 
 
 @pytest.mark.parametrize("qform", [False, True])
