@@ -30,7 +30,7 @@ _SERIES = re.compile(r"(series|ser|se|s|scan|run|acq)?\d+")  # may number series
 _PLAIN = re.compile(  # names no person, wherever it stands
     r"series|scan|run|acq|files|nifti|dicom|nii|mri?|cmr|anat|func|data|images|export|crop|orig|original|raw|bold|task"
     r"|out|tmp|new|untitled|unnamed|subjects?|patients?|cases?|study|studies|derivatives|sourcedata|rawdata|training"
-    r"|testing|train|test|validation|val|database|dataset|heart|cardiac|axis|view|chamber|long|lax|left|ventric\w+|lv"
+    r"|testing|train|test|validation|val|database|dataset|heart|cardiac|axis|view|chamber|long|lax|la|left|ventric\w+|lv"
 )
 _SITE = re.compile(
     r"(site|cent(er|re)|hospital|clinic|batch|cohort|group|part|fold|disc|disk|cd|dvd)[-_ ]?\w{0,3}"
@@ -79,7 +79,7 @@ def stem(path: str) -> str:
 def name_of(path: str) -> Name:
     """Parse the name of a file, given its path below the source."""
     tokens = re.findall(r"[^\W_]+", _without_entities(unicodedata.normalize("NFC", stem(path))))
-    named = _content(tokens)
+    content_marks = _content(tokens)
     base: list[str] = []
     residue: list[str] = []
     rest: list[str] = []
@@ -101,7 +101,7 @@ def name_of(path: str) -> Name:
             phase, skip = int(following), True
         else:
             base.append(token)
-            is_subject = not named[index] and _names_subject(token, index)
+            is_subject = not content_marks[index] and _names_subject(token, index)
             (residue if is_subject else rest).append(token)
     words = " ".join(tokens)
     folder = str(PurePosixPath(path).parent)
@@ -128,7 +128,8 @@ def _content(tokens: Sequence[str]) -> list[bool]:
     found = [_is_vocabulary(token) for token in tokens]
     for size in (2, 3):
         for start in range(len(tokens) - size + 1):
-            if is_phrase(" ".join(tokens[start : start + size])):
+            phrase = " ".join(tokens[start : start + size])
+            if phrase.isascii() and is_phrase(phrase):
                 found[start : start + size] = [True] * size
     return found
 
@@ -185,10 +186,11 @@ def subject_entity(path: str) -> tuple[str, str] | None:
     parts = PurePosixPath(path).parts
     for index, part in enumerate(parts):
         is_file = index == len(parts) - 1
-        pattern = rf"sub-(.+?)(?=_(?:{_ENTITIES})-|_[A-Za-z0-9]+\.|\.|$)" if is_file else r"sub-(.+)"
-        match = re.match(pattern, part)
+        match = re.match(rf"sub-(.+?)(?=_(?:{_ENTITIES})-|\.|$)" if is_file else r"sub-(.+)", part)
         if match is not None:
-            patient = "/".join([*parts[:index], f"sub-{match[1]}"])
+            words = match[1].split("_")
+            said = next((n for n, word in enumerate(words) if n and is_content(word)), len(words))
+            patient = "/".join([*parts[:index], f"sub-{'_'.join(words[:said])}"])
             session = re.search(r"(?:^|[/_])(ses-[A-Za-z0-9]+)", "/".join(parts[index:]))
             return patient, f"{patient}/{session[1]}" if session else patient
     return None

@@ -4,6 +4,7 @@ from collections import defaultdict
 
 import numpy as np
 
+from cardiolens.curation.ingest.file_owners import people
 from cardiolens.curation.ingest.image import ORDINARY, RejectedError
 from cardiolens.curation.ingest.layouts.assignment import Assignment
 from cardiolens.curation.ingest.names import Name, name_of, natural
@@ -15,7 +16,6 @@ from cardiolens.curation.ingest.nifti.sidecar import Sidecar
 from cardiolens.curation.ingest.nifti.sidecar_files import moments_of_folders, read_sidecars, sidecar_of
 from cardiolens.curation.ingest.nifti.study_frames import add_study
 from cardiolens.curation.ingest.nifti.time_in_names import tells_no_time
-from cardiolens.curation.ingest.people import people
 from cardiolens.curation.ingest.reasons import Reason
 
 

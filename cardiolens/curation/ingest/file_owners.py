@@ -1,9 +1,9 @@
 """Which NIfTI files are of one patient and of one examination, by where they lie and what they are called.
 
 Folders that hold everything, and those of sites and makers, are no people. The first other folder that says
-more than what is shown (`cine_sax`) is the patient; folders below it named as visits or dates are examinations.
-Without such a folder the file's name decides, without its words for what is shown. Files are held where a volume
-would stand twice in an examination, and nothing says whether by people or by visits.
+more than what is shown (`cine_sax`) is the patient; folders below it named as visits or dates are
+examinations. Without such a folder the file's name decides, without its words for what is shown. Files are
+held where a volume would stand twice in an examination, and nothing says whether by people or by visits.
 """
 
 import re
@@ -55,57 +55,57 @@ class _File:
 
 def people(paths: Sequence[str]) -> dict[str, Keys | None]:
     """Return the keys of patient and examination of each path below the source; None if they are unclear."""
-    found: dict[str, Keys | None] = {}
+    keys: dict[str, Keys | None] = {}
     files = []
     for path in paths:
         normal = unicodedata.normalize("NFC", path)
         entity = subject_entity(normal)
         if entity is not None:
-            found[path] = entity
+            keys[path] = entity
         else:
             files.append(_File(path, PurePosixPath(normal).parent.parts, name_of(path)))
-    return found | _below("", files)
+    return keys | _below("", files)
 
 
 def _below(place: str, files: Sequence[_File], *, wrapped: bool = False) -> dict[str, Keys | None]:
     """Return the keys of files below a folder that is no person."""
     by_folder = _by_first_folder(files)
-    own = by_folder.pop("", [])
+    loose = by_folder.pop("", [])
     folders = list(by_folder)
-    if folders and not own and (len(folders) == 1 or all(map(is_site, folders))):
-        found: dict[str, Keys | None] = {}
+    if folders and not loose and (len(folders) == 1 or all(map(is_site, folders))):
+        keys: dict[str, Keys | None] = {}
         for folder, inner in by_folder.items():
             in_one = wrapped or (len(folders) == 1 and not (is_content(folder) or is_site(folder)))
-            found |= _below(f"{place}/{folder}", inner, wrapped=in_one)
-        return found
+            keys |= _below(f"{place}/{folder}", inner, wrapped=in_one)
+        return keys
     if _all_say_what_is_shown(by_folder):
         return _within_content(place, files)
     if all(map(is_session, folders)) and _have_people_below(by_folder):
-        return _by_date(place, by_folder) | dict.fromkeys(file.path for file in own)
+        return _by_date(place, by_folder) | dict.fromkeys(file.path for file in loose)
     inner = [file for of in by_folder.values() for file in of]
     if wrapped and not _has_repeats(inner):  # the series of one person, or people with one series each
         return dict.fromkeys(file.path for file in files)
-    found = _by_names(place, own)
+    keys = _by_names(place, loose)
     unclear = numbers_shared(folders)
     for folder, of in by_folder.items():
-        held = dict.fromkeys(file.path for file in of)
-        found |= held if folder in unclear else _of_person(f"{place}/{folder}", of)
-    return found
+        unclear_keys = dict.fromkeys(file.path for file in of)
+        keys |= unclear_keys if folder in unclear else _of_person(f"{place}/{folder}", of)
+    return keys
 
 
 def _of_person(patient: str, files: Sequence[_File]) -> dict[str, Keys | None]:
     """Return the keys of the files in a patient's folder."""
-    found: dict[str, Keys | None] = {}
+    keys: dict[str, Keys | None] = {}
     others = []
     for file in files:
         if file.folders and is_session(file.folders[0]):
-            found[file.path] = patient, f"{patient}/{file.folders[0]}"
+            keys[file.path] = patient, f"{patient}/{file.folders[0]}"
         else:
             others.append(file)
     named = {file.folders[0] for file in others if file.folders and not says_content(file.folders[0])}
     if len(named) > 1 and _has_repeats(others):
-        return found | dict.fromkeys(file.path for file in others)
-    return found | _in_one_folder(patient, others)
+        return keys | dict.fromkeys(file.path for file in others)
+    return keys | _in_one_folder(patient, others)
 
 
 def _in_one_folder(patient: str, files: Sequence[_File]) -> dict[str, Keys | None]:
@@ -117,7 +117,7 @@ def _in_one_folder(patient: str, files: Sequence[_File]) -> dict[str, Keys | Non
     words = [word for word in by_word if word]
     if _is_a_table_of_people(by_word):
         return {
-            file.path: (f"{patient}/{word}",) * 2 if word else None  # type: ignore[misc]
+            file.path: (f"{patient}/{word}",) * 2 if word else None
             for word, of in by_word.items()
             for file in of
         }
@@ -135,11 +135,12 @@ def _by_names(place: str, files: Sequence[_File]) -> dict[str, Keys | None]:
     words = [word for word in by_word if word]
     if len(words) <= 1:
         return {file.path: (place, place) for file in files}
-    shared = any(len({file.shows for file in by_word[word]}) > 1 for word in words)
-    repeated = _has_repeats(files) and not all(map(may_number_series, words))
+    shown = [{file.shows for file in by_word[word]} for word in words]
+    shared = any(len(each) > 1 for each in shown)
+    repeated = _share_any(shown) and not all(map(may_number_series, words))
     sure = (shared or repeated) and not _are_running_counts(by_word)
     return {
-        file.path: (f"{place}/{word}",) * 2 if sure and word else None  # type: ignore[misc]
+        file.path: (f"{place}/{word}",) * 2 if sure and word else None
         for word, of in by_word.items()
         for file in of
     }
@@ -162,10 +163,10 @@ def _within_content(place: str, files: Sequence[_File]) -> dict[str, Keys | None
     nameless = by_person.pop("", [])
     if not by_person:
         return _by_names(place, nameless)
-    found: dict[str, Keys | None] = dict.fromkeys(file.path for file in nameless)
+    keys: dict[str, Keys | None] = dict.fromkeys(file.path for file in nameless)
     for person, of in by_person.items():
-        found |= dict.fromkeys((file.path for file in of), (f"{place}/{person}", f"{place}/{person}"))
-    return found
+        keys |= dict.fromkeys((file.path for file in of), (f"{place}/{person}", f"{place}/{person}"))
+    return keys
 
 
 def _by_date(place: str, by_folder: Mapping[str, Sequence[_File]]) -> dict[str, Keys | None]:
@@ -194,7 +195,12 @@ def _is_a_table_of_people(by_word: Mapping[str, Sequence[_File]]) -> bool:
     """Return whether words share volumes and have several each, as people have and series have not."""
     shown = [{file.shows for file in files} for word, files in by_word.items() if word]
     several = sum(len(each) > 1 for each in shown)
-    return several > 1 and any(one & other for n, one in enumerate(shown) for other in shown[:n])
+    return several > 1 and _share_any(shown)
+
+
+def _share_any(shown: Sequence[set[tuple[str, ...]]]) -> bool:
+    """Return whether two of the words have a volume in common."""
+    return any(one & other for n, one in enumerate(shown) for other in shown[:n])
 
 
 def _has_repeats(files: Iterable[_File]) -> bool:
@@ -204,10 +210,10 @@ def _has_repeats(files: Iterable[_File]) -> bool:
 
 
 def _by_first_folder(files: Sequence[_File]) -> dict[str, list[_File]]:
-    found: dict[str, list[_File]] = defaultdict(list)
+    keys: dict[str, list[_File]] = defaultdict(list)
     for file in files:
-        found[file.folders[0] if file.folders else ""].append(file.inner)
-    return found
+        keys[file.folders[0] if file.folders else ""].append(file.inner)
+    return keys
 
 
 def _form(word: str) -> str:
