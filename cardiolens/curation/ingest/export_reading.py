@@ -1,7 +1,7 @@
 """Read all headers of an export: its frames by study, its files, and what is rejected."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from cardiolens.curation.ingest.header import read_images
 from cardiolens.curation.ingest.image import Image, LooseMask, RejectedError
 from cardiolens.curation.ingest.layouts.assignment import Assignment, assign, assign_dicom, propose_layout
 from cardiolens.curation.ingest.layouts.convention import Convention, convention
-from cardiolens.curation.ingest.mixed_study import scattered
+from cardiolens.curation.ingest.mixed_study import apart, scattered
 from cardiolens.curation.ingest.nifti.exported_files import NiftiSource
 from cardiolens.curation.ingest.nifti.nifti_file import is_nifti
 from cardiolens.curation.ingest.nifti.nifti_source import nifti_frames
@@ -27,6 +27,7 @@ from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.runtime.processes import spread
 
 Rejects = list[dict[str, Any]]
+_ByFile = list[tuple[str, Candidate, list[Image]]]
 NO_LAYOUT = "none"
 _WORTH = 400  # files from which further processes save more time than they take to start
 _HEADER_SECONDS = 10  # of a processor; a header takes some milliseconds
@@ -73,13 +74,14 @@ def read_export(spec: IngestSpec, names: Pseudonyms) -> Export:
     headers = spread(
         _headers, places, chunk=_CHUNK, worth=len(places) >= _WORTH, lost=lambda _: (Reason.READER_ENDED, "")
     )
-    by_file: list[tuple[str, Candidate, list[Image]]] = []
+    by_file: _ByFile = []
     for (name, candidate), images in zip(dicom, headers, strict=True):
         if isinstance(images, tuple):
             _reject(export, names.file(name), name, *images)
         else:
             of_subject = images if assignment is None else assignment.of_subject(name, images)
             by_file.append((name, candidate, of_subject))
+    by_file = by_file if assignment is not None else list(_of_people(export, by_file, names))
     copies, namesakes = copies_and_namesakes(image for _, _, images in by_file for image in images)
     for name, candidate, images in by_file:
         flagged = [_flagged(image) if image in namesakes else image for image in images]
@@ -92,6 +94,22 @@ def read_export(spec: IngestSpec, names: Pseudonyms) -> Export:
         name = path_below(image.place.name, spec.source)
         _reject(export, names.file(name), name, Reason.STUDY_PER_IMAGE, frame=image.frame)
     return export
+
+
+def _of_people(
+    export: Export, by_file: _ByFile, names: Pseudonyms
+) -> Iterator[tuple[str, Candidate, list[Image]]]:
+    """Yield files with the patients that headers tell apart; reject images whose patient is unclear."""
+    identities = apart(image for _, _, images in by_file for image in images)
+    for name, candidate, images in by_file:
+        usable = []
+        for image in images:
+            identity = identities.get(image, image.identity)
+            if identity is None:
+                _reject(export, names.file(name), name, Reason.PATIENT_UNCLEAR, frame=image.frame)
+            else:
+                usable.append(replace(image, identity=identity))
+        yield name, candidate, usable
 
 
 def _flagged(image: Image) -> Image:

@@ -1,18 +1,20 @@
 """Parse names of NIfTI files and folders for subject, phase and mask; the names are never written."""
 
 import re
-from collections import defaultdict
+import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from cardiolens.curation.ingest.words import words_of
+from cardiolens.curation.ingest.words import is_phrase, words_of
 
 _SUFFIX = re.compile(r"\.(nii|nii\.gz|hdr|img|hdr\.gz|img\.gz|json|gz)$", re.IGNORECASE)
 _MASKS = re.compile(
     r"(gt|seg|segs|segm|segmentation|segmentations|mask|masks|label|labels|dseg|probseg|manual|contours?|annot\w*"
     r"|roi|groundtruth|labelmap)\d*"
 )
+_ENTITIES = "ses|task|acq|ce|rec|dir|run|echo|part|chunk|desc|space|label|res|mod|inv|den|seg|hemi"
 _MOMENTS = {
     "ed": "ED",
     "es": "ES",
@@ -23,13 +25,24 @@ _MOMENTS = {
 }
 _PHASE = re.compile(r"(?:frame|phase|fr|cardphase|timeframe|time|tp)(\d+)")
 _PHASE_WORDS = {"frame", "phase", "fr", "timeframe", "time", "tp"}
-_RUNNING = re.compile(
-    r"(series|ser|se|scan|run|acq|img|image|vol|volume|slice|sl|slc|s|im|file|nifti|dicom|mri?|cmr|anat|func"
-    r"|data|images?|nii|export|stack|crop|orig|original|raw|[234]d|z|part|echo|e|bold|desc|rec|task|out|tmp|new|untitled"
-    r"|unnamed|subjects?|patients?|cases?|studies|study|derivatives|sourcedata|rawdata|training|testing|train|test"
-    r"|validation|database)\d*"
+_NUMBERED = re.compile(r"(img|image|im|vol|volume|slice|slc|sl|z|part|echo|e|file|stack|[234]d|desc|rec)\d*")
+_SERIES = re.compile(r"(series|ser|se|s|scan|run|acq)?\d+")  # may number series as well as people
+_PLAIN = re.compile(  # names no person, wherever it stands
+    r"series|scan|run|acq|files|nifti|dicom|nii|mri?|cmr|anat|func|data|images|export|crop|orig|original|raw|bold|task"
+    r"|out|tmp|new|untitled|unnamed|subjects?|patients?|cases?|study|studies|derivatives|sourcedata|rawdata|training"
+    r"|testing|train|test|validation|val|database|dataset|heart|cardiac|axis|view|chamber|long|lax|la|left|ventric\w+|lv"
 )
-_WHOLE = re.compile(r"(subject|patient|case|study)\d+")
+_SITE = re.compile(
+    r"(site|cent(er|re)|hospital|clinic|batch|cohort|group|part|fold|disc|disk|cd|dvd)[-_ ]?\w{0,3}"
+    r"|siemens|philips|ge|canon|toshiba|uih|controls?|healthy|volunteers?",
+    re.IGNORECASE,
+)
+_SESSION = re.compile(
+    r"(ses|session|visit|v|tp|timepoint|scan|exam|acc|accession|fu|follow-?_?up|baseline|month|year)"
+    r"[-_ ]?\d*[a-z]?"
+    r"|(19|20)\d\d[-_.]?\d\d[-_.]?\d\d|\d\d[-_.]\d\d[-_.](19|20)\d\d",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +58,12 @@ class Name:
     phase: int | None
     moment: str  # ED, ES or empty
 
+    def contradicts(self, folder: str) -> bool:
+        """Return whether the name says another sequence or view than its folder."""
+        own, of_folder = words_of(self.words), words_of(folder)
+        pairs = ((own.sequences, of_folder.sequences), (own.views, of_folder.views))
+        return any(mine and theirs and not set(mine) & set(theirs) for mine, theirs in pairs)
+
 
 def natural(path: str) -> tuple[tuple[int, int, str], ...]:
     """Return a sort key that orders numbers by value: run-2 before run-10."""
@@ -59,7 +78,8 @@ def stem(path: str) -> str:
 
 def name_of(path: str) -> Name:
     """Parse the name of a file, given its path below the source."""
-    tokens = [token for token in re.split(r"[^A-Za-z0-9]+", _without_entities(stem(path))) if token]
+    tokens = re.findall(r"[^\W_]+", _without_entities(unicodedata.normalize("NFC", stem(path))))
+    content_marks = _content(tokens)
     base: list[str] = []
     residue: list[str] = []
     rest: list[str] = []
@@ -81,7 +101,7 @@ def name_of(path: str) -> Name:
             phase, skip = int(following), True
         else:
             base.append(token)
-            is_subject = _names_subject(token, index, len(tokens))
+            is_subject = not content_marks[index] and _names_subject(token, index)
             (residue if is_subject else rest).append(token)
     words = " ".join(tokens)
     folder = str(PurePosixPath(path).parent)
@@ -90,16 +110,28 @@ def name_of(path: str) -> Name:
 
 def _without_entities(text: str) -> str:
     """Remove the BIDS entities of subject, session and task."""
-    return re.sub(r"(?:^|(?<=_))(sub|ses|task)-[A-Za-z0-9]+_?", "", text)
+    return re.sub(rf"(?:^|(?<=_))(sub|ses|task)-.*?(?=_(?:{_ENTITIES})-|_[A-Za-z0-9]+$|$)_?", "", text)
 
 
-def _names_subject(token: str, index: int, count: int) -> bool:
+def _names_subject(token: str, index: int) -> bool:
+    """Return whether a word that is not of the vocabulary may name a person."""
     lower = token.lower()
     if lower.isdigit():
-        return index == 0 and count > 1
-    if _WHOLE.fullmatch(lower):
-        return True
-    return not (_RUNNING.fullmatch(lower) or _is_vocabulary(token))
+        return index == 0
+    if _PLAIN.fullmatch(lower) or _NUMBERED.fullmatch(lower):
+        return False
+    return index == 0 or not _SERIES.fullmatch(lower)
+
+
+def _content(tokens: Sequence[str]) -> list[bool]:
+    """Return of each word whether it says what is shown, alone or with its neighbours (`short axis`)."""
+    found = [_is_vocabulary(token) for token in tokens]
+    for size in (2, 3):
+        for start in range(len(tokens) - size + 1):
+            phrase = " ".join(tokens[start : start + size])
+            if phrase.isascii() and is_phrase(phrase):
+                found[start : start + size] = [True] * size
+    return found
 
 
 def _is_vocabulary(text: str) -> bool:
@@ -109,65 +141,56 @@ def _is_vocabulary(text: str) -> bool:
     )
 
 
-def subjects(paths: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Map each path below the source to the keys of its patient and its study.
-
-    BIDS entities (`sub-`, `ses-`) decide. Otherwise a folder is one subject, unless its file names look like
-    several subjects: they differ only by a number, or by the words before the same remaining words.
-    """
-    by_folder: dict[str, list[str]] = defaultdict(list)
-    subject_of: dict[str, tuple[str, str]] = {}
-    for path in paths:
-        entity = _bids(path)
-        if entity is not None:
-            subject_of[path] = entity
-        else:
-            by_folder[_subject_folder(path)].append(path)
-    for folder, members in by_folder.items():
-        names = {path: name_of(path) for path in members}
-        several = _are_several_subjects(list(names.values()))
-        for path, name in names.items():
-            key = f"{folder}/{name.residue}" if several and name.residue else folder
-            subject_of[path] = (key, key)
-    return subject_of
+def is_content(folder: str) -> bool:
+    """Return whether a folder's name says nothing but what it holds (`cine_sax`, `anat`, `T2`)."""
+    tokens = re.findall(r"[^\W_]+", folder)
+    content = _content(tokens)
+    plain = [
+        bool(_PLAIN.fullmatch(t.lower()) or _MASKS.fullmatch(t.lower()) or t.lower() in _MOMENTS)
+        for t in tokens
+    ]
+    numbers = [bool(_SERIES.fullmatch(t.lower()) or _NUMBERED.fullmatch(t.lower())) for t in tokens]
+    known = all(any(each) for each in zip(content, plain, numbers, strict=True))
+    return known and (any(content) or any(plain))
 
 
-def _bids(path: str) -> tuple[str, str] | None:
+def says_content(folder: str) -> bool:
+    """Return whether a folder's name says what it holds, beside other words."""
+    return is_content(folder) or any(_content(re.findall(r"[^\W_]+", folder)))
+
+
+def numbers_shared(folders: Sequence[str]) -> set[str]:
+    """Return the folders that begin with the same long number as another: one person's files, perhaps."""
+    first = {folder: match[0] for folder in folders if (match := re.match(r"\d{5,}(?!\d)", folder))}
+    times = Counter(number for number in first.values() if not is_session(number))
+    return {folder for folder, number in first.items() if 1 < times[number] < len(folders)}
+
+
+def is_site(folder: str) -> bool:
+    """Return whether a folder is named as a site, a maker or a part of a cohort."""
+    return _SITE.fullmatch(folder) is not None
+
+
+def is_session(folder: str) -> bool:
+    """Return whether a folder is named as a visit, an accession or a date."""
+    return _SESSION.fullmatch(folder) is not None
+
+
+def may_number_series(word: str) -> bool:
+    """Return whether a word of a name may number series instead of people: 501, S001, scan3."""
+    return _SERIES.fullmatch(word.lower()) is not None
+
+
+def subject_entity(path: str) -> tuple[str, str] | None:
+    """Return patient and examination by the BIDS entities `sub-` and `ses-`; None without the first."""
     parts = PurePosixPath(path).parts
     for index, part in enumerate(parts):
-        match = re.match(r"sub-([A-Za-z0-9]+)", part)
+        is_file = index == len(parts) - 1
+        match = re.match(rf"sub-(.+?)(?=_(?:{_ENTITIES})-|\.|$)" if is_file else r"sub-(.+)", part)
         if match is not None:
-            patient = "/".join([*parts[:index], f"sub-{match[1]}"])
+            words = match[1].split("_")
+            said = next((n for n, word in enumerate(words) if n and is_content(word)), len(words))
+            patient = "/".join([*parts[:index], f"sub-{'_'.join(words[:said])}"])
             session = re.search(r"(?:^|[/_])(ses-[A-Za-z0-9]+)", "/".join(parts[index:]))
             return patient, f"{patient}/{session[1]}" if session else patient
     return None
-
-
-def _subject_folder(path: str) -> str:
-    """Return the closest folder whose name may identify a subject, not only its content."""
-    parts = list(PurePosixPath(path).parent.parts)
-    while (
-        parts
-        and all(
-            _RUNNING.fullmatch(token) or token in _MOMENTS or _MASKS.fullmatch(token) or _is_vocabulary(token)
-            for token in re.split(r"[^a-z0-9]+", parts[-1].lower())
-            if token and not _WHOLE.fullmatch(token)
-        )
-        and not any(_WHOLE.fullmatch(token) for token in re.split(r"[^a-z0-9]+", parts[-1].lower()))
-    ):
-        parts.pop()
-    return "/".join(parts)
-
-
-def _are_several_subjects(names: Sequence[Name]) -> bool:
-    residues = {name.residue for name in names if name.residue}
-    if len(residues) < 2:
-        return False
-    shapes = [re.sub(r"\d+", "#", residue) for residue in residues if re.search(r"\d", residue)]
-    kinds = [re.sub(r"[a-z]+", "a", shape.lower()) for shape in shapes]
-    if len(shapes) > len(set(shapes)) or (len(shapes) == len(residues) and len(set(kinds)) == 1):
-        return True
-    rests = [
-        (name.rest, name.phase, name.moment, name.is_mask) for name in names if name.residue and name.rest
-    ]
-    return len(rests) > len(set(rests))

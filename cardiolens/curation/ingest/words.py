@@ -95,6 +95,14 @@ def _words(text: str) -> Words:
     )
 
 
+def is_phrase(text: str) -> bool:
+    """Return whether a text is one term of the vocabulary from its first word to its last."""
+    entries, normal = vocabulary(), _normal(text)
+    groups = (entries.kinds, entries.sequences, entries.views, entries.components, entries.states)
+    patterns = (one.pattern for group in groups for each in group.values() for one in each)
+    return any(_compiled(pattern).fullmatch(normal) for pattern in patterns)
+
+
 def _matching(patterns: dict[str, tuple[Pattern, ...]], text: str) -> tuple[str, ...]:
     return tuple(
         name for name, each in patterns.items() if any(_compiled(p.pattern).search(text) for p in each)

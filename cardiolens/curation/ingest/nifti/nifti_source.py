@@ -4,9 +4,10 @@ from collections import defaultdict
 
 import numpy as np
 
+from cardiolens.curation.ingest.file_owners import people
 from cardiolens.curation.ingest.image import ORDINARY, RejectedError
 from cardiolens.curation.ingest.layouts.assignment import Assignment
-from cardiolens.curation.ingest.names import Name, name_of, natural, subjects
+from cardiolens.curation.ingest.names import Name, name_of, natural
 from cardiolens.curation.ingest.nifti.exported_files import ExportedFile, Frames, NiftiSource
 from cardiolens.curation.ingest.nifti.file_scans import Rejection, read_scans
 from cardiolens.curation.ingest.nifti.layout_frames import add_frames_of_layout
@@ -27,12 +28,13 @@ def nifti_frames(source: NiftiSource, assignment: Assignment | None = None) -> F
     sidecars = read_sidecars(source, frames)
     if assignment is not None:
         return add_frames_of_layout(source, assignment, sidecars, frames)
-    keys = subjects(sorted(source.files, key=natural))
+    keys = people(sorted(source.files, key=natural))
     scans = _scans(source)
     rings: dict[str, list[Scan]] = defaultdict(list)
     for path, scanned in scans.items():
-        if not isinstance(scanned, tuple) and scanned.ringed:
-            rings[keys[path][1]].append(scanned)
+        key = keys[path]
+        if key is not None and not isinstance(scanned, tuple) and scanned.ringed:
+            rings[key[1]].append(scanned)
     files: list[ExportedFile] = []
     for number, path in enumerate(sorted(source.files, key=natural), start=1):
         name = name_of(path)
@@ -44,11 +46,14 @@ def nifti_frames(source: NiftiSource, assignment: Assignment | None = None) -> F
                 raise RejectedError(*scanned)
             sidecar = sidecar_of(path, sidecars, frames)
             _check(name, scanned, sidecar)
+            key = keys[path]
+            if key is None:
+                raise RejectedError(Reason.PATIENT_UNCLEAR)
         except RejectedError as error:
             sidecar_of(path, sidecars, frames)
             frames.rejects.append((path, 0, error.reason, error.detail))
             continue
-        patient, study = keys[path]
+        patient, study = key
         ringed = any(_same_grid(mask, scanned) for mask in rings[study])
         files.append(ExportedFile(path, name, scanned, sidecar, patient, study, number, ringed))
     moments = moments_of_folders(source, files, frames)

@@ -10,8 +10,9 @@ import pytest
 
 from cardiolens.base.untrusted.file_place import Place
 from cardiolens.config.ingest import IngestSpec
+from cardiolens.curation.ingest.file_owners import people
 from cardiolens.curation.ingest.import_run import ingest
-from cardiolens.curation.ingest.names import name_of, subjects
+from cardiolens.curation.ingest.names import name_of
 from cardiolens.curation.ingest.nifti.nifti_file import scan
 from cardiolens.study.manifest import read_study
 from tests.unit.curation.ingest.exports import healthy
@@ -229,7 +230,8 @@ def test_dicom_and_nifti_in_one_folder_are_studies_of_their_own(volumes, tmp_pat
     ],
 )
 def test_folders_and_names_say_who_is_who(paths, count):
-    assert len({study for _, study in subjects(paths).values()}) == count
+    keys = people(paths).values()
+    assert len({key and key[1] for key in keys}) == count
 
 
 @pytest.mark.parametrize(
