@@ -115,18 +115,18 @@ def _paint_chambers(p: Parameters, at: Points, a: float, tissue_codes: Codes) ->
     tissue_codes[in_root] = np.where(root[in_root] < 0, codes.AORTA, codes.BASE_WALL)
     if p.pulmonary_artery:
         centre = toward(150, _pulmonary_off_axis(p))
-        vessel = _vessel(at, z_b, centre, p.pulmonary_artery, _PULMONARY_LEAN)
+        vessel = _vessel(at, z_r, centre, p.pulmonary_artery, _PULMONARY_LEAN)
         there = codes.SURROUNDINGS[tissue_codes] & (vessel < _WALL_MM)
         tissue_codes[there] = np.where(vessel[there] < 0, codes.PULMONARY_ARTERY, codes.BASE_WALL)
 
 
-def _vessel(at: Points, z_b: float, centre: Spot, radius: float, lean_per_mm: float) -> Floats:
+def _vessel(at: Points, plane: float, centre: Spot, radius: float, lean_per_mm: float) -> Floats:
     """Return the distance outside a great vessel, mm, negative inside; it leans away from the LA."""
-    lean = lean_per_mm * np.clip(z_b - at.z - _AORTA_STRAIGHT_MM, 0.0, None)
+    lean = lean_per_mm * np.clip(plane - at.z - _AORTA_STRAIGHT_MM, 0.0, None)
     x, y = centre
     dx, dy = at.x - (x + lean * cosine(150)), at.y - (y + lean * sine(150))
     tube = np.sqrt(dx * dx + dy * dy) - radius
-    return np.where((at.z < z_b) & (at.z > z_b - _AORTA_LENGTH_MM), tube, 99.0)
+    return np.where((at.z < plane) & (at.z > plane - _AORTA_LENGTH_MM), tube, 99.0)
 
 
 def _atrium(at: Points, spot: Spot, plane: float, radius: float, *, a: float, orifice: float) -> Floats:

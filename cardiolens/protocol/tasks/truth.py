@@ -166,7 +166,7 @@ def lge(truth: Truth) -> dict[str, tuple[str, ...]]:
         "enhancement": ("present",) if truth.lge else ("absent",),
         "levels": touched(segments, LEVELS) + (("papillary",) if papillary else ()),
         "regions": touched(segments, WALLS) + (("rv_free_wall",) if rv else ()),
-        "distribution": tuple(dict.fromkeys(_of_four(lesion.pattern) for lesion in truth.lge)),
+        "distribution": tuple(dict.fromkeys(of_four(lesion.pattern) for lesion in truth.lge)),
         "layers": tuple(dict.fromkeys(lesion.layer for lesion in truth.lge if lesion.layer)),
     }
 
@@ -294,7 +294,7 @@ def _of_five(lesion: Lesion) -> str:
     return "transmural" if lesion.layer == "transmural" else "linear"
 
 
-def _of_four(pattern: Pattern) -> str:
+def of_four(pattern: Pattern) -> str:
     """Return the pattern among those of `openprotocol-1`, which know no specks."""
     return "patchy" if pattern == "speckled" else pattern
 
@@ -338,7 +338,7 @@ def oedema_distribution(lesions: Collection[Lesion]) -> str:
     segments = {number for lesion in lesions for number in lesion.segments}
     if len(segments & set(WALL_SEGMENTS)) >= 12:
         return "diffuse"
-    if len(lesions) > 1 or any(_of_four(lesion.pattern) == "patchy" for lesion in lesions):
+    if len(lesions) > 1 or any(of_four(lesion.pattern) == "patchy" for lesion in lesions):
         return "patchy"
     if len(segments) <= 2:
         return "focal"
