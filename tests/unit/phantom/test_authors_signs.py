@@ -8,15 +8,54 @@ from scipy import ndimage
 
 from cardiolens.phantom import codes
 from cardiolens.phantom.appearance import appearance
-from cardiolens.phantom.archetypes import canonical
+from cardiolens.phantom.archetypes import canonical, canonical_values
 from cardiolens.phantom.geometry import Heart, activation
 from cardiolens.phantom.planes import sizes, views
 from cardiolens.phantom.render import render
+from cardiolens.phantom.roster import study
 from cardiolens.phantom.signal import FULL_SCALE
+from cardiolens.protocol.tasks.segments import LEVELS, SIX_WALLS, touched
+from cardiolens.protocol.tasks.truth import findings
 
 MUSCLE = tuple(range(1, 18))
 BRIGHT = tuple(codes.LESION + number for number in MUSCLE)
 DARK = tuple(codes.OBSTRUCTION + number for number in MUSCLE)
+AUTHORS = [name for name in canonical_values() if name.startswith("PH-AU-")]
+IDS = ("PH-NORMAL", *AUTHORS)
+_LEVELS, _WALLS = "basal mid apical apex", " ".join(SIX_WALLS)
+_PATTERNS = "diffuse linear patchy transmural speckled"
+_LAYERS = "subendocardial mid_wall transmural subepicardial papillary"
+VALUES = {  # of every field of `authors-1`
+    "cine.wall_thickness": "normal thinned heterogeneous thickened bulging",
+    "cine.wall_coordination": "coordinated uncoordinated",
+    "cine.wall_amplitude": "normal reduced absent paradoxical enhanced",
+    "cine.systolic_function": "normal reduced enhanced",
+    "cine.diastolic_function": "normal restrictive",
+    "cine.mitral_regurgitation": "present absent",
+    "cine.tricuspid_regurgitation": "present absent",
+    "cine.aortic_regurgitation": "present absent",
+    "cine.special_signs": "systolic_anterior_motion outflow_obstruction spade_sign aortic_stenosis "
+    "dilated_pulmonary_artery",
+    "cine.pericardial_effusion": "present absent",
+    "cine.pleural_effusion": "present absent",
+    "lge.enhancement_status": "normal abnormal",
+    "lge.signal_kind": "high mixed",
+    **{f"lge.{signal}_segments": f"{_LEVELS} papillary" for signal in ("high", "low")},
+    **{f"lge.{signal}_walls": _WALLS for signal in ("high", "low")},
+    **{f"lge.{signal}_patterns": _PATTERNS for signal in ("high", "low")},
+    **{f"lge.{signal}_layers": _LAYERS for signal in ("high", "low")},
+    "lge.special_description": "pericardial septal_insertion right_ventricle",
+    "perfusion.status": "normal abnormal",
+    "perfusion.segments": _LEVELS,
+    "perfusion.walls": _WALLS,
+    "perfusion.kind": "reduced delayed defect",
+    "perfusion.layers": _LAYERS,
+    "t2.signal_status": "normal high low mixed",
+    "t2.segments": _LEVELS,
+    "t2.walls": _WALLS,
+    "t2.patterns": _PATTERNS,
+    "t2.layers": _LAYERS,
+}
 BLOOD = 0.6  # of full scale: cine blood is brighter, muscle, walls, leaflets and jets are darker
 
 
@@ -120,7 +159,7 @@ def test_signal_of_lesions_and_of_their_dark_cores(name, view, tissues, least, s
     [
         ("AU-LATE", "lge_sax", (11, 12), 4),
         ("AU-STENOSIS", "t2_sax", range(7, 13), 12),
-        ("AU-RIGHT", "lge_sax", (10, 11), 4),
+        ("AU-RIGHT", "lge_sax", (11, 12), 4),
     ],
 )
 def test_specks_are_many_separate_spots(name, view, segments, least):
@@ -266,3 +305,39 @@ def bands_of(found):
     z = found.planes[0].centre[2] - found.steps
     for low in (-20, 20, 60):
         yield np.broadcast_to(((z >= low) & (z < low + 40))[:, None], found.frames[0].shape)
+
+
+@pytest.mark.parametrize("name", AUTHORS)
+@pytest.mark.parametrize(
+    ("view", "tissues", "levels", "walls"),
+    [
+        ("lge_4ch", BRIGHT, "lge.high_segments", None),
+        ("lge_sax", BRIGHT, None, "lge.high_walls"),
+        ("lge_sax", DARK, "lge.low_segments", "lge.low_walls"),
+        ("perf_sax", BRIGHT, "perfusion.segments", "perfusion.walls"),
+        ("t2_sax", (*BRIGHT, *DARK), "t2.segments", "t2.walls"),
+    ],
+)
+def test_the_view_that_is_asked_shows_every_place_of_the_truth(name, view, tissues, levels, walls):
+    """By the tissue of its pixels, at CI size; the papillary muscles have codes of their own."""
+    found, truth = shown(name.removeprefix("PH-"), view), dict(known(name))
+    seen = set(np.unique(found.masks).tolist())
+    segments = {code % 50 for code in seen & set(tissues)}
+    papillary = ("papillary",) if seen & {code - code % 50 + codes.PAPILLARY for code in tissues} else ()
+    if levels:
+        more = papillary if levels.startswith("lge") else ()
+        assert touched(segments, LEVELS) + more == truth[levels]
+    if walls:
+        assert touched(segments, SIX_WALLS) == truth[walls]
+
+
+def test_studies_have_every_value_but_one():
+    """The values of the 32 fields; no slice of the first pass reaches the apex."""
+    seen = {(name, value) for study_id in IDS for name, values in known(study_id) for value in values}
+    assert {(name, value) for name, values in VALUES.items() for value in values.split()} - seen == {
+        ("perfusion.segments", "apex")
+    }
+
+
+def known(study_id):
+    return findings(study(2026, study_id).truth).items()
