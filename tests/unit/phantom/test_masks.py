@@ -116,7 +116,9 @@ def test_pericardial_fluid(name):
     masks = stack(name)
     widths = []
     for number in masks.slices("mid"):
-        outside = masks.radius(number, 0, lambda code: wall(code) | (code % codes.LESION == codes.FLUID), half=40)
+        outside = masks.radius(
+            number, 0, lambda code: wall(code) | (code % codes.LESION == codes.FLUID), half=40
+        )
         widths.append(outside - masks.radius(number, 0, wall, half=40))
     width = np.mean(widths)
     assert {"A" if width <= 4 else "B" if width <= 10 else "C"} == truth(name)["C19"], width
