@@ -231,9 +231,7 @@ class _Lesion:
     def scar(self) -> dict[str, Answer]:
         present = bool(self.inside.any() or self.elsewhere)
         answers = {"lge.enhancement": Answer(("present" if present else "absent",), words=self.words)}
-        answers["lge.enhancement_status"] = Answer(
-            ("abnormal" if present else "normal",), words=self.words
-        )
+        answers["lge.enhancement_status"] = Answer(("abnormal" if present else "normal",), words=self.words)
         empty = {f"lge.{name}": Answer() for name in ("levels", "regions", "distribution", "layers")}
         if not present:
             places = [f"{signal}_{place}" for signal in ("high", "low") for place in _PLACES]
