@@ -181,6 +181,14 @@ def test_enhancement_of_the_septum_begins_at_the_insertions():
     assert not ((angles > 160) & (angles < 200)).any()
 
 
+def test_enhancing_pericardium_surrounds_both_ventricles():
+    """Bright fluid in every direction from the long axis, in the middle of the stack."""
+    found = shown("AU-PERICARDITIS", "lge_sax", "default")
+    number = found.number(0.45)
+    bright = (found.frames[number] > 0.6) & (found.masks[number] == codes.LESION + codes.FLUID)
+    assert len(np.unique(found.phi[bright] // 20)) >= 17  # of 18 sectors
+
+
 @pytest.mark.parametrize(
     ("name", "early", "late"),
     [
