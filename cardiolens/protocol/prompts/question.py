@@ -109,10 +109,9 @@ def asked_of(
 
 def report_fields(subtask: Subtask, catalogue: Catalogue) -> tuple[ReportField, ...]:
     """Return the fields of a report subtask; values are option texts of the subtasks that define them."""
-    answering = (catalogue[name] for name in subtask.report_fields)
     return tuple(
         ReportField(field.field, field.answer_type == "multi", tuple(option.text for option in field.options))
-        for field in answering
+        for field in catalogue.report_fields(subtask)
     )
 
 

@@ -14,6 +14,7 @@ from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 from cardiolens.config.base import Spec, describe
+from cardiolens.config.dataset import JOIN
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.storage import schemas, tables
 
@@ -258,15 +259,16 @@ def _expanded(record: dict[str, Any], catalogue: Catalogue, where: str) -> Quest
         evidence=compact.evidence,
         evidence_slices=compact.evidence_slices,
         verification=compact.verification,
-        protocol=catalogue.protocol,
+        protocol=catalogue.asked_by[subtask.id][0],
     )
 
 
 def _subtask_of(question: Question, catalogue: Catalogue, where: str) -> Subtask:
-    if question.protocol != catalogue.protocol:
+    expected = catalogue.asked_by.get(question.subtask, catalogue.protocol.split(JOIN))
+    if question.protocol not in expected:
         raise InputError(
-            f"{where}: protocol is {question.protocol!r}, but {catalogue.protocol!r} is configured; give "
-            "dataset.questions of that protocol, or another dataset.protocol"
+            f"{where}: protocol is {question.protocol!r}, but {' and '.join(map(repr, expected))} is "
+            "configured; give dataset.questions of that protocol, or another dataset.protocol"
         )
     return _known(question.subtask, catalogue, f"{where}: {question.qa_id}")
 
