@@ -116,6 +116,7 @@ class Catalogue:
     anatomy: Anatomy  # what studies hold and what stands in for what
     paper_points: Mapping[str, tuple[str, ...]] = field(hash=False)  # of prompt style `paper`, by subtask
     asked_by: Mapping[str, tuple[str, ...]] = field(hash=False)  # the protocols of each subtask
+    loaded_from: Mapping[str, str] = field(hash=False)  # the name or folder of each protocol
     house: HouseStyle = field(default_factory=HouseStyle, compare=False)  # of a group's reports
 
     def __getitem__(self, subtask: str) -> Subtask:
@@ -183,9 +184,16 @@ def _loaded(protocol: str, place: Path, content: str) -> Catalogue:
     digest = hashlib.sha256(b"\0".join(read_bytes(path) for path in read))
     points = _paper_points(folders, definitions, anatomy)
     name = data.head.name
-    asked_by = dict.fromkeys(subtasks_asked, (name,))
     return Catalogue(
-        name, subtasks_asked, definitions, lexicons, digest.hexdigest(), anatomy, points, asked_by
+        name,
+        subtasks_asked,
+        definitions,
+        lexicons,
+        digest.hexdigest(),
+        anatomy,
+        points,
+        asked_by=dict.fromkeys(subtasks_asked, (name,)),
+        loaded_from={name: protocol},
     )
 
 
@@ -203,7 +211,8 @@ def _joined(protocol: str, parts: Sequence[Catalogue]) -> Catalogue:
         hashlib.sha256("+".join(part.sha256 for part in parts).encode()).hexdigest(),
         anatomy_of(protocol),
         _together(protocol, "paper points of", [part.paper_points for part in parts]),
-        asked_by,
+        asked_by=asked_by,
+        loaded_from={name: place for part in parts for name, place in part.loaded_from.items()},
     )
 
 
