@@ -16,14 +16,15 @@ WORDINGS = 4
 
 
 def reports(findings: Findings, seed: str, catalogue: Catalogue, sequences: Sequence[str]) -> dict[str, Any]:
-    """Return one reference report per sequence: {fields, findings, impression}."""
+    """Return one reference report per sequence: {fields, findings, impression}; none on T2 of low signal."""
     forms = {
         subtask.sequence: subtask
         for subtask in catalogue.subtasks.values()
         if subtask.answer_type == "report"
     }
     texts: dict[str, Any] = {}
-    for sequence in (name for name in sequences if name in forms):
+    void = {"t2"} if not findings["t2.signal"] else set()
+    for sequence in (name for name in sequences if name in forms and name not in void):
         sentences = [
             sentence(group, sequence, findings, _wording(seed, f"{sequence}.{number}"))
             for number, group in enumerate(groups(sequence))

@@ -68,6 +68,10 @@ class Writer:
     def can_doubt(self, name: str) -> bool:
         return groups()[name].has(self.style, "doubt")
 
+    def is_void(self, name: str) -> bool:
+        """Return whether no option of the group's subtask is right: low signal on T2."""
+        return not self.found[groups()[name].by]
+
     def is_normal(self, name: str) -> bool:
         group = groups()[name]
         return set(self.found[group.by]) <= {"normal", "none", "absent", "uniform"}

@@ -187,10 +187,11 @@ def perfusion(truth: Truth) -> dict[str, tuple[str, ...]]:
 
 
 def t2(truth: Truth) -> dict[str, tuple[str, ...]]:
-    """Return the findings on T2-weighted images."""
+    """Return the findings on T2-weighted images; void if the signal is low, which no option names."""
     segments = {number for lesion in truth.oedema for number in lesion.segments}
+    without = () if truth.details.t2_low else ("normal",)
     return {
-        "signal": ("increased",) if truth.oedema else ("normal",),
+        "signal": ("increased",) if truth.oedema else without,
         "levels": touched(segments, LEVELS),
         "regions": touched(segments, WALLS),
         "distribution": (oedema_distribution(truth.oedema),) if truth.oedema else (),

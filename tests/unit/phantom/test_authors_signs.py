@@ -157,7 +157,7 @@ def test_signal_of_lesions_and_of_their_dark_cores(name, view, tissues, least, s
 @pytest.mark.parametrize(
     ("name", "view", "segments", "least"),
     [
-        ("AU-LATE", "lge_sax", (11, 12), 4),
+        ("AU-PERICARDITIS", "lge_sax", (11, 12), 4),
         ("AU-STENOSIS", "t2_sax", range(7, 13), 12),
         ("AU-RIGHT", "lge_sax", (11, 12), 4),
     ],
