@@ -13,7 +13,8 @@ from cardiolens.study.protocol_folder import DATA, HEAD, lineage, read_yaml, shi
 
 POINTS_NAME = "paper_points.yaml"
 LEXICON_NAME = "lexicon.yaml"
-_NO_SUBTASKS = (HEAD, LEXICON_NAME, ANATOMY_NAME, POINTS_NAME)
+BRIDGE_NAME = "bridge.yaml"
+_NO_SUBTASKS = (HEAD, LEXICON_NAME, ANATOMY_NAME, POINTS_NAME, BRIDGE_NAME)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _KEYS = ("inherited", "inherits", "letters_first", "none_option", "option_sets", "protocol")
 

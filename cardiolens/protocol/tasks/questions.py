@@ -328,6 +328,10 @@ def _pick_problems(question: Question, subtask: Subtask) -> list[str]:
         (question.reference is not None, "reference belongs to report questions only"),
         (len(keys) < 2, f"options {keys} are too few; at least two are needed"),
         (len(set(keys)) != len(keys), f"option keys {keys} are not unique"),
+        (
+            not set(keys) <= set(subtask.keys),
+            f"option keys {keys} are not among those of {subtask.id}, {list(subtask.keys)}",
+        ),
         (not set(picked) <= set(keys), f"answer {picked} is outside its options {keys}"),
         (not picked and not question.withheld, f"answer is empty; pick from {keys}"),
         (bool(picked) and question.withheld, "withheld beside an answer; leave out one of them"),

@@ -159,3 +159,13 @@ def test_letters_must_ascend_and_parents_must_end(authors):
     loop = [replace(authors["AL01"], parent="AL02", parent_answers=("A",)), authors["AL02"]]
     with pytest.raises(InputError, match="lead back to AL01"):
         check(loop)
+
+
+def test_every_field_has_its_counterpart_in_the_open_protocol(authors):
+    from cardiolens.protocol.tasks.bridge import counterparts
+
+    ours, pairs = load_catalogue("openprotocol-1"), counterparts()
+    assert list(pairs) == [one.id for one in fields(authors)]
+    for name, pair in pairs.items():
+        assert (pair.subtask is None) == (pair.asks == "nothing")
+        assert pair.subtask is None or ours[pair.subtask].sequence == authors[name].sequence
