@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -21,6 +21,9 @@ class PhantomSpec(Spec):
     masks: bool = False  # write segmentation masks too
 
 
+_QUESTIONS = "questions.jsonl"
+DEFAULT_PROTOCOL = "openprotocol-1"
+JOIN = "+"  # between protocols that are asked together
 WindowPct = tuple[float, float]  # intensity percentiles shown as black and white
 PICTURES = "publicvqa-1"  # protocol of closed questions on single pictures
 WINDOW_PCT: WindowPct = (1.0, 99.0)
@@ -43,7 +46,7 @@ class DatasetSpec(Spec):
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]  # name in the store's path and in tables
     studies: GivenPath  # the folder of studies
     questions: GivenPath  # the JSON Lines file of questions
-    protocol: str = "openprotocol-1"  # a packaged protocol, or a folder of one
+    protocol: str = DEFAULT_PROTOCOL  # a packaged protocol, a folder of one, or several as a+b
     window_pct: WindowPct = WINDOW_PCT  # percentiles shown as black and white
     windows: Mapping[str, WindowPct] = {}  # per sequence (lge) or volume (lge_4ch), instead of window_pct
     phantom: PhantomSpec | None = None  # generated if `studies` does not exist
@@ -77,6 +80,17 @@ class DatasetSpec(Spec):
     def roots(self) -> tuple[Path, ...]:
         """Folders that symbolic links of studies may lead into; empty unless links are allowed."""
         return (self.studies.absolute(), *map(Path.absolute, self.link_roots)) if self.allow_links else ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _questions_of_protocol(cls, value: Any) -> Any:
+        """Give every packaged protocol a questions file of its own beside the studies of a phantom."""
+        if not isinstance(value, Mapping) or value.get("phantom") is None:
+            return value
+        path, protocol = Path(str(value.get("questions"))), str(value.get("protocol", DEFAULT_PROTOCOL))
+        if path.name != _QUESTIONS or protocol == DEFAULT_PROTOCOL or Path(protocol).is_dir():
+            return value
+        return {**value, "questions": path.with_name(f"questions.{Path(protocol).name}.jsonl")}
 
     @model_validator(mode="after")
     def _mapped(self) -> "DatasetSpec":

@@ -45,7 +45,7 @@ def groups(sequence: str) -> list[Sequence[str]]:
 def report_fields(form: Subtask, findings: Findings, catalogue: Catalogue) -> dict[str, str | list[str]]:
     """Return the report fields: one option text, a list for multi-answer subtasks, [] if none applies."""
     fields: dict[str, str | list[str]] = {}
-    for subtask in (catalogue[name] for name in form.report_fields):
+    for subtask in catalogue.report_fields(form):
         texts = [subtask.text(key) for key in answer(subtask, findings)]
         fields[subtask.field] = texts if subtask.answer_type == "multi" or not texts else texts[0]
     return fields

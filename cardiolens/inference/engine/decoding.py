@@ -13,7 +13,7 @@ def structured_output_args(ask: Ask) -> dict[str, str | list[str]]:
         return {"regex": constraint.naming.pattern}
     if constraint.schema:
         return {"json": constraint.schema}
-    return {"regex": constraint.pattern} if constraint.reasons_first else {"choice": list(constraint.legal)}
+    return {"regex": constraint.pattern} if constraint.line else {"choice": list(constraint.legal)}
 
 
 def sampling_of(sampling: Sampling, ask: Ask) -> tuple[float, int | None]:
@@ -24,7 +24,7 @@ def sampling_of(sampling: Sampling, ask: Ask) -> tuple[float, int | None]:
 
 def must_be_legal_reply(ask: Ask) -> bool:
     """Return whether the whole reply must be legal, so that its tokens give option probabilities."""
-    return bool(ask.constraint.legal) and not ask.constraint.reasons_first
+    return bool(ask.constraint.legal) and not ask.constraint.line
 
 
 def alternatives(ask: Ask) -> int:

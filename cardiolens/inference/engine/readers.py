@@ -22,7 +22,7 @@ from cardiolens.inference.engine.frame_choice import MANNERS, Manner, ask_for_fr
 from cardiolens.inference.models.human_reader import Reading, readings_of
 from cardiolens.protocol.prompts.suggestion import suggested
 from cardiolens.protocol.tasks.catalogue import GATES
-from cardiolens.protocol.tasks.legal import LETTERS, legal_replies
+from cardiolens.protocol.tasks.legal import legal_replies, letters_of
 from cardiolens.storage import schemas, tables
 
 TrueAnswer = tuple[str, ...]  # original option keys; for a report, its reference as one JSON text
@@ -386,7 +386,7 @@ def _other(ask: Ask, answer: TrueAnswer, exclusive: TrueAnswer, seed: int) -> Tr
     """Draw a wrong legal answer, all equally likely; a report has none and stays unchanged."""
     if ask.answer_type == "report":
         return answer
-    text_by_key = dict(zip(LETTERS, ask.option_keys, strict=False))
+    text_by_key = dict(zip(letters_of(ask.option_keys), ask.option_keys, strict=True))
     legal = legal_replies(ask.answer_type, ask.option_keys, exclusive)
     replies = [tuple(text_by_key[letter] for letter in reply.split(", ")) for reply in legal]
     wrong_replies = [reply for reply in replies if set(reply) != set(answer)]
@@ -397,5 +397,5 @@ def _displayed(answer: TrueAnswer, ask: Ask) -> str:
     """Return an answer as a reply in displayed letters; a report stays unchanged."""
     if ask.answer_type == "report":
         return answer[0]
-    letters = sorted(LETTERS[ask.option_keys.index(key)] for key in answer)
+    letters = sorted(letters_of(ask.option_keys)[ask.option_keys.index(key)] for key in answer)
     return f"ANSWER: {', '.join(letters) or 'none'}"

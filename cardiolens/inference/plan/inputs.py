@@ -35,7 +35,7 @@ from cardiolens.protocol.tasks.questions import given_questions, questions_table
 from cardiolens.storage.places import Store, deciding
 from cardiolens.study.anatomy import check_heart
 from cardiolens.study.cohort import COHORT_NAME, read_cohort
-from cardiolens.study.protocol_folder import protocol_folder, shipped
+from cardiolens.study.protocol_folder import lineage, protocols_of, shipped
 from cardiolens.study.shards import read_volumes
 from cardiolens.study.structure import structures
 
@@ -91,6 +91,7 @@ def read_inputs(spec: SweepSpec) -> Inputs:
     check_evidence_slices(path, question_rows, prepared)
     lent = lending(spec, table, prepared, training, partial(_question, catalogue=catalogue, donor=None))
     questions = _chosen(spec, table, catalogue, volumes, study_ids, lent=lent, case_texts=_case_texts(spec))
+    _check_answer_format(spec, questions)
     check_examples(spec, [question for group in questions.values() for question in group], training)
     return Inputs(
         store=store,
@@ -117,6 +118,17 @@ def read_inputs(spec: SweepSpec) -> Inputs:
     )
 
 
+def _check_answer_format(spec: SweepSpec, questions: Mapping[str, Sequence[PlannedQuestion]]) -> None:
+    """Raise InputError for JSON from questions whose prompts ask for letters alone."""
+    every = (question.asked for group in questions.values() for question in group)
+    for question in every if spec.answer_format == "json" else ():
+        if question.letters_first:
+            raise InputError(
+                f"answer_format json: subtask {question.subtask} of {question.protocol} is asked for its "
+                "letters first; give letters or choice, or leave that protocol out"
+            )
+
+
 def _check_organ(store: Store, catalogue: Catalogue, spec: SweepSpec) -> None:
     """Raise InputError if studies and questions are not about the same anatomy."""
     cohort = read_cohort(store.root)
@@ -133,10 +145,10 @@ def _check_organ(store: Store, catalogue: Catalogue, spec: SweepSpec) -> None:
 
 def _beside_tasks(protocol: str, catalogue: Catalogue) -> str | None:
     """Return the digest of what a user's own protocol holds besides its tasks; None for a shipped one."""
-    if protocol in shipped():
+    if set(protocols_of(protocol)) <= set(shipped()):
         return None
-    folder = protocol_folder(protocol) / "templates"
-    templates = digest_of_tree(folder) if folder.is_dir() else None
+    folders = (folder / "templates" for folder in lineage(protocol))
+    templates = [digest_of_tree(folder) for folder in folders if folder.is_dir()]
     return digest_of([catalogue.anatomy.digest, dict(catalogue.paper_points), templates])
 
 

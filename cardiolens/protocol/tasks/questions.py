@@ -14,6 +14,7 @@ from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 from cardiolens.config.base import Spec, describe
+from cardiolens.config.dataset import JOIN
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.protocol.tasks.legal import MOST_SEVERAL
 from cardiolens.storage import schemas, tables
@@ -259,15 +260,16 @@ def _expanded(record: dict[str, Any], catalogue: Catalogue, where: str) -> Quest
         evidence=compact.evidence,
         evidence_slices=compact.evidence_slices,
         verification=compact.verification,
-        protocol=catalogue.protocol,
+        protocol=catalogue.asked_by[subtask.id][0],
     )
 
 
 def _subtask_of(question: Question, catalogue: Catalogue, where: str) -> Subtask:
-    if question.protocol != catalogue.protocol:
+    expected = catalogue.asked_by.get(question.subtask, catalogue.protocol.split(JOIN))
+    if question.protocol not in expected:
         raise InputError(
-            f"{where}: protocol is {question.protocol!r}, but {catalogue.protocol!r} is configured; give "
-            "dataset.questions of that protocol, or another dataset.protocol"
+            f"{where}: protocol is {question.protocol!r}, but {' and '.join(map(repr, expected))} is "
+            "configured; give dataset.questions of that protocol, or another dataset.protocol"
         )
     return _known(question.subtask, catalogue, f"{where}: {question.qa_id}")
 
@@ -332,6 +334,10 @@ def _pick_problems(question: Question, subtask: Subtask) -> list[str]:
             "double with each; ask in several questions",
         ),
         (len(set(keys)) != len(keys), f"option keys {keys} are not unique"),
+        (
+            not set(keys) <= set(subtask.keys),
+            f"option keys {keys} are not among those of {subtask.id}, {list(subtask.keys)}",
+        ),
         (not set(picked) <= set(keys), f"answer {picked} is outside its options {keys}"),
         (not picked and not question.withheld, f"answer is empty; pick from {keys}"),
         (bool(picked) and question.withheld, "withheld beside an answer; leave out one of them"),

@@ -266,7 +266,11 @@ PROTOCOLS: list[tuple[str, str | bytes | Callable[[dict[str, Any]], None], str]]
     ("protocol.yaml", head(protocol=3), r"protocol is 3; give your data files a name of their own"),
     ("protocol.yaml", head(protocol="openprotocol-1"), r"give your data files a name of their own"),
     ("protocol.yaml", head(protocol="../x"), r"protocol is '\.\./x'; expected letters, digits"),
-    ("protocol.yaml", head(colour=3), r"unknown key 'colour'; expected only option_sets, protocol"),
+    (
+        "protocol.yaml",
+        head(colour=3),
+        r"unknown key 'colour'; expected only inherited, inherits, .*, protocol",
+    ),
     ("protocol.yaml", head(option_sets="abc"), r"option_sets is 'abc'; expected lists of options by name"),
     ("questions.yaml", "subtasks: []", r"has no subtasks; expected YAML files with lists of subtasks"),
     ("questions.yaml", "subtasks: {a: 1}", r"exactly one key 'subtasks', a list of subtasks"),
