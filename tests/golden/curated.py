@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -14,7 +15,6 @@ from pyarrow import parquet
 
 from bench.report_drafts import made as make_report_folders
 from bench.report_drafts import run
-from cardiolens import __version__
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest.import_run import ingest
@@ -119,7 +119,7 @@ def _content(path: Path) -> str:
         return digest(parquet.read_table(path).to_pylist())
     stored = path.read_bytes()
     if path.suffix in {".md", ".json", ".jsonl"}:
-        text = stored.decode("utf-8").replace(__version__, "VERSION")
+        text = stored.decode("utf-8").replace(version("cardiolens"), "VERSION")
         stored = re.sub(
             r"\d{4}-\d\d-\d\d[T0-9:.+Z-]*|\b[0-9a-f]{64}\b|\"(bytes|contentSize)\": [^,\n]+", "", text
         ).encode()
