@@ -8,7 +8,9 @@ from small_cohort import SEED, make_cohort, reader, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
+from cardiolens.config.dataset import PhantomSpec
 from cardiolens.inference.plan.plan import plan
+from cardiolens.phantom import phantom_cohort
 from cardiolens.phantom.fixed_reports import reports
 from cardiolens.phantom.roster import SEQUENCES, study
 from cardiolens.protocol.select.choose import choose
@@ -158,3 +160,16 @@ def test_a_word_names_one_protocol_or_several() -> None:
     one = read_spec(["protocol=authors-1"]).dataset
     assert (one.protocol, one.questions.name) == ("authors-1", "questions.authors-1.jsonl")
     assert read_spec(["protocol=[openprotocol-1,authors-1]"]).dataset.protocol == BOTH
+
+
+def test_questions_of_another_protocol_are_added_to_the_same_studies_alone(tmp_path: Path) -> None:
+    spec = PhantomSpec(canonical=("PH-NORMAL",), size="ci")
+    phantom_cohort.make_cohort(spec, tmp_path / "cohort")
+    before = (tmp_path / "cohort" / "questions.jsonl").read_text()
+    phantom_cohort.add_questions(spec, tmp_path / "cohort", "authors-1", "questions.authors-1.jsonl")
+    assert '"AC01"' in (tmp_path / "cohort" / "questions.authors-1.jsonl").read_text()
+    assert (tmp_path / "cohort" / "questions.jsonl").read_text() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cohort"]
+    other = spec.model_copy(update={"seed": 7})
+    with pytest.raises(InputError, match="its studies are not those"):
+        phantom_cohort.add_questions(other, tmp_path / "cohort", "authors-1", "other.jsonl")
