@@ -153,7 +153,9 @@ def _fields() -> Iterator[str]:
         by = f"{parent.parent} {', '.join(parent.parent_answers)}" if parent.parent else ""
         asks = f"{pair.asks}: {pair.subtask}" if pair.subtask else pair.asks
         view = field.route[0][0]
-        yield _row(name, f"`{view}`", kind, field.question, options, by, asks, pair.note, field.provenance)
+        yield _row(
+            f"`{name}`", f"`{view}`", kind, field.question, options, by, asks, pair.note, field.provenance
+        )
 
 
 def classes() -> dict[type[Spec], str]:
