@@ -96,16 +96,16 @@ def _below(place: str, files: Sequence[_File], *, wrapped: bool = False) -> dict
 def _of_person(patient: str, files: Sequence[_File]) -> dict[str, Keys | None]:
     """Return the keys of the files in a patient's folder."""
     keys: dict[str, Keys | None] = {}
-    others = []
+    undated = []
     for file in files:
         if file.folders and is_session(file.folders[0]):
             keys[file.path] = patient, f"{patient}/{file.folders[0]}"
         else:
-            others.append(file)
-    named = {file.folders[0] for file in others if file.folders and not says_content(file.folders[0])}
-    if len(named) > 1 and _has_repeats(others):
-        return keys | dict.fromkeys(file.path for file in others)
-    return keys | _in_one_folder(patient, others)
+            undated.append(file)
+    word_folders = {file.folders[0] for file in undated if file.folders and not says_content(file.folders[0])}
+    if len(word_folders) > 1 and _has_repeats(undated):
+        return keys | dict.fromkeys(file.path for file in undated)
+    return keys | _in_one_folder(patient, undated)
 
 
 def _in_one_folder(patient: str, files: Sequence[_File]) -> dict[str, Keys | None]:
@@ -135,9 +135,9 @@ def _by_names(place: str, files: Sequence[_File]) -> dict[str, Keys | None]:
     words = [word for word in by_word if word]
     if len(words) <= 1:
         return {file.path: (place, place) for file in files}
-    shown = [{file.shows for file in by_word[word]} for word in words]
-    shared = any(len(each) > 1 for each in shown)
-    repeated = _share_any(shown) and not all(map(may_number_series, words))
+    volumes_of = [{file.shows for file in by_word[word]} for word in words]
+    shared = any(len(each) > 1 for each in volumes_of)
+    repeated = _share_any(volumes_of) and not all(map(may_number_series, words))
     sure = (shared or repeated) and not _are_running_counts(by_word)
     return {
         file.path: (f"{place}/{word}",) * 2 if sure and word else None
@@ -193,20 +193,20 @@ def _have_people_below(by_folder: Mapping[str, Sequence[_File]]) -> bool:
 
 def _is_a_table_of_people(by_word: Mapping[str, Sequence[_File]]) -> bool:
     """Return whether words share volumes and have several each, as people have and series have not."""
-    shown = [{file.shows for file in files} for word, files in by_word.items() if word]
-    several = sum(len(each) > 1 for each in shown)
-    return several > 1 and _share_any(shown)
+    volumes_of = [{file.shows for file in files} for word, files in by_word.items() if word]
+    several = sum(len(each) > 1 for each in volumes_of)
+    return several > 1 and _share_any(volumes_of)
 
 
-def _share_any(shown: Sequence[set[tuple[str, ...]]]) -> bool:
+def _share_any(volumes_of: Sequence[set[tuple[str, ...]]]) -> bool:
     """Return whether two of the words have a volume in common."""
-    return any(one & other for n, one in enumerate(shown) for other in shown[:n])
+    return any(first & second for n, first in enumerate(volumes_of) for second in volumes_of[:n])
 
 
 def _has_repeats(files: Iterable[_File]) -> bool:
     """Return whether a volume stands twice; phases of one volume are no repeats."""
-    shown = [(file.shows, file.name.residue, file.name.phase) for file in files]
-    return len(shown) > len(set(shown))
+    volumes_of = [(file.shows, file.name.residue, file.name.phase) for file in files]
+    return len(volumes_of) > len(set(volumes_of))
 
 
 def _by_first_folder(files: Sequence[_File]) -> dict[str, list[_File]]:

@@ -60,9 +60,9 @@ class Name:
 
     def contradicts(self, folder: str) -> bool:
         """Return whether the name says another sequence or view than its folder."""
-        own, of_folder = words_of(self.words), words_of(folder)
-        pairs = ((own.sequences, of_folder.sequences), (own.views, of_folder.views))
-        return any(mine and theirs and not set(mine) & set(theirs) for mine, theirs in pairs)
+        mine, theirs = words_of(self.words), words_of(folder)
+        pairs = ((mine.sequences, theirs.sequences), (mine.views, theirs.views))
+        return any(a and b and not set(a) & set(b) for a, b in pairs)
 
 
 def natural(path: str) -> tuple[tuple[int, int, str], ...]:
@@ -125,13 +125,13 @@ def _names_subject(token: str, index: int) -> bool:
 
 def _content(tokens: Sequence[str]) -> list[bool]:
     """Return of each word whether it says what is shown, alone or with its neighbours (`short axis`)."""
-    found = [_is_vocabulary(token) for token in tokens]
+    marks = [_is_vocabulary(token) for token in tokens]
     for size in (2, 3):
         for start in range(len(tokens) - size + 1):
             phrase = " ".join(tokens[start : start + size])
             if phrase.isascii() and is_phrase(phrase):
-                found[start : start + size] = [True] * size
-    return found
+                marks[start : start + size] = [True] * size
+    return marks
 
 
 def _is_vocabulary(text: str) -> bool:
@@ -150,8 +150,8 @@ def is_content(folder: str) -> bool:
         for t in tokens
     ]
     numbers = [bool(_SERIES.fullmatch(t.lower()) or _NUMBERED.fullmatch(t.lower())) for t in tokens]
-    known = all(any(each) for each in zip(content, plain, numbers, strict=True))
-    return known and (any(content) or any(plain))
+    is_plain = all(any(each) for each in zip(content, plain, numbers, strict=True))
+    return is_plain and (any(content) or any(plain))
 
 
 def says_content(folder: str) -> bool:
@@ -189,8 +189,8 @@ def subject_entity(path: str) -> tuple[str, str] | None:
         match = re.match(rf"sub-(.+?)(?=_(?:{_ENTITIES})-|\.|$)" if is_file else r"sub-(.+)", part)
         if match is not None:
             words = match[1].split("_")
-            said = next((n for n, word in enumerate(words) if n and is_content(word)), len(words))
-            patient = "/".join([*parts[:index], f"sub-{'_'.join(words[:said])}"])
+            first_content = next((n for n, word in enumerate(words) if n and is_content(word)), len(words))
+            patient = "/".join([*parts[:index], f"sub-{'_'.join(words[:first_content])}"])
             session = re.search(r"(?:^|[/_])(ses-[A-Za-z0-9]+)", "/".join(parts[index:]))
             return patient, f"{patient}/{session[1]}" if session else patient
     return None

@@ -99,7 +99,7 @@ def is_phrase(text: str) -> bool:
     """Return whether a text is one term of the vocabulary from its first word to its last."""
     entries, normal = vocabulary(), _normal(text)
     groups = (entries.kinds, entries.sequences, entries.views, entries.components, entries.states)
-    patterns = (one.pattern for group in groups for each in group.values() for one in each)
+    patterns = (entry.pattern for group in groups for each in group.values() for entry in each)
     return any(_compiled(pattern).fullmatch(normal) for pattern in patterns)
 
 
