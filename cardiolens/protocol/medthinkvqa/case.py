@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import parse_json
 from cardiolens.protocol.dialogue.pending import without_marks
+from cardiolens.protocol.tasks.option_texts import option_problems
 
 LETTERS = ("A", "B", "C", "D", "E")
 MOST_IMAGES = 49
@@ -142,6 +143,8 @@ def _options(value: object) -> tuple[str, ...]:
     for letter, text in zip(LETTERS, texts, strict=True):
         if not text:
             raise _wrong(f"options.{letter}", pairs[letter], "text")
+    for problem in option_problems(list(zip(LETTERS, texts, strict=True))):
+        raise InputError(f"{problem}; correct the file, or download it anew")
     return texts
 
 

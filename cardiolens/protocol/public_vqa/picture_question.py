@@ -4,11 +4,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from string import ascii_uppercase
 from typing import Any, Literal
 
 from cardiolens.base.errors import InputError
 from cardiolens.protocol.dialogue.pending import without_marks
-from cardiolens.protocol.tasks.questions import fold
+from cardiolens.protocol.tasks.option_texts import fold, option_problems
 
 YES_NO = ("Yes", "No")
 
@@ -66,12 +67,17 @@ def closed_answer(record: Mapping[str, Any]) -> Answered | LeftOut:
 
 
 def chosen_of(options: tuple[str, ...], answer: str) -> Answered | LeftOut:
-    """Find the option that an answer repeats, apart from case and white space."""
+    """Find the option that an answer repeats, apart from case and white space.
+
+    InputError for an option that no prompt can list, or no reply name.
+    """
     folded = [fold(option) for option in options]
     if len(options) < 2:
         return "questions with fewer than two options"
     if len(set(folded)) < len(folded):
         return "questions of which two options read the same"
+    for problem in option_problems(list(zip(ascii_uppercase, options, strict=False))):
+        raise InputError(problem)
     if fold(answer) not in folded:
         return "questions whose answer is none of their options"
     return options, folded.index(fold(answer))

@@ -20,7 +20,7 @@ from cardiolens.score.verdicts.unmarked_answer import read_unmarked_answer
 
 # Version of the rules of the protocol's section 16. Raise it with every change that may parse a reply
 # differently.
-RULES_VERSION = "1.8"
+RULES_VERSION = "1.9"
 
 _JSON_NAME = re.compile(r"(?<=[a-z])_(?=[a-z])")
 _OF_STATEMENTS = frozenset({"enumeration", "option_text"})
