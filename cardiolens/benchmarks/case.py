@@ -14,7 +14,7 @@ from cardiolens.base.untrusted.bounded_files import parse_json
 from cardiolens.benchmarks.case_map import CaseMap, Column, Columns, Fault, LetteredText, SameText, expanded
 from cardiolens.benchmarks.record_files import EmbeddedImages, Place, Row, quoted, value_of
 from cardiolens.protocol.dialogue.pending import without_marks
-from cardiolens.protocol.tasks.questions import fold
+from cardiolens.protocol.tasks.option_texts import fold, option_problems
 
 UNKNOWN = "unknown"
 _BANDS = ((1, 1), (2, 3), (4, 6), (7, 10), (11, 20))
@@ -123,6 +123,8 @@ class RecordReader:
             self._fault("few", "options", list(options), "two or more")
         if len({fold(option) for option in options}) < len(options):
             self._fault("twins", "options", list(options), "texts that differ")
+        for problem in option_problems(list(zip(letters, options, strict=True))):
+            raise InputError(f"options: {problem}")
         answer = self._answer(record, letters, options, multi=multi)
         key = "" if columns.id is None else text_of(record, columns.id)
         return Question(key, " ".join(text.split()), options, answer, multi)

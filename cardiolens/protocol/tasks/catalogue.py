@@ -6,9 +6,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_bytes
@@ -23,6 +23,7 @@ from cardiolens.protocol.tasks.data_files import (
 from cardiolens.protocol.tasks.house_style import HouseStyle
 from cardiolens.protocol.tasks.legal import MOST_SEVERAL
 from cardiolens.protocol.tasks.lexicon import Lexicon, load_lexicon
+from cardiolens.protocol.tasks.option_texts import option_problems
 from cardiolens.protocol.tasks.wordings import wording_problems
 from cardiolens.study.anatomy import HEART, Anatomy, anatomy_of, heart
 from cardiolens.study.protocol_folder import (
@@ -43,7 +44,7 @@ _STRICT = ConfigDict(extra="forbid")
 class Option:
     """One answer option; correct if the truth has one of `values`, or nothing at all if it is `none`."""
 
-    key: str
+    key: Annotated[str, Field(pattern="^[A-Z]$")]
     text: str
     values: tuple[str, ...] = ()
     normal: bool = False
@@ -337,6 +338,7 @@ def _problems(subtask: Subtask, subtask_of: Mapping[str, Subtask], anatomy: Anat
         (bool(subtask.parent) != bool(subtask.parent_answers), "parent and parent_answers go together"),
     ]
     problems = [text for wrong, text in rules if wrong] + _unknown_views(subtask, anatomy)
+    problems += option_problems([(option.key, option.text) for option in subtask.options])
     problems += wording_problems(subtask.question, subtask.wordings, [o.text for o in subtask.options])
     problems += [f"report field {name!r} unknown" for name in subtask.report_fields if name not in subtask_of]
     if subtask.parent:

@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from cardiolens.protocol.tasks.legal import MOST_SEVERAL
+from cardiolens.protocol.tasks.option_texts import UNSHOWN
 from cardiolens.protocol.tasks.questions import FRAME_PLACE, CompactQuestion, Question
 
 SCHEMA_NAME = "question.schema.json"  # beside this module; jobs/make_schemas.py writes it
@@ -16,8 +17,8 @@ def question_schema() -> dict[str, Any]:
     """Return the shipped schema; the reader of the file checks the rules that depend on the catalogue."""
     tree = TypeAdapter(Question | CompactQuestion).json_schema(by_alias=True)
     schema = tree["$defs"]["Question"]
-    for text in (schema["properties"]["question"], tree["$defs"]["QuestionOption"]["properties"]["text"]):
-        text["pattern"] = f"^[^{FRAME_PLACE}]*$"
+    schema["properties"]["question"]["pattern"] = f"^[^{FRAME_PLACE}]*$"
+    tree["$defs"]["QuestionOption"]["properties"]["text"]["pattern"] = rf"^[^{UNSHOWN}]*$(?!\n)"
     schema["properties"]["answer"]["uniqueItems"] = True
     report: dict[str, Any] = {"answer_type": {"const": "report"}, "reference": {"type": "object"}}
     report |= {"options": _EMPTY, "answer": _EMPTY}

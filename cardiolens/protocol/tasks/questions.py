@@ -1,7 +1,6 @@
 """Question files: reading and writing of `qa-1` JSON Lines."""
 
 import json
-import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from cardiolens.config.base import Spec, describe
 from cardiolens.config.dataset import JOIN
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.protocol.tasks.legal import MOST_SEVERAL
+from cardiolens.protocol.tasks.option_texts import fold, option_problems
 from cardiolens.storage import schemas, tables
 
 FRAME_PLACE = "\ufffc"  # marks the place of a frame in a prompt; no text may contain it
@@ -190,19 +190,6 @@ def write_questions(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     disk.write_text(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
 
 
-def fold(text: str) -> str:
-    """Return a text as people compare it: without case and invisible characters, white space as one blank."""
-    if not (text.isascii() and text.isprintable()):
-        text = "".join(
-            char for char in text if char.isspace() or unicodedata.category(char) not in _INVISIBLE
-        )
-        text = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
-    return " ".join(text.casefold().split())
-
-
-_INVISIBLE = frozenset({"Cc", "Cf"})  # control characters, joiners, marks of direction
-
-
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
         text = read_text(path)
@@ -319,12 +306,6 @@ def _pick_problems(question: Question, subtask: Subtask) -> list[str]:
     keys = [option.key for option in question.options]
     picked = question.answer
     alone = [key for key in picked if key in subtask.exclusive]
-    key_of: dict[str, str] = {}  # first option of a text
-    twins = [
-        (first, option.key)
-        for option in question.options
-        if (first := key_of.setdefault(fold(option.text), option.key)) != option.key
-    ]
     rules = [
         (question.reference is not None, "reference belongs to report questions only"),
         (len(keys) < 2, f"options {keys} are too few; at least two are needed"),
@@ -350,14 +331,12 @@ def _pick_problems(question: Question, subtask: Subtask) -> list[str]:
             bool(alone) and len(picked) > 1,
             f"answer {picked} combines {alone[:1]}, which stands alone, with others",
         ),
-        ("" in key_of, f"option {key_of.get('')} has a blank text; expected words; write them"),
-        (
-            bool(twins),
-            f"options {' and '.join(twins[0]) if twins else ''} have one text but for case and white space; "
-            "expected texts that a reader can tell apart; reword or remove one",
-        ),
     ]
-    return [text for wrong, text in rules if wrong] + _swapped(question, subtask)
+    return [
+        *(text for wrong, text in rules if wrong),
+        *option_problems([(option.key, option.text) for option in question.options]),
+        *_swapped(question, subtask),
+    ]
 
 
 def _swapped(question: Question, subtask: Subtask) -> list[str]:
