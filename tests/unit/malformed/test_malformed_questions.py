@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from string import ascii_uppercase
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +18,6 @@ from cardiolens.commands.command import tell
 from cardiolens.inference.plan.inputs import read_inputs
 from cardiolens.inference.plan.plan import plan
 from cardiolens.protocol.tasks.catalogue import load_catalogue
-from cardiolens.protocol.tasks.legal import LETTERS
 from cardiolens.show.page.sections import run_setup
 
 MINIATURE = Path(__file__).parents[1] / "miniature"
@@ -157,7 +157,7 @@ QUESTIONS: list[tuple[str, Callable[[list[dict[str, Any]]], bytes], str]] = [
     ),
     (
         "twenty options",
-        line("multi", options=[{"key": key, "text": f"text {key}"} for key in LETTERS[:20]]),
+        line("multi", options=[{"key": key, "text": f"text {key}"} for key in ascii_uppercase[:20]]),
         r"20 options of answer_type multi; expected at most 10",
     ),
     ("no options", line(options=[]), r"options \[\] are too few; at least two are needed"),
