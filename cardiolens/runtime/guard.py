@@ -156,8 +156,8 @@ def folder_of_sockets(environment: Mapping[str, str]) -> Path:
     if taken > most:
         raise InputError(
             f"{name}: {folder} has {taken} bytes, Ray's sockets below it {taken + len(_BELOW)}; Linux "
-            f"takes {_SOCKET_BYTES}; set RAY_TMPDIR to a folder of your own with mode 700 and a path of at most "
-            f"{most} bytes, e.g. mkdir -p -m 700 /tmp/r$(id -u); export RAY_TMPDIR=/tmp/r$(id -u)"
+            f"takes {_SOCKET_BYTES}; set RAY_TMPDIR to a folder of your own with mode 700 and a path of at "
+            f"most {most} bytes, e.g. mkdir -p -m 700 /tmp/r$(id -u); export RAY_TMPDIR=/tmp/r$(id -u)"
         )
     return folder
 
