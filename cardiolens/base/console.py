@@ -3,6 +3,7 @@
 import atexit
 import os
 import select
+import shlex
 import sys
 from types import TracebackType
 from typing import Any
@@ -57,3 +58,8 @@ def _is_read() -> bool:
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)
     return not any(state & select.POLLERR for _, state in poll.poll(0))
+
+
+def shown_word(name: str, value: object) -> str:
+    """Return the word `name=value` of a command as a shell takes it when it is pasted."""
+    return shlex.quote(f"{name}={value}")

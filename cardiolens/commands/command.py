@@ -24,11 +24,10 @@ from cardiolens.config.compose import (
     hydra_message,
     read_spec,
     spec_of_tree,
-    split_seeds,
+    sweep_words,
 )
 from cardiolens.config.conf_names import packaged_conf
 from cardiolens.config.environment import guarded
-from cardiolens.config.released import expand_release
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.runtime.connect import be_quiet
 from cardiolens.runtime.stopping import EXIT_CODE, StoppedError
@@ -115,7 +114,7 @@ def _through_hydra(verb: Verb, words: list[str]) -> int:
     from hydra.core.hydra_config import HydraConfig
 
     Plugins.instance().register(UserConfFirst)
-    words = expand_release(split_seeds(words))
+    words = sweep_words(words)
     check_names([word for word in words if not word.startswith("-")])
     check_own_files()
     home, codes = os.getpid(), [0]

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from cardiolens.base.console import say
+from cardiolens.base.console import say, shown_word
 from cardiolens.base.counted import counted
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
@@ -32,7 +32,10 @@ def confirm(words: Words) -> int:
     with desk_server(desk, words.port) as server:
         say(f"{counted(len(desk.studies), 'study')}: {server.address} (this machine only; Ctrl-C ends it)")
         say(f"decisions: {decisions}")
-        say(f"next: python -m cardiolens.ingest source=... out={out} decisions={decisions}")
+        say(
+            f"next: python -m cardiolens.ingest source=... {shown_word('out', out)} "
+            f"{shown_word('decisions', decisions)}"
+        )
         try:
             server.serve_forever()
         except KeyboardInterrupt:

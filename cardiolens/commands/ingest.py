@@ -44,7 +44,7 @@ def report_set(out: Path, questions: "SetQuestions", manifest: Mapping[str, Any]
     """Print what a public set can ask, what its labels do not tell, and its digests."""
     from collections import Counter
 
-    from cardiolens.base.console import say
+    from cardiolens.base.console import say, shown_word
     from cardiolens.curation.release.set_card import write_card
 
     groups = ", ".join(f"{count} {group}" for group, count in sorted(questions.by_group.items()))
@@ -62,11 +62,12 @@ def report_set(out: Path, questions: "SetQuestions", manifest: Mapping[str, Any]
     say(f"card: {write_card(out, manifest)}")
     if questions.lines:
         say(
-            f"next: python -m cardiolens.sweep +experiment=public_hearts dataset.studies={out / 'studies'} "
-            f"dataset.questions={out / 'questions' / 'questions.jsonl'}"
+            "next: python -m cardiolens.sweep +experiment=public_hearts "
+            f"{shown_word('dataset.studies', out / 'studies')} "
+            f"{shown_word('dataset.questions', out / 'questions' / 'questions.jsonl')}"
         )
     else:
-        say(f"next: python -m cardiolens.confirm out={out}, for what waits; then ingest again")
+        say(f"next: python -m cardiolens.confirm {shown_word('out', out)}, for what waits; then ingest again")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The base of every configuration class: frozen, no unknown keys, errors that name the options."""
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -35,7 +36,8 @@ def _checked_path(value: object) -> object:
         raise ValueError("holds a line break or another control character; rename the folder")
     if any("\ud800" <= character <= "\udfff" for character in str(value)):
         raise ValueError("is not UTF-8, which tables need; rename the folder")
-    return value
+    is_below_home = isinstance(value, str) and (value == "~" or value.startswith("~/"))
+    return os.path.expanduser(str(value)) if is_below_home else value  # a shell leaves `dataset.studies=~/x`
 
 
 GivenPath = Annotated[Path, BeforeValidator(_checked_path)]  # `store=$STORE` is empty if STORE is unset
@@ -110,12 +112,24 @@ def _entry(tree: Any, name: str) -> Any:
 
 def options_at(root: type[BaseModel], path: Sequence[str]) -> list[str]:
     """Return the options at a path such as (model, tiny, sampling) below a root class; empty at a leaf."""
-    spec: type[BaseModel] | None = root
-    for name in path:
-        field = None if spec is None else spec.model_fields.get(name)
-        if field is not None:  # None for the name of an entry, e.g. of a model
-            spec = next((kind for kind in _kinds(field.annotation) if issubclass(kind, BaseModel)), None)
+    spec = _spec_within(annotation_at(root, path))
     return [] if spec is None else sorted(spec.model_fields)
+
+
+def annotation_at(root: type[BaseModel], path: Sequence[str]) -> Any:
+    """Return the type of the option at a path below a root class; None where there is no such option."""
+    annotation: Any = root
+    for name in path:
+        spec = _spec_within(annotation)
+        if spec is None:
+            return None
+        if name in spec.model_fields:  # else it is the name of an entry, e.g. of a model
+            annotation = spec.model_fields[name].annotation
+    return annotation
+
+
+def _spec_within(annotation: Any) -> type[BaseModel] | None:
+    return next((kind for kind in _kinds(annotation) if issubclass(kind, BaseModel)), None)
 
 
 def _kinds(annotation: Any) -> Iterator[type]:

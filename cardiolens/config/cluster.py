@@ -1,5 +1,6 @@
 """Configuration of the Ray cluster, and of a SLURM cluster that may start it."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -7,7 +8,7 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from cardiolens.config.base import Gib, GivenPath, Positive, Rate, Spec
 
-_SCRATCH_CHARACTERS = 32  # Ray puts sockets below scratch; a socket's path may have 107 characters
+_SCRATCH_BYTES = 26  # of the 107 of a socket's path: 68 are Ray's, and 13 the folder of a job, /cl4294967295
 
 
 def _quoted(value: object) -> object:
@@ -72,8 +73,8 @@ class SlurmSpec(ClusterSpec):
     @field_validator("scratch")
     @classmethod
     def _short(cls, value: Path) -> Path:
-        if not value.is_absolute() or len(str(value)) > _SCRATCH_CHARACTERS:
+        if not value.is_absolute() or len(os.fsencode(value)) > _SCRATCH_BYTES:
             raise ValueError(
-                f"must be an absolute path of at most {_SCRATCH_CHARACTERS} characters: sockets lie below it"
+                f"must be an absolute path of at most {_SCRATCH_BYTES} bytes: sockets lie below it"
             )
         return value

@@ -1,5 +1,7 @@
 """The words of a command, `name=value`, read into the fields of a Spec."""
 
+import re
+import shlex
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
@@ -22,7 +24,11 @@ def _listed(value: object) -> object:
     if not isinstance(value, str):
         return value
     inner = value[1:-1] if value.startswith("[") and value.endswith("]") else value
-    return [entry.strip() for entry in inner.split(",") if entry.strip()]
+    entries = [entry.strip() for entry in _ENTRY.findall(inner)]
+    return [entry[1:-1] if entry[:1] in ("'", '"') else entry for entry in entries if entry]
+
+
+_ENTRY = re.compile(r"""\s*(?:'[^']*'|"[^"]*")\s*(?=,|$)|[^,]+""")  # a path with a comma stands in quotes
 
 
 Listed = BeforeValidator(_listed)  # marks a tuple that a word gives as [a,b]
@@ -56,7 +62,7 @@ def read_words(kind: type[_Words], words: Sequence[str]) -> _Words:
         if not legal:
             raise InputError(f"{word!r}: this command takes no words; leave it out")
         if not equals:
-            raise InputError(f"{word!r}: expected name=value; give {_usage(kind)}")
+            raise InputError(f"{word!r}: expected name=value; give {_usage(kind)}{joined_hint(word, words)}")
         if name not in legal:
             raise unknown_word(name, legal)
         if name in values:
@@ -71,6 +77,14 @@ def read_words(kind: type[_Words], words: Sequence[str]) -> _Words:
         return kind.model_validate(values)
     except ValidationError as error:
         raise InputError(describe(error)) from None
+
+
+def joined_hint(word: str, words: Sequence[str]) -> str:
+    """Say how to write a word and the one before it as one, since a space may have divided them."""
+    at = list(words).index(word)
+    if not at or "=" not in words[at - 1]:
+        return ""
+    return f"; if it belongs to the word before it, write {shlex.quote(f'{words[at - 1]} {word}')}"
 
 
 def split_words(

@@ -42,6 +42,7 @@ from cardiolens.config.reader import ReaderSpec
 from cardiolens.config.released import expand_release, is_release
 from cardiolens.config.rights import check_rights, made_by_others
 from cardiolens.config.sweep import SweepSpec, parse
+from cardiolens.config.text_words import not_a_word, with_quoted_texts
 
 CONFIG_NAME = "sweep"
 _LISTS = "python -m cardiolens.sweep --help"  # every name
@@ -58,7 +59,7 @@ class UserConfFirst(SearchPathPlugin):
 
 def read_spec(argv: Sequence[str]) -> SweepSpec:
     """Compose and validate a sweep from command-line words, e.g. ['+experiment=demo', 'budget=[8,16]']."""
-    words = expand_release(_of_dataset(split_seeds(argv)))
+    words = sweep_words(argv)
     check_names(words)
     check_own_files()
     Plugins.instance().register(UserConfFirst)
@@ -109,14 +110,15 @@ _Own = TypeVar("_Own", bound=Spec)
 
 def _read_own(name: str, kind: type[_Own], argv: Sequence[str]) -> _Own:
     """Compose and validate a configuration other than a sweep."""
-    _parsed(argv)
-    check_once(argv)
+    words = with_quoted_texts(kind, argv)
+    _parsed(words)
+    check_once(words)
     check_own_files()
     Plugins.instance().register(UserConfFirst)
     try:
         with initialize_config_dir(str(packaged_conf()), version_base="1.3"):
             with guarded(()):
-                tree = compose(name, overrides=list(argv))
+                tree = compose(name, overrides=words)
                 content = OmegaConf.to_container(tree, resolve=True, throw_on_missing=True)
             return kind.model_validate(content)
     except MissingMandatoryValue as error:
@@ -261,14 +263,10 @@ def _parsed(words: Iterable[str]) -> list[Override]:
         try:
             overrides.append(parser.parse_override(word))
         except HydraException:
-            raise InputError(_not_a_word(word)) from None
+            raise InputError(not_a_word(word)) from None
         if not overrides[-1].key_or_group:
-            raise InputError(_not_a_word(word))
+            raise InputError(not_a_word(word))
     return overrides
-
-
-def _not_a_word(word: str) -> str:
-    return f"{word!r} is not of the form name=value; quote lists in the shell, e.g. 'budget=[8,16]'"
 
 
 def _names(value: object) -> Iterator[str]:
@@ -287,7 +285,12 @@ def _names(value: object) -> Iterator[str]:
             yield str(value)
 
 
-def split_seeds(words: Sequence[str]) -> list[str]:
+def sweep_words(words: Sequence[str]) -> list[str]:
+    """Write the words of a sweep as Hydra reads them: seeds, protocols, releases, texts and paths."""
+    return with_quoted_texts(SweepSpec, expand_release(_of_dataset(_split_seeds(words))))
+
+
+def _split_seeds(words: Sequence[str]) -> list[str]:
     """Rewrite `selector=[clinical,random@2027]` for Hydra: the names, then the seeds of each as an option."""
     rewritten: list[str] = []
     for word in words:

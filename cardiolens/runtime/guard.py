@@ -131,13 +131,9 @@ def make_token_file(path: Path) -> None:
 def private_folder(environment: Mapping[str, str]) -> Path:
     """Return the folder for sessions and sockets, owned by the user and closed to others; make it if absent.
 
-    RAY_TMPDIR or TMPDIR if that is a private folder, else a folder below it. This folder must be private
-    because Ray opens its own folders to everybody. Its name is short: a socket path may have 107 characters.
+    This folder must be private because Ray opens its own folders to everybody.
     """
-    system = Path(environment.get("RAY_TMPDIR") or environment.get("TMPDIR") or "/tmp")
-    if system.is_dir() and is_private_folder(system):
-        return system.absolute()
-    folder = system.absolute() / f"ray-{os.getuid()}"
+    folder = folder_of_sockets(environment)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -147,6 +143,27 @@ def private_folder(environment: Mapping[str, str]) -> Path:
     return folder
 
 
+def folder_of_sockets(environment: Mapping[str, str]) -> Path:
+    """Return RAY_TMPDIR or TMPDIR if that is a private folder, else a folder below it, which may be absent.
+
+    InputError if the sockets that Ray makes below it would have paths that are too long.
+    """
+    name = next((name for name in ("RAY_TMPDIR", "TMPDIR") if environment.get(name)), "RAY_TMPDIR")
+    folder = Path(environment.get(name) or "/tmp").absolute()
+    if not (folder.is_dir() and is_private_folder(folder)):
+        folder /= f"ray-{os.getuid()}"
+    taken, most = len(os.fsencode(folder)), _SOCKET_BYTES - len(_BELOW)
+    if taken > most:
+        raise InputError(
+            f"{name}: {folder} has {taken} bytes, Ray's sockets below it {taken + len(_BELOW)}; Linux "
+            f"takes {_SOCKET_BYTES}; set RAY_TMPDIR to a folder of your own with mode 700 and a path of at "
+            f"most {most} bytes, e.g. mkdir -p -m 700 /tmp/r$(id -u); export RAY_TMPDIR=/tmp/r$(id -u)"
+        )
+    return folder
+
+
+_SOCKET_BYTES = 107
+_BELOW = "/ray/session_2000-01-01_00-00-00_000000_4194304/sockets/plasma_store"  # of the longest process id
 _OF_YOUR_OWN = "remove it, or set RAY_TMPDIR to a short path of a folder of your own with mode 700"
 
 

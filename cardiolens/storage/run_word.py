@@ -66,6 +66,9 @@ def open_run(word: str, folder: Path, store: Path | None = None) -> Run:
     InputError if the folder does not exist.
     """
     if not folder.is_dir():
-        raise InputError(f"{word}={folder}: no such folder; give the path that a sweep's last line named")
+        quotes = "; a path with a comma stands in quotes: \"runs=['a,b',c]\"" if word == "runs" else ""
+        raise InputError(
+            f"{word}={folder}: no such folder; give the path that a sweep's last line named{quotes}"
+        )
     follow(folder)
     return Run(folder, store)

@@ -8,7 +8,7 @@ from cardiolens.inference.engine.ask import Ask, FrameWork, Pictures, Reply
 from cardiolens.inference.engine.readers import AnswerKey
 from cardiolens.protocol.prompts.question import AskedQuestion
 from cardiolens.protocol.select.selection import Frame
-from cardiolens.protocol.tasks.legal import LETTERS, legal_replies
+from cardiolens.protocol.tasks.legal import legal_replies, letters_of
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
 
@@ -74,7 +74,8 @@ class Halting:
             return answer[0]
         if crc32(ask.request_key.encode()) / 2**32 >= self._share:
             return "I cannot tell."
-        return f"ANSWER: {', '.join(sorted(LETTERS[ask.option_keys.index(key)] for key in answer))}"
+        letters = letters_of(ask.option_keys)
+        return f"ANSWER: {', '.join(sorted(letters[ask.option_keys.index(key)] for key in answer))}"
 
 
 class Length:

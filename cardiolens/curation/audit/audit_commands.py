@@ -7,7 +7,7 @@ from contextlib import closing
 from pydantic import Field
 
 from cardiolens.base import disk
-from cardiolens.base.console import say
+from cardiolens.base.console import say, shown_word
 from cardiolens.base.errors import InputError
 from cardiolens.config.command_words import read_words
 from cardiolens.curation.audit.audit_desk import AuditDesk
@@ -58,7 +58,8 @@ def report(words: Sequence[str]) -> int:
     sample = read_sample(run.folder / SAMPLE)
     if sample is None:
         raise InputError(
-            f"{run.folder}: has no audit yet; begin one with python -m cardiolens.audit run={run.folder}"
+            f"{run.folder}: has no audit yet; begin one with "
+            f"python -m cardiolens.audit {shown_word('run', run.folder)}"
         )
     return _report(run, sample, read_readings(run.folder / LEDGER))
 
@@ -104,5 +105,5 @@ def _report(run: FinishedRun, sample: Sample, readings: Readings) -> int:
     disk.write_text(path, json.dumps(tree, indent=1) + "\n")
     for line in lines(tree):
         say(line)
-    say(f"audit: {path}; python -m cardiolens.judge run={run.folder} puts it on the page")
+    say(f"audit: {path}; python -m cardiolens.judge {shown_word('run', run.folder)} puts it on the page")
     return 0

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.base import disk
-from cardiolens.base.console import say
+from cardiolens.base.console import say, shown_word
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest.decisions import Decisions
 from cardiolens.curation.ingest.deidentify import Pseudonyms
@@ -78,7 +78,7 @@ def report(
     )
     say(
         f"next: look at {spec.out / 'proposals'}, then python -m cardiolens.prepare dataset=real "
-        f"dataset.studies={spec.out / 'studies'} dataset.questions=..."
+        f"{shown_word('dataset.studies', spec.out / 'studies')} dataset.questions=..."
     )
     failed = any(str(Reason.FAILED) in build["left_out"] for build in builds)
     return 0 if with_volumes and not failed else 1

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.base import disk
-from cardiolens.base.console import say
+from cardiolens.base.console import say, shown_word
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.untrusted.bounded_files import is_housekeeping
 from cardiolens.config.base import GivenPath, Spec
@@ -129,6 +129,6 @@ def _report(out: Path, studies: Mapping[str, Entry], n_questions: int) -> None:
     say(f"display_transform of {shown} volumes is by their affines; look at all (jobs/show_study.py)")
     say("fill in the answer of each question, in the catalogue's letters; delete what nobody can answer")
     say(
-        f"next: python -m cardiolens.prepare dataset=real dataset.studies={out / 'studies'} "
-        f"dataset.questions={out / QUESTIONS_NAME}"
+        f"next: python -m cardiolens.prepare dataset=real {shown_word('dataset.studies', out / 'studies')} "
+        f"{shown_word('dataset.questions', out / QUESTIONS_NAME)}"
     )

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from cardiolens.base import disk
+from cardiolens.base.console import shown_word
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
 from cardiolens.base.phases import begin
@@ -167,7 +168,8 @@ def _read_tree(run: Run) -> dict[str, Any]:
         raise InputError(f"{run.analyses}: {describe(error)}; judge the run again") from None
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{run.root}: has no readable analyses ({error}); run python -m cardiolens.judge run={run.root}"
+            f"{run.root}: has no readable analyses ({error}); run "
+            f"python -m cardiolens.judge {shown_word('run', run.root)}"
         ) from None
     kind = tree.get("schema") if isinstance(tree, dict) else tree
     if kind != SCHEMA:

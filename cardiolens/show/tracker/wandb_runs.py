@@ -1,7 +1,8 @@
 """Runs of Weights & Biases with fixed ids: mirroring again replaces them."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -46,26 +47,38 @@ class WandbGroup:
         tags: Sequence[str] = (),
         config: Mapping[str, object] | None = None,
     ) -> TrackedRun:
-        """Open a run of W&B; its id is a digest of the run's folder and `key`."""
+        """Open a run of W&B; its id is a digest of the run's folder and `key`.
+
+        An agent of W&B has one id for whatever its command opens, and a project; the id does not apply, the
+        project does, and the run of a sweep belongs to the agent's sweep.
+        """
         import wandb
 
         group = self.folder.resolve().name
-        run = wandb.init(
-            project=self.tracker.project,
-            entity=self.tracker.entity,
-            mode=self.tracker.mode,
-            dir=str(self.folder),
-            id=digest_of([group, *key])[:16],
-            name=name or group,
-            group=group,
-            job_type=job_type,
-            tags=list(tags),
-            config={**self.config, **(config or {})},
-            # how far a model is goes on where it stopped; everything else is said anew, over what was there
-            resume="allow" if self.tracker.mode == "online" and job_type == "model" else None,
-            reinit="create_new",
-            settings=_settings(),
-        )
+        agent = wandb.setup().settings
+        project, entity = self.tracker.project, self.tracker.entity
+        if agent.sweep_id or agent.launch:
+            project, entity = agent.project or project, agent.entity or entity
+        settings = _settings()
+        if agent.sweep_id and job_type == "sweep":
+            settings.sweep_id = agent.sweep_id
+        with _without_agent(agent):
+            run = wandb.init(
+                project=project,
+                entity=entity,
+                mode=self.tracker.mode,
+                dir=str(self.folder),
+                id=digest_of([group, *key])[:16],
+                name=name or group,
+                group=group,
+                job_type=job_type,
+                tags=list(tags),
+                config={**self.config, **(config or {})},
+                # the progress of a model goes on where it stopped; everything else is replaced
+                resume="allow" if self.tracker.mode == "online" and job_type == "model" else None,
+                reinit="create_new",
+                settings=settings,
+            )
         if job_type == "model":  # which has a series; its summary is what `summarize` sets
             run.define_metric(DONE, summary="none")
             run.define_metric("*", step_metric=DONE, summary="none")
@@ -145,6 +158,17 @@ def _defined(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not pa.types.is_floating(column.type):
         return column
     return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+
+
+@contextmanager
+def _without_agent(settings: Any) -> Iterator[None]:
+    """Hide an agent from `wandb.init` for the block, which would ignore its `id` under one."""
+    held = settings.sweep_id, settings.launch
+    settings.sweep_id, settings.launch = None, False
+    try:
+        yield
+    finally:
+        settings.sweep_id, settings.launch = held
 
 
 def _settings() -> Any:

@@ -15,9 +15,10 @@ from typing import Final
 from cardiolens.base.untrusted.bounded_files import read_text
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.runtime.guard import folder_of_sockets
 from cardiolens.runtime.nvidia_smi import gib, gpu_rows
 from cardiolens.workflow.doctor import sum_over_gpus
-from cardiolens.workflow.doctor.check import Check, State
+from cardiolens.workflow.doctor.check import Check, State, check_of
 
 _DRIVERS: Final = {"12": 525, "13": 580}  # oldest driver of a CUDA major version (NVIDIA, CUDA Compatibility)
 _GIB: Final = 2**30
@@ -34,6 +35,8 @@ def machine_checks(spec: SweepSpec, cuda: str | None) -> Iterator[Check]:
         yield _compiler()
         yield _flashinfer()
     yield _shared_memory()
+    if spec.cluster.address is None:
+        yield check_of("sockets of Ray", lambda: f"below {folder_of_sockets(os.environ)}")
     temporary = Path(os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp")
     for name, folder in (("store", spec.store), ("outputs", spec.outputs), ("temporary files", temporary)):
         yield _disk(name, folder)

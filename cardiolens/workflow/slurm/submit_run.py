@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Sequence
 
-from cardiolens.base.console import say
+from cardiolens.base.console import say, shown_word
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.cluster import SlurmSpec
 from cardiolens.config.sweep import SweepSpec
@@ -64,7 +64,7 @@ def submit(spec: SweepSpec) -> int:
     elif deployments or not alive:
         _queue(spec, run, deployments, alive, planned)
     say(f"run: {run.root}")
-    say(f"status: python -m cardiolens.status run={run.root}")
+    say(f"status: python -m cardiolens.status {shown_word('run', run.root)}")
     return 0
 
 

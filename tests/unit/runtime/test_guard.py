@@ -3,45 +3,92 @@
 import errno
 import os
 import stat
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cardiolens.base.errors import InputError
-from cardiolens.runtime.guard import check_token_file, make_token_file, private_folder, unproxied, use_token
+from cardiolens.runtime.guard import (
+    _BELOW,
+    check_token_file,
+    make_token_file,
+    private_folder,
+    unproxied,
+    use_token,
+)
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A folder with room for Ray's sockets below it, which pytest's own has not."""
+    with TemporaryDirectory(dir="/tmp") as folder:
+        yield Path(folder)
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o750, 0o701, 0o1777])
-def test_below_an_open_folder_a_closed_one_is_made(tmp_path: Path, mode: int) -> None:
-    tmp_path.chmod(mode)
-    folder = private_folder({"RAY_TMPDIR": str(tmp_path)})
-    assert folder.parent == tmp_path
+def test_below_an_open_folder_a_closed_one_is_made(short: Path, mode: int) -> None:
+    short.chmod(mode)
+    folder = private_folder({"RAY_TMPDIR": str(short)})
+    assert folder.parent == short
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert private_folder({"TMPDIR": str(tmp_path)}) == folder, "the same again"
+    assert private_folder({"TMPDIR": str(short)}) == folder, "the same again"
 
 
-def test_a_closed_folder_is_taken_as_it_is(tmp_path: Path) -> None:
-    tmp_path.chmod(0o700)
-    assert private_folder({"RAY_TMPDIR": str(tmp_path), "TMPDIR": "/"}) == tmp_path
+def test_a_closed_folder_is_taken_as_it_is(short: Path) -> None:
+    short.chmod(0o700)
+    assert private_folder({"RAY_TMPDIR": str(short), "TMPDIR": "/"}) == short
 
 
-def test_a_folder_that_somebody_else_could_enter_is_refused(tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)
-    (tmp_path / f"ray-{os.getuid()}").mkdir()
-    (tmp_path / f"ray-{os.getuid()}").chmod(0o770)
+def test_a_folder_that_somebody_else_could_enter_is_refused(short: Path) -> None:
+    short.chmod(0o755)
+    (short / f"ray-{os.getuid()}").mkdir()
+    (short / f"ray-{os.getuid()}").chmod(0o770)
     with pytest.raises(InputError, match="open to somebody else; remove it, or set RAY_TMPDIR"):
-        private_folder({"RAY_TMPDIR": str(tmp_path)})
+        private_folder({"RAY_TMPDIR": str(short)})
 
 
-def test_a_link_in_its_place_is_refused(tmp_path: Path) -> None:
+def test_a_link_in_its_place_is_refused(short: Path) -> None:
     """Somebody else may have put it there, to have sockets made where they can reach them."""
-    tmp_path.chmod(0o755)
-    (tmp_path / "elsewhere").mkdir(mode=0o700)
-    (tmp_path / f"ray-{os.getuid()}").symlink_to(tmp_path / "elsewhere")
+    short.chmod(0o755)
+    (short / "elsewhere").mkdir(mode=0o700)
+    (short / f"ray-{os.getuid()}").symlink_to(short / "elsewhere")
     with pytest.raises(InputError):
-        private_folder({"RAY_TMPDIR": str(tmp_path)})
+        private_folder({"RAY_TMPDIR": str(short)})
+
+
+@pytest.mark.parametrize("variable", ["RAY_TMPDIR", "TMPDIR"])
+def test_a_folder_that_is_too_long_for_sockets_is_refused_beforehand(short: Path, variable: str) -> None:
+    for length, mode in ((39, 0o700), (40, 0o700), (39 - len(f"/ray-{os.getuid()}"), 0o755), (36, 0o755)):
+        folder = short / ("é" * 4).ljust(length - len(str(short)) - 1 - 4, "x")
+        folder.mkdir()
+        folder.chmod(mode)
+        assert len(os.fsencode(folder)) == length
+        if length == 39 or length < 36:
+            assert private_folder({variable: str(folder)}).is_relative_to(folder)
+            continue
+        with pytest.raises(
+            InputError, match=rf"{variable}: .* 107; set RAY_TMPDIR .* at most 39 bytes"
+        ) as error:
+            private_folder({variable: str(folder)})
+        assert list(folder.iterdir()) == []
+        remedy = str(error.value).partition("e.g. ")[2].replace("/tmp", str(short))
+        done = subprocess.run(
+            ["sh", "-c", f'{remedy}; printf %s "$RAY_TMPDIR"'], capture_output=True, check=True
+        )
+        assert private_folder({"RAY_TMPDIR": done.stdout.decode()}) == Path(done.stdout.decode())
+
+
+def test_ray_takes_the_longest_folder_that_is_accepted() -> None:
+    from ray._private.utils import validate_socket_filepath
+
+    validate_socket_filepath("x" * 39 + _BELOW)
+    with pytest.raises(OSError, match="cannot exceed 107"):
+        validate_socket_filepath("x" * 40 + _BELOW)
 
 
 @given(st.integers(0, 0o777))
