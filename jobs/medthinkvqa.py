@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.commands.command import begin, tell
+from cardiolens.commands.command import begin_job, tell
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import MODEL_OPTIONS, check_once, read_words, split_words
 from cardiolens.config.sweep import SweepSpec
@@ -105,7 +105,7 @@ class Rate(FromData):
 
 def main(argv: list[str]) -> int:
     """Do one of the six; return 2 if the input is wrong, 1 if a submission has mistakes, else 0."""
-    begin()
+    begin_job(argv, __doc__)
     name, *words = argv or [""]
     try:
         if name in _BY_MODEL:
