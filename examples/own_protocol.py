@@ -49,5 +49,8 @@ def make(folder: Path) -> Catalogue:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2 or sys.argv[1] in ("-h", "--help"):
+        print(__doc__)
+        sys.exit(0 if sys.argv[1:2] in (["-h"], ["--help"]) else 2)
     made = make(Path(sys.argv[1]))
     print(f"{made.protocol}: {len(made.subtasks)} subtasks, {made['T05'].question}")

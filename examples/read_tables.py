@@ -24,5 +24,8 @@ def right_answers(run: Path) -> list[dict[str, object]]:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2 or sys.argv[1] in ("-h", "--help"):
+        print(__doc__)
+        sys.exit(0 if sys.argv[1:2] in (["-h"], ["--help"]) else 2)
     for row in right_answers(Path(sys.argv[1])):
         print(f"{row['subtask']:8} {row['model']:24} {row['right_mean']:.2f} of {row['right_count']}")

@@ -80,5 +80,8 @@ def server(answer: Answer, port: int) -> ThreadingHTTPServer:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3 or sys.argv[1] in ("-h", "--help"):
+        print(__doc__)
+        sys.exit(0 if sys.argv[1:2] in (["-h"], ["--help"]) else 2)
     module, _, name = sys.argv[1].partition(":")
     server(getattr(import_module(module), name), int(sys.argv[2])).serve_forever()

@@ -6,7 +6,7 @@ import sys
 
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.benchmarks.example_cases import SEED, TEST, TRAIN, make_cases
-from cardiolens.commands.command import begin, tell
+from cardiolens.commands.command import begin_job, tell
 from cardiolens.config.base import GivenPath, Positive, Seed, Spec
 from cardiolens.config.command_words import read_words
 
@@ -22,7 +22,7 @@ class Words(Spec):
 
 def main(argv: list[str]) -> int:
     """Make the cases; return 2 if a word is wrong, 1 if making fails, else 0."""
-    begin()
+    begin_job(argv, __doc__)
     try:
         words = read_words(Words, argv)
         make_cases(words.out, words.test, words.train, words.seed)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.commands.command import begin, tell
+from cardiolens.commands.command import begin_job, tell
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import split_words
 from cardiolens.config.compose import read_spec
@@ -52,7 +52,7 @@ class DicomWords(ExportSpec, Words):
 
 def main(argv: list[str]) -> int:
     """Make the cohort of a dataset's phantom; return 2 if the input is wrong, 1 if making fails, else 0."""
-    begin()
+    begin_job(argv, __doc__)
     try:
         words, sweep_words = read(argv)
         export = words.export() if isinstance(words, DicomWords) else None

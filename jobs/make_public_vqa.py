@@ -7,7 +7,7 @@ from typing import Literal
 
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.benchmarks.example_sets import PICTURES, SEED, make_benchmark
-from cardiolens.commands.command import begin, tell
+from cardiolens.commands.command import begin_job, tell
 from cardiolens.config.base import GivenPath, Positive, Seed, Spec
 from cardiolens.config.command_words import read_words
 
@@ -23,7 +23,7 @@ class Words(Spec):
 
 def main(argv: list[str]) -> int:
     """Make the files; return 2 if a word is wrong, 1 if making fails, else 0."""
-    begin()
+    begin_job(argv, __doc__)
     try:
         words = read_words(Words, argv)
         make_benchmark(words.benchmark, words.out, words.pictures, words.seed)

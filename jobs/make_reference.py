@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from cardiolens.commands.command import begin_without_words
+from cardiolens.commands.command import begin_job, begin_without_words
 from cardiolens.config.base import Spec
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.config.questions import QuestionsSpec
@@ -288,6 +288,7 @@ def _row(*cells: str) -> str:
 
 def main(argv: list[str]) -> int:
     """Write every file; return 2 if words are given, else 0."""
+    begin_job(argv, __doc__)
     if code := begin_without_words(argv):
         return code
     for path, text in pages().items():

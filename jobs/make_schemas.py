@@ -5,7 +5,7 @@ import sys
 from importlib.resources import files
 from pathlib import Path
 
-from cardiolens.commands.command import begin_without_words
+from cardiolens.commands.command import begin_job, begin_without_words
 from cardiolens.protocol.tasks import question_schema as question
 from cardiolens.study import schema as study
 
@@ -26,6 +26,7 @@ def _path(place: str) -> Path:
 
 def main(argv: list[str]) -> int:
     """Write every file; return 2 if words are given, else 0."""
+    begin_job(argv, __doc__)
     if code := begin_without_words(argv):
         return code
     for path, text in schemas().items():

@@ -21,7 +21,7 @@ from cardiolens.base.errors import InputError, RunError
 from cardiolens.benchmarks.benchmark import Source
 from cardiolens.benchmarks.case_submission import submission_problems, write_submission
 from cardiolens.benchmarks.medthinkvqa import MAP, records, source_of
-from cardiolens.commands.command import begin, tell
+from cardiolens.commands.command import begin_job, tell
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import MODEL_OPTIONS, check_once, read_words, split_words
 from cardiolens.config.sweep import SweepSpec
@@ -107,7 +107,7 @@ class Rate(FromData):
 
 def main(argv: list[str]) -> int:
     """Do one of the six; return 2 if the input is wrong, 1 if a submission has mistakes, else 0."""
-    begin()
+    begin_job(argv, __doc__)
     name, *words = argv or [""]
     try:
         if name in _BY_MODEL:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.commands.command import begin, tell
+from cardiolens.commands.command import begin_job, tell
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import split_words
 from cardiolens.config.compose import read_spec
@@ -29,7 +29,7 @@ class Words(Spec):
 
 def main(argv: list[str]) -> int:
     """Show the selections; return 2 if a word cannot be used, 1 if a selection cannot be made, else 0."""
-    begin()
+    begin_job(argv, __doc__)
     try:
         words, sweep_words = split_words(Words, argv)
         spec = read_spec(sweep_words)

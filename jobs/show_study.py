@@ -7,7 +7,7 @@ The display windows are those of a dataset, chosen with the words of a sweep: `d
 import sys
 
 from cardiolens.base.errors import InputError
-from cardiolens.commands.command import begin, tell
+from cardiolens.commands.command import begin_job, tell
 from cardiolens.config.base import GivenPath, Positive, Spec
 from cardiolens.config.command_words import split_words
 from cardiolens.config.compose import read_spec
@@ -26,7 +26,7 @@ class Words(Spec):
 
 def main(argv: list[str]) -> int:
     """Write the contact sheet of a study folder; return 2 if a word or the study cannot be used, else 0."""
-    begin()
+    begin_job(argv, __doc__)
     try:
         words, dataset_words = split_words(Words, argv, ("dataset",))
         dataset = read_spec(dataset_words).dataset

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.base.errors import InputError
-from cardiolens.commands.command import begin, tell
+from cardiolens.commands.command import begin_job, tell
 from cardiolens.config.base import GivenPath, Positive, Seed, Spec
 from cardiolens.config.command_words import read_words
 from cardiolens.phantom.dicom.spec import Vendor
@@ -39,7 +39,7 @@ class Words(Spec):
 
 def main(argv: list[str]) -> int:
     """Go the whole way in an empty folder; return 0 if the last sweep is complete, 2 if a word is wrong."""
-    begin()
+    begin_job(argv, __doc__)
     try:
         words = read_words(Words, argv)
         out = words.out.absolute()

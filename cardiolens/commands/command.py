@@ -13,6 +13,7 @@ from omegaconf.errors import OmegaConfBaseException
 from cardiolens.base.console import end_quietly_if_unread, say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.sanitize import one_line, without_credentials
+from cardiolens.commands.help import HELP, USAGE
 from cardiolens.config.base import Spec
 from cardiolens.config.command_words import read_words
 from cardiolens.config.compose import (
@@ -52,6 +53,14 @@ def begin() -> None:
     end_quietly_if_unread()
     be_private()
     be_quiet()
+
+
+def begin_job(argv: Sequence[str], description: str | None) -> None:
+    """Set up the process of a script, as `begin`; print what it does and end if a word asks for help."""
+    if not {USAGE, HELP}.isdisjoint(argv):
+        print(description)
+        raise SystemExit(0)
+    begin()
 
 
 def run_verb(verb: Verb, argv: Sequence[str] | None = None) -> int:

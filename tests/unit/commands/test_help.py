@@ -170,3 +170,23 @@ def test_nearest_first_keeps_every_name(name: str, legal: list[str]) -> None:
     assert sorted(nearest_first(name, legal)) == sorted(legal)
     if name in legal:
         assert nearest_first(name, legal)[0] == name
+
+
+@pytest.mark.parametrize("word", ["--help", "-h"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        path
+        for folder in ("jobs", "examples")
+        for path in sorted((PACKAGE.parent / folder).glob("*.py"))
+        if "__main__" in path.read_text()
+    ],
+    ids=lambda path: path.name,
+)
+def test_a_script_prints_what_it_does_and_makes_nothing(script: Path, word: str, tmp_path: Path) -> None:
+    command = [sys.executable, str(script), word]
+    environment = dict(os.environ) | {"PYTHONPATH": str(PACKAGE.parent)}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"{script.parent.name}/{script.name}" in done.stdout
+    assert not list(tmp_path.iterdir())

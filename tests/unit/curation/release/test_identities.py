@@ -52,7 +52,9 @@ def test_measurements_and_common_words_are_of_nobody(text: str) -> None:
 
 
 def test_nothing_is_found_in_shipped_protocols() -> None:
-    texts = [path.read_text(encoding="utf-8") for path in sorted(DATA.rglob("*.yaml"))]
+    tag = "[authors-2026-01]"  # of provenance
+    files = sorted(DATA.rglob("*.yaml"))
+    texts = [path.read_text(encoding="utf-8").replace(tag, "") for path in files]
     for protocol in shipped():
         for subtask in load_catalogue(protocol).subtasks.values():
             texts += [subtask.question, *subtask.wordings, *(option.text for option in subtask.options)]

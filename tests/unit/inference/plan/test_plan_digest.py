@@ -12,8 +12,8 @@ from cardiolens.inference.plan.plan import Plan
 from cardiolens.score.run_results.scoring import RunResults
 from cardiolens.storage import schemas, tables
 
-REQUESTS = "c74f87719574d7cfa8cefa17e7612669"
-VERDICTS = "3ddda21bc4b354a35e718075aec27181"
+REQUESTS = "ec7150754efa396c23ca39d1ac557db7"
+VERDICTS = "e5f53bc8405dffe7c703474602069b02"
 
 
 @pytest.fixture(scope="module")

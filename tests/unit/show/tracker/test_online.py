@@ -84,6 +84,7 @@ def test_offline_files_arrive_when_they_are_synced(run: Run) -> None:
         assert arrived(server) == held
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("agent", ["sweep", "launch"])
 def test_under_an_agent_each_run_has_its_own_id_and_the_agents_project(
     run: Run, monkeypatch: pytest.MonkeyPatch, agent: str
