@@ -26,6 +26,7 @@ _HEAVY = ("numpy", "scipy", "pyarrow", "ray", "hydra", "omegaconf", "nibabel", "
 def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", *words]
     environment = dict(os.environ) | {"PYTHONPATH": str(PACKAGE.parent)}
+    environment.pop("COLUMNS", None)  # a test runner may set it
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
 
 
