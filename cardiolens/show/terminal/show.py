@@ -41,6 +41,12 @@ def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, T
                 "in stages"
             )
         total = totals[model]
+        served = next(arm.model for arm in plan.arms if arm.model.name == model).http is not None
+        if served and total.prompt_tokens is None:
+            say(
+                f"{model}: - prompt tokens, since nothing counts them: give image_tokens (tokens per frame), "
+                "or source (the folder of its processor)"
+            )
         if total.frame_tokens >= _MANY_TOKENS:
             say(
                 f"{model}: a frame takes {total.frame_tokens:,} tokens, so {total.overflow:,} "
