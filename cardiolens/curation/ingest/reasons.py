@@ -33,6 +33,7 @@ class Reason(StrEnum):
     BURNED_IN_TEXT = "burned_in_text"
     STUDY_PER_IMAGE = "study_per_image"  # an anonymiser gave each image a study of its own
     MIXED_STUDY = "mixed_study"  # images of several scanners or persons under one study
+    PATIENT_UNCLEAR = "patient_unclear"  # of NIfTI: neither folders nor names tell whose the file is
     DUPLICATE = "duplicate"
     # NIfTI
     NIFTI_PAIR = "nifti_pair"
@@ -100,6 +101,8 @@ MEANINGS: dict[Reason, str] = {
     Reason.BURNED_IN_TEXT: "declares or shows text in the image, which may name the patient",
     Reason.STUDY_PER_IMAGE: "has a study of its own, like others of its patient; export with study UIDs kept",
     Reason.MIXED_STUDY: "is of a study of several scanners or persons under one id; export each on its own",
+    Reason.PATIENT_UNCLEAR: "is of a patient that neither folders nor names tell; give each patient a folder, "
+    "or subject='a regular expression of the patient in paths'",
     Reason.DUPLICATE: "repeats the SOP instance UID, or as NIfTI the frames, of a file that was read before",
     Reason.NIFTI_PAIR: "is half of a pair of header and voxels; convert the pair to a single .nii",
     Reason.BROKEN_NIFTI: "is damaged NIfTI, or smaller than its header says; export it again",

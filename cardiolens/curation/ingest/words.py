@@ -73,6 +73,22 @@ def words_of(*texts: str) -> Words:
 
 
 @cache
+def are_vocabulary(text: str) -> bool:
+    """Return whether a text consists of nothing but words of the vocabulary."""
+    return not re.search(r"[^\W_]", re.sub(r"[\x00-\x7f]", "", text)) and bool(
+        _any_word().fullmatch(_normal(text))
+    )
+
+
+@cache
+def _any_word() -> re.Pattern[str]:
+    every = vocabulary()
+    lists = (every.kinds, every.sequences, every.views, every.components, every.states)
+    words = "|".join(each.pattern for meanings in lists for entry in meanings.values() for each in entry)
+    return re.compile(rf"(?:{words})(?: (?:{words}))*")
+
+
+@cache
 def _words(text: str) -> Words:
     entries = vocabulary()
     sequences = _matching(entries.sequences, text)

@@ -13,6 +13,7 @@ from cardiolens.curation.ingest.nifti.exported_files import FEWEST_PHASES, Expor
 from cardiolens.curation.ingest.nifti.nifti_file import SPACING_FLAGS, Scan
 from cardiolens.curation.ingest.nifti.sidecar import Sidecar
 from cardiolens.curation.ingest.nifti.time_in_names import meanings, tells_no_time
+from cardiolens.curation.ingest.patients import tells_view
 
 _HEARTBEAT_MS = 800.0  # assumed cycle if no times are known: only ranks count, so any length does
 _LONGEST_CYCLE_MS = 2500.0
@@ -40,7 +41,13 @@ def frame_record(
     return Image(
         place=scanned.place,
         frame=index,
-        identity=Identity(file.patient, file.study, series, f"{file.path}#{index}"),
+        identity=Identity(
+            file.patient,
+            file.study,
+            series,
+            f"{file.path}#{index}",
+            birth_date=sidecar.text("PatientBirthDate"),
+        ),
         person=sidecar.person(),
         rows=scanned.grid[2],
         columns=scanned.grid[3],
@@ -75,10 +82,9 @@ def frame_record(
 
 
 def _words_of_path(file: ExportedFile) -> str:
-    """Return the words of a file's name and of its folder, unless the folder is that of the whole study."""
+    """Return the words of a file's name, and of its folder if that tells a view."""
     folder = PurePosixPath(file.name.folder).name
-    is_inner = folder and file.study.rstrip("/") != file.name.folder
-    named = f"{file.name.words} {folder}" if is_inner else file.name.words
+    named = f"{file.name.words} {folder}" if tells_view(folder) else file.name.words
     return f"{named} cine" if file.name.moment else named  # only a cine has end-diastole and end-systole
 
 

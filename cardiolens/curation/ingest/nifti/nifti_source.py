@@ -1,12 +1,13 @@
 """Turn the NIfTI files of an export into the same frame records as DICOM files."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 
 import numpy as np
 
 from cardiolens.curation.ingest.image import ORDINARY, RejectedError
 from cardiolens.curation.ingest.layouts.assignment import Assignment
-from cardiolens.curation.ingest.names import Name, name_of, natural, subjects
+from cardiolens.curation.ingest.names import Name, name_of, natural
 from cardiolens.curation.ingest.nifti.exported_files import ExportedFile, Frames, NiftiSource
 from cardiolens.curation.ingest.nifti.file_scans import Rejection, read_scans
 from cardiolens.curation.ingest.nifti.layout_frames import add_frames_of_layout
@@ -15,24 +16,33 @@ from cardiolens.curation.ingest.nifti.sidecar import Sidecar
 from cardiolens.curation.ingest.nifti.sidecar_files import moments_of_folders, read_sidecars, sidecar_of
 from cardiolens.curation.ingest.nifti.study_frames import add_study
 from cardiolens.curation.ingest.nifti.time_in_names import tells_no_time
+from cardiolens.curation.ingest.patients import owners
 from cardiolens.curation.ingest.reasons import Reason
 
 
-def nifti_frames(source: NiftiSource, assignment: Assignment | None = None) -> Frames:
+def nifti_frames(
+    source: NiftiSource, assignment: Assignment | None = None, subject: str | None = None
+) -> Frames:
     """Read the frames of all NIfTI files; an unusable file becomes a reject.
 
-    An `assignment` says what each file is; without one, names and pixels do.
+    An `assignment` says what each file is; without one, names and pixels do. `subject`: a person's regular
+    expression of a patient's name in paths.
     """
     frames = Frames()
     sidecars = read_sidecars(source, frames)
     if assignment is not None:
         return add_frames_of_layout(source, assignment, sidecars, frames)
-    keys = subjects(sorted(source.files, key=natural))
     scans = _scans(source)
+    keys = owners(
+        sorted(source.files, key=natural),
+        masks={path for path in source.files if _is_no_image(path, scans)},
+        ids={path: sidecar_of(path, sidecars, frames).ids() for path in source.files},
+        subject=subject,
+    )
     rings: dict[str, list[Scan]] = defaultdict(list)
     for path, scanned in scans.items():
         if not isinstance(scanned, tuple) and scanned.ringed:
-            rings[keys[path][1]].append(scanned)
+            rings[keys[path].study].append(scanned)
     files: list[ExportedFile] = []
     for number, path in enumerate(sorted(source.files, key=natural), start=1):
         name = name_of(path)
@@ -44,13 +54,15 @@ def nifti_frames(source: NiftiSource, assignment: Assignment | None = None) -> F
                 raise RejectedError(*scanned)
             sidecar = sidecar_of(path, sidecars, frames)
             _check(name, scanned, sidecar)
+            owner = keys[path]
+            if owner.unclear:
+                raise RejectedError(Reason.PATIENT_UNCLEAR, owner.unclear)
         except RejectedError as error:
             sidecar_of(path, sidecars, frames)
             frames.rejects.append((path, 0, error.reason, error.detail))
             continue
-        patient, study = keys[path]
-        ringed = any(_same_grid(mask, scanned) for mask in rings[study])
-        files.append(ExportedFile(path, name, scanned, sidecar, patient, study, number, ringed))
+        ringed = any(_same_grid(mask, scanned) for mask in rings[owner.study])
+        files.append(ExportedFile(path, name, scanned, sidecar, owner.patient, owner.study, number, ringed))
     moments = moments_of_folders(source, files, frames)
     by_study: dict[str, list[ExportedFile]] = defaultdict(list)
     for file in files:
@@ -69,6 +81,11 @@ def _scans(source: NiftiSource) -> dict[str, Scan | Rejection]:
     """What each file holds, or why it holds nothing that can be used; read in worker processes."""
     paths = [path for path in source.files if not path.lower().endswith(PAIR_SUFFIXES)]
     return read_scans(paths, [(source.files[path], tells_no_time(name_of(path)), ORDINARY) for path in paths])
+
+
+def _is_no_image(path: str, scans: Mapping[str, Scan | Rejection]) -> bool:
+    scanned = scans.get(path)
+    return not isinstance(scanned, Scan) or scanned.few_values or name_of(path).is_mask
 
 
 def _same_grid(mask: Scan, image: Scan) -> bool:
