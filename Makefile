@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test test-most test-started test-long check docs fmt bench clean
+.PHONY: help setup setup-dev demo test test-all test-long check docs fmt bench clean
 
 python := .venv/bin/python
 
@@ -15,18 +15,19 @@ setup-dev:
 demo: setup  ## set up, make a phantom cohort, sweep it with a small model on CPU, show the scores
 	$(python) -m cardiolens.sweep +experiment=demo
 
-test: setup-dev  ## run the tests, in two halves side by side
+# A file of tests runs in one process, and there are as many processes as processors.
+pytest := $(python) -m pytest -n logical --dist loadfile
+
+test: setup-dev  ## run the quick tests, three whole runs among them (10 minutes on two cores)
 	@$(python) -m compileall -q cardiolens  # else each of the processes that tests start may compile it anew
-	@$(MAKE) --no-print-directory -j2 test-most test-started
+	$(pytest) -m 'not full and not long and not gpu'
 
-test-most:
-	$(python) -m pytest -m 'not slow and not gpu' tests/packaging tests/unit tests/families
+test-all: setup-dev  ## run what CI runs: everything but GPUs and test-long (25 minutes on two cores)
+	@$(python) -m compileall -q cardiolens
+	$(pytest) -m 'not long and not gpu'
 
-test-started:
-	$(python) -m pytest -m 'not slow and not gpu' tests/browser tests/ray tests/slurm
-
-test-long: setup-dev  ## run the slow tests
-	$(python) -m pytest -m 'slow and not gpu'
+test-long: setup-dev  ## run the rest: every fault, families of models, self-checks of benchmarks (hours)
+	$(pytest) -m 'long and not gpu'
 
 check: setup-dev  ## lint, formatting, types
 	$(python) -m ruff check .

@@ -37,7 +37,7 @@ JOB = Path(__file__).parents[1] / "jobs" / "medthinkvqa.py"
 
 
 def main() -> None:
-    from cardiolens.protocol.medthinkvqa.example_cases import make_cases
+    from cardiolens.benchmarks.example_cases import make_cases
 
     cases = int(sys.argv[1]) if len(sys.argv) > 1 else CASES
     own = sys.argv[2:]
@@ -46,7 +46,7 @@ def main() -> None:
         began = time.monotonic()
         make_cases(data, cases, 1)
         print(f"{cases} cases made in {time.monotonic() - began:.0f} s", flush=True)
-        places = [f"dataset.root={data}", f"store={root}/store", f"outputs={root}/outputs"]
+        places = [f"dataset.source={data}", f"store={root}/store", f"outputs={root}/outputs"]
         readers = [] if any(word.startswith("model=") for word in own) else [READERS]
         command = [sys.executable, "-m", "cardiolens.sweep", *SWEEP, *readers, *places, *own]
         killed(command, root, cases // 2)

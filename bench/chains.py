@@ -53,14 +53,14 @@ class Pace:
 
 
 def main() -> None:
-    from cardiolens.protocol.medthinkvqa.example_cases import make_cases
+    from cardiolens.benchmarks.example_cases import make_cases
 
     logging.disable(logging.WARNING)
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
     cases = int(sys.argv[2]) if len(sys.argv) > 2 else CASES
     with tempfile.TemporaryDirectory() as folder:
         make_cases(Path(folder) / "cases", cases, 1)
-        places = [f"dataset.root={folder}/cases", f"store={folder}/store", f"outputs={folder}/outputs"]
+        places = [f"dataset.source={folder}/cases", f"store={folder}/store", f"outputs={folder}/outputs"]
         own = sys.argv[3:]
         reader = [] if any(word.startswith("model=") for word in own) else READER
         compare([*SWEEP, *reader, *places, *own], rounds, Path(folder) / "flat")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from cardiolens.score.statistics import metrics
 from cardiolens.score.statistics.bootstrap import (
@@ -23,7 +24,8 @@ from cardiolens.score.statistics.bootstrap import (
     percentile,
     resampling_weights,
 )
-from cardiolens.score.statistics.hypothesis_tests import equivalent
+from cardiolens.score.statistics.confidence_curves import ConfidentAnswers, confidence_curves
+from cardiolens.score.statistics.hypothesis_tests import margin_side
 from cardiolens.score.statistics.near_boundary import Kind as IntervalKind
 from cardiolens.score.statistics.paired import mcnemar_of, wilcoxon
 from cardiolens.score.statistics.patient_states import AnswerMasks, state_of
@@ -59,6 +61,7 @@ UNDERSTANDING = tuple(
 )
 DIAGNOSIS = (Kind("single", 3, 0.4, 1.0, SHARES[3]), Kind("single", 5, 0.2, 0.5, SHARES[5]))
 REPORTS = 4
+RISK = 0.5  # of the least confident answers that are wrong
 
 
 @dataclass(frozen=True)
@@ -193,7 +196,7 @@ def coverage(patients: int, cohorts: int, resamples: int, truth: dict[str, float
             width[name] += (interval.high - interval.low) / cohorts
             # at the margin: how often is a difference of exactly the margin called equivalent
             narrow = statistic.interval(100, level=0.9, kind=kind)
-            within[name] += equivalent(narrow, margin=abs(truth[name])) == "supported"
+            within[name] += margin_side(narrow, margin=abs(truth[name])) == "within"
     for name, value in truth.items():
         erred = f"{100 * within[name] / cohorts:.1f}" if "difference" in name else ""
         share = 100 * covered[name] / cohorts
@@ -234,7 +237,7 @@ def edges(patients: int, items: int, cohorts: int, resamples: int) -> Iterator[s
                 other = _clustered(dice, patients, items, 0.95, effect)
                 pair = Statistic(weights @ (items - other) / (patients * items), basis, of_pairs=True)
                 narrow = pair.interval(100, 0.9, "difference")
-                tally[4] += equivalent(narrow) == "supported"
+                tally[4] += margin_side(narrow) == "within"
             bootstrap, product, *widths, false = 100 * tally / cohorts
             yield (
                 f"| {patients} | {items} | {effect:g} | {100 * truth:g} | {bootstrap:.1f} | {product:.1f} "
@@ -265,6 +268,36 @@ def macro_edges(patients: int, cohorts: int, resamples: int) -> Iterator[str]:
             f"| {patients} | macro-F1 | 1 | {100 * truth:.1f} | {bootstrap:.1f} | {product:.1f} "
             f"| {before:.1f} | {width:.1f} | |"
         )
+
+
+def risk_edges(patients: int, items: int, cohorts: int, resamples: int) -> Iterator[str]:
+    """Rows of coverage of the share wrong among the most confident answers."""
+    for coverage in (0.1, 0.2, 0.4, 0.7):
+        covers, width = risk(patients, items, coverage, cohorts, resamples)
+        yield f"| {patients} | {items} | {100 * coverage:g} | {covers:.1f} | {width:.1f} |"
+
+
+def risk(patients: int, items: int, coverage: float, cohorts: int, resamples: int) -> tuple[float, float]:
+    """How often, in percent, the interval of a risk holds the truth, and its mean width.
+
+    Confidence c is uniform, and wrong answers are RISK (1 - c) of those with it.
+    """
+    weights = resampling_weights(patients, resamples, 2026)
+    truth = RISK * coverage / 2
+    patient = np.repeat(np.arange(patients), items)
+    tally = np.zeros(2)
+    for seed in range(cohorts):
+        dice = np.random.default_rng([29, seed, patients])
+        confidence = dice.random(patients * items)
+        own = np.repeat(dice.normal(0, PATIENT_SD, patients), items) if items > 1 else 0.0
+        latent = (own + dice.normal(size=patients * items)) / np.sqrt(1 + PATIENT_SD**2 * (items > 1))
+        right = special.ndtr(latent) > RISK * (1 - confidence)
+        answers = ConfidentAnswers(confidence, right, patient, np.full(len(patient), "ok"))
+        statistic = confidence_curves(answers, weights)[f"risk.{100 * coverage:.0f}"]
+        interval = statistic.interval(1, kind="share")
+        tally += interval.low <= truth <= interval.high, interval.high - interval.low
+    covers, width = 100 * tally / cohorts
+    return float(covers), float(width)
 
 
 def _clustered(dice: np.random.Generator, patients: int, items: int, truth: float, effect: float) -> Floats:
@@ -331,6 +364,11 @@ def main() -> None:
                     print(row, flush=True)
             for row in macro_edges(patients, given.cohorts, given.resamples):
                 print(row, flush=True)
+        print("\n| patients | items | kept % | risk covers % | width |\n|---|---|---|---|---|")
+        for patients in given.patients:
+            for items in (1, 5):
+                for row in risk_edges(patients, items, given.cohorts, given.resamples):
+                    print(row, flush=True)
         return
     truth = truths()
     print("| patients | statistic | truth | mean width | coverage % | called equivalent at the margin % |")

@@ -17,13 +17,13 @@ from pathlib import Path
 import pyarrow as pa
 
 from bench.small_studies import SWEEP
+from cardiolens.benchmarks.example_cases import make_cases
 from cardiolens.config.compose import read_spec
 from cardiolens.inference.placement.inventory import nodes_of_ray
 from cardiolens.inference.plan.candidates import place_sweep
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.stream.pipeline import stream
-from cardiolens.protocol.medthinkvqa.example_cases import make_cases
 from cardiolens.runtime.connect import be_quiet, ray_cluster
 from cardiolens.workflow.steps.prepare_studies import prepare_sweep
 
@@ -33,7 +33,7 @@ def main() -> None:
     be_quiet()
     with tempfile.TemporaryDirectory() as folder:
         make_cases(Path(folder) / "cases", cases, 1)
-        places = [f"dataset.root={folder}/cases", f"store={folder}/store", f"outputs={folder}/outputs"]
+        places = [f"dataset.source={folder}/cases", f"store={folder}/store", f"outputs={folder}/outputs"]
         spec = read_spec([*SWEEP, "budget=[1]", "tracker=none", *places])
         with ray_cluster(spec.cluster):
             prepare_sweep(spec)

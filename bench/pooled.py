@@ -112,7 +112,7 @@ def sentences(
                 effects.add(_pair(ours, theirs, values[ours] - values[theirs], bases))
     rows = pooled_rows(asked, effects, Resampling(weights, 5, 2026))
     first = [row for row in rows if row["metric"] == "primary" and row["arm_id"] == asked[0].arm_id]
-    claimed = [one.sentence for one in questions(rows).findings if one.verdict != "cannot tell"]
+    claimed = [one.sentence for one in questions(rows).findings if one.side is not None]
     return claimed, {str(row["scope"]): row for row in first}
 
 

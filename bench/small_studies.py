@@ -19,12 +19,12 @@ CASES = 3_000
 
 
 def main() -> None:
-    from cardiolens.protocol.medthinkvqa.example_cases import make_cases
+    from cardiolens.benchmarks.example_cases import make_cases
 
     cases = int(sys.argv[1]) if len(sys.argv) > 1 else CASES
     with tempfile.TemporaryDirectory() as folder:
         make_cases(Path(folder) / "cases", cases, 1)
-        places = [f"dataset.root={folder}/cases", f"store={folder}/store", f"outputs={folder}/outputs"]
+        places = [f"dataset.source={folder}/cases", f"store={folder}/store", f"outputs={folder}/outputs"]
         command = [sys.executable, "-m", "cardiolens.sweep", *SWEEP, "tracker=none", *places, *sys.argv[2:]]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         (run,) = (Path(folder) / "outputs").iterdir()

@@ -22,6 +22,8 @@ from cardiolens.config.ingest import IngestSpec
 from cardiolens.config.questions import QuestionsSpec
 from cardiolens.config.reader import ReaderSpec
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.protocol.tasks.bridge import FROM, TO, counterparts
+from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.storage import schemas
 
 _REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
@@ -53,6 +55,12 @@ Every option, with its type, its default and its meaning. The defaults here are 
 `conf/` may set others, which `python -m cardiolens.sweep --cfg=job` prints. The
 [how-to](../how-to/configuration.md) shows how options are set; an
 unknown one is answered with the nearest legal names.
+"""
+_AUTHORS_FIELDS = f"""# Fields of {FROM}
+
+The 32 fields of the authors' early public program, as [`{FROM}`](../protocol/authors.md) asks them, and what
+`{TO}` asks in their place. S: one answer; M: one or more. *None* stands alone; `{FROM}-gated`
+leaves it out, and asks a field where the one of the column "gated by" is answered so.
 """
 _OF_TABLES = """# Tables
 
@@ -129,7 +137,25 @@ def pages() -> dict[Path, str]:
     return {
         _REFERENCE / "configuration.md": "\n".join([_MADE + _CONFIGURATION, *_options()]),
         _REFERENCE / "tables.md": "\n".join([_MADE + _OF_TABLES, *_columns()]),
+        _REFERENCE / "authors-fields.md": "\n".join([_MADE + _AUTHORS_FIELDS, *_fields(), ""]),
     }
+
+
+def _fields() -> Iterator[str]:
+    """Yield the rows of the fields, with their options and their counterparts."""
+    yield _row("id", "view", "type", "question", "options", "gated by", f"{TO} asks", "what differs", "tag")
+    yield _row(*["---"] * 9)
+    fields, gated = load_catalogue(FROM), load_catalogue(f"{FROM}-gated")
+    for name, pair in counterparts().items():
+        field, parent = fields[name], gated[name]
+        kind = "M" if field.answer_type == "multi" else "S"
+        options = "; ".join(f"{option.key} {option.text}" for option in field.options)
+        by = f"{parent.parent} {', '.join(parent.parent_answers)}" if parent.parent else ""
+        asks = f"{pair.asks}: {pair.subtask}" if pair.subtask else pair.asks
+        view = field.route[0][0]
+        yield _row(
+            f"`{name}`", f"`{view}`", kind, field.question, options, by, asks, pair.note, field.provenance
+        )
 
 
 def classes() -> dict[type[Spec], str]:

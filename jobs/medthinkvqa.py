@@ -9,6 +9,7 @@ reasoning, `... rate discussions=<file> root=<data> out=<folder> model=<name> [s
 import json
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +18,9 @@ import pyarrow.compute as pc
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError, RunError
+from cardiolens.benchmarks.benchmark import Source
+from cardiolens.benchmarks.case_submission import submission_problems, write_submission
+from cardiolens.benchmarks.medthinkvqa import MAP, records, source_of
 from cardiolens.commands.command import begin, tell
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import MODEL_OPTIONS, check_once, read_words, split_words
@@ -41,9 +45,7 @@ from cardiolens.curation.questions.reasoning_agreement import JudgedSteps, agree
 from cardiolens.curation.questions.reasoning_files import read_reasoning
 from cardiolens.curation.questions.reasoning_judge import judged_line, read_verdicts, requests
 from cardiolens.curation.questions.step_verdict import Form
-from cardiolens.protocol.medthinkvqa.case_submission import submission_problems, write_submission
-from cardiolens.protocol.medthinkvqa.discussion import sections_of
-from cardiolens.protocol.medthinkvqa.files import Source, records
+from cardiolens.protocol.prompts.case_discussion import sections_of
 from cardiolens.score.run_results.case_discussions import discussions_by_case
 from cardiolens.score.run_results.case_rationales import responses_by_case
 from cardiolens.score.run_results.case_scores import case_scores, rouge_l, step_overlap
@@ -79,7 +81,7 @@ class FromData(Spec):
 
     @property
     def source(self) -> Source:
-        return Source.of(self.root, self.split)
+        return source_of(self.root, self.split)
 
 
 class Check(FromData):
@@ -127,7 +129,7 @@ def _scores(words: RunWord) -> int:
     run = words.open()
     spec = read_configuration(run)
     cohort = read_cohort(spec.store)
-    if cohort is None or not spec.dataset.has_cases:
+    if cohort is None or spec.dataset.map != MAP:
         raise InputError(f"run={words.run}: is no run on MedThinkVQA; give one of dataset=medthinkvqa")
     verdicts, options = tables.read(run.verdicts, schemas.VERDICTS), spec.statistics
     print("arm\tattribute\tgroup\taccuracy\tlow\thigh\tcases\tright\tunread")
@@ -204,9 +206,9 @@ def _completions(run: Run, spec: SweepSpec, model: str) -> Path:
 
 
 def _source_of(spec: SweepSpec, run: Path | None = None) -> Source:
-    if not spec.dataset.has_cases or spec.dataset.root is None:
+    if spec.dataset.map != MAP or spec.dataset.source is None:
         raise InputError(f"run={run}: is no run on MedThinkVQA; give one of dataset=medthinkvqa")
-    return Source.of(spec.dataset.root, spec.dataset.split)
+    return source_of(spec.dataset.source, spec.dataset.split)
 
 
 def _check(words: Check) -> int:
@@ -218,7 +220,8 @@ def _check(words: Check) -> int:
         print(f"{len(problems)} mistakes")
         return 1
     told = [
-        (record, record.get("prediction_twi")) for _, record in records(Source(path.parent, path, "test"))
+        (record, record.get("prediction_twi"))
+        for _, record in records(replace(words.source, root=path.parent, files=(path,)))
     ]
     pairs = [step_overlap(record, steps) for record, steps in told if isinstance(steps, dict)]
     print(json.dumps({"lines": len(told), "with_steps": len(pairs)}))

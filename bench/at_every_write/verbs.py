@@ -114,18 +114,18 @@ def base(place: Path) -> Sequence[Callable[[], int]]:
 
 
 def _make_cases() -> int:
-    from cardiolens.protocol.medthinkvqa.case_group import prepare_cases
-    from cardiolens.protocol.medthinkvqa.case_text import write_cases
-    from cardiolens.protocol.medthinkvqa.example_cases import make_cases
-    from cardiolens.protocol.medthinkvqa.files import Source, cases
+
+    from cardiolens.benchmarks.benchmark import read_benchmark
+    from cardiolens.benchmarks.case_group import prepare_cases
+    from cardiolens.benchmarks.example_cases import make_cases
+    from cardiolens.benchmarks.medthinkvqa import PROTOCOL, source_of
     from cardiolens.study.cohort import Cohort, write_cohort
 
     store = Path("case_store").absolute()
     make_cases(Path("cases"), 3, 1)
-    source = Source.of(Path("cases").absolute(), "test")
-    usable = [case for _, case in cases(source)]
-    outcomes = prepare_cases(store, "part-0.parquet", source, usable, strict=True)
-    write_cases(store / "medthinkvqa.jsonl", source, usable)
+    read = read_benchmark(source_of(Path("cases").absolute()), PROTOCOL)
+    outcomes = prepare_cases(store, "part-0.parquet", read.source, read.cases, strict=True)
+    read.write(store / "medthinkvqa.jsonl", PROTOCOL)
     records = {outcome.name: outcome.record for outcome in outcomes}
     write_cohort(store, Cohort(window_pct=(1, 99), studies=records, failed={}))
     return 0
@@ -158,7 +158,7 @@ def verbs(place: Path, server: AnsweringServer, passphrases: dict[str, str]) -> 
     """Every verb that writes, on the base in `place`; `server` answers for one of the models."""
     store, own = ("store/**/*",), studies(place)
     small = (*SMALL, *own, "store=store")
-    cases = (*CASES, f"dataset.root={place}/cases")
+    cases = (*CASES, f"dataset.source={place}/cases")
     http = (f"model.served.http.base_url=http://127.0.0.1:{server.port}/v1", "~model.served.source")
     http = (*http, "+model.served.http.max_in_flight=2", "stream.flush_rows=2")
     serve = ("questions=drafts/questions.jsonl", "studies=imported/studies", "out=review", "port=0")

@@ -234,6 +234,17 @@ def lock(handle: int, path: Path, *, shared: bool = False, wait: bool = True) ->
         fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
 
 
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a file, new if it is absent; wait while another holds it. A kill releases it."""
+    handle = open_shared(path)
+    try:
+        lock(handle, path)
+        yield
+    finally:
+        os.close(handle)
+
+
 def unlock(handle: int) -> None:
     """Release the lock of an open file."""
     fcntl.flock(handle, fcntl.LOCK_UN)

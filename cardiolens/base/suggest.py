@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 _MOST_LIKELY = 3  # names that may have been meant
 _LIKE = 0.6  # of difflib's ratio; below it a name is not what was meant
-_MOST_LISTED = 36  # names of a sentence; a longer list hides the one that is sought ...
+_MOST_LISTED = 40  # names of a sentence; a longer list hides the one that is sought ...
 _LISTED_OF_MORE = 8  # ... and is cut to so many
 
 

@@ -16,6 +16,7 @@ from typing import Annotated
 from pydantic import Field, field_validator
 
 from cardiolens.base.console import say
+from cardiolens.base.counted import counted
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
 from cardiolens.config.base import GivenPath, Spec
@@ -47,7 +48,8 @@ def compare(first: Run, second: Run, margin: float) -> int:
         verdict = "worse" if comparison.worse(margin) else "not shown to be worse"
         say(
             f"{comparison.arm}, {comparison.scope.replace(':', ' ')}: {signed(comparison.value)} points "
-            f"(95 % CI {interval}), {comparison.n_patients} patients, {comparison.n_items} items, "
+            f"(95 % CI {interval}), {counted(comparison.n_patients, 'patient')}, "
+            f"{counted(comparison.n_items, 'item')}, "
             f"{comparison.gained} gained, {comparison.lost} lost: {verdict}"
         )
     worse = sum(comparison.worse(margin) for comparison in comparisons)

@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from cardiolens.base.console import say
+from cardiolens.base.counted import counted
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
 from cardiolens.config.base import GivenPath, Spec
@@ -29,7 +30,7 @@ def confirm(words: Words) -> int:
     decisions = words.decisions or out.with_name(f"{out.resolve().name}.decisions.jsonl")
     desk = Desk(read_imported(out), Ledger(decisions))
     with desk_server(desk, words.port) as server:
-        say(f"{len(desk.studies)} studies: {server.address} (this machine only; Ctrl-C ends it)")
+        say(f"{counted(len(desk.studies), 'study')}: {server.address} (this machine only; Ctrl-C ends it)")
         say(f"decisions: {decisions}")
         say(f"next: python -m cardiolens.ingest source=... out={out} decisions={decisions}")
         try:

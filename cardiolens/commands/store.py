@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from rich.table import Table
 
 from cardiolens.base.console import console, say
+from cardiolens.base.counted import counted
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
 from cardiolens.config.base import GivenPath, Spec
@@ -45,7 +46,7 @@ def ls(store: Store, words: Words) -> int:
     console.print(table)
     cohort = read_cohort(store.root)
     if cohort is not None:
-        say(f"{len(cohort.studies)} studies prepared, {len(cohort.failed)} failed")
+        say(f"{counted(len(cohort.studies), 'study')} prepared, {len(cohort.failed)} failed")
     return 0
 
 

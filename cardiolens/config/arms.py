@@ -46,11 +46,11 @@ class Arm:
     def arm_id(self) -> str:
         """The label and eight hex digits of a digest of every option that decides the requests.
 
-        Model options count only where they differ from the defaults, so a new option changes no known id.
+        Defaults count by their value: a changed default asks something else.
         """
         served: dict[str, Any] = {**dict.fromkeys(("name", *SERVING), True), "http": set(HTTP_SERVING)}
         parts = [
-            self.model.model_dump(mode="json", exclude=served, exclude_defaults=True),
+            self.model.model_dump(mode="json", exclude=served),
             self.selector.model_dump(mode="json", exclude={"seeds", *_unasked(self.selector)}),
             self.seed,
             self.budget.model_dump() if isinstance(self.budget, TokenBudget) else self.budget,

@@ -42,23 +42,23 @@ def _check_steps(sweep: "SweepSpec", prompt: PromptSpec) -> None:
         )
     if prompt.steps != "none" and not sweep.dataset.has_cases:
         raise ValueError(
-            f"prompt {prompt.name} has steps {prompt.steps}, which need the cases of dataset=medthinkvqa; "
+            f"prompt {prompt.name} has steps {prompt.steps}, which need cases, e.g. of dataset=medthinkvqa; "
             "leave it out"
         )
     if prompt.gold != "none" and not sweep.dataset.has_cases:
         raise ValueError(
-            f"prompt {prompt.name} includes gold {prompt.gold}, which only the cases of dataset=medthinkvqa "
-            "have; leave it out"
+            f"prompt {prompt.name} includes gold {prompt.gold}, which only cases have, e.g. those of "
+            "dataset=medthinkvqa; leave it out"
         )
 
 
 def _check_pictures(sweep: "SweepSpec") -> None:
     """Images of a case or of a public set of pictures have no views, and not all have captions."""
-    if sweep.dataset.root is None:
+    if sweep.dataset.source is None:
         return
     if sweep.dataset.has_pictures and "captions" in sweep.control:
         raise ValueError(
-            f"control captions: the pictures of dataset={sweep.dataset.benchmark} have no captions; leave "
+            f"control captions: the pictures of dataset={sweep.dataset.map} have no captions; leave "
             "it out, or take control=[none,blind]"
         )
     for selector in sweep.selector:
@@ -102,7 +102,7 @@ def _check_examples(sweep: "SweepSpec", prompt: PromptSpec) -> None:
         )
     if sweep.dataset.has_cases:
         raise ValueError(
-            f"{shown}, and the cases of dataset=medthinkvqa have texts that examples would repeat; "
+            f"{shown}, and the cases of dataset={sweep.dataset.map} have texts that examples would repeat; "
             "leave one of them out"
         )
     if choosing := _choosing(sweep):
@@ -122,8 +122,7 @@ def _check_videos(sweep: "SweepSpec", prompt: PromptSpec) -> None:
         )
     if sweep.dataset.has_cases or sweep.dataset.has_pictures:
         raise ValueError(
-            f"{shown}, and dataset={sweep.dataset.benchmark} has single images and no cine; leave one of "
-            "them out"
+            f"{shown}, and dataset={sweep.dataset.map} has single images and no cine; leave one of them out"
         )
     for selector in sweep.selector:
         if selector.kind == "self":

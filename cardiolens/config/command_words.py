@@ -10,7 +10,8 @@ from cardiolens.base.suggest import choices
 from cardiolens.config.base import GivenPath, Spec, describe
 from cardiolens.config.sweep import SweepSpec
 
-SWEEP_OPTIONS = ("experiment", *SweepSpec.model_fields)  # first names of the words that describe a sweep
+# first names of the words that describe a sweep
+SWEEP_OPTIONS = ("experiment", "protocol", *SweepSpec.model_fields)
 MODEL_OPTIONS = ("model", "cluster", "stream", "allow_env")  # of a model that reads or judges text
 
 _Words = TypeVar("_Words", bound=Spec)

@@ -26,6 +26,7 @@ from cardiolens.base.untrusted.yaml_file import check_aliases
 from cardiolens.config.base import Spec, describe, options_at
 from cardiolens.config.command_words import check_once
 from cardiolens.config.conf_names import GROUPS, ONE_OF, conf_files, conf_folders, legal_names, packaged_conf
+from cardiolens.config.dataset import JOIN
 from cardiolens.config.environment import (
     allowed_names,
     guarded,
@@ -57,7 +58,7 @@ class UserConfFirst(SearchPathPlugin):
 
 def read_spec(argv: Sequence[str]) -> SweepSpec:
     """Compose and validate a sweep from command-line words, e.g. ['+experiment=demo', 'budget=[8,16]']."""
-    words = expand_release(split_seeds(argv))
+    words = expand_release(_of_dataset(split_seeds(argv)))
     check_names(words)
     check_own_files()
     Plugins.instance().register(UserConfFirst)
@@ -304,6 +305,16 @@ def split_seeds(words: Sequence[str]) -> list[str]:
         rewritten += [
             f"++selector.{name}.seeds=[{','.join(seeds)}]" for name, seeds in names.items() if seeds
         ]
+    return rewritten
+
+
+def _of_dataset(words: Sequence[str]) -> list[str]:
+    """Rewrite `protocol=[a,b]` for Hydra: the protocols of the dataset, asked together."""
+    rewritten: list[str] = []
+    for word in words:
+        key, equals, value = word.partition("=")
+        names = JOIN.join(name.strip() for name in value.strip("[]").split(","))
+        rewritten.append(f"dataset.protocol={names}" if equals and key == "protocol" else word)
     return rewritten
 
 

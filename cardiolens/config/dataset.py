@@ -2,14 +2,12 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from cardiolens.config.base import GivenPath, Seed, Spec
 from cardiolens.config.release_identity import ReleaseSpec
-
-BenchmarkName = Literal["medthinkvqa", "vqa_rad", "slake", "omnimedvqa"]
 
 
 class PhantomSpec(Spec):
@@ -23,7 +21,11 @@ class PhantomSpec(Spec):
     masks: bool = False  # write segmentation masks too
 
 
+_QUESTIONS = "questions.jsonl"
+DEFAULT_PROTOCOL = "openprotocol-1"
+JOIN = "+"  # between protocols that are asked together
 WindowPct = tuple[float, float]  # intensity percentiles shown as black and white
+PICTURES = "publicvqa-1"  # protocol of closed questions on single pictures
 WINDOW_PCT: WindowPct = (1.0, 99.0)
 
 
@@ -44,7 +46,7 @@ class DatasetSpec(Spec):
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]  # name in the store's path and in tables
     studies: GivenPath  # the folder of studies
     questions: GivenPath  # the JSON Lines file of questions
-    protocol: str = "openprotocol-1"  # a packaged protocol, or a folder of one
+    protocol: str = DEFAULT_PROTOCOL  # a packaged protocol, a folder of one, or several as a+b
     window_pct: WindowPct = WINDOW_PCT  # percentiles shown as black and white
     windows: Mapping[str, WindowPct] = {}  # per sequence (lge) or volume (lge_4ch), instead of window_pct
     phantom: PhantomSpec | None = None  # generated if `studies` does not exist
@@ -53,21 +55,21 @@ class DatasetSpec(Spec):
     allow_same_pixels: bool = False  # studies may share images; the page says how many do
     allow_unverified: bool = False  # questions with unverified answers may be asked
     public_hearts: bool = False  # the pictures are of public sets, which models may have been trained on
-    root: GivenPath | None = None  # downloaded data of `benchmark`; its cases or pictures are the studies
-    benchmark: BenchmarkName = "medthinkvqa"  # which data lie below `root`
-    split: Literal["train", "test"] = "test"  # split of the data below `root`
+    source: GivenPath | None = None  # a folder or file of cases with questions; the cases are the studies
+    map: str | None = None  # what the columns of `source` hold: a shipped map, or a YAML file
+    split: Literal["train", "test"] = "test"  # split of `source`
     release: ReleaseSpec | None = None  # the release that studies and questions are of; its folder names it
     prepared_only: bool = False  # use the store as it is, without `studies`, e.g. in a bundle
 
     @property
     def has_cases(self) -> bool:
-        """Return whether the studies are the cases of MedThinkVQA, which have texts beside their images."""
-        return self.root is not None and self.benchmark == "medthinkvqa"
+        """Return whether the studies are cases, which may have texts beside their images."""
+        return self.source is not None and not self.has_pictures
 
     @property
     def has_pictures(self) -> bool:
-        """Return whether the studies are the pictures of a public benchmark."""
-        return self.root is not None and not self.has_cases
+        """Return whether the studies are the single pictures of a public benchmark."""
+        return self.source is not None and self.protocol == PICTURES
 
     @property
     def display(self) -> Windows:
@@ -78,6 +80,27 @@ class DatasetSpec(Spec):
     def roots(self) -> tuple[Path, ...]:
         """Folders that symbolic links of studies may lead into; empty unless links are allowed."""
         return (self.studies.absolute(), *map(Path.absolute, self.link_roots)) if self.allow_links else ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _questions_of_protocol(cls, value: Any) -> Any:
+        """Give every packaged protocol a questions file of its own beside the studies of a phantom."""
+        if not isinstance(value, Mapping) or value.get("phantom") is None:
+            return value
+        path, protocol = Path(str(value.get("questions"))), str(value.get("protocol", DEFAULT_PROTOCOL))
+        if path.name != _QUESTIONS or protocol == DEFAULT_PROTOCOL or Path(protocol).is_dir():
+            return value
+        return {**value, "questions": path.with_name(f"questions.{Path(protocol).name}.jsonl")}
+
+    @model_validator(mode="after")
+    def _mapped(self) -> "DatasetSpec":
+        if (self.source is None) != (self.map is None):
+            given, lacking = ("source", "map") if self.map is None else ("map", "source")
+            raise ValueError(
+                f"{given} is given without {lacking}; give both, as dataset=cases dataset.source=/folder "
+                "dataset.map=medframeqa"
+            )
+        return self
 
     @model_validator(mode="after")
     def _links_allowed(self) -> "DatasetSpec":

@@ -46,6 +46,7 @@ class SweepSpec(Spec):
     answer_format: Literal["letters", "json", "choice"] = "letters"  # choice: letters by structured decoding
     templates: GivenPath | None = None  # a folder of prompt templates, searched before the packaged ones
     subtask: tuple[str, ...] = ()  # empty: every subtask that has questions
+    item: tuple[str, ...] = ()  # qa_ids of the questions to ask; empty: all of `subtask`
     limit: Positive | None = None  # number of studies to use, in order of their ids; null: all
     store: GivenPath  # folder of shards, questions and completions, shared by sweeps on one dataset
     outputs: GivenPath  # folder of all runs
@@ -60,6 +61,8 @@ class SweepSpec(Spec):
     # environment variables that fields of models may name as ${oc.env:NAME}; on the command line only
     allow_env: tuple[str, ...] = ()
     strict: bool = False  # true: stop at the first study that cannot be prepared
+    # errors: ask only what ended in an error, once more even after stream.max_attempts
+    retry: Literal["none", "errors"] = "none"
     keep_going: bool = False  # true: a model that cannot run is reported at the end; the others run
 
     @property
@@ -80,7 +83,7 @@ class SweepSpec(Spec):
                 raise ValueError(f"{name} is {options!r}; expected its options, e.g. {name}: {{...}}")
         return tuple({"name": name, **options} for name, options in value.items())
 
-    @field_validator("subtask", mode="before")
+    @field_validator("subtask", "item", mode="before")
     @classmethod
     def _one_is_a_list(cls, value: object) -> object:
         return (value,) if isinstance(value, str) else value

@@ -43,7 +43,16 @@ def parse_budget(entry: object) -> object:
 
 
 Control = Literal[
-    "none", "blind", "captions", "blank", "other_patient", "shuffled_options", "reversed_options", "repeat"
+    "none",
+    "blind",
+    "captions",
+    "blank",
+    "other_patient",
+    "shuffled_options",
+    "reversed_options",
+    "repeat",
+    "leading",
+    "leading_right",
 ]
 """A change of every request, to test what the answers depend on."""
 

@@ -34,6 +34,7 @@ class Archetype:
     etiology: str
     variants: Mapping[str, Variant] = field(hash=False)
     subtype: str | None = None
+    beside: tuple[str, ...] = ()  # canonical studies of the class that are not drawn from
 
     __pydantic_config__ = _STRICT
 
@@ -96,5 +97,5 @@ def archetype_of(study: str) -> str:
     return next(
         name
         for name, archetype in archetypes().items()
-        if any(variant.study == study for variant in archetype.variants.values())
+        if study in archetype.beside or any(one.study == study for one in archetype.variants.values())
     )

@@ -24,6 +24,8 @@ _ANNULUS_MM = 4.0
 _AORTA_MM, _AORTA_LENGTH_MM = 11.0, 62.0
 _AORTA_OFF_AXIS_MM = 15.0  # minimum: 13 from the four-chamber plane, which the root must not cross
 _AORTA_STRAIGHT_MM, _AORTA_LEAN = 4.0, 0.4  # straight length of the root; above it, mm aside per mm up
+_PULMONARY_LEAN = 0.2  # as of the aorta
+_STENOTIC_MM, _DOMING = 1.8, 0.5  # half the thickness of a stenotic leaflet; mm up per mm inward
 _LEAFLET_MM = 1.0  # half the thickness of a leaflet
 _NORMAL_OPENING, _RESTRICTED_OPENING = 70.0, 25.0  # degrees
 _JET_SLOPE = 0.212556562  # tan 12 degrees
@@ -65,7 +67,22 @@ def tricuspid_centre(p: Parameters) -> Spot:
 
 
 def aortic_centre(p: Parameters) -> Spot:
-    return toward(150, max(0.55 * p.radius, _AORTA_OFF_AXIS_MM))
+    return toward(150, _aortic_off_axis(p))
+
+
+def _aortic_off_axis(p: Parameters) -> float:
+    return max(0.55 * p.radius, _AORTA_OFF_AXIS_MM)
+
+
+def pulmonary_reach(p: Parameters) -> float:
+    """Return an upper bound of |y| in the pulmonary artery, mm."""
+    lean = _PULMONARY_LEAN * _AORTA_LENGTH_MM
+    return (_pulmonary_off_axis(p) + lean) * sine(150) + p.pulmonary_artery + _WALL_MM
+
+
+def _pulmonary_off_axis(p: Parameters) -> float:
+    """Return the distance of the pulmonary artery's middle from the long axis: just before the aorta."""
+    return _aortic_off_axis(p) + _AORTA_MM + 4 * _WALL_MM + p.pulmonary_artery
 
 
 def _mitral_radius(p: Parameters) -> float:
@@ -86,8 +103,8 @@ def _paint_chambers(p: Parameters, at: Points, a: float, tissue_codes: Codes) ->
     z_b, z_r = base_plane(p, a), tricuspid_plane(p, a)
     la = _atrium(at, mitral_centre(p), z_b, p.la_radius, a=a, orifice=_mitral_radius(p))
     ra = _atrium(at, tricuspid_centre(p), z_r, p.ra_radius, a=a, orifice=_tricuspid_radius(p))
-    root = _root(p, at, z_b)
-    free = codes.SURROUNDINGS[tissue_codes] | (tissue_codes == codes.FLUID)
+    root = _vessel(at, z_b, aortic_centre(p), _AORTA_MM, _AORTA_LEAN)
+    free = codes.SURROUNDINGS[tissue_codes] | (tissue_codes % codes.LESION == codes.FLUID)
     lv_ring = (at.z < z_b) & (at.z > z_b - _ANNULUS_MM) & (at.rho < p.radius + p.wall)
     nearest = np.minimum(np.minimum(la, ra), root)
     tissue_codes[free & ((nearest < _WALL_MM) | lv_ring)] = codes.BASE_WALL
@@ -96,15 +113,20 @@ def _paint_chambers(p: Parameters, at: Points, a: float, tissue_codes: Codes) ->
     tissue_codes[free & (ra < 0) & (ra < la) & ~septum] = codes.RA_BLOOD
     in_root = free & (root < _WALL_MM)
     tissue_codes[in_root] = np.where(root[in_root] < 0, codes.AORTA, codes.BASE_WALL)
+    if p.pulmonary_artery:
+        centre = toward(150, _pulmonary_off_axis(p))
+        vessel = _vessel(at, z_r, centre, p.pulmonary_artery, _PULMONARY_LEAN)
+        there = codes.SURROUNDINGS[tissue_codes] & (vessel < _WALL_MM)
+        tissue_codes[there] = np.where(vessel[there] < 0, codes.PULMONARY_ARTERY, codes.BASE_WALL)
 
 
-def _root(p: Parameters, at: Points, z_b: float) -> Floats:
-    """Return the distance outside the aorta, mm, negative inside; the aorta leans away from the LA."""
-    lean = _AORTA_LEAN * np.clip(z_b - at.z - _AORTA_STRAIGHT_MM, 0.0, None)
-    x, y = aortic_centre(p)
+def _vessel(at: Points, plane: float, centre: Spot, radius: float, lean_per_mm: float) -> Floats:
+    """Return the distance outside a great vessel, mm, negative inside; it leans away from the LA."""
+    lean = lean_per_mm * np.clip(plane - at.z - _AORTA_STRAIGHT_MM, 0.0, None)
+    x, y = centre
     dx, dy = at.x - (x + lean * cosine(150)), at.y - (y + lean * sine(150))
-    tube = np.sqrt(dx * dx + dy * dy) - _AORTA_MM
-    return np.where((at.z < z_b) & (at.z > z_b - _AORTA_LENGTH_MM), tube, 99.0)
+    tube = np.sqrt(dx * dx + dy * dy) - radius
+    return np.where((at.z < plane) & (at.z > plane - _AORTA_LENGTH_MM), tube, 99.0)
 
 
 def _atrium(at: Points, spot: Spot, plane: float, radius: float, *, a: float, orifice: float) -> Floats:
@@ -137,6 +159,11 @@ def _paint_leaflets(p: Parameters, at: Points, t: float, a: float, tissue_codes:
     if t > END_SYSTOLE or t < 0.04:
         closed = np.abs(at.z - (z_b - 3)) < _LEAFLET_MM
         tissue_codes[closed & (tissue_codes == codes.AORTA)] = codes.LEAFLET
+    elif p.aortic_opening < 1:
+        inward = _AORTA_MM - _from_axis(at, aortic_centre(p))
+        domed = np.abs(at.z - (z_b - 3 - _DOMING * inward)) < _STENOTIC_MM
+        ring = domed & (inward < _AORTA_MM * (1 - p.aortic_opening))
+        tissue_codes[ring & (tissue_codes == codes.AORTA)] = codes.LEAFLET
     if p.systolic_anterior_motion and _SAM_TIME[0] <= t <= _SAM_TIME[1]:
         tissue_codes[_bent_leaflet(p, at, z_b) & (tissue_codes == codes.LV_BLOOD)] = codes.LEAFLET
 
@@ -168,10 +195,13 @@ def _paint_jets(p: Parameters, at: Points, t: float, a: float, tissue_codes: Cod
     z_b, z_r = base_plane(p, a), tricuspid_plane(p, a)
     systole, axis = t <= END_SYSTOLE, (0.0, 0.0)
     tips = z_b + _mitral_radius(p) * sine(_RESTRICTED_OPENING * opening(t))
+    narrowed = z_b - 3 - _DOMING * _AORTA_MM * (1 - p.aortic_opening)
+    ejecting = _OUTFLOW_TIME[0] <= t <= _OUTFLOW_TIME[1]
     jets = (
         (p.mitral_regurgitation and systole, axis, z_b, -1, codes.LA_BLOOD),
         (p.tricuspid_regurgitation and systole, tricuspid_centre(p), z_r, -1, codes.RA_BLOOD),
-        (p.outflow_jet and _OUTFLOW_TIME[0] <= t <= _OUTFLOW_TIME[1], aortic_centre(p), z_b, -1, codes.AORTA),
+        (p.outflow_jet and ejecting, aortic_centre(p), z_b, -1, codes.AORTA),
+        (p.aortic_opening < 1 and ejecting, aortic_centre(p), narrowed, -1, codes.AORTA),
         (p.aortic_regurgitation and not systole, aortic_centre(p), z_b, 1, codes.LV_BLOOD),
         (p.restricted_mitral_opening and opening(t) > 0.3, axis, tips, 1, codes.LV_BLOOD),
     )

@@ -20,13 +20,16 @@ JET = 30
 FAT = 31
 SLOW_FLOW = 32
 LUNG, LIVER, CHEST_MUSCLE, CHEST_FAT, AIR, DESCENDING_AORTA = 33, 34, 35, 36, 37, 38
+PLEURAL_FLUID, PULMONARY_ARTERY = 39, 40
 
 # codes that the heart and the pericardial fluid may be painted over
 SURROUNDINGS = np.zeros(256, dtype=bool)
-SURROUNDINGS[[BACKGROUND, FAT, LUNG, LIVER, CHEST_MUSCLE, CHEST_FAT, AIR, DESCENDING_AORTA]] = True
+SURROUNDINGS[
+    [BACKGROUND, FAT, LUNG, LIVER, CHEST_MUSCLE, CHEST_FAT, AIR, DESCENDING_AORTA, PLEURAL_FLUID]
+] = True
 
-LESION = 100  # added to the code of the tissue with the lesion: 101 .. 117, 121, 123
-OBSTRUCTION = 150  # added to the code of the segment
+LESION = 100  # added to the code of the tissue with the lesion: 101 .. 117, 121, 123, 127
+OBSTRUCTION = 150  # low signal; added to the code of the tissue: 151 .. 167, 171
 DARK_RIM = 200  # added to the code of the segment
 
 TISSUES: Mapping[int, str] = {
@@ -50,6 +53,8 @@ TISSUES: Mapping[int, str] = {
     CHEST_FAT: "chest wall fat",
     AIR: "air",
     DESCENDING_AORTA: "descending aorta",
+    PLEURAL_FLUID: "pleural fluid",
+    PULMONARY_ARTERY: "pulmonary artery",
 }
 
 
@@ -61,6 +66,7 @@ def labels() -> dict[int, str]:
         names[LESION + segment] = f"lesion, segment {segment}"
         names[OBSTRUCTION + segment] = f"microvascular obstruction, segment {segment}"
         names[DARK_RIM + segment] = f"dark rim artefact, segment {segment}"
-    for code in (PAPILLARY, RV_WALL):
+    for code in (PAPILLARY, RV_WALL, FLUID):
         names[LESION + code] = f"lesion, {TISSUES[code]}"
+    names[OBSTRUCTION + PAPILLARY] = f"microvascular obstruction, {TISSUES[PAPILLARY]}"
     return dict(sorted(names.items()))

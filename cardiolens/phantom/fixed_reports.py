@@ -16,14 +16,15 @@ WORDINGS = 4
 
 
 def reports(findings: Findings, seed: str, catalogue: Catalogue, sequences: Sequence[str]) -> dict[str, Any]:
-    """Return one reference report per sequence: {fields, findings, impression}."""
+    """Return one reference report per sequence: {fields, findings, impression}; none on T2 of low signal."""
     forms = {
         subtask.sequence: subtask
         for subtask in catalogue.subtasks.values()
         if subtask.answer_type == "report"
     }
     texts: dict[str, Any] = {}
-    for sequence in (name for name in sequences if name in forms):
+    void = {"t2"} if not findings["t2.signal"] else set()
+    for sequence in (name for name in sequences if name in forms and name not in void):
         sentences = [
             sentence(group, sequence, findings, _wording(seed, f"{sequence}.{number}"))
             for number, group in enumerate(groups(sequence))
@@ -44,7 +45,7 @@ def groups(sequence: str) -> list[Sequence[str]]:
 def report_fields(form: Subtask, findings: Findings, catalogue: Catalogue) -> dict[str, str | list[str]]:
     """Return the report fields: one option text, a list for multi-answer subtasks, [] if none applies."""
     fields: dict[str, str | list[str]] = {}
-    for subtask in (catalogue[name] for name in form.report_fields):
+    for subtask in catalogue.report_fields(form):
         texts = [subtask.text(key) for key in answer(subtask, findings)]
         fields[subtask.field] = texts if subtask.answer_type == "multi" or not texts else texts[0]
     return fields

@@ -9,7 +9,7 @@ around the long axis is binned to half a degree.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -56,6 +56,13 @@ def activation(t: float, early_filling: float) -> float:
     early = smoothstep((t - END_SYSTOLE) / 0.18)
     late = smoothstep((t - 0.85) / 0.12)
     return 1 - (early_filling * early + (1 - early_filling) * late)
+
+
+def delayed(t: float, delay: float) -> float:
+    """Return the cycle time whose contraction a late segment has at t; the end of the cycle is common."""
+    if t <= END_SYSTOLE + delay:
+        return max(t - delay, 0.0)
+    return END_SYSTOLE + (t - END_SYSTOLE - delay) * (1 - END_SYSTOLE) / (1 - END_SYSTOLE - delay)
 
 
 @lru_cache(maxsize=1)
@@ -113,6 +120,21 @@ class Heart:
     """The parameters of a heart and their smoothed fields over (angle, height)."""
 
     parameters: Parameters
+
+    def at(self, t: float) -> "Heart":
+        """Return the heart whose late segments move as much less, or more, as they do at cycle time t."""
+        p = self.parameters
+        a = activation(t, p.early_filling)
+        if not p.delay_of or not a:
+            return self
+        late = {number: self.contraction(t, number) / a for number in SEGMENTS}
+        motion = {number: p.motion_of.get(number, 1.0) * share for number, share in late.items()}
+        return replace(self, parameters=replace(p, motion_of=motion))
+
+    def contraction(self, t: float, segment: int) -> float:
+        """Return the activation of one segment at cycle time t."""
+        p = self.parameters
+        return activation(delayed(t, p.delay_in(segment)), p.early_filling)
 
     @cached_property
     def wall(self) -> Floats:

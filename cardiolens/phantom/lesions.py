@@ -13,6 +13,9 @@ from cardiolens.phantom.parameters import LesionShape
 
 Codes = NDArray[np.uint8]
 
+INSERTIONS = (120.0, 240.0)  # degrees at which the right ventricle meets the septum
+_SPECK_DEG, _SPECKS_APART_DEG, _SPECK_MM = 8.0, 20.0, 6.0  # width, period and length; rows alternate
+_CORE_EDGE_DEG = 15.0  # of bright rim beside a dark core
 _PAIR_DEG, _PAIR_APART_DEG = 20.0, 31.0  # of two islands per segment: width, distance of centres
 
 
@@ -32,10 +35,16 @@ class Lesions:
 
     shapes: tuple[LesionShape, ...]
     length: float
+    low: tuple[LesionShape, ...] = ()  # dark: cores inside the others, or alone
+    pericardium: bool = False
 
     @property
     def papillary(self) -> bool:
         return any(shape.papillary for shape in self.shapes)
+
+    @property
+    def low_papillary(self) -> bool:
+        return any(shape.papillary for shape in self.low)
 
     @property
     def rv_free_wall(self) -> bool:
@@ -46,15 +55,21 @@ class Lesions:
         """One mask per lesion of the (angle, height) bins that it covers."""
         return tuple(_area(shape, self.length) for shape in self.shapes)
 
+    @cached_property
+    def low_areas(self) -> tuple[NDArray[np.bool_], ...]:
+        """One mask per lesion of low signal."""
+        return tuple(_inner(_area(shape, self.length), shape) for shape in self.low)
+
     def paint(self, segment: Codes, angle: Ints, height: Ints, depth: Floats) -> Codes:
         """Return myocardium codes with lesions, at bins and depths (0 endocardium, 1 epicardium)."""
         tissue_codes = segment.copy()
-        for shape, area in zip(self.shapes, self.areas, strict=True):
-            hit = area[angle, height] & (depth >= shape.depth[0]) & (depth <= shape.depth[1])
-            tissue_codes[hit] = segment[hit] + codes.LESION
-            if shape.obstruction:
-                core = hit & _inner(area)[angle, height] & (depth > 0.2) & (depth < 0.65)
-                tissue_codes[core] = segment[core] + codes.OBSTRUCTION
+        for added, shapes, areas in (
+            (codes.LESION, self.shapes, self.areas),
+            (codes.OBSTRUCTION, self.low, self.low_areas),
+        ):
+            for shape, area in zip(shapes, areas, strict=True):
+                hit = area[angle, height] & (depth >= shape.depth[0]) & (depth <= shape.depth[1])
+                tissue_codes[hit] = segment[hit] + added
         return tissue_codes
 
 
@@ -67,6 +82,8 @@ def islands(shape: LesionShape, length: float) -> Iterator[Island]:
         for part in range(per_segment):
             offset = (part - (per_segment - 1) / 2) * _PAIR_APART_DEG
             width = shape.island_deg if per_segment == 1 else _PAIR_DEG
+            if shape.insertion:
+                phi = INSERTIONS[0] + width / 2 if segment in (2, 8) else INSERTIONS[1] - width / 2
             yield Island(phi + offset, u, width, shape.island_mm / length)
 
 
@@ -74,6 +91,11 @@ def _area(shape: LesionShape, length: float) -> NDArray[np.bool_]:
     if shape.pattern == "continuous":
         return np.isin(segment_map(), shape.segments)
     phi = (np.arange(ANGLES) * (360 / ANGLES))[:, None]
+    if shape.pattern == "speckled":
+        row = np.arange(HEIGHTS) * (length / (HEIGHTS - 1)) // _SPECK_MM % 2
+        return np.isin(segment_map(), shape.segments) & (
+            (phi + row * _SPECKS_APART_DEG / 2) % _SPECKS_APART_DEG < _SPECK_DEG
+        )
     u = (np.arange(HEIGHTS) / (HEIGHTS - 1))[None, :]
     area = np.zeros((ANGLES, HEIGHTS), dtype=bool)
     for island in islands(shape, length):
@@ -84,7 +106,9 @@ def _area(shape: LesionShape, length: float) -> NDArray[np.bool_]:
     return area
 
 
-def _inner(area: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return the part of an area at least 10 degrees inside its edge."""
-    turned = np.stack([np.roll(area, step, axis=0) for step in (-20, -10, 0, 10, 20)])
-    return np.asarray(turned.all(axis=0))
+def _inner(area: NDArray[np.bool_], shape: LesionShape) -> NDArray[np.bool_]:
+    """Return a continuous area without its edge, so that a dark core has a bright rim."""
+    if shape.pattern != "continuous":
+        return area
+    edge = round(_CORE_EDGE_DEG * ANGLES / 360)
+    return np.asarray(area & np.roll(area, edge, axis=0) & np.roll(area, -edge, axis=0))

@@ -10,6 +10,7 @@ from cardiolens.phantom.geometry import (
     Egg,
     Floats,
     Heart,
+    activation,
     base_plane,
     lv_radii,
     rv_egg,
@@ -19,6 +20,7 @@ from cardiolens.phantom.outpouching import bump_radius
 
 _ANGLE_STEP = 6  # bins: 120 angles
 _PLANES = 60
+_MOMENTS = 50  # of the cycle
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Measures:
 
 def measure(heart: Heart) -> Measures:
     """Measure a heart by integrating its cavities, papillary muscles included, on 60 x 120 grids (10.4)."""
-    lv_ed, lv_es = (lv_volume(heart, a) for a in (0.0, 1.0))
+    lv_ed, lv_es = lv_volume(heart, 0.0), smallest_lv_volume(heart)
     rv_ed, rv_es = (rv_volume(heart, a) for a in (0.0, 1.0))
     bsa = heart.parameters.bsa
     return Measures(
@@ -42,6 +44,15 @@ def measure(heart: Heart) -> Measures:
         rv_edv_index=round(rv_ed / bsa, 6),
         rv_ef=round(100 * (rv_ed - rv_es) / rv_ed, 6),
     )
+
+
+def smallest_lv_volume(heart: Heart) -> float:
+    """Return the end-systolic volume of the LV cavity, mL: at full activation unless walls are late."""
+    p = heart.parameters
+    if not p.delay_of:
+        return lv_volume(heart, 1.0)
+    times = [number / _MOMENTS for number in range(_MOMENTS)]
+    return min(lv_volume(heart.at(t), activation(t, p.early_filling)) for t in times)
 
 
 def lv_volume(heart: Heart, a: float) -> float:

@@ -19,22 +19,26 @@ class LesionShape:
 
     segments: Segments = ()
     depth: tuple[float, float] = (0.0, 1.0)
-    pattern: Literal["continuous", "patchy"] = "continuous"
+    pattern: Literal["continuous", "patchy", "speckled"] = "continuous"
     papillary: bool = False
     rv_free_wall: bool = False
-    obstruction: bool = False  # a dark core of microvascular obstruction
     island_deg: float = 25.0  # size of one island of a patchy lesion
     island_mm: float = 12.0
+    insertion: bool = False  # islands of the septum lie at its junctions with the right ventricle
 
     __pydantic_config__ = _STRICT
 
 
 @dataclass(frozen=True)
 class DefectShape:
-    """Segments with reduced first-pass enhancement, from the endocardium to a depth."""
+    """Segments with abnormal first-pass enhancement between two depths; 1 is the epicardium."""
 
     segments: Segments
     depth: float = 1.0
+    inner: float = 0.0
+    papillary: bool = False
+    uptake: float = 0.35  # as a share of normal
+    delay: float = 3.0  # beats
 
     __pydantic_config__ = _STRICT
 
@@ -51,6 +55,7 @@ class Parameters:
     contraction: float = 0.33  # c
     motion_of: Mapping[int, float] = field(default_factory=dict, hash=False)  # k by segment, else 1
     bulge_of: Mapping[int, float] = field(default_factory=dict, hash=False)  # b by segment, else 0
+    delay_of: Mapping[int, float] = field(default_factory=dict, hash=False)  # by segment, else 0; in cycles
     mapse: float = 12.0
     early_filling: float = 0.75  # fE
     rv_width: float = 36.0  # W_rv
@@ -62,6 +67,10 @@ class Parameters:
     la_radius: float = 20.0
     ra_radius: float = 20.0
     fluid: float = 1.0  # e, thickness of pericardial fluid
+    pericardial_enhancement: bool = False  # of the outer layer of the fluid, on LGE
+    pleural_fluid: float = 0.0  # greatest thickness
+    pulmonary_artery: float = 0.0  # radius; 0 paints none
+    aortic_opening: float = 1.0  # of the aortic valve in systole, as a share of its radius
     bsa: float = 1.8  # m2
     mitral_regurgitation: bool = False
     tricuspid_regurgitation: bool = False
@@ -71,7 +80,9 @@ class Parameters:
     systolic_anterior_motion: bool = False
     jet_length: float = 24.0
     lge: tuple[LesionShape, ...] = ()
+    lge_low: tuple[LesionShape, ...] = ()  # dark cores inside `lge`
     oedema: tuple[LesionShape, ...] = ()
+    t2_low: tuple[LesionShape, ...] = ()
     defect: DefectShape | None = None
 
     __pydantic_config__ = _STRICT
@@ -83,6 +94,10 @@ class Parameters:
     def shortening_in(self, segment: int) -> float:
         """Return the fractional shortening k c of a segment."""
         return self.motion_of.get(segment, 1.0) * self.contraction
+
+    def delay_in(self, segment: int) -> float:
+        """Return the delay of contraction of a segment, as a share of the cycle."""
+        return self.delay_of.get(segment, 0.0)
 
     def bulge_in(self, segment: int) -> float:
         """Return the outward bulge of a segment, mm."""

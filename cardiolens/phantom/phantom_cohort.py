@@ -2,11 +2,13 @@
 
 import json
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from cardiolens.base import disk
+from cardiolens.base.digest import digest_of_tree
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom.appearance import appearance
@@ -24,9 +26,16 @@ from cardiolens.protocol.tasks.questions import write_questions
 from cardiolens.protocol.tasks.truth import findings
 from cardiolens.study.anatomy import check_heart
 
+STUDIES, QUESTIONS = "studies", "questions.jsonl"
+
 
 def make_cohort(
-    spec: PhantomSpec, folder: Path, protocol: str = PROTOCOL, *, free_reports: bool = False
+    spec: PhantomSpec,
+    folder: Path,
+    protocol: str = PROTOCOL,
+    *,
+    free_reports: bool = False,
+    questions: str = QUESTIONS,
 ) -> None:
     """Make `folder/studies/<id>/` and `folder/questions.jsonl`; the folder must be absent or empty.
 
@@ -42,12 +51,26 @@ def make_cohort(
     with disk.draft_folder(folder) as draft:
         records = [
             record
-            for study_records in _written(ids, spec, draft / "studies", tasks)
+            for study_records in _written(ids, spec, draft / STUDIES, tasks)
             for record in study_records
         ]
-        write_questions(draft / "questions.jsonl", records)
+        write_questions(draft / questions, records)
         if free_reports:
             write_reports(spec, ids, draft, protocol)
+
+
+def add_questions(spec: PhantomSpec, folder: Path, protocol: str, questions: str) -> None:
+    """Write the questions of another protocol beside a cohort; InputError if its studies are other ones."""
+    with tempfile.TemporaryDirectory(dir=folder.parent) as place:
+        make_cohort(spec, Path(place) / "cohort", protocol, questions=questions)
+        again = Path(place) / "cohort"
+        if digest_of_tree(again / STUDIES) != digest_of_tree(folder / STUDIES):
+            raise InputError(
+                f"{folder}: its studies are not those that this version makes with these options, so their "
+                f"answers under {protocol} are not known; delete the folder, or give dataset.studies and "
+                "dataset.questions in another one"
+            )
+        (again / questions).replace(folder / questions)
 
 
 def planned(spec: PhantomSpec, folder: Path) -> list[str]:

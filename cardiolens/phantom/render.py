@@ -16,6 +16,7 @@ from cardiolens.phantom.planes import Plane, Size, View, grid, planes
 from cardiolens.phantom.points import Points, points
 from cardiolens.phantom.surroundings import surroundings
 from cardiolens.phantom.tissue import REST, Distractors, Moment, Scene, heart_region, moment, tissue
+from cardiolens.protocol.tasks.segments import SEGMENTS
 
 Frames = NDArray[np.int16]  # (frame, row, column), slice by slice; the phase runs fastest
 Masks = NDArray[np.uint8]
@@ -73,20 +74,30 @@ def phases(view: View, size: Size) -> int:
 
 
 def end_systole(heart: Heart, count: int) -> int:
-    """Return the phase of largest activation."""
-    return max(range(count), key=lambda phase: moment(heart, phase, count).a)
+    """Return the phase of largest activation, as a mean over the segments."""
+    return max(
+        range(count), key=lambda phase: sum(heart.contraction(phase / count, number) for number in SEGMENTS)
+    )
 
 
 def _scene(heart: Heart, view: View, look: Appearance) -> Scene:
     p = heart.parameters
-    defect = (LesionShape(p.defect.segments, (0.0, p.defect.depth)),) if p.defect else ()
-    lesions = {"cine": (), "lge": p.lge, "t2": p.oedema, "perfusion": defect}[view.sequence]
+    d = p.defect
+    defect = (LesionShape(d.segments, (d.inner, d.depth), papillary=d.papillary),) if d else ()
+    none: tuple[LesionShape, ...] = ()
+    shapes, low = {
+        "cine": (none, none),
+        "lge": (p.lge, p.lge_low),
+        "t2": (p.oedema, p.t2_low),
+        "perfusion": (defect, none),
+    }[view.sequence]
+    lesions = Lesions(shapes, p.length, low, pericardium=view.sequence == "lge" and p.pericardial_enhancement)
     distractors = Distractors(
         fat_mm=look.fat_mm,
         slow_flow=look.slow_flow and view.sequence == "t2",
         rim_mm=look.rim_mm if view.sequence == "perfusion" else 0.0,
     )
-    return Scene(heart, Lesions(lesions, p.length), distractors, valves=view.sequence == "cine")
+    return Scene(heart, lesions, distractors, valves=view.sequence == "cine")
 
 
 def _shifted(shot: Shot, plane: Plane, seed: str) -> Plane:
@@ -109,12 +120,13 @@ def _frames(shot: Shot, plane: Plane, scanner: signal.Scanner, *, basal: bool) -
 
 def _signals(shot: Shot, where: Points) -> Iterator[Floats]:
     """Yield the noiseless frames of one plane over time."""
-    scene, size, ground = shot.scene, shot.size, surroundings(where)
+    scene, size, p = shot.scene, shot.size, shot.scene.heart.parameters
+    ground = surroundings(where, p.pleural_fluid)
     near = heart_region(scene.heart, where)
     heart, under = where.take(near), ground[near]
     if shot.view.sequence == "perfusion":
         ground[near] = tissue(scene, heart, REST, under)
-        for table in signal.perfusion_tables(size.beats, dark_rim=shot.look.rim_mm > 0):
+        for table in signal.perfusion_tables(size.beats, p.defect, dark_rim=shot.look.rim_mm > 0):
             yield _pooled(table[ground], size.pixels)
     else:
         table = signal.static_table(shot.view.sequence, nulled=shot.look.nulled)

@@ -13,20 +13,20 @@ from numpy.typing import NDArray
 
 from cardiolens.phantom import codes
 from cardiolens.phantom.geometry import Floats
+from cardiolens.phantom.parameters import DefectShape
 
 Table = NDArray[np.float64]  # signal by tissue code, shape (256,)
 
 FULL_SCALE = 3000  # stored value of signal 1; the range up to 4095 leaves room for bias and noise
 _BLOOD = (
     *(codes.LV_BLOOD, codes.RV_BLOOD, codes.LA_BLOOD, codes.RA_BLOOD),
-    *(codes.AORTA, codes.DESCENDING_AORTA, codes.JET),
+    *(codes.AORTA, codes.DESCENDING_AORTA, codes.PULMONARY_ARTERY, codes.JET),
 )
 _MUSCLE = (*range(1, 18), codes.PAPILLARY, codes.RV_WALL)
 _AORTA = (codes.AORTA, codes.DESCENDING_AORTA)
 _BIAS = 0.15
 _RV_ARRIVAL, _LV_ARRIVAL = 6.0, 11.0
 MUSCLE_ARRIVAL = 13.0  # beat before which a perfusion defect is invisible
-_DEFECT_AMPLITUDE, _DEFECT_DELAY = 0.35, 3.0
 
 
 @lru_cache(maxsize=1)
@@ -53,6 +53,9 @@ def static_table(sequence: str, *, nulled: bool = True) -> Table:
     for segment in range(1, 18):
         table[segment + codes.OBSTRUCTION] = of.get("obstruction", muscle)
         table[segment + codes.DARK_RIM] = muscle
+    table[codes.FLUID + codes.LESION] = of.get("lesion", of["fluid"])
+    table[codes.PAPILLARY + codes.OBSTRUCTION] = of.get("obstruction", muscle)
+    table[codes.PLEURAL_FLUID] = of["fluid"]
     return table
 
 
@@ -61,7 +64,7 @@ def _fill_surroundings(table: Table, of: Mapping[str, float]) -> None:
     table[codes.CHEST_MUSCLE], table[codes.CHEST_FAT] = of["chest_muscle"], of["chest_fat"]
 
 
-def perfusion_tables(beats: int, *, dark_rim: bool) -> list[Table]:
+def perfusion_tables(beats: int, defect: DefectShape | None, *, dark_rim: bool) -> list[Table]:
     """Return the signal by tissue code at each beat of the first pass; lesion codes are perfusion defects."""
     of = signals()["perfusion"]
     right = [blood_signal(beat, _RV_ARRIVAL, 1.6) for beat in range(beats)]
@@ -70,13 +73,14 @@ def perfusion_tables(beats: int, *, dark_rim: bool) -> list[Table]:
     tables = []
     for beat in range(beats):
         table = np.full(256, of["background"])
-        table[[codes.RV_BLOOD, codes.RA_BLOOD]] = right[beat]
+        table[[codes.RV_BLOOD, codes.RA_BLOOD, codes.PULMONARY_ARTERY]] = right[beat]
         table[[codes.LV_BLOOD, codes.LA_BLOOD, *_AORTA, codes.SLOW_FLOW]] = left[beat]
         table[[*_MUSCLE, codes.BASE_WALL]] = muscle_signal(beat)
-        table[[code + codes.LESION for code in _MUSCLE]] = defect_signal(beat)
+        if defect:
+            table[[code + codes.LESION for code in _MUSCLE]] = defect_signal(defect, beat)
         darkened = 0.5 if dark_rim and abs(beat - peak) <= 2 else 1.0
         table[[segment + codes.DARK_RIM for segment in range(1, 18)]] = darkened * muscle_signal(beat)
-        table[codes.FLUID], table[codes.FAT] = of["fluid"], of["fat"]
+        table[[codes.FLUID, codes.PLEURAL_FLUID]], table[codes.FAT] = of["fluid"], of["fat"]
         _fill_surroundings(table, of)
         tables.append(table)
     return tables
@@ -104,9 +108,15 @@ def muscle_signal(t: float, amplitude: float = 1.0, delay: float = 0.0) -> float
     return round(0.12 + amplitude * 0.40 * (1 - math.exp(-late / 4)) * (0.6 + 0.4 * math.exp(-late / 25)), 9)
 
 
-def defect_signal(t: float) -> float:
+def defect_signal(defect: DefectShape, t: float) -> float:
     """Return the signal of a perfusion defect at beat t: lower and later uptake."""
-    return muscle_signal(t, _DEFECT_AMPLITUDE, _DEFECT_DELAY)
+    return muscle_signal(t, defect.uptake, defect.delay)
+
+
+def uptake_share(defect: DefectShape, t: float) -> float:
+    """Return the uptake of a defect by beat t as a share of that of normal muscle."""
+    before = muscle_signal(0)
+    return round((defect_signal(defect, t) - before) / (muscle_signal(t) - before), 6)
 
 
 def first_pass(beats: int) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from cardiolens.phantom.nifti_writer import nifti_bytes, stored
 from cardiolens.phantom.planes import Size, Vector, affine
 from cardiolens.phantom.render import Rendered
 from cardiolens.phantom.sampler import Study
-from cardiolens.protocol.tasks.truth import Truth
+from cardiolens.protocol.tasks.truth import Details, Truth
 
 _DISPLAY = {"transpose": True, "flip_rows": True, "flip_cols": False}
 _LAYER_MM = 8.0
@@ -90,6 +90,7 @@ def write_records(
 def truth_record(study_id: str, truth: Truth) -> dict[str, Any]:
     """Return a truth as a `truth-1` record (protocol, stage 3)."""
     tree = asdict(truth)
+    details = {"details": tree["details"]} if truth.details != Details() else {}
     return {
         "schema": "truth-1",
         "study_id": study_id,
@@ -101,6 +102,7 @@ def truth_record(study_id: str, truth: Truth) -> dict[str, Any]:
         "perfusion": tree["perfusion"],
         "oedema": tree["oedema"],
         "diagnosis": {"etiology": truth.etiology, "subtype": truth.subtype, "source": "phantom"},
+        **details,
         "indeterminate": list(truth.indeterminate),
         "provenance": {},
     }

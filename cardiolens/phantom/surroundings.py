@@ -17,13 +17,23 @@ _HALF_SPACES = (  # code, direction from the long axis (degrees), distance (mm);
 )
 _BEYOND_APEX = ((codes.CHEST_MUSCLE, 118.0), (codes.CHEST_FAT, 124.0), (codes.AIR, 140.0))  # code, z in mm
 _AORTA_PLACE, _AORTA_MM, _AORTA_WALL_MM = (46.0, -46.0), 10.0, 2.0
+_PLEURA_MIDDLE, _PLEURA_HALF = (-10.0, 40.0), (55.0, 60.0)  # along the lung's border and along z, mm
 
 
-def surroundings(where: Points) -> NDArray[np.uint8]:
-    """Return the code of every point without the heart; shape (len(where),)."""
+def surroundings(where: Points, pleural_mm: float = 0.0) -> NDArray[np.uint8]:
+    """Return the code of every point without the heart; shape (len(where),).
+
+    Pleural fluid is a crescent inside the lung's border, `pleural_mm` thick at its middle.
+    """
     ground = np.full(len(where), codes.BACKGROUND, dtype=np.uint8)
     for code, degrees, distance in _HALF_SPACES:
         ground[where.x * cosine(degrees) + where.y * sine(degrees) > distance] = code
+    if pleural_mm:
+        code, degrees, distance = _HALF_SPACES[0]
+        deep = where.x * cosine(degrees) + where.y * sine(degrees) - distance
+        along = (where.y * cosine(degrees) - where.x * sine(degrees) - _PLEURA_MIDDLE[0]) / _PLEURA_HALF[0]
+        up = (where.z - _PLEURA_MIDDLE[1]) / _PLEURA_HALF[1]
+        ground[(deep > 0) & (deep < pleural_mm * (1 - along * along - up * up))] = codes.PLEURAL_FLUID
     for code, height in _BEYOND_APEX:
         ground[where.z > height] = code
     dx, dy = where.x - _AORTA_PLACE[0], where.y - _AORTA_PLACE[1]

@@ -1,6 +1,6 @@
 """Tissue code of each point at a moment of the cardiac cycle."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,8 @@ from cardiolens.phantom.surroundings import surroundings
 
 Codes = NDArray[np.uint8]
 
-_PAPILLARY_MM = 4.5
+_PERICARDIUM_MM = 3.0  # of enhancing pericardium
+_PAPILLARY_MM, _PAPILLARY_CORE_MM = 4.5, 2.8
 _PAPILLARY_ANGLES = (45, 250)
 _PAPILLARY_HEIGHTS = (0.35, 0.75)
 
@@ -75,7 +76,9 @@ class Scene:
 
 def tissue(scene: Scene, where: Points, at: Moment, ground: Codes | None = None) -> Codes:
     """Paint the heart over `ground` and return the tissue code of every point; shape (len(where),)."""
-    painted = surroundings(where) if ground is None else ground.copy()
+    scene = replace(scene, heart=scene.heart.at(at.t))
+    pleural_fluid = scene.heart.parameters.pleural_fluid
+    painted = surroundings(where, pleural_fluid) if ground is None else ground.copy()
     _paint_rv(scene, where, at.a, painted)
     _paint_lv(scene, where, at.a, painted)
     base.paint(scene.heart.parameters, where, at.t, at.a, painted, valves=scene.valves)
@@ -90,6 +93,8 @@ def heart_region(heart: Heart, where: Points) -> Ints:
     atria = 1.2 * max(p.la_radius, p.ra_radius)
     left, right = max(rv, p.radius + p.wall + p.rv_width + atria), max(lv, p.radius + atria)
     up = max(1.1 * lv + p.rv_bump + p.rv_bump_growth, p.radius + p.wall + p.rv_width / 2 + atria)
+    if p.pulmonary_artery:
+        up = max(up, base.pulmonary_reach(p))
     return np.flatnonzero((where.x > -left) & (where.x < right) & (np.abs(where.y) < up))
 
 
@@ -108,6 +113,9 @@ def _paint_lv(scene: Scene, where: Points, a: float, painted: Codes) -> None:
     bin_ = height_bin(p, a, at.z)
     fluid, fat = (around_lv(heart, a, at.angle, at.z, radii.epicardium, gap=gap) for gap in (p.fluid, margin))
     tissue_codes = np.where(at.rho < fluid, codes.FLUID, codes.FAT).astype(np.uint8)
+    if scene.lesions.pericardium:
+        below = around_lv(heart, a, at.angle, at.z, radii.epicardium, gap=p.fluid - _PERICARDIUM_MM)
+        tissue_codes[(at.rho < fluid) & (at.rho >= below)] += codes.LESION
     is_free = ~codes.SURROUNDINGS[painted[near]]
     keep = (outside >= 0) & ((at.rho >= fat) | is_free)
     wall = (outside < 0) & (at.rho >= radii.cavity)
@@ -116,7 +124,7 @@ def _paint_lv(scene: Scene, where: Points, a: float, painted: Codes) -> None:
     depth = np.where(beyond, (at.z - p.length) / p.cap, depth)
     segment = segment_map()[at.angle, bin_]
     muscle = segment
-    if scene.lesions.shapes:
+    if scene.lesions.shapes or scene.lesions.low:
         muscle = scene.lesions.paint(segment, at.angle, bin_, depth)
     if scene.distractors.rim_mm:
         rim = (at.rho - radii.cavity < scene.distractors.rim_mm) & ~beyond
@@ -143,8 +151,11 @@ def _paint_papillary(scene: Scene, at: Points, a: float, tissue_codes: Codes) ->
         r = 0.75 * lv_radii(heart, a, bins, at.heights).cavity
         dx = at.x - (r * cosine(degrees))[at.at_height]
         dy = at.y - (r * sine(degrees))[at.at_height]
-        column = (dx * dx + dy * dy < _PAPILLARY_MM**2) & within[at.at_height]
-        tissue_codes[column & (tissue_codes == codes.LV_BLOOD)] = code
+        off_axis = dx * dx + dy * dy
+        column = (off_axis < _PAPILLARY_MM**2) & within[at.at_height] & (tissue_codes == codes.LV_BLOOD)
+        tissue_codes[column] = code
+        if scene.lesions.low_papillary:
+            tissue_codes[column & (off_axis < _PAPILLARY_CORE_MM**2)] = codes.PAPILLARY + codes.OBSTRUCTION
 
 
 def _paint_rv(scene: Scene, where: Points, a: float, painted: Codes) -> None:
@@ -164,7 +175,10 @@ def _paint_rv(scene: Scene, where: Points, a: float, painted: Codes) -> None:
     outside, toward = _outside_rv(heart, at, a)
     past = np.maximum(at.z - tip, 0.0)
     tissue_codes = np.zeros(len(at), dtype=np.uint8)
-    shells = ((margin, codes.FAT), (p.rv_wall + p.fluid, codes.FLUID), (p.rv_wall, codes.RV_WALL))
+    shells = [(margin, codes.FAT), (p.rv_wall + p.fluid, codes.FLUID), (p.rv_wall, codes.RV_WALL)]
+    if scene.lesions.pericardium:
+        outer = p.rv_wall + p.fluid
+        shells[1:2] = [(outer, codes.FLUID + codes.LESION), (outer - _PERICARDIUM_MM, codes.FLUID)]
     for thickness, code in shells:
         share = past / thickness
         tissue_codes[outside < thickness * np.sqrt(np.clip(1 - share * share, 0.0, None))] = code

@@ -4,13 +4,23 @@ import numpy as np
 
 from cardiolens.phantom.bands import GuardBandError, classify
 from cardiolens.phantom.geometry import RV_LENGTH, Floats, Heart, rv_egg, segment_middle, tricuspid_plane
-from cardiolens.phantom.lesions import islands
+from cardiolens.phantom.lesions import INSERTIONS, islands
 from cardiolens.phantom.measure import Measures, measure
 from cardiolens.phantom.outpouching import DIRECTION, HEIGHT, bump_radius
-from cardiolens.phantom.parameters import LesionShape, Parameters
-from cardiolens.phantom.visible import check_oedema_seen
-from cardiolens.protocol.tasks.segments import SEGMENTS, WALL_SEGMENTS
-from cardiolens.protocol.tasks.truth import Chambers, Layer, Lesion, Pattern, PerfusionDefect, Segment, Truth
+from cardiolens.phantom.parameters import DefectShape, LesionShape, Parameters
+from cardiolens.phantom.signal import uptake_share
+from cardiolens.phantom.visible import check_seen
+from cardiolens.protocol.tasks.segments import LEVELS, SEGMENTS, WALL_SEGMENTS
+from cardiolens.protocol.tasks.truth import (
+    Chambers,
+    Details,
+    Layer,
+    Lesion,
+    Pattern,
+    PerfusionDefect,
+    Segment,
+    Truth,
+)
 
 _LAYERS: tuple[tuple[Layer, tuple[float, float], tuple[float, float]], ...] = (
     # layer, range of the inner depth, range of the outer depth
@@ -19,23 +29,25 @@ _LAYERS: tuple[tuple[Layer, tuple[float, float], tuple[float, float]], ...] = (
     ("mid_wall", (0.20, 1.0), (0.0, 0.80)),
     ("subepicardial", (0.45, 1.0), (0.95, 1.0)),
 )
+_INSERTION_GAP_DEG = 2.0  # at most, between an island and the insertion that it is at
+_LATE_BEAT = 39  # the last of the shortest first pass
 _THIN_WALL_MM = 6.0  # in a thinner wall the layer of a lesion is not visible
 
 
 def truth(heart: Heart, etiology: str, subtype: str | None) -> Truth:
     """Return the truth of a heart; GuardBandError names the first ambiguous value."""
-    p = heart.parameters
-    check_oedema_seen(p)
+    p, measured = heart.parameters, measure(heart)
+    check_seen(p)
     return Truth(
         segments=tuple(segment(heart, number) for number in SEGMENTS),
-        chambers=chambers(heart, measure(heart)),
+        chambers=chambers(heart, measured),
         av_valves=_switched_on(
             mitral_regurgitation=p.mitral_regurgitation,
             tricuspid_regurgitation=p.tricuspid_regurgitation,
             restricted_mitral_opening=p.restricted_mitral_opening,
         ),
         outflow=_switched_on(
-            outflow_jet=p.outflow_jet,
+            outflow_jet=p.outflow_jet or classify("aortic_opening", p.aortic_opening) == "stenosis",
             systolic_anterior_motion=p.systolic_anterior_motion,
             aortic_regurgitation=p.aortic_regurgitation,
         ),
@@ -43,9 +55,72 @@ def truth(heart: Heart, etiology: str, subtype: str | None) -> Truth:
         lge=_lesions(p.lge, heart),
         perfusion=_defect(p),
         oedema=_lesions(p.oedema, heart),
+        details=details(heart, measured),
         etiology=etiology,
         subtype=subtype,
     )
+
+
+def details(heart: Heart, measured: Measures) -> Details:
+    """Return what `authors-1` asks beyond `openprotocol-1`, measured as the other labels are."""
+    p = heart.parameters
+    kind, layers = _perfusion_kind(p.defect)
+    contraction = {number: _middle(heart.shortening, number) for number in SEGMENTS}
+    return Details(
+        uneven_wall=_is_uneven(heart),
+        late=tuple(n for n in SEGMENTS if classify("delay", p.delay_in(n)) == "yes"),
+        enhanced=tuple(n for n, share in contraction.items() if classify("enhanced", share) == "yes"),
+        hyperdynamic=classify("hyperdynamic", measured.lv_ef) == "yes",
+        signs=_switched_on(
+            spade_sign=classify("spade", _apical_share(heart)) == "yes",
+            aortic_stenosis=classify("aortic_opening", p.aortic_opening) == "stenosis",
+            dilated_pulmonary_artery=classify("pulmonary_artery", p.pulmonary_artery) == "dilated",
+        ),
+        pleural_effusion=classify("pleural_fluid", p.pleural_fluid) == "yes",
+        lge_signs=_switched_on(
+            pericardial=p.pericardial_enhancement,
+            septal_insertion=any(_at_insertion(shape, p.length) for shape in p.lge),
+        ),
+        lge_low=_lesions(p.lge_low, heart),
+        t2_low=_lesions(p.t2_low, heart),
+        perfusion_kind=kind,
+        perfusion_layers=layers,
+    )
+
+
+def _is_uneven(heart: Heart) -> bool:
+    """Return whether thickness differs by wall where all walls are of one class."""
+    walls = [_middle(heart.wall, number) for number in WALL_SEGMENTS]
+    one_class = len({classify("thickness", wall) for wall in walls}) == 1
+    return one_class and classify("unevenness", max(walls) / min(walls)) == "yes"
+
+
+def _apical_share(heart: Heart) -> float:
+    """Return the radius of the apical cavity as a share of that of an even cavity."""
+    radii = [_middle(heart.outer, number) for number in LEVELS["apical"]]
+    return round(sum(radii) / len(radii) / heart.parameters.radius, 9)
+
+
+def _at_insertion(shape: LesionShape, length: float) -> bool:
+    """Return whether islands reach the junctions of septum and right ventricle."""
+    if shape.pattern != "patchy":
+        return False
+    gaps = [
+        abs(abs(island.phi - angle) - island.width / 2)
+        for island in islands(shape, length)
+        for angle in INSERTIONS
+    ]
+    return min(gaps) <= _INSERTION_GAP_DEG
+
+
+def _perfusion_kind(defect: DefectShape | None) -> tuple[str, tuple[str, ...]]:
+    """Return the kind of a defect, and its layers unless its depth from the endocardium gives them."""
+    if defect is None:
+        return Details().perfusion_kind, ()
+    papillary = ("papillary",) if defect.papillary else ()
+    only_depth = defect.inner == 0 and not papillary
+    layers = () if only_depth else (_layer((defect.inner, defect.depth)), *papillary)
+    return classify("uptake", uptake_share(defect, _LATE_BEAT)), layers
 
 
 def segment(heart: Heart, number: int) -> Segment:
@@ -135,6 +210,8 @@ def _layer(depth: tuple[float, float]) -> Layer:
 def _pattern(shape: LesionShape, layer: Layer, length: float) -> Pattern:
     if len(set(shape.segments) & set(WALL_SEGMENTS)) >= 12:
         return "diffuse"
+    if shape.pattern == "speckled":
+        return "speckled"
     if shape.pattern == "patchy" and len(list(islands(shape, length))) >= 3:
         return "patchy"
     thin = round(shape.depth[1] - shape.depth[0], 9) <= 0.4
@@ -146,7 +223,8 @@ def _pattern(shape: LesionShape, layer: Layer, length: float) -> Pattern:
 def _defect(p: Parameters) -> PerfusionDefect | None:
     if p.defect is None:
         return None
-    classify("perfusion_depth", p.defect.depth)
+    if p.defect.inner == 0:
+        classify("perfusion_depth", p.defect.depth)
     return PerfusionDefect(tuple(sorted(p.defect.segments)), p.defect.depth)
 
 

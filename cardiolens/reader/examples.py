@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from random import Random
-from string import ascii_uppercase
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from cardiolens.inference.plan.planned_study import StudyFrames
 from cardiolens.inference.plan.planner import ModelPlanner
 from cardiolens.inference.plan.request import Request
 from cardiolens.phantom.signal import MUSCLE_ARRIVAL
+from cardiolens.protocol.tasks.legal import letters_of
 from cardiolens.reader.tissues import healed, pixel_kinds
 from cardiolens.storage.schemas import PLANNED
 from cardiolens.study.frame_parts import read_frames
@@ -167,7 +167,10 @@ class Cohort:
     def _replies(self, request: Request) -> tuple[str, ...]:
         """Return the correct answer in the prompt's format, and in that of constrained decoding."""
         letters = ", ".join(
-            sorted(ascii_uppercase[request.option_keys.index(key)] for key in self._answers[request.qa_id])
+            sorted(
+                letters_of(request.option_keys)[request.option_keys.index(key)]
+                for key in self._answers[request.qa_id]
+            )
         )
         if "_reasoning" in request.template:
             points = "".join(f"{point}. seen\n" for point in range(1, _POINTS + 1))

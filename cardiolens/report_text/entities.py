@@ -16,7 +16,7 @@ class ReportForm:
     @staticmethod
     def of(catalogue: Catalogue, subtask: str) -> "ReportForm":
         """Return the form of a report subtask."""
-        filled = [catalogue[name] for name in catalogue[subtask].report_fields]
+        filled = catalogue.report_fields(catalogue[subtask])
         return ReportForm({entry.field: entry for entry in filled})
 
     def entities(self, values: Mapping[str, object]) -> frozenset[Entity]:

@@ -1,6 +1,7 @@
 """Checks of the files of a saved model before they are loaded: JSON objects, complete weights."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ _OBJECTS = (
     "tokenizer_config.json",
     INDEX,
 )
+_TEXT = ("text_config", "llm_config", "language_config")  # where a config.json describes its language model
+_SCALED = ("su", "longrope", "llama3", "yarn", "deepseek_yarn", "deepseek_llama_scaling")
 WEIGHTS = ("*.safetensors", "*.bin", "*.pt")  # the patterns by which vLLM finds weights
 _LENGTH = 8  # bytes at the start of a safetensors file that state the length of its header
 _REMEDY = "copy or download the model again"
@@ -40,6 +43,35 @@ def check_architectures(folder: Path) -> None:
             f"{path}: architectures is {names!r}; expected the class by which vLLM knows the model, e.g. "
             "['Qwen2_5_VLForConditionalGeneration']; take config.json from where the model is published"
         )
+
+
+def check_length(folder: Path, tokens: int) -> None:
+    """Raise InputError if config.json allows fewer tokens of prompt and reply, by its positions and scaling.
+
+    Nothing is checked where the file leaves the positions to a default of its architecture.
+    """
+    path = folder / "config.json"
+    config = read_object(path)
+    text = next((config[name] for name in _TEXT if isinstance(config.get(name), dict)), config)
+    positions = text.get("model_max_length") or text.get("max_position_embeddings")
+    if not isinstance(positions, int):
+        return
+    counted = "gemma3" in str(config.get("model_type"))  # the positions count the scaling already
+    most = int(positions * (1 if counted else _scaling(text)))
+    if tokens > most:
+        raise InputError(
+            f"max_model_len: {tokens:,} is more than the {most:,} tokens that {path} allows; "
+            f"set it to {most} or less"
+        )
+
+
+def _scaling(text: Mapping[str, Any]) -> float:
+    """Return by what the positions of a language model are multiplied: vLLM counts these kinds of scaling."""
+    declared = text.get("rope_scaling") or text.get("rope_parameters")
+    rope = declared if isinstance(declared, dict) else {}
+    by_layer = [rope, *(value for value in rope.values() if isinstance(value, dict))]
+    factors = [one.get("factor") for one in by_layer if one.get("rope_type", one.get("type")) not in _SCALED]
+    return max((float(factor) for factor in factors if isinstance(factor, int | float)), default=1.0)
 
 
 def missing_weights(folder: Path) -> str | None:

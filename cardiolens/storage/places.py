@@ -137,18 +137,19 @@ _EXECUTION = (
     "allow_env",
     "strict",
     "keep_going",
+    "retry",
 )
 
 
 # Options of later versions with their defaults, which digests leave out: those of older sweeps stay valid.
-_LATER_DEFAULTS: tuple[tuple[str, Any], ...] = (("wording", [0]), ("primary", None))
+_LATER_DEFAULTS: tuple[tuple[str, Any], ...] = (("wording", [0]), ("primary", None), ("item", []))
 _DATASET_LATER_DEFAULTS: tuple[tuple[str, Any], ...] = (
     ("windows", {}),
     ("allow_unverified", False),
     ("allow_same_pixels", False),
     ("public_hearts", False),
     ("split", "test"),
-    ("benchmark", "medthinkvqa"),
+    ("map", None),
     ("release", None),
 )
 _PROMPT_LATER_DEFAULTS: tuple[tuple[str, Any], ...] = (
@@ -166,7 +167,7 @@ def deciding(spec: SweepSpec) -> dict[str, Any]:
     """Select the part of a configuration that decides a sweep's numbers."""
     left_out: dict[str, Any] = {
         **dict.fromkeys(_EXECUTION, True),
-        "dataset": {"prepared_only", "allow_links", "link_roots", "root"},
+        "dataset": {"prepared_only", "allow_links", "link_roots", "source"},
         "statistics": {"components"},
         "model": {"__all__": {**dict.fromkeys(SERVING, True), "http": set(HTTP_SERVING)}},
     }

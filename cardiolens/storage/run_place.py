@@ -36,8 +36,8 @@ def located(run: Run, spec: SweepSpec) -> SweepSpec:
     place = _Place.of(run, spec)
     dataset, statistics = spec.dataset, spec.statistics
     paths = {name: place.find(getattr(dataset, name)) for name in ("studies", "questions")}
-    if dataset.root is not None:
-        paths["root"] = place.find(dataset.root)
+    if dataset.source is not None:
+        paths["source"] = place.find(dataset.source)
     protocol = place.find(Path(dataset.protocol))  # the name of a packaged one, or a folder
     named = {"protocol": str(protocol)} if protocol.is_dir() else {}
     changes: dict[str, object] = {

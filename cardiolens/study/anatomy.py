@@ -16,7 +16,7 @@ from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
 from cardiolens.config.base import Spec, describe
 from cardiolens.config.dataset import WindowPct, Windows
-from cardiolens.study.protocol_folder import DATA, protocol_folder, read_yaml
+from cardiolens.study.protocol_folder import DATA, lineage, protocols_of, read_yaml
 
 ANATOMY_NAME = "anatomy.yaml"
 HEART = "openprotocol-1"  # the protocol whose anatomy folders without one have
@@ -250,8 +250,16 @@ def heart() -> Anatomy:
 
 def anatomy_of(protocol: str) -> Anatomy:
     """Return the anatomy of a protocol, a shipped one by name or a folder; the heart's if it has none."""
-    path = protocol_folder(protocol) / ANATOMY_NAME
-    if protocol == HEART or not path.exists():
+    anatomies = {_own_anatomy(name) for name in protocols_of(protocol)}
+    if len(anatomies) > 1:
+        raise InputError(f"protocol {protocol!r} joins several anatomies; ask each in its own sweep")
+    return anatomies.pop()
+
+
+def _own_anatomy(protocol: str) -> Anatomy:
+    paths = (folder / ANATOMY_NAME for folder in lineage(protocol))
+    path = next((path for path in paths if path.exists()), DATA / HEART / ANATOMY_NAME)
+    if path.parent == DATA / HEART:
         return heart()
     anatomy = load_anatomy(path)
     return heart() if anatomy == heart() else anatomy

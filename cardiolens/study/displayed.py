@@ -48,6 +48,20 @@ def displayed_volumes(study: Study, windows: Windows) -> Iterator[DisplayedVolum
         yield _displayed_volume(study, manifest, windows, cycle, doubts[manifest.volume_id])
 
 
+def refused_volumes(study: Study, windows: Windows) -> dict[str, str]:
+    """Return the volumes of a study that cannot be displayed, each with the reason."""
+    places = volume_placements(study)
+    frame, cycle = heart_frame(study, places), cycle_of(study)
+    refused: dict[str, str] = {}
+    for manifest in study.manifest.volumes:
+        try:
+            doubts = tuple(orientation_doubts(study, manifest, places, frame))
+            _displayed_volume(study, manifest, windows, cycle, doubts)
+        except InputError as error:
+            refused[manifest.volume_id] = str(error)
+    return refused
+
+
 def _displayed_volume(
     study: Study, manifest: VolumeManifest, windows: Windows, cycle: Cycle | None, doubts: tuple[str, ...]
 ) -> DisplayedVolume:

@@ -10,6 +10,10 @@ from cardiolens.study.anatomy import Anatomy, Sequence
 from cardiolens.study.nifti import Header
 from cardiolens.study.voxel_lengths import ALIKE, in_words
 
+_BOTH = (
+    "correct spacing_mm or file, or, if the length of the third axis is not the distance of slices, add "
+    '"confirmed": ["spacing"]'
+)
 HeaderOf = Callable[[str], Header]  # reads the header of a volume by path
 
 
@@ -50,10 +54,12 @@ def check_spacing(
 ) -> None:
     """Raise InputError if a declared spacing differs from the header's, or if the header contradicts itself.
 
-    The third axis is compared only with `slices_alone`: if it also holds phases, its spacing means nothing.
-    `confirmed`: a person decided between the lengths of a header that contradicts itself.
+    Without `slices_alone` the third axis holds phases too: then its length is not compared if it is 1, a
+    writer's default. `confirmed`: a person decided between the lengths of a header that contradicts itself,
+    or that the length of such an axis is not the distance of slices.
     """
-    axes = 3 if slices_alone else 2
+    is_filled = header.spacing_mm is not None and header.spacing_mm[2] != 1
+    axes = 3 if slices_alone or (is_filled and not confirmed) else 2
     places = [lengths for lengths in (header.lengths.sform, header.lengths.pixdim) if lengths is not None]
     if header.lengths.contradicted and not _alike(places[0], places[1], axes):
         if confirmed and any(_alike(declared, lengths, axes) for lengths in places):
@@ -64,11 +70,16 @@ def check_spacing(
             "and add "
             '"confirmed": ["spacing"]'
         )
+    if not confirmed and (doubt := header.lengths.doubt(declared)):
+        raise InputError(
+            f"{doubt}; expected lengths in mm; correct spacing_mm and file, or, if they are right, add "
+            '"confirmed": ["spacing"]'
+        )
     spacing = header.spacing_mm
-    if spacing is not None and not _alike(declared, spacing, axes):
+    if spacing is not None and not _alike(declared, header.lengths.sheared(spacing, declared), axes):
         raise InputError(
             f"its spacing is {list(spacing[:axes])} mm; expected {list(declared[:axes])} as declared; "
-            "correct spacing_mm or file, or leave spacing_mm out"
+            + ("correct spacing_mm or file, or leave spacing_mm out" if slices_alone else _BOTH)
         )
 
 

@@ -19,6 +19,7 @@ HEADER_BYTES = 540  # header size of NIfTI-2, which exceeds that of NIfTI-1
 MOST_EXTENSION = 64 << 20  # bytes between header and voxels, or after the voxels
 _FREE_BYTES = 256 << 20  # to which any gzip file may unpack; larger masks are stored without gzip
 START_BYTES = 64 << 10  # the start of a file that contains the header, also if gzipped
+_LONGEST_QUATERNION = 1.001  # by rounding
 NOT_NIFTI = "expected a single-file NIfTI (.nii or .nii.gz); convert the file"
 
 
@@ -85,7 +86,11 @@ def parse_header(stored: bytes) -> Header:
         if block[at : at + 4] == magic and len(block) >= size:
             try:
                 header = kind(block[:size])
+                if fault := settle_rotation(header):
+                    raise InputError(f"{fault}; re-export it")
                 parsed = _header(header)
+            except InputError:
+                raise
             except (HeaderDataError, WrapStructError, ValueError, OverflowError) as error:
                 raise InputError(f"its NIfTI header is damaged ({error}); {NOT_NIFTI}") from None
             _check_offset(parsed.offset, first)
@@ -127,6 +132,21 @@ def _header(header: Any) -> Header:
         spacing_mm=_spacing(header, affine),
         lengths=voxel_lengths(header),
     )
+
+
+def settle_rotation(header: Any) -> str:
+    """Shorten a quaternion that rounding made longer than 1, as NIfTI asks readers to do.
+
+    Return what is wrong with one that is no rotation and that alone places the voxels; else nothing.
+    """
+    names = [f"quatern_{letter}" for letter in "bcd"]
+    length = math.sqrt(sum(float(header[name]) ** 2 for name in names))
+    if 1 < length <= _LONGEST_QUATERNION:
+        for name in names:
+            header[name] = float(header[name]) * (1 - 1e-7) / length
+        return ""
+    alone = int(header["qform_code"]) > 0 and int(header["sform_code"]) <= 0
+    return "" if length <= 1 or not alone else f"its quaternion has length {length:.4g}; expected at most 1"
 
 
 def _spacing(header: Any, affine: NDArray[np.float64] | None) -> tuple[float, float, float] | None:

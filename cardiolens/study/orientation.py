@@ -6,12 +6,15 @@ clear, any other is refused, unless a person confirmed it in study.json. Where a
 patient, the directions that its views name decide in the same way.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from cardiolens.base.errors import InputError
+from cardiolens.study.anatomy import heart
 from cardiolens.study.heart_frame import (
     TYPICAL_BASE,
     Display,
@@ -21,8 +24,8 @@ from cardiolens.study.heart_frame import (
     best_transform,
     frame_along,
 )
-from cardiolens.study.manifest import Study
-from cardiolens.study.nifti import read_affine
+from cardiolens.study.manifest import Study, StudyManifest
+from cardiolens.study.nifti import read_affine, read_header
 from cardiolens.study.volume_manifest import DisplayTransform, VolumeManifest
 
 _TO_LPS = np.diag([-1.0, -1.0, 1.0])
@@ -144,6 +147,41 @@ def _last_slice(manifest: VolumeManifest, frame: HeartFrame | None) -> Point | N
     if manifest.slice_axis is None:
         return None
     return _DIRECTIONS[manifest.slice_axis.last] if frame is None else -frame.base
+
+
+def displays_by_affine(folder: Path, entries: Sequence[Mapping[str, Any]]) -> dict[str, DisplayTransform]:
+    """Return by path the displays that the affines of a study decide, for entries of a manifest to be.
+
+    An entry has `sequence`, `view` and `path`; entries without a known view, and displays that are not
+    clear, are left out.
+    """
+    known = [
+        VolumeManifest.model_construct(
+            volume_id=entry["path"], view=entry["view"], path=entry["path"], shape=shape
+        )
+        for entry in entries
+        if entry["view"] in heart().views and (shape := _shape(folder / entry["path"])) is not None
+    ]
+    if not known:
+        return {}
+    study = Study(folder, StudyManifest.model_construct(study_id=folder.name, volumes=tuple(known)), "")
+    places = volume_placements(study)
+    frame = heart_frame(study, places)
+    best = {
+        volume.path: _best(volume, place, frame)
+        for volume in known
+        if (place := places.get(volume.volume_id)) is not None and not _how_turned(volume, place, frame)
+    }
+    return {path: shown.transform for path, shown in best.items() if shown is not None and shown.clear}
+
+
+def _shape(path: Path) -> tuple[int, ...] | None:
+    """Return the shape that a file declares; None where `prepare` would refuse its header."""
+    try:
+        header = read_header(path)
+    except InputError:
+        return None
+    return None if header.lengths.contradicted or header.lengths.turned else header.shape
 
 
 def display_contradicted(study: Study, manifest: VolumeManifest) -> bool:

@@ -3,14 +3,17 @@
 `study` reads the anatomy of a protocol, and the packages above read its subtasks and templates.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.paths import PACKAGE
 from cardiolens.base.untrusted.yaml_file import read_yaml as read_bounded_yaml
+from cardiolens.config.dataset import JOIN
 
 DATA = PACKAGE / "protocol" / "tasks" / "data"
+HEAD = "protocol.yaml"
 MOST_BYTES = 16 << 20  # of a data file
 
 
@@ -29,6 +32,34 @@ def protocol_folder(protocol: str) -> Path:
         f"protocol {protocol!r} is neither shipped nor a folder; choose {' or '.join(shipped())}, or give a "
         "folder with a protocol.yaml"
     )
+
+
+def protocols_of(protocol: str) -> tuple[str, ...]:
+    """Return the protocols that are asked together, as in `openprotocol-1+authors-1`; else the one given."""
+    if JOIN not in protocol or Path(protocol).is_dir():
+        return (protocol,)
+    names = tuple(protocol.split(JOIN))
+    if len(set(names)) < len(names):
+        raise InputError(f"protocol {protocol!r} names one protocol twice; name each once")
+    return names
+
+
+def lineage(protocol: str) -> tuple[Path, ...]:
+    """Return the folder of a protocol and those that it inherits from; of joined ones, one after another."""
+    return tuple(dict.fromkeys(folder for name in protocols_of(protocol) for folder in _lineage(name)))
+
+
+def _lineage(protocol: str) -> Iterator[Path]:
+    folder = protocol_folder(protocol)
+    yield folder
+    parent = read_yaml(folder / HEAD).get("inherits") if (folder / HEAD).exists() else None
+    if parent is None:
+        return
+    if parent not in shipped() or DATA / str(parent) == folder:
+        raise InputError(
+            f"{folder / HEAD}: inherits {parent!r}; expected another protocol of {', '.join(shipped())}"
+        )
+    yield from _lineage(parent)
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

@@ -28,14 +28,17 @@ Place = tuple[str, int, int]  # volume_id, slice rank, phase
 
 @dataclass(frozen=True, slots=True)
 class ShownFrame:
-    """One displayed frame, its place, and a remark (ED, ES) for the label."""
+    """One displayed frame, its place, and a remark (ED, ES) for the label or a caption in its stead."""
 
     place: Place
     pixels_HW: NDArray[np.uint8]  # grey, or (height, width, 3) in colour
     remark: str = ""
+    caption: str = ""
 
     @property
     def label(self) -> str:
+        if self.caption:
+            return self.caption
         volume_id, rank, phase = self.place
         return f"{volume_id} s{rank} p{phase} {self.remark}"
 

@@ -17,7 +17,7 @@ from cardiolens.study.manifest import Study
 from cardiolens.study.nifti import Header, read_header
 from cardiolens.study.orientation import VolumePlacement, contradicts_display, heart_frame, volume_placements
 from cardiolens.study.volume_manifest import VolumeManifest
-from cardiolens.study.voxel_lengths import ALIKE
+from cardiolens.study.voxel_lengths import ALIKE, between_layers
 
 _TO_LPS = np.diag([-1.0, -1.0, 1.0, 1.0])
 _PARALLEL_DEG = 15.0  # planes that meet at a smaller angle have one level and no reference line
@@ -118,8 +118,9 @@ def _believed(header: Header, manifest: VolumeManifest, *, n_slices: int) -> Poi
     if header.lengths.contradicted or header.lengths.turned:
         raise InputError("its header contradicts itself")
     compared = 3 if n_slices > 1 else 2  # the distance of one slice to the next measures nothing
-    for length, declared in list(zip(lengths, manifest.spacing_mm, strict=True))[:compared]:
-        if not math.isclose(length, declared, rel_tol=ALIKE):
+    layers = between_layers(affine)  # the distance of slices, if they are shifted against each other
+    for length, layer, declared in list(zip(lengths, layers, manifest.spacing_mm, strict=True))[:compared]:
+        if not any(math.isclose(each, declared, rel_tol=ALIKE) for each in (length, layer)):
             raise InputError(
                 f"its header has {length:.4g} mm where study.json has {declared:.4g} mm from voxel to voxel"
             )

@@ -19,6 +19,8 @@ from cardiolens.storage.places import Run
 
 from .conftest import Seen, findings_of_axe, watch
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def desk(run: Run, tmp_path: Path) -> Iterator[AuditDesk]:

@@ -25,6 +25,8 @@ from tests.unit.curation.ingest.test_loose_masks import loosen
 
 from .conftest import Seen, findings_of_axe, watch
 
+pytestmark = pytest.mark.full
+
 MARKUP = "<img src=x onerror='window.harmed=1'><script>window.harmed=1</script>"
 
 
@@ -343,7 +345,7 @@ def test_axe_finds_nothing(browser: Browser, served: Served) -> None:
 
 
 def ask(served: Served, method: str, path: str, body: bytes = b"", **headers: str) -> HTTPResponse:
-    connection = HTTPConnection("127.0.0.1", served.port, timeout=5)
+    connection = HTTPConnection("127.0.0.1", served.port, timeout=300)
     connection.putrequest(method, path, skip_host=True)
     said = {"Host": f"127.0.0.1:{served.port}", "Content-Length": str(len(body))}
     said |= {name.replace("_", "-"): value for name, value in headers.items()}

@@ -14,6 +14,8 @@ from cardiolens.storage.places import Run
 
 from .conftest import Seen, findings_of_axe, watch
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def board(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -13,9 +13,11 @@ from cardiolens.storage.places import Run
 
 from .conftest import MARKUP, Seen, findings_of_axe, watch
 
+pytestmark = pytest.mark.full
+
 SECTIONS = """
-asked questions landscape slices prompting collapse subtasks controls cohorts sources confidence
-reliability cost
+asked landscape slices prompting collapse subtasks cohorts sources confidence
+reliability cost not-in-this-run
 """
 
 MEASURES = ("primary", "primary.skill", "primary.constant")
@@ -132,7 +134,7 @@ def test_readings_differ_in_shape_and_not_in_colour_alone(page: Page) -> None:
 
 
 def test_every_section_shows_numbers(page: Page) -> None:
-    for name in set(SECTIONS.split()) - {"controls", "cohorts", "questions"}:
+    for name in set(SECTIONS.split()) - {"cohorts", "not-in-this-run"}:
         section = page.locator(f"#{name}")
         for block in section.locator("details.table").all():
             if block.get_attribute("open") is None:
@@ -261,6 +263,24 @@ def test_nothing_is_wider_than_the_screen(page: Page, width: int) -> None:
     page.wait_for_timeout(400)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.set_viewport_size({"width": 1440, "height": 900})
+
+
+@pytest.mark.parametrize(
+    ("width", "columns"),
+    [(360, [1] * 4), (420, [1] * 4), (700, [2] * 4), (1000, [2] * 4), (1440, [5, 3, 4, 4])],
+)
+def test_cards_have_the_columns_that_the_screen_has_room_for(
+    page: Page, width: int, columns: list[int]
+) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    counted = page.locator(".answers").evaluate(
+        """grid => [5, 6, 7, 8].map(number => {
+            while (grid.children.length < number) grid.append(grid.children[0].cloneNode(true));
+            return getComputedStyle(grid).gridTemplateColumns.split(" ").length;
+        })"""
+    )
+    page.set_viewport_size({"width": 1440, "height": 900})
+    assert counted == columns
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -21,6 +21,8 @@ from cardiolens.phantom.phantom_cohort import make_cohort
 
 from .conftest import Seen, findings_of_axe, watch
 
+pytestmark = pytest.mark.full
+
 MARKUP = "<img src=x onerror='window.harmed=1'>"
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -28,6 +28,8 @@ from cardiolens.study.shards import pixel_digest
 
 from .conftest import Seen, findings_of_axe, watch
 
+pytestmark = pytest.mark.full
+
 SIDE = 160  # pixels
 CINES = {"cine_sax": (10, 30), "cine_4ch": (1, 120), "lge_sax": (10, 1)}  # slices, phases
 FRAMES = 120

@@ -26,6 +26,8 @@ from cardiolens.storage.places import Run
 
 from .conftest import Seen, findings_of_axe, watch
 
+pytestmark = pytest.mark.full
+
 ASSETS = Path(viewer_files.__file__).parents[1] / "assets"
 COLLAPSE = "collapse* · clinical · K = 8 · standard"
 
@@ -275,7 +277,7 @@ def are_flips(shown: list[str]) -> bool:
 
 def wait_for_labels(page: Page, fits: Callable[[list[str]], bool]) -> None:
     """Wait until the labels of the list fit; a served list is drawn again some time after a change."""
-    until = time.monotonic() + 10
+    until = time.monotonic() + 300
     while not fits(shown := labels(page)):
         assert time.monotonic() < until, shown
         page.wait_for_timeout(50)

@@ -8,7 +8,7 @@ import pytest
 from bench.on_gpu.models import SIZES
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("size", SIZES)
 def test_a_real_size_has_as_many_parameters_as_published(size: str, tmp_path: Path):
     import torch

@@ -14,7 +14,7 @@ from tests.families.processing import PROCESSED
 from tests.families.test_videos import TAKERS
 from tests.ray.conftest import Place, place, prepared  # noqa: F401
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow]
+pytestmark = [pytest.mark.ray, pytest.mark.long]
 
 WORDS = [
     "name=family",

@@ -82,6 +82,7 @@ def test_setup_leaves_a_foreign_environment_alone(checkout, tmp_path):
     assert said == "error: .venv is not one that this script made; move it away and run this again"
 
 
+@pytest.mark.full
 def test_setup_says_what_to_do_where_torch_cannot_be_had(checkout, tmp_path):
     (checkout / "requirements" / "build.txt").write_text("")  # nothing to fetch before torch
     said = fails(checkout, machine(tmp_path / "bin", python3=HERE))

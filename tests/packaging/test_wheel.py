@@ -103,7 +103,7 @@ def test_user_configuration_is_found_before_the_packaged_one(installed, empty):
 
 
 @pytest.mark.ray
-@pytest.mark.slow
+@pytest.mark.long
 def test_sweep_runs_from_the_wheel_in_an_empty_directory(installed, empty):
     command = [sys.executable, "-m", "cardiolens.sweep", "+experiment=demo", "model=[oracle,mine]", *SMALL]
     printed = run(command, cwd=empty, env=installed)

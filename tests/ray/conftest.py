@@ -57,7 +57,7 @@ class Place:
     def sweep(self, *words: str, expect: int = 0, **environment: str) -> str:
         """Run to the end; what it printed."""
         running = self.start(*words, **environment)
-        printed, _ = running.communicate(timeout=500)
+        printed, _ = running.communicate(timeout=1500)
         assert running.returncode == expect, printed
         return printed
 

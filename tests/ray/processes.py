@@ -42,7 +42,7 @@ def environments(pids: list[int]) -> dict[str, bytes]:
 
 def wait_for_end(pids: list[int]) -> None:
     """No process of a cluster outlives its killed driver for long: 4 s on a quiet machine."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while left := [line for line in map(command_line, pids) if line]:
         assert time.monotonic() < deadline, left
         time.sleep(0.1)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.full]
 
 CALLS = "connect,sendto,sendmsg,sendmmsg"
 ALONE = ["unshare", "--user", "--map-root-user", "--net"]
@@ -44,7 +44,7 @@ def traced(command: list[str], folder: Path) -> tuple[str, list[tuple[str, int]]
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=550,
+        timeout=1500,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -97,7 +97,7 @@ def test_a_sweep_of_readers_calls_nobody(folder: Path) -> None:
     assert beyond(calls) == set()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_demo_with_its_engine_calls_nobody(folder: Path) -> None:
     printed, calls = traced([sys.executable, "-m", "cardiolens.sweep", "+experiment=demo", "limit=4"], folder)
     assert "reader_small" in printed

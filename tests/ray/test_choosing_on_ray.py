@@ -13,7 +13,7 @@ from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 from tests.ray.conftest import Place
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.full]
 
 K, ROUNDS = 4, 2
 READERS = ("greedy", "lazy", "illegal")

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -22,7 +24,7 @@ def test_the_command_measures_the_stream_and_bare_vllm_and_ends_by_itself(tmp_pa
         "--out",
         str(tmp_path / "out"),
     ]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=800, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1500, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     parts = {part["kind"]: part for part in results["parts"]}

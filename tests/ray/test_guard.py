@@ -24,6 +24,7 @@ from cardiolens.config.cluster import ClusterSpec
 from cardiolens.runtime.connect import ray_cluster
 
 pytestmark = [
+    pytest.mark.full,
     pytest.mark.ray,
     pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),  # Ray Data reads its own old options
 ]
@@ -120,8 +121,8 @@ def head(short: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
     finally:
         children = psutil.Process(started.pid).children(recursive=True) if started.poll() is None else []
         started.send_signal(signal.SIGTERM)
-        started.communicate(timeout=60)
-        for child in psutil.wait_procs(children, timeout=10)[1]:
+        started.communicate(timeout=600)
+        for child in psutil.wait_procs(children, timeout=300)[1]:
             child.kill()
 
 
@@ -164,7 +165,7 @@ def client(program: str, attacked: Attacked, **environment: str) -> str:
         env={**clean, "HOME": "/nonexistent", **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     return done.stdout + done.stderr
@@ -245,6 +246,6 @@ def test_a_token_that_others_can_read_starts_and_joins_nothing(short: Path, of_s
     printed = client(OWNER, of_several, HOME=str(home))
     assert "others may read this token (mode 644" in printed
     with head(home) as started:
-        assert "run chmod 600" in started.communicate(timeout=60)[0]
+        assert "run chmod 600" in started.communicate(timeout=600)[0]
         assert started.returncode == 2
     assert time.monotonic() - began < 60

@@ -27,7 +27,7 @@ from tests.ray.conftest import ASKED, Place
 from tests.unit import http_server
 from tests.unit.http_server import MODEL, Fault, Server, answers, says, serving, writes
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.full]
 
 STORM: list[Fault] = [
     says(429, "slow down", Retry_After="0.1"),
@@ -158,7 +158,7 @@ def vllm_server(prepared: Place, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 def wait_for_health(url: str, running: "subprocess.Popen[bytes]", log: Path) -> None:
-    deadline = time.monotonic() + 400
+    deadline = time.monotonic() + 1500
     while time.monotonic() < deadline:
         assert running.poll() is None, log.read_text()[-3000:]
         with contextlib.suppress(OSError), urllib.request.urlopen(url) as health:
@@ -168,7 +168,7 @@ def wait_for_health(url: str, running: "subprocess.Popen[bytes]", log: Path) -> 
     raise AssertionError(log.read_text()[-3000:])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_server_of_vllm_answers_as_its_engine(place: Place, vllm_server: str) -> None:
     words = [word.replace("model=[tiny]", "model=[tiny,served]") for word in ASKED]
     words += [word.replace("tiny", "served") for word in ASKED if word.startswith("model.tiny")]
@@ -184,7 +184,7 @@ def test_a_server_of_vllm_answers_as_its_engine(place: Place, vllm_server: str) 
     assert same >= 0.98 * len(own)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_structured_decoding_of_a_server_gives_legal_letters_and_their_probabilities(
     vllm_server: str, tmp_path: Path
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from bench.pixels import UNTOUCHED, changed, read, sign_test
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.full]
 
 NUMBERED = (("C", 19), ("L", 5), ("P", 4), ("T", 4), ("D", 2))
 # One slice off is not among them: test_place_of_frames sees it, this reader does not (docs/reader.md).
@@ -38,12 +38,12 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
     return answers_of(tmp_path_factory.mktemp("pixels"), 20, *BREAKS)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_nobody_touched_is_read(answers: Answers) -> None:
     assert share_right(answers) > 0.7
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", BREAKS)
 def test_a_break_costs_answers(name: str, answers: Answers) -> None:
     assert_costs(name, answers)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.ray.conftest import Place
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.full]
 
 WORDS = ["name=placed", "selector=[clinical]", "budget=[8]", "tracker=none", "cluster.gpu_memory_gib=80"]
 OBJECT_STORE = 128 * 2**20
@@ -106,9 +106,9 @@ def test_models_stand_side_by_side_where_they_were_placed(place: Place) -> None:
 @pytest.mark.parametrize(
     "gpus",
     [
-        pytest.param((8,), marks=pytest.mark.slow, id="1x8"),
-        pytest.param((4, 4), marks=pytest.mark.slow, id="2x4"),
-        pytest.param((1,) * 8, marks=pytest.mark.slow, id="8x1"),
+        pytest.param((8,), marks=pytest.mark.long, id="1x8"),
+        pytest.param((4, 4), marks=pytest.mark.long, id="2x4"),
+        pytest.param((1,) * 8, marks=pytest.mark.long, id="8x1"),
         pytest.param((4, 2, 1), id="mixed"),
     ],
 )
@@ -152,7 +152,7 @@ def test_what_fits_nowhere_is_an_error_before_any_load_or_left_out(place: Place)
     assert requests["executed"] == requests["ok"] == requests["unique"] * 2 // 3
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_model_of_tensor_parallel_two_owns_two_gpus_and_answers(place: Place) -> None:
     words = ["model=[tiny]", "+model.tiny.tensor_parallel=2", "+model.tiny.weight_gib=1", "subtask=[C10,L01]"]
     with ray_of(2, VLLM_CPU_OMP_THREADS_BIND="nobind") as address:  # its default wants a NUMA node each
@@ -163,7 +163,7 @@ def test_a_model_of_tensor_parallel_two_owns_two_gpus_and_answers(place: Place) 
     assert requests["executed"] == requests["ok"] == requests["unique"] > 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_engine_that_cannot_start_is_named_and_the_other_models_run(place: Place) -> None:
     words = [*WORDS, "model=[tiny,oracle]", "model.tiny.kv_cache_gib=0.0001", "keep_going=true"]
     printed = place.sweep(*words, expect=1)

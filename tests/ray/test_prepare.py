@@ -21,6 +21,7 @@ from cardiolens.study.shards import read_volumes
 from cardiolens.workflow.steps.prepare_studies import prepare, prepare_dataset
 
 pytestmark = [
+    pytest.mark.full,
     pytest.mark.ray,
     pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),  # Ray Data reads its own old options
 ]

@@ -24,7 +24,7 @@ from tests.ray.test_http import SERVED, in_the_background
 from tests.unit.http_server import MODEL, Server
 from tests.unit.study_folders import sha256, study, volume, voxels, write_nifti
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.full]
 
 STUDY, PATIENT, NAME, REPORT_ID = "STUDY-QXZA", "PATIENT-QXZB", "Qxzc^Jane", "REPORT-QXZD"
 FOLDER = "FOLDER-QXZL"  # of a study; it often is a name
@@ -114,7 +114,7 @@ def _plant(root: Path) -> None:
 def _run(root: Path, module: str, *words: str, expect: int) -> bytes:
     command = [sys.executable, "-m", module, *words]
     environment = {**os.environ, **KEYS, "RAY_TMPDIR": str(root / "ray")}
-    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, timeout=1500, check=False)
     assert done.returncode == expect, done.stdout + done.stderr
     return done.stdout + done.stderr
 

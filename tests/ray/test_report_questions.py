@@ -15,7 +15,7 @@ from tests.ray.test_http import SERVED, in_the_background
 from tests.unit.curation.questions.report_folders import lines, write_reports
 from tests.unit.http_server import MODEL, Server, completion
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.full]
 
 TEXTS = {
     "S1": "Indication: Mustermann, chest pain.\nFindings: LVEF 62 %. No late gadolinium enhancement.",
@@ -43,7 +43,7 @@ async def extracts(server: Server, request: web.Request, asked: dict[str, Any]) 
 def run(root: Path, *words: str, expect: int = 0) -> str:
     command = [sys.executable, "-m", "cardiolens.questions", *words]
     done = subprocess.run(
-        command, cwd=root, env=dict(os.environ), capture_output=True, text=True, check=False, timeout=300
+        command, cwd=root, env=dict(os.environ), capture_output=True, text=True, check=False, timeout=1500
     )
     assert done.returncode == expect, done.stdout + done.stderr
     return done.stdout + done.stderr

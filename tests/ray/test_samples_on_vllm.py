@@ -10,7 +10,7 @@ from cardiolens.protocol.dialogue.samples import SAMPLED, samples_of
 from cardiolens.storage import schemas, tables
 from tests.ray.conftest import Place
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow]
+pytestmark = [pytest.mark.ray, pytest.mark.long]
 
 WORDS = [
     "name=sampled",

@@ -4,9 +4,11 @@ import pytest
 
 from tests.ray.conftest import ASKED, Place
 
+pytestmark = pytest.mark.full
+
 
 @pytest.mark.ray
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_cache_without_room_for_one_request_is_named_with_its_remedy(place: Place):
     printed = place.sweep(*ASKED, "limit=1", "model.tiny.kv_cache_gib=0.001", expect=1)
     assert "KV cache" in printed

@@ -7,6 +7,8 @@ import pytest
 from bench.soak import at_hand, soak
 from tests.ray.conftest import COHORT, Place
 
+pytestmark = pytest.mark.full
+
 WORDS = [
     "name=soak",
     "model=[oracle,noisy,constant]",
@@ -17,7 +19,7 @@ WORDS = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.ray
 def test_whatever_is_killed_nothing_is_lost(place: Place) -> None:
     data = [f"dataset.studies={place.data}/studies", f"dataset.questions={place.data}/questions.jsonl"]

@@ -9,7 +9,7 @@ from cardiolens.storage import schemas, tables
 from tests.ray.conftest import Place
 from tests.ray.processes import command_line, descendants
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.full]
 
 WORDS = ["name=stopped", "model=[slow]", "selector=[clinical]", "budget=[8]", "tracker=none"]
 SECONDS = 2.0  # that the reader takes for an answer
@@ -32,14 +32,14 @@ def asked(place: Place) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_one_signal_ends_a_sweep_in_good_order(place: Place, number: signal.Signals) -> None:
     running = slow(place).start(*WORDS)
     while not asked(place):
         assert running.poll() is None, running.communicate()
         time.sleep(0.05)
     running.send_signal(number)
-    printed, _ = running.communicate(timeout=60)
+    printed, _ = running.communicate(timeout=600)
     assert running.returncode == 75, printed
     assert "requests in flight may end" in printed
     before = asked(place)
@@ -51,22 +51,22 @@ def test_one_signal_ends_a_sweep_in_good_order(place: Place, number: signal.Sign
     assert len(keys) == len(set(keys)) > len(before)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_signal_while_ray_starts_is_heard(place: Place) -> None:
     running = slow(place).start(*WORDS)
     while not any("gcs_server" in command_line(pid) for pid in descendants(running.pid)):
         assert running.poll() is None, running.communicate()
         time.sleep(0.05)
     running.send_signal(signal.SIGTERM)
-    printed, _ = running.communicate(timeout=60)
+    printed, _ = running.communicate(timeout=600)
     assert running.returncode == 75, printed
     assert "stopped before Ray had started" in printed
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_second_interrupt_ends_at_once(place: Place) -> None:
     running = slow(place).start(*WORDS, "model.slow.options.seconds=60")
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 1500
     assert running.stdout is not None
     while "requests to execute" not in running.stdout.readline():
         assert time.monotonic() < deadline
@@ -75,6 +75,6 @@ def test_a_second_interrupt_ends_at_once(place: Place) -> None:
     time.sleep(1)
     began = time.monotonic()
     running.send_signal(signal.SIGINT)
-    running.communicate(timeout=60)
+    running.communicate(timeout=600)
     assert running.returncode not in (0, 75)
     assert time.monotonic() - began < 20

@@ -10,11 +10,13 @@ from cardiolens.inference.models.chat import Chat
 from cardiolens.storage.schemas import FRAME
 from tests.ray.processor_families import FAMILIES
 
+pytestmark = pytest.mark.full
+
 SIZES = ((448, 400), (112, 224), (96, 80))
 SYSTEM = "You will see frames from one patient's study."
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("family", FAMILIES)
 def test_tokens_predicted_are_the_engines(family: str, tmp_path: Path):
     FAMILIES[family][0](tmp_path)
@@ -25,7 +27,7 @@ def test_tokens_predicted_are_the_engines(family: str, tmp_path: Path):
         [sys.executable, "-m", "tests.ray.processor_families", *words],
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=1500,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]

@@ -15,7 +15,7 @@ from cardiolens.config.compose import read_reader_spec
 from cardiolens.inference.models.chat import Chat
 from cardiolens.reader.examples import Cohort
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.long]
 
 SHORT = [
     "cohorts=[{name: few, seed: 71, studies: 2}]",
@@ -41,7 +41,7 @@ def start(out: Path, *words: str) -> subprocess.Popen[str]:
 
 
 def ended(running: subprocess.Popen[str], expect: int = 0) -> str:
-    printed, _ = running.communicate(timeout=400)
+    printed, _ = running.communicate(timeout=1500)
     assert running.returncode == expect, printed
     return printed
 

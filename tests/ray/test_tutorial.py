@@ -46,7 +46,7 @@ def test_the_site_begins_with_it() -> None:
 
 
 @pytest.mark.ray
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_tutorial_from_its_first_command_to_its_last(tmp_path: Path) -> None:
     beside = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "CARDIOLENS": str(ROOT)}
     environment = os.environ | beside | {"PYTHONPATH": str(ROOT)}

@@ -18,7 +18,7 @@ from tests.ray.conftest import ASKED, Place
 from tests.ray.test_http import SERVED, in_the_background
 from tests.unit.http_server import MODEL, Server, completion
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.full]
 
 WORDS = [word for word in ASKED if not word.startswith(("model", "budget"))]
 
@@ -60,7 +60,7 @@ def test_a_small_run_of_a_server_goes_on_where_it_ended(
         assert running.poll() is None, running.communicate()[0]
         time.sleep(0.05)
     os.kill(running.pid, number)
-    running.communicate(timeout=60)
+    running.communicate(timeout=600)
     assert running.returncode == (75 if number == signal.SIGTERM else -number)
     begun, kept = len(server.seen), stored(place)
     assert len(set(kept)) == len(kept)

@@ -87,7 +87,7 @@ class Lab:
     ) -> "subprocess.CompletedProcess[str]":
         environment = {**os.environ, "LAB": str(self.folder), "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
         done = subprocess.run(
-            words, cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=300
+            words, cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=1500
         )
         assert done.returncode == expect, (words, done.stdout, done.stderr)
         return done
@@ -97,7 +97,7 @@ class Lab:
         lines = self.on_login("squeue", "--noheader", "--array", "--format=%i %T %R").splitlines()
         return {job: (state, where) for job, state, where in (line.split(maxsplit=2) for line in lines)}
 
-    def wait(self, seen: Callable[[], Any], seconds: float = 600) -> Any:
+    def wait(self, seen: Callable[[], Any], seconds: float = 1500) -> Any:
         """Until a function gives something true."""
         deadline = time.monotonic() + seconds
         while not (found := seen()):
@@ -105,7 +105,7 @@ class Lab:
             time.sleep(0.3)
         return found
 
-    def wait_for_end(self, seconds: float = 300) -> None:
+    def wait_for_end(self, seconds: float = 1500) -> None:
         self.wait(lambda: not self.queue(), seconds)
 
     def folders(self) -> list[str]:
@@ -163,7 +163,9 @@ class Site:
         shutil.copytree(self.root / "store", other.root / "store", ignore=ignore)
         environment = {**os.environ}
         command = [sys.executable, "-m", "cardiolens.sweep", *other.words(*words)]
-        subprocess.run(command, cwd=other.root, env=environment, check=True, capture_output=True, timeout=300)
+        subprocess.run(
+            command, cwd=other.root, env=environment, check=True, capture_output=True, timeout=1500
+        )
         return other
 
     @property

@@ -7,7 +7,7 @@ import pytest
 
 from tests.slurm.conftest import Site
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+pytestmark = [pytest.mark.slurm, pytest.mark.long]
 
 
 def test_the_embedded_model_runs_in_a_job(site: Site) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.slurm.conftest import Site
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+pytestmark = [pytest.mark.slurm, pytest.mark.long]
 
 IN_FLIGHT = 3 * 16  # of a reader with max_num_seqs 2: half as many wait; studies at once do not add to it
 

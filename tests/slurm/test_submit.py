@@ -9,7 +9,7 @@ from pandas.testing import assert_frame_equal
 from cardiolens.storage import schemas, tables
 from tests.slurm.conftest import SUBMITTED, Site
 
-pytestmark = pytest.mark.slurm
+pytestmark = [pytest.mark.slurm, pytest.mark.full]
 MODELS = ("right", "guess", "both")
 JUDGED = ("verdicts", schemas.VERDICTS), ("scores", schemas.SCORES)
 
@@ -128,7 +128,7 @@ def test_submitting_again_while_jobs_wait_submits_nothing(submitted: Site) -> No
     assert "python -m cardiolens.status" in again
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_submitting_twice_doubles_nothing(site: Site) -> None:
     site.submit("model=[slow,guess]")
     site.lab.wait(lambda: site.rows("slow"))

@@ -6,13 +6,13 @@ from typing import Any
 
 from small_cohort import reader
 
+from cardiolens.benchmarks.benchmark import read_benchmark
+from cardiolens.benchmarks.case_group import prepare_cases
+from cardiolens.benchmarks.example_cases import make_cases
+from cardiolens.benchmarks.medthinkvqa import PROTOCOL, source_of
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.inference.engine.ask import Ask, ErrorKind, Pictures, Reply, RequestError
 from cardiolens.inference.engine.readers import Reader
-from cardiolens.protocol.medthinkvqa.case_group import prepare_cases
-from cardiolens.protocol.medthinkvqa.case_text import write_cases
-from cardiolens.protocol.medthinkvqa.example_cases import make_cases
-from cardiolens.protocol.medthinkvqa.files import Source, cases
 from cardiolens.study.cohort import Cohort, write_cohort
 
 SELF = {"name": "twi_self", "style": "standard", "max_tokens": 64, "steps": "self"}
@@ -42,10 +42,9 @@ class Scribe(Reader):
 def make_cohort(folder: Path, n_cases: int) -> Path:
     """A store with the frames of generated cases, and their questions."""
     make_cases(folder, n_cases, 1)
-    source = Source.of(folder, "test")
-    usable = [case for _, case in cases(source)]
-    outcomes = prepare_cases(folder / "store", "part-0.parquet", source, usable, strict=True)
-    write_cases(folder / "store" / "medthinkvqa.jsonl", source, usable)
+    read = read_benchmark(source_of(folder), PROTOCOL)
+    outcomes = prepare_cases(folder / "store", "part-0.parquet", read.source, read.cases, strict=True)
+    read.write(folder / "store" / "medthinkvqa.jsonl", PROTOCOL)
     records = {one.name: one.record for one in outcomes}
     write_cohort(folder / "store", Cohort(window_pct=(1, 99), studies=records, failed={}))
     return folder
@@ -57,7 +56,8 @@ def spec_of(root: Path, *prompts: dict[str, Any], **changed: Any) -> SweepSpec:
         "name": "chains",
         "dataset": {
             "name": "medthinkvqa_test",
-            "root": root,
+            "source": root,
+            "map": "medthinkvqa",
             "studies": root,
             "questions": root / "store" / "medthinkvqa.jsonl",
             "protocol": "medthinkvqa-1",

@@ -16,6 +16,7 @@ MOST = 0.015  # of all bindings; what is left are words that fit, such as the le
 TWICE = {"ingest", "questions", "sweep", "write"}
 
 
+@pytest.mark.full
 def test_the_share_of_vague_names_does_not_rise():
     counts = by_package(ROOT)
     vague, every = (sum(column) for column in zip(*counts.values(), strict=True))

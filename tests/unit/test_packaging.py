@@ -51,15 +51,15 @@ def conf_files() -> list[str]:
 
 GIVEN = {  # what a user gives where a file says ???
     "dataset": lambda name: (
-        ["dataset.root=folder"]
-        if name in ("medthinkvqa", "vqa_rad", "slake", "omnimedvqa")
+        ["dataset.source=folder", *(["dataset.map=medframeqa"] if name == "cases" else [])]
+        if name in ("cases", "medthinkvqa", "vqa_rad", "slake", "omnimedvqa")
         else ["dataset.studies=studies", "dataset.questions=questions.jsonl"]
     ),
     "selector": lambda name: [f"selector.{name}.encoder=folder"],
 }
 
 
-EXPERIMENTS = {"medthinkvqa": ["dataset.root=folder"]}
+EXPERIMENTS = {"medthinkvqa": ["dataset.source=folder"]}
 
 
 def compose(group: str, name: str) -> SweepSpec:
@@ -84,6 +84,7 @@ def read_default(group: str) -> object:
     return chosen
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("file", conf_files())
 def test_configuration_composes(file):
     group, name = str(Path(file).parent), Path(file).stem
@@ -188,6 +189,7 @@ def test_fails_as_known(): assert False
 SKIPPING_MODULE = "import pytest; pytest.skip('a tool is missing', allow_module_level=True)"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("ci", "content", "code", "counts"),
     [

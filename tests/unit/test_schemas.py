@@ -52,7 +52,7 @@ OF_QUESTIONS = (
     r"answer is empty; pick|names an option twice|must be exactly one of",  # of a compact line
     r"a report has no compact form",
     r"questions are not verified",
-    r"which is option \w of",
+    r"which is option \w of|would be the letter of an option",
     r"have one text but for|has a blank text|question is blank|in case or white space alone",
 )
 

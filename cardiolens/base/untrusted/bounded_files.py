@@ -4,7 +4,7 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -51,6 +51,15 @@ def open_binary(path: Path) -> BinaryIO:
 def read_text(path: Path, most: int = MOST_BYTES) -> str:
     """Text of an ordinary file; OSError or UnicodeError where it cannot be read."""
     return decode(read_bytes(path, most))
+
+
+def lines_from(path: Path, at: int) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a text from a byte on, with the bytes at which they begin; errors as `read_text`."""
+    with open_binary(path) as file:
+        file.seek(at)
+        for line in file:
+            yield at, decode(line)
+            at += len(line)
 
 
 def decode(stored: bytes) -> str:

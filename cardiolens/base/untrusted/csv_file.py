@@ -2,9 +2,12 @@
 
 import csv
 import io
+from collections.abc import Iterator
 from pathlib import Path
 
-from cardiolens.base.untrusted.bounded_files import decode, read_bytes
+from cardiolens.base.untrusted.bounded_files import decode, lines_from, read_bytes
+
+_LONGEST_CELL = 512 << 20  # bytes; an image as base64 is one cell
 
 
 def read_rows(path: Path, most: int) -> list[dict[str, str | None]]:
@@ -21,3 +24,28 @@ def parse_rows(text: str, delimiter: str = ",") -> list[dict[str, str | None]]:
     except csv.Error as error:
         raise ValueError(f"not CSV ({error})") from None
     return [{name: value for name, value in row.items() if name} for row in rows]
+
+
+def rows_from(path: Path, at: int, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the cells of rows from a byte on, each row with the byte at which it begins.
+
+    OSError or ValueError where the file is not CSV.
+    """
+    csv.field_size_limit(_LONGEST_CELL)
+    begins: list[int] = []
+
+    def lines() -> Iterator[str]:
+        for start, line in lines_from(path, at):
+            begins.append(start)
+            yield line
+
+    rows = csv.reader(lines(), delimiter=delimiter, strict=True)
+    while True:
+        begins.clear()
+        try:
+            cells = next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise ValueError(f"line {rows.line_num} is no row ({error})") from None
+        yield begins[0], cells

@@ -40,7 +40,15 @@ PASSES = {
 }
 # Elements that are read to decide groups, classes and order, but never written.
 LOOKED_AT = (
-    *("SOPClassUID", "SOPInstanceUID", "StudyInstanceUID", "SeriesInstanceUID", "PatientID", "PatientName"),
+    *(
+        "SOPClassUID",
+        "MediaStorageSOPClassUID",
+        "SOPInstanceUID",
+        "StudyInstanceUID",
+        "SeriesInstanceUID",
+        "PatientID",
+        "PatientName",
+    ),
     *("PatientBirthDate", "PatientSize", "PatientWeight", "DeviceSerialNumber"),
     *(
         "Modality",
@@ -63,6 +71,8 @@ LOOKED_AT = (
         "ImagesInAcquisition",
         "NominalInterval",
         "RRIntervalTimeNominal",
+        "SliceLocation",
+        "InStackPositionNumber",
         "SpacingBetweenSlices",
         "TriggerTime",
     ),

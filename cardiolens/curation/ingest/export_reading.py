@@ -1,8 +1,8 @@
 """Read all headers of an export: its frames by study, its files, and what is rejected."""
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,14 @@ from cardiolens.base.untrusted.file_place import MOST_MEMBER, Place
 from cardiolens.base.untrusted.resource_limits import limited
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest import write
+from cardiolens.curation.ingest.copies import SHARED_FLAG, copies_and_namesakes
 from cardiolens.curation.ingest.deidentify import Pseudonyms, public_pseudonyms
 from cardiolens.curation.ingest.find import Candidate, find
 from cardiolens.curation.ingest.header import read_images
 from cardiolens.curation.ingest.image import Image, LooseMask, RejectedError
 from cardiolens.curation.ingest.layouts.assignment import Assignment, assign, assign_dicom, propose_layout
 from cardiolens.curation.ingest.layouts.convention import Convention, convention
-from cardiolens.curation.ingest.mixed_study import scattered
+from cardiolens.curation.ingest.mixed_study import apart, scattered
 from cardiolens.curation.ingest.nifti.exported_files import Frames, NiftiSource
 from cardiolens.curation.ingest.nifti.nifti_file import is_nifti
 from cardiolens.curation.ingest.nifti.nifti_source import nifti_frames
@@ -26,6 +27,7 @@ from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.runtime.processes import spread
 
 Rejects = list[dict[str, Any]]
+_ByFile = list[tuple[str, Candidate, list[Image]]]
 NO_LAYOUT = "none"
 _WORTH = 400  # files from which further processes save more time than they take to start
 _HEADER_SECONDS = 10  # of a processor; a header takes some milliseconds
@@ -49,7 +51,6 @@ class Export:
 def read_export(spec: IngestSpec, names: Pseudonyms) -> Export:
     """Read the headers of all files of a source."""
     export = Export()
-    digests_seen: set[str] = set()
     nifti, sources = NiftiSource(), dict[str, Candidate]()
     plain_files: dict[str, Candidate] = {}
     for candidate in find(spec.source):
@@ -73,20 +74,46 @@ def read_export(spec: IngestSpec, names: Pseudonyms) -> Export:
     headers = spread(
         _headers, places, chunk=_CHUNK, worth=len(places) >= _WORTH, lost=lambda _: (Reason.READER_ENDED, "")
     )
+    by_file: _ByFile = []
     for (name, candidate), images in zip(dicom, headers, strict=True):
         if isinstance(images, tuple):
             _reject(export, names.file(name), name, *images)
         else:
-            ours = images if assignment is None else assignment.of_subject(name, images)
-            _sort_in(export, ours, candidate, name, names=names, digests_seen=digests_seen)
-            if assignment is not None:
-                _note_outlines(export, ours, assignment, sources, names)
+            of_subject = images if assignment is None else assignment.of_subject(name, images)
+            by_file.append((name, candidate, of_subject))
+    by_file = by_file if assignment is not None else list(_of_people(export, by_file, names))
+    copies, namesakes = copies_and_namesakes(image for _, _, images in by_file for image in images)
+    for name, candidate, images in by_file:
+        flagged = [_flagged(image) if image in namesakes else image for image in images]
+        _sort_in(export, flagged, candidate, name, names=names, copies=copies)
+        if assignment is not None:
+            _note_outlines(export, images, assignment, sources, names)
     _read_nifti(export, nifti_frames(nifti, assignment, spec.subject), sources, names)
     for study_id in scattered(export.studies):
         [image] = export.studies.pop(study_id)
         name = path_below(image.place.name, spec.source)
         _reject(export, names.file(name), name, Reason.STUDY_PER_IMAGE, frame=image.frame)
     return export
+
+
+def _of_people(
+    export: Export, by_file: _ByFile, names: Pseudonyms
+) -> Iterator[tuple[str, Candidate, list[Image]]]:
+    """Yield files with the patients that headers tell apart; reject images whose patient is unclear."""
+    identities = apart(image for _, _, images in by_file for image in images)
+    for name, candidate, images in by_file:
+        usable = []
+        for image in images:
+            identity = identities.get(image, image.identity)
+            if identity is None:
+                _reject(export, names.file(name), name, Reason.PATIENT_UNCLEAR, frame=image.frame)
+            else:
+                usable.append(replace(image, identity=identity))
+        yield name, candidate, usable
+
+
+def _flagged(image: Image) -> Image:
+    return replace(image, flags=(*image.flags, SHARED_FLAG))
 
 
 def _note_outlines(
@@ -159,7 +186,7 @@ def _read_nifti(export: Export, frames: Frames, sources: Mapping[str, Candidate]
     for name, frame, reason, detail in frames.rejects:
         _reject(export, names.file(name), name, reason, detail, frame=frame)
     for name, images in frames.images.items():
-        _sort_in(export, images, sources[name], name, names=names, digests_seen=set())
+        _sort_in(export, images, sources[name], name, names=names, copies={})
     for name, path in frames.used.items():
         if path in frames.images:
             study_id = names.study(frames.images[path][0].identity)
@@ -175,16 +202,14 @@ def _sort_in(
     name: str,
     *,
     names: Pseudonyms,
-    digests_seen: set[str],
+    copies: Mapping[Image, Reason],
 ) -> None:
     for image in images:
         study_id = names.study(image.identity)
         export.files.setdefault(study_id, {})[name] = (candidate.size, candidate.stamp)
-        instance = image.identity.instance
-        if instance and instance in digests_seen:
-            _reject(export, names.file(name), name, Reason.DUPLICATE, frame=image.frame, study_id=study_id)
+        if image in copies:
+            _reject(export, names.file(name), name, copies[image], frame=image.frame, study_id=study_id)
             continue
-        digests_seen.add(instance)
         export.studies.setdefault(study_id, []).append(image)
 
 

@@ -47,6 +47,17 @@ _NOT_IMAGES = (
     "1.2.840.10008.1.3.10",  # directory
     "1.2.840.10008.5.1.4.1.1.4.2",  # spectroscopy
 )
+_PACKED = {  # first bytes of packed files
+    b"\x1f\x8b": "gzip",
+    b"\x1f\x9d": "compress",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\0": "xz",
+    b"\x28\xb5\x2f\xfd": "zstandard",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"7z\xbc\xaf\x27\x1c": "7z",
+    b"Rar!": "rar",
+}
+_LONGEST_MARK = 8  # bytes
 _LEFT_IN_TYPE = "MOSAIC"  # Siemens XA30 takes tiles apart into frames and leaves the word (dcm2niix #553)
 _SECONDARY = "1.2.840.10008.5.1.4.1.1.7"
 
@@ -70,11 +81,17 @@ def read_dataset(place: Place, *, pixels: bool) -> Dataset:
         try:
             return dicom_file.read(place, pixels=pixels)
         except dicom_file.NotDicomError:
-            raise RejectedError(Reason.NOT_DICOM) from None
+            raise _not_dicom(place.read_start(_LONGEST_MARK)) from None
         except TooLargeError:
             raise RejectedError(Reason.TOO_LARGE) from None
         except BrokenArchiveError as error:
             raise RejectedError(Reason.BROKEN_ARCHIVE, str(error)) from None
+
+
+def _not_dicom(start: bytes) -> RejectedError:
+    """Return why a file that does not begin as DICOM cannot be used: it is packed, or something else."""
+    packed = next((name for mark, name in _PACKED.items() if start.startswith(mark)), None)
+    return RejectedError(Reason.NOT_DICOM) if packed is None else RejectedError(Reason.NESTED_ARCHIVE, packed)
 
 
 @contextmanager
@@ -93,7 +110,7 @@ def _broken(reason: Reason) -> Iterator[None]:
 
 
 def _check_kind(dataset: Dataset) -> None:
-    kind = str(dataset.get("SOPClassUID", ""))
+    kind = str(dataset.get("SOPClassUID", "") or dataset.file_meta.get("MediaStorageSOPClassUID", ""))
     modality = str(dataset.get("Modality", "")).upper()
     if not kind and not modality:
         raise RejectedError(Reason.BROKEN_HEADER, "neither SOP class nor modality")
@@ -176,6 +193,7 @@ def _image(place: Place, frame: int, parts: tuple[Dataset, ...]) -> Image:
         slope=slope,
         intercept=intercept,
         maker_scale=maker_scale(parts),
+        inverted=inverted_about(header),
         series_number=whole_number_of((header,), "SeriesNumber") or 0,
         acquisition=whole_number_of(parts, "AcquisitionNumber") or 0,
         instance_number=(number or 0) * 100_000 + frame,
@@ -201,8 +219,17 @@ def _image(place: Place, frame: int, parts: tuple[Dataset, ...]) -> Image:
         images_declared=whole_number_of(parts, "ImagesInAcquisition"),
         beat=number_of(parts, "NominalInterval") or number_of(parts, "RRIntervalTimeNominal"),
         apart=number_of(parts, "SpacingBetweenSlices"),
+        location=_location(parts),
         tags=tuple(sorted({_keyword(tag) for tag in tags})) if frame == 0 else (),
     )
+
+
+def inverted_about(dataset: Dataset) -> int | None:
+    """Return the lowest plus the highest value that can be stored, if high values are dark; else None."""
+    if str(dataset.get("PhotometricInterpretation", "")) != "MONOCHROME1":
+        return None
+    signed = integer_of(dataset, "PixelRepresentation", 0) == 1
+    return -1 if signed else (1 << integer_of(dataset, "BitsStored", 0)) - 1
 
 
 def _keyword(tag: Any) -> str:
@@ -259,6 +286,14 @@ def _position(parts: tuple[Dataset, ...]) -> Vector:
     if any(abs(value) > 10_000 for value in values):
         raise RejectedError(Reason.BAD_POSITION, "more than 10 m from the scanner")
     return _vector(values)
+
+
+def _location(parts: tuple[Dataset, ...]) -> float | None:
+    """Return how far along the normal a slice lies, by what is declared beside its position."""
+    location = number_of(parts, "SliceLocation")
+    rank = number_of(parts, "InStackPositionNumber")
+    apart = number_of(parts, "SpacingBetweenSlices") or number_of(parts, "SliceThickness")
+    return rank * apart if location is None and rank is not None and apart is not None else location
 
 
 def _inversion(parts: tuple[Dataset, ...]) -> float | None:

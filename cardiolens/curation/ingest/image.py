@@ -139,6 +139,7 @@ class Reading:
     rule: HeaderRule = ORDINARY
     places_mm: Mapping[str, Vector] = field(default_factory=dict)  # lengths of columns, rows, slices by place
     ringed: bool = False  # a mask of the same grid shows rings around a cavity
+    doubt: str = ""  # on the size of voxels, in words
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # frames compare by identity, not by header
@@ -161,6 +162,7 @@ class Image:
     slope: float = 1.0
     intercept: float = 0.0
     maker_scale: tuple[float, float] | None = None  # slope and intercept of the vendor's private elements
+    inverted: int | None = None  # lowest plus highest value that can be stored, where high values are dark
     series_number: int = 0
     acquisition: int = 0
     instance_number: int = 0
@@ -187,6 +189,8 @@ class Image:
     images_declared: int | None = None  # of its acquisition
     beat: float | None = None  # length of a heartbeat, ms
     apart: float | None = None  # of neighbouring slices, as declared
+    location: float | None = None  # along the normal, as declared beside the position
+    flags: tuple[str, ...] = ()  # of the stack that it becomes part of
     reading: Reading | None = None  # of a frame of a NIfTI file
     moment: str = ""  # ED or ES, if a sidecar or a file name declares it
     of_set: str = ""  # the layout of the set that the file belongs to

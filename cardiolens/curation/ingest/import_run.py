@@ -18,6 +18,7 @@ from cardiolens.curation.ingest.layouts.layout_file import write_layout
 from cardiolens.curation.ingest.study_import import StudyTask, import_or_reuse, import_without_deadly_files
 from cardiolens.runtime.processes import spread
 
+_MOST_REASONS = 8  # that a message names
 _WORTH = 400  # files from which further processes save more time than they take to start
 
 
@@ -80,8 +81,8 @@ def _check_found(spec: IngestSpec, export: Export) -> None:
             f"source={spec.source}: holds no files; expected an export of DICOM or NIfTI; correct source"
         )
     if not export.studies:
-        reasons = sorted({str(line["reason"]) for line in export.rejects})
+        reasons = sorted({f"{line['reason']}: {line['message']}" for line in export.rejects})
         raise InputError(
             f"source={spec.source}: none of its {export.n_files} files is a usable MR image in DICOM "
-            f"or NIfTI ({', '.join(reasons)}); correct source"
+            f"or NIfTI ({'; '.join(reasons[:_MOST_REASONS])}); correct source"
         )

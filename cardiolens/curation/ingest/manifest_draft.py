@@ -13,6 +13,7 @@ from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.dataset import DatasetSpec
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.study.manifest import MANIFEST_NAME
+from cardiolens.study.orientation import displays_by_affine
 from cardiolens.study.sequences import sequences
 
 QUESTIONS_NAME = "questions.jsonl"
@@ -36,7 +37,7 @@ def write_skeletons(out: Path) -> int:
     files exists.
     """
     files = _files(out / "studies") or {EXAMPLE: [EXAMPLE_FILE]}
-    studies = {name: _study(name, paths) for name, paths in files.items()}
+    studies = {name: _study(out / "studies" / name, paths) for name, paths in files.items()}
     texts = {out / "studies" / name / MANIFEST_NAME: _json(study) for name, study in studies.items()}
     catalogue = load_catalogue(_PROTOCOL)
     lines = [line for study in studies.values() for line in _questions(study, catalogue)]
@@ -79,9 +80,12 @@ def _is_volume(path: Path) -> bool:
     return path.name.lower().endswith(_ENDINGS) and not is_housekeeping(path.name)
 
 
-def _study(name: str, paths: Sequence[str]) -> Entry:
-    head = {"schema": "study-1", "study_id": name, "patient_id": "", "cohort": []}
-    return head | {"volumes": [_volume(path) for path in paths]}
+def _study(folder: Path, paths: Sequence[str]) -> Entry:
+    head = {"schema": "study-1", "study_id": folder.name, "patient_id": "", "cohort": []}
+    volumes = [_volume(path) for path in paths]
+    for path, transform in displays_by_affine(folder, volumes).items():
+        volumes[paths.index(path)]["display_transform"] = transform.model_dump(exclude_defaults=True)
+    return head | {"volumes": volumes}
 
 
 def _volume(path: str) -> Entry:
@@ -119,6 +123,10 @@ def _report(out: Path, studies: Mapping[str, Entry], n_questions: int) -> None:
     say("fill in each study.json: patient_id; spatial_order of short axes: base_to_apex or apex_to_base")
     if unnamed:
         say(f"fill in sequence and view of {unnamed} volumes, whose file names do not tell them")
+    shown = sum(
+        bool(volume["display_transform"]) for study in studies.values() for volume in study["volumes"]
+    )
+    say(f"display_transform of {shown} volumes is by their affines; look at all (jobs/show_study.py)")
     say("fill in the answer of each question, in the catalogue's letters; delete what nobody can answer")
     say(
         f"next: python -m cardiolens.prepare dataset=real dataset.studies={out / 'studies'} "

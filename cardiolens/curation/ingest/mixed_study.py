@@ -4,14 +4,16 @@ One examination has one scanner and one person, lasts hours, and has one heart i
 images may come from a workstation, and do not count.
 """
 
+import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.curation.ingest.image import Image
+from cardiolens.curation.ingest.image import Identity, Image
 
 _FACTS: dict[str, Callable[[Image], str]] = {
     "manufacturers": lambda image: image.person.manufacturer.upper().split(" ")[0],
@@ -49,6 +51,48 @@ def scattered(studies: Mapping[str, Sequence[Image]]) -> set[str]:
         if len(ids) >= _SCATTERED and all(len(studies[each]) == 1 for each in ids)
         for study_id in ids
     }
+
+
+_NOBODY = re.compile(
+    r"(anon\w*|unknown|none|null|n/?a|na|xxx+|0+|patient|test|removed|deidentified)?", re.IGNORECASE
+)
+
+
+def apart(images: Iterable[Image]) -> dict[Image, Identity | None]:
+    """Return the identity of images with a PatientID of nobody or of several people; None if it is unclear.
+
+    An id such as ANON stands for nobody, so that each study is a patient. Studies of one id with several
+    birth dates, or else several sexes, are of as many people; one that states neither is unclear.
+    """
+    of_patient: dict[str, dict[str, list[Image]]] = defaultdict(lambda: defaultdict(list))
+    identities: dict[Image, Identity | None] = {}
+    for image in images:
+        nobody = _NOBODY.fullmatch(image.identity.patient) is not None
+        of_patient["" if nobody else image.identity.patient][image.identity.study].append(image)
+    for patient, studies in of_patient.items():
+        facts = {study: _stated(of) for study, of in studies.items()}
+        for place in (0, 1):  # birth date, sex
+            several = len({fact[place] for fact in facts.values() if fact[place]}) > 1
+            if several or not patient:
+                break
+        for study, of in studies.items():
+            for image in of:
+                if not patient:
+                    identities |= (
+                        {image: replace(image.identity, patient="")} if image.identity.patient else {}
+                    )
+                elif several:
+                    stated = facts[study][place]
+                    name = f"{patient} ({stated})"
+                    identities[image] = replace(image.identity, patient=name) if stated else None
+    return identities
+
+
+def _stated(images: Sequence[Image]) -> tuple[str, str]:
+    """Return birth date and sex of a study, as far as its images state one."""
+    dates = sorted({image.identity.birth_date for image in images} - {""})
+    sexes = sorted({image.person.sex.upper()[:1] for image in images} - {""})
+    return "/".join(dates), "/".join(sexes)
 
 
 def mixed(images: Sequence[Image]) -> str:

@@ -1,6 +1,7 @@
-"""Parse names of NIfTI files for phase, moment and mask; the names are never written."""
+"""Parse names of NIfTI files and folders for subject, phase and mask; the names are never written."""
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -9,6 +10,7 @@ _MASKS = re.compile(
     r"(gt|seg|segs|segm|segmentation|segmentations|mask|masks|label|labels|dseg|probseg|manual|contours?|annot\w*"
     r"|roi|groundtruth|labelmap)\d*"
 )
+_ENTITIES = "ses|task|acq|ce|rec|dir|run|echo|part|chunk|desc|space|label|res|mod|inv|den|seg|hemi"
 _MOMENTS = {
     "ed": "ED",
     "es": "ES",
@@ -17,8 +19,6 @@ _MOMENTS = {
     "enddiastole": "ED",
     "endsystole": "ES",
 }
-_ENTITIES = re.compile(r"(?:^|(?<=_))(sub|ses|task)-[A-Za-z0-9]+_?")  # of BIDS: no words of a view
-_DATE = re.compile(r"(19|20)\d\d-?(0[1-9]|1[0-2])-?(0[1-9]|[12]\d|3[01])(\d{6})?")
 _PHASE = re.compile(r"(?:frame|phase|fr|cardphase|timeframe|time|tp)(\d+)")
 _PHASE_WORDS = {"frame", "phase", "fr", "timeframe", "time", "tp"}
 
@@ -48,7 +48,7 @@ def stem(path: str) -> str:
 
 def name_of(path: str) -> Name:
     """Parse the name of a file, given its path below the source."""
-    tokens = [token for token in re.split(r"[\W_]+", _ENTITIES.sub("", stem(path))) if token]
+    tokens = re.findall(r"[^\W_]+", _without_entities(unicodedata.normalize("NFC", stem(path))))
     base: list[str] = []
     phase: int | None = None
     moment, is_mask = "", False
@@ -73,6 +73,11 @@ def name_of(path: str) -> Name:
     return Name(folder, words, "_".join(base), is_mask, phase, moment)
 
 
+def _without_entities(text: str) -> str:
+    """Remove the BIDS entities of subject, session and task."""
+    return re.sub(rf"(?:^|(?<=_))(sub|ses|task)-.*?(?=_(?:{_ENTITIES})-|_[A-Za-z0-9]+$|$)_?", "", text)
+
+
 def is_mask_word(word: str) -> bool:
     """Return whether a word in small letters tells a mask."""
     return _MASKS.fullmatch(word) is not None
@@ -81,8 +86,3 @@ def is_mask_word(word: str) -> bool:
 def moment_of(word: str) -> str:
     """Return the moment that a word in small letters tells: ED, ES or nothing."""
     return _MOMENTS.get(word, "")
-
-
-def is_date(text: str) -> bool:
-    """Return whether a text is a day, perhaps with its time, as 20240229 or 2024-02-29."""
-    return _DATE.fullmatch(text) is not None

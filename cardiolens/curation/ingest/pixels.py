@@ -11,7 +11,7 @@ from cardiolens.base.untrusted import dicom_file
 from cardiolens.base.untrusted.file_place import Place
 from cardiolens.base.untrusted.resource_limits import limited
 from cardiolens.curation.ingest.drawn_outlines import mask_of
-from cardiolens.curation.ingest.header import read_dataset
+from cardiolens.curation.ingest.header import inverted_about, read_dataset
 from cardiolens.curation.ingest.image import ORDINARY, HeaderRule, Image, MaskFrame, RejectedError
 from cardiolens.curation.ingest.nifti.nifti_file import frames_at
 from cardiolens.curation.ingest.reasons import Reason
@@ -113,9 +113,8 @@ def _decoded(place: Place) -> Frame:
         raise RejectedError(Reason.BROKEN_PIXELS, type(error).__name__) from None
     frames = values[None] if values.ndim == 2 else values
     frames = _own_bits(frames, dataset)
-    if str(dataset.get("PhotometricInterpretation", "")) == "MONOCHROME1":
-        frames = int(frames.max()) + int(frames.min()) - frames.astype(np.int32)
-    return frames
+    ends = inverted_about(dataset)
+    return frames if ends is None else (ends - frames.astype(np.int64)).astype(frames.dtype)
 
 
 def _check_length(dataset: Dataset) -> None:
@@ -181,10 +180,18 @@ def stacked(stack: Stack, frames: Mapping[Image, Frame]) -> tuple[Frame, float, 
 
 
 def common_scale(images: Sequence[Image]) -> list[tuple[float, float]]:
-    """Return slope and intercept per frame: from the header, or the vendor's own if the header's differ."""
+    """Return slope and intercept per frame: from the header, or the vendor's own if the header's differ.
+
+    Of frames that were inverted, equal values stay equal under scales that differ.
+    """
     scales = [(image.slope, image.intercept) for image in images]
     by_maker = [image.maker_scale for image in images if image.maker_scale is not None]
-    return by_maker if len(set(scales)) > 1 and len(by_maker) == len(images) else scales
+    scales = by_maker if len(set(scales)) > 1 and len(by_maker) == len(images) else scales
+    pairs = [(image.inverted, *scale) for image, scale in zip(images, scales, strict=True)]
+    tops = [slope * ends + 2 * shift for ends, slope, shift in pairs if ends is not None]
+    return [
+        (slope, shift if ends is None else max(tops) - shift - slope * ends) for ends, slope, shift in pairs
+    ]
 
 
 def one_scale(stack: Stack) -> bool:

@@ -6,12 +6,13 @@ from typing import Literal
 
 from cardiolens.curation.ingest.evidence import Witness, best, disagree, weigh
 from cardiolens.curation.ingest.image import Declared
+from cardiolens.curation.ingest.nifti.exported_files import FEWEST_PHASES
 from cardiolens.curation.ingest.nifti.nifti_file import SPACING_FLAGS
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.sequence import CLASSES
 from cardiolens.curation.ingest.series_grouping import component_of
 from cardiolens.curation.ingest.stack import Stack
-from cardiolens.curation.ingest.stack_geometry import view_by_geometry
+from cardiolens.curation.ingest.stack_geometry import WHOLE_STACK, view_by_geometry
 from cardiolens.study.heart_frame import PROTOTYPES, HeartFrame
 from cardiolens.study.sequences import SHORT_AXIS, sequences
 
@@ -22,6 +23,8 @@ CONTRADICTIONS = (  # flags whose stacks always wait for a person
     "display_contradicted_by_mask",
     "heart_of_no_size",
     "slices_overlap",
+    "slices_by_location",
+    "many_images_of_one_position",
     "phases_do_not_correspond",
     "phases_contradicted",
     "time_contradicted",
@@ -130,7 +133,15 @@ def _proposal(stack: Stack, frame: HeartFrame) -> Proposal:
     if proposal.volume_id:
         return proposal
     reason = next((_OWN_REASONS[kind] for kind in kinds if kind in _OWN_REASONS), None)
-    return proposal.left_out(reason or (Reason.OTHER_SEQUENCE if sequence == "other" else Reason.OTHER_VIEW))
+    return proposal.left_out(reason or (_other_sequence(stack) if sequence == "other" else Reason.OTHER_VIEW))
+
+
+def _other_sequence(stack: Stack) -> Reason:
+    """Return why studies do not include a sequence: its weighting, if anything tells it."""
+    weighted = any(words.sequence == "other" or words.technique for words in stack.words) or any(
+        (each.source, each.says) == ("tags", "other") for each in stack.witnesses
+    )
+    return Reason.OTHER_WEIGHTING if weighted else Reason.OTHER_SEQUENCE
 
 
 def _declared(stack: Stack, declared: Declared, frame: HeartFrame) -> Proposal:
@@ -195,10 +206,11 @@ def choose(proposals: Iterable[Proposal], lge: str, threshold: float) -> list[Pr
     alone: list[Proposal] = []
     by_volume: dict[str, list[Proposal]] = {}
     for proposal in proposals:
-        waits = None if proposal.confirmed else _waits_for(proposal)
         if proposal.status == "left_out":
             decided.append(proposal)
-        elif waits is not None:
+            continue
+        waits = None if proposal.confirmed else _waits_for(proposal)
+        if waits is not None:
             decided.append(proposal.left_out(waits, waits=True))
         elif not proposal.confirmed and _is_one_frame(proposal):
             alone.append(proposal)
@@ -244,6 +256,8 @@ def _one_per_volume(rivals: Sequence[Proposal], lge: str, threshold: float) -> l
         first = first.flagged("rest_and_stress")
     if any(_rank(rival, lge, threshold)[:-1] == _rank(first, lge, threshold)[:-1] for rival in rest):
         first = first.flagged("acquired_again_the_later_taken")
+    if any(rival.stack.n_slices > first.stack.n_slices for rival in rest):
+        first = first.flagged("stack_of_more_slices_left_out")
     if first.confidence < threshold:
         first = first.left_out(Reason.BELOW_THRESHOLD, waits=True)
     return [first, *(_beaten(rival, first) for rival in rest)]
@@ -251,15 +265,23 @@ def _one_per_volume(rivals: Sequence[Proposal], lge: str, threshold: float) -> l
 
 def _rank(
     proposal: Proposal, lge: str, threshold: float
-) -> tuple[bool, bool, bool, int, int, int, int, tuple[int, int, int]]:
-    """Return a sort key that is larger for the better rival; for short axes more slices win early."""
+) -> tuple[bool, bool, bool, bool, bool, int, int, int, int, tuple[int, int, int]]:
+    """Return a sort key that is larger for the better rival.
+
+    Phases that cover their cycle or first pass come first, then names; of short axes more slices win early.
+    """
     stack = proposal.stack
+    across = proposal.view == SHORT_AXIS
+    timed = sequences()[proposal.sequence].over_time != "nothing"
+    is_named = any((each.sequence, each.view) == (proposal.sequence, proposal.view) for each in stack.words)
     surely = int(10 * proposal.confidence + 0.5)
     return (
         proposal.confirmed,
         proposal.component in ("", lge),
         proposal.confidence >= threshold,
-        stack.n_slices if proposal.view == SHORT_AXIS else 0,
+        not timed or stack.n_phases >= FEWEST_PHASES,
+        is_named and (stack.n_slices >= WHOLE_STACK or not across),
+        stack.n_slices if across else 0,
         surely,
         stack.n_slices,
         stack.n_phases,

@@ -13,7 +13,7 @@ class Reason(StrEnum):
     UNSAFE_PATH = "unsafe_path"  # a link, or an archive member that leads out of the archive
     BROKEN_ARCHIVE = "broken_archive"
     ENCRYPTED_ARCHIVE = "encrypted_archive"
-    NESTED_ARCHIVE = "nested_archive"
+    NESTED_ARCHIVE = "nested_archive"  # or any file that is packed otherwise than as zip
     TOO_LARGE = "too_large"
     NOT_DICOM = "not_dicom"
     BROKEN_HEADER = "broken_header"
@@ -33,9 +33,9 @@ class Reason(StrEnum):
     BURNED_IN_TEXT = "burned_in_text"
     STUDY_PER_IMAGE = "study_per_image"  # an anonymiser gave each image a study of its own
     MIXED_STUDY = "mixed_study"  # images of several scanners or persons under one study
-    PATIENT_UNCLEAR = "patient_unclear"  # of NIfTI: neither folders nor names tell whose the file is
     DUPLICATE = "duplicate"
     # NIfTI
+    PATIENT_UNCLEAR = "patient_unclear"
     NIFTI_PAIR = "nifti_pair"
     BROKEN_NIFTI = "broken_nifti"
     BAD_VOXELS = "bad_voxels"
@@ -65,12 +65,14 @@ class Reason(StrEnum):
     DERIVED = "derived"
     OTHER_PART = "other_part"  # right ventricle, outflow tracts, vessels
     OTHER_SEQUENCE = "other_sequence"
+    OTHER_WEIGHTING = "other_weighting"  # T1, proton density, or a spin echo that nothing calls T2-weighted
     OTHER_VIEW = "other_view"
     OTHER_COMPONENT = "other_component"  # the phase-sensitive image beside the magnitude, or the reverse
     REPEAT = "repeat"
     INCOMPLETE_SLICE = "incomplete_slice"
     UNORDERED = "unordered"
     BELOW_THRESHOLD = "below_threshold"
+    PREPARE_REFUSES = "prepare_refuses"
     EXCLUDED = "excluded"
     FAILED = "failed"
 
@@ -82,7 +84,7 @@ MEANINGS: dict[Reason, str] = {
     Reason.UNSAFE_PATH: "is a link, or leads out of its archive; copy the file itself",
     Reason.BROKEN_ARCHIVE: "is a damaged zip file; export it again",
     Reason.ENCRYPTED_ARCHIVE: "is an encrypted zip file; unpack it first",
-    Reason.NESTED_ARCHIVE: "is an archive within an archive, or not a zip file; unpack it first",
+    Reason.NESTED_ARCHIVE: "is packed, an archive within an archive, or not a zip file; unpack it first",
     Reason.TOO_LARGE: "is larger than any image of the heart; check the file",
     Reason.NOT_DICOM: "is not DICOM",
     Reason.BROKEN_HEADER: "is DICOM whose header cannot be parsed; export it again",
@@ -101,9 +103,9 @@ MEANINGS: dict[Reason, str] = {
     Reason.BURNED_IN_TEXT: "declares or shows text in the image, which may name the patient",
     Reason.STUDY_PER_IMAGE: "has a study of its own, like others of its patient; export with study UIDs kept",
     Reason.MIXED_STUDY: "is of a study of several scanners or persons under one id; export each on its own",
-    Reason.PATIENT_UNCLEAR: "is of a patient that neither folders nor names tell; give each patient a folder, "
-    "or subject='a regular expression of the patient in paths'",
-    Reason.DUPLICATE: "repeats the SOP instance UID, or as NIfTI the frames, of a file that was read before",
+    Reason.DUPLICATE: "repeats UID, position and pixels, or as NIfTI the frames, of an earlier file",
+    Reason.PATIENT_UNCLEAR: "is of one patient or several: give each a folder, or subject='a regular "
+    "expression of the patient in paths'; in DICOM, state birth dates",
     Reason.NIFTI_PAIR: "is half of a pair of header and voxels; convert the pair to a single .nii",
     Reason.BROKEN_NIFTI: "is damaged NIfTI, or smaller than its header says; export it again",
     Reason.BAD_VOXELS: "holds complex, coloured or extended voxels; convert it to grey values",
@@ -115,7 +117,7 @@ MEANINGS: dict[Reason, str] = {
     Reason.BAD_SIDECAR: "is a sidecar that cannot be read; its image is imported without it",
     Reason.AXES_UNCLEAR: "has axes of time and slices that cannot be told apart; confirm them",
     Reason.NOT_OF_LAYOUT: "is none of the files that the layout names",
-    Reason.SPACING_UNSETTLED: "has a header that is silent or in two minds on the size of voxels; state it",
+    Reason.SPACING_UNSETTLED: "has a header that is silent, unsure or wrong on the size of voxels; state it",
     Reason.CONTRADICTED: "has flags that contradict its order, display or size; look at it and confirm it",
     Reason.NO_DECODER: "is compressed; pip install 'cardiolens[dicom]' brings the decoders",
     Reason.BROKEN_PIXELS: "has pixels that cannot be decoded, or too few; export it again",
@@ -131,6 +133,7 @@ MEANINGS: dict[Reason, str] = {
     Reason.DERIVED: "is a reformatted, projected, subtracted or otherwise derived image",
     Reason.OTHER_PART: "shows the right ventricle, an outflow tract or vessels; studies have no such view",
     Reason.OTHER_SEQUENCE: "has a sequence that is unknown or that studies do not include",
+    Reason.OTHER_WEIGHTING: "is T1- or proton-weighted, or a spin echo that nothing calls T2-weighted",
     Reason.OTHER_VIEW: "has a view that is unknown or that studies do not include",
     Reason.OTHER_COMPONENT: "is a magnitude or phase-sensitive image whose counterpart is used",
     Reason.REPEAT: "was acquired again later, or a better stack of the same view is used",
@@ -138,5 +141,6 @@ MEANINGS: dict[Reason, str] = {
     Reason.UNORDERED: "has phases that no header field puts in order",
     Reason.FAILED: "belongs to a study that could not be imported; report it with the kind of error",
     Reason.BELOW_THRESHOLD: "is proposed with less confidence than the threshold; confirm it",
+    Reason.PREPARE_REFUSES: "would be refused by prepare; look at it and confirm it",
     Reason.EXCLUDED: "was excluded by a person",
 }

@@ -44,6 +44,8 @@ _FLOW = {"VELOCITY", "V", "FLOW_ENCODED", "PHASE MAP", "PCA", "PHASE CONTRAST", 
 _NAMED_FLOW = re.compile(r"_v\d+(in|ap|rl|fh)?\b|fastcine_?pc|qflow|\bpc_")  # names of the makers' sequences
 _NAMED_INVERSION = re.compile(r"mde|psir|(^|[^a-z])ir[_-]?(fgre|tfl|tfe)")
 _LONGEST_CYCLE = 2500.0  # ms
+_T2_ECHO_MS = 35.0  # echo time above which an image is T2-weighted
+_SHORT_ECHO_MS = 20.0  # echo time below which no spin echo is
 
 
 def kind_by_tags(images: Sequence[Image], words: Words) -> Reason | None:
@@ -105,7 +107,7 @@ def sequence_witnesses(images: Sequence[Image], per_place: int, words: Words) ->
     if words.kind in ("localizer", "scout"):
         witnesses.append(Witness("words", "other", _WORDS, f"the name says {words.kind}"))
     witnesses += _structure(images, per_place)
-    witnesses += _tags(images, per_place)
+    witnesses += _tags(images, per_place, words)
     return witnesses
 
 
@@ -159,17 +161,11 @@ def _seconds(images: Sequence[Image], per_place: int) -> float | None:
     return median(spans) if spans else None
 
 
-def _tags(images: Sequence[Image], per_place: int) -> list[Witness]:
+def _tags(images: Sequence[Image], per_place: int, words: Words) -> list[Witness]:
     first = images[0]
     inverted = _is_inverted(first)
-    spin_echo = (
-        "SE" in first.scanning
-        or "SPIN" in first.scanning
-        or bool(re.search(r"tse|fse|\*?tir|stir", first.sequence_name.lower()))
-    )
-    late_echo = (first.echo or 0) > 35
-    if per_place == 1 and (spin_echo or late_echo):
-        return [Witness("tags", "t2", 0.98, "spin echo" if spin_echo else "echo time above 35 ms")]
+    if per_place == 1 and (_is_spin_echo(first) or (first.echo or 0) > _T2_ECHO_MS):
+        return [_weighting(first, words)]
     if per_place == 1:
         return [Witness("tags", "lge", 0.98, "gradient echo with inversion")] if inverted else []
     if re.search(r"tfi|fiesta|ssfp|tfe2d", first.sequence_name.lower()) and not inverted:
@@ -179,3 +175,25 @@ def _tags(images: Sequence[Image], per_place: int) -> list[Witness]:
     if first.temporal is not None and (first.phases_declared or 0) <= 1 and per_place >= 15:
         return [Witness("tags", "perfusion", 0.7, "temporal positions and no cardiac phases")]
     return []
+
+
+def _is_spin_echo(image: Image) -> bool:
+    tagged = bool({"SE", "SPIN"} & set(image.scanning))
+    return tagged or bool(re.search(r"tse|fse|\*?tir|stir", image.sequence_name.lower()))
+
+
+def _weighting(image: Image, words: Words) -> Witness:
+    """Return whether a spin echo is T2-weighted: by its echo time, or by a name that this does not refute."""
+    if image.echo is not None and image.echo > _T2_ECHO_MS:
+        return Witness("tags", "t2", 0.98, f"echo time {image.echo:.0f} ms")
+    is_named = words.sequences == ("t2",) or bool(re.search(r"t2|\*?tir|stir", image.sequence_name.lower()))
+    if image.echo is None:
+        is_t2, evidence = is_named, "a spin echo without an echo time"
+    else:
+        is_t2, evidence = (
+            is_named and image.echo >= _SHORT_ECHO_MS,
+            f"a spin echo, echo time {image.echo:.0f} ms",
+        )
+    if is_t2:
+        return Witness("tags", "t2", 0.9, f"{evidence}, named T2-weighted")
+    return Witness("tags", "other", _WORDS if is_named else 0.98, f"{evidence}: not T2-weighted by that")

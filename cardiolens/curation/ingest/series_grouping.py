@@ -74,7 +74,8 @@ def _with_losses(stack: Stack, by_series: Mapping[tuple[str, int], Sequence[Imag
     flags = [
         flag for flag in losses(stack, sequence, every_series) if flag is not Loss.IMAGES or not explained
     ]
-    return replace(stack, flags=tuple(dict.fromkeys((*stack.flags, *flags))))
+    own = [flag for image in stack.images() for flag in image.flags]
+    return replace(stack, flags=tuple(dict.fromkeys((*stack.flags, *own, *flags))))
 
 
 def _of_layout(series: Sequence[Image], left_out: LeftOut) -> Iterator[Stack]:

@@ -18,6 +18,7 @@ SAME_PLACE_MM = 0.5
 _OVERRULED = ("map", "ti_scout")  # kinds by name that a cine stack of five slices refutes
 _WEIGHED = ("localizer", "scout", "other_part")  # kinds by name that are one witness among others
 _REPEATED = 0.25  # share of the phases of a slice that are there twice, from which they are no repeats
+_MANY = 5  # images of one phase at one position that are no repeats
 LeftOut = list[tuple[Image, Reason]]
 
 
@@ -86,7 +87,15 @@ def pile_of(bucket: Sequence[Image], words: Words, left_out: LeftOut) -> Pile:
     sequence = sequence_of(witnesses)
     flags: list[str] = []
     places = [_once(place, sequence, left_out, flags) for place in places]
+    if len(places) == 1 and sequence != "other" and _are_many(bucket, places[0]):
+        flags.append("many_images_of_one_position")
     return Pile(words, places, witnesses, sequence, flags)
+
+
+def _are_many(bucket: Sequence[Image], kept: Sequence[Image]) -> bool:
+    """Return whether one position has so many images that they may be slices which lost their positions."""
+    declared = max(max(image.phases_declared or 0, image.temporals_declared or 0) for image in bucket)
+    return len(bucket) >= _MANY * len(kept) or 1 < declared <= len(kept) / 2
 
 
 def sequence_of(witnesses: Sequence[Witness]) -> str:

@@ -29,7 +29,7 @@ _FARTHEST_DEG = 70.0  # from the typical axis: beyond it, which end is the base 
 _ACROSS_DEG = 15.0  # between a stack's normal and a plane, or a line of planes, of its siblings
 _SCANNER_DEG = 10.0  # between a normal and an axis of the scanner: an axial, coronal or sagittal stack
 _APART_DEG = 30.0  # between two planes whose common line is meant
-_WHOLE_STACK, _WHOLE_CYCLE = 6, 8  # slices and phases that only a short-axis cine has
+WHOLE_STACK, _WHOLE_CYCLE = 6, 8  # slices and phases that only a short-axis cine has
 _ENOUGH = 2  # support from which a stack defines the axis
 
 
@@ -82,7 +82,7 @@ def _support(stack: Stack, planes: Sequence[Stack]) -> int:
         return 2 + max(_from_siblings(stack, planes), 0)
     support = _from_siblings(stack, planes) + (2 if stack.ringed else 0)
     support += 1 if view == SHORT_AXIS else 0 if view is None else -2
-    support += int(stack.n_slices >= _WHOLE_STACK and stack.n_phases >= _WHOLE_CYCLE)
+    support += int(stack.n_slices >= WHOLE_STACK and stack.n_phases >= _WHOLE_CYCLE)
     return support - int(_along_scanner(stack))
 
 

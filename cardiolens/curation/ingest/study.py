@@ -24,6 +24,7 @@ from cardiolens.curation.ingest.propose import TEXT_FLAG, Proposal, choose, prop
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.series_grouping import reversed_stack, stacks_of
 from cardiolens.curation.ingest.series_piles import LeftOut
+from cardiolens.curation.ingest.slice_locations import placed_by_location
 from cardiolens.curation.ingest.stack import Stack
 from cardiolens.study.blood_pool import BloodAreas
 from cardiolens.study.heart_frame import PROTOTYPE_RIGHT, Display, HeartFrame
@@ -50,6 +51,7 @@ def import_study(
 
     Unusable frames and stacks are left out with a reason and never stop the import.
     """
+    images = placed_by_location(images)
     imported = Imported(masks=with_mask_ids(masks, identify))
     pixels: dict[Image, Frame] = {}
     reader = PixelReader(unreadable)
@@ -73,6 +75,9 @@ def import_study(
     for proposal in decided:
         if proposal.reason is not None:
             imported.left_out += [(image, proposal.reason) for image in proposal.stack.images()]
+        if proposal.reason is Reason.SPACING_UNSETTLED:
+            doubts = {image: image.reading.doubt for image in proposal.stack.images() if image.reading}
+            imported.details |= {(image.place.name, image.frame): doubt for image, doubt in doubts.items()}
         if proposal.status != "left_out":
             choice = choices[proposal.stack_id] if proposal.confirmed else None
             by_pictures = by_layout.get(_first_file(proposal.stack))

@@ -143,6 +143,8 @@ def _write_outcome(task: StudyTask, provenance: dict[str, Any], imported: Import
         task.spec.out, task.study_id, task.images, imported,
         names=task.names, provenance=provenance, rejects=rejects, choices=task.choices,
     )  # fmt: skip
+    if build["prepare_refuses"] and write.hold_refused(task.spec.out, task.study_id, imported):
+        return _write_outcome(task, provenance, imported)
     return StudyOutcome(build, rejects, name_of)
 
 

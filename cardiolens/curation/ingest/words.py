@@ -28,6 +28,7 @@ class Vocabulary(Spec):
     views: dict[str, tuple[Pattern, ...]]
     components: dict[str, tuple[Pattern, ...]]
     states: dict[str, tuple[Pattern, ...]]
+    techniques: dict[str, tuple[Pattern, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class Words:
     views: tuple[str, ...] = ()
     component: str | None = None
     state: str | None = None
+    technique: str | None = None
 
     @property
     def sequence(self) -> str | None:
@@ -69,6 +71,7 @@ def words_of(*texts: str) -> Words:
         next((words.views for words in read if words.views), ()),
         next((words.component for words in read if words.component), None),
         next((words.state for words in read if words.state), None),
+        next((words.technique for words in read if words.technique), None),
     )
 
 
@@ -83,7 +86,7 @@ def are_vocabulary(text: str) -> bool:
 @cache
 def _any_word() -> re.Pattern[str]:
     every = vocabulary()
-    lists = (every.kinds, every.sequences, every.views, every.components, every.states)
+    lists = (every.kinds, every.sequences, every.views, every.components, every.states, every.techniques)
     words = "|".join(each.pattern for meanings in lists for entry in meanings.values() for each in entry)
     return re.compile(rf"(?:{words})(?: (?:{words}))*")
 
@@ -92,6 +95,8 @@ def _any_word() -> re.Pattern[str]:
 def _words(text: str) -> Words:
     entries = vocabulary()
     sequences = _matching(entries.sequences, text)
+    if {"lge", "perfusion", "cine"} & set(sequences):  # may be weighted by T1 as well
+        sequences = tuple(name for name in sequences if name != "other")
     views = _matching(entries.views, text)
     kind = next(iter(_matching(entries.kinds, text)), None)
     if kind == "other_part" and "lv" in text.split() and not re.search(r"\b(rv|rvot|lvot|lv ot)\b", text):
@@ -102,6 +107,7 @@ def _words(text: str) -> Words:
         views,
         next(iter(_matching(entries.components, text)), None),
         next(iter(_matching(entries.states, text)), None),
+        next(iter(_matching(entries.techniques, text)), None),
     )
 
 

@@ -7,7 +7,7 @@ volumes that wait for a decision. A study appears whole or not at all.
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,8 @@ from cardiolens.curation.ingest.pixels import decoded_mask
 from cardiolens.curation.ingest.propose import Proposal
 from cardiolens.curation.ingest.reasons import MEANINGS, Reason
 from cardiolens.curation.ingest.stack import Stack
-from cardiolens.study.manifest import MANIFEST_NAME, StudyManifest
+from cardiolens.study.displayed import refused_volumes
+from cardiolens.study.manifest import MANIFEST_NAME, StudyManifest, read_study
 from cardiolens.study.sequences import SHORT_AXIS
 from cardiolens.study.sheet import study_sheet
 
@@ -42,6 +43,7 @@ BUILD_NAME, PROPOSALS_NAME, REJECTS_NAME, SHEET_NAME = (
     "sheet.png",
 )
 _SHEET_PHASES = 8
+_SHEAR = 1e-3  # cosine of two axes from which they are not at right angles
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,21 @@ def _draw_sheet(study: Path, path: Path) -> str:
     except InputError as error:
         return str(error)
     return ""
+
+
+def hold_refused(out: Path, study_id: str, imported: Imported) -> bool:
+    """Let the volumes of a written study that `prepare` refuses wait for a person; return if any does."""
+    refused = refused_volumes(read_study(Places.of(out, study_id).studies), Windows())
+    for number, volume in enumerate(imported.volumes):
+        why = refused.get(volume.proposal.volume_id) if volume.proposal.status == "taken" else None
+        if why is None:
+            continue
+        waiting = volume.proposal.flagged("prepare_refuses").left_out(Reason.PREPARE_REFUSES, waits=True)
+        imported.volumes[number] = replace(volume, proposal=waiting)
+        imported.proposals = [waiting if each.stack is volume.stack else each for each in imported.proposals]
+        imported.left_out += [(image, Reason.PREPARE_REFUSES) for image in volume.stack.images()]
+        imported.details |= {(image.place.name, image.frame): why for image in volume.stack.images()}
+    return bool(refused)
 
 
 def _decisions(imported: Imported, choices: Choices) -> dict[str, Any]:
@@ -274,11 +291,20 @@ def _write_nifti(path: Path, stack: Stack, values: Any, slope: float, intercept:
     image = nib.Nifti1Image(np.asfortranarray(voxels), affine(stack), dtype=voxels.dtype)
     image.header.set_xyzt_units("mm")
     code = "scanner" if stack.placed else "unknown"
-    image.set_qform(affine(stack), code=code)
     image.set_sform(affine(stack), code=code)
+    if _is_sheared(affine(stack)):
+        image.set_qform(None, code=0)
+    else:
+        image.set_qform(affine(stack), code=code)
     image.header.set_slope_inter(slope, intercept)
     disk.write_draft(path, _nifti_bytes(image, voxels))
     return voxels
+
+
+def _is_sheared(matrix: Any) -> bool:
+    """Return whether slices are shifted against each other, which a qform cannot say."""
+    directions = matrix[:3, :3] / np.linalg.norm(matrix[:3, :3], axis=0)
+    return bool(np.abs(directions[:, 2] @ directions[:, :2]).max() > _SHEAR)
 
 
 def _nifti_bytes(image: nib.Nifti1Image, voxels: Any) -> bytes:

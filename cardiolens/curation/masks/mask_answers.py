@@ -1,7 +1,7 @@
 """Measure masks and derive answers by finding, with a reason for every uncertain answer."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
@@ -12,13 +12,14 @@ from cardiolens.curation.masks.labels import LabelMap, LesionKind, Tissue
 from cardiolens.curation.masks.mask_reasons import Reason
 from cardiolens.curation.masks.mask_stack import Mask, Masked, Stack
 from cardiolens.curation.masks.wall import LEAST_SLICES, MOST_TURN, Wall, wall_of
-from cardiolens.protocol.tasks.segments import LEVELS, WALL_SEGMENTS, WALLS, touched
+from cardiolens.protocol.tasks.segments import LEVELS, SIX_WALLS, WALL_SEGMENTS, WALLS, touched
 from cardiolens.protocol.tasks.truth import Lesion, oedema_distribution, wall_distribution
 
 MUSCLE_G_PER_ML = 1.05
 _BASE_POINTS = 6.5  # most EF points gained by a slice that the base leaves in systole (10.5)
 _AFFECTED, _UNAFFECTED = 0.05, 0.02  # share of a segment's wall; shares in between are in doubt
 _LEAST_ML = 0.15  # smallest island that counts as a lesion
+_EVEN, _UNEVEN = 1.35, 1.6  # thickest segment / thinnest, at most and at least; in between in doubt
 _APICAL = frozenset({13, 14, 15, 16})
 _LAYERS = (  # ranges of inner and outer depth: protocol 10.3, widened by the pixel size
     ("subendocardial", (-1.0, 0.2), (0.0, 0.68)),
@@ -26,6 +27,7 @@ _LAYERS = (  # ranges of inner and outer depth: protocol 10.3, widened by the pi
     ("mid_wall", (0.2, 1.0), (0.0, 0.82)),
     ("subepicardial", (0.35, 1.0), (0.88, 2.0)),
 )
+_PLACES = ("segments", "walls", "layers")
 _TOUCHING = np.ones((3, 3, 3), dtype=bool)
 Segments = frozenset[int]
 
@@ -137,7 +139,7 @@ def _has_segments(masked: Masked, wall: Wall) -> bool:
 
 
 def _thickness(masked: Masked, wall: Wall, sex: Sex | None, numbers: dict[str, float]) -> dict[str, Answer]:
-    names = ("lv_wall", "lv_wall_levels", "lv_wall_regions", "lv_wall_distribution")
+    names = ("lv_wall", "lv_wall_levels", "lv_wall_regions", "lv_wall_distribution", "wall_thickness")
     thickness = wall.thickness() if _has_segments(masked, wall) else {}
     numbers |= {f"thickness_mm_{segment}": value for segment, value in thickness.items()}
     words = ", ".join(f"{segment}: {value:.1f} mm" for segment, value in thickness.items())
@@ -155,7 +157,15 @@ def _thickness(masked: Masked, wall: Wall, sex: Sex | None, numbers: dict[str, f
     if perhaps and not surely:
         return all_unanswered(Reason.BETWEEN_GRADES)
     cap = bool((surely | perhaps) & _APICAL)  # the cap's thickness is not measured
-    answers = {"cine.lv_wall": Answer((("thickened" if surely else "normal"),), words=words)}
+    kind = ("thickened",) if surely else ()
+    answers = {"cine.lv_wall": Answer(kind or ("normal",), words=words)}
+    ratio, several = max(thickness.values()) / min(thickness.values()), len({*grades.values()} - {None}) > 1
+    if several or ratio >= _UNEVEN:
+        answers["cine.wall_thickness"] = Answer(("heterogeneous", *kind), words=words)
+    elif perhaps or ratio > _EVEN:
+        answers["cine.wall_thickness"] = Answer(reason=Reason.BETWEEN_GRADES, words=words)
+    else:
+        answers["cine.wall_thickness"] = answers["cine.lv_wall"]
     answers |= {
         "cine.lv_wall_levels": _robust(
             surely, perhaps, lambda segments: touched(segments, LEVELS), words, cap_in_doubt=cap
@@ -221,9 +231,11 @@ class _Lesion:
     def scar(self) -> dict[str, Answer]:
         present = bool(self.inside.any() or self.elsewhere)
         answers = {"lge.enhancement": Answer(("present" if present else "absent",), words=self.words)}
+        answers["lge.enhancement_status"] = Answer(("abnormal" if present else "normal",), words=self.words)
         empty = {f"lge.{name}": Answer() for name in ("levels", "regions", "distribution", "layers")}
         if not present:
-            return answers | empty
+            places = [f"{signal}_{place}" for signal in ("high", "low") for place in _PLACES]
+            return answers | empty | {f"lge.{name}": Answer() for name in ("signal_kind", *places)}
         answers |= empty | {
             "lge.levels": self._with("papillary", self._of(lambda segments: touched(segments, LEVELS))),
             "lge.regions": self._with("rv_free_wall", self._of(lambda segments: touched(segments, WALLS))),
@@ -231,9 +243,34 @@ class _Lesion:
         layers = self._layers()
         answers["lge.layers"] = layers
         answers["lge.distribution"] = self._of(lambda segments: self._pattern(segments, layers.values))
+        answers |= {
+            "lge.high_segments": answers["lge.levels"],
+            "lge.high_walls": self._of(lambda segments: touched(segments, SIX_WALLS)),
+            "lge.high_layers": self._with("papillary", layers),
+        }
+        if Tissue.OBSTRUCTION in self.labels.tissue_of(self.masked.sequence).values():
+            answers |= self._cores()
         if self.elsewhere:
             answers["lge.distribution"] = Answer(reason=Reason.SEGMENT_IN_DOUBT, words=self.words)
         return answers
+
+    def _cores(self) -> dict[str, Answer]:
+        """Return the answers about dark cores in the wall; those of papillary muscles are not labelled."""
+        inside = _islands(self.masked.ed, self.masked.ed.of([Tissue.OBSTRUCTION]))
+        share = None if self.share is None else self.wall.share(inside)
+        core = replace(self, inside=inside, share=share)
+        unknown = Answer(reason=Reason.STRUCTURE_NOT_LABELLED, words=core.words)
+        papillary = "papillary" in self.elsewhere
+        if not inside.any():
+            kind = unknown if papillary else Answer(("high",), words=self.words)
+            nothing = unknown if papillary else Answer()
+            return {"lge.signal_kind": kind} | {f"lge.low_{place}": nothing for place in _PLACES}
+        return {
+            "lge.signal_kind": Answer(("mixed",), words=core.words),
+            "lge.low_segments": unknown if papillary else core._of(lambda some: touched(some, LEVELS)),
+            "lge.low_walls": core._of(lambda some: touched(some, SIX_WALLS)),
+            "lge.low_layers": unknown if papillary else core._layers(),
+        }
 
     def oedema(self) -> dict[str, Answer]:
         present, scarred = bool(self.inside.any()), bool(self.masked.ed.of([Tissue.SCAR]).any())

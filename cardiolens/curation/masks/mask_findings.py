@@ -16,12 +16,16 @@ from cardiolens.curation.masks.mask_reasons import Reason
 from cardiolens.curation.masks.mask_stack import Masked, read_masked
 from cardiolens.curation.masks.ring import check_ring
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask, load_catalogue
+from cardiolens.protocol.tasks.instantiate import answer as keys_of
 from cardiolens.study.manifest import Study, StudyManifest, read_study
 from cardiolens.study.sequences import SHORT_AXIS
 from cardiolens.study.volume_manifest import VolumeManifest
 
 ORIGIN = "mask"
-_MOTION = ("cine.lv_motion", "cine.lv_motion_levels", "cine.lv_motion_regions", "cine.lv_motion_distribution")
+_MOTION = (
+    *("cine.lv_motion", "cine.lv_motion_levels", "cine.lv_motion_regions", "cine.lv_motion_distribution"),
+    *("cine.wall_coordination", "cine.wall_amplitude"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +120,8 @@ def _records(subtask: Subtask, catalogue: Catalogue, measures: Measures) -> Iter
     if answer is None:
         reason = Reason.NO_MOTION if subtask.finding in _MOTION else Reason.NOT_LABELLED
         answer = Answer(reason=reason)
-    texts: list[str | None] = [
-        option.text for option in subtask.options if set(option.values) & set(answer.values)
-    ]
+    known = {subtask.finding: answer.values} if answer.values or answer.reason is None else {}
+    texts: list[str | None] = [subtask.text(key) for key in keys_of(subtask, known)]
     if not texts and answer.reason is None:
         return  # a conditional subtask that does not apply
     for text in texts or [None]:

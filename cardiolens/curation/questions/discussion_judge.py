@@ -13,12 +13,12 @@ from typing import Any
 from cardiolens.base.errors import InputError
 from cardiolens.base.fence import fenced
 from cardiolens.base.untrusted.bounded_files import parse_json
+from cardiolens.benchmarks.benchmark import Source
+from cardiolens.benchmarks.medthinkvqa import cases
 from cardiolens.curation.questions.model_extraction import TextRequest
 from cardiolens.curation.questions.reasoning import lines_of
 from cardiolens.curation.questions.reasoning_judge import case_texts
-from cardiolens.protocol.medthinkvqa.case import read_case
-from cardiolens.protocol.medthinkvqa.discussion import MOST_VALUE, VALUES, sections_of, sentences_of
-from cardiolens.protocol.medthinkvqa.files import Source, embeds, records
+from cardiolens.protocol.prompts.case_discussion import MOST_VALUE, VALUES, sections_of, sentences_of
 from cardiolens.storage.schemas import FRAME
 
 MOST_SENTENCES = 120  # of a discussion that is judged
@@ -102,12 +102,10 @@ def read_discussions(path: Path, n_cases: int) -> list[Discussion]:
 
 def rating_requests(source: Source, discussions: Sequence[Discussion]) -> list[TextRequest]:
     """Return the requests to the judge, one for each discussion that can be judged."""
-    cases = {discussion.case for discussion in discussions}
-    embedded = embeds(source)
+    asked = {discussion.case for discussion in discussions}
     texts = {
-        number: case_texts(record, read_case(record, number, embeds=embedded), "published")
-        for number, record in records(source)
-        if number in cases
+        number: case_texts(record, case, "published")
+        for number, (record, case) in cases(source, asked).items()
     }
     return [
         TextRequest(

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cardiolens.base.errors import InputError
+from cardiolens.benchmarks.benchmark import Source
+from cardiolens.benchmarks.medthinkvqa import records
 from cardiolens.curation.questions.reasoning import Reasoning, steps_of
 from cardiolens.curation.questions.step_verdict import StepVerdict, is_filled_in, step_verdict
-from cardiolens.protocol.medthinkvqa.files import Source, records
 
 STEPS = "explanation_steps"
 VERDICTS = "explanation_steps_checks"

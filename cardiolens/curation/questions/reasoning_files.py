@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from cardiolens.benchmarks.benchmark import Source
+from cardiolens.benchmarks.medthinkvqa import records
 from cardiolens.curation.questions.published_reasoning import STEPS, read_published
 from cardiolens.curation.questions.reasoning import Reasoning, lines_of, read_lines
-from cardiolens.protocol.medthinkvqa.files import Source, records
 
 
 def read_reasoning(path: Path, source: Source) -> list[Reasoning]:

@@ -13,6 +13,8 @@ from typing import Any
 from cardiolens.base.errors import InputError
 from cardiolens.base.fence import fenced
 from cardiolens.base.untrusted.bounded_files import parse_json
+from cardiolens.benchmarks.benchmark import Case, Source
+from cardiolens.benchmarks.medthinkvqa import LETTERS, cases
 from cardiolens.curation.questions.model_extraction import TextRequest
 from cardiolens.curation.questions.reasoning import Reasoning
 from cardiolens.curation.questions.step_verdict import (
@@ -22,8 +24,6 @@ from cardiolens.curation.questions.step_verdict import (
     StepVerdict,
     step_verdict,
 )
-from cardiolens.protocol.medthinkvqa.case import LETTERS, Case, read_case
-from cardiolens.protocol.medthinkvqa.files import Source, embeds, records
 from cardiolens.storage.schemas import FRAME
 
 _NONE = "not given"
@@ -135,12 +135,9 @@ _FORMS: Mapping[Form, _JudgeForm] = {"own": _OWN, "published": _PUBLISHED}
 
 def requests(source: Source, reasonings: Sequence[Reasoning], form: Form = "own") -> list[TextRequest]:
     """Return the requests to the judge, one for each line of steps."""
-    cases = {reasoning.case for reasoning in reasonings}
-    embedded = embeds(source)
+    asked = {reasoning.case for reasoning in reasonings}
     texts = {
-        number: case_texts(record, read_case(record, number, embeds=embedded), form)
-        for number, record in records(source)
-        if number in cases
+        number: case_texts(record, case, form) for number, (record, case) in cases(source, asked).items()
     }
     return [
         TextRequest(
@@ -171,11 +168,12 @@ def case_texts(record: Mapping[str, Any], case: Case, form: Form) -> dict[str, s
 
 
 def _own_texts(record: Mapping[str, Any], case: Case) -> dict[str, str]:
-    options = (f"{key}. {' '.join(text.split())}" for key, text in zip(LETTERS, case.options, strict=True))
+    (question,) = case.questions
+    options = (f"{key}. {text}" for key, text in zip(LETTERS, question.options, strict=True))
     return {  # in this order, on which the marker between the texts depends
         "history": case.history,
         "options": "\n".join(options),
-        "answer": case.answer,
+        "answer": LETTERS[question.answer[0]],
         "findings": case.findings or _NONE,
         "discussion": str(record.get("discussion") or _NONE),
     }
@@ -183,7 +181,8 @@ def _own_texts(record: Mapping[str, Any], case: Case) -> dict[str, str]:
 
 def published_texts(record: Mapping[str, Any], case: Case) -> dict[str, str]:
     captions = dict.fromkeys(" ".join(image.caption.split()) for image in case.images if image.caption)
-    answer = dict(zip(LETTERS, case.options, strict=True))[case.answer]
+    (question,) = case.questions
+    answer = question.options[question.answer[0]]
     return {
         "title": str(record.get("title") or _NONE),
         "history": case.history,

@@ -99,7 +99,7 @@ class Engine(Protocol):
 
     @property
     def mortal(self) -> bool:
-        """Whether a request can kill the engine; if so, a request that failed before is asked alone."""
+        """Whether a request can kill the engine; if so, one that did in an earlier run is asked alone."""
         ...
 
     async def start(self) -> None:

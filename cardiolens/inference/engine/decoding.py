@@ -1,8 +1,5 @@
 """Options of structured decoding, sampling and log-probabilities for one request."""
 
-import math
-from collections.abc import Mapping
-
 from cardiolens.config.model import Sampling
 from cardiolens.inference.engine.ask import Ask
 
@@ -16,7 +13,7 @@ def structured_output_args(ask: Ask) -> dict[str, str | list[str]]:
         return {"regex": constraint.naming.pattern}
     if constraint.schema:
         return {"json": constraint.schema}
-    return {"regex": constraint.pattern} if constraint.reasons_first else {"choice": list(constraint.legal)}
+    return {"regex": constraint.pattern} if constraint.line else {"choice": list(constraint.legal)}
 
 
 def sampling_of(sampling: Sampling, ask: Ask) -> tuple[float, int | None]:
@@ -27,7 +24,7 @@ def sampling_of(sampling: Sampling, ask: Ask) -> tuple[float, int | None]:
 
 def must_be_legal_reply(ask: Ask) -> bool:
     """Return whether the whole reply must be legal, so that its tokens give option probabilities."""
-    return bool(ask.constraint.legal) and not ask.constraint.reasons_first
+    return bool(ask.constraint.legal) and not ask.constraint.line
 
 
 def alternatives(ask: Ask) -> int:
@@ -42,13 +39,3 @@ def alternatives(ask: Ask) -> int:
 def one_letter(ask: Ask) -> bool:
     """Return whether each legal reply is one letter, so that the first token gives all probabilities."""
     return must_be_legal_reply(ask) and all(len(reply) == 1 for reply in ask.constraint.legal)
-
-
-def option_logprobs(first_token: Mapping[str, float], legal: tuple[str, ...]) -> dict[str, float]:
-    """Return the log-probability of each legal letter; letters without a finite value are left out.
-
-    The probabilities sum to 1, because decoding masked all other tokens.
-    """
-    return {
-        letter: first_token[letter] for letter in legal if math.isfinite(first_token.get(letter, math.nan))
-    }

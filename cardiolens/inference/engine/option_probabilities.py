@@ -1,4 +1,6 @@
-"""Log-probability of each option of a multi-select question, from the tokens of its constrained reply.
+"""Log-probability of each option of a question, from the tokens of its constrained reply.
+
+A reply of one letter is one token, with the probability of each letter. Below: replies of several letters.
 
 Structured decoding masks every token that cannot continue a legal reply, and the probabilities of the
 remaining tokens sum to 1 at each step. The letters of a reply ascend. So a reply decides on the options in
@@ -43,6 +45,19 @@ class TokenStep:
 
     said: str
     logprobs: Mapping[str, float]
+
+
+def letter_logprobs(steps: Sequence[TokenStep], text: str, legal: Collection[str]) -> dict[str, float]:
+    """Return the log-probability of each letter that may be the reply, from the token that is the reply.
+
+    The probabilities sum to 1, because decoding masked all other tokens; letters without a finite value are
+    left out. Empty unless the whole output is that token and an end token: a model that thinks writes
+    reasoning first, whose tokens are not masked.
+    """
+    if not steps or len(steps) > 2 or steps[0].said != text:
+        return {}
+    logprobs = steps[0].logprobs
+    return {letter: logprobs[letter] for letter in legal if math.isfinite(logprobs.get(letter, math.nan))}
 
 
 def set_logprobs(steps: Sequence[TokenStep], legal: Collection[str]) -> dict[str, float]:

@@ -20,8 +20,9 @@ from cardiolens.inference.engine.ask import FRAMES, Ask, ErrorKind, FrameWork, P
 from cardiolens.inference.engine.engine_plugin import failure
 from cardiolens.inference.engine.frame_choice import MANNERS, Manner, ask_for_frames
 from cardiolens.inference.models.human_reader import Reading, readings_of
+from cardiolens.protocol.prompts.suggestion import suggested
 from cardiolens.protocol.tasks.catalogue import GATES
-from cardiolens.protocol.tasks.legal import LETTERS, legal_replies
+from cardiolens.protocol.tasks.legal import legal_replies, letters_of
 from cardiolens.storage import schemas, tables
 
 TrueAnswer = tuple[str, ...]  # original option keys; for a report, its reference as one JSON text
@@ -191,13 +192,19 @@ class _Straying(Oracle):
 class Noisy(_Straying):
     """Reader that with probability `error` gives one of the wrong legal replies, all equally likely.
 
-    Reports are always right.
+    Under a leading control it gives the suggested option alone with probability `follows`. Reports are always
+    right.
     """
 
-    def __init__(self, truth: AnswerKey, error: float, seed: int = SEED) -> None:
+    def __init__(self, truth: AnswerKey, error: float, follows: float = 0.0, seed: int = SEED) -> None:
         super().__init__(truth, _share("error", error), seed)
+        self._follows = _share("follows", follows)
 
     def pick(self, ask: Ask, answer: TrueAnswer) -> TrueAnswer:
+        control = self._truth.arms[str(ask.arm_id)].control if ask.arm_id else ""
+        suggestion = suggested(control, _question(ask), ask.option_keys, answer)
+        if suggestion and _draw(self._seed, ask, "follows") < self._follows:
+            return (suggestion,)
         exclusive = self._truth.exclusive[_question(ask)]
         return _other(ask, answer, exclusive, self._seed) if self.strays(ask) else answer
 
@@ -379,7 +386,7 @@ def _other(ask: Ask, answer: TrueAnswer, exclusive: TrueAnswer, seed: int) -> Tr
     """Draw a wrong legal answer, all equally likely; a report has none and stays unchanged."""
     if ask.answer_type == "report":
         return answer
-    text_by_key = dict(zip(LETTERS, ask.option_keys, strict=False))
+    text_by_key = dict(zip(letters_of(ask.option_keys), ask.option_keys, strict=True))
     legal = legal_replies(ask.answer_type, ask.option_keys, exclusive)
     replies = [tuple(text_by_key[letter] for letter in reply.split(", ")) for reply in legal]
     wrong_replies = [reply for reply in replies if set(reply) != set(answer)]
@@ -390,5 +397,5 @@ def _displayed(answer: TrueAnswer, ask: Ask) -> str:
     """Return an answer as a reply in displayed letters; a report stays unchanged."""
     if ask.answer_type == "report":
         return answer[0]
-    letters = sorted(LETTERS[ask.option_keys.index(key)] for key in answer)
+    letters = sorted(letters_of(ask.option_keys)[ask.option_keys.index(key)] for key in answer)
     return f"ANSWER: {', '.join(letters) or 'none'}"

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
@@ -27,10 +27,11 @@ _GROUP = 16  # suspects asked concurrently; if a group kills the engine, its mem
 
 @dataclass(eq=False, slots=True)
 class _Suspect:
-    """A request that was in flight when the engine died, or that failed in an earlier run."""
+    """A request that was in flight when the engine died, or that killed an engine in an earlier run."""
 
     ask: Ask
     pictures: Pictures
+    killed_before: bool
     reply: "asyncio.Future[Reply]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
@@ -39,10 +40,11 @@ class Supervisor:
 
     When the engine dies, every request in flight becomes a suspect, and new requests wait. The engine is
     rebuilt and the suspects are asked again, in groups of 16 if there are more than 16, else one by one. If a
-    group kills the engine again, its members are asked one by one. A request that kills the engine when asked
-    alone ends in RequestError; all others get their reply. If no request is found to kill it, the engine died
-    of their number, unless it has answered among more than twice as many: from then on, half as many are in
-    flight, and no more than a group if no further restart is left.
+    group kills the engine again, its members are asked one by one. A request that kills the engine when
+    asked alone ends in RequestError; all others get their reply. Requests in `killed_before` are asked
+    alone at once. If no request is found to kill the engine, it died of their number, unless it has
+    answered among more than twice as many: from then on, half as many are in flight, and no more than a
+    group if no further restart is left.
     """
 
     def __init__(
@@ -51,9 +53,11 @@ class Supervisor:
         width: int,
         max_restarts: int,
         while_loading: Callable[[], AbstractContextManager[None]] = nullcontext,
+        killed_before: Collection[str] = (),  # keys of requests that killed an engine in an earlier run
     ) -> None:
         self._engine = engine
         self._while_loading = while_loading
+        self._killed_before = killed_before
         self._slots = Slots(width)
         self._restarts_left = max_restarts
         self._starting = asyncio.Lock()
@@ -89,14 +93,14 @@ class Supervisor:
         after `stop`.
         """
         async with self._slots.taken(goes_on):
-            failed_before = ask.attempt > 1 and self._engine.mortal
-            if not failed_before:
+            killed_before = ask.request_key in self._killed_before
+            if not killed_before:
                 await self._calm.wait()
             if self._stopped:
                 raise NotAskedError
             if self._given_up is not None:
                 raise self._given_up
-            if failed_before:
+            if killed_before:
                 return await self._suspect(ask, pictures)
             self._in_flight += 1
             self._idle.clear()
@@ -140,7 +144,7 @@ class Supervisor:
         return starts
 
     async def _suspect(self, ask: Ask, pictures: Pictures) -> Reply:
-        suspect = _Suspect(ask, pictures)
+        suspect = _Suspect(ask, pictures, ask.request_key in self._killed_before)
         self._suspects.append(suspect)
         self._calm.clear()
         if self._inquest is None:
@@ -149,9 +153,9 @@ class Supervisor:
 
     async def _hold_inquest(self) -> None:
         await self._idle.wait()  # until every request in flight has a reply or is a suspect
-        died, self._died = self._died, None  # it may have died after a request that failed before came
+        died, self._died = self._died, None  # it may have died after a request that killed before came
         width, killers = self._slots.n, self._killers
-        in_flight = sum(suspect.ask.attempt == 1 for suspect in self._suspects)
+        in_flight = sum(not suspect.killed_before for suspect in self._suspects)
         of_number = died is not None and in_flight > 1 and 2 * in_flight > self._lived_with
         try:
             if died is not None:
@@ -161,8 +165,8 @@ class Supervisor:
                 self._slots.limit(half if self._restarts_left else min(_GROUP, half))
             together = _GROUP if len(self._suspects) > _GROUP else 1
             while pending := self._pending():
-                failed_before = [suspect for suspect in pending if suspect.ask.attempt > 1]
-                group = failed_before[:1] or pending[:together]  # likely killers first, alone
+                killed_before = [suspect for suspect in pending if suspect.killed_before]
+                group = killed_before[:1] or pending[:together]  # likely killers first, alone
                 if await self._dies_of_number(group):
                     together = max(1, together // 2) if self._restarts_left else 1
                     self._slots.limit(together)
@@ -194,7 +198,7 @@ class Supervisor:
         if died is None:
             return
         if len(group) == 1:
-            message = f"killed the engine when asked alone ({died})"
+            message = f"{ErrorKind.KILLED} when asked alone ({died})"
             log.error("request %s %s", group[0].ask.request_key, message)
             group[0].reply.set_exception(RequestError(ErrorKind.KILLED, message))
             self._killers += 1

@@ -24,13 +24,12 @@ from cardiolens.inference.engine.ask import (
 from cardiolens.inference.engine.decoding import (
     alternatives,
     must_be_legal_reply,
-    option_logprobs,
     sampling_of,
     structured_output_args,
 )
 from cardiolens.inference.engine.encoder_cache import enlarge, room_on_cpu, room_on_gpu
 from cardiolens.inference.engine.gpu_memory import batched_tokens, gpu_gib, turn_on, wait_for_memory
-from cardiolens.inference.engine.option_probabilities import TokenStep, set_logprobs
+from cardiolens.inference.engine.option_probabilities import TokenStep, letter_logprobs, set_logprobs
 from cardiolens.inference.engine.reasoning_split import ReasoningSplit
 from cardiolens.inference.engine.shared_beginnings import SharedBeginnings, match_finely
 from cardiolens.inference.engine.startup import (
@@ -345,7 +344,7 @@ class VllmEngine:
         self._frames = FrameWork(self._frames.processed + processed, self._frames.encoded + encoded)
 
 
-def _option_logprobs(completion: "CompletionOutput", ask: Ask) -> dict[str, float]:
+def _option_logprobs(completion: "CompletionOutput", text: str, ask: Ask) -> dict[str, float]:
     """Return the log-probability that each displayed letter is the answer, or is named in multi-select."""
     steps = [
         TokenStep(
@@ -356,7 +355,7 @@ def _option_logprobs(completion: "CompletionOutput", ask: Ask) -> dict[str, floa
     ]
     if ask.answer_type == "multi":
         return set_logprobs(steps, ask.constraint.legal)
-    return option_logprobs(steps[0].logprobs, ask.constraint.legal) if steps else {}
+    return letter_logprobs(steps, text, ask.constraint.legal)
 
 
 def _black(side: int, _: str) -> np.ndarray:
@@ -407,7 +406,7 @@ def _reply(output: "RequestOutput", ask: Ask, split: ReasoningSplit | None) -> R
         prompt_tokens=len(output.prompt_token_ids or ()),
         cached_tokens=output.num_cached_tokens or 0,
         output_tokens=len(completion.token_ids),
-        option_logprobs=_option_logprobs(completion, ask)
+        option_logprobs=_option_logprobs(completion, text, ask)
         if must_be_legal_reply(ask) and not reasoning  # the first tokens are not the answer's
         else {},
     )

@@ -13,7 +13,7 @@ from cardiolens.config.plugin_words import engine_plugin
 from cardiolens.inference.models.adapter import find_adapter
 from cardiolens.inference.models.digest_cache import known_digests
 from cardiolens.inference.models.human_reader import readings_of
-from cardiolens.storage.model_files import check_architectures, check_files, read_object
+from cardiolens.storage.model_files import check_architectures, check_files, check_length, read_object
 
 EMBEDDED = "embedded"  # the source of the model that is built at first use
 PACKAGED = "packaged/"  # prefix of the source of a model whose files come with this package
@@ -64,6 +64,8 @@ def _identity(model: ModelSpec, cache: Path) -> Identity:
     folder, revision = _resolve(model, cache)
     check_files(folder)
     check_architectures(folder)
+    if not ({"hf_overrides", "config_format"} & model.engine_options.keys()):  # which describe the model anew
+        check_length(folder, model.max_model_len)
     flavour, engine_version = installed_engine()
     facts = {
         "revision": revision,

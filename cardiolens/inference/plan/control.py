@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from cardiolens.base.digest import digest_of
 from cardiolens.base.entry_points import is_word
 from cardiolens.inference.plan.control_plugin import changed_question
 from cardiolens.protocol.prompts.question import AskedQuestion
+from cardiolens.protocol.prompts.suggestion import with_suggestion
 from cardiolens.protocol.prompts.template import Display
 from cardiolens.study.structure import StudyStructure
 
@@ -42,8 +44,15 @@ def reversed_options(question: AskedQuestion) -> AskedQuestion:
     return replace(question, options=question.options[::-1], reversed=True)
 
 
-def with_options(question: AskedQuestion, control: str, qa_id: str) -> AskedQuestion:
-    """Order the options of a question as a control demands; one of another package may change its words."""
+def with_options(
+    question: AskedQuestion, control: str, qa_id: str, suggestions: Mapping[str, str] = MappingProxyType({})
+) -> AskedQuestion:
+    """Order the options of a question, or change its words, as a control demands.
+
+    `suggestions` are the option keys that leading controls suggest, by control.
+    """
+    if control in suggestions:
+        return with_suggestion(question, suggestions[control])
     if is_word(control):
         return changed_question(control, question, qa_id)
     if control == "shuffled_options":

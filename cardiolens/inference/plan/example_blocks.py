@@ -22,7 +22,11 @@ class ExampleBlocks:
     """Shows examples for the requests of one model."""
 
     def __init__(
-        self, frames: FrameSelector, blocks: FrameBlocks, form: ReplyForm, templates: tuple[Path, ...]
+        self,
+        frames: FrameSelector,
+        blocks: FrameBlocks,
+        form: ReplyForm,
+        templates: Callable[[str], tuple[Path, ...]],  # by protocol
     ) -> None:
         self._frames = frames
         self._blocks = blocks
@@ -81,7 +85,7 @@ class ExampleBlocks:
         question = example.question
         worded = with_options(question.worded(arm.wording), arm.control, question.qa_id)
         display = SHOWN.get(arm.control, "frames")
-        template = template_for(worded, "standard", self._templates, display=display)
+        template = template_for(worded, "standard", self._templates(worded.protocol), display=display)
         n_frames = len(view.told or view.selection.frames)
         text = self._blocks.text(view, None, "none") + question_block(
             worded, n_frames, template, self._form.closing

@@ -10,8 +10,8 @@ from cardiolens.inference.plan.control import BLANK
 from cardiolens.inference.plan.keys import hash_frames
 from cardiolens.inference.plan.planned_study import ExampleBlock, FrameBlock, View
 from cardiolens.inference.plan.selected_frames import FrameSelector
-from cardiolens.protocol.medthinkvqa.case_text import CaseText, Gold
 from cardiolens.protocol.prompts.case_block import case_block
+from cardiolens.protocol.prompts.case_text import CaseText, Gold
 from cardiolens.protocol.prompts.frames import caption_block, frame_block
 from cardiolens.protocol.prompts.videos import count_videos, video_block
 from cardiolens.protocol.select.selection import Selection

@@ -12,6 +12,7 @@ from cardiolens.base import entry_points
 from cardiolens.base.digest import digest_of, digest_of_tree, sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.base.provenance import code_of
+from cardiolens.base.suggest import nearest_first
 from cardiolens.config.plugin_words import selecting
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import PACKAGED
@@ -21,8 +22,9 @@ from cardiolens.inference.plan.patients import check_patients, with_patients
 from cardiolens.inference.plan.planned_question import PlannedQuestion
 from cardiolens.inference.plan.solved_examples import Lending, check_examples, lending, training_patients
 from cardiolens.inference.plan.withheld_questions import check_withheld
-from cardiolens.protocol.medthinkvqa.case_text import CaseText, read_told, told_path
+from cardiolens.protocol.prompts.case_text import CaseText, read_told, told_path
 from cardiolens.protocol.prompts.question import asked_of
+from cardiolens.protocol.prompts.suggestion import LEADING, suggested
 from cardiolens.protocol.prompts.template import check_folder, template_folders
 from cardiolens.protocol.select.feature_source import Sight, sights_of
 from cardiolens.protocol.select.route import Route
@@ -33,7 +35,7 @@ from cardiolens.protocol.tasks.questions import given_questions, questions_table
 from cardiolens.storage.places import Store, deciding
 from cardiolens.study.anatomy import check_heart
 from cardiolens.study.cohort import COHORT_NAME, read_cohort
-from cardiolens.study.protocol_folder import protocol_folder, shipped
+from cardiolens.study.protocol_folder import lineage, protocols_of, shipped
 from cardiolens.study.shards import read_volumes
 from cardiolens.study.structure import structures
 
@@ -89,6 +91,7 @@ def read_inputs(spec: SweepSpec) -> Inputs:
     check_evidence_slices(path, question_rows, prepared)
     lent = lending(spec, table, prepared, training, partial(_question, catalogue=catalogue, donor=None))
     questions = _chosen(spec, table, catalogue, volumes, study_ids, lent=lent, case_texts=_case_texts(spec))
+    _check_answer_format(spec, questions)
     check_examples(spec, [question for group in questions.values() for question in group], training)
     return Inputs(
         store=store,
@@ -108,11 +111,22 @@ def read_inputs(spec: SweepSpec) -> Inputs:
             templates=None if spec.templates is None else digest_of_tree(spec.templates),
             sights=tuple(sight.key for sight in sights),
             code=code_of("cardiolens.inference.plan.plan"),
-            cases=None if spec.dataset.root is None else sha256_of(told_path(spec.dataset.questions)),
+            cases=None if spec.dataset.source is None else sha256_of(told_path(spec.dataset.questions)),
             plugins=tuple(entry_points.code_of(group, word) for group, word in selecting(spec)),
         ),
         examples_kept=len(training),
     )
+
+
+def _check_answer_format(spec: SweepSpec, questions: Mapping[str, Sequence[PlannedQuestion]]) -> None:
+    """Raise InputError for JSON from questions whose prompts ask for letters alone."""
+    every = (question.asked for group in questions.values() for question in group)
+    for question in every if spec.answer_format == "json" else ():
+        if question.letters_first:
+            raise InputError(
+                f"answer_format json: subtask {question.subtask} of {question.protocol} is asked for its "
+                "letters first; give letters or choice, or leave that protocol out"
+            )
 
 
 def _check_organ(store: Store, catalogue: Catalogue, spec: SweepSpec) -> None:
@@ -131,16 +145,16 @@ def _check_organ(store: Store, catalogue: Catalogue, spec: SweepSpec) -> None:
 
 def _beside_tasks(protocol: str, catalogue: Catalogue) -> str | None:
     """Return the digest of what a user's own protocol holds besides its tasks; None for a shipped one."""
-    if protocol in shipped():
+    if set(protocols_of(protocol)) <= set(shipped()):
         return None
-    folder = protocol_folder(protocol) / "templates"
-    templates = digest_of_tree(folder) if folder.is_dir() else None
+    folders = (folder / "templates" for folder in lineage(protocol))
+    templates = [digest_of_tree(folder) for folder in folders if folder.is_dir()]
     return digest_of([catalogue.anatomy.digest, dict(catalogue.paper_points), templates])
 
 
 def _case_texts(spec: SweepSpec) -> Mapping[str, CaseText]:
     """Return the case texts that prompts may include, by study; empty if the dataset has no cases."""
-    if spec.dataset.root is None:
+    if spec.dataset.source is None:
         return {}
     golds = {prompt.gold for prompt in spec.prompt}
     return read_told(spec.dataset.questions, golds, modalities=spec.caption == "full")
@@ -194,25 +208,46 @@ def _chosen(
         raise InputError(f"subtask: {unknown[0]!r} is not one of {', '.join(catalogue.subtasks)}")
     chosen: dict[str, list[PlannedQuestion]] = {study_id: [] for study_id in study_ids}
     table = table.filter(pc.is_in(table["study_id"], pa.array(study_ids, pa.string())))
+    _check_items(spec, table)
     donor = _donors(table, volumes) if "other_patient" in spec.control else {}
+    suggestions = _suggestions(table, [control for control in spec.control if control in LEADING])
     for row in table.drop_columns(["answer", "reference"]).to_pylist():
-        if not spec.subtask or row["subtask"] in spec.subtask:
+        in_subtask = not spec.subtask or row["subtask"] in spec.subtask
+        if in_subtask and (not spec.item or row["qa_id"] in spec.item):
             _check_wordings(spec, row, catalogue[row["subtask"]])
             question = _question(row, catalogue, donor.get(row["qa_id"]))
             examples = lent.to(row["subtask"], row["patient_id"])
             case_text = case_texts.get(row["study_id"])
-            planned = replace(question, told=case_text, examples=examples)
+            planned = replace(
+                question,
+                told=case_text,
+                examples=examples,
+                suggestions=suggestions.get(row["qa_id"], {}),
+            )
             chosen[row["study_id"]].append(planned)
     if not any(chosen.values()):
         raise InputError(
             f"{spec.dataset.questions}: has no question on the {len(study_ids)} prepared studies"
-            f"{' for subtask ' + ', '.join(spec.subtask) if spec.subtask else ''}; check dataset and subtask"
+            f"{' for subtask ' + ', '.join(spec.subtask) if spec.subtask else ''}"
+            "; check dataset and subtask"
         )
     return chosen
 
 
+def _check_items(spec: SweepSpec, table: pa.Table) -> None:
+    """Raise InputError for an item that is no question which the sweep could ask, naming the nearest."""
+    rows = zip(table["qa_id"].to_pylist(), table["subtask"].to_pylist(), strict=True)
+    known = [qa_id for qa_id, subtask in rows if not spec.subtask or subtask in spec.subtask]
+    for name in spec.item:
+        if name not in known:
+            raise InputError(
+                f"item: {name!r} is none of the {len(known)} questions of this sweep; expected a qa_id, e.g. "
+                f"{', '.join(nearest_first(name, known)[:3])}; correct item, or widen subtask and limit"
+            )
+
+
 def _donors(questions: pa.Table, volumes: pa.Table) -> dict[str, str]:
-    """Return each question's donor study by qa_id; here and for examples alone planning looks at answers."""
+    """Return each question's donor study by qa_id; planning looks at answers as little as it can."""
     by_subtask: dict[str, list[Subject]] = {}
     for row in questions.select(["subtask", "qa_id", "study_id", "patient_id", "answer"]).to_pylist():
         answer = tuple(row.pop("answer") or ())
@@ -220,6 +255,25 @@ def _donors(questions: pa.Table, volumes: pa.Table) -> dict[str, str]:
     structure_of = structures(volumes)
     return {
         qa_id: study for group in by_subtask.values() for qa_id, study in donors(group, structure_of).items()
+    }
+
+
+def _suggestions(questions: pa.Table, controls: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return the options that leading controls suggest, by question, then by control."""
+    if not controls:
+        return {}
+    rows = questions.select(["qa_id", "options", "answer"]).to_pylist()
+    return {
+        row["qa_id"]: {
+            control: key
+            for control in controls
+            if (
+                key := suggested(
+                    control, row["qa_id"], [each["key"] for each in row["options"]], row["answer"]
+                )
+            )
+        }
+        for row in rows
     }
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cardiolens.inference.engine.ask import ErrorKind
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.plan.prefix_order import SHOWN, beginnings, prefix_order
 from cardiolens.storage import tables
@@ -44,7 +45,7 @@ class Missing:
     work: pa.Table  # WORK: one row per study
     unique: int  # distinct requests planned
     done: int  # distinct requests with a final completion
-    exhausted: int  # distinct requests that failed max_attempts times
+    exhausted: int  # distinct requests that are not asked: they failed max_attempts times
 
     @property
     def left(self) -> int:
@@ -58,8 +59,20 @@ def final_keys(completions: Path) -> frozenset[str]:
     return frozenset(rows.filter(is_final)["request_key"].to_pylist())
 
 
-def missing(requests: Path, completions: Path, max_attempts: int) -> Missing:
+def killer_keys(completions: Path) -> frozenset[str]:
+    """Read the keys in a folder of completions that killed an engine."""
+
+    def of(parts: Iterator[pa.Table]) -> frozenset[str]:
+        killed = (part.filter(pc.starts_with(part["error"], ErrorKind.KILLED)) for part in parts)
+        return frozenset(key for rows in killed for key in rows["request_key"].to_pylist())
+
+    return tables.from_parts(completions, COMPLETIONS, ("request_key", "error"), of)
+
+
+def missing(requests: Path, completions: Path, max_attempts: int, *, retry_errors: bool = False) -> Missing:
     """Find each distinct request without a final completion, once, grouped by study.
+
+    With `retry_errors` only those that ended in an error, however often; all others count as exhausted.
 
     Memory: one hash partition of the keys, and some bytes per missing request.
     """
@@ -70,7 +83,8 @@ def missing(requests: Path, completions: Path, max_attempts: int) -> Missing:
     reply_rows = tables.from_parts(
         completions, COMPLETIONS, columns, partial(HashPartitions, _SAID, n_shares)
     )
-    shares = [_share(request_rows.of(share), reply_rows.of(share), max_attempts) for share in range(n_shares)]
+    most = None if retry_errors else max_attempts
+    shares = [_share(request_rows.of(share), reply_rows.of(share), most) for share in range(n_shares)]
     remaining = np.concatenate([share.left for share in shares], axis=1)
     part, row, attempt = remaining[:, np.lexsort((remaining[1], remaining[0]))]
     ends = np.searchsorted(part, np.arange(len(parts) + 1))
@@ -101,15 +115,18 @@ class _Share:
     left: np.ndarray  # (3, request): part number, row in that part, number of the next try
 
 
-def _share(requests: pa.Table, completions: pa.Table, max_attempts: int) -> _Share:
-    """Find the missing requests of one partition; a repeated key counts at its first row."""
+def _share(requests: pa.Table, completions: pa.Table, max_attempts: int | None) -> _Share:
+    """Find the missing requests of one partition; a repeated key counts at its first row.
+
+    Without `max_attempts`, those that failed at least once.
+    """
     keys, replied = number_keys(requests, completions)
     _, first = np.unique(keys, return_index=True)
     final = np.asarray(pc.is_in(completions["status"], pa.array(FINAL)), dtype=bool)
     is_done = np.isin(keys[first], replied[final])
     failures = np.bincount(replied[~final], minlength=max(keys.max(initial=-1), replied.max(initial=-1)) + 1)
     tries = failures[keys[first]]
-    is_exhausted = (tries >= max_attempts) & ~is_done
+    is_exhausted = (tries == 0 if max_attempts is None else tries >= max_attempts) & ~is_done
     going = ~(is_done | is_exhausted)
     places = (np.asarray(requests[name], dtype=np.int32)[first][going] for name in ("part", "row"))
     remaining = np.stack([*places, (tries[going] + 1).astype(np.int32)])
@@ -139,4 +156,10 @@ def _by_study(part: Path, rows: np.ndarray, attempts: np.ndarray) -> Iterator[St
 def missing_of(planned: Plan, model: str) -> Missing:
     """Find the work that is left for one model of a plan."""
     completions = planned.store.completions(planned.identities[model].model_key)
-    return missing(planned.run.requests(model), completions, planned.spec.stream.max_attempts)
+    spec = planned.spec
+    return missing(
+        planned.run.requests(model),
+        completions,
+        spec.stream.max_attempts,
+        retry_errors=spec.retry == "errors",
+    )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from cardiolens.protocol.medthinkvqa.case_text import CaseText
+from cardiolens.protocol.prompts.case_text import CaseText
 from cardiolens.protocol.prompts.question import AskedQuestion
 from cardiolens.protocol.select.route import Route
 
@@ -18,6 +18,7 @@ class PlannedQuestion:
     route: Route
     donor: str | None = None  # the study whose frames are shown under control other_patient
     wordings: tuple[str, ...] = ()  # alternative wordings of the question
+    suggestions: Mapping[str, str] = field(default_factory=dict, hash=False)  # option by leading control
     told: CaseText | None = None  # text that prompts may include, for a case of images and text
     # solved questions that may be shown before it, by the seed that put them in order
     examples: Mapping[int, tuple["SolvedExample", ...]] = field(default_factory=dict, hash=False)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
@@ -75,7 +75,7 @@ class ModelPlanner:
         self._model = model
         self._arms = _by_protocol(arms)
         self._estimated = (ESTIMATED,) if model.estimates_tokens else ()
-        self._templates = template_folders(spec.templates, spec.dataset.protocol)
+        self._templates = cache(partial(template_folders, spec.templates))
         self._asked = hash_model(identity.model_key, model.sampling)
         self._keyed_by_arm = model.told_questions or not model.determined
         self._read = readings_of(model).keys() if model.answers_from == "readings" else None
@@ -115,12 +115,12 @@ class ModelPlanner:
         """Return the request, and its chain if it represents one."""
         view = as_read(with_gold(view, question.told, arm.prompt.gold), question.qa_id, arm, self._read)
         selection = view.selection
-        worded = with_options(question.worded(arm.wording), arm.control, question.qa_id)
+        worded = with_options(question.worded(arm.wording), arm.control, question.qa_id, question.suggestions)
         if arm.prompt.style == "paper":
             worded = with_points_of_paper(worded)
         display = SHOWN.get(arm.control, "frames")
         style: Style = "standard" if arm.prompt.style == "standard" else "reasoning"
-        template = template_for(worded, style, self._templates, display=display)
+        template = template_for(worded, style, self._templates(worded.protocol), display=display)
         offer, choosing = selection.frames, arm.selector.kind == "self" and selection.skipped is None
         if choosing:  # tokens are counted for the largest frames that the reader may choose
             largest = largest_frames(view.study, offer, frame_budget(arm))

@@ -20,10 +20,11 @@ class ReplyForm:
         return "json" if self._spec.answer_format == "json" else "letters"
 
     def format_of(self, question: AskedQuestion, prompt: PromptSpec) -> str:
-        """Return the form of the reply: only legal letters if direct, a last line of them if reasoned."""
+        """Return the form of the reply: only legal letters if direct, a line of them if reasoned."""
         if question.answer_type == "report" or self._spec.answer_format != "choice":
             return self._spec.answer_format if question.answer_type != "report" else "json"
-        return "choice" if prompt.style == "standard" else "last_line"
+        reasoned = "first_line" if question.letters_first else "last_line"
+        return "choice" if prompt.style == "standard" else reasoned
 
     def max_tokens(self, question: AskedQuestion, prompt: PromptSpec) -> int:
         """Return the token limit of the reply: the model's for this prompt, else at least its style's.

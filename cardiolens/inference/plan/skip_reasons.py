@@ -6,8 +6,8 @@ from dataclasses import replace
 from cardiolens.config.arms import Arm
 from cardiolens.inference.plan.planned_question import PlannedQuestion
 from cardiolens.inference.plan.planned_study import ExampleBlock, View
-from cardiolens.protocol.medthinkvqa.case_text import CaseText, Gold
 from cardiolens.protocol.prompts.case_block import lacking
+from cardiolens.protocol.prompts.case_text import CaseText, Gold
 from cardiolens.protocol.select.selection import Selection
 
 

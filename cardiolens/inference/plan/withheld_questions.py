@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.protocol.prompts.suggestion import LEADING
 from cardiolens.protocol.tasks.withheld_answers import count_withheld
 
 
@@ -18,6 +19,11 @@ def check_withheld(path: Path, questions: pa.Table, spec: SweepSpec) -> None:
         raise InputError(
             f"{told}, and model {knowing[0]} is a simulated reader that answers from them; leave it out "
             "(uniform and constant need no answers), or ask whoever has the answers"
+        )
+    if suggesting := [control for control in spec.control if control in LEADING]:
+        raise InputError(
+            f"{told}, and control {suggesting[0]} suggests an answer that is known to be right or wrong; "
+            "leave it out"
         )
     if "other_patient" in spec.control:
         raise InputError(

@@ -1,4 +1,4 @@
-"""The stream of one model in this process, without Ray: for few requests to servers.
+"""The stream of one model in this process, without Ray: for few requests of a sweep with servers.
 
 Ray takes some seconds to start, in which a server answers the questions of a try. Loader, replica and writer
 are those of a cluster.
@@ -19,11 +19,18 @@ _MOST = 500  # requests; with more, the start of Ray no longer counts, and its r
 
 
 def need_no_cluster(plan: Plan, remaining: Mapping[str, Missing]) -> bool:
-    """Return whether all missing requests are few and go to servers; not if a cluster was named."""
-    to_servers = [model.name for model in plan.spec.model if model.http is not None]
+    """Return whether all missing requests are few and go to servers, or to readers without files beside them.
+
+    Not if a cluster was named.
+    """
+    models = plan.spec.model
+    answer_anywhere = [
+        model.name for model in models if model.http or model.simulated or model.engine == "person"
+    ]
     return (
         plan.spec.cluster.address is None
-        and all(not work.left or name in to_servers for name, work in remaining.items())
+        and any(model.http for model in models)
+        and all(not work.left or name in answer_anywhere for name, work in remaining.items())
         and sum(work.left for work in remaining.values()) <= _MOST
     )
 
@@ -39,7 +46,9 @@ def answers_here(
         try:
             while True:
                 for block in islice(waiting, in_flight - len(running)):
-                    running.add(runner.get_loop().create_task(_block(replica, loader, block)))
+                    task = runner.get_loop().create_task(_block(replica, loader, block))
+                    task.add_done_callback(_noticed)
+                    running.add(task)
                 if not running:
                     return
                 finished, running = runner.run(asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED))
@@ -47,6 +56,12 @@ def answers_here(
                     yield task.result()
         finally:
             runner.run(replica.close())
+
+
+def _noticed(task: "asyncio.Task[pa.Table]") -> None:
+    """Retrieve the error of a block that ends after another one has ended the run."""
+    if not task.cancelled():
+        task.exception()
 
 
 async def _block(replica: Replica, loader: StudyLoader, block: pa.Table) -> pa.Table:

@@ -24,7 +24,7 @@ from cardiolens.inference.engine.ask import (
     RequestError,
 )
 from cardiolens.inference.engine.supervisor import Supervisor
-from cardiolens.inference.plan.missing import final_keys
+from cardiolens.inference.plan.missing import final_keys, killer_keys
 from cardiolens.inference.stream.chain_walk import Completed, Settled, Walk
 from cardiolens.inference.stream.loading import sign_of_loading
 from cardiolens.inference.stream.messages import (
@@ -93,9 +93,10 @@ class Replica:
 
     async def __call__(self, block: pa.Table) -> AsyncIterator[pa.Table]:
         if self._supervisor is None:
-            loading = partial(sign_of_loading, self._completions) if self._engine.mortal else nullcontext
-            restarts = self._stream.engine_restarts
-            self._supervisor = Supervisor(self._engine, self._width, restarts, loading)
+            mortal, restarts = self._engine.mortal, self._stream.engine_restarts
+            loading = partial(sign_of_loading, self._completions) if mortal else nullcontext
+            killers = killer_keys(self._completions) if mortal else frozenset()
+            self._supervisor = Supervisor(self._engine, self._width, restarts, loading, killers)
             self._listening = asyncio.create_task(self._listen(self._supervisor))
         studies = [self._study(study, self._supervisor) for study in studies_of(block)]
         finished = await asyncio.gather(*studies)

@@ -71,7 +71,7 @@ def _content(writer: Writer, draw: Draws) -> _Content:
             continue
         if name == doubted:
             parts.setdefault(group.part, []).append(writer.doubt(name))
-        elif normal and name not in _NEEDED and draw.chance(_LEFT_OUT):
+        elif writer.is_void(name) or (normal and name not in _NEEDED and draw.chance(_LEFT_OUT)):
             left_out.append(name)
         else:
             parts.setdefault(group.part, []).extend(writer.group(name, measured=name in measured))
@@ -88,7 +88,7 @@ def _doubted(writer: Writer, draw: Draws) -> str | None:
     """Draw the group that a report leaves in doubt, if any."""
     if not draw.chance(_DOUBTFUL):
         return None
-    return draw.one_of([name for name in groups() if writer.can_doubt(name)])
+    return draw.one_of([name for name in groups() if writer.can_doubt(name) and not writer.is_void(name)])
 
 
 def _impression(

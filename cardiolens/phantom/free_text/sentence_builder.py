@@ -11,7 +11,7 @@ from cardiolens.phantom.free_text.templates import Group, Style, groups, words
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.measure import measure
 from cardiolens.phantom.sampler import Study
-from cardiolens.protocol.tasks.truth import Lesion, Truth, findings
+from cardiolens.protocol.tasks.truth import Lesion, Truth, findings, of_four
 
 Certainty = Literal["certain", "uncertain", "historical"]
 Told = Literal["words", "number", "implied"]
@@ -67,6 +67,10 @@ class Writer:
 
     def can_doubt(self, name: str) -> bool:
         return groups()[name].has(self.style, "doubt")
+
+    def is_void(self, name: str) -> bool:
+        """Return whether no option of the group's subtask is right: low signal on T2."""
+        return not self.found[groups()[name].by]
 
     def is_normal(self, name: str) -> bool:
         group = groups()[name]
@@ -161,7 +165,7 @@ class Writer:
         facts = self._facts(groups()["lge"])
         for lesion, shape in zip(self.study.truth.lge, self.study.parameters.lge, strict=True):
             slots = _slots(
-                self._where(lesion.segments, lesion), pattern=self._phrase("pattern", lesion.pattern)
+                self._where(lesion.segments, lesion), pattern=self._phrase("pattern", of_four(lesion.pattern))
             )
             if lesion.layer is None:
                 yield "elsewhere", slots, facts

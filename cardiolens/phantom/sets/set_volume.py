@@ -48,7 +48,8 @@ class SetVolume:
         table[1:18] = table[201:218] = muscle
         table[101:118] = values.get(lesion, muscle)
         table[151:168] = values.get("obstruction", values.get(lesion, muscle))
-        for code in (codes.LV_BLOOD, codes.PAPILLARY, codes.LESION + codes.PAPILLARY, codes.SLOW_FLOW):
+        papillary = (code + codes.PAPILLARY for code in (0, codes.LESION, codes.OBSTRUCTION))
+        for code in (codes.LV_BLOOD, codes.SLOW_FLOW, *papillary):
             table[code] = values.get("lv_blood", 0)
         table[codes.RV_BLOOD] = values.get("rv_blood", 0)
         return np.asarray(table[self.codes])

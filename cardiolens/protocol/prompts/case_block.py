@@ -7,7 +7,7 @@ gives it: captions below their images, or the findings of the case after all ima
 from collections.abc import Sequence
 from typing import Literal
 
-from cardiolens.protocol.medthinkvqa.case_text import CaseText, Gold
+from cardiolens.protocol.prompts.case_text import CaseText, Gold
 from cardiolens.protocol.prompts.frames import CaptionLevel
 from cardiolens.protocol.select.selection import Frame
 from cardiolens.storage.schemas import FRAME

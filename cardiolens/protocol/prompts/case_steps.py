@@ -3,7 +3,7 @@
 from typing import Literal
 
 from cardiolens.protocol.dialogue.pending import mark
-from cardiolens.protocol.medthinkvqa.discussion import SECTIONS
+from cardiolens.protocol.prompts.case_discussion import SECTIONS
 from cardiolens.protocol.prompts.question import AskedQuestion
 
 CaseSteps = Literal["none", "self", "discussion"]

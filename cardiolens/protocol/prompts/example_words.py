@@ -1,10 +1,10 @@
 """Solved examples in words: a question of another patient with its answer, before the question asked."""
 
 from collections.abc import Collection
-from string import ascii_uppercase
 
 from cardiolens.protocol.prompts.prompt_words import words
 from cardiolens.protocol.prompts.question import AskedQuestion
+from cardiolens.protocol.tasks.legal import letters_of
 
 
 def example_block(question: str, reply: str, number: int, n: int) -> str:
@@ -20,6 +20,9 @@ def after_examples(examples: str) -> str:
 
 def solution(question: AskedQuestion, answer: Collection[str], answer_format: str) -> str:
     """Write an answer as a reply in this form would be, in the letters that the question displays."""
-    letters = [letter for letter, key in zip(ascii_uppercase, question.keys, strict=False) if key in answer]
+    letters = [
+        letter for letter, key in zip(letters_of(question.keys), question.keys, strict=True) if key in answer
+    ]
     quoted = ", ".join(f'"{letter}"' for letter in letters)
-    return words().examples[answer_format].format(letters=", ".join(letters), quoted=quoted)
+    form = "choice" if question.letters_first else answer_format
+    return words().examples[form].format(letters=", ".join(letters), quoted=quoted)

@@ -15,6 +15,7 @@ class Words(BaseModel):
 
     sequences: Mapping[str, str]
     rules: Mapping[str, str]
+    suggestions: Mapping[str, str]
     exclusive: str
     closings: Mapping[str, Mapping[str, str]]
     examples: Mapping[str, str]

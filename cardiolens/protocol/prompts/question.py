@@ -2,12 +2,12 @@
 
 import json
 from dataclasses import dataclass, field, replace
-from string import ascii_uppercase
 from typing import Literal
 
 from cardiolens.protocol.prompts.prompt_words import words
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
-from cardiolens.study.anatomy import Anatomy, heart
+from cardiolens.protocol.tasks.legal import letters_of
+from cardiolens.study.anatomy import HEART, Anatomy, heart
 from cardiolens.study.sequences import CASE_IMAGES, PICTURE
 
 AnswerType = Literal["single", "ordinal", "multi", "report"]
@@ -25,7 +25,7 @@ class ReportField:
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """A question as a model sees it; options in the order displayed, lettered by position."""
+    """A question as a model sees it; options in the order displayed, with the catalogue's letters."""
 
     subtask: str
     sequence: str
@@ -35,6 +35,8 @@ class AskedQuestion:
     exclusive: tuple[str, ...] = ()
     checklist: tuple[str, ...] = ()
     fields: tuple[ReportField, ...] = ()  # of a report
+    protocol: str = HEART  # name or folder of the one that has its templates
+    letters_first: bool = False  # the prompt asks for a reply that begins with its letters
     reversed: bool = False  # ordinal options run from most to least severe
     paper: tuple[str, ...] = ()  # points of prompt style `paper`; empty: those of the checklist
     anatomy: Anatomy = field(default_factory=heart, repr=False)
@@ -57,7 +59,8 @@ class AskedQuestion:
     @property
     def displayed(self) -> tuple[tuple[str, str], ...]:
         """Letter and text of each option."""
-        return tuple((letter, text) for letter, (_, text) in zip(ascii_uppercase, self.options, strict=False))
+        texts = (text for _, text in self.options)
+        return tuple(zip(letters_of(self.keys), texts, strict=True))
 
     @property
     def sequence_name(self) -> str:
@@ -70,9 +73,8 @@ class AskedQuestion:
     @property
     def rule(self) -> str:
         """Instruction on how many options to pick (protocol 7.2)."""
-        alone = [
-            letter for letter, key in zip(ascii_uppercase, self.keys, strict=False) if key in self.exclusive
-        ]
+        letters = zip(letters_of(self.keys), self.keys, strict=True)
+        alone = [letter for letter, key in letters if key in self.exclusive]
         exclusive = [words().exclusive.format(letter=letter) for letter in alone]
         order = "ordinal_reversed" if self.reversed else self.answer_type
         return " ".join([words().rules[order], *exclusive])
@@ -102,6 +104,8 @@ def asked_of(
         exclusive=subtask.exclusive,
         checklist=subtask.checklist,
         fields=report_fields(subtask, catalogue),
+        protocol=catalogue.loaded_from[catalogue.asked_by[subtask.id][0]],
+        letters_first=subtask.letters_first,
         paper=catalogue.paper_points.get(subtask.id, ()),
         anatomy=catalogue.anatomy,
     )
@@ -109,10 +113,9 @@ def asked_of(
 
 def report_fields(subtask: Subtask, catalogue: Catalogue) -> tuple[ReportField, ...]:
     """Return the fields of a report subtask; values are option texts of the subtasks that define them."""
-    answering = (catalogue[name] for name in subtask.report_fields)
     return tuple(
         ReportField(field.field, field.answer_type == "multi", tuple(option.text for option in field.options))
-        for field in answering
+        for field in catalogue.report_fields(subtask)
     )
 
 

@@ -6,7 +6,7 @@ A template is looked for in the user's folder, then in that of the protocol, the
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from importlib.resources import files
 from itertools import product
@@ -23,7 +23,7 @@ from cardiolens.protocol.prompts.language import check_language
 from cardiolens.protocol.prompts.question import AskedQuestion, QuestionKind
 from cardiolens.storage.schemas import FRAME
 from cardiolens.study.anatomy import HEART, anatomy_of
-from cardiolens.study.protocol_folder import DATA, protocol_folder
+from cardiolens.study.protocol_folder import DATA, lineage
 
 Style = Literal["standard", "reasoning"]
 Display = Literal["frames", "captions", "nothing"]
@@ -78,7 +78,7 @@ def template_folders(templates: Path | None, protocol: str) -> tuple[Path, ...]:
 
     A protocol that asks about the heart has those of the heart behind its own.
     """
-    protocols = [protocol_folder(protocol), *([DATA / HEART] if anatomy_of(protocol).is_heart else [])]
+    protocols = [*lineage(protocol), *([DATA / HEART] if anatomy_of(protocol).is_heart else [])]
     of_protocols = [folder / "templates" for folder in dict.fromkeys(protocols)]
     return (
         *([] if templates is None else [templates]),
@@ -86,18 +86,25 @@ def template_folders(templates: Path | None, protocol: str) -> tuple[Path, ...]:
     )
 
 
-_HEART = template_folders(None, HEART)
+_FOLDERS_OF = cache(partial(template_folders, None))
 
 
 def template_for(
-    question: AskedQuestion, style: Style, folders: tuple[Path, ...] = _HEART, *, display: Display = "frames"
+    question: AskedQuestion,
+    style: Style,
+    folders: tuple[Path, ...] | None = None,
+    *,
+    display: Display = "frames",
 ) -> Template:
-    """Load the template of a question from the first of `folders` that has it, else from the package.
+    """Load the template of a question from the first folder that has it, else from the package.
+
+    The folders are by default those of its protocol.
 
     Files: `<kind>_<style>.jinja` and `system.jinja`, prefixed `question_only_` or `captions_` for controls
     that show no frames, or captions only. InputError if a file cannot be used.
     """
     name = _id(f"{question.kind}_{style}", display)
+    folders = _FOLDERS_OF(question.protocol) if folders is None else folders
     return _template(name, question.kind, display, folders, question.anatomy.words)
 
 

@@ -52,7 +52,7 @@ def _clinical(volumes: Volumes, route: Route, budget: int, small_k: SmallK, nest
     routed = resolve(volumes, route)
     if routed.skipped is None and clinical.unknown_levels(routed):
         return Selection((), skipped="slice_order_unknown")
-    volumes_shown = routed.volumes + clinical.fallbacks(routed.sources, volumes)
+    volumes_shown = routed.volumes + _fallbacks(routed, route, volumes)
     return _selection(
         routed, volumes_shown, route, budget, _extracted(routed.sources, volumes_shown, budget, small_k, nest)
     )
@@ -62,14 +62,14 @@ def _clinical(volumes: Volumes, route: Route, budget: int, small_k: SmallK, nest
 def _pooled(volumes: Volumes, route: Route, budget: int, nest: bool, context: PoolContext) -> Selection:
     routed = resolve(volumes, route)
     pool = routed.volumes if context.pool == "routed" else _whole_sequences(routed.volumes, volumes)
-    lent = tuple(volume for volume in clinical.fallbacks(routed.sources, volumes) if volume not in pool)
+    lent = tuple(volume for volume in _fallbacks(routed, route, volumes) if volume not in pool)
     return _selection(routed, pool + lent, route, budget, _drawn(pool, lent, budget, nest, context))
 
 
 @lru_cache(maxsize=256)
 def _stratified(volumes: Volumes, route: Route, budget: int, nest: bool, context: PoolContext) -> Selection:
     routed = resolve(volumes, route)
-    lent = clinical.fallbacks(routed.sources, volumes)
+    lent = _fallbacks(routed, route, volumes)
     frames = _by_quota(routed.sources, lent, budget, nest, context)
     return _selection(routed, routed.volumes + lent, route, budget, frames)
 
@@ -102,6 +102,10 @@ def _by_quota(
     if not nest:
         return frames
     return nested(frames, budget, lambda smaller: _by_quota(sources, lent, smaller, nest, context))
+
+
+def _fallbacks(routed: Routed, route: Route, volumes: Volumes) -> Volumes:
+    return () if route.only_routed else clinical.fallbacks(routed.sources, volumes)
 
 
 def _whole_sequences(pool: Volumes, volumes: Volumes) -> Volumes:

@@ -24,6 +24,8 @@ class Routable(Protocol):
     def temporal(self) -> bool: ...
     @property
     def unreadable_without(self) -> tuple[str, ...]: ...
+    @property
+    def only_routed(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +37,19 @@ class Route:
     views: tuple[tuple[str, int], ...]
     temporal: bool = False  # about motion, function or valves: needs two phases of one layer
     readable_on: tuple[str, ...] = ()  # legal substitutes; empty: any
+    only_routed: bool = False  # no substitutes and no fallback
 
     @classmethod
     def of(cls, subtask: Routable) -> "Route":
         """Build the route of a subtask."""
-        return cls(subtask.id, subtask.sequence, subtask.route, subtask.temporal, subtask.unreadable_without)
+        return cls(
+            subtask.id,
+            subtask.sequence,
+            subtask.route,
+            subtask.temporal,
+            subtask.unreadable_without,
+            subtask.only_routed,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +89,7 @@ def resolve(volumes: Volumes, route: Route) -> Routed:
     sources = [source for source in every if source.volumes]
     if sources:
         return Routed(_pooled(sources, anatomy), () if len(sources) == len(route.views) else ("degraded",))
-    substitutes = _substitutes(route, by_id, anatomy)
+    substitutes = [] if route.only_routed else _substitutes(route, by_id, anatomy)
     if substitutes:
         remarks = tuple(f"substituted:{source.name}" for source in substitutes)
         return Routed(tuple(substitutes), ("degraded", *remarks))

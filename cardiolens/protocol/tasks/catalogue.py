@@ -1,29 +1,40 @@
 """The catalogue of subtasks, loaded from data files and checked."""
 
 import hashlib
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.bounded_files import is_housekeeping, read_bytes
+from cardiolens.base.untrusted.bounded_files import read_bytes
 from cardiolens.config.base import describe
+from cardiolens.config.dataset import JOIN
+from cardiolens.protocol.tasks.data_files import (
+    LEXICON_NAME,
+    POINTS_NAME,
+    Entry,
+    read_data_files,
+)
 from cardiolens.protocol.tasks.house_style import HouseStyle
+from cardiolens.protocol.tasks.legal import MOST_SEVERAL
 from cardiolens.protocol.tasks.lexicon import Lexicon, load_lexicon
+from cardiolens.protocol.tasks.option_texts import option_problems
 from cardiolens.protocol.tasks.wordings import wording_problems
-from cardiolens.study.anatomy import ANATOMY_NAME, HEART, Anatomy, anatomy_of, heart
-from cardiolens.study.protocol_folder import DATA, MOST_BYTES, protocol_folder, read_yaml, shipped
+from cardiolens.study.anatomy import HEART, Anatomy, anatomy_of, heart
+from cardiolens.study.protocol_folder import (
+    DATA,
+    MOST_BYTES,
+    lineage,
+    protocol_folder,
+    protocols_of,
+    read_yaml,
+)
 from cardiolens.study.sequences import CASE_IMAGES, PICTURE
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_POINTS = "paper_points.yaml"
-_NO_SUBTASKS = ("protocol.yaml", "lexicon.yaml", ANATOMY_NAME, _POINTS)
 
 AnswerType = Literal["single", "ordinal", "multi", "report"]
 _STRICT = ConfigDict(extra="forbid")
@@ -31,12 +42,13 @@ _STRICT = ConfigDict(extra="forbid")
 
 @dataclass(frozen=True)
 class Option:
-    """One answer option; correct if the truth has one of `values`."""
+    """One answer option; correct if the truth has one of `values`, or nothing at all if it is `none`."""
 
-    key: str
+    key: Annotated[str, Field(pattern="^[A-Z]$")]
     text: str
     values: tuple[str, ...] = ()
     normal: bool = False
+    none: bool = False
 
     __pydantic_config__ = _STRICT
 
@@ -47,7 +59,7 @@ class Subtask:
 
     `route` holds volumes or pools of the anatomy and their weights, in priority order. A conditional subtask
     is asked if the true answer of its parent is one of `parent_answers`. At least one view of
-    `unreadable_without` must be present.
+    `unreadable_without` must be present; with `only_routed`, no other view than the routed ones is shown.
     """
 
     id: str
@@ -63,10 +75,12 @@ class Subtask:
     parent: str | None = None
     parent_answers: tuple[str, ...] = ()
     unreadable_without: tuple[str, ...] = ()
+    only_routed: bool = False
     temporal: bool = False  # answering requires motion
     checklist: tuple[str, ...] = ()
     report_fields: tuple[str, ...] = ()  # of a report: subtasks that define its fields
     wordings: tuple[str, ...] = ()  # alternatives to `question` (protocol 16.10)
+    letters_first: bool = False  # the reply begins with its letters, as prompts of its protocol ask
 
     __pydantic_config__ = _STRICT
 
@@ -86,19 +100,25 @@ class Subtask:
 
 
 _SUBTASK = TypeAdapter(Subtask)
+_Item = TypeVar("_Item")
 _POINTS_OF = TypeAdapter(dict[str, tuple[str, ...]])  # by subtask
 
 
 @dataclass(frozen=True)
 class Catalogue:
-    """All subtasks of one protocol, by id in the order of the data files."""
+    """All subtasks of a protocol, or of joined ones, by id in the order of the data files."""
 
     protocol: str
     subtasks: Mapping[str, Subtask] = field(hash=False)
+    definitions: Mapping[str, Subtask] = field(
+        hash=False
+    )  # also those that are not asked, but define report fields
     lexicons: Mapping[str, Lexicon] = field(hash=False)  # of report text, by sequence
     sha256: str  # of the data files of subtasks, options and reports
     anatomy: Anatomy  # what studies hold and what stands in for what
     paper_points: Mapping[str, tuple[str, ...]] = field(hash=False)  # of prompt style `paper`, by subtask
+    asked_by: Mapping[str, tuple[str, ...]] = field(hash=False)  # the protocols of each subtask
+    loaded_from: Mapping[str, str] = field(hash=False)  # the name or folder of each protocol
     house: HouseStyle = field(default_factory=HouseStyle, compare=False)  # of a group's reports
 
     def __getitem__(self, subtask: str) -> Subtask:
@@ -111,7 +131,11 @@ class Catalogue:
 
     def texts(self, sequence: str) -> dict[str, frozenset[str]]:
         """Return the option texts of every field in the reports of a sequence."""
-        return _fields(self.subtasks, sequence)
+        return _fields(self.definitions, sequence)
+
+    def report_fields(self, form: Subtask) -> tuple[Subtask, ...]:
+        """Return the subtasks that define the fields of a report."""
+        return tuple(self.definitions[name] for name in form.report_fields)
 
     def children(self, subtask: str) -> tuple[Subtask, ...]:
         """Return the conditional subtasks whose parent is this subtask."""
@@ -123,9 +147,12 @@ def load_catalogue(protocol: str) -> Catalogue:
 
     A folder holds YAML files: `protocol.yaml` with the name and shared option sets, `lexicon.yaml` if there
     are report subtasks, `anatomy.yaml` unless they are about the heart, and others with lists of `subtasks`.
-    Files that did not change since the last call are not parsed again. InputError names the file, the subtask
-    and the field that is wrong.
+    `a+b` joins protocols: their subtasks together, each once. Files that did not change since the last call
+    are not parsed again. InputError names the file, the subtask and the field that is wrong.
     """
+    names = protocols_of(protocol)
+    if len(names) > 1:
+        return _joined(protocol, [load_catalogue(name) for name in names])
     folder = protocol_folder(protocol)
     return _loaded(protocol, folder.absolute(), _content_digest(folder))
 
@@ -144,70 +171,92 @@ def _content_digest(folder: Path) -> str:
 @lru_cache(maxsize=8)
 def _loaded(protocol: str, place: Path, content: str) -> Catalogue:
     """The catalogue of a protocol, whose folder lies at `place` and has this content."""
-    folder, anatomy = protocol_folder(protocol), anatomy_of(protocol)
-    head = folder / "protocol.yaml"
-    name, option_sets = _head(head, has_own=folder.parent != DATA)
-    files = sorted(
-        path
-        for path in folder.glob("*.yaml")
-        if path.name not in _NO_SUBTASKS and not is_housekeeping(path.name)
-    )
-    entries = [(path, entry) for path in files for entry in _entries(path)]
-    subtasks = [_subtask(path, entry, option_sets) for path, entry in entries]
-    if not subtasks:
-        raise InputError(
-            f"{folder}: has no subtasks; expected YAML files with lists of subtasks beside {head.name}"
-        )
+    folders, anatomy = lineage(protocol), anatomy_of(protocol)
+    data = read_data_files(protocol)
+    subtasks = [_subtask(entry, none_option=data.head.none_option) for entry in data.entries]
     check(subtasks, anatomy)
-    words = folder / "lexicon.yaml"
+    definitions = {subtask.id: subtask for subtask in subtasks}
+    subtasks_asked = {name: subtask for name, subtask in definitions.items() if name not in data.not_asked}
+    words = _first_with(LEXICON_NAME, folders) or folders[0] / LEXICON_NAME
     reported = [subtask.sequence for subtask in subtasks if subtask.answer_type == "report"]
-    read = [head, *files, *([words] if reported else [])]
-    subtask_of = {subtask.id: subtask for subtask in subtasks}
     lexicons = {
-        sequence: load_lexicon(words, sequence, _fields(subtask_of, sequence)) for sequence in reported
+        sequence: load_lexicon(words, sequence, _fields(definitions, sequence)) for sequence in reported
     }
+    read = [*data.files, *([words] if reported else [])]
     digest = hashlib.sha256(b"\0".join(read_bytes(path) for path in read))
-    points = _paper_points(folder, subtask_of, anatomy)
-    return Catalogue(name, subtask_of, lexicons, digest.hexdigest(), anatomy, points)
+    points = _paper_points(folders, definitions, anatomy)
+    name = data.head.name
+    return Catalogue(
+        name,
+        subtasks_asked,
+        definitions,
+        lexicons,
+        digest.hexdigest(),
+        anatomy,
+        points,
+        asked_by=dict.fromkeys(subtasks_asked, (name,)),
+        loaded_from={name: protocol},
+    )
+
+
+def _joined(protocol: str, parts: Sequence[Catalogue]) -> Catalogue:
+    """Join catalogues; what several of them have must be the same in all."""
+    asked_by: dict[str, tuple[str, ...]] = {}
+    for part in parts:
+        for name in part.subtasks:
+            asked_by[name] = (*asked_by.get(name, ()), part.protocol)
+    return Catalogue(
+        JOIN.join(part.protocol for part in parts),
+        _together(protocol, "subtask", [part.subtasks for part in parts]),
+        _together(protocol, "subtask", [part.definitions for part in parts]),
+        _together(protocol, "lexicon of", [part.lexicons for part in parts], _content),
+        hashlib.sha256("+".join(part.sha256 for part in parts).encode()).hexdigest(),
+        anatomy_of(protocol),
+        _together(protocol, "paper points of", [part.paper_points for part in parts]),
+        asked_by=asked_by,
+        loaded_from={name: place for part in parts for name, place in part.loaded_from.items()},
+    )
+
+
+def _together(
+    protocol: str,
+    what: str,
+    parts: Sequence[Mapping[str, _Item]],
+    content: Callable[[_Item], object] = lambda item: item,
+) -> dict[str, _Item]:
+    joined: dict[str, _Item] = {}
+    for part in parts:
+        for name, item in part.items():
+            if content(joined.setdefault(name, item)) != content(item):
+                raise InputError(
+                    f"protocol {protocol!r}: {what} {name} differs between them; ask each in its own sweep"
+                )
+    return joined
+
+
+def _content(lexicon: Lexicon) -> dict[str, object]:
+    return {part.name: getattr(lexicon, part.name) for part in fields(lexicon)}
+
+
+def _first_with(name: str, folders: Sequence[Path]) -> Path | None:
+    return next((folder / name for folder in folders if (folder / name).exists()), None)
 
 
 def _paper_points(
-    folder: Path, subtask_of: Mapping[str, Subtask], anatomy: Anatomy
+    folders: Sequence[Path], definitions: Mapping[str, Subtask], anatomy: Anatomy
 ) -> dict[str, tuple[str, ...]]:
     """Return the points of prompt style `paper`; a protocol of the heart without any has the shipped ones."""
-    path = folder / _POINTS
-    is_own = path.exists()
-    if not is_own and not anatomy.is_heart:
+    own_points = _first_with(POINTS_NAME, folders)
+    if own_points is None and not anatomy.is_heart:
         return {}
-    path = path if is_own else DATA / HEART / _POINTS
+    path = own_points or DATA / HEART / POINTS_NAME
     try:
         points = _POINTS_OF.validate_python(read_yaml(path))
     except ValidationError as error:
         raise InputError(f"{path}: {describe(error)}; expected a list of points by subtask") from None
-    if unknown := sorted(points.keys() - subtask_of.keys()) if is_own else []:
-        raise InputError(f"{path}: names {unknown[0]!r}; expected subtasks: {', '.join(subtask_of)}")
+    if unknown := sorted(points.keys() - definitions.keys()) if own_points else []:
+        raise InputError(f"{path}: names {unknown[0]!r}; expected subtasks: {', '.join(definitions)}")
     return points
-
-
-def _head(path: Path, *, has_own: bool) -> tuple[str, Mapping[str, Any]]:
-    """Read the name and shared option sets of a protocol; a user's own must not take a shipped name."""
-    head = read_yaml(path)
-    name = head.get("protocol")
-    if not isinstance(name, str) or not name or (has_own and name in shipped()):
-        raise InputError(
-            f"{path}: protocol is {name!r}; give your data files a name of their own, so that no run record "
-            f"confuses them with {' or '.join(shipped())}"
-        )
-    if not _NAME.fullmatch(name):
-        raise InputError(
-            f"{path}: protocol is {name!r}; expected letters, digits, '.', '-' and '_'; rename it"
-        )
-    option_sets = head.get("option_sets") or {}
-    if unknown := sorted(head.keys() - {"protocol", "option_sets"}, key=str):
-        raise InputError(f"{path}: unknown key {unknown[0]!r}; expected only option_sets, protocol")
-    if not isinstance(option_sets, dict):
-        raise InputError(f"{path}: option_sets is {option_sets!r}; expected lists of options by name")
-    return name, option_sets
 
 
 def _fields(subtasks: Mapping[str, Subtask], sequence: str) -> dict[str, frozenset[str]]:
@@ -220,34 +269,25 @@ def _fields(subtasks: Mapping[str, Subtask], sequence: str) -> dict[str, frozens
     }
 
 
-def _entries(path: Path) -> list[dict[str, Any]]:
-    tree = read_yaml(path)
-    entries = tree.get("subtasks")
-    if (
-        set(tree) != {"subtasks"}
-        or not isinstance(entries, list)
-        or not all(isinstance(e, dict) for e in entries)
-    ):
-        raise InputError(f"{path}: must hold exactly one key 'subtasks', a list of subtasks")
-    return entries
-
-
-def _subtask(path: Path, entry: dict[str, Any], option_sets: Mapping[str, Any]) -> Subtask:
-    entry = dict(entry)
-    options = entry.get("options")
-    if isinstance(options, str):
-        if options not in option_sets:
-            raise InputError(
-                f"{path}: {entry.get('id')}: no option set {options!r}; "
-                f"protocol.yaml has {sorted(option_sets)}"
-            )
-        entry["options"] = option_sets[options]
-    if isinstance(entry.get("route"), dict):
-        entry["route"] = tuple(entry["route"].items())
+def _subtask(entry: Entry, *, none_option: bool) -> Subtask:
+    content = dict(entry.content)
+    if isinstance(content.get("route"), dict):
+        content["route"] = tuple(content["route"].items())
     try:
-        return _SUBTASK.validate_python(entry)
+        subtask = _SUBTASK.validate_python(content)
     except ValidationError as error:
-        raise InputError(f"{path}: {entry.get('id')}: {describe(error)}") from None
+        raise InputError(f"{entry.path}: {content.get('id')}: {describe(error)}") from None
+    return _with_none(subtask, none_option=none_option)
+
+
+def _with_none(subtask: Subtask, *, none_option: bool) -> Subtask:
+    """Let the option `none` stand alone and answer where nothing is found; or leave it out, and gate."""
+    alone = tuple(option.key for option in subtask.options if option.none)
+    if not alone:
+        return subtask
+    if not none_option:
+        return replace(subtask, options=tuple(option for option in subtask.options if not option.none))
+    return replace(subtask, exclusive=(*subtask.exclusive, *alone), parent=None, parent_answers=())
 
 
 def check(subtasks: list[Subtask], anatomy: Anatomy | None = None) -> None:
@@ -272,7 +312,15 @@ def _problems(subtask: Subtask, subtask_of: Mapping[str, Subtask], anatomy: Anat
         ),
         (len(set(dict(subtask.route))) != len(subtask.route), "route names a view twice"),
         (len(set(subtask.keys)) != len(subtask.keys), f"option keys {list(subtask.keys)} are not unique"),
+        (
+            list(subtask.keys) != sorted(subtask.keys),
+            f"option keys {list(subtask.keys)} do not ascend; letter the options in the order shown",
+        ),
         (not report and len(subtask.options) < 2, "needs at least two options"),
+        (
+            subtask.answer_type == "multi" and len(subtask.options) > MOST_SEVERAL,
+            f"multi-select has at most {MOST_SEVERAL} options, as legal replies double with each",
+        ),
         (not report and len(subtask.checklist) not in {0, 5}, "a checklist has five items"),
         (
             report == (not subtask.report_fields),
@@ -290,10 +338,11 @@ def _problems(subtask: Subtask, subtask_of: Mapping[str, Subtask], anatomy: Anat
         (bool(subtask.parent) != bool(subtask.parent_answers), "parent and parent_answers go together"),
     ]
     problems = [text for wrong, text in rules if wrong] + _unknown_views(subtask, anatomy)
+    problems += option_problems([(option.key, option.text) for option in subtask.options])
     problems += wording_problems(subtask.question, subtask.wordings, [o.text for o in subtask.options])
     problems += [f"report field {name!r} unknown" for name in subtask.report_fields if name not in subtask_of]
     if subtask.parent:
-        problems += _parent_problems(subtask, subtask_of.get(subtask.parent))
+        problems += _parent_problems(subtask, subtask_of)
     return problems
 
 
@@ -317,13 +366,18 @@ def _unknown_views(subtask: Subtask, anatomy: Anatomy) -> list[str]:
     return problems
 
 
-def _parent_problems(subtask: Subtask, parent: Subtask | None) -> list[str]:
+def _parent_problems(subtask: Subtask, subtask_of: Mapping[str, Subtask]) -> list[str]:
+    parent = subtask_of.get(str(subtask.parent))
     if parent is None:
         return [f"parent {subtask.parent!r} is not in the catalogue"]
-    if parent.parent or parent is subtask:
-        return [f"parent {parent.id} is conditional itself; a parent must be asked of every study"]
     if not set(subtask.parent_answers) <= set(parent.keys):
         return [f"parent_answers {list(subtask.parent_answers)} are not options of {parent.id}"]
+    seen = [subtask.id]
+    while parent is not None:
+        if parent.id in seen:
+            return [f"its parents {', '.join([*seen[1:], parent.id])} lead back to {parent.id}"]
+        seen.append(parent.id)
+        parent = subtask_of.get(parent.parent or "")
     return []
 
 

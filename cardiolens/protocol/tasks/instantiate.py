@@ -10,9 +10,16 @@ Reports = Mapping[str, Mapping[str, Any]]  # sequence -> {fields, findings, impr
 
 
 def answer(subtask: Subtask, findings: Findings) -> tuple[str, ...]:
-    """Return the correct option keys for the findings, in catalogue order; empty if the finding is void."""
-    values = set(findings.get(subtask.finding, ()))
-    return tuple(option.key for option in subtask.options if values & set(option.values))
+    """Return the correct option keys for the findings, in catalogue order; empty if the finding is void.
+
+    An option `none` is right where the truth knows the finding and there is nothing of it.
+    """
+    values = findings.get(subtask.finding)
+    return tuple(
+        option.key
+        for option in subtask.options
+        if (option.none and values == ()) or set(values or ()) & set(option.values)
+    )
 
 
 def answerable_subtasks(
@@ -54,7 +61,7 @@ def records(
     Indeterminate subtasks and reports without a text have no record.
     """
     return [
-        _record(study_id, subtask, catalogue.protocol, findings, reports)
+        _record(study_id, subtask, catalogue.asked_by[subtask.id][0], findings, reports)
         for subtask in answerable_subtasks(catalogue, findings, sequences)
         if subtask.id not in indeterminate
         and (subtask.answer_type != "report" or subtask.sequence in reports)

@@ -2,14 +2,16 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_WHOLE, _LAST_LINE, _SCHEMA = "choice", "last_line", "schema"  # answer formats that decoding enforces
+MOST_SEVERAL = 10  # options of a multi-select question: 1,023 legal replies, each a string of the constraint
+_WHOLE, _LAST_LINE, _FIRST_LINE = "choice", "last_line", "first_line"  # answer formats that decoding enforces
+_SCHEMA = "schema"
 _NAMING = "naming"
+_LINES = frozenset({_LAST_LINE, _FIRST_LINE})
 _SPECIAL = re.compile(r"[\\^$.|?*+()\[\]{}/-]")  # characters of regular expressions
 
 
@@ -42,7 +44,7 @@ class Constraint:
     """
 
     legal: tuple[str, ...] = ()
-    reasons_first: bool = False  # any text, then a last line `ANSWER: <a legal reply>`
+    line: str = ""  # which line holds the legal reply, beside reasons; empty: the whole reply is legal
     schema: str = ""  # JSON schema of the whole reply
     naming: Naming | None = None  # for replies that name frames
 
@@ -53,15 +55,21 @@ class Constraint:
             return f"{_SCHEMA}: {self.schema}"
         if self.naming is not None:
             return f"{_NAMING}: {self.naming.pattern}"
-        return f"{_LAST_LINE if self.reasons_first else _WHOLE}: {'|'.join(self.legal)}" if self.legal else ""
+        return f"{self.line or _WHOLE}: {'|'.join(self.legal)}" if self.legal else ""
 
     @property
     def pattern(self) -> str:
-        """Regular expression: any text, then a last line with a legal reply."""
-        return rf"(.|\n)*\nANSWER: ({'|'.join(self.legal)})"
+        """Regular expression: any text and a last line with a legal reply, or that line and then reasons."""
+        legal = "|".join(self.legal)
+        return rf"({legal})\nReason: (.|\n)*" if self.line == _FIRST_LINE else rf"(.|\n)*\nANSWER: ({legal})"
 
 
 FREE = Constraint()
+
+
+def letters_of(option_keys: Iterable[str]) -> tuple[str, ...]:
+    """Return the letters of displayed options in their order: those of the catalogue, which ascend."""
+    return tuple(sorted(option_keys))
 
 
 @lru_cache(maxsize=4096)
@@ -74,9 +82,10 @@ def constraint_of(
     """
     if answer_format == _SCHEMA:
         return Constraint(schema=option_keys[0])
-    if answer_format not in (_WHOLE, _LAST_LINE):
+    if answer_format not in (_WHOLE, *_LINES):
         return FREE
-    return Constraint(legal_replies(answer_type, option_keys, exclusive), answer_format == _LAST_LINE)
+    line = answer_format if answer_format in _LINES else ""
+    return Constraint(legal_replies(answer_type, option_keys, exclusive), line)
 
 
 @lru_cache(maxsize=4096)
@@ -85,7 +94,7 @@ def read_constraint(text: str) -> Constraint:
     kind, _, legal = text.partition(": ")
     if kind == _SCHEMA:
         return Constraint(schema=legal)
-    return Constraint(tuple(legal.split("|")), kind == _LAST_LINE) if text else FREE
+    return Constraint(tuple(legal.split("|")), kind if kind in _LINES else "") if text else FREE
 
 
 @lru_cache(maxsize=4096)
@@ -94,7 +103,7 @@ def legal_replies(answer_type: str, option_keys: Sequence[str], exclusive: Seque
 
     `option_keys` are the original keys in the order displayed. An exclusive option is legal only alone.
     """
-    letters = LETTERS[: len(option_keys)]
+    letters = letters_of(option_keys)
     if answer_type != "multi":
         return tuple(letters)
     alone = [letter for letter, key in zip(letters, option_keys, strict=True) if key in exclusive]

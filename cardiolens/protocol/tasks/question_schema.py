@@ -4,6 +4,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from cardiolens.protocol.tasks.legal import MOST_SEVERAL
+from cardiolens.protocol.tasks.option_texts import UNSHOWN
 from cardiolens.protocol.tasks.questions import FRAME_PLACE, CompactQuestion, Question
 
 SCHEMA_NAME = "question.schema.json"  # beside this module; jobs/make_schemas.py writes it
@@ -15,8 +17,8 @@ def question_schema() -> dict[str, Any]:
     """Return the shipped schema; the reader of the file checks the rules that depend on the catalogue."""
     tree = TypeAdapter(Question | CompactQuestion).json_schema(by_alias=True)
     schema = tree["$defs"]["Question"]
-    for text in (schema["properties"]["question"], tree["$defs"]["QuestionOption"]["properties"]["text"]):
-        text["pattern"] = f"^[^{FRAME_PLACE}]*$"
+    schema["properties"]["question"]["pattern"] = f"^[^{FRAME_PLACE}]*$"
+    tree["$defs"]["QuestionOption"]["properties"]["text"]["pattern"] = rf"^[^{UNSHOWN}]*$(?!\n)"
     schema["properties"]["answer"]["uniqueItems"] = True
     report: dict[str, Any] = {"answer_type": {"const": "report"}, "reference": {"type": "object"}}
     report |= {"options": _EMPTY, "answer": _EMPTY}
@@ -25,17 +27,20 @@ def question_schema() -> dict[str, Any]:
         "answer_type": {"enum": ["single", "ordinal"]},
         "answer": {"minItems": 1, "maxItems": 1},
     }
-    many = picked | {"answer_type": {"const": "multi"}, "answer": {"minItems": 1}}
+    few = {"options": {"minItems": 2, "maxItems": MOST_SEVERAL}}
+    many = picked | few | {"answer_type": {"const": "multi"}, "answer": {"minItems": 1}}
     open_to_all = {"withheld": {"const": False}}
     kept: dict[str, Any] = {"withheld": {"const": True}, "answer": _EMPTY, "reference": _NULL}
     kept_report = kept | {"answer_type": {"const": "report"}, "options": _EMPTY}
-    kept_choice = kept | {"answer_type": {"enum": ["single", "ordinal", "multi"]}, "options": {"minItems": 2}}
+    kept_choice = kept | {"answer_type": {"enum": ["single", "ordinal"]}, "options": {"minItems": 2}}
+    kept_many = kept | few | {"answer_type": {"const": "multi"}}
     schema["anyOf"] = [
         {"properties": report | open_to_all, "required": ["reference"]},
         {"properties": single_schema | open_to_all, "required": ["options", "answer"]},
         {"properties": many | open_to_all, "required": ["options", "answer"]},
         {"properties": kept_report, "required": ["withheld"]},
         {"properties": kept_choice, "required": ["withheld", "options"]},
+        {"properties": kept_many, "required": ["withheld", "options"]},
     ]
     tree["$defs"]["CompactQuestion"]["anyOf"] = [
         {"properties": open_to_all, "required": ["answer"]},

@@ -1,7 +1,6 @@
 """Question files: reading and writing of `qa-1` JSON Lines."""
 
 import json
-import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,10 @@ from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 from cardiolens.config.base import Spec, describe
+from cardiolens.config.dataset import JOIN
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
+from cardiolens.protocol.tasks.legal import MOST_SEVERAL
+from cardiolens.protocol.tasks.option_texts import fold, option_problems
 from cardiolens.storage import schemas, tables
 
 FRAME_PLACE = "\ufffc"  # marks the place of a frame in a prompt; no text may contain it
@@ -188,19 +190,6 @@ def write_questions(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     disk.write_text(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
 
 
-def fold(text: str) -> str:
-    """Return a text as people compare it: without case and invisible characters, white space as one blank."""
-    if not (text.isascii() and text.isprintable()):
-        text = "".join(
-            char for char in text if char.isspace() or unicodedata.category(char) not in _INVISIBLE
-        )
-        text = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
-    return " ".join(text.casefold().split())
-
-
-_INVISIBLE = frozenset({"Cc", "Cf"})  # control characters, joiners, marks of direction
-
-
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
         text = read_text(path)
@@ -258,15 +247,16 @@ def _expanded(record: dict[str, Any], catalogue: Catalogue, where: str) -> Quest
         evidence=compact.evidence,
         evidence_slices=compact.evidence_slices,
         verification=compact.verification,
-        protocol=catalogue.protocol,
+        protocol=catalogue.asked_by[subtask.id][0],
     )
 
 
 def _subtask_of(question: Question, catalogue: Catalogue, where: str) -> Subtask:
-    if question.protocol != catalogue.protocol:
+    expected = catalogue.asked_by.get(question.subtask, catalogue.protocol.split(JOIN))
+    if question.protocol not in expected:
         raise InputError(
-            f"{where}: protocol is {question.protocol!r}, but {catalogue.protocol!r} is configured; give "
-            "dataset.questions of that protocol, or another dataset.protocol"
+            f"{where}: protocol is {question.protocol!r}, but {' and '.join(map(repr, expected))} is "
+            "configured; give dataset.questions of that protocol, or another dataset.protocol"
         )
     return _known(question.subtask, catalogue, f"{where}: {question.qa_id}")
 
@@ -316,16 +306,19 @@ def _pick_problems(question: Question, subtask: Subtask) -> list[str]:
     keys = [option.key for option in question.options]
     picked = question.answer
     alone = [key for key in picked if key in subtask.exclusive]
-    key_of: dict[str, str] = {}  # first option of a text
-    twins = [
-        (first, option.key)
-        for option in question.options
-        if (first := key_of.setdefault(fold(option.text), option.key)) != option.key
-    ]
     rules = [
         (question.reference is not None, "reference belongs to report questions only"),
         (len(keys) < 2, f"options {keys} are too few; at least two are needed"),
+        (
+            question.answer_type == "multi" and len(keys) > MOST_SEVERAL,
+            f"{len(keys)} options of answer_type multi; expected at most {MOST_SEVERAL}, as legal replies "
+            "double with each; ask in several questions",
+        ),
         (len(set(keys)) != len(keys), f"option keys {keys} are not unique"),
+        (
+            not set(keys) <= set(subtask.keys),
+            f"option keys {keys} are not among those of {subtask.id}, {list(subtask.keys)}",
+        ),
         (not set(picked) <= set(keys), f"answer {picked} is outside its options {keys}"),
         (not picked and not question.withheld, f"answer is empty; pick from {keys}"),
         (bool(picked) and question.withheld, "withheld beside an answer; leave out one of them"),
@@ -338,14 +331,12 @@ def _pick_problems(question: Question, subtask: Subtask) -> list[str]:
             bool(alone) and len(picked) > 1,
             f"answer {picked} combines {alone[:1]}, which stands alone, with others",
         ),
-        ("" in key_of, f"option {key_of.get('')} has a blank text; expected words; write them"),
-        (
-            bool(twins),
-            f"options {' and '.join(twins[0]) if twins else ''} have one text but for case and white space; "
-            "expected texts that a reader can tell apart; reword or remove one",
-        ),
     ]
-    return [text for wrong, text in rules if wrong] + _swapped(question, subtask)
+    return [
+        *(text for wrong, text in rules if wrong),
+        *option_problems([(option.key, option.text) for option in question.options]),
+        *_swapped(question, subtask),
+    ]
 
 
 def _swapped(question: Question, subtask: Subtask) -> list[str]:

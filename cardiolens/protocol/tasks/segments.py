@@ -17,6 +17,14 @@ WALLS: Mapping[str, frozenset[int]] = {
     "inferior": frozenset({4, 10, 15}),
     "lateral": frozenset({5, 6, 11, 12, 16}),
 }
+SIX_WALLS: Mapping[str, frozenset[int]] = {  # two of the apical level's four segments lie in two walls each
+    "anterior": frozenset({1, 7, 13}),
+    "anteroseptal": frozenset({2, 8, 14}),
+    "inferoseptal": frozenset({3, 9, 14}),
+    "inferior": frozenset({4, 10, 15}),
+    "inferolateral": frozenset({5, 11, 16}),
+    "anterolateral": frozenset({6, 12, 16}),
+}
 TERRITORIES: Mapping[str, frozenset[int]] = {
     "lad": frozenset({1, 2, 7, 8, 13, 14, 17}),
     "rca": frozenset({3, 4, 9, 10, 15}),

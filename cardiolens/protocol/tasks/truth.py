@@ -4,14 +4,28 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Literal
 
-from cardiolens.protocol.tasks.segments import LEVELS, WALL_SEGMENTS, WALLS, in_one_territory, touched
+from cardiolens.protocol.tasks.segments import (
+    LEVELS,
+    SIX_WALLS,
+    WALL_SEGMENTS,
+    WALLS,
+    in_one_territory,
+    touched,
+)
 
 Thickness = Literal["normal", "thinned", "thickened"]
 Motion = Literal["normal", "hypokinesia", "akinesia", "dyskinesia"]
 Layer = Literal["subendocardial", "mid_wall", "subepicardial", "transmural"]
-Pattern = Literal["focal", "patchy", "linear", "diffuse"]
+Pattern = Literal["focal", "patchy", "linear", "diffuse", "speckled"]
 
 MOTION_GRADES: tuple[Motion, ...] = ("normal", "hypokinesia", "akinesia", "dyskinesia")
+AMPLITUDES = {  # of wall motion, by the grades above; enhanced motion is in Details
+    "normal": "normal",
+    "hypokinesia": "reduced",
+    "akinesia": "absent",
+    "dyskinesia": "paradoxical",
+}
+LAYERS: tuple[Layer, ...] = ("subendocardial", "mid_wall", "subepicardial", "transmural")
 SUBENDOCARDIAL_DEPTH = 0.6  # maximum for a subendocardial defect, as a share of the wall (2.5, P04)
 TRANSMURAL_DEPTH = 0.8  # minimum for a transmural defect
 
@@ -49,6 +63,23 @@ class PerfusionDefect:
 
 
 @dataclass(frozen=True, slots=True)
+class Details:
+    """What the fields of `authors-1` ask and those of `openprotocol-1` do not; the defaults are nothing."""
+
+    uneven_wall: bool = False  # thickness differs by wall, within one class
+    late: tuple[int, ...] = ()  # segments that contract later than the others
+    enhanced: tuple[int, ...] = ()  # segments of enhanced motion
+    hyperdynamic: bool = False
+    signs: tuple[str, ...] = ()  # special signs but systolic anterior motion and outflow obstruction
+    pleural_effusion: bool = False
+    lge_signs: tuple[str, ...] = ()  # pericardial, septal_insertion
+    lge_low: tuple[Lesion, ...] = ()  # dark cores inside enhancement
+    t2_low: tuple[Lesion, ...] = ()
+    perfusion_kind: str = "defect"
+    perfusion_layers: tuple[str, ...] = ()  # of a defect that is not (only) on the endocardial side
+
+
+@dataclass(frozen=True, slots=True)
 class Chambers:
     """Sizes and function of the chambers; values of the catalogue's options."""
 
@@ -76,16 +107,23 @@ class Truth:
     oedema: tuple[Lesion, ...] = ()
     etiology: str = "normal"
     subtype: str | None = None
+    details: Details = Details()
     indeterminate: tuple[str, ...] = ()  # ids of subtasks without a question
 
 
 def findings(truth: Truth) -> dict[str, tuple[str, ...]]:
-    """Return the values of each finding by name (`sequence.field`); empty for a void finding."""
+    """Return the values of each finding by name (`sequence.field`), of both protocols; empty if void."""
     subtype = (truth.subtype,) if truth.subtype else ()
     values_of: dict[str, tuple[str, ...]] = {"multi.etiology": (truth.etiology,), "multi.subtype": subtype}
-    for sequence, part in (("cine", cine(truth)), ("lge", lge(truth)), ("t2", t2(truth))):
-        values_of |= {f"{sequence}.{field}": values for field, values in part.items()}
-    return values_of | {f"perfusion.{field}": values for field, values in perfusion(truth).items()}
+    for sequence, parts in (
+        ("cine", (cine, authors_cine)),
+        ("lge", (lge, authors_lge)),
+        ("perfusion", (perfusion, authors_perfusion)),
+        ("t2", (t2, authors_t2)),
+    ):
+        for part in parts:
+            values_of |= {f"{sequence}.{field}": values for field, values in part(truth).items()}
+    return values_of
 
 
 def cine(truth: Truth) -> dict[str, tuple[str, ...]]:
@@ -128,7 +166,7 @@ def lge(truth: Truth) -> dict[str, tuple[str, ...]]:
         "enhancement": ("present",) if truth.lge else ("absent",),
         "levels": touched(segments, LEVELS) + (("papillary",) if papillary else ()),
         "regions": touched(segments, WALLS) + (("rv_free_wall",) if rv else ()),
-        "distribution": tuple(dict.fromkeys(lesion.pattern for lesion in truth.lge)),
+        "distribution": tuple(dict.fromkeys(of_four(lesion.pattern) for lesion in truth.lge)),
         "layers": tuple(dict.fromkeys(lesion.layer for lesion in truth.lge if lesion.layer)),
     }
 
@@ -142,19 +180,128 @@ def perfusion(truth: Truth) -> dict[str, tuple[str, ...]]:
         "perfusion": ("defect",),
         "levels": tuple(level for level in touched(defect.segments, LEVELS) if level != "apex"),
         "regions": touched(defect.segments, WALLS),
-        "distribution": (defect_distribution(defect),),
+        "distribution": (
+            "non_territorial" if truth.details.perfusion_layers else defect_distribution(defect),
+        ),
     }
 
 
 def t2(truth: Truth) -> dict[str, tuple[str, ...]]:
-    """Return the findings on T2-weighted images."""
+    """Return the findings on T2-weighted images; void if the signal is low, which no option names."""
     segments = {number for lesion in truth.oedema for number in lesion.segments}
+    without = () if truth.details.t2_low else ("normal",)
     return {
-        "signal": ("increased",) if truth.oedema else ("normal",),
+        "signal": ("increased",) if truth.oedema else without,
         "levels": touched(segments, LEVELS),
         "regions": touched(segments, WALLS),
         "distribution": (oedema_distribution(truth.oedema),) if truth.oedema else (),
     }
+
+
+def authors_cine(truth: Truth) -> dict[str, tuple[str, ...]]:
+    """Return the cine findings of `authors-1`."""
+    details, chambers = truth.details, truth.chambers
+    in_walls = {segment.thickness for segment in truth.segments[: len(WALL_SEGMENTS)]}
+    shapes = {
+        "thinned": any(segment.thickness == "thinned" for segment in truth.segments),
+        "heterogeneous": details.uneven_wall or len(in_walls) > 1,
+        "thickened": any(segment.thickness == "thickened" for segment in truth.segments),
+        "bulging": any(segment.bulging for segment in truth.segments),
+    }
+    motions = {segment.motion for segment in truth.segments}
+    amplitudes = [AMPLITUDES[grade] for grade in MOTION_GRADES[1:] if grade in motions]
+    amplitudes += ["enhanced"] if details.enhanced else []
+    stenosis = "aortic_stenosis" in details.signs
+    signs = {
+        "systolic_anterior_motion": "systolic_anterior_motion" in truth.outflow,
+        "outflow_obstruction": "outflow_jet" in truth.outflow and not stenosis,
+    }
+    reduced = chambers.lv_systolic != "normal"
+    return {
+        "wall_thickness": _or_normal([name for name, is_so in shapes.items() if is_so]),
+        "wall_coordination": ("uncoordinated" if details.late or "dyskinesia" in motions else "coordinated",),
+        "wall_amplitude": _or_normal(amplitudes),
+        "systolic_function": ("reduced" if reduced else "enhanced" if details.hyperdynamic else "normal",),
+        "diastolic_function": ("normal" if chambers.lv_diastolic == "normal" else "restrictive",),
+        "mitral_regurgitation": _presence("mitral_regurgitation" in truth.av_valves),
+        "tricuspid_regurgitation": _presence("tricuspid_regurgitation" in truth.av_valves),
+        "aortic_regurgitation": _presence("aortic_regurgitation" in truth.outflow),
+        "special_signs": (*(name for name, is_so in signs.items() if is_so), *details.signs),
+        "pericardial_effusion": _presence(truth.pericardium != "none"),
+        "pleural_effusion": _presence(details.pleural_effusion),
+    }
+
+
+def authors_lge(truth: Truth) -> dict[str, tuple[str, ...]]:
+    """Return the LGE findings of `authors-1`: high signal, and low signal within it."""
+    low, special = truth.details.lge_low, truth.details.lge_signs
+    if any(lesion.rv_free_wall for lesion in truth.lge):
+        special += ("right_ventricle",)
+    abnormal = bool(truth.lge or special)
+    kind = (("mixed" if low else "high"),) if abnormal else ()
+    return {
+        "enhancement_status": ("abnormal" if abnormal else "normal",),
+        "signal_kind": kind,
+        **{f"high_{field}": values for field, values in places(truth.lge).items()},
+        "special_description": special,
+        **{f"low_{field}": values for field, values in places(low).items()},
+    }
+
+
+def authors_perfusion(truth: Truth) -> dict[str, tuple[str, ...]]:
+    """Return the perfusion findings of `authors-1`; no slice of the first pass shows the apex."""
+    defect, layers = truth.perfusion, truth.details.perfusion_layers
+    if defect is None:
+        return {"status": ("normal",), "segments": (), "walls": (), "kind": (), "layers": ()}
+    from_inside: Layer = "subendocardial" if defect.depth <= SUBENDOCARDIAL_DEPTH else "transmural"
+    return {
+        "status": ("abnormal",),
+        "segments": tuple(level for level in touched(defect.segments, LEVELS) if level != "apex"),
+        "walls": touched(defect.segments, SIX_WALLS),
+        "kind": (truth.details.perfusion_kind,),
+        "layers": layers or (from_inside,),
+    }
+
+
+def authors_t2(truth: Truth) -> dict[str, tuple[str, ...]]:
+    """Return the T2 findings of `authors-1`; places are those of high and low signal together."""
+    high, low = truth.oedema, truth.details.t2_low
+    status = {(False, False): "normal", (True, False): "high", (False, True): "low", (True, True): "mixed"}
+    found = places((*high, *low))
+    segments = tuple(name for name in found.pop("segments") if name != "papillary")  # no option of this field
+    return {"signal_status": (status[bool(high), bool(low)],), "segments": segments, **found}
+
+
+def places(lesions: Collection[Lesion]) -> dict[str, tuple[str, ...]]:
+    """Return segments, walls, patterns and layers of lesions under the names of `authors-1`.
+
+    Patterns are those of the left ventricular wall: a continuous lesion is transmural, or else a band.
+    """
+    segments = {number for lesion in lesions for number in lesion.segments}
+    papillary = ("papillary",) if any(lesion.papillary for lesion in lesions) else ()
+    layers = {lesion.layer for lesion in lesions}
+    return {
+        "segments": touched(segments, LEVELS) + papillary,
+        "walls": touched(segments, SIX_WALLS),
+        "patterns": tuple(dict.fromkeys(_of_five(lesion) for lesion in lesions if lesion.segments)),
+        "layers": tuple(layer for layer in LAYERS if layer in layers) + papillary,
+    }
+
+
+def _of_five(lesion: Lesion) -> str:
+    """Return the pattern among those of `authors-1`, which know no focal lesion."""
+    if lesion.pattern != "focal":
+        return lesion.pattern
+    return "transmural" if lesion.layer == "transmural" else "linear"
+
+
+def of_four(pattern: Pattern) -> str:
+    """Return the pattern among those of `openprotocol-1`, which know no specks."""
+    return "patchy" if pattern == "speckled" else pattern
+
+
+def _presence(present: bool) -> tuple[str, ...]:
+    return ("present",) if present else ("absent",)
 
 
 def wall_distribution(abnormal: Collection[int]) -> str:
@@ -192,7 +339,7 @@ def oedema_distribution(lesions: Collection[Lesion]) -> str:
     segments = {number for lesion in lesions for number in lesion.segments}
     if len(segments & set(WALL_SEGMENTS)) >= 12:
         return "diffuse"
-    if len(lesions) > 1 or any(lesion.pattern == "patchy" for lesion in lesions):
+    if len(lesions) > 1 or any(of_four(lesion.pattern) == "patchy" for lesion in lesions):
         return "patchy"
     if len(segments) <= 2:
         return "focal"

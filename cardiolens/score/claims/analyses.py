@@ -30,6 +30,7 @@ from cardiolens.score.statistics.position_bias import ORDER_BIAS, POSITION_BIAS
 from cardiolens.score.statistics.read_in_both import READ_IN_BOTH
 from cardiolens.score.statistics.repeats import ANSWERS_CHANGED
 from cardiolens.score.statistics.rows import ONE_ANSWER, Row
+from cardiolens.score.statistics.suggestions import SUGGESTIONS
 
 _OVER_MODELS = f"^({PREFIX}|{pooled_questions.PREFIX}|{tier_changes.PREFIX})"
 _AnalysisFunction = Callable[[Sequence[Row], Sequence[ArmFactors]], Analysis]
@@ -196,7 +197,8 @@ def controls(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
         for row, evidence in zip(repeat_rows, by_interval(repeat_rows), strict=True)
     ]
     order_rows = [row for row in scores if row["metric"] == ORDER_BIAS]
-    return Analysis("controls", [*_rows(pairs), *own_rows, *order_rows], (*findings, *claims))
+    led_rows = [row for row in scores if row["metric"] in SUGGESTIONS]
+    return Analysis("controls", [*_rows(pairs), *own_rows, *order_rows, *led_rows], (*findings, *claims))
 
 
 def _of_captions(pair: ArmDifferenceRow) -> bool:
@@ -216,7 +218,7 @@ def _own_finding(row: Row, labels: dict[str, ArmFactors], evidence: Evidence) ->
         cause = "Reading the text alone instead of always giving the best constant answer"
         if ONE_ANSWER in str(row["method"]):
             sentence = f"{arm} gives one answer a subtask on {scope}: the text alone is no shortcut."
-            return Finding("not supported", sentence)
+            return Finding("below", sentence)
         return sentences.change(cause, f"the score on {scope} ({arm})", row, evidence)
     cause = f"Standing in place {place} of the list instead of elsewhere"
     beyond = "how often an option is picked beyond how often it is right"

@@ -59,9 +59,9 @@ def _claim(subject: str, indices: _Indices, evidence: Evidence) -> Finding:
     claim = f"{subject} (collapse index {index}, its most frequent answer beyond its prevalence by more "
     claim += f"than {limit:g} points)"
     finding = sentences.threshold(claim, indices["modal_excess"], limit, evidence, beyond=True)
-    if finding.verdict == "supported" and not _is_collapsed(indices):
+    if finding.side == "above" and not _is_collapsed(indices):
         flag = f"the index is below {100 * COLLAPSE_INDEX:g}"
-        return Finding("cannot tell", f"Not flagged, since {flag}: {finding.sentence}")
+        return Finding(None, f"Not flagged, since {flag}: {finding.sentence}")
     return finding
 
 

@@ -13,7 +13,7 @@ from cardiolens.score.statistics.rows import Row
 
 _SUMMARY_METRICS = ("auroc", "average_precision", "calibration_error", "risk_area")
 CONFIDENCE = (*_SUMMARY_METRICS, BIN, RISK)  # prefixes of the metrics that are read
-_POSITIVES = re.compile(r"\d+ of \d+ items positive, rarer class \d+ patients?")
+_POSITIVES = re.compile(r"\d+ of \d+ items? positive, rarer class \d+ patients?")
 _GUESSING = 50.0  # AUROC of a coin, percent
 
 

@@ -35,7 +35,7 @@ def declared_question(scores: Sequence[Row], question: DeclaredQuestion) -> Anal
             f"What {question.factor} does on tier {question.tier} was declared as the question, and the "
             "models of this run share no setting that could answer it: nothing can be said."
         )
-        return Analysis(NAME, [], (Finding("cannot tell", sentence),))
+        return Analysis(NAME, [], (Finding(None, sentence),))
     rows = rows_by_place[place]
     finding = _finding(place, rows, models[place], question)
     return Analysis(NAME, list(rows.values()), (finding,))

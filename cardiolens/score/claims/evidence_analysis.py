@@ -74,9 +74,7 @@ class Evidence:
             return Evidence(bounds=bounds, differing=differing, read=read)
         size = _FAMILY.search(str(test_row["method"]))
         number = int(size.group(1)) if size else 1
-        p = float(str(test_row["value"]))
-        if metric in _MARGIN_TESTS and int(str(test_row["n_patients"])) < FEWEST_FOR_CLAIM:
-            p = math.nan  # its interval is unreliable
+        p = _p(rows, metric, test_row)
         return Evidence(p, number, bounds, differing, read=read, exploratory=test_row is explored)
 
 
@@ -84,13 +82,16 @@ def alone(rows: Rows, metric: str) -> Evidence:
     """The evidence on one metric from its own test, in no family with others."""
     test = _ALONE.get(metric)
     tests = [test] if test else [f"{metric}.{suffix}" for suffix in (SWAP_P, INTERVAL_P)]
-    p_values = [
-        float(str(rows[name]["value"]))
-        for name in tests
-        if name in rows and (not test or int(str(rows[name]["n_patients"])) >= FEWEST_FOR_CLAIM)
-    ]
+    p_values = [_p(rows, metric, rows[name]) for name in tests if name in rows]
     p = p_values[0] if p_values else math.nan
     return replace(Evidence.of(rows, metric), adjusted_p=p, comparisons=1, alone=True, exploratory=False)
+
+
+def _p(rows: Rows, metric: str, test_row: Row) -> float:
+    """The p of a test; NaN where its statistic has no interval to rely on."""
+    statistic = rows.get("primary.equivalence" if metric in _MARGIN_TESTS else metric)
+    reliable = statistic is None or not math.isnan(interval_of(statistic).low)
+    return float(str(test_row["value"])) if reliable else math.nan
 
 
 def places(scores: Sequence[Row]) -> dict[Place, dict[str, Row]]:

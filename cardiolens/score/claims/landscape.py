@@ -8,7 +8,7 @@ import numpy as np
 from cardiolens.score.claims import sentences
 from cardiolens.score.claims.analysis import Analysis
 from cardiolens.score.claims.evidence_analysis import Evidence, interval_of, place, places
-from cardiolens.score.claims.sentences import Finding
+from cardiolens.score.claims.sentences import Finding, Side
 from cardiolens.score.statistics import tier_changes
 from cardiolens.score.statistics.corrected import CORRECTED, EXACT
 from cardiolens.score.statistics.headlines import PREFIX
@@ -99,7 +99,8 @@ def _decline_p(of_tiers: Mapping[str, Row]) -> float:
 
 def _decline(tiers: tuple[str, str], row: Row, described: Mapping[str, Floats], p: float) -> Finding:
     change = interval_of(row)
-    than = "lower" if change.value < 0 else "higher"
+    side: Side = "below" if change.value < 0 else "above"
+    than = "lower" if side == "below" else "higher"
     earlier, later = (tier.replace(":", " ") for tier in tiers)
     claim = f"accuracy of models corrected for guessing is {than} on {later} than on {earlier}"
     medians = [
@@ -111,8 +112,8 @@ def _decline(tiers: tuple[str, str], row: Row, described: Mapping[str, Floats], 
     detail = (
         f"{str(row['method']).partition(',')[0]} {sentences.signed(change.value)}{ends} with patients as "
     )
-    detail += f"random as models (described beside it, medians: {', '.join(medians)}), Holm"
-    return sentences.hypothesis(claim, p, detail)
+    detail += f"random as models (described beside it, medians: {', '.join(medians)})"
+    return sentences.hypothesis(claim, side, p, detail, "Holm, ")
 
 
 def _median(change: Floats) -> float:
@@ -128,5 +129,6 @@ def _rank_agreement(first: Floats, third: Floats) -> Iterator[Finding]:
     test = kendall(first[is_defined], third[is_defined])
     if not np.isnan(test.p):
         detail = f"Kendall's tau {sentences.signed(test.statistic, 2)} over {is_defined.sum()} models"
-        alike = "alike" if test.statistic > 0 else "in opposite order"
-        yield sentences.hypothesis(f"tiers 1 and 3 rank models {alike}", test.p, detail)
+        side: Side = "above" if test.statistic > 0 else "below"
+        alike = "alike" if side == "above" else "in opposite order"
+        yield sentences.hypothesis(f"tiers 1 and 3 rank models {alike}", side, test.p, detail)

@@ -5,10 +5,16 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cardiolens.base.counted import counted
 from cardiolens.score.statistics.collapse_question import collapse_questions
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.headlines import headlines
-from cardiolens.score.statistics.hypothesis_tests import detectable_difference, planned_error
+from cardiolens.score.statistics.hypothesis_tests import (
+    LARGEST,
+    detectable_difference,
+    difference_words,
+    planned_error,
+)
 from cardiolens.score.statistics.pooled_questions import COLLAPSE_KEYS, DOUBLING, pooled_questions
 from cardiolens.score.statistics.pooled_rows import CONSERVATISM
 
@@ -31,10 +37,11 @@ def power_lines(questions: pa.Table, arms: Sequence[ArmFactors]) -> list[str]:
         of_tier = questions.filter(pc.equal(questions["tier"], tier))
         patients = len(pc.unique(of_tier["patient_id"]))
         error = planned_error(patients, of_tier.num_rows / patients)
-        line = f"tier {tier}: {patients} patients, {of_tier.num_rows} items show a difference of "
-        line += f"{detectable_difference(error):.1f} points with 80 % power"
-        if number > 1:
-            line += f", {detectable_difference(error, number):.1f} among the {number} questions of this run"
+        basis = f"{counted(patients, 'patient')}, {counted(of_tier.num_rows, 'item')}"
+        alone, among = (detectable_difference(error, tests) for tests in (1, number))
+        line = f"tier {tier}: {basis} show {difference_words(alone)} with 80 % power"
+        if number > 1 and alone <= LARGEST:
+            line += f", {difference_words(among)} among the {number} questions of this run"
         lines.append(line)
     return lines
 

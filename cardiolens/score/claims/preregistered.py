@@ -69,10 +69,10 @@ def declared_comparison(
     cause = f"Model {comparison.model} instead of {comparison.versus}"
     if "primary" not in rows_by_metric or f"primary.{SWAP_P}" not in rows_by_metric:
         sentence = f"{cause} was declared, and the run has no headline of both: nothing can be said."
-        return Analysis(NAME, list(rows_by_metric.values()), (Finding("cannot tell", sentence),))
+        return Analysis(NAME, list(rows_by_metric.values()), (Finding(None, sentence),))
     if {comparison.model, comparison.versus} & set(simulated):
         sentence = f"{cause} was declared, and a simulated reader is no model: nothing is claimed."
-        return Analysis(NAME, list(rows_by_metric.values()), (Finding("cannot tell", sentence),))
+        return Analysis(NAME, list(rows_by_metric.values()), (Finding(None, sentence),))
     evidence = comparison.declaration.evidence(rows_by_metric, "primary")
     finding = sentences.change(cause, subject, rows_by_metric["primary"], evidence)
     return Analysis(NAME, list(rows_by_metric.values()), (finding,))

@@ -30,6 +30,8 @@ CONTROL_CAUSES: Mapping[str, str] = {  # the cause in words: no control instead 
     "other_patient": "Seeing the patient's own frames instead of another's",
     "shuffled_options": "Reading the options in their own order instead of a shuffled one",
     "reversed_options": "Reading the options in their own order instead of the reverse",
+    "leading": "Being asked plainly instead of with a wrong suggestion",
+    "leading_right": "Being asked plainly instead of with the right suggestion",
     "repeat": "Being asked the first time instead of again",
 }
 _CAUSES: Mapping[str, str] = {

@@ -4,15 +4,18 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Literal
 
+from cardiolens.base.counted import counted
 from cardiolens.score.claims.evidence_analysis import LEVEL, Evidence, Rows, interval_of
 from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.score.statistics.cells import EXTRA_METRICS
 from cardiolens.score.statistics.hypothesis_tests import (
     MARGIN,
-    Support,
+    MarginSide,
     detectable_difference,
-    equivalent,
+    difference_words,
+    margin_side,
     wilson,
 )
 from cardiolens.score.statistics.outcomes import INCOMPLETE
@@ -23,13 +26,22 @@ _NORMAL_95 = 1.959963984540054
 _LEAST_P = 0.001  # smaller p-values are printed as "p < 0.001"
 
 
+Side = Literal["above", "below"] | MarginSide
+Verdict = Literal["supported", "cannot tell"]
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A claim in a sentence, and whether the data support it."""
+    """A sentence, and the side on which the data show its value to lie: of zero, a limit or the margin."""
 
-    verdict: Support
+    side: Side | None  # None: they show neither
     sentence: str
     simulated: bool = False  # about a simulated reader, in a run with models
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the sentence holds, whichever side it states."""
+        return "cannot tell" if self.side is None else "supported"
 
 
 def equivalence(
@@ -45,42 +57,46 @@ def equivalence(
 
     `rows_by_metric` are all rows of the comparison. Claimed only if it also holds on items whose requests
     differ (protocol 16.7); that they differ by more only where the test against the margin carries it (17.3).
+    Where neither is, but a difference is shown, the finding is that difference.
     """
-    evidence, differs = (
-        evidence_of(rows_by_metric, metric) for metric in ("primary.equivalence", "primary.beyond")
-    )
-    verdict, rests = _equivalence(row, evidence, differs)
-    claim = {
-        "supported": f"{ours} and {theirs} are equivalent within {MARGIN:g} points on {where}",
-        "not supported": f"{ours} and {theirs} differ by more than {MARGIN:g} points on {where}",
-        "cannot tell": f"Whether {ours} and {theirs} are equivalent within {MARGIN:g} points on {where} "
-        "cannot be told",
-    }[verdict]
-    test = _adjusted(evidence)
-    if verdict == "not supported":
-        test = f"{_adjusted(differs)} for more than {MARGIN:g} points"
+    evidence = evidence_of(rows_by_metric, "primary.equivalence")
+    beyond = evidence_of(rows_by_metric, "primary.beyond")
+    side: Side | None
+    side, rests = _margin_side(row, evidence, beyond)
+    pair, margin = f"{ours} and {theirs}", f"{MARGIN:g} points"
+    test, beyond_test = _adjusted(evidence), f"{_adjusted(beyond)} for more than {margin}"
+    difference, any_difference = rows_by_metric.get("primary", row), Evidence.of(rows_by_metric, "primary")
+    if side == "within":
+        claim = f"{pair} are equivalent within {margin} on {where}"
+    elif side == "beyond":
+        claim, test = f"{pair} differ by more than {margin} on {where}", beyond_test
+    elif (shown := _side(difference, any_difference)) is not None:
+        claim = f"{pair} differ on {where} ({_adjusted(any_difference).removeprefix(', ')})"
+        claim, side, test = f"{claim}, and whether by more than {margin} cannot be told", shown, beyond_test
+    elif _is_explored(difference, any_difference):
+        claim, test = f"{pair} may differ on {where}", _adjusted(any_difference)
+    else:
+        claim = f"Whether {pair} are equivalent within {margin} on {where} cannot be told"
     numbers = f"difference {_numbers(interval_of(row), 90)}{test}, {_patients(row)}"
-    return Finding(verdict, f"{claim}: {numbers}{_same(row)}{rests}{_dropped_items(evidence)}.")
+    return Finding(side, f"{claim}: {numbers}{_same(row)}{rests}{_dropped_items(evidence)}.")
 
 
-def _equivalence(row: Row, evidence: Evidence, differs: Evidence) -> tuple[Support, str]:
-    """The verdict, and a remark if it depends on a part of the items."""
-    verdict = equivalent(interval_of(row))
+def _margin_side(row: Row, evidence: Evidence, beyond: Evidence) -> tuple[MarginSide | None, str]:
+    """The side of the margin that is shown, and a remark if it depends on a part of the items."""
+    side = margin_side(interval_of(row))
     same, number = row.get("n_same_request"), int(str(row["n_items"]))
-    if verdict == "supported":
+    if side == "within":
         if same and same == number:
-            return "cannot tell", "; every request is identical in both, so nothing was compared"
+            return None, "; every request is identical in both, so nothing was compared"
         if same and evidence.differing is not None:
             differing_interval = interval_of(evidence.differing)
-            if equivalent(differing_interval) != "supported":
+            if margin_side(differing_interval) != "within":
                 numbers = f"difference {_numbers(differing_interval, 90)}"
-                return "cannot tell", f"; it rests on identical requests, without them {numbers}"
+                return None, f"; it rests on identical requests, without them {numbers}"
         carried = evidence.carried and evidence.keeps(-MARGIN, MARGIN)
-        return ("supported" if carried else "cannot tell"), ""
+        return ("within" if carried else None), ""
     low, high = (MARGIN, math.inf) if float(str(row["value"])) > 0 else (-math.inf, -MARGIN)
-    if verdict == "not supported" and not (differs.carried and evidence.keeps(low, high)):
-        return "cannot tell", ""
-    return verdict, ""
+    return (side if beyond.carried and beyond.keeps(low, high) else None), ""
 
 
 def _same(row: Row) -> str:
@@ -93,38 +109,56 @@ def _same(row: Row) -> str:
 def change(cause: str, subject: str, row: Row, evidence: Evidence) -> Finding:
     """Finding on a cause that may raise a subject, from the row of their difference with its 95 % interval.
 
-    Supported above zero, not supported below; nothing is claimed where the interval holds zero, Holm's p is
-    above 5 % or there is none, or dropped items could turn the sign (protocol 16.3, 16.6), nor where the
-    comparison is exploratory (17.6), nor of how answers are given where it comes of replies not read (17.8).
+    Nothing is claimed where the interval holds zero, Holm's p is above 5 % or there is none, or dropped items
+    could turn the sign (protocol 16.3, 16.6), nor where the comparison is exploratory (17.6), nor of how
+    answers are given where it comes of replies not read (17.8).
     """
     interval = interval_of(row)
     numbers = f"difference {_numbers(interval, 95, _places(row))}{_adjusted(evidence)}, {_patients(row)}"
     numbers += f"{_dropped_items(evidence, _places(row))}{_reading(row, evidence)}."
-    if str(row["metric"]) in EXTRA_METRICS and _comes_of_reading(interval.value, evidence):
-        return Finding("cannot tell", f"{cause} cannot be said to change {subject}: {numbers}")
-    if interval.low > 0 and evidence.carried and evidence.keeps(0, math.inf):
-        return Finding("supported", f"{cause} raises {subject}: {numbers}")
-    if interval.high < 0 and evidence.carried and evidence.keeps(-math.inf, 0):
-        return Finding("not supported", f"{cause} lowers {subject}: {numbers}")
-    if evidence.exploratory and evidence.adjusted_p <= LEVEL and not interval.low <= 0 <= interval.high:
-        return Finding(
-            "cannot tell", f"{cause} may {'raise' if interval.low > 0 else 'lower'} {subject}: {numbers}"
-        )
-    sentence = f"{cause} cannot be shown to change {subject}: {numbers}"
-    return Finding("cannot tell", sentence + _power(row, evidence))
+    if _is_of_reading(row, evidence):
+        return Finding(None, f"{cause} cannot be said to change {subject}: {numbers}")
+    side = _side(row, evidence)
+    if side is not None:
+        return Finding(side, f"{cause} {'raises' if side == 'above' else 'lowers'} {subject}: {numbers}")
+    if _is_explored(row, evidence):
+        return Finding(None, f"{cause} may {'raise' if interval.low > 0 else 'lower'} {subject}: {numbers}")
+    return Finding(None, f"{cause} cannot be shown to change {subject}: {numbers}{_power(row, evidence)}")
+
+
+def _side(row: Row, evidence: Evidence) -> Literal["above", "below"] | None:
+    """The side of zero on which a difference is shown to lie."""
+    interval = interval_of(row)
+    if evidence.carried and not _is_of_reading(row, evidence):
+        if interval.low > 0 and evidence.keeps(0, math.inf):
+            return "above"
+        if interval.high < 0 and evidence.keeps(-math.inf, 0):
+            return "below"
+    return None
+
+
+def _is_of_reading(row: Row, evidence: Evidence) -> bool:
+    """Whether it is a difference of how answers are given, and comes of replies not read (17.8)."""
+    return str(row["metric"]) in EXTRA_METRICS and _comes_of_reading(float(str(row["value"])), evidence)
+
+
+def _is_explored(row: Row, evidence: Evidence) -> bool:
+    """Whether a difference that no sentence may claim has passed its false discovery rate."""
+    interval = interval_of(row)
+    passes = evidence.exploratory and evidence.adjusted_p <= LEVEL
+    return passes and (interval.low > 0 or interval.high < 0)
 
 
 def largest(description: str, row: Row, evidence: Evidence) -> Finding:
     """Finding on the largest of several differences, adjusted like its family."""
-    interval = interval_of(row)
-    side = (0, math.inf) if interval.value > 0 else (-math.inf, 0)
-    excludes_zero = interval.low > 0 or interval.high < 0
-    numbers = f"{_numbers(interval, 95)}{_adjusted(evidence)}, {_patients(row)}{_dropped_items(evidence)}"
-    verdict: Support = (
-        "supported" if excludes_zero and evidence.carried and evidence.keeps(*side) else "cannot tell"
+    side = _side(row, evidence)
+    numbers = f"{_numbers(interval_of(row), 95)}{_adjusted(evidence)}, {_patients(row)}"
+    reaches = "; explored, not claimed" if _is_explored(row, evidence) else "; it cannot be told from none"
+    reaches = "" if side else reaches
+    return Finding(
+        side,
+        f"The largest absolute {description}: difference {numbers}{_dropped_items(evidence)}{reaches}.",
     )
-    reaches = "" if verdict == "supported" else "; it cannot be told from none"
-    return Finding(verdict, f"The largest absolute {description}: difference {numbers}{reaches}.")
 
 
 def repetition(subject: str, row: Row, evidence: Evidence) -> Finding:
@@ -134,15 +168,14 @@ def repetition(subject: str, row: Row, evidence: Evidence) -> Finding:
         most = 100 * wilson(0, int(str(row["n_patients"]))).high
         limit = f"up to {most:.1f} % of patients may have one that does (Wilson, 95 %)"
         return Finding(
-            "not supported",
-            f"Asked the same again, no answer of {subject} changed; {limit}: {_arm_items(row)}.",
+            "within", f"Asked the same again, no answer of {subject} changed; {limit}: {_arm_items(row)}."
         )
     numbers = f"{signed(interval.value)} % of answers changed"
     numbers += f", {_ends(interval, 95)}{_adjusted(evidence)}, {_arm_items(row)}."
     if interval.low > 0 and evidence.carried:
-        return Finding("supported", f"Asked the same again, {subject} answers otherwise: {numbers}")
+        return Finding("above", f"Asked the same again, {subject} answers otherwise: {numbers}")
     claim = f"Asked the same again, {subject} cannot be said to answer otherwise in the long run"
-    return Finding("cannot tell", f"{claim}: {numbers}")
+    return Finding(None, f"{claim}: {numbers}")
 
 
 def threshold(claim: str, row: Row, limit: float, evidence: Evidence, *, beyond: bool = False) -> Finding:
@@ -154,19 +187,18 @@ def threshold(claim: str, row: Row, limit: float, evidence: Evidence, *, beyond:
     numbers = f"{_numbers(interval, 95)}{_adjusted(evidence)}, {_arm_items(row)}"
     if evidence.carried:
         if interval.low > limit or (interval.low == limit and not beyond):
-            return Finding("supported", f"{claim}: {numbers}.")
+            return Finding("above", f"{claim}: {numbers}.")
         if interval.high < limit or (interval.high == limit and beyond):
-            return Finding("not supported", f"Not so: {claim}: {numbers}.")
-    return Finding("cannot tell", f"It cannot be told at this cohort size whether {claim}: {numbers}.")
+            return Finding("below", f"Not so: {claim}: {numbers}.")
+    return Finding(None, f"It cannot be told at this cohort size whether {claim}: {numbers}.")
 
 
-def hypothesis(claim: str, p: float, detail: str) -> Finding:
-    """Finding on a claim whose test has this p in its family: supported at 5 %, else "cannot tell"."""
-    if math.isnan(p):
-        return Finding("cannot tell", f"It cannot be told whether {claim}: {detail}, no test possible.")
+def hypothesis(claim: str, side: Side, p: float, detail: str, family: str = "") -> Finding:
+    """Finding on a claim that a value lies on a side, whose test has this p in its family: shown at 5 %."""
+    test = f"{family}{_chance(p, 3)}" if p >= 0 else "no test possible"
     if p <= LEVEL:
-        return Finding("supported", f"{claim[0].upper()}{claim[1:]}: {detail}, {_chance(p, 3)}.")
-    return Finding("cannot tell", f"It cannot be told whether {claim}: {detail}, {_chance(p, 3)}.")
+        return Finding(side, f"{claim[0].upper()}{claim[1:]}: {detail}, {test}.")
+    return Finding(None, f"It cannot be told whether {claim}: {detail}, {test}.")
 
 
 def _numbers(interval: Interval, level: int, places: int = 1) -> str:
@@ -190,7 +222,7 @@ def signed(value: float, places: int = 1) -> str:
 
 
 def _patients(row: Row) -> str:
-    return f"{row['n_patients']} patients, {row['n_items']} items"
+    return f"{counted(row['n_patients'], 'patient')}, {counted(row['n_items'], 'item')}"
 
 
 def _arm_items(row: Row) -> str:
@@ -223,7 +255,7 @@ def _dropped_items(evidence: Evidence, places: int = 1) -> str:
         return ""
     low, high = (signed(float(str(row[name])), places) for name in ("low", "high"))
     state = f"{INCOMPLETE}, " if str(row["method"]).startswith(INCOMPLETE) else ""
-    return f"; {state}{row['n_items']} items fell out, with them between {low} and {high}"
+    return f"; {state}{counted(row['n_items'], 'item')} fell out, with them between {low} and {high}"
 
 
 def _comes_of_reading(difference: float, evidence: Evidence) -> bool:
@@ -235,8 +267,9 @@ def _reading(row: Row, evidence: Evidence) -> str:
     if evidence.read is None or not _comes_of_reading(float(str(row["value"])), evidence):
         return ""
     read = ReadInBoth.of_row(evidence.read)
-    counts = f"{read.n_unread} replies against {read.n_unread_theirs} were cut, refused or not parsed"
-    return f"; {counts}, and on {read.n_items} items read in both it is {signed(read.value, _places(row))}"
+    counts = f"{read.n_unread} against {read.n_unread_theirs} replies were cut, refused or not parsed"
+    value = signed(read.value, _places(row))
+    return f"; {counts}, and on {counted(read.n_items, 'item')} read in both it is {value}"
 
 
 def _power(row: Row, evidence: Evidence) -> str:
@@ -247,5 +280,6 @@ def _power(row: Row, evidence: Evidence) -> str:
     error = (interval.high - interval.low) / (2 * _NORMAL_95)
     difference = detectable_difference(error, evidence.comparisons)
     among = f" among {evidence.comparisons} comparisons" if evidence.comparisons > 1 else ""
-    size = f"{difference:.2f}" if str(row["metric"]) in OWN_UNIT else f"{difference:.1f} points"
-    return f" This cohort shows a difference of {size} with 80 % power{among}."
+    is_share = str(row["metric"]) not in OWN_UNIT
+    words = difference_words(difference) if is_share else f"a difference of {difference:.2f}"
+    return f" This cohort shows {words} with 80 % power{among}."

@@ -110,7 +110,8 @@ def _agreements(name: str, rows: Sequence[Row]) -> list[Finding]:
             claims.append((claim, alike, detail))
     adjusted = holm([p for _, p, _ in claims])
     return [
-        sentences.hypothesis(claim, p, detail) for (claim, _, detail), p in zip(claims, adjusted, strict=True)
+        sentences.hypothesis(claim, "above", p, detail)
+        for (claim, _, detail), p in zip(claims, adjusted, strict=True)
     ]
 
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 
+from cardiolens.base.counted import counted
 from cardiolens.score.claims.analysis import Analysis
 from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.arm_answers import ArmAnswers
@@ -93,7 +94,7 @@ def _basis(arms: list[Answers], tier: str) -> Basis:
         n_patients=max(part.n_patients for part in parts),
         n_parse_error=sum(part.n_parse_error for part in parts),
         n_refusal=sum(part.n_refusal for part in parts),
-        note=f"{subtasks} subtasks, {len(arms)} arms",
+        note=f"{counted(subtasks, 'subtask')}, {counted(len(arms), 'arm')}",
         n_effective=min(part.n_effective for part in parts),
         effective_items=min(part.effective_items for part in parts),
         n_entities=sum(part.n_entities for part in parts),

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.protocol.medthinkvqa.case import field_of
+from cardiolens.benchmarks.medthinkvqa import field_of
 from cardiolens.score.statistics.bootstrap import Interval, percentile, resampling_weights
 from cardiolens.score.statistics.enough_data import reason_for_none
 from cardiolens.score.verdicts.overlap import common_subsequence, tokens

@@ -7,10 +7,12 @@ import pyarrow.compute as pc
 
 from cardiolens.config.arms import Arm
 from cardiolens.config.steps import StatisticsSpec
+from cardiolens.protocol.prompts.suggestion import LEADING
 from cardiolens.score.run_results.judged_arms import judged_arms
 from cardiolens.score.statistics.confidence import AUROC, AVERAGE_PRECISION, confidence_scores
 from cardiolens.score.statistics.factors import control_pairs
 from cardiolens.score.statistics.position_bias import order_scores, position_scores
+from cardiolens.score.statistics.suggestions import suggestion_scores
 from cardiolens.score.statistics.verdict_rows import Verdicts, cohort
 from cardiolens.storage import tables
 from cardiolens.storage.schemas import COMPLETIONS, REQUESTS, SCORES, VERDICTS
@@ -59,7 +61,12 @@ def scores_from_replies(rows: Verdicts, sweep_arms: Sequence[Arm], statistics: S
         order_scores(*_parts(rows, pair)[:2], [pair], *resampling, patients=patients)
         for pair in sorted(reversed_pairs)
     ]
-    return tables.concat([*_separation_first(by_arm), *places, *orders], SCORES)
+    led = [
+        suggestion_scores(*_parts(rows, pair)[:2], pair, *resampling, control=control, patients=patients)
+        for control in LEADING
+        for pair in sorted(control_pairs(judged_arms(sweep_arms, with_verdicts), control))
+    ]
+    return tables.concat([*_separation_first(by_arm), *places, *orders, *led], SCORES)
 
 
 def _parts(rows: Verdicts, arms: Collection[str]) -> tuple[pa.Table, pa.Table, pa.Table]:

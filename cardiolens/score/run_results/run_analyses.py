@@ -25,27 +25,26 @@ from cardiolens.score.claims.difficulty import item_difficulty
 from cardiolens.score.claims.hospitals import hospitals
 from cardiolens.score.claims.preregistered import DeclaredComparison, declared_comparison
 from cardiolens.score.claims.score_ranges import spread
-from cardiolens.score.claims.sentences import Finding
+from cardiolens.score.claims.sentences import Finding, Side
 from cardiolens.score.claims.subcohort import full_versus_part
 from cardiolens.score.claims.subgroups import subgroup_scores
 from cardiolens.score.run_results.groups import Groups
 from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.headlines import headlines
-from cardiolens.score.statistics.hypothesis_tests import Support
 from cardiolens.score.statistics.outcomes import status_counts
 from cardiolens.score.statistics.report_references import Forms
 from cardiolens.score.statistics.variance_components import components
 from cardiolens.score.verdicts.parse import RULES_VERSION
 from cardiolens.storage.places import Run
 
-SCHEMA = "analyses-1"
+SCHEMA = "analyses-2"
 _MAX_SCHEMA_CHARS = 40  # characters of another schema that a message repeats
 _SEAL = "digest"  # of the rest of the file; earlier versions wrote none
 
 
 class _Finding(BaseModel):
-    verdict: Support
+    side: Side | None
     sentence: str
     simulated: bool = False
 
@@ -57,7 +56,7 @@ class _Analysis(BaseModel):
 
 
 class _Analyses(BaseModel):
-    schema_: Annotated[Literal["analyses-1"], Field(alias="schema")]
+    schema_: Annotated[Literal["analyses-2"], Field(alias="schema")]
     rules: str = "1.1"
     analyses: list[_Analysis]
 
@@ -109,7 +108,7 @@ def write_analyses(path: Path, analyses: Sequence[Analysis]) -> None:
             {
                 "name": analysis.name,
                 "findings": [
-                    {"verdict": finding.verdict, "sentence": finding.sentence}
+                    {"verdict": finding.verdict, "side": finding.side, "sentence": finding.sentence}
                     | ({"simulated": True} if finding.simulated else {})
                     for finding in analysis.findings
                 ],
@@ -149,7 +148,7 @@ def read_judged(run: Run) -> tuple[str, dict[str, AnalysisTable]]:
         entry["name"]: AnalysisTable(
             [_numbered(row) for row in entry["table"]],
             tuple(
-                Finding(finding["verdict"], finding["sentence"], finding.get("simulated", False))
+                Finding(finding["side"], finding["sentence"], finding.get("simulated", False))
                 for finding in entry["findings"]
             ),
         )

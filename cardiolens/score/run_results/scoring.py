@@ -34,6 +34,7 @@ from cardiolens.score.run_results.stages import StageCounts
 from cardiolens.score.run_results.stored_replies import changed_questions
 from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.factors import control_pairs, families
+from cardiolens.score.statistics.field_scores import field_scopes
 from cardiolens.score.statistics.headlines import headlines
 from cardiolens.score.statistics.pooled_questions import pooled_questions
 from cardiolens.score.statistics.scores import compute_scores
@@ -224,10 +225,11 @@ def write_results(
     """
     answers = ArmAnswers.of(replies.verdict_store, groups.hospitals)
     factors = judged_arms(sweep_arms, answers.arms)
-    forms = report_forms(load_catalogue(spec.dataset.protocol))
+    catalogue = load_catalogue(spec.dataset.protocol)
+    forms = report_forms(catalogue)
     options: dict[str, Any] = dict(spec.statistics.sampling)
     options |= {"gains": control_pairs(factors, "blind"), "repeats": control_pairs(factors, "repeat")}
-    options |= {"headlines": headlines(factors), "forms": forms}
+    options |= {"headlines": headlines(factors), "forms": forms, "scopes": field_scopes(catalogue)}
     options["pooled"] = pooled_questions(factors)
     options["simulated"] = {arm.arm_id for arm in factors if arm.simulated}
     scores = compute_scores(answers, families=families(factors), **options)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from cardiolens.base.counted import counted
 from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.collapse import ENTROPY_DEFICIT
 from cardiolens.score.statistics.corrected import corrected_statistics
@@ -85,7 +86,7 @@ def _enough(items: Items, min_n: int) -> tuple[list[str], Basis]:
     """Return the subtasks with at least min_n items, and a basis whose note lists the others."""
     subtasks, sizes = np.unique(items.subtask, return_counts=True)
     sufficient, insufficient = subtasks[sizes >= min_n], subtasks[sizes < min_n]
-    note = f"mean of {len(sufficient)} subtasks"
+    note = f"mean of {counted(len(sufficient), 'subtask')}"
     if len(insufficient):
         note += f", without {' '.join(insufficient)} (fewer than {min_n} items)"
     return list(map(str, sufficient)), Basis.of(items.where(np.isin(items.subtask, sufficient)), note)

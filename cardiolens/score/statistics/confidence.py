@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cardiolens.protocol.tasks.legal import letters_of
 from cardiolens.score.statistics import discrimination as measure
 from cardiolens.score.statistics.bootstrap import resampling_weights
 from cardiolens.score.statistics.confidence_curves import ConfidentAnswers, confidence_curves
@@ -127,7 +128,8 @@ def of_options(logprobs: Mapping[str, float], displayed: Sequence[str], *, sever
 
     Single answers are scaled to sum to 1; those of `several` are independent. Missing letters have 0.
     """
-    by_key = {displayed[ord(letter) - ord("A")]: float(np.exp(value)) for letter, value in logprobs.items()}
+    key_of = dict(zip(letters_of(displayed), displayed, strict=True))
+    by_key = {key_of[letter]: float(np.exp(value)) for letter, value in logprobs.items()}
     total = 1.0 if several else sum(by_key.values())
     return {key: by_key.get(key, 0.0) / total for key in sorted(displayed)}
 

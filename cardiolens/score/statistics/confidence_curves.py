@@ -1,7 +1,7 @@
 """Calibration and risk-coverage curves as statistics."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,9 @@ def confidence_curves(answers: ConfidentAnswers, weights: Floats) -> dict[str, S
     statistics = {
         name: Statistic(value, basis) for name, value in values.items() if not name.startswith(f"{BIN}.")
     }
+    for percent in COVERAGES:  # of the kept answers alone
+        kept = replace(basis, effective_items=basis.n_items * percent / 100)
+        statistics[f"{RISK}.{percent}"] = Statistic(values[f"{RISK}.{percent}"], kept)
     place = measure.bins(answers.confidence)
     for at in np.unique(place):
         bin_basis = Basis.of(answers.where(place == at))

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from cardiolens.base.counted import counted
 from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.cells import Cells, claimed_statistics
 from cardiolens.score.statistics.items import Ints, Items
@@ -63,7 +64,7 @@ class Bounds:
     @property
     def note(self) -> str:
         """The numbers in words, for the `method` column."""
-        words = f"{self.n_dropped} of {self.n_requested} items fell out"
+        words = f"{self.n_dropped} of {counted(self.n_requested, 'item')} fell out"
         return f"{INCOMPLETE}, {words}" if self.n_dropped > (1 - COMPLETE) * self.n_requested else words
 
 

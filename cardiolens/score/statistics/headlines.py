@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
+from cardiolens.base.counted import counted
 from cardiolens.config.sweep_factors import HEADLINE
 from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.cells import Cells, claimed_statistics
@@ -60,6 +61,18 @@ def headlines(arms: Sequence[ArmFactors]) -> Headlines:
 def is_headline(arm: ArmFactors) -> bool:
     """Return whether an arm has the budget, prompt and control of a headline."""
     return all(getattr(arm, name) == value for name, value in HEADLINE.items())
+
+
+def why_no_headline(arms: Sequence[ArmFactors]) -> str:
+    """What arms a headline needs, and the values to add to a sweep that has none of them."""
+    settings = ", ".join(f"{name}={value}" for name, value in HEADLINE.items())
+    additions = []
+    for name, value in HEADLINE.items():
+        levels = list(dict.fromkeys(getattr(arm, name) for arm in arms))
+        if value not in levels:
+            additions.append(f"{name}=[{','.join([*levels, value])}]")
+    add = f" Run it again with {' '.join(additions)}." if additions else ""
+    return f"A headline is of arms with {settings}; this run has none with an answer that was judged.{add}"
 
 
 def headline_statistics(statistics: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
@@ -266,7 +279,7 @@ def _basis(by_protocol: Mapping[str, Sequence[Statistic]]) -> Basis:
         n_patients=max(part.n_patients for part in all_parts),
         n_parse_error=sum(part.n_parse_error for part in all_parts),
         n_refusal=sum(part.n_refusal for part in all_parts),
-        note=f"mean over selection protocols {' '.join(by_protocol)} ({len(all_parts)} arms)",
+        note=f"mean over selection protocols {' '.join(by_protocol)} ({counted(len(all_parts), 'arm')})",
         n_effective=min(part.n_effective for part in all_parts),
         effective_items=min(part.effective_items for part in all_parts),
         n_entities=sum(part.n_entities for part in all_parts),

@@ -10,8 +10,9 @@ from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import ratio
 
+LARGEST = 100.0  # points by which two shares can differ
 MARGIN = 2.0  # points within which selection protocols are equivalent
-Support = Literal["supported", "not supported", "cannot tell"]
+MarginSide = Literal["within", "beyond"]
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -36,15 +37,15 @@ def false_discovery(p_values: Sequence[float]) -> list[float]:
     return [float(value) for value in adjusted]
 
 
-def equivalent(interval_90: Interval, margin: float = MARGIN) -> Support:
-    """Support for a difference within a margin, by its 90 % interval (two one-sided tests at 5 %).
+def margin_side(interval_90: Interval, margin: float = MARGIN) -> MarginSide | None:
+    """The side of a margin on which all of a 90 % interval lies (two one-sided tests at 5 %).
 
-    `not supported` if all of it is outside, `cannot tell` if it crosses a margin or is undefined.
+    None if it crosses a margin or is undefined.
     """
     low, high = interval_90.low, interval_90.high
     if -margin < low and high < margin:
-        return "supported"
-    return "not supported" if low >= margin or high <= -margin else "cannot tell"
+        return "within"
+    return "beyond" if low >= margin or high <= -margin else None
 
 
 def equivalence_p(interval_90: Interval, patients: int, margin: float = MARGIN) -> float:
@@ -106,6 +107,11 @@ def detectable_difference(
 
     tail = level / max(comparisons, 1) / 2
     return error * float(stats.norm.isf(tail) + stats.norm.ppf(power))
+
+
+def difference_words(points: float) -> str:
+    """A detectable difference of shares in words; none is above 100 points."""
+    return f"a difference of {points:.1f} points" if points <= LARGEST else "no difference"
 
 
 def planned_error(

@@ -22,7 +22,7 @@ _KEYS = pa.array(string.ascii_uppercase)
 class Items:
     """Answers to choice questions, sorted by (arm, subtask, patient, question).
 
-    `gold` and `parsed` hold bit k for the option with the k-th letter; an unparsed answer has no bit.
+    `gold` and `parsed` hold bit k for the k-th option of the subtask; an unparsed answer has no bit.
     """
 
     arm: NDArray[np.str_]
@@ -46,9 +46,9 @@ class Items:
 
     @property
     def size(self) -> int:
-        """The largest number of options; letters may leave gaps."""
-        letters = int(np.bitwise_or.reduce(self.gold | self.parsed, initial=1)).bit_length()
-        return max(letters, int(self.options.max(initial=1)))
+        """The largest number of options."""
+        named = int(np.bitwise_or.reduce(self.gold | self.parsed, initial=1)).bit_length()
+        return max(named, int(self.options.max(initial=1)))
 
     def __len__(self) -> int:
         return len(self.gold)
@@ -68,9 +68,11 @@ def items(
     order = [(name, "ascending") for name in ("arm_id", "subtask", "patient_id", "qa_id")]
     rows = verdicts.filter(picked).sort_by(order).combine_chunks()
     patient = patient_rows(rows["patient_id"], patients)
+    subtask, options = strings(rows["subtask"]), count(rows, "options").astype(np.int64)
+    letters = _letters(subtask, options, count(rows, "letters").astype(np.int64))
     return Items(
         arm=strings(rows["arm_id"]),
-        subtask=strings(rows["subtask"]),
+        subtask=subtask,
         sequence=strings(rows["sequence"]),
         answer_type=strings(rows["answer_type"]),
         parse_status=_parse_status(rows),
@@ -79,11 +81,30 @@ def items(
         patient=patient,
         hospital=hospitals_of(patient, hospitals),
         tier=np.asarray(rows["tier"], np.int64),
-        options=count(rows, "options").astype(np.int64),
-        gold=_bits(rows["gold"]),
-        parsed=_bits(rows["parsed"]),
+        options=options,
+        gold=_without_gaps(_bits(rows["gold"]), letters),
+        parsed=_without_gaps(_bits(rows["parsed"]), letters),
         judged=np.asarray(pc.equal(rows["status"], "judged"), np.bool_),
     )
+
+
+def _letters(subtask: NDArray[np.str_], options: Ints, letters: Ints) -> Ints:
+    """The letters of the subtask of each row as bits; all letters where they leave no gap."""
+    _, code = np.unique(subtask, return_inverse=True)
+    of_subtask = np.zeros(int(code.max(initial=-1)) + 1, np.int64)
+    np.bitwise_or.at(of_subtask, code, np.where(letters > 0, letters, (1 << options) - 1))
+    has_gap = of_subtask & (of_subtask + 1) != 0
+    return np.where(has_gap, of_subtask, (1 << len(_KEYS)) - 1)[code]
+
+
+def _without_gaps(masks: Ints, letters: Ints) -> Ints:
+    """Bits by letter as bits by place among the letters of the row."""
+    packed, place = np.zeros_like(masks), np.zeros_like(masks)
+    for letter in range(len(_KEYS)):
+        has_letter = letters >> letter & 1
+        packed |= (masks >> letter & has_letter) << place
+        place += has_letter
+    return packed
 
 
 def _parse_status(rows: pa.Table) -> NDArray[np.str_]:

@@ -45,12 +45,13 @@ def share_ends(value: float, variance: float, sample: Sample, tail: float) -> En
 
     The effective number is value (1 - value) / variance (Korn and Graubard, Survey Methodology
     1998;24:193-201), at most that of the sample; near 0 or 1, at most that over the assumed design effect.
-    All are fractions.
+    At 0 and 1 it is that most: a variance there is of other items that resamples bring in, as in a risk at
+    some coverage. All are fractions.
     """
     from scipy import special, stats
 
     rarer = min(value, 1 - value)
-    estimated = value * (1 - value) / variance if variance > 0 else math.inf
+    estimated = value * (1 - value) / variance if rarer > 0 and variance > 0 else math.inf
     if rarer >= _MIDDLE:
         narrower = float(stats.norm.isf(tail)) / _t_quantile(tail, sample.patients)
         effective = min(sample.effective_items, estimated * narrower**2)

@@ -55,7 +55,8 @@ def _scopes(tier: int, sequence: str, subtask: str) -> list[str]:
 
 def flag_incomplete(row: dict[str, object], shares: Mapping[tuple[str, str], float]) -> dict[str, object]:
     """Note in the method of a score row if its cell is incomplete."""
-    share = shares[str(row["arm_id"]), str(row["scope"])]
+    arm = str(row["arm_id"])
+    share = shares.get((arm, str(row["scope"])), shares.get((arm, "tier:1"), 1.0))
     if share >= COMPLETE:
         return row
     # floored, so that 98.96 % is not printed as complete

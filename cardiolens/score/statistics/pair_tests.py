@@ -4,14 +4,15 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from cardiolens.base.counted import counted
 from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.score.statistics.cells import Cells, claimed_statistics
 from cardiolens.score.statistics.hypothesis_tests import (
     MARGIN,
     beyond_p,
     equivalence_p,
-    equivalent,
     interval_p,
+    margin_side,
 )
 from cardiolens.score.statistics.items import Bools, Items
 from cardiolens.score.statistics.multiple_testing import BEYOND_P, EQUIVALENCE_P, SWAP_P
@@ -29,7 +30,8 @@ def margin_rows(scope: str, difference: Statistic, sampling: Resampling) -> list
     value, low, high = (float(str(row[name])) for name in ("value", "low", "high"))
     interval = Interval(value, low, high)
     words = f"within {MARGIN:g} points, 90 % interval; {row['method']}"
-    rows = [row | {"method": f"{equivalent(interval)}: {words}"}]
+    side = margin_side(interval) or "neither within nor beyond"
+    rows = [row | {"method": f"{side} {MARGIN:g} points, 90 % interval; {row['method']}"}]
     if scope.startswith("tier:"):  # no sentence calls a subtask or a sequence equivalent
         beyond = f"null: within {MARGIN:g} points; {row['method']}"
         for metric, test, method in ((EQUIVALENCE_P, equivalence_p, words), (BEYOND_P, beyond_p, beyond)):
@@ -105,7 +107,7 @@ def wilcoxon_row(
     sufficient = {f"subtask:{subtask}" for subtask in subtasks[sizes >= sampling.min_n]}
     changes = [row["value"] for row in rows if row["metric"] == "primary" and row["scope"] in sufficient]
     test = wilcoxon(np.array(changes, np.float64))
-    method = f"Wilcoxon signed rank over {len(changes)} subtasks, {test.method}"
+    method = f"Wilcoxon signed rank over {counted(len(changes), 'subtask')}, {test.method}"
     return as_row(("primary.wilcoxon_p", scope), Statistic(np.array([test.p]), Basis.of(items)), method)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cardiolens.base.counted import counted
 from cardiolens.score.statistics.between_models import between_models
 from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.score.statistics.differences import DIFFERING
@@ -159,7 +160,7 @@ def _effect_rows(effect: Effect, key: Key, note: str, sampling: Resampling) -> l
     if not effect.n_dropped:
         return rows
     share = effect.n_dropped / (effect.n_dropped + effect.basis.n_items)
-    words = f"{effect.n_dropped} items fell out"
+    words = f"{counted(effect.n_dropped, 'item')} fell out"
     words = f"{INCOMPLETE}, {words}" if share > 1 - COMPLETE else words
     bounds = {"metric": f"{metric}.bounds", "n_items": effect.n_dropped, "method": words}
     bounds |= {"low": scale(metric) * effect.low, "high": scale(metric) * effect.high}
@@ -192,7 +193,7 @@ def _statistic(effect: Effect, note: str) -> Statistic:
 
 def _note(models: int, settings: int) -> str:
     counts = ((models, "model"), (settings, "setting"))
-    return "mean over " + " in ".join(f"{count} {name}{'' if count == 1 else 's'}" for count, name in counts)
+    return "mean over " + " in ".join(counted(count, name) for count, name in counts)
 
 
 def _adjusted(rows_of: Sequence[Sequence[_Row]]) -> Iterator[_Row]:

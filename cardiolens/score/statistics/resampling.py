@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from cardiolens.score.statistics.aggregates import arm_statistics
 from cardiolens.score.statistics.answers import Answers
+from cardiolens.score.statistics.field_scores import Scopes, field_statistics
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.report_references import Forms
 from cardiolens.score.statistics.statistic import Key, Statistic
@@ -18,6 +19,7 @@ class Resampling:
     min_n: int
     seed: int
     forms: Forms = field(default_factory=dict)
+    scopes: Scopes = field(default_factory=dict)  # of fields
     swaps: int = SWAPS
     of_hospitals: bool = False  # whole hospitals are resampled
 
@@ -48,4 +50,5 @@ class Resampling:
 
     def statistics(self, answers: Answers) -> dict[Key, Statistic]:
         """Compute every statistic of the answers of one arm."""
-        return arm_statistics(answers, self.weights, self.min_n, self.seed, self.forms)
+        statistics = arm_statistics(answers, self.weights, self.min_n, self.seed, self.forms)
+        return statistics | field_statistics(answers.items, self.weights, self.scopes)

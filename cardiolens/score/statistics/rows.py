@@ -12,6 +12,7 @@ _SHARE_METRICS = """
 primary accuracy macro_f1 micro_f1 balanced_accuracy within_one precision recall option_macro_f1 sample_f1
 jaccard exact_match exact_answers abnormal_call entity_f1 abnormal_f1 hallucination omission
 text_entity_f1 answers_changed auroc average_precision risk calibration modal_share unparsed
+set_accuracy hit set_precision set_recall set_f1
 """
 _SHARES = frozenset(_SHARE_METRICS.split())
 # metrics with a unit of their own; all others are percent

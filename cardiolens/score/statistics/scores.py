@@ -15,6 +15,7 @@ from cardiolens.score.statistics.bootstrap import resampling_weights
 from cardiolens.score.statistics.collapse_question import collapse_effects, collapse_questions
 from cardiolens.score.statistics.differences import MANY, Families, comparable_statistics, difference_rows
 from cardiolens.score.statistics.factors import ArmPair
+from cardiolens.score.statistics.field_scores import Scopes
 from cardiolens.score.statistics.headlines import Headlines, headline_rows, headline_statistics
 from cardiolens.score.statistics.items import Items
 from cardiolens.score.statistics.multiple_testing import Tests
@@ -55,6 +56,7 @@ def compute_scores(
     simulated: Collection[str] = (),
     pooled: Sequence[PooledQuestion] = (),
     forms: Forms | None = None,
+    scopes: Scopes | None = None,
     swaps: int = SWAPS,
 ) -> Spool:
     """Score every arm with 95 % intervals, then paired differences of the pairs of each family of arms,
@@ -62,17 +64,18 @@ def compute_scores(
 
     `gains` are pairs of an arm and its blind arm: their difference is `image_gain` as well, and of
     the blind arm there is `text_shortcut`, its score beyond the best constant answer; `repeats` are
-    pairs of an arm and its repeat, which have `answers_changed`. Reports have references
-    where `forms` lists the values of their fields. `simulated` are arms of simulated readers, which are
-    families of tests of their own and are not compared in headlines. `pooled` are the questions that are
-    answered over all models at once.
+    pairs of an arm and its repeat, which have `answers_changed`. Reports have references where `forms` lists
+    the values of their fields, and fields have scores by `scopes`. `simulated` are arms of simulated
+    readers, which are families of tests of their own and are not compared in headlines. `pooled` are the
+    questions that are answered over all models at once.
 
     Values are percent, save those of `rows.OWN_UNIT` and p-values. Items that were not run are left out; the
     method says where that leaves a cell incomplete. Rows of arms are sorted by (arm, scope, metric); neither
     order nor parts of verdicts change a digit.
     """
     weights = resampling_weights(len(answers.patients), resamples, seed, answers.hospitals)
-    sampling = Resampling(weights, min_n, seed, forms or {}, swaps, answers.hospitals is not None)
+    of_hospitals = answers.hospitals is not None
+    sampling = Resampling(weights, min_n, seed, forms or {}, scopes or {}, swaps, of_hospitals)
     blind = {versus for _, versus in gains}
     headline_arms = {arm for model in (headlines or {}).values() for arms in model.values() for arm in arms}
     table = _Table()

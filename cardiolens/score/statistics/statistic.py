@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cardiolens.base.counted import counted
 from cardiolens.score.statistics import metrics
 from cardiolens.score.statistics.bootstrap import (
     Interval,
@@ -83,8 +84,8 @@ class Basis:
         """This basis for how well positive items are told from the others, with a note on their number."""
         sizes = [len(np.unique(patient[side])) for side in (positive, ~positive)]
         rarer = min(sizes)
-        note = f"{int(positive.sum())} of {len(positive)} items positive"
-        note += f", rarer class {rarer} {'patient' if rarer == 1 else 'patients'}"
+        note = f"{int(positive.sum())} of {counted(len(positive), 'item')} positive"
+        note += f", rarer class {counted(rarer, 'patient')}"
         note = f"{self.note}, {note}" if self.note else note
         return replace(
             self,
@@ -115,7 +116,7 @@ class Basis:
         """This basis for a mean over the gold classes of questions, with a note on the rarest class."""
         subtasks = np.unique(items.subtask)
         sizes = [np.unique(items.gold[items.subtask == name], return_counts=True)[1] for name in subtasks]
-        rarest = f"rarest class {min(map(min, sizes))} items"
+        rarest = f"rarest class {counted(min(map(min, sizes)), 'item')}"
         note = f"{self.note}, {rarest}" if self.note else rarest
         return replace(
             self, note=note, n_effective=effective_patients(sizes), effective_items=effective_items(sizes)

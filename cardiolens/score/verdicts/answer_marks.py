@@ -148,7 +148,7 @@ def _with_json(marks: list[Mark], plain: str) -> list[Mark]:
 
 
 ASKED_AND_DENIED = re.compile(
-    r"\s*(?:(?:could|is|are|might|may|should|would|does|do|can|was)\b[^\n.!?;]*|[A-H])\?\s*(?:no|nope|nein)\b[.!]?",
+    r"\s*(?:(?:could|is|are|might|may|should|would|does|do|can|was)\b[^\n.!?;]*|[A-HZ])\?\s*(?:no|nope|nein)\b[.!]?",
     re.IGNORECASE,
 )
 """A question that a reply asks itself and answers with no."""

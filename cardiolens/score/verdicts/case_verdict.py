@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cardiolens.base.errors import InputError
+from cardiolens.protocol.tasks.legal import letters_of
 from cardiolens.score.verdicts.option_text import Option
 from cardiolens.score.verdicts.parse import Parsed, parse_answer
 
@@ -70,7 +71,7 @@ def read_choice(case: Case, reply: CaseReply) -> Parsed:
 
 
 def _parse_displayed(case: Case, reply: CaseReply) -> Parsed:
-    """Parse by the displayed letters (the question's letters in order), then map to original keys."""
+    """Parse by the displayed letters, then map to original keys."""
     displayed = reply.displayed_keys or case.keys
     if sorted(displayed) != sorted(case.keys):
         raise InputError(
@@ -78,7 +79,7 @@ def _parse_displayed(case: Case, reply: CaseReply) -> Parsed:
             f"{list(case.keys)}; judge with the questions file of the run, or run the sweep again"
         )
     texts = dict(case.options)
-    original = dict(zip(case.keys, displayed, strict=True))
+    original = dict(zip(letters_of(displayed), displayed, strict=True))
     options = tuple((letter, texts[key]) for letter, key in original.items())
     exclusive = tuple(letter for letter, key in original.items() if key in case.exclusive)
     try:

@@ -37,10 +37,10 @@ _OPENING = re.compile(
 _DESCRIBED = re.compile(r"\W*[A-Z]\s*[:—–-]\s*\S")
 _REASON = re.compile(r"[.;,(\n–—]| - |\b(?:because|since|as|due|with|given|for)\b")
 _SENTENCE_END = re.compile(r"[.;,!?\n]")
-_SCOPE = re.compile(r"\(?[A-H]\)? for ([^.;,\n]*)")  # "C for the RV"
-_COMPARED = re.compile(r"[ \t]*[<>!±]=?[ \t]*[A-H]\b(?![^<\n]*>)")  # "> B"
-_LETTERS = re.compile(r"(?:\W*\b[A-H]\b)*\W*")
-_CAPITAL = re.compile(r"\b[A-H]\b")
+_SCOPE = re.compile(r"\(?[A-HZ]\)? for ([^.;,\n]*)")  # "C for the RV"
+_COMPARED = re.compile(r"[ \t]*[<>!±]=?[ \t]*[A-HZ]\b(?![^<\n]*>)")  # "> B"
+_LETTERS = re.compile(r"(?:\W*\b[A-HZ]\b)*\W*")
+_CAPITAL = re.compile(r"\b[A-HZ]\b")
 _MOST_LINES = 30
 _SHORTEST_TAIL = 10  # characters of a mark's value and of a statement behind it
 _BEGINNING = 80  # characters of a line that decide whether it is an entry

@@ -3,6 +3,7 @@
 import functools
 import re
 import unicodedata
+from collections.abc import Container
 from dataclasses import dataclass
 
 from cardiolens.report_text.reply_lexicon import kinds, words
@@ -42,10 +43,12 @@ class OptionTexts:
     def of(options: tuple[Option, ...]) -> "OptionTexts":
         """Build the spellings of options (key, text)."""
         texts = {key: plain(text) for key, text in options}
-        full = _unambiguous({key: _full(text) for key, text in texts.items()}, {})
-        short = _unambiguous({key: _short(text) for key, text in texts.items()}, full)
+        wordings = {key: _worded(_full(text), texts) for key, text in texts.items()}
+        shortened = {key: _worded(_short(text), texts) for key, text in texts.items()}
+        full = _unambiguous(wordings, {})
+        short = _unambiguous(shortened, full)
         words_of_options = {key: frozenset(_WORD.findall(text.lower())) for key, text in texts.items()}
-        spellings = [text for key in texts for text in (*_full(texts[key]), *_short(texts[key]))]
+        spellings = [text for key in texts for text in (*wordings[key], *shortened[key])]
         return OptionTexts(
             options=options,
             keys=frozenset(texts),
@@ -56,7 +59,7 @@ class OptionTexts:
             spelled={
                 spelling.lower(): key
                 for key in texts
-                for spelling in (texts[key], _BRACKETS.sub("", texts[key]))
+                for spelling in _worded([texts[key], _BRACKETS.sub("", texts[key])], texts)
             },
             pattern=(pattern := _any_of(spellings)),
             spelling=re.compile(pattern, re.IGNORECASE),
@@ -92,6 +95,11 @@ def plain(text: str) -> str:
 def folded(text: str) -> str:
     """Fold case, spaces, hyphens and British spelling."""
     return re.sub(r"[\s‐-–-]+", "", text).casefold().replace("ae", "e").replace("oe", "e")
+
+
+def _worded(spellings: list[str], letters: Container[str]) -> list[str]:
+    """Leave out spellings that are the letter of an option, e.g. a side of "A or B"."""
+    return [spelling for spelling in spellings if spelling.upper() not in letters]
 
 
 def _full(text: str) -> list[str]:

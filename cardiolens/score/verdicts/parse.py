@@ -7,6 +7,7 @@ from typing import Literal
 
 from cardiolens.score.verdicts.answer_marks import EXPLICIT
 from cardiolens.score.verdicts.certainty import Certainty
+from cardiolens.score.verdicts.first_line import without_reasons
 from cardiolens.score.verdicts.headings import blocks_of, two_lists
 from cardiolens.score.verdicts.likelihoods import likeliest
 from cardiolens.score.verdicts.marked_answer import read_marked_answer
@@ -20,7 +21,7 @@ from cardiolens.score.verdicts.unmarked_answer import read_unmarked_answer
 
 # Version of the rules of the protocol's section 16. Raise it with every change that may parse a reply
 # differently.
-RULES_VERSION = "1.8"
+RULES_VERSION = "1.9"
 
 _JSON_NAME = re.compile(r"(?<=[a-z])_(?=[a-z])")
 _OF_STATEMENTS = frozenset({"enumeration", "option_text"})
@@ -77,6 +78,7 @@ class _DisplayedQuestion:
 
 def _parse(text: str, question_shown: _DisplayedQuestion, cut: bool) -> Parsed:
     visible_text = visible_with_boxes(text) or ("" if cut else visible_with_boxes(answer_at_end(text)))
+    visible_text = without_reasons(visible_text)
     tokenizer = Tokenizer.of(question_shown.options, reversing_word(question_shown.question))
     plain = own_part(visible_text, question_shown.question, question_shown.code, tokenizer.texts)
     plain = reworded(plain, question_shown.options, question_shown.question)

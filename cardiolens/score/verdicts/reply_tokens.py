@@ -62,7 +62,7 @@ _SCORED = (
 )
 _SIGNED = r"(?<=[A-Za-z0-9]{2})"  # "LGE+"
 _SIGN_ENDS = r"(?=[ \t]*(?:[,;|.]|$))"
-_SCORE_ENDS = r"(?=[ \t]*(?:[,;|}]|$|(?<=[ \t])[A-H]\b))"
+_SCORE_ENDS = r"(?=[ \t]*(?:[,;|}]|$|(?<=[ \t])[A-HZ]\b))"
 _BEHIND = r"(?<=[\w)] )"  # a filled or an empty circle
 _NUMBER = r"\(?(?:\d{1,2}|[ivx]{1,4})[.)][ \t]+"  # of an entry: "1." or "(ii)"
 _SIGNS: dict[str, Kind] = {"numbering": "bullet", "plus": "yes", "minus": "no", "decimal": "word"}

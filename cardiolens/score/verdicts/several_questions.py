@@ -7,7 +7,7 @@ from cardiolens.score.verdicts.subject import Subject
 from cardiolens.score.verdicts.topics import Topics
 
 _CODE = re.compile(r"(?:^|\n|[.;] )[^\w\n]*([A-Z]\d{2})\b[^\w\n(]*")  # of a question: "C10: B"
-_CODED = re.compile(r"\W*([A-Z]\d{2})\b\W*(?:answer\W*)?\(?[A-H]\b", re.IGNORECASE)
+_CODED = re.compile(r"\W*([A-Z]\d{2})\b\W*(?:answer\W*)?\(?[A-HZ]\b", re.IGNORECASE)
 _HEAD = re.compile(
     r"(?:^|\n|[.;] |[.?]\" )[^\w\n]*(?:\d{1,2}[.)] *)?"
     r"\"?(?P<head>[A-Za-z][\w /-]{1,50}?)(?P<sign>\?\"?:?|:)(?=\s)"
@@ -20,7 +20,7 @@ _SAYS_NOTHING = frozenset(
     {"the", "of", "with", "affected", "involved", "abnormal", "enhancing", "which", "pattern"}
 )
 _VALUE = re.compile(
-    r"\s*(?:\(?[A-H](?:\s*(?:,|and|&)\s*[A-H])*\)?(?=\s*(?:[.;(\n]|\Z))|[^.;:\n]{1,50}\([A-H]\)(?=\s*(?:[.;\n]|\Z)))"
+    r"\s*(?:\(?[A-HZ](?:\s*(?:,|and|&)\s*[A-HZ])*\)?(?=\s*(?:[.;(\n]|\Z))|[^.;:\n]{1,50}\([A-HZ]\)(?=\s*(?:[.;\n]|\Z)))"
 )
 _QUESTION_MARK = re.compile(r"(?:\A|\n)\s*Q\d*[:.)][ \t]*")
 _REPLY_MARK = re.compile(r"\A\s*A\d*[:.)][ \t]*")

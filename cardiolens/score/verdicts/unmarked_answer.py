@@ -35,7 +35,9 @@ RuleReading = tuple[str, Reading]
 
 _SETS_OFF = frozenset({"stop", "close", "colon", "dash", "newline", "comma", "semicolon", "open", "reason"})
 _LISTS_OPTIONS = re.compile(r"(?:options?|choices?|选项)[^\n]*:\s*$", re.IGNORECASE)
-_NUMBERED_LETTERS = re.compile(r"^[ \t]*\(?\d+[.)][ \t]*([A-H](?:[ \t]*,[ \t]*[A-H])*)[ \t]*$", re.MULTILINE)
+_NUMBERED_LETTERS = re.compile(
+    r"^[ \t]*\(?\d+[.)][ \t]*([A-HZ](?:[ \t]*,[ \t]*[A-HZ])*)[ \t]*$", re.MULTILINE
+)
 _ARROW = re.compile(r"^\s*(?:→|⇒|->|=>)\s*")
 _ENTRY = re.compile(r"[A-Z](?:[.):]| \w)")
 _BETWEEN_LETTERS = frozenset(
@@ -45,15 +47,15 @@ _JOINING = frozenset({"and", "plus", "&", "+", "und", "et", "y", "和"})
 _OPTIONS = frozenset({"options", "choices"})
 _UNDECIDED = frozenset({"cannot", "can't", "can not", "unsure", "not sure", "unclear"})
 _SUPPOSES = re.compile(r"\W*(?:if|unless|were|had|wenn)\b", re.IGNORECASE)  # a clause on what is not so
-_CONCLUDED = re.compile(r"[.;!\n]\s*(?:→|⇒|->|=>)\s*\(?([A-H])\)?[\s.]*\Z")  # "C: a line. ⇒ B"
+_CONCLUDED = re.compile(r"[.;!\n]\s*(?:→|⇒|->|=>)\s*\(?([A-HZ])\)?[\s.]*\Z")  # "C: a line. ⇒ B"
 _PAIR = re.compile(
-    r"[\s\S]*\b(?P<first>[A-H]) (?:and|or|vs\.?) (?P<second>[A-H])\b(?P<between>[\s\S]*)"
+    r"[\s\S]*\b(?P<first>[A-HZ]) (?:and|or|vs\.?) (?P<second>[A-HZ])\b(?P<between>[\s\S]*)"
     r"(?<!not )the (?P<which>former|latter)\W*",
     re.IGNORECASE,
 )
 _LETTER = re.compile(r"\b(?:[B-HJ-Z]|not|neither|nor|both|unclear|unsure)\b")
 _BEFORE_OPTION = frozenset({"open", "label", "bullet", "yes", "no"})
-_RANKED = re.compile(r"\b1[.)] ?([A-H])\b[^\n]*?\b2[.)] ?[A-H]\b")  # on one line
+_RANKED = re.compile(r"\b1[.)] ?([A-HZ])\b[^\n]*?\b2[.)] ?[A-HZ]\b")  # on one line
 _RANKING = re.compile(r"rank|likel|order|probab", re.IGNORECASE)
 _LETTER_FIRST = re.compile(r"\W*[A-Z]\b")
 _SENTENCE_END = re.compile(r"[.;\n]\s")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from string import ascii_uppercase
 
 import numpy as np
 import pyarrow as pa
@@ -150,7 +151,10 @@ def _judgement_rows(channel: str, sheet: _Sheet, metrics: Sequence[TextMetric]) 
         for metric in metrics:
             for judgement, values in zip(judgements, metric(pairs), strict=True):
                 judgement.counts.update(values)
-    rows = [_row(judgement, reply) for judgement, reply in zip(judgements, replies, strict=True)]
+    rows = [
+        _row(judgement, reply) | _counts(case, judgement if reply else None)
+        for case, judgement, reply in zip(cases, judgements, replies, strict=True)
+    ]
     return pa.Table.from_pylist(rows, schema=_JUDGEMENT_SCHEMA).take(spread)
 
 
@@ -181,8 +185,15 @@ def _row(judgement: Judgement, reply: CaseReply | None) -> dict[str, object]:
         "parsed": list(judgement.parsed),
         "gold": list(judgement.gold),
         "correct": judgement.correct,
-        "counts": list(judgement.counts.items()),
     }
+
+
+def _counts(case: Case, judgement: Judgement | None) -> dict[str, object]:
+    """The column `counts`; letters with gaps, such as a Z for None, are among them as bits."""
+    counts = {} if judgement is None else dict(judgement.counts)
+    if case.keys != tuple(ascii_uppercase[: len(case.keys)]):
+        counts["letters"] = float(sum(1 << ascii_uppercase.index(key) for key in case.keys))
+    return {"counts": list(counts.items())} if counts else {}
 
 
 def _codes(column: pa.ChunkedArray) -> np.ndarray:

@@ -1,10 +1,9 @@
 """The headlines of models on public benchmarks, beside those on hearts: described, never ranked together."""
 
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import Any
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.dataset import BenchmarkName
 from cardiolens.score.statistics.headlines import PREFIX, is_headline
 from cardiolens.show.page.columns import COUNTS, HIGH, LOW, METHOD, caveats, ends, scope_words
 from cardiolens.show.page.elements import Column, Table
@@ -81,17 +80,17 @@ def _place(facts: Facts, model: str, tier: str) -> dict[str, Any]:
 def _benchmark(facts: Facts) -> str:
     """The name of a data set; training splits are what many models were trained on."""
     dataset = facts.specs[0].dataset
-    is_training = dataset.root is not None and dataset.split == "train"
+    is_training = dataset.source is not None and dataset.split == "train"
     return f"{facts.manifests[0]['dataset']}{', training split' if is_training else ''}"
 
 
 def _check(hearts: Facts, public: Sequence[Facts]) -> None:
     keys: dict[str, str] = {}
     for facts in public:
-        if facts.specs[0].dataset.root is None:
+        if facts.specs[0].dataset.source is None:
             raise InputError(
-                f"public=: {facts.name} asked {facts.manifests[0]['dataset']}, which is no public benchmark "
-                f"({', '.join(get_args(BenchmarkName))}); give it in runs=, or leave it out"
+                f"public=: {facts.name} asked {facts.manifests[0]['dataset']}, which is no public benchmark: "
+                "it has no dataset.source; give it in runs=, or leave it out"
             )
     datasets = [str(facts.manifests[0]["dataset"]) for facts in (hearts, *public)]
     for facts, dataset in zip((hearts, *public), datasets, strict=True):

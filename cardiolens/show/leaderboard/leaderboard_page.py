@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.base import disk
+from cardiolens.base.counted import counted
 from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM
 from cardiolens.show.leaderboard.contrast import contrast
 from cardiolens.show.leaderboard.standings import HEADLINE, standings, tier_groups
@@ -126,7 +127,7 @@ def _warnings(facts: Facts, *, unfinished: bool) -> list[str]:
         (dataset.has_pictures, f"{PUBLIC_BENCHMARK[0].upper()}{PUBLIC_BENCHMARK[1:]}."),
         (bool(scoreless), f"Not in the table, because nothing of theirs was judged: {', '.join(scoreless)}."),
         (bool(unscored), unscored),
-        (withheld > 0, f"The answers of {withheld} questions are withheld: they are in no score."),
+        (withheld > 0, f"The answers of {counted(withheld, 'question')} are withheld: they are in no score."),
         (unfinished, "Some requests have no answer yet: the scores are not final."),
         (len(versions) > 1, f"The runs were made by versions {', '.join(versions)} of CardioLens."),
     ]

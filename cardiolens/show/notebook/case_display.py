@@ -27,11 +27,11 @@ class Case:
     study_id: str
     question: str
     options: Mapping[str, str]
-    right: tuple[str, ...]
+    truth: tuple[str, ...]  # keys of the options that are right
     answers: tuple[Answer, ...]
 
     def _repr_html_(self) -> str:
-        options = "".join(f"<li>{_option(key, text, self.right)}</li>" for key, text in self.options.items())
+        options = "".join(f"<li>{_option(key, text, self.truth)}</li>" for key, text in self.options.items())
         head = "".join(f"<th>{name}</th>" for name in ("arm", "read as", "right", "reply"))
         rows = "".join(_row(answer) for answer in self.answers)
         return (
@@ -40,9 +40,9 @@ class Case:
         )
 
 
-def _option(key: str, text: str, right: tuple[str, ...]) -> str:
+def _option(key: str, text: str, truth: tuple[str, ...]) -> str:
     label = f"{escape(key)}. {escape(text)}"
-    return f"<b>{label}</b>" if key in right else label
+    return f"<b>{label}</b>" if key in truth else label
 
 
 def _row(answer: Answer) -> str:

@@ -90,8 +90,8 @@ class FinishedRun:
         answers = tuple(Answer(**row, reply=texts.get(row["request_key"])) for row in rows)
         (question,) = questions
         options = {option["key"]: option["text"] for option in question["options"]}
-        right = tuple(question["answer"])
-        return Case(qa_id, question["study_id"], question["question"], options, right, answers)
+        truth = tuple(question["answer"])
+        return Case(qa_id, question["study_id"], question["question"], options, truth, answers)
 
     def cases(self) -> Iterator[Case]:
         """All questions of the run, in the order of their ids."""

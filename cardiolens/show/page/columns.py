@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from cardiolens.base.counted import counted
 from cardiolens.score.claims.confusion import JOINT
 from cardiolens.score.claims.evidence_analysis import interval_of
 from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM
@@ -87,7 +88,7 @@ def prompt_words(arm: ArmFactors) -> str:
 
 def shots_words(shots: int) -> str:
     """How many solved examples stand before a question, e.g. 2 shots."""
-    return "1 shot" if shots == 1 else f"{shots} shots"
+    return counted(shots, "shot")
 
 
 def setting(arm: ArmFactors, *without: str) -> str:

@@ -95,10 +95,10 @@ class Difference:
         """The conclusion that is allowed: a difference, equivalence, or neither."""
         if self._evidence.exploratory:
             return "explored"
-        if self.change.verdict != "cannot tell":
+        if self.change.side is not None:
             return "shown"
-        equivalence = sentences.equivalence("", "", "", self.equivalence, self.by_metric).verdict
-        return "equivalent" if equivalence == "supported" else "open"
+        equivalence = sentences.equivalence("", "", "", self.equivalence, self.by_metric)
+        return "equivalent" if equivalence.side == "within" else "open"
 
     @property
     def change(self) -> Finding:

@@ -89,6 +89,11 @@ class Section:
     notes: tuple[str, ...] = ()
     absent: str = ""  # reason why an empty section shows nothing
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether it has only its reason to show."""
+        return not (self.findings or self.figures or self.tables or self.notes)
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:

@@ -1,12 +1,13 @@
 """Further answers of the first screen over all models: caution, collapse, and the way from tier to tier."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from cardiolens.score.claims import landscape, question_analysis
 from cardiolens.score.claims.evidence_analysis import Rows, places
-from cardiolens.score.claims.sentences import Finding
+from cardiolens.score.claims.sentences import Finding, Side
 from cardiolens.score.run_results.run_analyses import AnalysisRow
 from cardiolens.score.statistics.collapse import ENTROPY_DEFICIT
 from cardiolens.score.statistics.headlines import PREFIX
@@ -16,8 +17,10 @@ from cardiolens.score.statistics.signal_detection import CRITERION
 from cardiolens.show.page.elements import Answer, Estimate
 from cardiolens.show.page.page_data import Facts
 
-_VERDICTS = {"supported": "Yes", "not supported": "No", "cannot tell": "Cannot be told"}
-_CAUTION = {"supported": "Yes", "not supported": "No, bolder", "cannot tell": "Cannot be told"}
+_COLLAPSE: Mapping[Side | None, str] = {"above": "Yes", "below": "No"}
+_CAUTION: Mapping[Side | None, str] = {"above": "Yes", "below": "No, bolder"}
+_DECLINE: Mapping[Side | None, str] = {"above": "Higher on tier 3", "below": "Lower on tier 3"}
+_OPEN = "Cannot be told"
 
 
 def further_answers(facts: Facts) -> list[Answer]:
@@ -31,7 +34,7 @@ def _caution(facts: Facts) -> list[Answer]:
         Answer(
             f"caution-{effect.ours}",
             f"Does prompt {effect.ours} make models more cautious?",
-            _CAUTION[effect.finding.verdict],
+            _CAUTION.get(effect.finding.side, _OPEN),
             effect.finding.sentence,
             effect.estimates(f"{effect.ours} − {effect.theirs}"),
             unit="z",
@@ -49,7 +52,7 @@ def _collapse(facts: Facts) -> list[Answer]:
         Answer(
             COLLAPSE,
             question,
-            _VERDICTS[effect.finding.verdict],
+            _COLLAPSE.get(effect.finding.side, _OPEN),
             effect.finding.sentence,
             effect.estimates("entropy of the truth − of answers"),
             has_band=False,
@@ -66,8 +69,7 @@ def _decline(facts: Facts) -> list[Answer]:
     finding = landscape.declines(rows).get((TIERS[0], TIERS[2]))
     if finding is None:
         return []
-    than = "Lower on tier 3" if " is lower on " in finding.sentence else "Higher on tier 3"
-    verdict = than if finding.verdict == "supported" else _VERDICTS["cannot tell"]
+    verdict = _DECLINE.get(finding.side, _OPEN)
     question = "Do models that read images also reach the diagnosis?"
     return [Answer("tiers", question, verdict, finding.sentence, differences=False)]
 
@@ -86,7 +88,7 @@ class _PooledEffect:
 
     def estimates(self, label: str) -> tuple[Estimate, ...]:
         """The effect over all models, with that of each below it."""
-        tone: Literal["shown", "open"] = "open" if self.finding.verdict == "cannot tell" else "shown"
+        tone: Literal["shown", "open"] = "open" if self.finding.side is None else "shown"
         label = f"{label}, {TIERS[0].replace(':', ' ')}"
         return (Estimate.of(label, self.row, tone, self.models),)
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from cardiolens.base.counted import counted
 from cardiolens.config.primary import PrimaryQuestionSpec
 from cardiolens.score.claims import preregistered, sentences
 from cardiolens.score.claims.evidence_analysis import Evidence, interval_of
-from cardiolens.score.claims.sentences import signed
+from cardiolens.score.claims.sentences import Side, signed
 from cardiolens.score.run_results.run_analyses import AnalysisRow
-from cardiolens.score.statistics.headlines import PREFIX
+from cardiolens.score.statistics.headlines import PREFIX, why_no_headline
 from cardiolens.score.statistics.hypothesis_tests import MARGIN
 from cardiolens.score.statistics.outcomes import INCOMPLETE, percent_read
 from cardiolens.show.page.difference_table import Difference, Reading, differences
@@ -25,9 +26,13 @@ _QUESTIONS = {
     "budget": "Does the slice budget matter?",
     "prompt": "Does prompting matter?",
 }
-_VERDICTS: Mapping[str, Mapping[str, str]] = {  # of a declared question
-    "difference": {"supported": "Yes, it is higher", "not supported": "Yes, it is lower"},
-    "equivalence": {"supported": "Yes", "not supported": "No, it differs by more"},
+_VERDICTS: Mapping[str, Mapping[Side | None, str]] = {  # of a declared question
+    "difference": {"above": "Yes, it is higher", "below": "Yes, it is lower"},
+    "equivalence": {
+        "within": "Yes",
+        "beyond": "No, it differs by more",
+        **dict.fromkeys(("above", "below"), "It differs; by how much cannot be told"),
+    },
 }
 _MOST_NAMED = 8  # models of a sentence
 _MOST_RANKED = 6  # models of a drawing; the landscape draws all
@@ -59,17 +64,17 @@ def _primary_comparison(facts: Facts) -> list[Answer]:
         question = f"{declared}: is the score {does} with {primary.words}, on tier {primary.tier}?"
         pair = primary.words
     else:
-        verdict = {"supported": "Yes", "not supported": f"No, {primary.versus} does"}
+        verdict = {"above": "Yes", "below": f"No, {primary.versus} does"}
         question = (
             f"{declared}: does {primary.model} read better than {primary.versus} on tier {primary.tier}?"
         )
         pair = f"{primary.model} − {primary.versus}"
     estimates = tuple(
-        Estimate.of(pair, row, "shown" if finding.verdict in verdict else "open")
+        Estimate.of(pair, row, "open" if finding.side is None else "shown")
         for row in analysis.rows
         if row["metric"] == "primary" and not math.isnan(row["value"])
     )
-    headline = verdict.get(finding.verdict, "Cannot be told")
+    headline = verdict.get(finding.side, "Cannot be told")
     return [Answer("declared", question, headline, finding.sentence, estimates)]
 
 
@@ -84,8 +89,7 @@ def _best(facts: Facts) -> Answer:
     if not headlines:
         if _has_headline_arms(facts) and (why := too_few_items(facts)):
             return Answer("model", question, _NO_SCORE, why, differences=False)
-        sentence = "A headline needs arms at K = 16 with the standard prompt and without control."
-        return Answer("model", question, "No headline score", sentence, differences=False)
+        return Answer("model", question, "No headline score", why_no_headline(facts.arms), differences=False)
     best_models = [_model(row) for row in headlines if not shown_lower(facts, row, headlines[0])]
     best = headlines[0]
     verdict = (
@@ -98,7 +102,7 @@ def _best(facts: Facts) -> Answer:
     sentence = f"Highest headline score on tier 1: {_model(best)} with {_interval(best)}, "
     percent = percent_read(best)
     read = "" if percent is None else f", {percent} % of replies read"
-    sentence += f"{best['n_patients']} patients{_incomplete(best)}{read}."
+    sentence += f"{counted(best['n_patients'], 'patient')}{_incomplete(best)}{read}."
     if len(best_models) > 1:
         sentence += f" Not shown to be lower: {_listed(best_models[1:])}."
     estimates = tuple(Estimate.of(_model(row), row) for row in headlines[:_MOST_RANKED])
@@ -129,7 +133,7 @@ def shown_lower(facts: Facts, row: AnalysisRow, best: AnalysisRow) -> bool:
     }
     if "primary" not in rows:
         return False
-    return sentences.change("", "", rows["primary"], Evidence.of(rows, "primary")).verdict != "cannot tell"
+    return sentences.change("", "", rows["primary"], Evidence.of(rows, "primary")).side is not None
 
 
 def _listed(models: Sequence[str]) -> str:
@@ -172,17 +176,17 @@ def _images(facts: Facts) -> Answer:
             "No arm was asked without images (control=[none,blind]), so scores may rest on the text alone."
         )
         return Answer("images", question, "Not tested", sentence)
-    verdicts = Counter(difference.change.verdict for difference in comparisons)
-    n_higher, n_lower, n = verdicts["supported"], verdicts["not supported"], len(comparisons)
-    verdict = f"Yes, in {n_higher} of {n} comparisons" if n_higher else "Cannot be told"
+    sides = Counter(difference.change.side for difference in comparisons)
+    n_higher, n_lower, n = sides["above"], sides["below"], len(comparisons)
+    verdict = f"Yes, in {n_higher} of {counted(n, 'comparison')}" if n_higher else "Cannot be told"
     if n_lower and not n_higher:
         verdict = f"They lower the score in {n_lower} of {n}"
     elif not n_higher and Counter(difference.reading for difference in comparisons)["equivalent"] == n:
         verdict = f"No, within {MARGIN:g} points throughout"
     smallest = min(comparisons, key=lambda difference: float(difference.row["value"]))
     sentence = (
-        f"{n} comparisons with the same arm shown no image: {n_higher} are higher, {n_lower} lower after "
-        f"Holm over all that the run varied. Smallest gain {_extreme(smallest, _SIGHT)}."
+        f"{counted(n, 'comparison')} with the same arm shown no image: {n_higher} higher, {n_lower} lower "
+        f"{_tested(comparisons)}. Smallest gain {_extreme(smallest, _SIGHT)}."
     )
     return Answer("images", question, verdict, sentence, _estimates(comparisons, _SIGHT))
 
@@ -199,12 +203,14 @@ def _pooled(facts: Facts, factor: str, question: str, theirs: str = "") -> Answe
         return None
     models = dict.fromkeys(difference.model for difference in of_factor if difference.model)
     over = f"Over {len(models)} models" if len(models) > 1 else f"For {next(iter(models), 'one model')}"
-    patients = max(int(difference.row["n_patients"]) for difference in differences)
+    patients = counted(max(int(difference.row["n_patients"]) for difference in differences), "patient")
     numbers = "; ".join(
         f"{comparison}: {', '.join(map(_points, of_levels))}"
         for comparison, of_levels in groupby(differences, key=lambda difference: difference.comparison)
     )
-    sentence = f"{over}, {patients} patients, {numbers}. Tested with all questions of the run (Holm)."
+    n_tested = sum(difference.is_tested for difference in differences)
+    test = "Tested with all questions of the run (Holm)." if n_tested else "Not tested."
+    sentence = f"{over}, {patients}, {numbers}. {test}"
     estimates = tuple(
         Estimate.of(
             f"{difference.comparison}, {difference.tier}",
@@ -231,8 +237,9 @@ def _points(difference: PooledDifference) -> str:
     row = difference.row
     value = f"{signed(row['value'])} on {difference.tier}"
     if math.isnan(interval_of(row).low):
-        return f"{value} (no interval to rely on)"
-    return f"{value} (95 % CI {signed(row['low'])} to {signed(row['high'])}){_incomplete(row)}"
+        return f"{value} (no interval to rely on, not tested)"
+    test = "" if difference.is_tested else ", not tested"
+    return f"{value} (95 % CI {signed(row['low'])} to {signed(row['high'])}{test}){_incomplete(row)}"
 
 
 def _over_tiers(differences: Sequence[PooledDifference]) -> str:
@@ -304,7 +311,7 @@ def _usable(facts: Facts, comparisons: Sequence[Difference]) -> list[Difference]
 
 def _verdict(n: int, counts: Counter[Reading]) -> str:
     if counts["shown"]:
-        return f"Yes, in {counts['shown']} of {n} comparisons"
+        return f"Yes, in {counts['shown']} of {counted(n, 'comparison')}"
     if counts["equivalent"] == n:
         return f"No, within {MARGIN:g} points throughout"
     if counts["equivalent"]:
@@ -315,10 +322,19 @@ def _verdict(n: int, counts: Counter[Reading]) -> str:
 def _sentence(factor: str, comparisons: Sequence[Difference], counts: Counter[Reading]) -> str:
     largest = max(comparisons, key=lambda difference: abs(float(difference.row["value"])))
     return (
-        f"{len(comparisons)} comparisons of {_WORDS[factor]}: {counts['shown']} show a difference after Holm "
-        f"over all that the run varied, {counts['equivalent']} are equivalent within "
+        f"{counted(len(comparisons), 'comparison')} of {_WORDS[factor]}: {counts['shown']} with a difference "
+        f"{_tested(comparisons)}, {counts['equivalent']} equivalent within "
         f"{MARGIN:g} points. Largest change {_extreme(largest)}."
     )
+
+
+def _tested(comparisons: Sequence[Difference]) -> str:
+    """The test of several differences in words, and how many of them have one."""
+    n_tested = sum(difference.adjusted_p is not None for difference in comparisons)
+    if not n_tested:
+        return "(none tested)"
+    some = "" if n_tested == len(comparisons) else f", {n_tested} of {len(comparisons)} tested"
+    return f"(Holm over all that the run varied{some})"
 
 
 def _extreme(difference: Difference, comparison: str = "") -> str:
@@ -329,7 +345,7 @@ def _extreme(difference: Difference, comparison: str = "") -> str:
         interval = f"95 % CI {signed(row['low'])} to {signed(row['high'])}, not widened for the choice"
     return (
         f"{signed(row['value'])} points ({interval}): {comparison or difference.comparison}, "
-        f"{_model_and_scope(difference)}, {row['n_patients']} patients{_incomplete(row)}"
+        f"{_model_and_scope(difference)}, {counted(row['n_patients'], 'patient')}{_incomplete(row)}"
     )
 
 

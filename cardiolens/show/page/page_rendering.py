@@ -63,7 +63,8 @@ class Page:
 
 def render(facts: Facts) -> Page:
     """Render the page of a run: one HTML file, and large tables beside it."""
-    sections = [_with_sentences(make(facts)) for make in phase("writing the page", "sections", SECTIONS)]
+    made = [_with_sentences(make(facts)) for make in phase("writing the page", "sections", SECTIONS)]
+    sections = [section for section in made if not section.is_empty]
     tables = {name: embed(table) for name, table in tables_of(sections).items()}
     context = {
         "facts": facts,
@@ -75,6 +76,7 @@ def render(facts: Facts) -> Page:
         "answers": [(answer, strip(answer)) for answer in first_screen(facts)],
         "box": WIDTH,
         "sections": sections,
+        "empty_sections": [section for section in made if section.is_empty],
         "first_findings": {section.name: _first_findings(section.findings) for section in sections},
         "tables": tables,
         "charts": to_json(chart_forms()),
@@ -90,7 +92,7 @@ def render(facts: Facts) -> Page:
 
 def _first_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """First few findings, those on models first, and then those with a clear verdict."""
-    ordered = sorted(findings, key=lambda finding: (finding.simulated, finding.verdict == "cannot tell"))
+    ordered = sorted(findings, key=lambda finding: (finding.simulated, finding.side is None))
     return tuple(ordered[:_SHOWN_SENTENCES])
 
 

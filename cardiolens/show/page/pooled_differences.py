@@ -50,15 +50,19 @@ class PooledDifference:
         return Evidence.of(self.by_metric, "primary")
 
     @property
+    def is_tested(self) -> bool:
+        return not math.isnan(self.evidence.adjusted_p)
+
+    @property
     def reading(self) -> Reading:
         """The conclusion that is allowed: a difference, equivalence, or neither."""
-        if sentences.change("", "", self.row, self.evidence).verdict != "cannot tell":
+        if sentences.change("", "", self.row, self.evidence).side is not None:
             return "shown"
         equivalence = self.by_metric.get("primary.equivalence")
         if equivalence is None or math.isnan(Evidence.of(self.by_metric, "primary.equivalence").adjusted_p):
             return "open"
-        verdict = sentences.equivalence("", "", "", equivalence, self.by_metric).verdict
-        return "equivalent" if verdict == "supported" else "open"
+        side = sentences.equivalence("", "", "", equivalence, self.by_metric).side
+        return "equivalent" if side == "within" else "open"
 
 
 def pooled_differences(facts: Facts) -> list[PooledDifference]:

@@ -21,6 +21,7 @@ from rich.progress import (
 from rich.table import Column
 
 from cardiolens.base.console import console, say
+from cardiolens.base.counted import counted
 from cardiolens.base.phases import Listener, Phase
 from cardiolens.base.sanitize import one_line
 from cardiolens.inference.plan.missing import Missing
@@ -80,7 +81,7 @@ def _bar_progress(bars: Progress, model: str, missing: Missing) -> Callable[[Sta
 
 def _plain_progress(model: str, missing: Missing, *, quiet: bool) -> Callable[[Standing], None]:
     last_time = time.monotonic()
-    say(f"{model}: {missing.left} requests to execute, {missing.done} of {missing.unique} reused")
+    say(f"{model}: {counted(missing.left, 'request')} to execute, {missing.done} of {missing.unique} reused")
 
     def report(standing: Standing) -> None:
         nonlocal last_time

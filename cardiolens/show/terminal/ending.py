@@ -4,6 +4,7 @@ import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
+from cardiolens.base.counted import counted
 from cardiolens.score.claims.evidence_analysis import interval_of
 from cardiolens.score.run_results.run_analyses import AnalysisRow
 from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM
@@ -119,7 +120,7 @@ def _title(facts: Facts, scores: Mapping[str, Scores]) -> str:
     interval = f"no interval to rely on with fewer than {FEWEST_FOR_CLAIM}"
     if any(_has_interval(row) for row in rows):
         interval = "95 % intervals in brackets"
-    return f"Scores in percent, {over}; {patients} patients, {interval}:"
+    return f"Scores in percent, {over}; {counted(patients, 'patient')}, {interval}:"
 
 
 def _tiers(scores: Mapping[str, Scores]) -> list[str]:

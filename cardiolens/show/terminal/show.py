@@ -5,10 +5,12 @@ from collections.abc import Mapping, Sequence
 from rich.table import Table
 
 from cardiolens.base.console import console, say
+from cardiolens.base.counted import counted
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.plan.totals import Totals
 from cardiolens.score.claims.planned_power import ASSUMED
+from cardiolens.score.claims.preregistered import Declaration
 from cardiolens.score.run_results.verdict_changes import Changes
 from cardiolens.show.page.page_data import Facts
 from cardiolens.show.terminal.ending import ending
@@ -54,10 +56,9 @@ def _standing(plan: Plan, missing: Mapping[str, Missing]) -> str:
     n_answered: int | None = sum(missing[name].done for name in plan.spec.compared if name in missing)
     if plan.run.declaration.exists():
         n_answered = documents.answered_before(plan.run, plan.spec)
-    if n_answered == 0:
-        return "declared before the run and tested alone at 5 %"
-    count = "an unknown number of" if n_answered is None else f"{n_answered:,}"
-    return f"declared when {count} answers were there already, so not tested alone"
+    declaration = Declaration(n_answered)
+    alone = " and tested alone at 5 %" if declaration.is_beforehand else ", so not tested alone"
+    return f"{declaration.when}{alone}"
 
 
 def show_power(lines: Sequence[str]) -> None:
@@ -78,8 +79,9 @@ def show_withheld(number: int) -> None:
     """Print how many questions have no verdict, because their answers are withheld."""
     if number:
         say(
-            f"withheld: the answers of {number} questions are not here; their replies are kept and in no "
-            "score: cardiolens release submit=<run> out=<file> writes them for whoever has the answers"
+            f"withheld: the answers of {counted(number, 'question')} are not here; their replies are kept "
+            "and in no score: cardiolens release submit=<run> out=<file> writes them for whoever has the "
+            "answers"
         )
 
 

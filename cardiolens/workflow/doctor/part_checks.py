@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from functools import partial
 
+from cardiolens.base.counted import counted
 from cardiolens.base.errors import InputError
 from cardiolens.config.cluster import SlurmSpec
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.engine.arguments import check_engine_options
 from cardiolens.inference.engine.http.access import check_access
+from cardiolens.inference.engine.http.reach import reach
 from cardiolens.inference.engine.readers import check_readers
 from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.identity import Identity, identify
@@ -51,13 +53,16 @@ def _configured(spec: SweepSpec) -> str:
     check_engine_options(spec)
     check_encoders(spec)
     open_text_metrics(spec.statistics)
-    return f"{len(spec.model)} models, {len(spec.selector)} selectors, {len(spec.budget)} budgets"
+    parts = {"model": spec.model, "selector": spec.selector, "budget": spec.budget}
+    return ", ".join(counted(len(entries), name) for name, entries in parts.items())
 
 
 def _model_checks(spec: SweepSpec, model: ModelSpec) -> Iterator[Check]:
     """Files with their digests, then one rendered prompt."""
     subject, identities = f"model {model.name}", list[Identity]()
     yield check_of(subject, lambda: _identified(spec, model, identities))
+    if model.engine == "http":
+        yield check_of(f"{subject}, server", partial(reach, model))
     for identity in identities:
         if identity.folder is not None and model.engine == "vllm":
             yield check_of(f"{subject}, chat template", partial(_rendered, model, identity))
@@ -86,9 +91,10 @@ def _data_set(spec: SweepSpec) -> str | Check:
     cohort = read_cohort(spec.store)
     studies = 0 if cohort is None else len(cohort.studies)
     failed = 0 if cohort is None else len(cohort.failed)
+    prepared = f"{counted(studies, 'study')} prepared"
     if failed:
-        return Check(subject, "note", f"{studies} studies prepared, {failed} failed: status tells which")
-    return f"{studies} studies prepared in {spec.store}"
+        return Check(subject, "note", f"{prepared}, {failed} failed: status tells which")
+    return f"{prepared} in {spec.store}"
 
 
 def _tracked(spec: SweepSpec) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cardiolens.base.console import say
+from cardiolens.base.counted import counted
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.cluster import SlurmSpec
 from cardiolens.config.sweep import SweepSpec
@@ -123,7 +124,7 @@ def _close(run: Run, planned: Plan, model: str, start: Start, ending: _Ending) -
     if not after.left:
         outcome, reason = "done", ""
     elif outcome == "done":
-        outcome, reason = "failed", f"the engine failed on {after.left} requests"
+        outcome, reason = "failed", f"the engine failed on {counted(after.left, 'request')}"
     decision = end(
         run, model, start, rows=after.done, outcome=outcome, reason=reason, streamed=ending.streamed
     )

@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 from cardiolens.base.console import say
+from cardiolens.base.counted import counted
 from cardiolens.base.phases import begin
 from cardiolens.inference.placement.placement import Placement
 from cardiolens.inference.plan.missing import Missing
@@ -94,9 +95,10 @@ def _exit_code(
         say(f"judged in their own jobs: {', '.join(results.replies.in_jobs)}")
     show.show_withheld(results.replies.withheld)
     if unfinished := results.replies.unfinished:
-        say(f"incomplete: {unfinished} requests have no final completion; run the same command again")
+        number = counted(unfinished, "request")
+        say(f"incomplete: {number} without a final completion; run the same command again")
     for warning, n_studies in sorted(prepared.warnings.items()):
-        say(f"check ({n_studies} studies): {warning}")
+        say(f"check ({counted(n_studies, 'study')}): {warning}")
     for study, error in prepared.failed:
         say(f"not prepared: {study}: {error}")
     for model, reason in failed.items():

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from cardiolens.base.counted import counted
 from cardiolens.base.errors import RunError
 from cardiolens.study.cohort import StudyRecord
 from cardiolens.study.group import Outcome
@@ -40,7 +41,7 @@ class Prepared:
     def __str__(self) -> str:
         studies = self.prepared + self.unchanged + len(self.failed)
         return (
-            f"{studies} studies: {self.prepared} prepared, {self.unchanged} unchanged, "
+            f"{counted(studies, 'study')}: {self.prepared} prepared, {self.unchanged} unchanged, "
             f"{len(self.failed)} failed ({self.bytes_read / 1e6:.1f} MB read in {self.seconds:.1f} s)"
         )
 

@@ -1,24 +1,21 @@
-"""Prepare downloaded data in parallel: cases or pictures become shards, questions and texts for prompts."""
+"""Prepare the cases of a benchmark in parallel: they become shards, questions and texts for prompts."""
 
 import logging
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from cardiolens.base.errors import InputError, RunError
+from cardiolens.benchmarks.benchmark import Benchmark, Case, Source, read_benchmark
+from cardiolens.benchmarks.case_group import is_current
+from cardiolens.benchmarks.case_group import prepare_cases as prepare_group
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.dataset import DatasetSpec
-from cardiolens.protocol.medthinkvqa.case import Case, Pictured
-from cardiolens.protocol.medthinkvqa.case_group import is_current
-from cardiolens.protocol.medthinkvqa.case_group import prepare_cases as prepare_group
-from cardiolens.protocol.medthinkvqa.case_text import told_path, write_cases
-from cardiolens.protocol.medthinkvqa.files import Source, Split, cases
-from cardiolens.protocol.public_vqa.benchmarks import read_benchmark
+from cardiolens.protocol.prompts.case_text import told_path
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.storage import tables
 from cardiolens.study.cohort import Cohort, StudyRecord, write_cohort
@@ -26,22 +23,9 @@ from cardiolens.study.group import Outcome, current_cohort
 from cardiolens.study.shards import holds_part
 from cardiolens.workflow.steps.model_outcomes import OUTCOMES, Prepared, outcome_of, row_of, sorted_pairs
 
-CASES_A_PART = 24  # at eight images a case, a part has about 100 MiB compressed
-PICTURES_A_PART = 8 * CASES_A_PART
+IMAGES_A_PART = 192  # have about 100 MiB compressed
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Data:
-    """What was read of downloaded data: its studies, records that are wrong, how questions are written."""
-
-    source: Source
-    usable: Sequence[Pictured]
-    failed: dict[str, str]
-    write: Callable[[Path], None]
-    at_once: int  # studies of a part
-    left_out: Mapping[str, int]  # questions that are not asked, by reason
 
 
 def prepare_cases(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpec) -> Prepared:
@@ -52,7 +36,7 @@ def prepare_cases(dataset: DatasetSpec, store: Path, strict: bool, cluster: Clus
     started = time.monotonic()
     _check_place(dataset, store)
     data, current = _read(dataset), current_cohort(store, dataset.display)
-    source, usable, failed = data.source, data.usable, dict(data.failed)
+    source, usable, failed = data.source, data.cases, dict(data.failed)
     _stop_if(failed, strict=strict or not usable)
     reusable = _unchanged_records(source, usable, current, store)
     touched = [case for case in usable if source.name_of(case.number) not in reusable]
@@ -67,7 +51,7 @@ def prepare_cases(dataset: DatasetSpec, store: Path, strict: bool, cluster: Clus
                 records[outcome.name] = outcome.record
                 prepared += 1
     _stop_if(failed, strict=not records)
-    data.write(dataset.questions)
+    data.write(dataset.questions, dataset.protocol)
     cohort = current.model_copy(
         update={"studies": dict(sorted(records.items())), "failed": failed, "tried": {}}
     )
@@ -88,50 +72,28 @@ def are_prepared(dataset: DatasetSpec, store: Path) -> bool:
     if not (dataset.questions.is_file() and told_path(dataset.questions).is_file()):
         return False
     data, current = _read(dataset), current_cohort(store, dataset.display)
-    kept = _unchanged_records(data.source, data.usable, current, store)
-    return len(kept) == len(data.usable) and current.failed == data.failed
+    kept = _unchanged_records(data.source, data.cases, current, store)
+    return len(kept) == len(data.cases) and current.failed == data.failed
 
 
 def _check_place(dataset: DatasetSpec, store: Path) -> None:
     """Raise InputError if the questions would overwrite a file of the user."""
     if dataset.questions.absolute().parent != store.absolute():
         raise InputError(
-            f"dataset.questions={dataset.questions}: the questions of {dataset.benchmark} are made from its "
+            f"dataset.questions={dataset.questions}: the questions of {dataset.map} are made from its "
             f"data, in the store; leave dataset.questions out, or name a file in {store}"
         )
 
 
-def _read(dataset: DatasetSpec) -> _Data:
-    """Read the records of downloaded data; InputError if there are none."""
-    assert dataset.root is not None, "only a dataset with a root has downloaded data"
-    root = dataset.root.absolute()
-    data = _read_cases(root, dataset.split) if dataset.benchmark == "medthinkvqa" else _read_pictures(dataset)
-    if not data.usable and not data.failed:
-        raise InputError(f"{data.source.path}: holds no case or question that is asked; download it anew")
+def _read(dataset: DatasetSpec) -> Benchmark:
+    """Read the records of a benchmark; InputError if there are none."""
+    assert dataset.source is not None, "only a dataset with a source has cases"
+    assert dataset.map is not None, "a source has a map"
+    source = Source.of(dataset.source.absolute(), dataset.split, dataset.map)
+    data = read_benchmark(source, dataset.protocol)
+    if not data.cases and not data.failed:
+        raise InputError(f"{source.files[0]}: holds no case or question that is asked; download it anew")
     return data
-
-
-def _read_cases(root: Path, split: Split) -> _Data:
-    source, usable, failed = Source.of(root, split), list[Case](), dict[str, str]()
-    for number, case in cases(source):
-        if isinstance(case, Case):
-            usable.append(case)
-        else:
-            failed[source.name_of(number)] = str(case)
-    return _Data(source, usable, failed, lambda path: write_cases(path, source, usable), CASES_A_PART, {})
-
-
-def _read_pictures(dataset: DatasetSpec) -> _Data:
-    assert dataset.root is not None, "only a dataset with a root has downloaded data"
-    read = read_benchmark(dataset.benchmark, dataset.root.absolute(), dataset.split)
-    return _Data(
-        read.source,
-        read.pictures,
-        dict(read.failed),
-        read.write,
-        PICTURES_A_PART,
-        {str(reason): number for reason, number in read.left_out.items()},
-    )
 
 
 def _stop_if(failed: dict[str, str], *, strict: bool) -> None:
@@ -140,7 +102,7 @@ def _stop_if(failed: dict[str, str], *, strict: bool) -> None:
 
 
 def _unchanged_records(
-    source: Source, usable: Sequence[Pictured], current: Cohort, store: Path
+    source: Source, usable: Sequence[Case], current: Cohort, store: Path
 ) -> dict[str, StudyRecord]:
     """Return the records of unchanged cases whose shards exist."""
     named_cases = [(source.name_of(case.number), case) for case in usable]
@@ -154,7 +116,7 @@ def _unchanged_records(
 
 
 def _outcomes(
-    data: _Data, touched: Sequence[Pictured], store: Path, strict: bool, cluster: ClusterSpec
+    data: Benchmark, touched: Sequence[Case], store: Path, strict: bool, cluster: ClusterSpec
 ) -> Generator[Outcome, None, None]:
     """Prepare cases with Ray Data, one part per task; yield outcomes as tasks end."""
     if not touched:
@@ -163,7 +125,7 @@ def _outcomes(
         import ray
 
         cpus = int(ray.cluster_resources().get("CPU", 1))
-        size = min(data.at_once, -(-len(touched) // cpus))
+        size = min(_at_once(touched), -(-len(touched) // cpus))
         numbers = [case.number for case in touched]
         groups: list[dict[str, Any]] = [
             {"part": tables.part_name(), "cases": numbers[at : at + size]}
@@ -178,6 +140,11 @@ def _outcomes(
             yield from map(outcome_of, dataset.iter_rows())
         except ray.exceptions.RayError as error:
             raise RunError(f"preparing stopped ({str(error).splitlines()[0]}); run it again") from error
+
+
+def _at_once(cases: Sequence[Case]) -> int:
+    """Return how many cases a part takes."""
+    return max(1, IMAGES_A_PART * len(cases) // sum(len(case.images) for case in cases))
 
 
 def _prepare_batch(batch: pa.Table, source: Source, store: Path, strict: bool, by_number: Any) -> pa.Table:

@@ -16,7 +16,7 @@ from cardiolens.base.untrusted.bounded_files import is_housekeeping
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.dataset import DatasetSpec, Windows
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.phantom.phantom_cohort import make_cohort
+from cardiolens.phantom.phantom_cohort import add_questions, make_cohort
 from cardiolens.protocol.select.feature_source import Sight, check_encoders, sights_of
 from cardiolens.protocol.select.feature_store import missing_parts, write_features
 from cardiolens.runtime.connect import ray_cluster
@@ -59,7 +59,7 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
     _check_names(dataset.windows, anatomy)
     if dataset.prepared_only:
         return _as_found(dataset, store)
-    if dataset.root is not None:
+    if dataset.source is not None:
         return prepare_cases(dataset, store, strict, cluster)
     studies, failed = _read_studies(dataset)
     _stop_if(strict, failed)
@@ -117,7 +117,7 @@ def is_prepared(spec: SweepSpec) -> bool:
     dataset, store = spec.dataset, spec.store
     if dataset.prepared_only:
         return bool(_as_found(dataset, store).unchanged)
-    if dataset.root is not None:
+    if dataset.source is not None:
         return are_prepared(dataset, store)
     if not (dataset.studies.exists() and _is_current_cohort(dataset, store)):
         return False
@@ -337,7 +337,13 @@ def prepare_sweep(spec: SweepSpec) -> Prepared:
 
 
 def _make_phantom(dataset: DatasetSpec) -> None:
-    """Generate a synthetic dataset if its folder does not exist."""
-    if dataset.phantom is not None and not dataset.studies.exists():
-        say(f"making the phantom cohort {dataset.name} in {dataset.studies.parent}")
-        make_cohort(dataset.phantom, dataset.studies.parent, dataset.protocol)
+    """Generate a synthetic dataset that does not exist, or the questions of another protocol on it."""
+    if dataset.phantom is None:
+        return
+    root, questions = dataset.studies.parent, dataset.questions.name
+    if not dataset.studies.exists():
+        say(f"making the phantom cohort {dataset.name} in {root}")
+        make_cohort(dataset.phantom, root, dataset.protocol, questions=questions)
+    elif not dataset.questions.exists() and dataset.questions.parent == root:
+        say(f"making the questions of {dataset.protocol} on the phantom cohort {dataset.name}")
+        add_questions(dataset.phantom, root, dataset.protocol, questions)

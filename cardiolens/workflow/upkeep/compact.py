@@ -2,6 +2,7 @@
 
 A merged part is complete before its sources are deleted. A kill in between leaves duplicate rows, equal in
 every column; the next compaction drops them. A process whose listed parts are gone lists again (tables.read).
+Two compactions of one folder run one after the other, by a lock that a kill releases.
 """
 
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from cardiolens.storage.places import Store
 from cardiolens.workflow.upkeep.contents import stored_tables
 
 PART_ROWS = 65_536
+_LOCK = ".compact.lock"  # stays in the folder; whoever compacts holds its lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,12 @@ def compact(store: Store) -> Iterator[Compaction]:
 
 
 def compact_folder(name: str, folder: Path) -> Compaction:
-    """Merge the completion parts in the folder of one model."""
+    """Merge the completion parts in the folder of one model, after any other compaction of it has ended."""
+    with disk.locked(folder / _LOCK):
+        return _merge(name, folder)
+
+
+def _merge(name: str, folder: Path) -> Compaction:
     before, rows, repeated = tables.parts(folder), 0, 0
     for group in _groups(before):
         table = tables.concat(

@@ -32,7 +32,7 @@ _PROTOCOL = "dataset.protocol"
 
 _WHY_NOT = {  # whether it is MedThinkVQA, why it is not in a bundle
     True: "the licence of MedThinkVQA's data (CC BY-NC-SA 4.0) forbids shipping it in a bundle",
-    False: "data of a public benchmark are your own download under its licences, and in no bundle",
+    False: "data of a benchmark are under their own licences, and in no bundle",
 }
 
 
@@ -52,10 +52,10 @@ def bundle(spec: SweepSpec, out: Path, conf: Path | None, lock: Path | None = No
     its name when it is whole. InputError if a model is missing, the folder is not empty or lies in one that
     is copied, or the dataset is downloaded; RunError if files cannot be copied.
     """
-    if spec.dataset.root is not None:
+    if spec.dataset.source is not None:
         raise InputError(
-            f"dataset={spec.dataset.name}: {_WHY_NOT[spec.dataset.benchmark == 'medthinkvqa']}; download it "
-            "on the other machine, and give dataset.root there"
+            f"dataset={spec.dataset.name}: {_WHY_NOT[spec.dataset.map == 'medthinkvqa']}; download it "
+            "on the other machine, and give dataset.source there"
         )
     if out.exists() and any(out.iterdir()):
         raise InputError(f"out={out}: is not empty; give a new folder")

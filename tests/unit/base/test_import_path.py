@@ -61,6 +61,7 @@ def run(*words: str, folder: Path, **more: str) -> subprocess.CompletedProcess[s
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_command_imports_nothing_from_the_working_folder(hostile: Path, verb: str) -> None:
     done = run("-m", f"cardiolens.{verb}".rstrip("."), *VERBS[verb], folder=hostile)
@@ -108,6 +109,7 @@ def test_the_module_of_a_command_line(words: str, module: str) -> None:
     assert _module_of(words.split()) == module
 
 
+@pytest.mark.full
 @pytest.mark.ray
 def test_workers_of_ray_import_nothing_from_the_working_folder(hostile: Path) -> None:
     """A worker imports NumPy, pandas and pyarrow before any module of ours."""

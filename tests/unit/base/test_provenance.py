@@ -45,7 +45,8 @@ def test_these_are_all_stages():
     assert named == set(STAGES)
 
 
-@pytest.mark.parametrize("most", [8, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.full
+@pytest.mark.parametrize("most", [8, pytest.param(10_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("stage", STAGES)
 def test_one_byte_in_any_file_of_the_closure_counts(stage, most, copied):
     before = fresh(stage, copied)
@@ -72,6 +73,7 @@ def test_a_change_outside_the_closure_does_not_count(stage, outside, copied):
     path.write_bytes(content)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("stage", STAGES)
 def test_whatever_python_loads_for_a_stage_is_in_its_closure(stage):
     """Python is the judge: a module that it imports and that the closure lacks would go unnoticed."""
@@ -123,6 +125,7 @@ def run(package: Path, verb: str, *words: str) -> str:
     return done.stdout
 
 
+@pytest.mark.full
 def test_an_import_is_made_anew_when_other_code_decides_it(copied, prepared_phantom, tmp_path):
     words = ("source=" + str(tmp_path / "export"), "out=" + str(tmp_path / "out"), f"key={tmp_path}/key")
     study = prepared_phantom / "data" / "studies" / "PH-NORMAL"
@@ -136,6 +139,7 @@ def test_an_import_is_made_anew_when_other_code_decides_it(copied, prepared_phan
     path.write_text(content)
 
 
+@pytest.mark.full
 def test_questions_are_drafted_anew_when_other_code_decides_them(copied, tmp_path):
     words = write_reports(tmp_path, {"S1": "LV ejection fraction 35 %. Subendocardial LGE of the septum.\n"})
     stage = tmp_path / "out"

@@ -69,6 +69,7 @@ def test_examples_name_what_there_is(example: str) -> None:
     check_names([word for word in words if not word.startswith(("out=", "lock=", "verify="))])
 
 
+@pytest.mark.full
 def test_help_is_printed_by_the_verb_itself_and_by_the_command(tmp_path: Path) -> None:
     asked = run("cardiolens.judge", "--help", cwd=tmp_path)
     through = run("cardiolens", "judge", "--help", cwd=tmp_path)

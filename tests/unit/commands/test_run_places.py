@@ -120,6 +120,7 @@ def home_of(run: Run) -> Path:
     return run.root.parent.parent
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", VERBS)
 def test_a_verb_says_the_same_from_anywhere_or_refuses(made: Run, name: str, copied: Path, spoken) -> None:
     home, run = home_of(made), copied / "outputs" / made.root.name

@@ -126,7 +126,7 @@ def test_other_resolvers_are_refused_by_their_names(resolver: str) -> None:
 
 
 def test_resolvers_of_our_own_files_work_and_others_find_theirs_unchanged() -> None:
-    made = read_spec(["dataset=medthinkvqa", "dataset.root=/x", "model=[uniform]"])
+    made = read_spec(["dataset=medthinkvqa", "dataset.source=/x", "model=[uniform]"])
     assert str(made.dataset.questions) == "stores/medthinkvqa_test/medthinkvqa.jsonl"
     write_model(revision="${oc.decode:'r${now:%Y}'}", base_url="${oc.select:none,'http://127.0.0.1/v1'}")
     assert str(spec().model[0].revision).startswith("r2")

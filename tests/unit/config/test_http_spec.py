@@ -1,5 +1,6 @@
 """What a model behind HTTP may be configured as, and what it is known by."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -97,3 +98,13 @@ def test_what_decides_the_answer_is_part_of_the_key(other: dict[str, Any], tmp_p
 def test_answers_are_shared_only_where_sampling_can_be_sent() -> None:
     assert model().determined
     assert not model(sends_sampling=False).determined
+
+
+def test_a_changed_default_gives_another_arm_id() -> None:
+    class Later(ModelSpec):
+        long_side: int = 336
+
+    (arm, *_) = arms(sweep())
+    tree = arm.model.model_dump(exclude={"long_side"})
+    same, later = ModelSpec(**tree, long_side=arm.model.long_side), Later(**tree)
+    assert replace(arm, model=same).arm_id == arm.arm_id != replace(arm, model=later).arm_id

@@ -104,6 +104,7 @@ def test_a_file_of_another_account_gives_none(
     refused_then_given(right, "belongs to another account")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("word", ["--config-dir={}", "hydra.searchpath=[file://{}]"])
 def test_a_folder_named_by_its_path_gives_none(
     right: tuple[str, str], word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -122,6 +122,7 @@ def test_a_file_that_holds_more_than_its_header_says_is_refused(tmp_path: Path) 
         assert "MiB more than the 1072 bytes that its header declares" in failure(folder)
 
 
+@pytest.mark.full
 def test_many_empty_members_cost_no_more_than_their_bytes(tmp_path: Path) -> None:
     whole = nifti(tmp_path)
     stored = gzip.compress(whole[:600]) + gzip.compress(b"") * 100_000 + gzip.compress(whole[600:])

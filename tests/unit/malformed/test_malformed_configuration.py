@@ -157,6 +157,7 @@ def unreachable(spec: SweepSpec) -> int:
     raise AssertionError(f"accepted: {spec}")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("word", "said"), WORDS, ids=[word for word, _ in WORDS])
 def test_a_word_that_cannot_be_used_is_named(word, said, here, capsys):
     refused(lambda: run_verb(unreachable, [word]), said, capsys, here)

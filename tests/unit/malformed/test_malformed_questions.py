@@ -17,6 +17,7 @@ from cardiolens.commands.command import tell
 from cardiolens.inference.plan.inputs import read_inputs
 from cardiolens.inference.plan.plan import plan
 from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.legal import LETTERS
 from cardiolens.show.page.sections import run_setup
 
 MINIATURE = Path(__file__).parents[1] / "miniature"
@@ -154,6 +155,11 @@ QUESTIONS: list[tuple[str, Callable[[list[dict[str, Any]]], bytes], str]] = [
         lambda records: twice(records, lambda name: f"{name} "),
         r"differs from '.*'",
     ),
+    (
+        "twenty options",
+        line("multi", options=[{"key": key, "text": f"text {key}"} for key in LETTERS[:20]]),
+        r"20 options of answer_type multi; expected at most 10",
+    ),
     ("no options", line(options=[]), r"options \[\] are too few; at least two are needed"),
     (
         "no words",
@@ -260,7 +266,11 @@ PROTOCOLS: list[tuple[str, str | bytes | Callable[[dict[str, Any]], None], str]]
     ("protocol.yaml", head(protocol=3), r"protocol is 3; give your data files a name of their own"),
     ("protocol.yaml", head(protocol="openprotocol-1"), r"give your data files a name of their own"),
     ("protocol.yaml", head(protocol="../x"), r"protocol is '\.\./x'; expected letters, digits"),
-    ("protocol.yaml", head(colour=3), r"unknown key 'colour'; expected only option_sets, protocol"),
+    (
+        "protocol.yaml",
+        head(colour=3),
+        r"unknown key 'colour'; expected only inherited, inherits, .*, protocol",
+    ),
     ("protocol.yaml", head(option_sets="abc"), r"option_sets is 'abc'; expected lists of options by name"),
     ("questions.yaml", "subtasks: []", r"has no subtasks; expected YAML files with lists of subtasks"),
     ("questions.yaml", "subtasks: {a: 1}", r"exactly one key 'subtasks', a list of subtasks"),

@@ -197,7 +197,7 @@ FILES: list[tuple[str, Callable[[bytearray], bytes], str]] = [
     ("offset negative", header(108, "<f", -352.0), DAMAGED),
     ("offset beyond", header(108, "<f", 1e30), r"begin at byte 10000000\d+; expected 352"),
     ("intercept infinite", header(112, "<ff", 1.0, float("inf")), DAMAGED),
-    ("quaternion too long", inside_out, rf"{DAMAGED} \(w2 should be positive"),
+    ("quaternion too long", inside_out, "its quaternion has length 3.464; expected at most 1"),
     ("affine NaN", header(280, "<f", float("nan")), r"its affine holds NaN or infinity; .*; re-export it"),
     ("affine infinite", header(280, "<f", float("inf")), r"its affine holds NaN or infinity"),
     ("one NaN", filled(HOLED), r"1 of 360 voxels are NaN or infinite; expected finite intensities"),

@@ -10,7 +10,7 @@ from cardiolens.phantom.planes import views
 from cardiolens.phantom.roster import catalogue
 from tests.unit.questions_file import read_questions
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 NAMES = (
     "PH-NORMAL",

@@ -137,6 +137,7 @@ def export(request, tmp_path_factory):
     return Export(folder)
 
 
+@pytest.mark.full
 def test_pixels_are_those_of_the_nifti_cohort(export, nifti):
     """Every slice and phase of every view, in the order that the truth tells."""
     arrays = {code: np.asarray(image.dataobj).astype(int) for code, image in nifti.items()}

@@ -52,11 +52,11 @@ class Stack:
 
 
 def cavity(code):
-    return (code == codes.LV_BLOOD) | (code % 100 == codes.PAPILLARY)
+    return (code == codes.LV_BLOOD) | (code % 50 == codes.PAPILLARY)
 
 
 def muscle(code):
-    return (code % 100 >= 1) & (code % 100 <= 17)
+    return (code % 50 >= 1) & (code % 50 <= 17)
 
 
 def wall(code):
@@ -116,13 +116,15 @@ def test_pericardial_fluid(name):
     masks = stack(name)
     widths = []
     for number in masks.slices("mid"):
-        outside = masks.radius(number, 0, lambda code: wall(code) | (code == codes.FLUID), half=40)
+        outside = masks.radius(
+            number, 0, lambda code: wall(code) | (code % codes.LESION == codes.FLUID), half=40
+        )
         widths.append(outside - masks.radius(number, 0, wall, half=40))
     width = np.mean(widths)
     assert {"A" if width <= 4 else "B" if width <= 10 else "C"} == truth(name)["C19"], width
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if "L02" in truth(name)])
+@pytest.mark.parametrize("name", [name for name in NAMES if "L02" in truth(name) and "-AU-" not in name])
 def test_enhancement(name):
     """L01 to L05 from the lesion's pixels: levels, walls, right ventricle, pattern and layer."""
     masks = stack(name)

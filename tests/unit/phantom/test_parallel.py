@@ -32,7 +32,7 @@ def contents(folder):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_workers_write_the_same_bytes_as_one_process(alone, tmp_path):
     with ray_cluster(ClusterSpec(object_store_gib=0.2)):
         make_cohort(SPEC, tmp_path / "cohort")
@@ -52,6 +52,7 @@ def job(*words):
     )
 
 
+@pytest.mark.full
 def test_the_job_makes_a_cohort_and_names_what_is_wrong(tmp_path):
     small = ("dataset=phantom_ci", "dataset.phantom.n_sampled=0", "dataset.phantom.canonical=[PH-NORMAL]")
     done = job(*small, f"out={tmp_path / 'cohort'}", "masks=true")

@@ -55,6 +55,7 @@ def test_tissue_and_so_every_label_is_the_same_at_every_difficulty(number, code)
     assert not np.array_equal(easy.frames, hard.frames)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", canonical_values())
 def test_hearts_lie_as_a_reader_expects(name):
     """Right ventricle on image left, atria below the ventricles, apex up, both ventricles whole."""
@@ -81,6 +82,7 @@ def columns(mask, code):
     return np.nonzero(mask == code)[1]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", canonical_values())
 def test_the_aortic_root_leaves_the_four_chamber_plane_to_the_atria(name):
     masks = rendered(Heart(canonical(name)), "cine_4ch", size=sizes()["default"], masks=True).masks

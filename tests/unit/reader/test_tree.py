@@ -51,6 +51,7 @@ def alone(network, processor, pack: Pack, asked: PackQuestion, reply: str) -> to
     return logits[-said - 1 :]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("n_frames", [0, 1, 5])
 def test_a_question_in_a_tree_is_answered_as_it_is_alone(network, processor, n_frames):
     from cardiolens.reader.learn import answered

@@ -32,6 +32,7 @@ def test_a_patch_begins_by_attending_to_itself_and_its_neighbours(network):
     assert near > 2 * far
 
 
+@pytest.mark.full
 def test_a_seed_decides_every_weight():
     tokenizer = make_processor("openprotocol-1").tokenizer
     one, same, other = (make_network(tokenizer, seed).state_dict() for seed in (3, 3, 4))

@@ -144,6 +144,7 @@ def test_phrases_of_data_files():
     }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "unit",
     ["no scar, ", "septum and lateral wall ", "x", "the ", "((", "LVEF 30 % and ", "no ", "\n", "a: ", "12-"],

@@ -85,7 +85,7 @@ def server(routes: Routes) -> Iterator[LocalServer]:
 
 
 def connect(server: LocalServer) -> socket.socket:
-    return socket.create_connection((HOST, server.server_port), timeout=20)
+    return socket.create_connection((HOST, server.server_port), timeout=300)
 
 
 def send(server: LocalServer, content: bytes) -> Answer:
@@ -301,7 +301,7 @@ def hang_up(client: socket.socket, reset: bool) -> None:
 def assert_alive(server: LocalServer) -> None:
     """Wait until no thread of an earlier request is left; the server still answers."""
     assert send(server, request(server, "GET", root(server))).status == 200
-    end = time.monotonic() + 20
+    end = time.monotonic() + 300
     while any("process_request_thread" in thread.name for thread in threading.enumerate()):
         assert time.monotonic() < end
         time.sleep(0.01)

@@ -102,6 +102,7 @@ def test_later_verbs_write_as_the_run_was_made(tmp_path: Path, shared: bool, uma
     assert os.umask(0o022) == umask
 
 
+@pytest.mark.full
 def test_every_verb_begins_with_private_files() -> None:
     program = """
 import contextlib, importlib, io, os, sys

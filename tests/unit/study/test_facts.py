@@ -73,13 +73,16 @@ def test_the_spacing_of_phases_is_not_that_of_slices(tmp_path):
         len(
             list(
                 displayed_volumes(
-                    read_study(study(folder, flat | {"spacing_mm": [2, 2, 8]})), Windows(pct=(1, 99))
+                    read_study(study(folder, flat | {"spacing_mm": [2, 2, 8], "confirmed": ["spacing"]})),
+                    Windows(pct=(1, 99)),
                 )
             )
         )
         == 1
     )
-    with pytest.raises(InputError, match=r"its spacing is \[2\.0, 2\.0\] mm; expected \[3\.0, 2\.0\]"):
+    with pytest.raises(
+        InputError, match=r"its spacing is \[2\.0, 2\.0, 10\.0\] mm; expected \[3\.0, 2\.0, 8\.0\]"
+    ):
         list(
             displayed_volumes(
                 read_study(study(folder, flat | {"spacing_mm": [3, 2, 8]})), Windows(pct=(1, 99))

@@ -3,8 +3,9 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
-from study_folders import voxels, write_nifti
+from study_folders import SHORT_AXIS_AFFINE, voxels, write_nifti
 
 from cardiolens.base.errors import InputError
 from cardiolens.commands.ingest import main
@@ -112,3 +113,20 @@ def test_a_file_in_the_place_of_the_studies_is_named(tmp_path, capsys):
     (tmp_path / "studies").write_text("")
     assert init(tmp_path) == 2
     assert "studies: cannot be read (Not a directory)" in capsys.readouterr().err
+
+
+def test_the_display_that_affines_decide_is_filled_in(tmp_path):
+    """Columns run the other way in one file; a header without an orientation leaves its display open."""
+    mirrored = SHORT_AXIS_AFFINE.copy()
+    mirrored[:3, 1] *= -1
+    folder = tmp_path / "studies" / "S1"
+    write_nifti(folder / "cine_sax.nii.gz", voxels().reshape(6, 5, 3, 4))
+    write_nifti(folder / "lge_sax.nii.gz", voxels(3, 1, seed=8), mirrored)
+    write_nifti(folder / "t2_sax.nii.gz", voxels(3, 1, seed=9), np.diag([2.0, 2, 10, 1]))
+    assert init(tmp_path) == 0
+    entries = json.loads((folder / "study.json").read_text())["volumes"]
+    found = {entry["path"].partition(".")[0]: entry["display_transform"] for entry in entries}
+    assert found == {"cine_sax": {}, "lge_sax": {"flip_cols": True}, "t2_sax": {}}
+    edited(folder / "study.json", patient_id="P1")
+    (outcome,) = prepare_group(tmp_path / "store", "p.parquet", [folder], Windows(), strict=False)
+    assert (outcome.error, outcome.prepared) == ("", True)

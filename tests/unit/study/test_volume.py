@@ -116,10 +116,10 @@ def test_nifti_2_and_gzip_of_several_members_are_read(tmp_path):
     assert np.array_equal(shown(found), stored.transpose(2, 0, 1))
 
 
-@pytest.mark.parametrize("spacing", [[2.5, 2.0, 10.0], [2.0, 1.9, 10.0]])
+@pytest.mark.parametrize("spacing", [[2.5, 2.0, 10.0], [2.0, 1.9, 10.0], [2.0, 2.0, 8.0]])
 def test_a_spacing_that_the_header_contradicts_names_both(tmp_path, spacing):
     message = refused(tmp_path, volume(tmp_path, spacing_mm=spacing))
-    assert f"its spacing is [2.0, 2.0] mm; expected {spacing[:2]} as declared" in message
+    assert f"its spacing is [2.0, 2.0, 10.0] mm; expected {spacing} as declared" in message
 
 
 def test_one_of_several_images_of_a_slice_is_named_or_all_are_refused(tmp_path):

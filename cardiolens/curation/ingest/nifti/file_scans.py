@@ -36,5 +36,7 @@ def _scan(way: _Way) -> Scan | Rejection:
         return error.reason, error.detail
     except MemoryError:
         return Reason.TOO_LARGE, ""
-    except (OSError, ValueError) as error:
+    except OSError as error:
         return Reason.UNREADABLE, type(error).__name__
+    except ValueError as error:
+        return Reason.BROKEN_NIFTI, type(error).__name__

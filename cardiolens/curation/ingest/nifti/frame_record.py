@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cardiolens.curation.ingest.file_owners import tells_view
 from cardiolens.curation.ingest.image import ORDINARY, Identity, Image, Reading, Vector
 from cardiolens.curation.ingest.losses import Loss
 from cardiolens.curation.ingest.names import Name
@@ -13,7 +14,6 @@ from cardiolens.curation.ingest.nifti.exported_files import FEWEST_PHASES, Expor
 from cardiolens.curation.ingest.nifti.nifti_file import SPACING_FLAGS, Scan
 from cardiolens.curation.ingest.nifti.sidecar import Sidecar
 from cardiolens.curation.ingest.nifti.time_in_names import meanings, tells_no_time
-from cardiolens.curation.ingest.patients import tells_view
 
 _HEARTBEAT_MS = 800.0  # assumed cycle if no times are known: only ranks count, so any length does
 _LONGEST_CYCLE_MS = 2500.0
@@ -101,6 +101,7 @@ def _reading(file: ExportedFile, *, is_short: bool) -> Reading:
         rule=ORDINARY if file.role is None else file.role.rule,
         places_mm=scanned.places_mm,
         ringed=file.ringed,
+        doubt=scanned.doubt,
     )
 
 

@@ -31,6 +31,11 @@ _HEAD = 1 << 16  # bytes that contain the header, gzipped or not
 _MOST_RATIO = 1100  # largest compression of gzip: a file cannot hold a shape beyond it
 _SMALLEST, _LARGEST = 16, 4096
 _GREY_KINDS = {2, 4, 8, 16, 64, 256, 512, 768, 1024, 1280}
+_FIELDS = {
+    *range(1004, 1011),
+    *range(2003, 2010),
+    *range(2016, 2019),
+}  # intents: vectors, matrices, warps of FSL
 _PATIENT_CODES = (1, 2)  # scanner and aligned; 3 and 4 are templates of the head
 _STRAIGHT = 0.9999  # cosine from which a direction equals a scanner axis
 _PARALLEL = 0.02
@@ -38,7 +43,11 @@ _MS = {8: 1000.0, 16: 1.0, 24: 0.001}
 _TEXTS = ("descrip", "aux_file", "db_name", "intent_name")
 _FEW = 16  # most grey values of a mask
 _MOST_MM = 1000.0
-SPACING_FLAGS = ("spacing_contradicted", "spacing_unknown")  # a flagged stack always waits for a person
+SPACING_FLAGS = (
+    "spacing_contradicted",
+    "spacing_unknown",
+    "spacing_of_no_heart",
+)  # a flagged stack always waits for a person
 _UNFILLED = (1.0, 1.0, 1.0)  # what writers put where they know nothing
 
 Array = NDArray[Any]
@@ -63,6 +72,7 @@ class Scan:
     texts: tuple[str, ...]  # names of non-empty text fields of the header
     digests: tuple[str, ...]  # of the frames' intensities, slice by slice
     middle: Array | None  # middle slice of a file with one phase
+    doubt: str = ""  # on the size of voxels, in words
 
 
 def is_nifti(name: str) -> bool:
@@ -106,9 +116,10 @@ def scan(place: Place, *, one_phase: bool = False, rule: HeaderRule = ORDINARY) 
         few_values=(few := _has_few_values(frames)),
         ringed=few and shows_rings(frames[:, 0]),
         flags=tuple(flags),
-        texts=tuple(f"NIfTI {name}" for name in _TEXTS if bytes(raw[name].tobytes()).strip(b"\0 ")),
+        texts=tuple(f"NIfTI {name}" for name in _TEXTS if _holds_text(raw, name)),
         digests=tuple(_digest(frame, content.facts) for line in frames for frame in line),
         middle=frames[len(frames) // 2, 0].copy() if frames.shape[1] == 1 else None,
+        doubt=content.doubt,
     )
 
 
@@ -131,12 +142,19 @@ class _Content:
     affine: Array | None  # voxel to patient (RAS, mm), with the lengths that hold
     flags: tuple[str, ...]
     missing: Mask | None  # where voxels have no value
+    doubt: str  # on the size of voxels, in words
 
 
 def _content(place: Place, rule: HeaderRule, *, one_phase: bool) -> _Content:
     facts, raw, voxels, missing = _read(place)
     lengths, flags = _lengths(facts.lengths, rule)
-    affine = _affine(facts, raw, rule, lengths)
+    times, doubt = 1.0, ""
+    if lengths is not None and not flags and rule.spacing_mm is None:
+        doubt = facts.lengths.doubt(lengths)
+        _, likely = facts.lengths.in_likely_unit(lengths) or ("", lengths)
+        times, lengths = likely[0] / lengths[0], likely
+    flags = (*flags, SPACING_FLAGS[2]) if doubt else flags
+    affine = _affine(facts, raw, lengths, times)
     axes, order = _axes(voxels, affine, lengths, raw, rule, one_phase=one_phase)
     edges = lengths or (1.0, 1.0, 1.0)
     by_axis = edges[order[0]], edges[order[1]], edges[order[2]]
@@ -144,11 +162,12 @@ def _content(place: Place, rule: HeaderRule, *, one_phase: bool) -> _Content:
         by_axis = rule.spacing_mm
     declared = {"sform": facts.lengths.sform, "pixdim": facts.lengths.pixdim}
     places = {
-        name: (value[order[0]], value[order[1]], value[order[2]])
+        name: (times * value[order[0]], times * value[order[1]], times * value[order[2]])
         for name, value in declared.items()
         if value is not None
     }
-    return _Content(facts, raw, axes, frames_of(voxels, axes), by_axis, places, affine, flags, missing)
+    frames = frames_of(voxels, axes)
+    return _Content(facts, raw, axes, frames, by_axis, places, affine, flags, missing, doubt)
 
 
 def _lengths(declared: VoxelLengths, rule: HeaderRule) -> tuple[Lengths | None, tuple[str, ...]]:
@@ -162,21 +181,24 @@ def _lengths(declared: VoxelLengths, rule: HeaderRule) -> tuple[Lengths | None, 
         chosen = declared.pixdim if rule.spacing == "pixdim" else declared.sform
         flags = (f"spacing_by_{rule.spacing}_against_the_other",) if declared.contradicted else ()
         lengths = chosen or declared.proposal
-        return lengths, SPACING_FLAGS[1:] if lengths in (None, _UNFILLED) else flags
+        return lengths, SPACING_FLAGS[1:2] if lengths in (None, _UNFILLED) else flags
     if declared.contradicted:
         return declared.proposal, SPACING_FLAGS[:1]
-    return declared.proposal, SPACING_FLAGS[1:] if declared.proposal in (None, _UNFILLED) else ()
+    return declared.proposal, SPACING_FLAGS[1:2] if declared.proposal in (None, _UNFILLED) else ()
 
 
 def _affine(
-    facts: nifti.Header, raw: Any, rule: HeaderRule, lengths: Lengths | None
+    facts: nifti.Header, raw: Any, lengths: Lengths | None, times: float
 ) -> NDArray[np.float64] | None:
-    """Return the affine in mm with the voxel lengths that hold; None if the header holds no position."""
+    """Return the affine in mm with the voxel lengths that hold; None if the header holds no position.
+
+    `times`: how many times as long the likely unit is as the declared one.
+    """
     code = max(int(raw["sform_code"]), int(raw["qform_code"]))
     if facts.affine is None or code not in _PATIENT_CODES:
         return None
     affine = facts.affine.copy()
-    affine[:3] *= UNITS_MM.get(int(raw["xyzt_units"]) & 7, 1.0)
+    affine[:3] *= UNITS_MM.get(int(raw["xyzt_units"]) & 7, 1.0) * times
     columns = np.linalg.norm(affine[:3, :3], axis=0)
     if not all(0 < length < _MOST_MM for length in columns):
         raise RejectedError(Reason.BAD_POSITION, "an axis without length")
@@ -199,6 +221,8 @@ def _read(place: Place) -> tuple[nifti.Header, Any, Array, Mask | None]:
         raw = _raw(head)
         if int(raw["datatype"]) not in _GREY_KINDS:
             raise RejectedError(Reason.BAD_VOXELS)
+        if int(raw["intent_code"]) in _FIELDS:
+            raise RejectedError(Reason.BAD_VOXELS, "a field of vectors or coefficients by its intent code")
         shape = tuple(map(int, raw.get_data_shape()))
         if not shape or any(length < 1 for length in shape):
             raise RejectedError(Reason.NO_PIXELS)
@@ -210,6 +234,8 @@ def _read(place: Place) -> tuple[nifti.Header, Any, Array, Mask | None]:
             or math.prod(shape[4:]) > 1
         ):
             raise RejectedError(Reason.BAD_AXES, f"{len(shape)} axes")
+        if fault := nifti.settle_rotation(raw.copy()):
+            raise RejectedError(Reason.BAD_POSITION, fault)
         facts = nifti.parse_header(head)
         gzipped = head.startswith(nifti.GZIP_MAGIC)
         if facts.n_bytes > size * (_MOST_RATIO if gzipped else 1):
@@ -340,6 +366,10 @@ def _has_few_values(voxels: Array) -> bool:
         return False
     values = np.unique(sample)
     return 1 < len(values) <= _FEW and bool((values == np.round(values)).all())
+
+
+def _holds_text(raw: Any, name: str) -> bool:
+    return name in raw.keys() and bool(bytes(raw[name].tobytes()).strip(b"\0 "))  # noqa: SIM118 - no mapping
 
 
 def _digest(frame: Array, facts: nifti.Header) -> str:

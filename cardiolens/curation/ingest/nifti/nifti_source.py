@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from cardiolens.curation.ingest.file_owners import owners
 from cardiolens.curation.ingest.image import ORDINARY, RejectedError
 from cardiolens.curation.ingest.layouts.assignment import Assignment
 from cardiolens.curation.ingest.names import Name, name_of, natural
@@ -16,7 +17,6 @@ from cardiolens.curation.ingest.nifti.sidecar import Sidecar
 from cardiolens.curation.ingest.nifti.sidecar_files import moments_of_folders, read_sidecars, sidecar_of
 from cardiolens.curation.ingest.nifti.study_frames import add_study
 from cardiolens.curation.ingest.nifti.time_in_names import tells_no_time
-from cardiolens.curation.ingest.patients import owners
 from cardiolens.curation.ingest.reasons import Reason
 
 

@@ -20,4 +20,5 @@ def is_one_phase(name: Name) -> bool:
 def meanings(name: Name) -> set[str]:
     """What the frames of the sequences that a file's name tells are of over time."""
     sequence_names = words_of(name.words, PurePosixPath(name.folder).name).sequences
-    return {sequences()[sequence].over_time for sequence in sequence_names}
+    kinds = [sequences().get(sequence) for sequence in sequence_names]
+    return {"nothing" if kind is None else kind.over_time for kind in kinds}

@@ -35,6 +35,7 @@ from cardiolens.storage import schemas, tables
 
 _LONGEST_WAIT = 600.0  # seconds; if a server asks for a longer wait, the run ends
 _HOPELESS = 5  # after this many failed requests in a row, the fault is the server's and the run ends
+_FIRST_TRIES = 2  # of connections to a server that has answered nothing in this run
 _CACHED_PICTURES = 1024
 
 log = logging.getLogger(__name__)
@@ -123,10 +124,15 @@ class HttpEngine:
         tries = failures.total()
         if self._wait(fault, tries) > _LONGEST_WAIT:
             raise self._end(f"{fault}; it asks to wait for {fault.retry_after:g} s: run again after that")
-        if tries >= self._http.tries or failures[fault.kind] >= RULES[fault.kind].tries:
+        if tries >= self._most_tries(fault.kind) or failures[fault.kind] >= RULES[fault.kind].tries:
             raise self._give_up(fault, tries)
         if fault.kind is not FaultKind.THROTTLED:  # after throttling, the gate delays all requests
             await asyncio.wait([self._over], timeout=self._wait(fault, tries))
+
+    def _most_tries(self, kind: FaultKind) -> int:
+        """Return the tries per request; few if the server was never reached, which waiting seldom changes."""
+        never_reached = kind is FaultKind.UNREACHABLE and not self._answered
+        return min(_FIRST_TRIES, self._http.tries) if never_reached else self._http.tries
 
     def _wait(self, fault: FaultError, tries: int) -> float:
         return self._backoff.wait(tries, self._draw(), fault.retry_after)
@@ -144,8 +150,7 @@ class HttpEngine:
 
     def _end(self, why: str) -> RunError:
         """Close the gate and return the error: nothing more is sent, requests in flight may finish."""
-        name, host = self._model.name, self._http.shown_host
-        message = f"model {name}: {host} {why}; what was completed is kept"
+        message = f"model {self._model.name}: {self._http.address} {why}; what was completed is kept"
         self._gate.close(message)
         if not self._over.done():
             self._over.set_result(None)

@@ -8,9 +8,10 @@ from pydantic import BaseModel, Field, ValidationError
 from cardiolens.base.sanitize import one_line
 from cardiolens.config.http import HttpSpec
 from cardiolens.inference.engine.ask import Ask, Reply
-from cardiolens.inference.engine.decoding import one_letter, option_logprobs
+from cardiolens.inference.engine.decoding import one_letter
 from cardiolens.inference.engine.http.header_lines import HttpAnswer
 from cardiolens.inference.engine.http.http_fault import FaultError, FaultKind
+from cardiolens.inference.engine.option_probabilities import TokenStep, letter_logprobs
 
 _NEVER = -9999.0  # servers send this log-probability instead of minus infinity
 _ROUNDING = 1e-3  # rounding may put the log-probability of certainty this far above zero
@@ -28,6 +29,7 @@ class _Token(BaseModel):
 
 
 class _Place(BaseModel):
+    token: str = ""
     top_logprobs: list[_Token] = []
 
 
@@ -95,15 +97,17 @@ def read_reply(answer: HttpAnswer, http: HttpSpec, ask: Ask) -> Reply:
         )
     (choice,) = completion.choices
     details = completion.usage.prompt_tokens_details
+    text = _text(choice, _LONGEST_TOKEN * ask.max_tokens)
+    reasoning = _reasoning(choice, _LONGEST_TOKEN * ask.max_tokens)
     return Reply(
-        text=_text(choice, _LONGEST_TOKEN * ask.max_tokens),
-        reasoning=_reasoning(choice, _LONGEST_TOKEN * ask.max_tokens),
+        text=text,
+        reasoning=reasoning,
         finish_reason=one_line(choice.finish_reason or "unknown", _LONGEST_REASON),
         prompt_tokens=completion.usage.prompt_tokens,
         cached_tokens=(details and details.cached_tokens) or 0,
         output_tokens=completion.usage.completion_tokens,
-        option_logprobs=option_logprobs(_first_token(choice), ask.constraint.legal)
-        if one_letter(ask)
+        option_logprobs=letter_logprobs(_steps(choice), text, ask.constraint.legal)
+        if one_letter(ask) and not reasoning
         else {},
         refused=_is_refused(choice),
     )
@@ -134,10 +138,12 @@ def _reasoning(choice: _Choice, most: int) -> str | None:
     return reasoning[:most] if reasoning else None
 
 
-def _first_token(choice: _Choice) -> dict[str, float]:
-    places = choice.logprobs.content if choice.logprobs else None
-    first = places[0].top_logprobs if places else []
-    return {entry.token: _logprob(entry.logprob) for entry in first}
+def _steps(choice: _Choice) -> list[TokenStep]:
+    places = (choice.logprobs.content if choice.logprobs else None) or []
+    return [
+        TokenStep(place.token, {entry.token: _logprob(entry.logprob) for entry in place.top_logprobs})
+        for place in places
+    ]
 
 
 def _logprob(value: float) -> float:

@@ -9,7 +9,7 @@ from cardiolens.inference.engine.http.http_fault import FaultError, FaultKind
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
 
-_CONNECT_SECONDS = 10.0
+_CONNECT_SECONDS = 5.0
 _MOST_BYTES = 4 << 20  # of a body: many times the longest reply, and affordable for every request in flight
 
 
@@ -19,7 +19,7 @@ class Transport:
     def __init__(self, http: HttpSpec, key: str | None, proxy: str | None, words: Words) -> None:
         import aiohttp
 
-        self._url = f"{http.base_url}/chat/completions"
+        self._base_url = http.base_url
         self._words = words
         headers = {"Content-Type": "application/json", "User-Agent": "cardiolens"}
         headers["Accept-Encoding"] = "identity"  # a few compressed bytes could become gigabytes
@@ -36,11 +36,20 @@ class Transport:
         )
 
     async def post(self, body: bytes) -> HttpAnswer:
-        """Send one request, without following redirects; FaultError if no whole reply came back."""
+        """Send one request; FaultError if no whole reply came back."""
+        return await self._ask("POST", "chat/completions", body)
+
+    async def models(self) -> HttpAnswer:
+        """Ask which models there are; FaultError if no whole reply came back."""
+        return await self._ask("GET", "models", None)
+
+    async def _ask(self, method: str, path: str, body: bytes | None) -> HttpAnswer:
+        """Send one request, without following redirects."""
         import aiohttp
 
+        url = f"{self._base_url}/{path}"
         try:
-            async with self._session.post(self._url, data=body, allow_redirects=False) as response:
+            async with self._session.request(method, url, data=body, allow_redirects=False) as response:
                 received = await self._read(response)
                 return self._words.heard(response.status, dict(response.headers), received)
         except (aiohttp.ConnectionTimeoutError, aiohttp.ClientConnectorError) as error:

@@ -1,5 +1,6 @@
 """Section on cohorts: the full cohort beside named parts of it, such as the public one."""
 
+from cardiolens.base.counted import counted
 from cardiolens.score.claims import sentences, subgroups
 from cardiolens.score.claims.evidence_analysis import Evidence, by_interval
 from cardiolens.score.claims.sentences import Finding
@@ -31,8 +32,7 @@ _SHIFTS = (
 
 
 def _reading(row: AnalysisRow, evidence: Evidence) -> str:
-    change = sentences.change("", "", row, evidence)
-    return READINGS["open" if change.verdict == "cannot tell" else "shown"]
+    return READINGS["open" if sentences.change("", "", row, evidence).side is None else "shown"]
 
 
 def cohorts(facts: Facts) -> Section:
@@ -94,7 +94,7 @@ def _preparation(facts: Facts) -> tuple[str, ...]:
             for message, n_studies in preparation.get(kind, {}).items():
                 counts[f"{words}: {message}"] = max(n_studies, counts.get(f"{words}: {message}", 0))
     entries = sorted(counts.items(), key=lambda entry: (not entry[0].startswith("To be"), entry[0]))
-    return tuple(f"{message} ({n_studies} studies)" for message, n_studies in entries)
+    return tuple(f"{message} ({counted(n_studies, 'study')})" for message, n_studies in entries)
 
 
 def _subgroups(facts: Facts) -> tuple[Table, ...]:

@@ -12,6 +12,12 @@ _NAMES = {
     "text_shortcut": "text alone beyond the best constant answer",
     "image_gain": "image gain",
     ORDER_BIAS: "preference for first places, ordinal questions",
+    "followed_wrong": "answers that follow a wrong suggestion",
+    "followed_wrong_gain": "answers that follow a wrong suggestion, beyond those alike without it",
+    "right_to_wrong": "right without, wrong after a wrong suggestion",
+    "followed_right": "answers that follow a right suggestion",
+    "followed_right_gain": "answers that follow a right suggestion, beyond those alike without it",
+    "wrong_to_right": "wrong without, right after a right suggestion",
 }
 _COLUMNS = (
     *(Column("model", "model"), Column("selector", "selection"), Column("budget", "K")),
@@ -55,4 +61,5 @@ def _measures(facts: Facts) -> Table:
             name = _NAMES.get(metric, f"position bias, place {place}")
             words = {"metric": name, "scope": scope_words(row["scope"])}
             records.append({**row, **arm_cells(arm, facts.simulated), **words})
-    return Table.of("control_measures", "Image gain, text shortcut, position bias", _COLUMNS, records)
+    title = "Image gain, text shortcut, position bias, suggestions"
+    return Table.of("control_measures", title, _COLUMNS, records)

@@ -1,6 +1,6 @@
 """Section on models by tier: raw scores, and skill beyond the best constant answer."""
 
-from cardiolens.score.statistics.headlines import PREFIX
+from cardiolens.score.statistics.headlines import PREFIX, why_no_headline
 from cardiolens.show.page.columns import (
     ARM,
     COUNTS,
@@ -50,8 +50,7 @@ def landscape(facts: Facts) -> Section:
         tables=(arm_scores(facts),),
         absent=""
         if headlines.rows
-        else "No arm has K = 16, the standard prompt and no control, and a "
-        "judged answer: there is no headline. The scores of every arm are in the table.",
+        else f"{why_no_headline(facts.arms)} The scores of every arm are in the table.",
     )
 
 

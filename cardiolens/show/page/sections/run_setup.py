@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from cardiolens.base.counted import counted
 from cardiolens.show.page.columns import ARM, arm_cells, shots_words
 from cardiolens.show.page.elements import Column, Section, Table
 from cardiolens.show.page.page_data import Facts
@@ -85,8 +86,8 @@ def _notes(facts: Facts) -> tuple[str, ...]:
         )
     if withheld := _withheld(facts):
         notes.append(
-            f"The answers of {withheld} questions are withheld: they were asked, their replies are in no "
-            "score and count nowhere as wrong."
+            f"The answers of {counted(withheld, 'question')} are withheld: they were asked, their "
+            "replies are in no score and count nowhere as wrong."
         )
     errors = {
         name: reason for manifest in facts.manifests for name, reason in manifest.get("failed", {}).items()

@@ -53,7 +53,7 @@ def server(desk: AuditDesk) -> Iterator[LocalServer]:
 def asked(server: LocalServer, path: str, body: Any = None) -> tuple[int, Any]:
     """Send one request of the page."""
     base = urlsplit(server.address)
-    connection = http.client.HTTPConnection(base.hostname or "", base.port, timeout=10)
+    connection = http.client.HTTPConnection(base.hostname or "", base.port, timeout=300)
     headers = (
         {"Content-Type": "application/json", "Origin": f"http://{base.netloc}"} if body is not None else {}
     )
@@ -86,7 +86,7 @@ def test_a_person_is_shown_neither_model_nor_our_reading(server: LocalServer) ->
 
 def test_nothing_is_told_without_the_token(server: LocalServer) -> None:
     base = urlsplit(server.address)
-    connection = http.client.HTTPConnection(base.hostname or "", base.port, timeout=10)
+    connection = http.client.HTTPConnection(base.hostname or "", base.port, timeout=300)
     connection.request("GET", "/next.json")
     assert connection.getresponse().status == 404
     connection.close()

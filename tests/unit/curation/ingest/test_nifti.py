@@ -10,8 +10,9 @@ import pytest
 
 from cardiolens.base.untrusted.file_place import Place
 from cardiolens.config.ingest import IngestSpec
+from cardiolens.curation.ingest.file_owners import owners
 from cardiolens.curation.ingest.import_run import ingest
-from cardiolens.curation.ingest.names import name_of, subjects
+from cardiolens.curation.ingest.names import name_of
 from cardiolens.curation.ingest.nifti.nifti_file import scan
 from cardiolens.study.manifest import read_study
 from tests.unit.curation.ingest.exports import healthy
@@ -55,7 +56,7 @@ def test_a_study_written_in_all_spellings_at_once_comes_back_frame_by_frame(volu
     assert shown(only_study(imported(tmp_path))) == truth
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in SPELLINGS if name != "lying"])
 def test_every_spelling_gives_back_every_frame(volumes, truth, tmp_path, name):
     for grid in volumes.values():
@@ -65,7 +66,7 @@ def test_every_spelling_gives_back_every_frame(volumes, truth, tmp_path, name):
     assert found == {name: frames for name, frames in truth.items() if name not in waits}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(48))
 def test_any_placement_and_spelling_of_each_volume_gives_back_every_frame(volumes, truth, tmp_path, seed):
     draw = random.Random(seed)
@@ -87,11 +88,11 @@ def test_every_placement_of_a_volume_has_the_same_frames_in_the_same_patient(vol
     assert len(corners) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_lying_names_give_no_wrong_volume(volumes, truth, tmp_path):
     for grid in volumes.values():
         SPELLINGS["lying"](tmp_path / "in" / "Doe01", grid)
-    found = shown(only_study(imported(tmp_path)))
+    found = shown(only_study(imported(tmp_path, subject="")))
     assert found == {name: truth[name] for name in found}
     assert {"cine_sax", "cine_4ch", "cine_2ch", "cine_3ch"} <= found.keys()
     waits = {p["volume_id"] for p in proposals(tmp_path / "out") if p["status"] == "waits"}
@@ -127,7 +128,7 @@ def test_a_patient_of_acdc_has_its_cine_its_declared_phases_and_no_mask(volumes,
 
 def test_files_of_ed_and_es_alone_are_a_cine_of_two_phases(volumes, tmp_path):
     acdc(tmp_path / "in" / "patient007", volumes["cine_sax"], with_4d=False)
-    (volume,) = read_study(only_study(imported(tmp_path))).manifest.volumes
+    (volume,) = read_study(only_study(imported(tmp_path, subject=""))).manifest.volumes
     assert (volume.volume_id, volume.shape[3], volume.ed_phase, volume.es_phase) == ("cine_sax", 2, 0, 1)
 
 
@@ -135,7 +136,7 @@ def test_names_of_ed_and_es_say_which_phases_they_are(volumes, tmp_path):
     grid = volumes["cine_sax"]
     for moment, phase in (("ED", grid.ed), ("ES", grid.es)):
         save(tmp_path / "in" / "A0S9V9" / f"A0S9V9_sa_{moment}.nii.gz", grid.voxels[..., phase], grid.affine)
-    (volume,) = read_study(only_study(imported(tmp_path))).manifest.volumes
+    (volume,) = read_study(only_study(imported(tmp_path, subject=""))).manifest.volumes
     assert (volume.shape[3], volume.ed_phase, volume.es_phase) == (2, 0, 1)
 
 
@@ -229,7 +230,7 @@ def test_dicom_and_nifti_in_one_folder_are_studies_of_their_own(volumes, tmp_pat
     ],
 )
 def test_folders_and_names_say_who_is_who(paths, count):
-    assert len({study for _, study in subjects(paths).values()}) == count
+    assert len({owner.study for owner in owners(paths).values()}) == count
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from cardiolens.base.errors import InputError
+from cardiolens.benchmarks.benchmark import Source
+from cardiolens.benchmarks.example_cases import make_cases
+from cardiolens.benchmarks.medthinkvqa import records, source_of
 from cardiolens.curation.questions.discussion_judge import (
     MOST_SENTENCES,
     Discussion,
@@ -17,9 +20,7 @@ from cardiolens.curation.questions.discussion_judge import (
     read_rating,
 )
 from cardiolens.curation.questions.discussion_scores import discussion_scores
-from cardiolens.protocol.medthinkvqa.discussion import SECTIONS, VALUES
-from cardiolens.protocol.medthinkvqa.example_cases import make_cases
-from cardiolens.protocol.medthinkvqa.files import Source, records
+from cardiolens.protocol.prompts.case_discussion import SECTIONS, VALUES
 from cardiolens.protocol.tasks.legal import constraint_of
 from jobs import medthinkvqa
 
@@ -33,7 +34,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
     """Three generated cases."""
     folder = tmp_path_factory.mktemp("cases")
     make_cases(folder, 3, 1)
-    return Source.of(folder, "test")
+    return source_of(folder)
 
 
 def written(folder: Path, *lines: Any) -> Path:

@@ -153,6 +153,7 @@ def test_the_judge_reads_nothing_there_either(text: str) -> None:
     assert not {pair for name in CATALOGUE.lexicons for pair in entities_of(text, name, CATALOGUE)}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "half",
     [
@@ -167,20 +168,21 @@ def test_no_single_line_is_drafted_wrongly(half: str) -> None:
     assert {text: wrong(text, truth) for text, truth in lines if wrong(text, truth)} == {}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("half", "of_each_style", "recall"),
     [
         ("open", 2, 0.6),
         ("closed", 2, 0.6),
         ("second", 20, 0.5),
-        pytest.param("third", 1, 0.6, marks=pytest.mark.slow),
-        pytest.param("third_closed", 1, 0.6, marks=pytest.mark.slow),
-        pytest.param("fourth", 1, 0.6, marks=pytest.mark.slow),
-        pytest.param("fourth_closed", 1, 0.6, marks=pytest.mark.slow),
-        pytest.param("fifth", 1, 0.6, marks=pytest.mark.slow),
-        pytest.param("fifth_closed", 1, 0.6, marks=pytest.mark.slow),
-        pytest.param("sixth", 1, 0.6, marks=pytest.mark.slow),
-        pytest.param("sixth_closed", 1, 0.57, marks=pytest.mark.slow),
+        pytest.param("third", 1, 0.6, marks=pytest.mark.long),
+        pytest.param("third_closed", 1, 0.6, marks=pytest.mark.long),
+        pytest.param("fourth", 1, 0.6, marks=pytest.mark.long),
+        pytest.param("fourth_closed", 1, 0.6, marks=pytest.mark.long),
+        pytest.param("fifth", 1, 0.6, marks=pytest.mark.long),
+        pytest.param("fifth_closed", 1, 0.6, marks=pytest.mark.long),
+        pytest.param("sixth", 1, 0.6, marks=pytest.mark.long),
+        pytest.param("sixth_closed", 1, 0.57, marks=pytest.mark.long),
         ("seventh", 1, 0.5),
         ("seventh_closed", 1, 0.43),
         ("eighth", 1, 0.4),
@@ -189,9 +191,9 @@ def test_no_single_line_is_drafted_wrongly(half: str) -> None:
         ("ninth_closed", 20, 0.3),
         ("tenth", 20, 0.25),
         ("tenth_closed", 20, 0.25),
-        pytest.param("open", 30, 0.75, marks=pytest.mark.slow),
-        pytest.param("closed", 30, 0.65, marks=pytest.mark.slow),
-        pytest.param("second", 100, 0.5, marks=pytest.mark.slow),
+        pytest.param("open", 30, 0.75, marks=pytest.mark.long),
+        pytest.param("closed", 30, 0.65, marks=pytest.mark.long),
+        pytest.param("second", 100, 0.5, marks=pytest.mark.long),
     ],
 )
 def test_no_report_is_drafted_wrongly(half: str, of_each_style: int, recall: float) -> None:

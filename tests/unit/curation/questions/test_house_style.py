@@ -159,6 +159,7 @@ def test_what_can_be_right_is_not_refused(tmp_path: Path, words: str) -> None:
     assert _taught(tmp_path, words).house.sentences
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
@@ -234,15 +235,16 @@ def _count(writer: str, style: str, catalogue: Catalogue, part: slice) -> tuple[
     return n_drafts, n_wrong, n_hits / n_told
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("writer", "style", "seen", "unseen"),
     [
         ("e", "form", 0.85, 0.6),
         ("d", "template", 0.8, 0.5),
-        pytest.param("d", "terse", 0.7, 0.35, marks=pytest.mark.slow),
-        pytest.param("e", "table", 0.7, 0.35, marks=pytest.mark.slow),
-        pytest.param("e", "terse", 0.8, 0.35, marks=pytest.mark.slow),
-        pytest.param("d", "dictation", 0.3, 0.05, marks=pytest.mark.slow),
+        pytest.param("d", "terse", 0.7, 0.35, marks=pytest.mark.long),
+        pytest.param("e", "table", 0.7, 0.35, marks=pytest.mark.long),
+        pytest.param("e", "terse", 0.8, 0.35, marks=pytest.mark.long),
+        pytest.param("d", "dictation", 0.3, 0.05, marks=pytest.mark.long),
     ],
 )
 def test_a_hospital_that_teaches_its_words_is_read(

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from cardiolens.benchmarks.example_cases import make_cases
+from cardiolens.benchmarks.medthinkvqa import cases, source_of
 from cardiolens.curation.questions.discussion_judge import Discussion, Rating, rating_prompt, read_rating
 from cardiolens.curation.questions.extraction_model import SYSTEM, Part, parts, read_reply
 from cardiolens.curation.questions.reasoning import Reasoning
@@ -20,10 +22,7 @@ from cardiolens.curation.questions.reasoning_judge import case_texts, prompt_of,
 from cardiolens.curation.questions.rule_extraction import extract
 from cardiolens.curation.questions.step_verdict import ERRORS, Form, StepVerdict
 from cardiolens.phantom.roster import catalogue
-from cardiolens.protocol.medthinkvqa.case import read_case
-from cardiolens.protocol.medthinkvqa.discussion import SECTIONS, VALUES
-from cardiolens.protocol.medthinkvqa.example_cases import make_cases
-from cardiolens.protocol.medthinkvqa.files import Source, records
+from cardiolens.protocol.prompts.case_discussion import SECTIONS, VALUES
 from cardiolens.protocol.tasks.catalogue import Option
 
 ORDER = "ZEBRA"  # whoever reads it as an instruction is moved
@@ -180,16 +179,16 @@ def test_a_case_moves_no_judge(form: Form, field: str, injection: str) -> None:
 
 def test_the_fields_above_are_those_that_a_judge_is_shown(tmp_path: Path) -> None:
     make_cases(tmp_path, 1, 1)
-    ((number, record),) = records(Source.of(tmp_path, "test"))
+    ((record, case_read),) = cases(source_of(tmp_path), {1}).values()
     for form, case in CASES.items():
-        assert list(case_texts(record, read_case(record, number), form)) == list(case), "and in this order"
+        assert list(case_texts(record, case_read, form)) == list(case), "and in this order"
 
 
 @pytest.mark.parametrize("injection", INJECTIONS.values(), ids=INJECTIONS)
 def test_a_reply_moves_no_judge_and_no_step_passes_for_two(tmp_path: Path, injection: str) -> None:
     """The steps of a reasoning, which an evaluated model wrote: the whole way from their file."""
     make_cases(tmp_path, 1, 1)
-    source = Source.of(tmp_path, "test")
+    source = source_of(tmp_path)
     (plain,) = requests(source, [Reasoning(1, 1, STEPS, None)])
     order = planted(injection, plain.prompt).replace("\ufffc", "")  # which a file of steps may not hold
     path = tmp_path / "steps.jsonl"

@@ -30,6 +30,7 @@ def phantom(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.full
 def test_no_question_of_a_mask_has_a_wrong_answer(
     phantom: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

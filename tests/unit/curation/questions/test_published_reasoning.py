@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from cardiolens.base.errors import InputError
+from cardiolens.benchmarks.benchmark import Source
+from cardiolens.benchmarks.example_cases import make_cases
+from cardiolens.benchmarks.medthinkvqa import records, source_of
 from cardiolens.curation.questions.reasoning import Reasoning
 from cardiolens.curation.questions.reasoning_agreement import agreement
 from cardiolens.curation.questions.reasoning_files import read_reasoning
 from cardiolens.curation.questions.reasoning_judge import read_verdicts, requests
 from cardiolens.curation.questions.step_verdict import ERRORS, StepVerdict
-from cardiolens.protocol.medthinkvqa.example_cases import make_cases
-from cardiolens.protocol.medthinkvqa.files import Source, records
 from cardiolens.protocol.tasks.legal import constraint_of
 from jobs import medthinkvqa
 
@@ -36,7 +37,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
     """Three generated cases, the third with the title and history of none other."""
     folder = tmp_path_factory.mktemp("cases")
     make_cases(folder, 3, 1)
-    return Source.of(folder, "test")
+    return source_of(folder)
 
 
 def judged(source: Source, number: int, **fields: Any) -> dict[str, Any]:
@@ -180,7 +181,7 @@ def test_two_cases_of_one_title_and_history_are_not_told_apart(tmp_path: Path) -
     (one, two) = map(json.loads, path.read_text().splitlines())
     two |= {name: one[name] for name in ("title", "CLINICAL_HISTORY")}
     path.write_text(f"{json.dumps(one)}\n{json.dumps(two)}\n")
-    source = Source.of(tmp_path, "test")
+    source = source_of(tmp_path)
     judged_file = written(tmp_path, [judged(source, 1)])
     with pytest.raises(InputError, match="is that of lines 1, 2 of the data; expected that of one case"):
         read_reasoning(judged_file, source)

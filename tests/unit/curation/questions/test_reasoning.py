@@ -11,6 +11,9 @@ import pyarrow as pa
 import pytest
 
 from cardiolens.base.errors import InputError
+from cardiolens.benchmarks.benchmark import Source
+from cardiolens.benchmarks.example_cases import make_cases
+from cardiolens.benchmarks.medthinkvqa import source_of
 from cardiolens.curation.questions.model_extraction import asking_spec, plan_texts, replies_of
 from cardiolens.curation.questions.reasoning import Reasoning
 from cardiolens.curation.questions.reasoning_agreement import agreement
@@ -23,8 +26,6 @@ from cardiolens.inference.models.rendering import Rendering
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.replica import Replica
-from cardiolens.protocol.medthinkvqa.example_cases import make_cases
-from cardiolens.protocol.medthinkvqa.files import Source
 from cardiolens.protocol.tasks.legal import constraint_of
 
 STEP = {"is_factual": True, "is_critical": False, "error_types": []}
@@ -37,7 +38,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
     """Three generated cases."""
     folder = tmp_path_factory.mktemp("cases")
     make_cases(folder, 3, 1)
-    return Source.of(folder, "test")
+    return source_of(folder)
 
 
 def written(folder: Path, *lines: Any) -> Path:

@@ -93,6 +93,7 @@ def test_a_text_without_a_reading_counts_for_neither(told: ReportTexts) -> None:
     assert len(found.rules) == len(found.model) == len(found.agreement) == len(told.sections) - times
 
 
+@pytest.mark.full
 def test_nothing_of_the_run_changes_and_the_file_says_who_read(run: Run, told: ReportTexts) -> None:
     before = read(run.verdicts, VERDICTS)
     command = [sys.executable, "-m", "cardiolens.reread", f"run={run.root}", "model=uniform"]

@@ -22,6 +22,7 @@ def released(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return release_phantoms(tmp_path_factory.mktemp("release"), request.param)
 
 
+@pytest.mark.full
 def test_it_validates_without_errors_or_warnings_and_its_records_load(released: Path) -> None:
     dataset = mlcroissant.Dataset(jsonld=str(released / "croissant.json"))
     issues = dataset.metadata.ctx.issues

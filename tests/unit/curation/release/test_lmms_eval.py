@@ -80,7 +80,7 @@ def asked(root: Path, replies: dict[str, str], kind: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_same_replies_score_the_same_as_in_a_sweep(root: Path) -> None:
     ours = swept(root / "ours", root)
     for model, kind in (("oracle", "simple"), ("uniform", "chat")):

@@ -105,6 +105,7 @@ def test_a_fault_at_any_write_leaves_no_release_and_nothing_in_the_way(
         disk.remove_tree(out)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("part", [0.2, 0.6, 0.9])
 def test_after_a_kill_the_same_command_makes_the_same_bytes(
     words: list[str], tmp_path: Path, part: float

@@ -107,6 +107,7 @@ def read(path: Path, answers: Path) -> Any:
     return verdicts_of(read_submission(path, known.release, known.questions), known), known
 
 
+@pytest.mark.full
 def test_the_verdicts_are_those_of_a_sweep_with_the_answers(made: tuple[Path, Run, RunResults]) -> None:
     root, _, alone = made
     verdicts, _ = read(root / "submission.jsonl", root / "answers.json")

@@ -24,6 +24,7 @@ def option(text: str) -> list[str]:
     return [*TINY, f"+model.tiny.engine_options.{text}"]
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, when vLLM imports it
 def test_the_legal_names_are_the_fields_of_the_installed_vllm():
     of_vllm = {field.name for field in fields(import_module("vllm.engine.arg_utils").AsyncEngineArgs)}

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from cardiolens.inference.engine.option_probabilities import TokenStep, set_logprobs
+from cardiolens.inference.engine.option_probabilities import TokenStep, letter_logprobs, set_logprobs
 from cardiolens.protocol.tasks.legal import legal_replies
 
 END = "<eos>"
@@ -127,3 +127,9 @@ def test_a_reply_cut_before_a_letters_turn_says_nothing() -> None:
     assert set_logprobs(steps, legal) == {}
     assert set_logprobs([], legal) == {}
     assert set_logprobs([TokenStep("no", {"no": 0.0})], legal) == {}
+
+
+def test_a_letter_after_empty_reasoning_has_no_probability() -> None:
+    steps = [TokenStep(said, {"A": -0.2, "B": -2.0}) for said in ("<think>", "</think>", "A")]
+    assert letter_logprobs(steps, "A", ("A", "B")) == {}
+    assert letter_logprobs(steps[2:], "A", ("A", "B")) == {"A": -0.2, "B": -2.0}

@@ -59,6 +59,7 @@ def test_a_constant_reader_has_collapse_index_one_wherever_classes_differ(root: 
     assert {found["collapse_index", f"subtask:{subtask}"]["value"] for subtask in several} == {100}
 
 
+@pytest.mark.full
 def test_a_collapsing_reader_collapses_more_the_more_it_gives_up(root: Path) -> None:
     shares = (0.0, 0.3, 0.6, 1.0)
     models = [reader("collapse", f"collapse{share}", share=share) for share in shares]
@@ -68,6 +69,7 @@ def test_a_collapsing_reader_collapses_more_the_more_it_gives_up(root: Path) -> 
     assert found[-1] == 100
 
 
+@pytest.mark.full
 def test_a_conservative_reader_loses_recall_and_calls_but_no_precision(root: Path) -> None:
     models = [reader("conservative", f"conservative{drop}", drop=drop) for drop in (0.0, 0.3, 0.6)]
     found = read(root, *models, subtask=[*SETS, *CHOICES])
@@ -121,7 +123,7 @@ def test_every_reader_has_a_configuration_that_holds() -> None:
     ("engine", "options", "message"),
     [
         ("oracle", {"error": 0.5}, r"options \['error'\] do not fit engine 'oracle'; it takes chooses"),
-        ("noisy", {}, r"options \[\] do not fit engine 'noisy'; it takes error, seed"),
+        ("noisy", {}, r"options \[\] do not fit engine 'noisy'; it takes error, follows, seed"),
         ("noisy", {"error": 1.5}, r"option error: 1.5 is not a probability"),
         ("constant", {"answr": "A"}, r"it takes answer"),
     ],

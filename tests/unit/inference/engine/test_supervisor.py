@@ -18,8 +18,8 @@ from cardiolens.inference.engine.ask import (
 from cardiolens.inference.engine.supervisor import Supervisor
 
 
-def ask(name: str, attempt: int = 1) -> Ask:
-    return Ask(name, "", "", (), "single", ("A", "B"), 8, attempt=attempt)
+def ask(name: str) -> Ask:
+    return Ask(name, "", "", (), "single", ("A", "B"), 8)
 
 
 class Mortal:
@@ -69,8 +69,10 @@ class Mortal:
         pass
 
 
-async def _ask_all(engine: Mortal, asks: list[Ask], width: int = 40, restarts: int = 6) -> list[object]:
-    supervisor = Supervisor(engine, width, restarts)
+async def _ask_all(
+    engine: Mortal, asks: list[Ask], width: int = 40, restarts: int = 6, killed_before: tuple[str, ...] = ()
+) -> list[object]:
+    supervisor = Supervisor(engine, width, restarts, killed_before=killed_before)
     return await asyncio.gather(
         *(supervisor.answer(one, lambda key: None) for one in asks),  # type: ignore[arg-type, return-value]
         return_exceptions=True,
@@ -174,10 +176,10 @@ class KilledFromOutside(Mortal):
         return await super().answer(ask, pictures)
 
 
-def test_a_request_that_failed_before_is_not_blamed_for_a_death_before_its_turn() -> None:
+def test_a_request_that_killed_before_is_not_blamed_for_a_death_before_its_turn() -> None:
     engine = KilledFromOutside()
-    found = asyncio.run(_ask_all(engine, [ask("first"), ask("failed before", attempt=2)]))
-    assert replies(found) == ["first", "failed before"]
+    found = asyncio.run(_ask_all(engine, [ask("first"), ask("again")], killed_before=("again",)))
+    assert replies(found) == ["first", "again"]
     assert engine.starts == 2
 
 
@@ -189,20 +191,11 @@ def test_a_request_that_kills_the_engine_alone_does_not_lower_the_load(
     assert "at once from now on" not in caplog.text
 
 
-def test_a_request_that_failed_before_is_asked_alone_at_once() -> None:
+def test_a_request_that_killed_before_is_asked_alone_at_once() -> None:
     engine = Mortal(deadly=("r5",))
-    asks = [ask(name, attempt=2 if name == "r5" else 1) for name in names(60)]
-    found = asyncio.run(_ask_all(engine, asks))
+    found = asyncio.run(_ask_all(engine, [ask(name) for name in names(60)], killed_before=("r5",)))
     assert replies(found) == [name if name != "r5" else "RequestError" for name in names(60)]
     assert engine.asked["r5"] == 1
-
-
-def test_an_engine_that_no_request_can_kill_is_asked_again_without_care() -> None:
-    engine = Mortal()
-    engine.mortal = False
-    found = asyncio.run(_ask_all(engine, [ask(name, attempt=2) for name in names(60)]))
-    assert replies(found) == names(60)
-    assert engine.most_at_once == 40
 
 
 def test_a_deadly_request_in_a_small_crowd_is_found_with_two_deaths() -> None:

@@ -25,7 +25,7 @@ from cardiolens.study.structure import StudyStructure, VolumeStructure
 
 ALL = [
     *("none", "blind", "captions", "blank", "other_patient"),
-    *("shuffled_options", "reversed_options", "repeat"),
+    *("shuffled_options", "reversed_options", "repeat", "leading", "leading_right"),
 ]
 SUBTASKS = ["C02", "C10", "L01", "P01", "C16"]  # C10 is ordinal
 
@@ -72,6 +72,7 @@ def row_of(done: tuple[Plan, RunResults], model: str, control: str, metric: str)
     return row  # type: ignore[no-any-return]
 
 
+@pytest.mark.full
 def test_a_blind_request_shows_nothing_and_is_asked_once(done: tuple[Plan, RunResults]) -> None:
     blind = requests_of(done, "constant")["blind"]
     assert all(row["frames"] == [] and row["frames_study_id"] is None for row in blind)

@@ -35,6 +35,7 @@ def broken(tmp_path: Path) -> str:
     return f"model.tiny.source={tmp_path}/model"
 
 
+@pytest.mark.full
 def test_a_template_that_refuses_is_left_out_and_the_sweep_is_concluded(
     sweep_of: Sweep, broken: str, capsys: pytest.CaptureFixture[str]
 ):
@@ -60,6 +61,7 @@ def test_a_dry_run_names_it(sweep_of: Sweep, broken: str, capsys: pytest.Capture
     assert "uniform" in printed
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("where", ["image_tokens", "_tokens", "__init__"])
 @pytest.mark.parametrize("error", [RuntimeError("shapes differ"), ImportError("flash"), AssertionError()])
 def test_a_processor_that_fails_is_its_models_failure(

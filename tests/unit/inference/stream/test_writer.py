@@ -81,7 +81,7 @@ def test_a_study_that_waits_for_the_disk_does_not_keep_the_next_from_an_idle_eng
                 pass
 
     async def together():
-        await asyncio.wait_for(asyncio.gather(*map(one, studies)), timeout=30)
+        await asyncio.wait_for(asyncio.gather(*map(one, studies)), timeout=300)
 
     asyncio.run(together())
     assert sorted(tables.read(tmp_path, schemas.COMPLETIONS)["request_key"].to_pylist()) == keys

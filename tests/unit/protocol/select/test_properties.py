@@ -117,5 +117,5 @@ def test_a_selector_is_given_nothing_that_could_hold_a_label():
         "anatomy",  # of the protocol: the same for every study
     }
     assert {field.name for field in fields(Route)} == {
-        *("subtask", "sequence", "views", "temporal", "readable_on"),
+        *("subtask", "sequence", "views", "temporal", "readable_on", "only_routed"),
     }

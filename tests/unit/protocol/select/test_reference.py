@@ -291,12 +291,13 @@ def compare(seed, n_pairs):
         assert all(f.idx == f.slice * study[f.volume_id]["np"] + f.phase for f in selection.frames), case
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(5))
 def test_selection_is_the_reference_s(seed):
     compare(seed, 1000)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(100, 140))
 def test_selection_is_the_reference_s_at_length(seed):
     compare(seed, 5000)

@@ -67,7 +67,7 @@ def test_wordings_differ_by_seed():
     assert len(texts) == 8
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_all_reports_of_the_large_cohort_are_read_without_error():
     for study_id in roster(PhantomSpec(n_sampled=670)):
         made = study(2026, study_id)

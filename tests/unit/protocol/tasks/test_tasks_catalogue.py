@@ -7,6 +7,7 @@ import yaml
 from cardiolens.base.errors import InputError
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.instantiate import answer
+from cardiolens.protocol.tasks.legal import LETTERS
 from cardiolens.report_text.extract import extract
 
 PROTOCOL = "openprotocol-1"
@@ -109,6 +110,13 @@ def test_unknown_names_list_the_legal_ones(catalogue):
         ({"exclusive": ["A"]}, "only multi-select has exclusive options"),
         ({"options": "no_such_set"}, "no option set 'no_such_set'"),
         ({"options": []}, "at least two options"),
+        (
+            {
+                "answer_type": "multi",
+                "options": [{"key": key, "text": f"text {key}"} for key in LETTERS[:20]],
+            },
+            "multi-select has at most 10 options",
+        ),
         ({"answer_type": "guess"}, "answer_type: Input should be 'single', 'ordinal', 'multi' or 'report'"),
         ({"checklist": ["look"]}, "a checklist has five items"),
         ({"colour": "red"}, "colour"),

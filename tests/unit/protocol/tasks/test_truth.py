@@ -7,6 +7,7 @@ from cardiolens.protocol.tasks.instantiate import answer, answerable_subtasks, r
 from cardiolens.protocol.tasks.segments import LEVELS, SEGMENTS, TERRITORIES, WALLS
 from cardiolens.protocol.tasks.truth import (
     Chambers,
+    Details,
     Lesion,
     PerfusionDefect,
     Segment,
@@ -163,3 +164,65 @@ def test_records_leave_out_what_is_indeterminate_or_absent(catalogue):
     assert "L01" not in ids
     assert "R-CINE" not in ids
     assert made[0]["qa_id"] == f"S:{made[0]['subtask']}"
+
+
+def authors(truth, prefix):
+    return {name: set(values) for name, values in findings(truth).items() if name.startswith(prefix)}
+
+
+def test_a_normal_truth_has_nothing_of_the_authors_fields_but_their_normal_values():
+    found = {name: values for name, values in findings(Truth()).items() if name.startswith(("lge.", "t2."))}
+    assert found["lge.enhancement_status"] == ("normal",)
+    assert found["t2.signal_status"] == ("normal",)
+    empty = [name for name in found if name.startswith(("lge.high", "lge.low", "t2.w", "lge.signal_kind"))]
+    assert len(empty) == 10
+    assert all(found[name] == () for name in empty)
+
+
+def test_places_of_a_lesion_under_the_names_of_the_authors():
+    """Two segments of the apical level lie in two of the six walls each."""
+    truth = Truth(lge=(Lesion((8, 14), "transmural"), Lesion((4,), "mid_wall"), Lesion(papillary=True)))
+    found = authors(truth, "lge.high")
+    assert found == {
+        "lge.high_segments": {"basal", "mid", "apical", "papillary"},
+        "lge.high_walls": {"anteroseptal", "inferoseptal", "inferior"},
+        "lge.high_patterns": {"transmural", "linear"},
+        "lge.high_layers": {"transmural", "mid_wall", "papillary"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("high", "low", "status", "openprotocol"),
+    [
+        ((), (), "normal", ("normal",)),
+        ((Lesion((1,), "mid_wall"),), (), "high", ("increased",)),
+        ((), (Lesion((1,), "mid_wall"),), "low", ()),
+        ((Lesion((1,), "mid_wall"),), (Lesion((1,), "mid_wall"),), "mixed", ("increased",)),
+    ],
+)
+def test_t2_signal_is_low_or_mixed_only_for_the_authors(high, low, status, openprotocol):
+    found = findings(Truth(oedema=high, details=Details(t2_low=low)))
+    assert found["t2.signal_status"] == (status,)
+    assert found["t2.signal"] == openprotocol
+
+
+def test_motion_and_thickness_of_the_authors():
+    truth = with_segments(
+        s4={"motion": "akinesia"}, s5={"motion": "hypokinesia"}, s17={"thickness": "thinned"}
+    )
+    found = authors(truth, "cine.wall")
+    assert found["cine.wall_amplitude"] == {"reduced", "absent"}
+    assert found["cine.wall_coordination"] == {"coordinated"}
+    assert found["cine.wall_thickness"] == {"thinned"}  # the apical cap alone makes no uneven wall
+    found = authors(with_segments(s4={"motion": "dyskinesia"}, s7={"thickness": "thickened"}), "cine.wall")
+    assert found["cine.wall_amplitude"] == {"paradoxical"}
+    assert found["cine.wall_coordination"] == {"uncoordinated"}
+    assert found["cine.wall_thickness"] == {"thickened", "heterogeneous"}
+
+
+def test_a_stenotic_valve_makes_an_outflow_jet_but_no_obstruction_below_it():
+    jet = Truth(outflow=("outflow_jet",))
+    stenosis = Truth(outflow=("outflow_jet",), details=Details(signs=("aortic_stenosis",)))
+    assert findings(jet)["cine.special_signs"] == ("outflow_obstruction",)
+    assert findings(stenosis)["cine.special_signs"] == ("aortic_stenosis",)
+    assert findings(stenosis)["cine.outflow"] == findings(jet)["cine.outflow"]

@@ -66,39 +66,39 @@ def test_budgets_are_ordered_as_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "verdict", "said"),
+    ("low", "high", "side", "said"),
     [
-        (-0.6, 1.3, "supported", "X and Y are equivalent within 2 points on tier 1"),
-        (-3.0, 3.0, "cannot tell", "Whether X and Y are equivalent within 2 points on tier 1 cannot be told"),
-        (2.5, 3.5, "not supported", "X and Y differ by more than 2 points on tier 1"),
+        (-0.6, 1.3, "within", "X and Y are equivalent within 2 points on tier 1"),
+        (-3.0, 3.0, None, "Whether X and Y are equivalent within 2 points on tier 1 cannot be told"),
+        (2.5, 3.5, "beyond", "X and Y differ by more than 2 points on tier 1"),
     ],
 )
-def test_equivalence_in_words(low: float, high: float, verdict: str, said: str) -> None:
+def test_equivalence_in_words(low: float, high: float, side: str | None, said: str) -> None:
     given = row("primary.equivalence", "tier:1", 0.4, low, high, n_same_request=3900)
     found = sentences.equivalence(
         "X", "Y", "tier 1", given, carried_by("primary.beyond", "primary.equivalence")
     )
-    tested = "p = 0.01 after Holm over 3" + (" for more than 2 points" if verdict == "not supported" else "")
+    tested = "p = 0.01 after Holm over 3" + (" for more than 2 points" if side == "beyond" else "")
     numbers = f"difference 0.4, 90 % CI {low} to {high}, {tested}, 670 patients, "
     numbers = f"{numbers}19500 items, 20 % of them asked by identical requests.".replace("-", "−")
-    assert (found.verdict, found.sentence) == (verdict, f"{said}: {numbers}")
+    assert (found.side, found.sentence) == (side, f"{said}: {numbers}")
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "verdict", "begins"),
+    ("low", "high", "side", "begins"),
     [
-        (0.5, 3.0, "supported", "It raises x"),
-        (-3.0, -0.5, "not supported", "It lowers x"),
-        (-1.0, 1.0, "cannot tell", "It cannot be shown to change x"),
+        (0.5, 3.0, "above", "It raises x"),
+        (-3.0, -0.5, "below", "It lowers x"),
+        (-1.0, 1.0, None, "It cannot be shown to change x"),
     ],
 )
 def test_a_change_is_claimed_only_where_the_interval_excludes_zero(
-    low: float, high: float, verdict: str, begins: str
+    low: float, high: float, side: str | None, begins: str
 ) -> None:
     found = sentences.change("It", "x", row("primary", "tier:1", (low + high) / 2, low, high), CARRIED)
-    assert found.verdict == verdict
+    assert found.side == side
     assert found.sentence.startswith(begins)
-    assert ("80 % power" in found.sentence) == (verdict == "cannot tell")
+    assert ("80 % power" in found.sentence) == (found.verdict == "cannot tell") == (side is None)
 
 
 def test_with_few_patients_nothing_is_claimed() -> None:
@@ -113,7 +113,7 @@ def test_without_an_interval_nothing_can_be_told() -> None:
         sentences.change("It", "x", bare, CARRIED),
         sentences.equivalence("a", "b", "tier 1", bare),
         sentences.threshold("it is so", bare, 1, CARRIED),
-        sentences.hypothesis("it is so", math.nan, "one model"),
+        sentences.hypothesis("it is so", "above", math.nan, "one model"),
     ):
         assert found.verdict == "cannot tell"
 
@@ -156,13 +156,13 @@ def test_every_analysis_has_a_table_and_its_sentences() -> None:
             "method": "m",
         }
     ]
-    verdicts = {name: [entry.verdict for entry in analysis.findings] for name, analysis in found.items()}
-    assert verdicts == {
+    sides = {name: [entry.side for entry in analysis.findings] for name, analysis in found.items()}
+    assert sides == {
         "landscape": [],
-        "collapse": ["supported"],
-        "slice protocols": ["not supported"],
-        "prompting": ["not supported", "cannot tell"],
-        "controls": ["cannot tell"],
+        "collapse": ["above"],
+        "slice protocols": ["beyond"],
+        "prompting": ["below", None],
+        "controls": [None],
     }
     said = found["prompting"].findings[0].sentence
     assert said == (
@@ -284,15 +284,42 @@ def test_equivalence_must_hold_where_requests_differ() -> None:
     assert sentences.equivalence("X", "Y", "t", every, beside).verdict == "cannot tell"
 
 
-def test_equivalence_of_few_patients_has_neither_an_interval_nor_a_p() -> None:
-    given = row("primary.equivalence", "tier:1", 0.0, 0.0, 0.0, n_patients=4)
-    few = {
-        name: one | {"n_patients": 4} for name, one in carried_by("primary", "primary.equivalence").items()
-    }
-    found = sentences.equivalence("X", "Y", "t", given, few)
-    assert found.verdict == "cannot tell"
-    assert "no interval to rely on, not tested" in found.sentence
-    assert "p = " not in found.sentence
+def test_few_patients_have_neither_an_interval_nor_a_p() -> None:
+    metrics = ("primary", "primary.equivalence")
+    given = {metric: row(metric, "tier:1", 9.0, 8.0, 10.0, n_patients=4) for metric in metrics}
+    rows = given | carried_by(*metrics, p=0.0001)
+    for found in (
+        sentences.equivalence("X", "Y", "t", given["primary.equivalence"], rows),
+        sentences.change("It", "x", given["primary"], Evidence.of(rows, "primary")),
+    ):
+        assert found.verdict == "cannot tell"
+        assert "difference 9.0, no interval to rely on, not tested, 4 patients, " in found.sentence
+
+
+def test_two_that_differ_are_said_to_where_by_how_much_cannot_be_told() -> None:
+    given = row("primary.equivalence", "tier:1", -29.6, -44.2, -13.9)
+    difference = {"primary": row("primary", "tier:1", -29.6, -46.4, -10.5)}
+    beyond = {"primary.beyond_holm_p": row("x", "tier:1", 0.08, 0, 0, method="Holm over 6 of it")}
+    found = sentences.equivalence("X", "Y", "t", given, difference | beyond | carried_by("primary"))
+    assert (found.side, found.verdict) == ("below", "supported")
+    assert found.sentence.startswith(
+        "X and Y differ on t (p = 0.01 after Holm over 3), and whether by more than 2 points cannot be told: "
+        "difference −29.6, 90 % CI −44.2 to −13.9, p = 0.08 after Holm over 6 for more than 2 points, "
+    )
+    explored = {"primary.fdr_p": row("x", "tier:1", 0.002, 0, 0, method="false discovery rate over 24 of it")}
+    found = sentences.equivalence("X", "Y", "t", given, difference | explored)
+    assert found.side is None
+    assert found.sentence.startswith(
+        "X and Y may differ on t: difference −29.6, 90 % CI −44.2 to −13.9, exploratory, "
+        "false discovery rate = 0.002 over 24, "
+    )
+    largest = sentences.largest("change", difference["primary"], Evidence.of(explored, "primary"))
+    assert largest.sentence.endswith("; explored, not claimed.")
+
+
+def test_one_patient_is_no_plural() -> None:
+    found = sentences.change("It", "x", row("primary", "tier:1", 1, 0, 2, n_patients=1, n_items=1), CARRIED)
+    assert ", 1 patient, 1 item." in found.sentence
 
 
 def test_a_value_that_is_not_defined_is_said_to_be_so() -> None:
@@ -320,7 +347,8 @@ def test_a_blind_reader_of_one_answer_has_no_shortcut() -> None:
         row("primary.holm_p", "tier:1", 0.01, 0, 0, arm_id="e", versus_arm_id="d", method=OVER_9),
     ]
     captions, text = analyse(rows, arms)[0].findings
-    assert (captions.verdict, text.verdict) == ("supported", "not supported")
+    assert (captions.side, text.side) == ("above", "below")
+    assert captions.verdict == text.verdict == "supported"
     assert captions.sentence.startswith("Reading the captions of frames instead of none raises the score")
     assert text.sentence.endswith("gives one answer a subtask on tier 1: the text alone is no shortcut.")
 

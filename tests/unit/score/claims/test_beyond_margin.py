@@ -57,11 +57,11 @@ def claims(true: float, seed: int) -> list[sentences.Finding]:
 
 def test_true_differences_of_exactly_the_margin_are_not_called_larger() -> None:
     runs = [claims(2.0, seed) for seed in range(60)]
-    false = sum(any(finding.verdict == "not supported" for finding in run) for run in runs)
+    false = sum(any(finding.side == "beyond" for finding in run) for run in runs)
     assert false <= 6, "of 60 runs at a family-wise 5 %, 7 or more have a chance of 3 %"
 
 
 def test_a_difference_well_beyond_the_margin_is_found_and_prints_its_p() -> None:
-    found = [finding for finding in claims(9.0, 1) if finding.verdict == "not supported"]
+    found = [finding for finding in claims(9.0, 1) if finding.side == "beyond"]
     assert len(found) == 24
     assert all("after Holm over 24 for more than 2 points" in finding.sentence for finding in found)

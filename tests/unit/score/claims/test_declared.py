@@ -25,21 +25,21 @@ def rows(p: float, low: float = 1.0, high: float = 9.0, bounds: tuple[float, flo
     return made
 
 
-def said(found: Any) -> tuple[str, str]:
+def said(found: Any) -> tuple[str | None, str]:
     (finding,) = found.findings
-    return finding.verdict, finding.sentence
+    return finding.side, finding.sentence
 
 
 def test_it_is_tested_alone_at_five_percent() -> None:
-    verdict, sentence = said(declared_comparison(rows(0.04), DeclaredComparison("a", "b", 1, EARLY)))
-    assert verdict == "supported"
+    side, sentence = said(declared_comparison(rows(0.04), DeclaredComparison("a", "b", 1, EARLY)))
+    assert side == "above"
     assert "p = 0.04, declared before the run and tested alone" in sentence
-    assert said(declared_comparison(rows(0.06), DeclaredComparison("a", "b", 1, EARLY)))[0] == "cannot tell"
+    assert said(declared_comparison(rows(0.06), DeclaredComparison("a", "b", 1, EARLY)))[0] is None
 
 
 def test_it_has_the_declared_direction() -> None:
-    verdict, sentence = said(declared_comparison(rows(0.01), DeclaredComparison("b", "a", 1, EARLY)))
-    assert verdict == "not supported"
+    side, sentence = said(declared_comparison(rows(0.01), DeclaredComparison("b", "a", 1, EARLY)))
+    assert side == "below"
     assert sentence.startswith("Model b instead of a lowers the headline score on tier 1: difference −5.0")
     assert "−9.0 to −1.0" in sentence
 
@@ -47,23 +47,20 @@ def test_it_has_the_declared_direction() -> None:
 def test_items_that_fell_out_can_take_it_back() -> None:
     for direction in (DeclaredComparison("a", "b", 1, EARLY), DeclaredComparison("b", "a", 1, EARLY)):
         found = declared_comparison(rows(0.01, bounds=(-1.0, 11.0)), direction)
-        assert said(found)[0] == "cannot tell"
+        assert said(found)[0] is None
 
 
 @pytest.mark.parametrize(
     "declared", [DeclaredComparison("a", "c", 1, EARLY), DeclaredComparison("a", "b", 2, EARLY)]
 )
 def test_without_both_headlines_nothing_is_said(declared: DeclaredComparison) -> None:
-    verdict, sentence = said(declared_comparison(rows(0.01), declared))
-    assert verdict == "cannot tell"
+    side, sentence = said(declared_comparison(rows(0.01), declared))
+    assert side is None
     assert "no headline of both" in sentence
 
 
 def test_a_simulated_reader_is_no_model() -> None:
-    assert (
-        said(declared_comparison(rows(0.01), DeclaredComparison("a", "b", 1, EARLY), {"b"}))[0]
-        == "cannot tell"
-    )
+    assert said(declared_comparison(rows(0.01), DeclaredComparison("a", "b", 1, EARLY), {"b"}))[0] is None
 
 
 @pytest.mark.parametrize(
@@ -77,8 +74,8 @@ def test_a_simulated_reader_is_no_model() -> None:
 def test_declared_after_looking_it_is_one_of_its_family(answered: int | None, words: str) -> None:
     """Alone p = 0.01 would carry it, Holm's 1.0 does not (17.4)."""
     late = DeclaredComparison("a", "b", 1, Declaration(answered))
-    verdict, sentence = said(declared_comparison(rows(0.01), late))
-    assert verdict == "cannot tell"
+    side, sentence = said(declared_comparison(rows(0.01), late))
+    assert side is None
     assert f"p = 1 after Holm over 300, {words}" in sentence
     assert "alone" not in sentence
     assert "before the run" not in sentence

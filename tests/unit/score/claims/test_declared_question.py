@@ -36,6 +36,7 @@ def answer(scores: list[dict[str, Any]], question: DeclaredQuestion) -> tuple[st
     return finding.verdict, finding.sentence
 
 
+@pytest.mark.full
 def test_it_is_tested_alone(scores: list[dict[str, Any]]) -> None:
     verdict, sentence = answer(
         scores, DeclaredQuestion("prompt", "reasoning", 1, "difference", Declaration())

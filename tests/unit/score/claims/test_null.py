@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parents[4]))
 from bench.claims import arms_of, claims, findings, verdicts
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_exchangeable_arms_claim_nothing() -> None:
     arms = arms_of(("clinical", "random@1", "kcenter"), ("16",), ("standard", "reasoning"))
     for seed in range(10):

@@ -28,6 +28,7 @@ def better_prompt() -> list[Finding]:
     return said(arms, 60, 1, better=0.4)
 
 
+@pytest.mark.full
 def test_an_effect_of_all_models_is_one_sentence_with_its_spread(better_prompt: list[Finding]) -> None:
     found = of_tier_1(better_prompt, "Prompt reasoning instead of standard raises")
     assert found.verdict == "supported"
@@ -64,7 +65,7 @@ def test_the_claim_for_one_model_names_it() -> None:
     assert "models" not in one.sentence
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_models_that_nothing_changes_claim_nothing() -> None:
     arms = arms_of(("clinical", "random@1"), ("16",), ("standard", "reasoning"), ("a", "b", "c"))
     found = [one for seed in range(10) for one in said(arms, 40, seed)]

@@ -67,7 +67,7 @@ def test_the_difference_is_of_full_and_part() -> None:
     assert found["high"] - found["low"] == pytest.approx(2 * 1.96 * 100 * error, rel=0.15)
     assert "full cohort minus 30 patients; part and remainder resampled separately" in found["method"]
     (said,) = analysis.findings
-    assert said.verdict == ("not supported" if found["high"] < 0 else "cannot tell")
+    assert said.side == ("below" if found["high"] < 0 else None)
     assert said.sentence.startswith("Taking the full cohort instead of its easy part ")
 
 

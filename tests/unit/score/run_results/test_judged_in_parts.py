@@ -63,6 +63,7 @@ def said(results: RunResults, planned: Plan) -> tuple[str, ...]:
     return *tables_of_run, run.analyses.read_text(), repr(counts), repr(replies.stages)
 
 
+@pytest.mark.full
 def test_parts_of_a_model_change_no_digit(planned: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     results = judged(planned)
     whole = said(results, planned)
@@ -126,6 +127,7 @@ def _half_of_it(planned: Plan) -> None:
     part.write_bytes(part.read_bytes()[:-20])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("change", [_a_reply_more, _another_plan, _half_of_it])
 def test_what_no_longer_holds_is_judged_again(planned: Plan, change: Any) -> None:
     judge_in_jobs(planned)

@@ -45,7 +45,7 @@ def sweep(place: Path, killed_at: str = "") -> int:
     return subprocess.run(words, env=environment, capture_output=True, check=False).returncode
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_sweep_killed_at_each_of_its_files_gets_there(tmp_path: Path) -> None:
     tried, whole = (make_cohort(tmp_path / name, 2) for name in ("tried", "whole"))
     for file in FILES:

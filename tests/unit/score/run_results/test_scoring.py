@@ -76,6 +76,7 @@ def test_reports_stand_beside_chance(root: Path) -> None:
     assert abs(found["prevalence"]["primary.skill", "tier:2"]) < 60
 
 
+@pytest.mark.full
 def test_analyses_of_a_run_are_written_with_their_sentences(root: Path) -> None:
     readers = reader("oracle"), reader("uniform", seed=1), reader("constant", answer="A")
     seeds = {"name": "random", "kind": "random", "seeds": [1, 2]}

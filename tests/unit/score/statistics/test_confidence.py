@@ -69,11 +69,11 @@ def test_risk_falls_where_confidence_knows() -> None:
 
 
 def test_one_answer_is_scaled_and_several_are_not() -> None:
-    logs = {"A": np.log(0.2), "B": np.log(0.2)}
-    one = of_options(logs, ["Y", "X", "Z"], several=False)
-    assert one == pytest.approx({"X": 0.5, "Y": 0.5, "Z": 0})
-    several = of_options(logs, ["Y", "X", "Z"], several=True)
-    assert several == pytest.approx({"X": 0.2, "Y": 0.2, "Z": 0})
+    logs = {"A": np.log(0.1), "Z": np.log(0.3)}
+    one = of_options(logs, ["B", "Z", "A"], several=False)
+    assert one == pytest.approx({"A": 0.75, "B": 0.25, "Z": 0})
+    several = of_options(logs, ["B", "Z", "A"], several=True)
+    assert several == pytest.approx({"A": 0.3, "B": 0.1, "Z": 0})
 
 
 def row(patient: int, gold: str, parsed: str, **changes: Any) -> dict[str, Any]:

@@ -145,7 +145,7 @@ def test_pairs_of_arms_of_models_have_a_false_discovery_rate() -> None:
 def test_equivalence_is_said_from_the_90_percent_interval() -> None:
     found = scores_of(cohort(60))
     row = found["primary.equivalence", "tier:1", "poor"]
-    assert row["method"].startswith("not supported: within 2 points, 90 % interval")
+    assert row["method"].startswith("beyond 2 points, 90 % interval")
     wide = found["primary", "tier:1", "poor"]
     assert wide["low"] < row["low"] < row["high"] < wide["high"]
 

@@ -41,6 +41,7 @@ def audited(
     return sum(row["planted"] for row in rows) / n_replies, strata
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("rate_of", "per_model"),
     [

@@ -93,6 +93,7 @@ def test_images_are_compared_with_each_control_in_the_same_setting() -> None:
     ]
 
 
+@pytest.mark.full
 def test_a_pooled_difference_is_the_mean_of_its_models_and_settings() -> None:
     arms = arms_of(("clinical", "random@1", "random@2"), ("4", "8", "16"), ("standard",), ("a", "b"))
     rows = rows_of(arms, verdicts(arms, 20, np.random.default_rng(1)))

@@ -64,20 +64,20 @@ def test_replies_that_differ_by_cuts_alone_are_no_sign_of_caution() -> None:
     assert {one.verdict for one in found} == {"cannot tell"}
     (pooled,) = [one for one in found if "over 3 models" in one.sentence]
     assert "cannot be said to change the criterion for calling" in pooled.sentence
-    assert "replies against 0 were cut, refused or not parsed, and on " in pooled.sentence
+    assert " against 0 replies were cut, refused or not parsed, and on " in pooled.sentence
     assert "items read in both it is 0.00" in pooled.sentence
 
 
 def test_a_lower_score_is_a_lower_score_and_says_what_of_it_was_cut() -> None:
     (pooled,) = [one for one in said(cut=0.5) if "lowers the score on tier 1 over 3 models" in one.sentence]
-    assert pooled.verdict == "not supported"
+    assert pooled.side == "below"
     assert "were cut, refused or not parsed" in pooled.sentence
 
 
 def test_bolder_answers_are_claimed_where_all_are_read() -> None:
     (pooled,) = [one for one in of_calls(said(0.0, 0.4)) if "over 3 models" in one.sentence]
     assert "lowers the criterion" in pooled.sentence
-    assert pooled.verdict == "not supported"
+    assert pooled.side == "below"
     assert "not parsed" not in pooled.sentence
 
 

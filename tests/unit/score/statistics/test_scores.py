@@ -113,7 +113,7 @@ def test_small_subtasks_stay_out_of_means_and_are_listed() -> None:
     rows = [verdict(f"p{number}", "L01", "B", "B") for number in range(5)] + [verdict("p1", "C10", "A", "B")]
     found = scores_of(rows, min_n=5)
     assert found["primary", "tier:1"]["value"] == 100
-    assert "mean of 1 subtasks, without C10 (fewer than 5 items)" in found["primary", "tier:1"]["method"]
+    assert "mean of 1 subtask, without C10 (fewer than 5 items)" in found["primary", "tier:1"]["method"]
     assert np.isnan(found["primary", "sequence:cine"]["value"])
     assert found["primary", "sequence:cine"]["n_items"] == 0
     assert found["primary", "subtask:C10"]["value"] == 0
@@ -141,6 +141,7 @@ def test_method_names_the_interval() -> None:
     assert row["method"] == "expanded percentile cluster bootstrap, B=50, seed 1"
 
 
+@pytest.mark.full
 def test_processes_change_no_digit(monkeypatch) -> None:
     rows = cohort(15, arms="abcd")
     rows = [
@@ -158,6 +159,7 @@ def test_processes_change_no_digit(monkeypatch) -> None:
         assert same(score(given, 5, 40, **asked), alone)
 
 
+@pytest.mark.full
 def test_order_and_parts_change_no_digit() -> None:
     rows = cohort(25, arms="ab")
     once = score(table(rows), 5, 200, seed=2026)

@@ -75,18 +75,18 @@ def test_holm_keeps_order_and_never_lowers_p(p_values: list[float]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "verdict"),
+    ("low", "high", "side"),
     [
-        (-0.6, 1.3, "supported"),
-        (-1.0, 2.0, "cannot tell"),
-        (-3.0, 3.0, "cannot tell"),
-        (2.1, 4.0, "not supported"),
-        (-5.0, -2.0, "not supported"),
-        (np.nan, np.nan, "cannot tell"),
+        (-0.6, 1.3, "within"),
+        (-1.0, 2.0, None),
+        (-3.0, 3.0, None),
+        (2.1, 4.0, "beyond"),
+        (-5.0, -2.0, "beyond"),
+        (np.nan, np.nan, None),
     ],
 )
-def test_equivalence_follows_the_90_percent_interval(low: float, high: float, verdict: str) -> None:
-    assert inference.equivalent(Interval(0.4, low, high)) == verdict
+def test_equivalence_follows_the_90_percent_interval(low: float, high: float, side: str | None) -> None:
+    assert inference.margin_side(Interval(0.4, low, high)) == side
 
 
 def test_wilson_published_values() -> None:

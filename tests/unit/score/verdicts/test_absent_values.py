@@ -53,10 +53,11 @@ PERFECT = {
 @pytest.mark.parametrize("side", ["reply", "reference", "both"])
 def test_a_perfect_report_with_empty_lists_has_every_score(sequence, side):
     subtask = FORMS[sequence]
-    written = [
-        reports(findings(study(2026, name).truth), "seed", catalogue(), SEQUENCES)[sequence]["fields"]
+    every = (
+        reports(findings(study(2026, name).truth), "seed", catalogue(), SEQUENCES)
         for name in canonical_values()
-    ]
+    )
+    written = [texts[sequence]["fields"] for texts in every if sequence in texts]
     cases = [
         (
             emptied(subtask, fields) if side != "reply" else fields,

@@ -311,3 +311,12 @@ def test_no_behind_a_letter_is_not_the_text_of_an_option_that_begins_with_no() -
     for reply in ("A: no\nB: yes\nC: no", "A - no\nB - yes\nC - no", "A: No\nB: Yes\nC: No"):
         assert parse_answer(reply, options, "multi").keys in {("B",), ()}, reply
     assert parse_answer("A: No abnormality", options, "multi").keys == ("A",)
+
+
+@pytest.mark.parametrize(
+    "reply", ["ANSWER: A", "A", "(A)", "The answer is A.", '{"answer": "A"}', "Option A"]
+)
+@pytest.mark.parametrize("text", ["A", "a", "A or B", "Grade A or B"])
+def test_a_letter_is_a_letter_before_it_is_a_text(reply: str, text: str) -> None:
+    options = (("A", "Normal"), ("B", text), ("C", "Dilated"))
+    assert parse_answer(reply, options, "single").keys == ("A",)

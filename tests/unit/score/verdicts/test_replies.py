@@ -20,6 +20,7 @@ def reading(subtask_id: str, reply: str, cut: bool) -> str:
     return "".join(parse_answer(reply, options, subtask.answer_type, subtask.exclusive, cut=cut).keys)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("where", "reads", "reply"), [(where, *entry) for where, entries in OURS.items() for entry in entries]
 )

@@ -16,6 +16,7 @@ LEVELS = tuple(
 GRADES = (("A", "Normal"), ("B", "Mildly reduced"), ("C", "Moderately reduced"), ("D", "Severely reduced"))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("half", HALVES)
 @pytest.mark.parametrize("blind", [False, True])
 def test_few_replies_are_read_wrong_and_few_are_not_read(half: str, blind: bool) -> None:

@@ -76,6 +76,7 @@ def folder(facts: Facts, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.full
 def test_every_figure_is_there_in_three_forms(folder: Path) -> None:
     wanted = {f"{name}.{suffix}" for name in NAMES for suffix in ("svg", "pdf", "csv")}
     assert {path.name for path in folder.iterdir()} == wanted

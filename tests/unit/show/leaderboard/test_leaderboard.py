@@ -57,6 +57,7 @@ def rows_of(page: str, table: str = "standings") -> list[dict[str, Any]]:
     return records(Markup(page).tables[table])
 
 
+@pytest.mark.full
 def test_every_model_of_all_runs_is_there_with_the_numbers_of_its_scores(page: str, runs: list[Run]) -> None:
     ranked = {row["model"]: row for row in rows_of(page) if row["setting"] == "headline"}
     assert set(ranked) == {"good", "oracle", "poor"}
@@ -119,6 +120,7 @@ def test_a_row_that_holds_an_id_would_be_found(page: str, root: Path) -> None:
         test_nothing_of_a_patient_is_on_the_page(page + "PH-0001", root)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("changes", "what"),
     [

@@ -43,7 +43,7 @@ def test_cases_hold_every_verdict_with_its_reply(run: FinishedRun) -> None:
 
 
 def test_a_case_shows_replies_as_text(run: FinishedRun) -> None:
-    shown = next(case for case in run.cases() if case.right)._repr_html_()
+    shown = next(case for case in run.cases() if case.truth)._repr_html_()
     assert "&lt;img" in shown
     assert "<img" not in shown
 

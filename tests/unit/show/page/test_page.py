@@ -49,9 +49,12 @@ def page(run: Run) -> Markup:
     return Markup(write_page(run, [run]).read_text())
 
 
+@pytest.mark.full
 def test_every_section_is_there_and_nothing_points_off_the_machine(page: Markup) -> None:
     wanted = "asked landscape slices prompting collapse subtasks controls cohorts confidence reliability cost"
-    assert [name for name in page.ids if name in wanted.split()] == wanted.split()
+    empty = ["controls", "confidence"]  # no control was asked, and no engine gave probabilities
+    shown = [name for name in wanted.split() if name not in empty]
+    assert [name for name in page.ids if name in wanted.split()] == [*shown, *empty]
     assert all(re.match(r"#|viewer/|page/|data:,", address) for address in page.addresses)
 
 
@@ -141,6 +144,9 @@ def test_with_few_patients_nothing_is_claimed(tmp_path: Path) -> None:
     assert "no claim is made with fewer than 20" in " ".join(page.split())
     told = [answer.verdict for answer in answers(read_facts(run, [run]))[1:]]
     assert told == ["Not tested", "Cannot be told", "Not varied", "Cannot be told"]
+    assert not re.search(r"\b1 (patients|items|subtasks|comparisons|models|arms)\b", page)
+    assert "Holm" not in "".join(answer.sentence for answer in answers(read_facts(run, [run])))
+    assert not re.search(r"no interval to rely on\W+p [<=]", page)
     assert "no interval is given with fewer than 8" in " ".join(page.split())
 
 
@@ -162,7 +168,7 @@ def test_a_comparison_declared_after_looking_is_called_so(
 ) -> None:
     facts = read_facts(run, [run])
     sentence = "Model a cannot be shown to change the score: p = 0.2"
-    told = AnalysisTable([], (Finding("cannot tell", sentence),))
+    told = AnalysisTable([], (Finding(None, sentence),))
     primary = PrimarySpec(model="a", versus="b", tier=1)
     changed = replace(
         facts,
@@ -187,6 +193,7 @@ class Sighted(Reader):
         return Reply(text="ANSWER: A", finish_reason="stop", prompt_tokens=1, output_tokens=1)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("reversed_", "verdict"), [(False, "Yes, in 4 of 4"), (True, "They lower the score in 4")]
 )
@@ -213,6 +220,25 @@ def test_a_tier_with_too_few_items_in_a_cohort_part_makes_a_page(tmp_path: Path)
     assert "<html" in render(read_facts(run, [run])).index
 
 
+def test_without_a_headline_the_page_says_what_to_add(root: Path) -> None:
+    run = finished(sweep_spec(root, reader("uniform", seed=1), name="few", budget=[4, 8], subtask=["C02"]))
+    facts = read_facts(run, [run])
+    wanted = "this run has none with an answer that was judged. Run it again with budget=[4,8,16]."
+    assert answers(facts)[0].sentence == (
+        f"A headline is of arms with budget=16, prompt=standard, control=none, wording=0; {wanted}"
+    )
+    assert wanted in " ".join(render(facts).index.partition('id="landscape"')[2].split())
+
+
+def test_a_section_with_nothing_to_show_is_a_line_at_the_end(root: Path) -> None:
+    run = finished(sweep_spec(root, reader("uniform", seed=1), name="line", subtask=["C02"]))
+    page = render(read_facts(run, [run])).index
+    assert '<section id="prompting"' not in page
+    assert 'href="#prompting"' not in page
+    rest = page.partition('<section id="not-in-this-run"')[2]
+    assert "<strong>Prompting.</strong> Only one prompt has judged answers in this run." in rest
+
+
 def test_one_arm_and_one_subtask_make_a_page(root: Path) -> None:
     run = finished(sweep_spec(root, reader("uniform", seed=1), name="one", subtask=["C02"]))
     page = render(read_facts(run, [run])).index
@@ -222,6 +248,7 @@ def test_one_arm_and_one_subtask_make_a_page(root: Path) -> None:
     assert "No subtask with one right option was judged" in page
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("said", ["", "I cannot say.", None])
 def test_a_model_that_says_nothing_makes_a_page_that_says_so(root: Path, said: str | None) -> None:
     name = {"": "empty", "I cannot say.": "refusing", None: "silent"}[said]

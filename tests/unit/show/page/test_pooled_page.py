@@ -63,6 +63,24 @@ def test_the_first_screen_answers_over_all_models(facts: Facts) -> None:
     assert by_name(facts)["budget"].verdict == "Not varied"
 
 
+def test_only_what_was_tested_is_called_tested(facts: Facts) -> None:
+    asked = facts.analyses[question_analysis.NAME]
+
+    def said(n_patients: int, scope: str) -> str:
+        rows = [
+            {**row, "n_patients": n_patients} if row["scope"].startswith(scope) else row for row in asked.rows
+        ]
+        few = replace(facts, analyses={**facts.analyses, question_analysis.NAME: AnalysisTable(rows)})
+        return by_name(few)["prompt"].sentence
+
+    assert said(60, "tier:").endswith("Tested with all questions of the run (Holm).")
+    assert said(4, "tier:").endswith(" Not tested.")
+    assert "Holm" not in said(4, "tier:")
+    partly = said(4, "tier:3")
+    assert "on tier 3 (no interval to rely on, not tested)" in partly
+    assert partly.endswith("(Holm).")
+
+
 def test_caution_and_collapse_are_answered_where_models_were_asked(facts: Facts, simulated: Facts) -> None:
     further = {answer.name: answer for answer in further_answers(facts)}
     assert further["caution-reasoning"].question == "Does prompt reasoning make models more cautious?"

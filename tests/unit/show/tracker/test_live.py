@@ -92,6 +92,7 @@ def test_a_place_that_cannot_be_written_is_said_once(
     assert len([line for line in caplog.messages if "was not written" in line]) == 1
 
 
+@pytest.mark.full
 def test_what_was_told_while_it_ran_is_what_a_mirror_made_again_says(plan: Any) -> None:
     for told in ((1, 2), (4,)):  # the second time the run goes on
         with watching(plan) as begin:

@@ -37,7 +37,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def tracked(run: Run, server: Server, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "cardiolens.track", f"run={run.root}", *words]
     said = os.environ | server.environment
-    return subprocess.run(command, env=said, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(command, env=said, capture_output=True, text=True, check=False, timeout=600)
 
 
 def offline(run: Run) -> dict[str, dict[str, Any]]:
@@ -48,6 +48,7 @@ def arrived(server: Server) -> dict[str, dict[str, Any]]:
     return {run_id: bucket.content for run_id, bucket in server.buckets.items()}
 
 
+@pytest.mark.full
 def test_what_arrives_is_what_offline_files_hold_and_names_nothing_of_the_machine(run: Run) -> None:
     with wandb_server() as server:
         done = tracked(run, server, "mode=offline")
@@ -78,18 +79,19 @@ def test_offline_files_arrive_when_they_are_synced(run: Run) -> None:
         folders = sorted(map(str, run.root.glob("wandb/offline-run-*")))
         command = [sys.executable, "-m", "wandb", "sync", *folders]
         said = os.environ | server.environment
-        done = subprocess.run(command, env=said, capture_output=True, text=True, check=False, timeout=120)
+        done = subprocess.run(command, env=said, capture_output=True, text=True, check=False, timeout=600)
         assert done.returncode == 0, done.stdout + done.stderr
         assert arrived(server) == held
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "mood",
     [
         "refuses",
         "forgets",
         "babbles",
-        *(pytest.param(mood, marks=pytest.mark.slow) for mood in ("slow", "fails")),
+        *(pytest.param(mood, marks=pytest.mark.long) for mood in ("slow", "fails")),
     ],
 )
 def test_a_server_that_does_not_serve_harms_no_sweep(run: Run, mood: Mood) -> None:

@@ -64,6 +64,7 @@ def by_command(run: Run) -> list[Path]:
     return [path for path in mirrored(run) if path not in before]
 
 
+@pytest.mark.full
 def test_a_mirror_made_again_says_what_the_first_said(run: Run) -> None:
     first = [content(path) for path in mirrored(run)]
     second = [content(path) for path in by_command(run)]
@@ -163,7 +164,7 @@ def test_as_many_runs_as_were_asked_for(run: Run, runs: str, kinds: dict[str, in
         assert isinstance(arm["logged"]["tier_1"], float)
 
 
-@pytest.mark.slow  # W&B tries for a minute and a half
+@pytest.mark.long  # W&B tries for a minute and a half
 def test_a_server_that_cannot_be_reached_is_an_error_that_says_where_the_numbers_are(run: Run) -> None:
     unreachable = {"WANDB_BASE_URL": "http://127.0.0.1:9", "WANDB_API_KEY": "0" * 40}
     done = subprocess.run(

@@ -42,6 +42,7 @@ def found(tree: Any, name: str) -> Iterator[Any]:
         yield from found(inner, name)
 
 
+@pytest.mark.full
 def test_one_command_saves_a_workspace_and_a_report_on_one_sweep(run: Run) -> None:
     with wandb_server() as server:
         command = [sys.executable, "-m", "cardiolens.track", "workspace", f"run={run.root}"]

@@ -124,6 +124,7 @@ def test_an_engine_for_cuda_is_never_examined_without_its_gpus(monkeypatch: pyte
     assert (check.state, "torch is not" in check.text) == ("fix", True)
 
 
+@pytest.mark.full
 def test_gpus_that_cannot_sum_are_told_with_the_last_line_of_the_error() -> None:
     """Here without any GPU, so that torch refuses; each process finds what it is to do."""
     check = machine._nccl(2)
@@ -132,7 +133,7 @@ def test_gpus_that_cannot_sum_are_told_with_the_last_line_of_the_error() -> None
     assert "cuda" in check.text.casefold(), check.text
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_as_many_processes_as_gpus_sum() -> None:
     assert machine._nccl(2, "gloo") == Check("NCCL", "ok", "2 GPUs sum")
 

@@ -3,9 +3,12 @@
 import os
 import re
 import shutil
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -63,7 +66,7 @@ def test_ls_counts_what_there_is(store: Store, capsys: pytest.CaptureFixture[str
         [f"completions/{KEY}", "3", "3", "1"]
     ]
     assert any(line[:2] == ["frames", "1"] for line in cells)
-    assert "1 studies prepared, 0 failed" in said
+    assert "1 study prepared, 0 failed" in said
 
 
 def test_a_whole_store_is_said_to_be_whole(store: Store, capsys: pytest.CaptureFixture[str]):
@@ -165,6 +168,38 @@ def test_readers_see_all_rows_while_parts_are_compacted(store: Store):
     stop.set()
     reader.join()
     assert set(seen) == {60}
+
+
+def test_two_compactions_at_once_leave_each_row_once(store: Store):
+    write(store, *([completion(number)] for number in range(60)))
+    with ThreadPoolExecutor(4) as threads:
+        done = [one for ended in threads.map(lambda _: list(compact(store)), range(4)) for one in ended]
+    assert sorted(one.parts_before for one in done) == [1, 1, 1, 60]
+    assert [one.repeated for one in done] == [0] * 4
+    rows = tables.read(store.completions(KEY), schemas.COMPLETIONS)
+    assert sorted(rows["request_key"].to_pylist()) == [completion(n)["request_key"] for n in range(60)]
+
+
+def test_a_compaction_waits_for_one_that_runs_and_not_for_one_that_was_killed(store: Store):
+    write(store, [completion(1)], [completion(2)])
+    lock = store.completions(KEY) / ".compact.lock"
+    holds = (
+        "import pathlib, sys, time\nfrom cardiolens.base import disk\n"
+        "with disk.locked(pathlib.Path(sys.argv[1])):\n print('held', flush=True)\n time.sleep(60)"
+    )
+    with (
+        subprocess.Popen([sys.executable, "-c", holds, str(lock)], stdout=subprocess.PIPE) as holder,
+        ThreadPoolExecutor(1) as thread,
+    ):
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        done = thread.submit(lambda: list(compact(store)))
+        with pytest.raises(TimeoutError):
+            done.result(timeout=0.5)
+        assert len(tables.parts(store.completions(KEY))) == 2
+        holder.kill()
+        (compaction,) = done.result(timeout=10)
+    assert (compaction.parts_before, compaction.parts_after) == (2, 1)
 
 
 @pytest.mark.parametrize(

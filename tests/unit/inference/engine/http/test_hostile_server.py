@@ -98,6 +98,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("words", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("status", [400, 500, 404, 429])
 def test_words_of_an_error_are_cleaned_and_lose_no_paid_answer(
@@ -170,6 +171,7 @@ def test_a_body_that_is_no_completion_fails_its_request_alone(
 USAGE = [float("nan"), float("inf"), -1, 2**31, 2**63, 2**64, 1e300, "1e9", True, None, [], {"a": 1}]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("count", USAGE, ids=map(repr, USAGE))
 @pytest.mark.parametrize("name", ["prompt_tokens", "completion_tokens", "cached_tokens"])
 def test_a_count_of_tokens_that_cannot_be_fails_its_request_alone(
@@ -211,6 +213,7 @@ def test_a_body_without_end_is_left_at_the_limit(planned: Plan, tmp_path: Path) 
     assert len(asked.answered()) > 2
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("status", [200, 500])
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
 def test_a_body_that_swells_is_not_unpacked(status: int, coding: str, planned: Plan, tmp_path: Path) -> None:

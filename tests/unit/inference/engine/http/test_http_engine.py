@@ -35,7 +35,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 def ask(
     text: str = "q", frames: tuple[str, ...] = (), legal: tuple[str, ...] = (), reasons_first: bool = False
 ) -> Ask:
-    held = Constraint(legal, reasons_first)
+    held = Constraint(legal, "last_line" if reasons_first else "")
     return Ask("key", "system", text, frames, "single", ("A", "B"), 8, held)
 
 

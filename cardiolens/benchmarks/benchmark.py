@@ -1,0 +1,282 @@
+"""A benchmark read by its map: cases as studies, their questions, and what is wrong or not asked."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from string import ascii_uppercase
+from typing import Any, Literal
+
+from cardiolens.base import disk
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted.bounded_files import is_housekeeping
+from cardiolens.benchmarks.case import CaseImage, LeftOut, Question, Read, RecordReader, wrong
+from cardiolens.benchmarks.case_map import (
+    CaseMap,
+    Column,
+    Columns,
+    LetteredText,
+    SameText,
+    expanded,
+    read_map,
+)
+from cardiolens.benchmarks.record_files import Place, Row, columns_of, rows_of, value_of
+from cardiolens.protocol.prompts.case_text import told_path
+from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask, load_catalogue
+from cardiolens.protocol.tasks.questions import write_questions
+
+Split = Literal["train", "test"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The files of one split, and the folder below which their images lie."""
+
+    root: Path
+    files: tuple[Path, ...]
+    split: Split
+    columns: CaseMap
+    split_column: Column | None = None
+
+    @staticmethod
+    def of(root: Path, split: Split, name: str) -> "Source":
+        """Find the files of a split below a folder, or take the file that is given; `name` is of its map."""
+        columns = read_map(name)
+        if split != "test" and not columns.has_splits:
+            raise InputError(f"dataset.split={split}: {columns.name} has no splits; leave dataset.split out")
+        if root.is_file():
+            return Source(root.parent, (root,), split, columns)
+        patterns = {pattern.format(split=split): column for pattern, column in columns.files.items()}
+        for pattern, column in patterns.items():
+            paths = [path for path in sorted(root.glob(pattern)) if not is_housekeeping(path.name)]
+            if paths:
+                return Source(root, tuple(paths), split, columns, column)
+        raise InputError(
+            f"{root}: has no {' or '.join(patterns)}; expected {columns.expects}; correct dataset.source"
+        )
+
+    def name_of(self, number: int) -> str:
+        """Return the name of a case as a study."""
+        return f"{self.split}-{number:05d}"
+
+    def rows(self, *, counted: bool = True) -> Iterator[Row]:
+        """Yield the rows of the split in the order of the files."""
+        for path in self.files:
+            _check_columns(path, self.columns)
+            for row in rows_of(
+                path, self.columns.embedded, counted=counted and not self.columns.images.count
+            ):
+                if self.split_column is None or row.error:
+                    yield row
+                elif (splits := self._splits(row)) is None:
+                    value = value_of(row.record, self.split_column)
+                    legal = [text for texts in self.columns.splits.values() for text in texts]
+                    error = wrong(self.split_column, value, f"one of {', '.join(legal)}")
+                    yield Row(row.place, row.record, str(error))
+                elif self.split == splits:
+                    yield row
+
+    def _splits(self, row: Row) -> str | None:
+        value = value_of(row.record, self.split_column or "")
+        return next((split for split, values in self.columns.splits.items() if value in values), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Images and texts as a study, with all questions on them."""
+
+    number: int  # of its row; where records have ids, of the case in the order of the files
+    patient: str
+    place: Place
+    images: tuple[CaseImage, ...]
+    history: str
+    findings: str
+    groups: Mapping[str, str]
+    questions: tuple[Question, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """What was read of a benchmark: cases, records that are wrong, and how many are not asked, and why."""
+
+    source: Source
+    cases: Sequence[Case]
+    failed: Mapping[str, str]
+    left_out: Mapping[str, int]
+
+    def write(self, questions: Path, protocol: str) -> None:
+        """Write the questions, and beside them the texts for prompts."""
+        catalogue = load_catalogue(protocol)
+        cases = [(self.source.name_of(case.number), case) for case in self.cases]
+        write_questions(
+            questions,
+            [_record(name, case, question, catalogue) for name, case in cases for question in case.questions],
+        )
+        has_modality = self.source.columns.images.modality is not None
+        lines = (
+            {
+                "study": name,
+                "history": case.history,
+                "modalities": [image.modality if has_modality else "" for image in case.images],
+                "captions": [image.caption for image in case.images],
+                "findings": case.findings,
+            }
+            for name, case in cases
+        )
+        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+        disk.write_text(told_path(questions), text)
+
+
+def read_benchmark(source: Source, protocol: str) -> Benchmark:
+    """Read the records of a benchmark; no image is opened.
+
+    A record that is wrong is named with file, row, column and value; so is one that `protocol` has no subtask
+    for.
+    """
+    catalogue = load_catalogue(protocol)
+    read: list[tuple[int, Read]] = []
+    places: dict[tuple[str, str], Place] = {}
+    by_id: dict[str, Place] = {}
+    failed: dict[str, str] = {}
+    left_out: Counter[str] = Counter()
+    readers = {path: _reader(source, path, by_id) for path in source.files}
+    for at, row in enumerate(source.rows(), start=1):
+        try:
+            _note_image(source.columns, row, by_id)
+            entry = readers[row.place.path].read(row)
+            subtask_of(catalogue, entry.question)
+            key = (entry.patient, entry.question.key)
+            if entry.question.key and key in places:
+                raise InputError(
+                    f"has the id {entry.question.key!r} of {places[key]}; remove one of them, or rename it"
+                )
+            places[key] = entry.place
+            read.append((at, entry))
+        except LeftOut as reason:
+            left_out[str(reason)] += 1
+        except InputError as error:
+            failed[f"{source.split}-record-{at:05d}"] = f"{row.place}: {error}"
+    return Benchmark(source, _cases(source.columns, read, source), failed, left_out)
+
+
+def _reader(source: Source, path: Path, by_id: Mapping[str, Place]) -> RecordReader:
+    embedded = set(source.columns.embedded) & set(
+        (columns_of(path) or []) if path.suffix == ".parquet" else []
+    )
+    folder = path.parent.relative_to(source.root)
+    return RecordReader(
+        source.columns,
+        PurePosixPath(folder.as_posix()) if folder.parts else PurePosixPath(),
+        embedded,
+        lambda below: (source.root / below).is_file(),
+        by_id,
+    )
+
+
+def _note_image(columns: CaseMap, row: Row, by_id: dict[str, Place]) -> None:
+    """Note the row of an id, whose image later rows may name."""
+    if columns.images.base64 is not None and columns.id is not None:
+        by_id.setdefault(str(value_of(row.record, columns.id)), row.place)
+
+
+def _cases(columns: CaseMap, read: Iterable[tuple[int, Read]], source: Source) -> list[Case]:
+    """Gather the questions on the same images and texts; without ids each record is a case."""
+    grouped: dict[object, list[tuple[int, Read]]] = {}
+    for at, entry in read:
+        images = tuple(image.source for image in entry.images)
+        shared = (entry.patient, images, entry.history, entry.findings, tuple(entry.groups.items()))
+        grouped.setdefault(at if columns.id is None else shared, []).append((at, entry))
+    cases: list[Case] = []
+    patients: dict[object, str] = {}
+    for order, records in enumerate(grouped.values(), start=1):
+        at, first = records[0]
+        number = at if columns.id is None else order
+        images = tuple(image.source for image in first.images)
+        patient = first.patient or patients.setdefault(images, source.name_of(number))
+        questions = tuple(entry.question for _, entry in records)
+        cases.append(
+            Case(
+                number,
+                patient,
+                first.place,
+                first.images,
+                first.history,
+                first.findings,
+                first.groups,
+                questions,
+            )
+        )
+    return cases
+
+
+def subtask_of(catalogue: Catalogue, question: Question) -> Subtask:
+    """Find the subtask of a question by kind and options: that with just these options, else the last."""
+    kind = "multi" if question.multi else "single"
+    fitting = [
+        subtask
+        for subtask in catalogue.subtasks.values()
+        if subtask.answer_type == kind and len(subtask.options) == len(question.options)
+    ]
+    texts = list(question.options)
+    exact = [subtask for subtask in fitting if [option.text for option in subtask.options] == texts]
+    if not fitting:
+        raise InputError(
+            f"has {len(question.options)} options, of which {'several' if question.multi else 'one'} may be "
+            f"right, for which protocol {catalogue.protocol} has no subtask; expected one of "
+            f"{', '.join(catalogue.subtasks)}"
+        )
+    return exact[0] if exact else fitting[-1]
+
+
+def _record(study: str, case: Case, question: Question, catalogue: Catalogue) -> dict[str, Any]:
+    subtask = subtask_of(catalogue, question)
+    options = zip(ascii_uppercase, question.options, strict=False)
+    return {
+        "schema": "qa-1",
+        "qa_id": ":".join([study, subtask.id, *([question.key] if question.key else [])]),
+        "study_id": study,
+        "patient_id": case.patient,
+        "tier": subtask.tier,
+        "subtask": subtask.id,
+        "sequence": subtask.sequence,
+        "question": question.text,
+        "answer_type": subtask.answer_type,
+        "options": [{"key": key, "text": text} for key, text in options],
+        "answer": [ascii_uppercase[at] for at in question.answer],
+        "origin": "reader",
+        "protocol": catalogue.protocol,
+    }
+
+
+def _check_columns(path: Path, columns: CaseMap) -> None:
+    """Raise InputError for a column that a map names and a file with declared columns does not have."""
+    present = columns_of(path)
+    if present is None:
+        return
+    for column in _needed(columns):
+        if column not in present and column.split(".")[0] not in present:
+            raise InputError(
+                f"{path}: has no column {column!r}, which the map names; expected of {', '.join(present)}; "
+                "correct the map, or write the name with ? at its end where it may be absent"
+            )
+
+
+def _needed(columns: CaseMap) -> list[Column]:
+    """Return the columns that every record must have."""
+    images = columns.images
+    parts: list[object] = [columns.question, columns.options, columns.answer, columns.multi, columns.id]
+    parts += [columns.patient, columns.history, columns.findings, images.count, images.base64]
+    parts += [*columns.groups.values(), *columns.only, *([] if images.bytes else [images.path])]
+    names = [name for part in parts for name in _names(part)]
+    return [name for name in names if not name.endswith("?") and "{n" not in name]
+
+
+def _names(part: object) -> tuple[Column, ...]:
+    if isinstance(part, LetteredText):
+        return (part.lettered_in,)
+    if part is None or isinstance(part, bool | SameText):
+        return ()
+    assert isinstance(part, str | tuple), "a column or several"
+    columns: Columns = part
+    return expanded(columns, 1)

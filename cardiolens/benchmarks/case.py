@@ -1,0 +1,468 @@
+"""One record of a benchmark as a question on images: every mapped column checked (protocol 16.15)."""
+
+import ast
+import math
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from string import ascii_uppercase
+from typing import Any
+
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted.bounded_files import parse_json
+from cardiolens.benchmarks.case_map import CaseMap, Column, Columns, Fault, LetteredText, SameText, expanded
+from cardiolens.benchmarks.record_files import EmbeddedImages, Place, Row, quoted, value_of
+from cardiolens.protocol.dialogue.pending import without_marks
+from cardiolens.protocol.tasks.option_texts import fold, option_problems
+
+UNKNOWN = "unknown"
+_BANDS = ((1, 1), (2, 3), (4, 6), (7, 10), (11, 20))
+_LONGEST_ID = 64  # characters; a longer text in a column of base64 is an image
+_MARK = re.compile(r"(?:^|(?<=\s))\(?([A-Z])(?:[.:)]|\.\))\s+")  # of an option in a text
+_LETTER = re.compile(r"\s*\(?([A-Z])(?![A-Za-z])\)?\s*[.:)]?\s*")
+_PLACEHOLDER = re.compile(r"<image>|<ImageHere>", re.IGNORECASE)
+_HEADING = re.compile(r"(?:options|choices)\s*:?\s*$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class CaseImage:
+    """One image: its file below the folder of the data, or the column and item of a row that holds it."""
+
+    number: int  # from 1
+    path: str
+    caption: str = ""  # withheld: it bears the answer
+    modality: str = UNKNOWN
+    place: Place | None = None  # row that holds the image
+    column: str = ""
+    item: int | None = None  # of a list
+
+    @property
+    def name(self) -> str:
+        """Return what messages call the image."""
+        return self.path or f"the image in {self.column}"
+
+    @property
+    def source(self) -> tuple[object, ...]:
+        """Return what tells two images of one benchmark apart."""
+        return (self.path,) if self.path else (self.place, self.column, self.item)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question with its options in the order of the data; `key` is its id, empty if it has none."""
+
+    key: str
+    text: str
+    options: tuple[str, ...]
+    answer: tuple[int, ...]  # places of the right options
+    multi: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a record says: a question, and the images and texts that it is about."""
+
+    place: Place
+    patient: str
+    images: tuple[CaseImage, ...]
+    history: str
+    findings: str
+    groups: Mapping[str, str]
+    question: Question
+
+
+class LeftOut(Exception):  # noqa: N818  (nothing is wrong)
+    """A record that is not asked; its message is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordReader:
+    """Reads records by a map; `finds` says whether a path below the folder of the data is a file."""
+
+    columns: CaseMap
+    folder: PurePosixPath  # of the file, below that of the data
+    embedded: Collection[str]  # columns of the file that hold images
+    finds: Callable[[str], bool]
+    by_id: Mapping[str, Place]  # rows whose images other rows name by id
+
+    def read(self, row: Row) -> Read:
+        """Read a record; InputError names the column that is wrong, LeftOut why it is not asked."""
+        if row.error:
+            raise InputError(row.error)
+        record, columns = row.record, self.columns
+        for column, choice in columns.only.items():
+            value = text_of(record, column)
+            reasons = {fold(key): reason for key, reason in choice.leave_out.items()}
+            if fold(value) in reasons:
+                raise LeftOut(reasons[fold(value)])
+            if fold(value) not in map(fold, choice.ask):
+                raise wrong(column, value, " or ".join([*choice.ask, *choice.leave_out]))
+        question = self._question(record)
+        patient = "" if columns.patient is None else text_of(record, columns.patient)
+        images = self._images(row, patient)
+        return Read(
+            row.place,
+            patient,
+            images,
+            _prose(record, columns.history),
+            _prose(record, columns.findings),
+            self._groups(record, images),
+            question,
+        )
+
+    def _question(self, record: Mapping[str, Any]) -> Question:
+        columns = self.columns
+        if isinstance(columns.question, SameText):
+            text = str(columns.question.text)
+        else:
+            text = text_of(record, columns.question)
+        text, letters, options = self._options(record, _PLACEHOLDER.sub(" ", text))
+        multi = columns.multi if isinstance(columns.multi, bool) else _flag(record, columns.multi)
+        if len(options) < 2:
+            self._fault("few", "options", list(options), "two or more")
+        if len({fold(option) for option in options}) < len(options):
+            self._fault("twins", "options", list(options), "texts that differ")
+        for problem in option_problems(list(zip(letters, options, strict=True))):
+            raise InputError(f"options: {problem}")
+        answer = self._answer(record, letters, options, multi=multi)
+        key = "" if columns.id is None else text_of(record, columns.id)
+        return Question(key, " ".join(text.split()), options, answer, multi)
+
+    def _fault(self, fault: Fault, name: str, value: object, expected: str) -> None:
+        if fault in self.columns.faults:
+            raise LeftOut(self.columns.faults[fault])
+        raise wrong(name, value, expected)
+
+    def _options(
+        self, record: Mapping[str, Any], question: str
+    ) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+        """Return the question without options, and letters and texts of these."""
+        options = self.columns.options
+        if isinstance(options, LetteredText):
+            question, pairs = _lettered(
+                _PLACEHOLDER.sub(" ", _raw_text(record, options.lettered_in)), question
+            )
+        elif isinstance(options, SameText):
+            pairs = list(zip(ascii_uppercase, options.text, strict=False))
+        elif isinstance(options, tuple):
+            texts = tuple(text for name in options if (text := text_of(record, name)))
+            pairs = list(zip(ascii_uppercase, texts, strict=False))
+        else:
+            pairs = _pairs(value_of(record, options), options)
+        return question, tuple(letter for letter, _ in pairs), tuple(text for _, text in pairs)
+
+    def _answer(
+        self, record: Mapping[str, Any], letters: Sequence[str], options: Sequence[str], *, multi: bool
+    ) -> tuple[int, ...]:
+        name = self.columns.answer
+        value = value_of(record, name)
+        if isinstance(value, list) and multi:
+            value = "; ".join(map(str, value))
+        if value is None or isinstance(value, bool | dict | list) or not fold(str(value)):
+            raise wrong(name, value, "letters or texts of options")
+        chosen = _chosen(str(value), letters, options)
+        if chosen is None:
+            self._fault("truth", name, value, f"of {'; '.join(_listed(letters, options))}")
+        assert chosen is not None, "a fault raises"
+        if len(chosen) > 1 and not multi:
+            raise wrong(name, value, "one option, as the map has no `multi`")
+        return chosen
+
+    def _groups(self, record: Mapping[str, Any], images: Sequence[CaseImage]) -> dict[str, str]:
+        groups = {name: _group(record, columns) for name, columns in self.columns.groups.items()}
+        if self.columns.images.most == 1:
+            return groups
+        modalities = {image.modality for image in images if self.columns.images.modality}
+        return {
+            "images": _band(len(images)),
+            **groups,
+            **{f"modality:{name}": "shown" for name in sorted(modalities)},
+        }
+
+    def _images(self, row: Row, patient: str) -> tuple[CaseImage, ...]:
+        columns = self.columns.images
+        is_slotted = any(isinstance(name, str) and "{n" in name for name in (columns.path, columns.bytes))
+        images = self._slots(row, patient) if is_slotted else self._listed(row, patient)
+        if not images:
+            raise wrong(str(columns.path or columns.bytes or columns.base64), None, "at least one image")
+        if len(images) > columns.most:
+            raise InputError(
+                f"has {len(images)} images; expected at most {columns.most}; correct the record, or "
+                "images.most of the map"
+            )
+        sources = [image.source for image in images]
+        if twice := [image.name for at, image in enumerate(images) if image.source in sources[:at]]:
+            raise InputError(f"names {twice[0]} twice; expected each image once; remove one")
+        return tuple(
+            replace(
+                image,
+                number=number,
+                caption=_of_slot(row.record, columns.caption, number),
+                modality=_of_slot(row.record, columns.modality, number) or UNKNOWN,
+            )
+            for number, image in enumerate(images, start=1)
+        )
+
+    def _slots(self, row: Row, patient: str) -> list[CaseImage]:
+        """Return images that stand in numbered columns, as many as the record counts or fills."""
+        columns = self.columns.images
+        names = [(_name(columns.path, n), _name(columns.bytes, n)) for n in range(1, columns.most + 1)]
+        paths = [value_of(row.record, path) for path, _ in names]
+        embedded = [name in (self.embedded if columns.count else row.record) for _, name in names]
+        filled = [n for n, path in enumerate(paths, start=1) if not _is_blank(path) or embedded[n - 1]]
+        count = _count(row.record, columns.count, columns.most) if columns.count else max(filled, default=0)
+        of_slot = (columns.path, columns.caption, columns.modality)
+        later = [_name(name, n) for n in range(count + 1, columns.most + 1) for name in of_slot if name]
+        if beyond := [name for name in later if not _is_blank(value_of(row.record, name))]:
+            raise InputError(
+                f"{beyond[0]} is given, but {columns.count or 'the number of images'} is {count}; expected "
+                "null or no column beyond it; correct one of them"
+            )
+        slots = zip(names[:count], paths, embedded, strict=False)
+        return [self._slot(row, patient, name, path, is_held=is_held) for name, path, is_held in slots]
+
+    def _slot(
+        self, row: Row, patient: str, names: tuple[str, str], path: object, *, is_held: bool
+    ) -> CaseImage:
+        file = "" if is_held and _is_blank(path) else self._path(names[0] or names[1], path, patient)
+        return CaseImage(0, file, place=row.place if is_held else None, column=names[1] if is_held else "")
+
+    def _listed(self, row: Row, patient: str) -> list[CaseImage]:
+        """Return images that stand in columns or lists, in their order."""
+        columns = self.columns.images
+        if columns.path is not None:
+            return [
+                CaseImage(0, self._path(column, value, patient))
+                for column in expanded(columns.path, columns.most)
+                for value in listed(value_of(row.record, column.removesuffix("?")), column)
+            ]
+        if columns.bytes is not None:
+            return [
+                CaseImage(0, "", place=row.place, column=column, item=item)
+                for column in expanded(columns.bytes, columns.most)
+                for item in _items(value_of(row.record, column))
+            ]
+        return [
+            image for column in expanded(columns.base64, columns.most) for image in self._encoded(row, column)
+        ]
+
+    def _path(self, column: str, value: object, patient: str) -> str:
+        if not isinstance(value, str) or not value.strip():
+            raise wrong(column, value, "a path below the folder of the data")
+        parts = PurePosixPath(value).parts
+        if value.startswith("/") or ".." in parts or "\\" in value:
+            raise wrong(column, value, "a path below the folder of the data")
+        folders = [folder.format(patient=patient) for folder in self.columns.images.folders]
+        candidates = [f"{folder}/{value}" if folder else value for folder in folders]
+        if self.folder.parts:
+            candidates += [str(self.folder / candidate) for candidate in candidates]
+        if len(candidates) == 1:
+            return candidates[0]
+        return next((path for path in candidates if self.finds(path)), candidates[0])
+
+    def _encoded(self, row: Row, column: str) -> list[CaseImage]:
+        name = column.removesuffix("?")
+        value = value_of(row.record, name)
+        if isinstance(value, str) and 0 < len(value.strip()) <= _LONGEST_ID:
+            if value.strip() not in self.by_id:
+                raise wrong(name, value, "an image as base64, or the id of an earlier record")
+            return [CaseImage(0, "", place=self.by_id[value.strip()], column=name)]
+        values = listed(value, name)
+        is_list = values != [value]
+        return [
+            CaseImage(0, "", place=row.place, column=name, item=item if is_list else None)
+            for item in range(len(values))
+        ]
+
+
+def wrong(name: str, value: object, expected: str) -> InputError:
+    """The error that a column does not hold what it must."""
+    return InputError(
+        f"{name} is {quoted(value)}; expected {expected}; correct the file, or download it anew"
+    )
+
+
+def text_of(record: Mapping[str, Any], column: Column) -> str:
+    """Return a text on one line, of a number its digits; InputError if it is blank or of another type."""
+    name = column.removesuffix("?")
+    value = value_of(record, name)
+    if column.endswith("?") and _is_blank(value):
+        return ""
+    return " ".join(_checked(name, value).split())
+
+
+def _raw_text(record: Mapping[str, Any], name: str) -> str:
+    return _checked(name, value_of(record, name))
+
+
+def _checked(name: str, value: object) -> str:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str) or not fold(value):
+        raise wrong(name, value, "text")
+    if without_marks(value) != value:
+        raise InputError(f"{name} holds U+FFFC, U+FDD0 or U+FDD1, reserved for frames and replies; remove it")
+    return value
+
+
+def _prose(record: Mapping[str, Any], column: Column | None) -> str:
+    """Return a text with its lines; empty without a column, and where an optional one is blank."""
+    if column is None:
+        return ""
+    name = column.removesuffix("?")
+    value = value_of(record, name)
+    if column.endswith("?") and _is_blank(value):
+        return ""
+    if not isinstance(value, str):
+        raise wrong(name, value, "text" if not column.endswith("?") else "text or null")
+    return _checked(name, value).strip()
+
+
+def _is_blank(value: object) -> bool:
+    if isinstance(value, float):
+        return math.isnan(value)
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+def _group(record: Mapping[str, Any], columns: Columns) -> str:
+    for column in (columns,) if isinstance(columns, str) else columns:
+        name = column.removesuffix("?")
+        value = value_of(record, name)
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        if not _is_blank(value):
+            return " ".join(_checked(name, value).split())
+        if not column.endswith("?"):
+            raise wrong(name, value, "text, a number, true or false")
+    return UNKNOWN
+
+
+def _flag(record: Mapping[str, Any], column: Column) -> bool:
+    value = value_of(record, column)
+    flags = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    if str(value).strip().lower() not in flags:
+        raise wrong(column, value, "true or false")
+    return flags[str(value).strip().lower()]
+
+
+def _pairs(value: object, name: str) -> list[tuple[str, str]]:
+    """Parse options: a list of texts, or an object of texts by letter, or either as JSON."""
+    if isinstance(value, str):
+        value = _parsed(value, name)
+    if isinstance(value, Mapping):
+        letters = sorted(key for key in value if value[key] is not None)
+        if letters != list(ascii_uppercase[: len(value)]):
+            raise wrong(
+                name, value, f"an object with the keys A to {ascii_uppercase[max(len(value) - 1, 1)]}"
+            )
+        return [(letter, text_of(value, letter)) for letter in letters]
+    if not isinstance(value, list) or len(value) > len(ascii_uppercase):
+        raise wrong(name, value, "a list of texts, or an object of texts by letter")
+    texts = [text_of({name: text}, name) for text in value]
+    bare = [_MARK.sub("", text, count=1) for text in texts]
+    lettered = [text.lstrip("(")[:1] for text in texts] == list(ascii_uppercase[: len(texts)])
+    return list(zip(ascii_uppercase, bare if lettered and bare != texts else texts, strict=False))
+
+
+def _parsed(text: str, name: str) -> object:
+    try:
+        return parse_json(text)
+    except ValueError:
+        pass
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        raise wrong(name, text, "a list or an object, or JSON of one") from None
+
+
+def _lettered(text: str, question: str) -> tuple[str, list[tuple[str, str]]]:
+    """Split a text at its lettered options; letters must rise from A, but the last may be any."""
+    marks = list(_MARK.finditer(text))
+    while marks and marks[0][1] != "A":
+        marks.pop(0)
+    letters = [mark[1] for mark in marks]
+    if letters != sorted(set(letters)):
+        raise InputError(
+            f"its options are lettered {', '.join(letters)}; expected each letter once, from A on; correct it"
+        )
+    ends = [*(mark.start() for mark in marks[1:]), len(text)][: len(marks)]
+    pairs = [
+        (mark[1], " ".join(text[mark.end() : end].strip(" \t\r\n;,").split()))
+        for mark, end in zip(marks, ends, strict=True)
+    ]
+    if marks and fold(question) == fold(text):
+        question = _HEADING.sub("", text[: marks[0].start()].strip()).strip()
+    return question, pairs
+
+
+def _chosen(value: str, letters: Sequence[str], options: Sequence[str]) -> tuple[int, ...] | None:
+    """Find the options that an answer names: by the text of one, or by letters with or without texts."""
+    folded = [fold(option) for option in options]
+    answer = fold(value)
+    for candidate in (answer, answer.removesuffix(".")):
+        if candidate in folded:
+            return (folded.index(candidate),)
+    places: list[int] = []
+    rest = value
+    while rest.strip():
+        mark = _LETTER.match(rest)
+        if mark is None or mark[1] not in letters or (at := letters.index(mark[1])) in places:
+            return None
+        after = _after(rest[mark.end() :], options[at])
+        if after is None:
+            return None
+        places.append(at)
+        rest = after
+    return tuple(sorted(places)) or None
+
+
+def _after(rest: str, option: str) -> str | None:
+    """Return what follows a letter and the text of its option, if that is there; None if other text is."""
+    squeezed = " ".join(rest.split())
+    if fold(squeezed[: len(option)]) == fold(option):
+        squeezed = squeezed[len(option) :].lstrip(" .")
+    if not squeezed:
+        return ""
+    return squeezed[1:] if squeezed[0] in ";," else None
+
+
+def _listed(letters: Sequence[str], options: Sequence[str]) -> list[str]:
+    return [f"{letter}. {option}"[:40] for letter, option in zip(letters, options, strict=True)]
+
+
+def listed(value: object, name: str) -> list[Any]:
+    """Return the values of a list, also of one written as text; of another value that alone."""
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        value = _parsed(value, name)
+    if isinstance(value, list):
+        return value
+    return [] if _is_blank(value) else [value]
+
+
+def _items(value: object) -> list[int | None]:
+    if not isinstance(value, EmbeddedImages):
+        return []
+    return list(range(value.count)) if value.is_list else [None]
+
+
+def _name(column: Columns | None, n: int) -> str:
+    return column.format(n=n).removesuffix("?") if isinstance(column, str) else ""
+
+
+def _of_slot(record: Mapping[str, Any], column: Column | None, n: int) -> str:
+    return "" if column is None else _prose(record, column.format(n=n))
+
+
+def _count(record: Mapping[str, Any], column: str, most: int) -> int:
+    count = value_of(record, column)
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= most:
+        raise wrong(column, count, f"a whole number from 1 to {most}")
+    return count
+
+
+def _band(count: int) -> str:
+    low, high = next((band for band in _BANDS if band[0] <= count <= band[1]), (21, 0))
+    if low == 21:
+        return "21 or more"
+    return str(low) if low == high else f"{low}-{high}"

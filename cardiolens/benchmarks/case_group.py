@@ -1,0 +1,203 @@
+"""Prepare a group of cases into one part of the shards, in one worker."""
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cardiolens.base.digest import digest_of
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted.bounded_files import read_bytes
+from cardiolens.benchmarks.benchmark import Case, Source
+from cardiolens.benchmarks.case import CaseImage, listed
+from cardiolens.benchmarks.picture import pixels_of
+from cardiolens.benchmarks.record_files import value_at
+from cardiolens.storage import schemas, tables
+from cardiolens.study.cohort import FileRecord, Stamp, StudyRecord, stamp
+from cardiolens.study.group import Outcome
+from cardiolens.study.sequences import CASE_IMAGES
+from cardiolens.study.shards import PartWriter, part_writer, pixel_digest
+
+_RULES = 1  # version of decoding; increment when it gives other pixels for the same file
+_FULL = 255.0
+_MOST_BYTES = 256 << 20  # of an image file
+
+
+def prepare_cases(
+    store: Path, part: str, source: Source, cases: Sequence[Case], *, strict: bool
+) -> list[Outcome]:
+    """Decode the images of cases into one part; `strict` stops at the first failure."""
+    outcomes: list[Outcome] = []
+    with part_writer(store, part) as writer:
+        for case in cases:
+            outcomes.append(_attempt(writer, source, case))
+            if strict and outcomes[-1].error:
+                break
+    return outcomes
+
+
+def digest_of_case(source: Source, case: Case) -> str:
+    """Return the digest of the inputs of a case's frames and subgroups, except its image files."""
+    images = [[image.number, image.path, image.column, image.item] for image in case.images]
+    files = {image.place.path for image in case.images if image.place is not None}
+    stamps = [[str(path.relative_to(source.root)), *_stamp_of(path)] for path in sorted(files)]
+    return digest_of([_RULES, source.name_of(case.number), case.patient, images, dict(case.groups), stamps])
+
+
+def _stamp_of(path: Path) -> list[int]:
+    """Return the stamp of a file that holds images, to detect changes of these."""
+    now = stamp(path)
+    return [] if now is None else [now.size, now.mtime_ns, now.ctime_ns, now.inode]
+
+
+def is_current(source: Source, case: Case, record: StudyRecord) -> bool:
+    """Return whether a case is unchanged since its record was made, without reading images."""
+    return record.manifest_sha256 == digest_of_case(source, case) and all(
+        stamp(source.root / path) == file.stamp for path, file in record.files.items()
+    )
+
+
+def _attempt(writer: PartWriter, source: Source, case: Case) -> Outcome:
+    name = source.name_of(case.number)
+    stamps = {image.path: stamp(source.root / image.path) for image in case.images if image.path}
+    files: dict[str, FileRecord] = {}
+    frames: list[NDArray[np.uint8]] = []
+    n_bytes = 0
+    try:
+        for image in case.images:
+            stored, pixels = _decoded(source, case, image)
+            n_bytes += len(stored)
+            frames.append(pixels)
+            _note(files, image, stamps.get(image.path), stored)
+        if source.columns.images.doubles == "refuse":
+            _check_doubles(case, frames)
+        writer.add(_volume_row(name, case, frames), _frame_rows(name, frames))
+        writer.end_study(keep=True)
+    except InputError as error:
+        writer.end_study(keep=False)
+        return Outcome(name, error=str(error))
+    record = StudyRecord(
+        part=writer.part,
+        manifest_sha256=digest_of_case(source, case),
+        files=files,
+        subgroups=dict(case.groups),
+    )
+    return Outcome(name, record, prepared=True, n_bytes=n_bytes)
+
+
+def _check_doubles(case: Case, frames: Sequence[NDArray[np.uint8]]) -> None:
+    """Raise InputError for two images of a case that have the same pixels."""
+    first: dict[tuple[object, ...], CaseImage] = {}
+    for image, pixels in zip(case.images, frames, strict=True):
+        twin = first.setdefault((pixels.shape, pixels.tobytes()), image)
+        if twin is not image:
+            raise InputError(
+                f"{case.place}: {image.name} has the pixels of {twin.name}; expected images that differ; "
+                "remove one, or write images.doubles: keep in the map"
+            )
+
+
+def _decoded(source: Source, case: Case, image: CaseImage) -> tuple[bytes, NDArray[np.uint8]]:
+    try:
+        stored = image_bytes(source, image)
+        return stored, pixels_of(stored)
+    except InputError as error:
+        raise InputError(f"{case.place}: {image.name} {error}") from None
+
+
+def image_bytes(source: Source, image: CaseImage) -> bytes:
+    """Return the encoded bytes of an image, from its file or else from the row that holds it."""
+    path = source.root / image.path
+    if image.path and (path.exists() or path.is_symlink()):
+        if not path.resolve().is_relative_to(source.root.resolve()):
+            raise InputError("leads out of the folder of the data by a link; copy the file there")
+        try:
+            return read_bytes(path, _MOST_BYTES)
+        except OSError as error:
+            raise InputError(f"cannot be read ({error.strerror}); check it and its permissions") from None
+    if image.place is not None and (content := _embedded(image)):
+        return content
+    raise InputError("is not there; expected every image that the file names; download the images too")
+
+
+def _embedded(image: CaseImage) -> bytes | None:
+    """Return the image in a row: bytes, {bytes, path} or base64, alone or in a list."""
+    assert image.place is not None, "only an image in a row is held"
+    value = value_at(image.place, image.column)
+    if isinstance(value, str) and image.item is not None:
+        value = listed(value, image.column)
+    if isinstance(value, list):
+        value = value[image.item or 0]
+    value = value.get("bytes") if isinstance(value, Mapping) else value
+    if isinstance(value, str):
+        return _from_base64(value)
+    return value if isinstance(value, bytes) else None
+
+
+def _from_base64(text: str) -> bytes:
+    encoded = text.partition(",")[2] if text.startswith("data:") else text
+    try:
+        return base64.b64decode("".join(encoded.split()), validate=True)
+    except (binascii.Error, ValueError):
+        raise InputError("is no base64; expected an image as base64; save the file anew") from None
+
+
+def _note(files: dict[str, FileRecord], image: CaseImage, file_stamp: Stamp | None, stored: bytes) -> None:
+    if file_stamp is not None:
+        files[image.path] = FileRecord(stamp=file_stamp, sha256=hashlib.sha256(stored).hexdigest())
+
+
+def _volume_row(name: str, case: Case, frames: Sequence[NDArray[np.uint8]]) -> dict[str, object]:
+    """Return the row of `volumes`; images have no geometry, and no order except their slots."""
+    height, width = frames[0].shape[:2]
+    return {
+        "study_id": name,
+        "patient_id": case.patient,
+        "cohort": ["full"],
+        "species": "human",
+        "volume_id": CASE_IMAGES,
+        "sequence": CASE_IMAGES,
+        "view": CASE_IMAGES,
+        "n_slices": len(frames),
+        "n_phases": 1,
+        "height": height,
+        "width": width,
+        "spacing_mm": [1.0, 1.0, 1.0],
+        "spatial_order": "declared",
+        "key_layers": [],
+        "ed_phase": 0,
+        "es_phase": 0,
+        "layout_source": "declared",
+        "window_low": 0.0,
+        "window_high": _FULL,
+        "source_sha256": digest_of([image.path for image in case.images]),
+    }
+
+
+def _frame_rows(name: str, frames: Iterable[NDArray[np.uint8]]) -> pa.Table:
+    rows: list[dict[str, object]] = []
+    for idx, pixels in enumerate(frames):
+        height, width, channels = (*pixels.shape, 1)[:3]
+        stored = pixels.tobytes()
+        rows.append(
+            {
+                "study_id": name,
+                "volume_id": CASE_IMAGES,
+                "idx": idx,
+                "slice": idx,
+                "phase": 0,
+                "height": height,
+                "width": width,
+                "channels": channels,
+                "pixels": stored,
+                "digest": pixel_digest(stored, height, width, channels),
+            }
+        )
+    if sum(len(row["pixels"]) for row in rows if isinstance(row["pixels"], bytes)) > np.iinfo(np.int32).max:
+        raise InputError("its images take 2 GiB or more; expected less per case; make them smaller")
+    return tables.from_rows(rows, schemas.FRAMES)

@@ -1,0 +1,122 @@
+"""The map of a benchmark: which column of its files holds what, as one YAML file."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from cardiolens.base.errors import InputError
+from cardiolens.base.paths import PACKAGE
+from cardiolens.base.untrusted.yaml_file import read_yaml
+from cardiolens.config.base import Spec, describe
+
+MAPS = PACKAGE / "benchmarks" / "maps"
+MOST_IMAGES = 64
+_MOST_BYTES = 1 << 20
+
+Column = str
+"""The name of a column, or the path of a value in it (`conversations.0.value`); with `?` at its end it may be
+absent or blank."""
+
+Columns = Column | tuple[Column, ...]
+Fault = Literal["few", "twins", "truth"]
+
+
+class ImageMap(Spec):
+    """Columns of a record's images; `{n}` in a name stands for the number of the image, from 1."""
+
+    path: Columns | None = None  # a file below the folder of the data, or a list of them
+    bytes: Columns | None = None  # an image, or a list of them, embedded in Parquet
+    base64: Columns | None = None  # an image, a list of them, or the id of the record that has it
+    caption: Column | None = None  # of one image; withheld
+    modality: Column | None = None  # of one image
+    count: Column | None = None  # number of images
+    most: int = Field(default=MOST_IMAGES, gt=0)
+    folders: tuple[str, ...] = ("",)  # folders below which a path is looked for; may hold {patient}
+    doubles: Literal["refuse", "keep"] = "refuse"  # records that show the same pixels twice
+
+
+class Choice(Spec):
+    """Values of a column: those that are asked, and those that are left out, with the reason."""
+
+    ask: tuple[str, ...]
+    leave_out: Mapping[str, str] = {}
+
+
+class SameText(Spec):
+    """What stands in no column: the same question, or the same options, for every record."""
+
+    text: str | tuple[str, ...]
+
+
+class LetteredText(Spec):
+    """Options that stand lettered in a text, behind the question."""
+
+    lettered_in: Column
+
+
+class CaseMap(Spec):
+    """Files and columns of a benchmark. A column that no key names is never read into a prompt."""
+
+    name: str
+    expects: str  # the folder of the data, in words
+    # Globs with {split}, of which the first with a match counts; beside each the column that names the split.
+    files: Mapping[str, Column | None]
+    splits: Mapping[str, tuple[str, ...]] = {}  # values of that column, by split
+    images: ImageMap
+    question: Column | SameText
+    options: Columns | SameText | LetteredText
+    answer: Column  # letters, the text of an option, or both ("B. Thinned; C. Normal")
+    multi: Column | bool = False  # whether several options may be right
+    id: Column | None = None  # none: a case is named by its row
+    patient: Column | None = None  # none: cases with the same images are of one patient
+    history: Column | None = None  # text that is shown
+    findings: Column | None = None  # text that is withheld, but for settings that give it
+    groups: Mapping[str, Columns] = {}  # attributes by which scores are broken down
+    only: Mapping[Column, Choice] = {}
+    faults: Mapping[Fault, str] = {}  # known faults of the files: left out, and counted by these words
+
+    @property
+    def has_splits(self) -> bool:
+        """Return whether there is more than the test split."""
+        return bool(self.splits) or any("{split}" in name for name in self.files)
+
+    @property
+    def embedded(self) -> tuple[Column, ...]:
+        """Return the columns of embedded images in Parquet."""
+        return expanded(self.images.bytes, self.images.most)
+
+
+def expanded(columns: Columns | None, most: int) -> tuple[Column, ...]:
+    """Return columns one by one; a name with `{n}` stands for as many as a record may have images."""
+    if columns is None:
+        return ()
+    if isinstance(columns, tuple):
+        return columns
+    return tuple(columns.format(n=n) for n in range(1, most + 1)) if "{n" in columns else (columns,)
+
+
+def shipped_maps() -> list[str]:
+    """Return the names of the maps that come with CardioLens, sorted."""
+    return sorted(path.stem for path in MAPS.glob("*.yaml"))
+
+
+def read_map(name: str) -> CaseMap:
+    """Read a map: a shipped one by name, or a file; InputError names the key that is wrong."""
+    path = MAPS / f"{name}.yaml" if name in shipped_maps() else Path(name)
+    try:
+        tree = read_yaml(path, _MOST_BYTES)
+    except FileNotFoundError:
+        raise InputError(
+            f"dataset.map={name}: is no file and no shipped map; expected a YAML file, or one of "
+            f"{', '.join(shipped_maps())}"
+        ) from None
+    except OSError as error:
+        raise InputError(f"dataset.map={name}: cannot be read ({error.strerror}); check it") from None
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from None
+    try:
+        return CaseMap.model_validate(tree)
+    except ValidationError as error:
+        raise InputError(f"{path}: {describe(error)}") from None

@@ -1,0 +1,383 @@
+"""Decide whose each NIfTI file is: by a stated ID, by its folders, by its name; else nobody's.
+
+A first-level folder is a patient. Names only divide what folders leave together, and only where they show it.
+"""
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import TypeVar
+
+from cardiolens.curation.ingest.names import is_mask_word, moment_of, stem
+from cardiolens.curation.ingest.words import are_vocabulary, words_of
+
+NAMES_DIFFER = "names of files in its folder may be those of several patients"
+SAME_VIEW = "its folder holds a view again under another name, of another patient or a repeat"
+FOLDERS_NEST = "folders lie within folders, and nothing tells which are patients"
+NUMBER_SHARED = "its folder begins with the same number as another"
+NAMED_AFTER_OTHER = "its name is that of another patient's folder"
+VIEW_BESIDE_OTHERS = "its folder names a view, others beside it do not"
+IDS_DIFFER = "files of its folder have several patient IDs, and it has none"
+NO_SESSION = "other files of its patient name several examinations, and it names none"
+NO_SUBJECT = "subject= matches nothing in its path"
+
+_ENTITY = re.compile(r"(?<=_)(?!ses-)([a-z]+)-([^_]*)(?:_|$)")  # of BIDS, below subject and session
+_SESSION = re.compile(
+    r"(session|visit|v|timepoint|exam(ination)?|follow[-_ ]?up)[-_ ]?\d{0,3}|baseline", re.IGNORECASE
+)
+_SESSION_IN_NAME = re.compile(r"(?:^|(?<=_))(ses-[^_]+)(?:_|$)")
+_SITE = re.compile(
+    r"(site|cent(er|re)|hospital|clinic)[-_ ]?\w{0,3}|siemens|philips|ge|canon|train(ing)?|test(ing)?"
+    r"|val(idation)?",
+    re.IGNORECASE,
+)
+_DATE = re.compile(r"(19|20)\d\d([-_.]?)(0[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01])(\d{6})?")
+_PART = re.compile(r"(frame|phase|fr|cardphase|timeframe|time|tp|slice|slc|sl|z|run|echo)(\d*)")
+_DATATYPES = ("anat", "func", "perf", "dwi", "fmap")  # folders of BIDS
+_LONGEST_TERM = 3  # words, as in "late gadolinium enhancement"
+_LONG_NUMBER = re.compile(r"\d{5,}(?!\d)")
+
+Kind = tuple[object, ...]
+_Item = TypeVar("_Item")
+_Key = TypeVar("_Key")
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Keys of a file's patient and study, or why nothing tells them."""
+
+    patient: str
+    study: str
+    unclear: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A path taken apart: folders that may be a patient's, what varies by view, and the words left over."""
+
+    path: str
+    wrapper: tuple[str, ...]  # folders that hold every file, without those that name views
+    places: tuple[str, ...]  # folders that name neither a view nor an examination
+    session: str
+    kind: Kind | None  # None: it tells no view and no sequence, or several sequences
+    before: str  # words in front of those that tell the view
+    others: str  # all words that tell neither view nor part
+    text: str  # all words but parts
+    silent: bool  # its own name tells no view
+
+    def key(self, label: str = "") -> str:
+        return "/".join(filter(None, (*self.wrapper, *self.places, label)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """How the folders of an export begin."""
+
+    shared: int  # leading folders that hold every image
+    views: bool  # the first folders that differ name views
+    sites: bool  # they name sites, or parts of a data set
+    sessions: bool  # they are visits or dates, and hold patients
+
+
+def owners(
+    paths: Sequence[str],
+    *,
+    masks: Collection[str] = (),
+    ids: Mapping[str, tuple[str, str]] | None = None,
+    subject: str | None = None,
+) -> dict[str, Owner]:
+    """Map each path below the source to its patient and study.
+
+    `ids`: patient ID and study UID that a sidecar states; `subject`: a person's regular expression of a
+    patient's name in paths. Files of `masks` are no evidence.
+    """
+    images = [path for path in paths if path not in masks]
+    level = _level([_folders(path) for path in images or paths])
+    files = [_file(path, level) for path in paths]
+    found = _by_place(files, images, level) if subject is None else _by_expression(paths, subject)
+    return _by_session(files, _by_id(found, ids or {}))
+
+
+def tells_view(folder: str) -> bool:
+    """Return whether a folder's name has a word of a view or sequence that is no initials."""
+    tokens = _words(folder)
+    told, _ = _told(tokens)
+    long = [tokens[at] for at in told if len(tokens[at]) > 2 or re.search(r"\d", tokens[at])]
+    meaning = words_of(" ".join(long))
+    return bool(meaning.sequences or meaning.views)
+
+
+def _by_expression(paths: Sequence[str], subject: str) -> dict[str, Owner]:
+    matches = {path: re.search(subject, path) for path in paths}
+    return {
+        path: Owner("", "", NO_SUBJECT) if match is None else Owner(match[0], match[0])
+        for path, match in matches.items()
+    }
+
+
+def _by_id(found: Mapping[str, Owner], ids: Mapping[str, tuple[str, str]]) -> dict[str, Owner]:
+    """Let patient IDs decide; the one ID of a patient's files is that of its files without one."""
+    ids_of: dict[str, set[str]] = defaultdict(set)
+    for path, (patient, _) in ids.items():
+        if patient and not found[path].unclear:
+            ids_of[found[path].patient].add(patient)
+    decided = {}
+    for path, owner in found.items():
+        stated, study = ids.get(path, ("", ""))
+        known = set() if owner.unclear else ids_of[owner.patient]
+        if stated or len(known) == 1:
+            patient = f"ID {stated or next(iter(known))}"
+            decided[path] = Owner(patient, study or f"{patient}/{owner.study}")
+        else:
+            decided[path] = replace(owner, unclear=IDS_DIFFER) if known else owner
+    return decided
+
+
+def _by_session(files: Sequence[_File], found: Mapping[str, Owner]) -> dict[str, Owner]:
+    """Give each examination of a patient a study of its own."""
+    sessions: dict[str, set[str]] = defaultdict(set)
+    for file in files:
+        sessions[found[file.path].patient].add(file.session)
+    decided = {}
+    for file in files:
+        owner = found[file.path]
+        if not owner.unclear and len(sessions[owner.patient] - {""}) > 1:
+            study = f"{owner.study}/{file.session}"
+            owner = replace(owner, study=study, unclear="" if file.session else NO_SESSION)
+        decided[file.path] = owner
+    return decided
+
+
+def _by_place(files: Sequence[_File], images: Sequence[str], level: _Level) -> dict[str, Owner]:
+    """Let folders decide, then names."""
+    units = _grouped(_with_names_as_kinds([file for file in files if file.path in images]), _place)
+    depth = 2 if level.sites else 1
+    tops = _grouped(units, lambda places: places[:depth])
+    doubts = _doubts(tops, units, level)
+    found: dict[str, Owner] = {}
+    for places, members in units.items():
+        elsewhere = [file for key, others in units.items() if key != places for file in others]
+        is_alone = len(units) == 1 or (level.sites and len(places) == 1)
+        labels, why = _labels(members, [] if level.sites else elsewhere, alone=is_alone)
+        names = {_folded(top[-1]) for top in tops if top and top != places[:depth]}
+        for file in members:
+            doubt = doubts.get(places, "")
+            if len(tops) > 1 and not level.views and _only_view(places[:1]) and file.silent:
+                doubt = VIEW_BESIDE_OTHERS
+            if _folded(file.before) in names:
+                doubt = NAMED_AFTER_OTHER
+            key = file.key(labels.get(file.path, ""))
+            found[file.path] = Owner(key, key, doubt or ("" if file.path in labels else why))
+    return {file.path: found.get(file.path, Owner(file.key(), file.key())) for file in files}
+
+
+def _doubts(
+    tops: Mapping[tuple[str, ...], Sequence[tuple[str, ...]]],
+    units: Mapping[tuple[str, ...], Sequence[_File]],
+    level: _Level,
+) -> dict[tuple[str, ...], str]:
+    """Return the folders of which nothing tells whether they are patients."""
+    doubts: dict[tuple[str, ...], str] = {}
+    for members in tops.values():
+        if len(members) > 1:
+            doubts |= dict.fromkeys(members, FOLDERS_NEST)
+    first = [places[-1] for places in tops if places]
+    numbers = Counter(
+        match[0] for name in first if (match := _LONG_NUMBER.match(name)) and not _is_date(name)
+    )
+    for places in units:
+        match = _LONG_NUMBER.match(places[-1]) if places else None
+        if match and 1 < numbers[match[0]] < len(first):
+            doubts[places] = NUMBER_SHARED
+    subs = Counter(places[-1] for places in units if places and places[-1].startswith("sub-"))
+    doubts |= {places: FOLDERS_NEST for places in units if len(places) > 1 and subs[places[-1]] > 1}
+    is_wrapped = any(file.wrapper for members in units.values() for file in members)
+    if is_wrapped and len(first) > 1 and all(map(_is_session, first)):
+        doubts |= dict.fromkeys(units, FOLDERS_NEST)
+    return doubts
+
+
+def _labels(files: Sequence[_File], others: Sequence[_File], *, alone: bool) -> tuple[dict[str, str], str]:
+    """Return the patient's name of each file of a folder, empty where the folder has one, and why not.
+
+    `others`: files of other folders; `alone`: no other folder tells patients apart.
+    """
+    one_patient = {file.path: "" for file in files}
+    collide = _collide(files)
+    same = len({file.others for file in files}) == 1 and all(file.kind for file in files)
+    if len({file.text for file in files}) == 1 or (same and not collide):
+        return one_patient, ""
+    known = {file.before for file in others} | {file.others for file in others}
+    if not alone and not collide:
+        lettered = {file.before for file in files if re.search(r"[^\W\d_]", file.before)} - known
+        return (one_patient, "") if len(lettered) < 2 else ({}, NAMES_DIFFER)
+    by_before = len({file.before for file in files} - {""}) > 1
+    groups = _grouped(files, lambda file: file.before if by_before else file.others)
+    nameless = groups.pop("", [])
+    kinds = {label: {file.kind for file in members} for label, members in groups.items()}
+    why = SAME_VIEW if collide else NAMES_DIFFER
+    if not _name_people(kinds, in_front=by_before and alone) or known & groups.keys():
+        return {}, why
+    named = {label: members for label, members in groups.items() if not _collide(members)}
+    if nameless and not by_before:
+        return {}, why
+    return {file.path: label for label, members in named.items() for file in members}, why
+
+
+def _name_people(kinds: Mapping[str, set[Kind | None]], *, in_front: bool) -> bool:
+    """Return whether words tell people: each has a view that another has too, or stands in front of several.
+
+    A number of a series has one view of its own. A running count from 1 tells nothing.
+    """
+    if not kinds or kinds.keys() == {str(number) for number in range(1, len(kinds) + 1)}:
+        return False
+    if in_front and len(kinds) > 1 and all(label.startswith("sub ") for label in kinds):
+        return True
+    known = {label: each - {None} for label, each in kinds.items()}
+    several = any(len({kind[0] for kind in each if kind}) > 1 for each in known.values())
+    shared = all(
+        any(each & other for name, other in known.items() if name != label) for label, each in known.items()
+    )
+    return several or shared if in_front else several and shared
+
+
+def _collide(files: Sequence[_File]) -> bool:
+    """Return whether two files tell the same view and yet have other words."""
+    texts: dict[Kind | None, set[str]] = defaultdict(set)
+    for file in files:
+        texts[file.kind].add(file.text)
+    return any(len(each) > 1 for each in texts.values())
+
+
+def _with_names_as_kinds(files: Sequence[_File]) -> list[_File]:
+    """Take names in unknown words without numbers for views where several folders have them."""
+    places: dict[str, set[tuple[str, ...]]] = defaultdict(set)
+    for file in files:
+        places[file.text].add(file.places)
+    return [
+        replace(file, kind=("name", file.text))
+        if file.kind is None and len(places[file.text]) > 1 and not re.search(r"\d", file.text)
+        else file
+        for file in files
+    ]
+
+
+def _level(folders: Sequence[Sequence[str]]) -> _Level:
+    shared = 0
+    while len({tuple(each[: shared + 1]) for each in folders}) == 1 and len(folders[0]) > shared:
+        shared += 1
+    first = {each[shared] if len(each) > shared else "" for each in folders}
+    deeper = [[name for name in each[shared + 1 :] if not tells_view(name)] for each in folders]
+    return _Level(
+        shared,
+        views=all(_only_view((name,)) for name in first),
+        sites=all(_SITE.fullmatch(name) for name in first),
+        sessions=all(map(_is_session, first)) and all(deeper),
+    )
+
+
+def _file(path: str, level: _Level) -> _File:
+    folders = _folders(path)
+    wrapper, inner = folders[: level.shared], folders[level.shared :]
+    described = [name for name in wrapper if tells_view(name)]
+    places: list[str] = []
+    sessions: list[str] = []
+    below_views = False
+    for name in inner:
+        if name.startswith("ses-") or (_is_session(name) and (places or level.sessions)):
+            sessions.append(name)
+        elif tells_view(name) if places or below_views else (level.views and _only_view((name,))):
+            described.append(name)
+            below_views = True
+        elif name.lower() not in _DATATYPES and not any(place.startswith("sub-") for place in places):
+            places.append(name)
+    name = unicodedata.normalize("NFC", stem(path))
+    sessions += _SESSION_IN_NAME.findall(name)
+    name = _SESSION_IN_NAME.sub("", name)
+    entities = _ENTITY.findall(name) if name.startswith("sub-") else []
+    name = _ENTITY.sub("", name) if entities else name
+    start, tokens = len(_words(" ".join(described))), _words(" ".join((*described, name)))
+    told, parts = _told(tokens)
+    told -= {start} if name.startswith("sub-") else set()  # "sub" is short for subtracted, too
+    of_view = {*told, *parts}
+    dates = [at for at, token in enumerate(tokens) if _is_date(token)] if places else []
+    sessions += [] if sessions else [tokens[at][:8] for at in dates]
+    first_view = min((at for at in of_view if at >= start), default=len(tokens))
+    return _File(
+        path,
+        tuple(name for name in wrapper if not _only_view((name,))),
+        tuple(places),
+        "/".join(dict.fromkeys(sessions)),
+        _kind([tokens[at] for at in sorted(told)], [tokens[at] for at in sorted(parts)], entities),
+        " ".join(tokens[at] for at in range(start, first_view) if at not in dates),
+        " ".join(token for at, token in enumerate(tokens) if at not in {*of_view, *dates}),
+        " ".join(token for at, token in enumerate(tokens) if at not in {*parts, *dates}),
+        silent=not any(at >= start for at in told) and not (below_views and places),
+    )
+
+
+def _told(tokens: Sequence[str]) -> tuple[set[int], set[int]]:
+    """Return which words tell a view, sequence or mask, and which a part such as a phase or slice."""
+    told: set[int] = set()
+    parts: set[int] = set()
+    for at, token in enumerate(tokens):
+        lower = token.lower()
+        if moment_of(lower):
+            parts.add(at)
+        elif match := _PART.fullmatch(lower):
+            is_followed = at + 1 < len(tokens) and tokens[at + 1].isdigit()
+            parts |= {at} if match[2] else {at, at + 1} if is_followed else set()
+        for width in range(1, _LONGEST_TERM + 1):
+            if at + width <= len(tokens) and are_vocabulary(" ".join(tokens[at : at + width])):
+                told |= set(range(at, at + width))
+        if is_mask_word(lower):
+            told.add(at)
+    return told - parts, parts
+
+
+def _kind(told: Sequence[str], parts: Sequence[str], entities: Sequence[tuple[str, str]]) -> Kind | None:
+    words = words_of(" ".join((*told, *(value for _, value in entities))))
+    if not (words.kind or words.sequences or words.views) or len(words.sequences) > 1:
+        return None
+    return (words, *parts, *entities)
+
+
+def _only_view(folders: Sequence[str]) -> bool:
+    """Return whether a folder's name has only words of views or sequences."""
+    return all(
+        tells_view(folder) and len(_told(_words(folder))[0]) == len(_words(folder)) for folder in folders
+    )
+
+
+def _place(file: _File) -> tuple[str, ...]:
+    return file.places
+
+
+def _folders(path: str) -> tuple[str, ...]:
+    return PurePosixPath(unicodedata.normalize("NFC", path)).parent.parts
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", text)
+
+
+def _folded(text: str) -> str:
+    return " ".join(_words(text)).casefold()
+
+
+def _is_session(folder: str) -> bool:
+    return _SESSION.fullmatch(folder) is not None or _is_date(folder)
+
+
+def _is_date(text: str) -> bool:
+    return _DATE.fullmatch(text) is not None
+
+
+def _grouped(items: Iterable[_Item], key: Callable[[_Item], _Key]) -> dict[_Key, list[_Item]]:
+    groups: dict[_Key, list[_Item]] = defaultdict(list)
+    for item in items:
+        groups[key(item)].append(item)
+    return groups

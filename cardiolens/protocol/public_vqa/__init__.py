@@ -1,1 +1,0 @@
-"""Closed questions of public benchmarks on single pictures: VQA-RAD, SLAKE, OmniMedVQA."""

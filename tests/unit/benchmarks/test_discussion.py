@@ -1,0 +1,179 @@
+"""The case discussion: split at its headings, and asked for before the answer."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from chain_cohort import DIRECT, SELF, make_cohort, spec_of
+from page_run import write_record
+from small_cohort import swept
+
+from cardiolens.base.errors import InputError
+from cardiolens.benchmarks.medthinkvqa import records, source_of
+from cardiolens.inference.engine.ask import Ask, Pictures, Reply
+from cardiolens.inference.engine.readers import Reader
+from cardiolens.protocol.dialogue.chain import read_chains
+from cardiolens.protocol.prompts.case_discussion import SECTIONS, sections_of, sentences_of
+from cardiolens.score.run_results.case_discussions import discussions_by_case
+from cardiolens.storage import schemas, tables
+from cardiolens.storage.places import Store
+from jobs import medthinkvqa
+
+N = 4
+DISCUSSION = {"name": "discussion", "style": "standard", "max_tokens": 64, "steps": "discussion"}
+TEXT = "\n".join(f"{name}:\nIt is {name.lower()}. And more." for name in SECTIONS)
+
+
+@pytest.mark.parametrize(
+    "heading", ["{}:", "{}: ", "**{}**", "**{}:**", "## {}", "### 2. {}", "3) {} :", "- **{}**:", "__{}__"]
+)
+def test_headings_are_known_in_each_of_their_dresses(heading: str) -> None:
+    text = "Here it is.\n" + "\n\n".join(f"{heading.format(name)}\nIt is\nso." for name in SECTIONS)
+    assert sections_of(text) == dict.fromkeys(SECTIONS, "It is\nso.")
+
+
+@pytest.mark.parametrize(
+    "last",
+    ["Take Home Message", "Take-home messages", "TEACHING POINTS", "Take Home Message / Teaching Points"],
+)
+def test_the_last_section_has_several_names(last: str) -> None:
+    text = "\n".join(f"{name}: x." for name in (*SECTIONS[:-1], last))
+    assert sections_of(text) == dict.fromkeys(SECTIONS, "x.")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [SECTIONS[:-1], SECTIONS[1:], (*SECTIONS, SECTIONS[0]), (SECTIONS[1], SECTIONS[0], *SECTIONS[2:]), ()],
+)
+def test_a_text_without_the_six_sections_is_not_split(names: tuple[str, ...]) -> None:
+    assert sections_of("\n".join(f"{name}: x." for name in names)) is None
+
+
+def test_an_empty_section_and_a_word_within_a_sentence_are_no_section() -> None:
+    assert sections_of(TEXT.replace("It is outcome. And more.", "")) is None
+    inside = TEXT.replace("It is outcome.", "Outcome was good. The background: none.")
+    assert sections_of(inside) is not None
+
+
+def test_sentences_are_split_at_their_ends_and_at_items() -> None:
+    text = "It measures 3.5 cm. It grew!  Why?\n1. First point\n- second, e.g. this.\n\n\u2022 (Third)"
+    assert sentences_of(text) == [
+        "It measures 3.5 cm.",
+        "It grew!",
+        "Why?",
+        "First point",
+        "second, e.g. this.",
+        "(Third)",
+    ]
+
+
+class Teaches(Reader):
+    """Reader that discusses a case before its answer; from the second case on it forgets the headings."""
+
+    def __init__(self, finish_reason: str = "stop", refuses: bool = False) -> None:
+        self.asked: list[Ask] = []
+        self._finish_reason, self._refuses = finish_reason, refuses
+
+    async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
+        self.asked.append(ask)
+        if "ANSWER" in ask.text:
+            return Reply(text="ANSWER: B", finish_reason="stop", prompt_tokens=1, output_tokens=1)
+        text = TEXT if "test-00001" in str(ask.qa_id) or len(self.asked) < 3 else "All is said."
+        return Reply(
+            text=text,
+            finish_reason=self._finish_reason,
+            prompt_tokens=1,
+            output_tokens=1,
+            refused=self._refuses,
+        )
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return make_cohort(tmp_path, N)
+
+
+def test_the_discussion_is_asked_for_with_options_and_no_gold_text_and_stands_before_the_answer(
+    root: Path,
+) -> None:
+    reader = Teaches()
+    planned, judged = swept(spec_of(root, DISCUSSION), reader)
+    write_record(planned, judged)
+    rows = tables.read(planned.run.requests("uniform"), schemas.REQUESTS).to_pylist()
+    chains = read_chains(planned.run.requests("uniform"))
+    by_name = {f"test-{number:05d}": record for number, record in records(source_of(root))}
+    for row in rows:
+        record = by_name[row["study_id"]]
+        first, last = chains[row["request_key"]].stages
+        for text in record["options"].values():
+            assert text in first.prompt
+        for name in SECTIONS:
+            assert f"\n{name}:" in first.prompt
+        for name in ("discussion", "IMAGING_FINDINGS", "title"):
+            assert record[name] not in first.prompt + last.prompt
+        assert "ANSWER" not in first.prompt
+        assert last.prompt.endswith(row["prompt"][-40:])
+        assert first.prompt.count(schemas.FRAME) == len(row["frames"])
+    answers = [ask for ask in reader.asked if "ANSWER" in ask.text]
+    assert len(answers) == N
+    assert all(TEXT in ask.text or "All is said." in ask.text for ask in answers)
+    verdicts = tables.read(planned.run.verdicts, schemas.VERDICTS).to_pylist()
+    assert {tuple(row["parsed"]) for row in verdicts} == {("B",)}
+
+
+def written(root: Path, reader: Reader, out: Path, prompt: dict = DISCUSSION) -> int:
+    planned, judged = swept(spec_of(root, prompt), reader)
+    write_record(planned, judged)
+    (arm,) = planned.arms
+    return medthinkvqa.main(["discussions", f"run={planned.run.root}", f"arm={arm.arm_id}", f"out={out}"])
+
+
+def test_discussions_are_written_and_what_is_wrong_with_them_counted(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "said.jsonl"
+    assert written(root, Teaches(finish_reason="length"), out) == 0
+    said = capsys.readouterr().out
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [line["case"] for line in lines] == [1, 2, 3, 4]
+    unsplit = sum(line["discussion"] != TEXT for line in lines)
+    assert 0 < unsplit < N
+    assert f"discussions: 4 cases; {unsplit} without the six sections, 4 cut at the token limit" in said
+    assert re.search(r"ROUGE-L against the discussions of the data: 0\.\d+ over 4 cases", said)
+
+
+def test_a_refused_discussion_is_none(root: Path, tmp_path: Path) -> None:
+    out = tmp_path / "said.jsonl"
+    assert written(root, Teaches(refuses=True), out) == 0
+    assert out.read_text() == ""
+
+
+@pytest.mark.parametrize("prompt", [SELF, DIRECT])
+def test_an_arm_without_discussions_is_refused(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], prompt: dict
+) -> None:
+    out = tmp_path / "said.jsonl"
+    assert written(root, Teaches(), out, prompt) == 2
+    assert (
+        "writes no case discussion; choose an arm whose prompt has steps: discussion"
+        in capsys.readouterr().err
+    )
+    assert not out.exists()
+
+
+def test_discussions_of_one_arm_alone_are_read(root: Path) -> None:
+    planned, _ = swept(spec_of(root, DISCUSSION), Teaches())
+    (identity,) = planned.identities.values()
+    completions = Store(planned.spec.store).completions(identity.model_key)
+    requests = planned.run.requests("uniform")
+    assert len(discussions_by_case(requests, completions, planned.arms[0].arm_id)) == N
+    assert discussions_by_case(requests, completions, "other") == {}
+
+
+@pytest.mark.parametrize("control", ["blind", "captions"])
+def test_a_discussion_of_images_that_are_not_shown_is_refused(root: Path, control: str) -> None:
+    with pytest.raises(
+        InputError, match=f"prompt discussion writes about images first, and control {control}"
+    ):
+        spec_of(root, DISCUSSION, control=[control])

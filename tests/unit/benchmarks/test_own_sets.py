@@ -1,0 +1,395 @@
+"""Sets of other forms through one loader: a map says what each column is, and a wrong record is named."""
+
+import base64
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from PIL import Image
+from small_cohort import reader, swept
+
+from cardiolens.base.errors import InputError
+from cardiolens.benchmarks.benchmark import Benchmark, Source, read_benchmark
+from cardiolens.benchmarks.case_group import is_current, prepare_cases
+from cardiolens.benchmarks.case_map import read_map, shipped_maps
+from cardiolens.config.compose import read_spec
+from cardiolens.config.sweep import SweepSpec, parse
+from cardiolens.inference.plan.plan import plan
+from cardiolens.storage import schemas, tables
+from cardiolens.study.cohort import Cohort, write_cohort
+from cardiolens.study.shards import read_volumes
+
+PROTOCOL = "cases-1"
+N = 8
+OWN = {
+    "name": "a hospital's own",
+    "expects": "a folder with cases.jsonl",
+    "files": {"cases.jsonl": None},
+    "id": "id",
+    "patient": "patient",
+    "images": {"path": "pictures"},
+    "history": "story?",
+    "question": "question",
+    "options": "choices",
+    "answer": "truth",
+    "groups": {"site": "site?"},
+}
+
+
+def png(number: int) -> bytes:
+    """A small image that no other number has."""
+    file = io.BytesIO()
+    pixels = np.random.default_rng(number).integers(0, 255, (24, 20), np.uint8)
+    Image.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
+
+
+def make_tsv(folder: Path) -> None:
+    """VLMEvalKit's form: an image as base64, two as a list, and one that an earlier row has."""
+    encoded = [base64.b64encode(png(at)).decode() for at in range(N)]
+    images = [*encoded[:5], json.dumps(encoded[5:7]), "0", "3"]
+    with (folder / "set.tsv").open("w", newline="") as file:
+        out = csv.writer(file, delimiter="\t")
+        out.writerow(["index", "image", "hint", "question", "A", "B", "C", "answer", "category"])
+        for at, image in enumerate(images):
+            hint = "Chest pain,\nsince May." if at % 2 else ""
+            out.writerow(
+                [at, image, hint, f"Which {at}?", "one", "two", "three" * (at % 3 > 0), "AB"[at % 2], "x"]
+            )
+
+
+def make_authors(folder: Path) -> None:
+    """The authors' form: a JSON list for each patient; paths with and without the patient's folder."""
+    for patient in ("p1", "p2"):
+        items = []
+        for at in range(4):
+            name = f"{patient}/cine_{at}.png"
+            (folder / patient).mkdir(exist_ok=True)
+            (folder / name).write_bytes(png(hash_of(patient) + at))
+            several = at % 2 == 0
+            lead = "<image>\nWhich findings of wall thickness are present?"
+            if at == 2:
+                said, truth = f"{lead}\nDescribe them.", "The septum is thick."
+            else:
+                said = f"{lead}\nOptions:\nA. Normal\nB. Thinned\nC. High (mostly bright, even)\nZ. None"
+                truth = "C. High (mostly bright, even); B. Thinned" if several else "B"
+            items.append(
+                {
+                    "qid": at,
+                    "field": "Thickening",
+                    "image": [name] if at else f"cine_{at}.png",
+                    "conversations": [{"from": "human", "value": said}, {"from": "gpt", "value": truth}],
+                    "is_multiple_choice": several,
+                    "question_type": "choice",
+                    "sequence_view": "cine_sax",
+                    "patient_id": patient,
+                    "original_nii": "secret.nii.gz",
+                }
+            )
+        (folder / f"patient_{patient}_vqa_png.json").write_text(json.dumps(items))
+
+
+def hash_of(text: str) -> int:
+    return sum(text.encode()) * 10
+
+
+def make_medframeqa(folder: Path) -> None:
+    rows = []
+    for at in range(N):
+        images = [{"bytes": png(100 + 5 * at + n), "path": None} for n in range(2 + at % 4)]
+        rows.append(
+            {
+                "question_id": f"q{at}",
+                "system": "heart",
+                "organ": "heart",
+                "keyword": "MARKKEYWORD",
+                "modality": "MRI",
+                "video_id": f"v{at // 2}",
+                "question": "What is shown across the images?",
+                "options": ["a", "b", "c", "d", "e", "f"],
+                **{f"image_{n + 1}": images[n] if n < len(images) else None for n in range(5)},
+                "reasoning_chain": "MARKREASON",
+                "correct_answer": "ABCDEF"[at % 6],
+            }
+        )
+    (folder / "data").mkdir()
+    pq.write_table(
+        pa.Table.from_pylist(rows), folder / "data" / "test-00000-of-00001.parquet", row_group_size=3
+    )
+
+
+def own_records() -> list[dict[str, Any]]:
+    return [
+        {
+            "id": f"c{at}",
+            "patient": f"p{at // 2}",
+            "pictures": [f"images/{at}_0.png", f"images/{at}_1.png"],
+            "story": "Short of breath." if at % 2 else None,
+            "question": "Which one?",
+            "choices": {"A": "alpha", "B": "beta", "C": "gamma"},
+            "truth": "beta" if at % 2 else "C",
+            "site": "north",
+            "report": "MARKREPORT",
+        }
+        for at in range(N)
+    ]
+
+
+def make_own(folder: Path, records: list[dict[str, Any]] | None = None, **changes: object) -> None:
+    (folder / "images").mkdir()
+    for at in range(N):
+        for n in range(2):
+            (folder / "images" / f"{at}_{n}.png").write_bytes(png(200 + 2 * at + n))
+    lines = [json.dumps(record) for record in (records if records is not None else own_records())]
+    (folder / "cases.jsonl").write_text("\n".join(lines) + "\n")
+    (folder / "map.yaml").write_text(yaml.safe_dump({**OWN, **changes}))
+
+
+SETS: dict[str, tuple[Callable[[Path], None], str, int, int]] = {  # maker, map, cases, questions
+    "tsv": (make_tsv, "vlmevalkit", N - 2, N),  # two rows have the image and the words of another
+    "authors": (make_authors, "authors_cmr", 6, 6),
+    "medframeqa": (make_medframeqa, "medframeqa", N, N),
+    "own": (make_own, "map.yaml", N, N),
+}
+
+
+def read(folder: Path, name: str) -> Benchmark:
+    columns = str(folder / name) if name.endswith(".yaml") else name
+    return read_benchmark(Source.of(folder, "test", columns), PROTOCOL)
+
+
+def prepared(folder: Path, name: str) -> Benchmark:
+    found = read(folder, name)
+    store = folder / "store"
+    outcomes = prepare_cases(store, "part-0.parquet", found.source, found.cases, strict=True)
+    assert not [outcome.error for outcome in outcomes if outcome.error]
+    found.write(store / "cases.jsonl", PROTOCOL)
+    records = {outcome.name: outcome.record for outcome in outcomes if outcome.record}
+    assert all(
+        is_current(found.source, case, records[found.source.name_of(case.number)]) for case in found.cases
+    )
+    write_cohort(store, Cohort(window_pct=(1, 99), studies=records, failed={}))
+    return found
+
+
+def spec_of(folder: Path, name: str, **changes: Any) -> SweepSpec:
+    dataset = {"name": "cases", "map": name, "source": folder, "studies": folder, "protocol": PROTOCOL}
+    tree: dict[str, Any] = {
+        "name": "cases",
+        "dataset": {**dataset, "questions": folder / "store" / "cases.jsonl"},
+        "model": [reader("oracle"), reader("constant", answer="A")],
+        "selector": [{"name": "all", "kind": "all"}],
+        "budget": [16],
+        "prompt": [{"name": "standard", "style": "standard", "max_tokens": 64}],
+        "store": folder / "store",
+        "outputs": folder / "outputs",
+        "statistics": {"min_n": 1, "resamples": 50, "seed": 7},
+    }
+    return parse(tree | changes)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_a_set_of_any_form_is_asked_and_the_oracle_is_always_right(tmp_path: Path, name: str) -> None:
+    make, columns, n_cases, n_questions = SETS[name]
+    make(tmp_path)
+    found = prepared(tmp_path, columns)
+    assert (len(found.cases), dict(found.failed)) == (n_cases, {})
+    assert sum(len(case.questions) for case in found.cases) == n_questions
+    _, judged = swept(spec_of(tmp_path, columns))
+    scores = {
+        (row["arm_id"].split("-")[0], row["metric"]): row["value"]
+        for row in judged.scores.to_pylist()
+        if row["scope"] == "tier:1" and row["versus_arm_id"] is None and row["arm_id"].startswith("headline")
+    }
+    assert scores["headline:oracle", "primary"] == 100.0
+    assert scores["headline:constant", "primary"] < 100.0
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_images_are_those_of_the_data_in_their_order(tmp_path: Path, name: str) -> None:
+    make, columns, _, _ = SETS[name]
+    make(tmp_path)
+    found = prepared(tmp_path, columns)
+    rows = {row["study_id"]: row["n_slices"] for row in read_volumes(tmp_path / "store").to_pylist()}
+    assert rows == {found.source.name_of(case.number): len(case.images) for case in found.cases}
+    frames = tables.read_part(tmp_path / "store" / "frames" / "part-0.parquet", schemas.FRAMES).to_pylist()
+    first = {row["study_id"]: row["pixels"] for row in frames if row["idx"] == 0}
+    number = {"tsv": 0, "authors": hash_of("p1"), "medframeqa": 100, "own": 200}[name]
+    wanted = np.asarray(Image.open(io.BytesIO(png(number))))
+    assert first["test-00001"] == wanted.tobytes()
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_columns_that_no_key_names_reach_no_prompt(tmp_path: Path, name: str) -> None:
+    make, columns, _, _ = SETS[name]
+    make(tmp_path)
+    prepared(tmp_path, columns)
+    planned = plan(spec_of(tmp_path, columns, control=["none", "blind"], caption="full"))
+    for row in tables.read(planned.run.requests("oracle"), schemas.REQUESTS).to_pylist():
+        text = row["prompt"] + row["system"]
+        assert "MARK" not in text
+        assert "secret" not in text
+        assert "<image>" not in text
+        assert "cardiac" not in row["system"]
+
+
+def test_the_authors_truth_and_options_are_read_as_written(tmp_path: Path) -> None:
+    make_authors(tmp_path)
+    found = read(tmp_path, "authors_cmr")
+    asked = [question for case in found.cases for question in case.questions]
+    assert asked[0].text == "Which findings of wall thickness are present?"
+    assert asked[0].options == ("Normal", "Thinned", "High (mostly bright, even)", "None")
+    assert [(question.answer, question.multi) for question in asked[:3]] == [
+        ((1, 2), True),
+        ((1,), False),
+        ((1,), False),
+    ]
+    assert dict(found.left_out) == {"short answers, which have no options": 2}
+    assert {case.patient for case in found.cases} == {"p1", "p2"}
+    assert found.cases[0].groups == {"images": "1", "field": "Thickening", "view": "cine_sax"}
+
+
+def test_questions_on_one_image_are_of_one_patient(tmp_path: Path) -> None:
+    make_tsv(tmp_path)
+    text = (tmp_path / "set.tsv").read_text().replace("\n6\t0\t\t", "\n6\t0\tAnother history.\t")
+    (tmp_path / "set.tsv").write_text(text)
+    first, *_, last = read(tmp_path, "vlmevalkit").cases
+    assert (first.questions[0].key, last.questions[0].key) == ("0", "6")
+    assert first.patient == last.patient == "test-00001"
+    assert (first.history, last.history) == ("", "Another history.")
+
+
+def wrong(at: int, **changes: object) -> list[dict[str, Any]]:
+    records = own_records()
+    records[at] = {key: value for key, value in (records[at] | changes).items() if value is not ...}
+    return records
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"truth": "delta"}, 'truth is "delta"; expected of A. alpha; B. beta; C. gamma'),
+        ({"truth": "D"}, 'truth is "D"; expected of'),
+        ({"truth": "A; B"}, "truth is .*; expected one option, as the map has no `multi`"),
+        ({"truth": "A. beta"}, 'truth is "A. beta"; expected of'),
+        ({"id": "c0"}, r"has the id 'c0' of .*cases\.jsonl:1; remove one of them"),
+        ({"pictures": []}, "pictures is missing; expected at least one image"),
+        ({"pictures": ["images/1_0.png"] * 2}, "names images/1_0.png twice"),
+        ({"pictures": ["../other.png"]}, "pictures is .*; expected a path below the folder of the data"),
+        ({"pictures": [f"images/{at}.png" for at in range(99)]}, "has 99 images; expected at most 64"),
+        ({"choices": {"A": "one"}}, "options is .*; expected two or more"),
+        ({"choices": {"A": "one", "B": "ONE "}}, "options is .*; expected texts that differ"),
+        ({"choices": {"A": "one", "C": "two"}}, "choices is .*; expected an object with the keys A to B"),
+        ({"choices": list("abcdefghijkl"), "truth": "a"}, "has 12 options, .* has no subtask"),
+        ({"question": " "}, 'question is " "; expected text'),
+        ({"question": ...}, "question is missing; expected text"),
+        ({"story": 7}, "story is 7; expected text or null"),
+    ],
+)
+def test_a_wrong_record_is_refused_with_row_and_value(
+    tmp_path: Path, changes: dict[str, object], message: str
+) -> None:
+    make_own(tmp_path, wrong(1, **changes))
+    (error,) = (found := read(tmp_path, "map.yaml")).failed.values()
+    with pytest.raises(InputError, match=message):
+        raise InputError(error)
+    assert error.startswith(f"{tmp_path}/cases.jsonl:2: ")
+    assert len(found.cases) == N - 1
+
+
+def test_images_that_are_missing_unreadable_or_doubled_are_named(tmp_path: Path) -> None:
+    make_own(tmp_path)
+    (tmp_path / "images" / "0_1.png").unlink()
+    (tmp_path / "images" / "1_0.png").write_bytes(b"no image")
+    (tmp_path / "images" / "2_1.png").write_bytes((tmp_path / "images" / "2_0.png").read_bytes())
+    found = read(tmp_path, "map.yaml")
+    outcomes = prepare_cases(tmp_path / "store", "p.parquet", found.source, found.cases, strict=False)
+    errors = [outcome.error for outcome in outcomes if outcome.error]
+    assert len(errors) == 3
+    for number, (error, words) in enumerate(
+        zip(
+            errors,
+            ("images/0_1.png is not there", "images/1_0.png is no image", "images/2_1.png has the pixels of"),
+            strict=True,
+        ),
+        start=1,
+    ):
+        assert error.startswith(f"{tmp_path}/cases.jsonl:{number}: {words}")
+
+
+def test_a_map_that_names_an_absent_column_is_refused(tmp_path: Path) -> None:
+    make_tsv(tmp_path)
+    columns = yaml.safe_load(
+        (Path(read_map.__code__.co_filename).parent / "maps/vlmevalkit.yaml").read_text()
+    )
+    (tmp_path / "map.yaml").write_text(yaml.safe_dump({**columns, "question": "query"}))
+    with pytest.raises(
+        InputError, match=r"set\.tsv: has no column 'query', .* expected of index, image, hint"
+    ):
+        read(tmp_path, "map.yaml")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a\tb\n1\t2\t3\n", "has no column"),
+        ("index\timage\tquestion\tanswer\tanswer\n", "column 'answer' is there twice"),
+        ('index\timage\tquestion\tanswer\n1\t"x\n', "line .* is no row"),
+    ],
+)
+def test_a_damaged_table_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "set.tsv").write_text(content)
+    with pytest.raises(InputError, match=message):
+        read(tmp_path, "vlmevalkit")
+
+
+def test_a_row_of_too_many_cells_and_a_line_that_is_no_json_are_named(tmp_path: Path) -> None:
+    make_tsv(tmp_path)
+    with (tmp_path / "set.tsv").open("a") as file:
+        file.write("8\tx\n")
+    (error,) = read(tmp_path, "vlmevalkit").failed.values()
+    assert f"set.tsv, row {N + 1}: has 2 cells; expected 9" in error
+    make_own(tmp_path)
+    with (tmp_path / "cases.jsonl").open("a") as file:
+        file.write("{\n")
+    (error,) = read(tmp_path, "map.yaml").failed.values()
+    assert f"cases.jsonl:{N + 1}: not JSON" in error
+
+
+def test_an_image_that_names_no_earlier_row_is_refused(tmp_path: Path) -> None:
+    make_tsv(tmp_path)
+    text = (tmp_path / "set.tsv").read_text().replace("\n6\t0\t", "\n6\tfar\t")
+    (tmp_path / "set.tsv").write_text(text)
+    (error,) = read(tmp_path, "vlmevalkit").failed.values()
+    assert 'row 7: image is "far"; expected an image as base64, or the id of an earlier record' in error
+
+
+def test_every_shipped_map_is_valid_and_an_unknown_one_names_them() -> None:
+    for name in shipped_maps():
+        assert read_map(name).name
+    with pytest.raises(InputError, match=r"is no file and no shipped map; expected .*medframeqa"):
+        read_map("none")
+
+
+@pytest.mark.parametrize(("change", "message"), [({"imagse": {}}, "imagse"), ({"answer": 3}, "answer")])
+def test_a_wrong_key_of_a_map_is_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    make_own(tmp_path, **change)
+    with pytest.raises(InputError, match=f"map.yaml: .*{message}"):
+        read(tmp_path, "map.yaml")
+
+
+def test_a_set_composes_by_source_and_map() -> None:
+    spec = read_spec(["dataset=cases", "dataset.source=folder", "dataset.map=medframeqa"])
+    assert (spec.dataset.protocol, [selector.name for selector in spec.selector]) == (PROTOCOL, ["all"])
+    with pytest.raises(InputError, match="map is given without source"):
+        read_spec(
+            ["dataset=cases", "dataset.source=null", "dataset.studies=folder", "dataset.map=medframeqa"]
+        )

@@ -1,0 +1,354 @@
+"""Public benchmarks from file to verdict: closed questions alone are asked, and nothing is guessed."""
+
+import json
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from page_run import write_record
+from small_cohort import reader, swept
+
+from cardiolens.base.errors import InputError
+from cardiolens.benchmarks import benchmark
+from cardiolens.benchmarks.benchmark import Benchmark, Source, Split
+from cardiolens.benchmarks.case_group import prepare_cases
+from cardiolens.benchmarks.example_sets import OPEN_PART, WHOLE, make_benchmark
+from cardiolens.commands.compare import Board, leaderboard
+from cardiolens.config.command_words import read_words
+from cardiolens.config.compose import read_spec
+from cardiolens.config.dataset import PICTURES, DatasetSpec
+from cardiolens.config.sweep import SweepSpec, parse
+from cardiolens.inference.plan.plan import plan
+from cardiolens.protocol.prompts.template import check_folder
+from cardiolens.score.run_results.scoring import judge_and_write
+from cardiolens.show.leaderboard.contrast import contrast
+from cardiolens.show.leaderboard.standings import standings
+from cardiolens.show.page.page_data import Facts, read_facts
+from cardiolens.show.terminal.ending import ending
+from cardiolens.storage import schemas, tables
+from cardiolens.storage.places import Run
+from cardiolens.study.cohort import Cohort, write_cohort
+
+NAMES = ("vqa_rad", "slake", "omnimedvqa")
+N = 20
+OPEN = "open questions, whose free text no rule can call right or wrong"
+UNLISTED = "closed questions whose options the data do not name"
+
+
+def read_benchmark(name: str, folder: Path, split: Split) -> Benchmark:
+    return benchmark.read_benchmark(Source.of(folder, split, name), PICTURES)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A stand-in of each benchmark, prepared."""
+    made = {name: tmp_path_factory.mktemp(name) for name in NAMES}
+    for name, folder in made.items():
+        make_benchmark(name, folder, N)
+        read = read_benchmark(name, folder, "test")
+        outcomes = prepare_cases(folder / "store", "part-0.parquet", read.source, read.cases, strict=True)
+        assert not [outcome.error for outcome in outcomes if outcome.error]
+        read.write(folder / "store" / f"{name}.jsonl", PICTURES)
+        records = {outcome.name: outcome.record for outcome in outcomes if outcome.record}
+        write_cohort(folder / "store", Cohort(window_pct=(1, 99), studies=records, failed={}))
+    return made
+
+
+def spec_of(name: str, folder: Path, *models: dict[str, Any], **changes: Any) -> SweepSpec:
+    tree: dict[str, Any] = {
+        "name": name,
+        "dataset": {
+            "name": name,
+            "map": name,
+            "source": folder,
+            "studies": folder,
+            "questions": folder / "store" / f"{name}.jsonl",
+            "protocol": PICTURES,
+        },
+        "model": models or [reader("oracle"), reader("uniform"), reader("constant", answer="A")],
+        "selector": [{"name": "all", "kind": "all"}],
+        "budget": [16],
+        "prompt": [{"name": "standard", "style": "standard", "max_tokens": 64}],
+        "store": folder / "store",
+        "outputs": folder / "outputs",
+        "statistics": {"min_n": 1, "resamples": 100, "seed": 7},
+    }
+    return parse(tree | changes)
+
+
+@pytest.fixture(scope="module")
+def runs(folders: dict[str, Path]) -> dict[str, Run]:
+    """A finished run on each."""
+    done = {}
+    for name, folder in folders.items():
+        planned, judged = swept(spec_of(name, folder))
+        write_record(planned, judged)
+        done[name] = planned.run
+    return done
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_oracle_is_always_right_and_a_guess_at_chance(runs: dict[str, Run], name: str) -> None:
+    rows = tables.read(runs[name].scores, schemas.SCORES).to_pylist()
+    value = {
+        (row["arm_id"], row["metric"]): (row["value"], row["low"], row["high"], row["n_items"])
+        for row in rows
+        if row["scope"] == "tier:1" and row["versus_arm_id"] is None
+    }
+    assert value["headline:oracle", "primary"][0] == 100.0
+    _, low, high, items = value["headline:uniform", "primary"]
+    chance = value["headline:uniform", "primary.uniform"][0]
+    assert chance == pytest.approx(50.0 if name != "omnimedvqa" else (50 + 100 / 3 + 25) / 3, abs=1.5)
+    assert low <= chance <= high, "the interval of a reader that guesses holds chance"
+    assert items == {"vqa_rad": 2 * N, "slake": 2 * N, "omnimedvqa": N}[name]
+    assert value["headline:constant", "primary.skill"][0] <= 0 or name == "omnimedvqa"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_not_asked_is_counted_by_reason(folders: dict[str, Path], name: str) -> None:
+    read = read_benchmark(name, folders[name], "test")
+    wanted = {
+        "vqa_rad": {OPEN: 2 * N, UNLISTED: N},
+        "slake": {OPEN: N, UNLISTED: N, "questions in another language than English": N},
+        "omnimedvqa": {
+            "questions of which two options read the same": N // 10,
+            "questions whose answer is none of their options": N // 10,
+        },
+    }
+    assert dict(read.left_out) == wanted[name]
+    assert not read.failed
+    assert len(read.cases) == N
+
+
+def test_splits_of_one_file_do_not_mix(folders: dict[str, Path]) -> None:
+    test, train = (read_benchmark("vqa_rad", folders["vqa_rad"], split) for split in ("test", "train"))
+    keys = [{asked.key for case in read.cases for asked in case.questions} for read in (test, train)]
+    assert not keys[0] & keys[1]
+    assert len(keys[1]) == N
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("style", ["reasoning"])
+def test_a_prompt_shows_picture_question_and_options_alone(
+    folders: dict[str, Path], name: str, style: str
+) -> None:
+    prompts = [{"name": "standard", "style": style, "max_tokens": 64}]
+    spec = spec_of(name, folders[name], prompt=prompts, control=["none", "blind"], caption="full")
+    planned = plan(spec)
+    rows = tables.read(planned.run.requests("oracle"), schemas.REQUESTS).to_pylist()
+    asked = {
+        question["qa_id"]: question
+        for question in map(json.loads, spec.dataset.questions.read_text().splitlines())
+    }
+    for row in rows:
+        question = asked[row["qa_id"]]
+        blind = "blind" in row["arm_id"]
+        assert row["prompt"].count(schemas.FRAME) == (0 if blind else 1)
+        assert "cardiac" not in row["system"]
+        assert "history" not in row["prompt"] + row["system"]
+        assert ("You are given one image" in row["system"]) == (not blind)
+        letters = re.findall(r"^[A-D]\. (.*)$", row["prompt"], re.M)
+        assert letters == [option["text"] for option in question["options"]]
+        before = row["prompt"].partition("Question:")[0]
+        assert before in ({f"Image 1:\n{schemas.FRAME}\n"} if not blind else {"", "Image 1:\n"})
+
+
+def test_benchmarks_stand_beside_hearts_and_are_set_apart(runs: dict[str, Run]) -> None:
+    first, *others = [read_facts(run, [run]) for run in runs.values()]
+    (table,) = contrast(first, others)
+    rows = [dict(zip([column.name for column in table.columns], row, strict=True)) for row in table.rows]
+    assert {row["benchmark"] for row in rows} == set(NAMES)
+    assert {row["value"] for row in rows if row["model"] == "oracle*"} == {100.0}
+    assert [row["benchmark"] for row in rows if row["model"] == "oracle*"] == [
+        "slake",
+        "omnimedvqa",
+        "vqa_rad",
+    ]
+    with pytest.raises(InputError, match="slake is there twice"):
+        contrast(first, [others[0], others[0]])
+
+
+def test_what_is_no_benchmark_is_refused_and_a_training_split_is_named(runs: dict[str, Run]) -> None:
+    first, second, _ = [read_facts(run, [run]) for run in runs.values()]
+
+    def of(facts: Facts, **changes: object) -> Facts:
+        (spec,) = facts.specs
+        return replace(facts, specs=(spec.model_copy(update={"dataset": changed(spec, changes)}),))
+
+    def changed(spec: SweepSpec, changes: dict[str, object]) -> DatasetSpec:
+        return spec.dataset.model_copy(update=changes)
+
+    with pytest.raises(InputError, match=r"asked slake, which is no public benchmark.*give it in runs="):
+        contrast(first, [of(second, source=None, map=None)])
+    (table,) = contrast(first, [of(second, split="train")])
+    at = [column.name for column in table.columns].index("benchmark")
+    assert {row[at] for row in table.rows} == {"vqa_rad", "slake, training split"}
+
+
+def test_a_benchmark_that_is_not_answered_to_its_end_says_so(
+    folders: dict[str, Path], runs: dict[str, Run], tmp_path: Path
+) -> None:
+    planned, _ = swept(spec_of("slake", folders["slake"], reader("noisy", "cut", error=0.4)))
+    folder = planned.store.completions(planned.identities["cut"].model_key)
+    kept = tables.read(folder, schemas.COMPLETIONS).slice(0, 9)
+    for part in tables.parts(folder):
+        part.unlink()
+    tables.write_part(folder, kept, schemas.COMPLETIONS)
+    keys = {name: identity.model_key for name, identity in planned.identities.items()}
+    write_record(planned, judge_and_write(planned.run, planned.store, keys, planned.spec))
+    out = tmp_path / "board.html"
+    words = [f"runs=[{runs['vqa_rad'].root}]", f"public=[{planned.run.root}]", f"out={out}"]
+    assert leaderboard(read_words(Board, words)) == 1
+    page = out.read_text()
+    assert "Some requests have no answer yet: the scores are not final." in page
+    assert re.search(r"incomplete, \d+\.\d % of items judged", page)
+    assert f"{N} pictures," in page
+    assert "Closed questions of a public benchmark alone; its pictures" in page
+
+
+def test_fourteen_pictures_have_no_interval_on_the_leaderboard_or_in_the_terminal(
+    folders: dict[str, Path], runs: dict[str, Run]
+) -> None:
+    planned, judged = swept(spec_of("slake", folders["slake"], reader("noisy", error=0.4), limit=14))
+    write_record(planned, judged)
+    few, enough = (read_facts(run, [run]) for run in (planned.run, runs["vqa_rad"]))
+    (table,) = contrast(enough, [few])
+    rows = [dict(zip([column.name for column in table.columns], row, strict=True)) for row in table.rows]
+    with_interval = {row["benchmark"] for row in rows if not math.isnan(row["low"])}
+    assert with_interval == {"vqa_rad"}
+    notes = {row["benchmark"]: (row["n_patients"], row["note"]) for row in rows}
+    assert notes == {"slake": (14, "n too small for an interval: 14"), "vqa_rad": (20, None)}
+    for facts, has_interval in ((few, False), (enough, True)):
+        ranked = [row for row in standings_of(facts) if row["setting"] == "headline"]
+        assert [math.isnan(row["tier1_low"]) for row in ranked] == [not has_interval] * len(ranked)
+        assert ["n too small" in row["tier1_note"] for row in ranked] == [not has_interval] * len(ranked)
+        assert ("95 % intervals" in "".join(ending(facts, 200))) == has_interval
+
+
+def standings_of(facts: Facts) -> list[dict[str, Any]]:
+    table = standings(facts)
+    return [dict(zip([column.name for column in table.columns], row, strict=True)) for row in table.rows]
+
+
+def broken(tmp_path: Path, name: str, **changes: Any) -> Benchmark:
+    """A benchmark of two pictures whose first record is changed; None takes a field away."""
+    make_benchmark(name, tmp_path, 2)
+    files = {"vqa_rad": tmp_path / WHOLE, "slake": tmp_path / "test.json"}
+    path = files.get(name) or next(tmp_path.joinpath(*OPEN_PART).glob("*.json"))
+    entries = json.loads(path.read_text())
+    entries[0] = {key: value for key, value in (entries[0] | changes).items() if value is not None}
+    path.write_text(json.dumps(entries))
+    return read_benchmark(name, tmp_path, "test")
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("vqa_rad", {"answer_type": "HALF"}, r'record 1: answer_type is "HALF"; expected CLOSED or OPEN'),
+        ("vqa_rad", {"answer_type": None}, "answer_type is missing; expected text"),
+        ("vqa_rad", {"image_name": "../secret.jpg"}, "image_name is .*; expected a path below the folder"),
+        ("vqa_rad", {"phrase_type": "later"}, 'phrase_type is "later"; expected one of test_freeform'),
+        ("vqa_rad", {"question": "Is it \ufffc?"}, r"question holds U\+FFFC"),
+        ("vqa_rad", {"qid": 2}, "has the id '2' of .*record 1"),
+        ("slake", {"q_lang": "fr"}, 'q_lang is "fr"; expected en or zh'),
+        ("slake", {"img_name": "/etc/x"}, "img_name is .*; expected a path below the folder"),
+        ("omnimedvqa", {"image_path": None}, "image_path is missing; expected at least one image"),
+        ("omnimedvqa", {"question": " "}, "question is .*; expected text"),
+    ],
+)
+def test_a_wrong_record_is_named_and_the_others_are_read(
+    tmp_path: Path, name: str, changes: dict[str, Any], message: str
+) -> None:
+    read = broken(tmp_path, name, **changes)
+    (told,) = read.failed.values()
+    assert re.search(message, told), told
+    assert "record" in told
+    assert read.cases
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_picture_that_is_not_there_is_named_as_the_data_name_it(tmp_path: Path, name: str) -> None:
+    make_benchmark(name, tmp_path, 2)
+    read = read_benchmark(name, tmp_path, "test")
+    (tmp_path / read.cases[1].images[0].path).unlink()
+    outcomes = prepare_cases(tmp_path / "store", "part-0.parquet", read.source, read.cases, strict=False)
+    (error,) = [outcome.error for outcome in outcomes if outcome.error]
+    place = f"{read.cases[1].place}: {read.cases[1].images[0].path} is not there; expected every"
+    assert error.startswith(place)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_folder_of_something_else_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match=r"has no .*; expected the folder of the .*; correct dataset"):
+        read_benchmark(name, tmp_path, "test")
+
+
+def test_a_copy_without_kinds_of_answers_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "test-00000.parquet").write_bytes(b"")
+    with pytest.raises(InputError, match="lack answer_type, without which open and closed"):
+        read_benchmark("vqa_rad", tmp_path, "test")
+
+
+def test_later_works_split_vqa_rad_into_two_files(tmp_path: Path) -> None:
+    make_benchmark("vqa_rad", tmp_path, 3)
+    whole = read_benchmark("vqa_rad", tmp_path, "test")
+    entries = json.loads((tmp_path / WHOLE).read_text())
+    tests = [entry for entry in entries if entry["phrase_type"].startswith("test")]
+    (tmp_path / "testset.json").write_text(json.dumps(tests))
+    (tmp_path / WHOLE).unlink()
+    (tmp_path / "VQA_RAD Image Folder").rename(tmp_path / "images")
+    split = read_benchmark("vqa_rad", tmp_path, "test")
+    assert [[asked.key for asked in case.questions] for case in split.cases] == [
+        [asked.key for asked in case.questions] for case in whole.cases
+    ]
+    assert split.cases[0].images[0].path.startswith("images/")
+
+
+def test_a_file_that_is_no_list_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "test.json").write_text('{"a": 1}')
+    with pytest.raises(InputError, match="is dict; expected a list of records"):
+        read_benchmark("slake", tmp_path, "test")
+    (tmp_path / "test.json").write_text("[]")
+    with pytest.raises(InputError, match="is an empty list"):
+        read_benchmark("slake", tmp_path, "test")
+
+
+def test_omnimedvqa_has_no_splits(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"dataset\.split=train: OmniMedVQA has no splits"):
+        read_benchmark("omnimedvqa", tmp_path, "train")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_composes_by_naming_its_data(name: str) -> None:
+    spec = read_spec([f"dataset={name}", "dataset.source=folder"])
+    assert (spec.dataset.map, spec.dataset.protocol) == (name, "publicvqa-1")
+    assert [selector.name for selector in spec.selector] == ["all"]
+    assert spec.budget == (16,), "one of a headline"
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("prompt=[twi_self]", "need cases, e.g. of dataset=medthinkvqa"),
+        ("prompt=[twi_oracle1]", "which only cases have"),
+        ("control=[none,captions]", "have no captions"),
+        ("selector=[clinical]", "no views to route"),
+    ],
+)
+def test_what_pictures_do_not_have_is_refused(word: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_spec(["dataset=slake", "dataset.source=folder", word])
+
+
+def test_own_templates_of_pictures_are_checked(tmp_path: Path) -> None:
+    (tmp_path / "picture_standard.jinja").write_text(
+        "{{ question }} {% for option in options %}x{% endfor %}"
+    )
+    check_folder(tmp_path)
+    (tmp_path / "captions_picture_standard.jinja").write_text("{{ question }} {{ options }}")
+    with pytest.raises(InputError, match="no prompt uses this name"):
+        check_folder(tmp_path)

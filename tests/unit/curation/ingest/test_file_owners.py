@@ -1,0 +1,126 @@
+"""Whoever a file is of: in no layout are two people one, or one person two; what is unclear is held."""
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import nibabel as nib
+import numpy as np
+import pytest
+
+from cardiolens.config.ingest import IngestSpec
+from cardiolens.curation.ingest.file_owners import IDS_DIFFER, NO_SUBJECT, owners
+from cardiolens.curation.ingest.import_run import ingest
+from tests.unit.curation.ingest.exports import CINE, header, save
+from tests.unit.study_folders import SHORT_AXIS_AFFINE
+
+FOLDER = Path(__file__).parent / "layouts"
+LAYOUTS = json.loads((FOLDER / "layouts.json").read_text(encoding="utf-8"))
+DICOM = json.loads((FOLDER / "dicom.json").read_text(encoding="utf-8"))
+HELD = {  # nothing in these paths says for certain whose the files are
+    "blind_patient_then_accession",
+    "blind_one_patient_flat_series_numbers",
+    "blind_flat_ids_with_view_tokens",
+    "blind_ukb_field_and_instance_folders",
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_nobody_is_merged_and_nobody_is_split(name: str) -> None:
+    layout: dict[str, Any] = LAYOUTS[name]
+    found = owners(list(layout["files"]))
+    patients: dict[str, set[str]] = defaultdict(set)
+    examinations: dict[str, set[str]] = defaultdict(set)
+    for path, truth in layout["files"].items():
+        if not found[path].unclear:
+            patients[truth.split("/")[0]].add(found[path].patient)
+            examinations[truth].add(found[path].study)
+    check(patients, examinations)
+    is_held = any(owner.unclear for owner in found.values())
+    assert not is_held or layout.get("unclear") or name in HELD
+
+
+def test_what_a_person_states_holds_and_what_it_leaves_out_is_held() -> None:
+    found = owners(["A/S001_cine.nii", "A/S002_lge.nii", "A/S001_t2.nii", "A/x.nii"], subject=r"S\d+")
+    assert [owner.patient for owner in found.values()] == ["S001", "S002", "S001", ""]
+    assert [owner.unclear for owner in found.values()] == ["", "", "", NO_SUBJECT]
+    together = owners(["501_cine.nii", "601_lge.nii"], subject="")
+    assert {owner.study for owner in together.values()} == {""}
+
+
+def test_ids_of_sidecars_hold_against_folders() -> None:
+    paths = ["5/cine.nii", "6/lge.nii", "7/cine.nii", "7/lge.nii", "7/t2.nii", "8/cine.nii", "8/lge.nii"]
+    ids = dict(zip(paths, [("A", "u"), ("A", "u"), ("B", ""), ("C", ""), ("", ""), ("D", "")], strict=False))
+    found = owners(paths, ids=ids)
+    assert [found[path].patient for path in paths[:2]] == ["ID A"] * 2
+    assert len({found[path].study for path in paths[:2]}) == 1
+    assert found["7/cine.nii"].patient != found["7/lge.nii"].patient
+    assert found["7/t2.nii"].unclear == IDS_DIFFER
+    assert found["8/cine.nii"] == found["8/lge.nii"]
+
+
+@pytest.mark.parametrize("name", DICOM)
+def test_headers_tell_who_is_who(name: str, tmp_path: Path) -> None:
+    """One study for each examination; patients by PatientID, unless birth date or sex contradict it."""
+    for number, (path, said) in enumerate(DICOM[name]["files"].items()):
+        truth, patient, born, sex, what = said
+        dataset = header(
+            PatientID=patient,
+            PatientName=None,
+            PatientBirthDate=born,
+            PatientSex=sex,
+            StudyInstanceUID=study_uid(truth),
+            SeriesInstanceUID=f"1.3.{number}",
+            SeriesDescription=what,
+            **CINE,
+        )
+        save(dataset, tmp_path / "in" / path)
+    ingest(IngestSpec(source=tmp_path / "in", out=tmp_path / "out", links=tmp_path / "links"))
+    truth_of = {study_uid(said[0]): said[0] for said in DICOM[name]["files"].values()}
+    patients: dict[str, set[str]] = defaultdict(set)
+    examinations: dict[str, set[str]] = defaultdict(set)
+    for line in map(json.loads, (tmp_path / "links").read_text().splitlines()):
+        if "study" in line:
+            truth = truth_of[line["study"]]
+            patients[truth.split("/")[0]].add(line["patient_id"])
+            examinations[truth].add(line["study_id"])
+    assert examinations.keys() == set(truth_of.values())
+    check(patients, examinations)
+
+
+def test_one_id_of_two_people_and_of_somebody_is_held(tmp_path: Path) -> None:
+    for number, born in enumerate(("19550218", "19831130", None)):
+        study = f"1.2.{number + 1}"
+        facts = {
+            "PatientID": "7",
+            "PatientBirthDate": born,
+            "PatientSex": None,
+            "SeriesInstanceUID": f"{study}.1",
+        }
+        save(header(StudyInstanceUID=study, **facts, **CINE), tmp_path / "in" / str(number))
+    ingest(IngestSpec(source=tmp_path / "in", out=tmp_path / "out"))
+    rejects = [json.loads(line) for line in (tmp_path / "out" / "rejects.jsonl").read_text().splitlines()]
+    assert [line["reason"] for line in rejects if line["reason"] == "patient_unclear"] == ["patient_unclear"]
+
+
+def study_uid(truth: str) -> str:
+    return f"1.2.{int.from_bytes(truth.encode(), 'big')}"
+
+
+def check(*found: dict[str, set[str]]) -> None:
+    for keys in found:
+        assert all(len(each) == 1 for each in keys.values()), "split"
+        assert len(set().union(*keys.values())) == len(keys), "merged"
+
+
+def test_two_people_in_numbered_folders_are_two_studies(tmp_path: Path) -> None:
+    """The fault that was found: `S001` and `S002` became one study of two people, in silence."""
+    for path, seed in (("S001/cine_sax", 1), ("S002/lge_sax", 2), ("S002/t2_sax", 3)):
+        shape = (16, 16, 6, 8) if "cine" in path else (16, 16, 6)
+        image = np.random.default_rng(seed).integers(0, 900, shape).astype(np.int16)
+        nifti = nib.Nifti1Image(image, SHORT_AXIS_AFFINE)
+        (tmp_path / "in" / path).parent.mkdir(parents=True, exist_ok=True)
+        nib.save(nifti, tmp_path / "in" / f"{path}.nii.gz")
+    ingest(IngestSpec(source=tmp_path / "in", out=tmp_path / "out"))
+    assert len(list((tmp_path / "out" / "proposals").iterdir())) == 2

@@ -1,0 +1,175 @@
+"""The protocol `authors-1` from plan to scores: both protocols together, both forms of None, letters."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_cohort import SEED, make_cohort, reader, sweep_spec, swept
+
+from cardiolens.base.errors import InputError
+from cardiolens.config.compose import read_spec
+from cardiolens.config.dataset import PhantomSpec
+from cardiolens.inference.plan.plan import plan
+from cardiolens.phantom import phantom_cohort
+from cardiolens.phantom.fixed_reports import reports
+from cardiolens.phantom.roster import SEQUENCES, study
+from cardiolens.protocol.select.choose import choose
+from cardiolens.protocol.select.route import Route
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.instantiate import records
+from cardiolens.protocol.tasks.legal import constraint_of
+from cardiolens.protocol.tasks.questions import given_questions, write_questions
+from cardiolens.protocol.tasks.truth import findings
+from cardiolens.score.verdicts.parse import parse_answer
+from cardiolens.storage import schemas, tables
+from cardiolens.study.shards import read_volumes
+from cardiolens.study.structure import structures
+
+BOTH = "openprotocol-1+authors-1"
+PATIENTS = 4
+PROMPTS = [{"name": name, "style": name, "max_tokens": 64} for name in ("standard", "reasoning")]
+
+
+def questions(root: Path, protocol: str) -> Path:
+    """Write the questions of a protocol on the patients of a small cohort."""
+    catalogue, rows = load_catalogue(protocol), []
+    for number in range(1, PATIENTS + 1):
+        made = study(SEED, f"PH-{number:04d}")
+        found = findings(made.truth)
+        texts = reports(found, made.seed, catalogue, SEQUENCES)
+        rows += records(f"PH-{number:04d}", catalogue, found, sequences=SEQUENCES, reports=texts)
+    write_questions(root / f"{protocol}.jsonl", rows)
+    return root / f"{protocol}.jsonl"
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_cohort(tmp_path_factory.mktemp("authors"), PATIENTS)
+
+
+def spec_of(root: Path, protocol: str, *models: dict[str, Any], **changes: Any) -> Any:
+    dataset = {"name": "small", "studies": root, "questions": questions(root, protocol), "protocol": protocol}
+    return sweep_spec(root, *models, dataset=dataset, prompt=PROMPTS, **changes)
+
+
+def requests(root: Path, protocol: str, **changes: Any) -> list[dict[str, Any]]:
+    planned = plan(spec_of(root, protocol, reader("uniform"), **changes))
+    return tables.read(planned.run.requests("uniform"), schemas.REQUESTS).to_pylist()
+
+
+@pytest.mark.parametrize("protocol", [BOTH, "authors-1-gated"])
+@pytest.mark.parametrize("answer_format", ["letters", "choice"])
+def test_the_oracle_scores_100(root: Path, protocol: str, answer_format: str) -> None:
+    controls = ["none", "shuffled_options"]
+    spec = spec_of(root, protocol, reader("oracle"), control=controls, answer_format=answer_format)
+    _, results = swept(spec)
+    scores = {
+        (row["metric"], row["scope"]): row["value"]
+        for row in results.scores.to_pylist()
+        if row["versus_arm_id"] is None
+    }
+    assert scores["primary", "tier:1"] == scores["set_accuracy", "view:lge_sax"] == 100
+    assert {value for (metric, _), value in scores.items() if metric in ("primary", "hit", "set_f1")} == {100}
+
+
+def test_both_together_ask_each_as_alone(root: Path) -> None:
+    alone = {
+        (row["arm_id"], row["qa_id"]): row["request_key"]
+        for protocol in ("openprotocol-1", "authors-1")
+        for row in requests(root, protocol)
+    }
+    together = {(row["arm_id"], row["qa_id"]): row["request_key"] for row in requests(root, BOTH)}
+    assert together == alone
+
+
+def test_prompts_ask_for_letters_first_and_show_the_letter_of_none(root: Path) -> None:
+    prompts = {
+        (row["qa_id"], row["template"].partition("@")[0]): row["prompt"] for row in requests(root, BOTH)
+    }
+    standard, reasoning = (
+        prompts["PH-0001:AL04", name] for name in ("question_standard", "question_reasoning")
+    )
+    assert "\nZ. None\n" in standard
+    assert "G. None" not in standard
+    assert "pick only Z" in standard
+    assert "ANSWER" not in standard + reasoning
+    assert "5. settle the walls" in reasoning
+    assert "Reason:" in reasoning
+    assert "Reason:" not in standard
+    assert "ANSWER: <letter" in prompts["PH-0001:C02", "question_standard"]
+
+
+def test_decoding_constrains_the_first_line(root: Path) -> None:
+    formats = {row["answer_format"] for row in requests(root, BOTH, answer_format="choice")}
+    assert formats == {"choice", "first_line", "last_line", "json"}
+    held = constraint_of("first_line", "multi", ("B", "Z", "A"), ("Z",))
+    assert held.legal == ("B", "A", "Z", "A, Z")  # Z is shown as B
+    assert held.pattern.endswith(r")\nReason: (.|\n)*")
+    with pytest.raises(InputError, match=r"answer_format json: subtask AC01 of authors-1"):
+        plan(spec_of(root, "authors-1", reader("uniform"), answer_format="json"))
+
+
+WALLS = tuple((option.key, option.text) for option in load_catalogue("authors-1")["AL04"].options)
+REPLIES = [
+    ("B\nReason: A bright area lies in the wall.", ("B",)),
+    ("A, B\nReason: C is normal, D and E too.", ("A", "B")),
+    ("B\nReason: I think D would be too, but B it is.", ("B",)),
+    ("Z\n\n**Reason:** None of the walls is bright; A is dark.", ("Z",)),
+    ("B\nReason: C is dark.\nANSWER: D", ("D",)),
+]
+
+
+@pytest.mark.parametrize(("reply", "letters"), REPLIES)
+def test_capitals_of_the_reason_are_no_letters(reply: str, letters: tuple[str, ...]) -> None:
+    assert parse_answer(reply, WALLS, "multi", ("Z",)).keys == letters
+
+
+def test_no_other_view_stands_in_for_the_view_of_a_field(root: Path) -> None:
+    structure = structures(read_volumes(root / "store"))["PH-0001"]
+    selector = sweep_spec(root, reader("uniform")).selector[0]
+    route = Route.of(load_catalogue("authors-1")["AC06"])
+    frames = choose(selector, None, structure, route, 64).frames
+    assert {frame.volume_id for frame in frames} == {"cine_4ch"}
+    lacking = {name: volume for name, volume in structure.volumes.items() if name != "cine_4ch"}
+    assert choose(selector, None, type(structure)("PH-0001", lacking), route, 8).skipped == "view_missing"
+
+
+WRONG = [
+    ({"answer": ["G"]}, r"answer \['G'\] is outside its options"),
+    ({"answer": ["A", "Z"]}, r"answer \['A', 'Z'\] combines \['Z'\], which stands alone"),
+    (
+        {"options": [{"key": "A", "text": "Anterior wall"}, {"key": "G", "text": "Apex"}], "answer": ["G"]},
+        r"option keys \['A', 'G'\] are not among those of AL04, \['A', 'B', 'C', 'D', 'E', 'F', 'Z'\]",
+    ),
+    ({"protocol": "authors-1-gated"}, "protocol is 'authors-1-gated', but 'authors-1' is configured"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), WRONG)
+def test_what_a_field_lacks_is_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    catalogue = load_catalogue("authors-1")
+    rows = records("p", catalogue, findings(study(SEED, "PH-0001").truth), sequences=["lge"], reports={})
+    row = next(row for row in rows if row["subtask"] == "AL04")
+    write_questions(tmp_path / "q.jsonl", [row | change])
+    with pytest.raises(InputError, match=message):
+        list(given_questions(tmp_path / "q.jsonl", catalogue))
+
+
+def test_a_word_names_one_protocol_or_several() -> None:
+    assert read_spec([]).dataset.questions.name == "questions.jsonl"
+    one = read_spec(["protocol=authors-1"]).dataset
+    assert (one.protocol, one.questions.name) == ("authors-1", "questions.authors-1.jsonl")
+    assert read_spec(["protocol=[openprotocol-1,authors-1]"]).dataset.protocol == BOTH
+
+
+def test_questions_of_another_protocol_are_added_to_the_same_studies_alone(tmp_path: Path) -> None:
+    spec = PhantomSpec(canonical=("PH-NORMAL",), size="ci")
+    phantom_cohort.make_cohort(spec, tmp_path / "cohort")
+    before = (tmp_path / "cohort" / "questions.jsonl").read_text()
+    phantom_cohort.add_questions(spec, tmp_path / "cohort", "authors-1", "questions.authors-1.jsonl")
+    assert '"AC01"' in (tmp_path / "cohort" / "questions.authors-1.jsonl").read_text()
+    assert (tmp_path / "cohort" / "questions.jsonl").read_text() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cohort"]
+    other = spec.model_copy(update={"seed": 7})
+    with pytest.raises(InputError, match="its studies are not those"):
+        phantom_cohort.add_questions(other, tmp_path / "cohort", "authors-1", "other.jsonl")
