@@ -35,7 +35,7 @@ _SITE = re.compile(
     re.IGNORECASE,
 )
 _DATE = re.compile(r"(19|20)\d\d([-_.]?)(0[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01])(\d{6})?")
-_PART = re.compile(r"(frame|phase|fr|cardphase|timeframe|time|tp|slice|slc|sl|z|run|echo)(\d*)")
+_PART = re.compile(r"(frame|phase|fr|cardphase|timeframe|time|tp|slice|slc|sl|z|run|echo)(\d*)|[234](d)")
 _DATATYPES = ("anat", "func", "perf", "dwi", "fmap")  # folders of BIDS
 _LONGEST_TERM = 3  # words, as in "late gadolinium enhancement"
 _LONG_NUMBER = re.compile(r"\d{5,}(?!\d)")
@@ -64,7 +64,7 @@ class _File:
     session: str
     kind: Kind | None  # None: it tells no view and no sequence, or several sequences
     before: str  # words in front of those that tell the view
-    others: str  # all words that tell neither view nor part
+    rest: str  # all words that tell neither view nor part
     text: str  # all words but parts
     silent: bool  # its own name tells no view
 
@@ -86,26 +86,31 @@ def owners(
     paths: Sequence[str],
     *,
     masks: Collection[str] = (),
+    copies: Mapping[str, str] | None = None,
     ids: Mapping[str, tuple[str, str]] | None = None,
     subject: str | None = None,
 ) -> dict[str, Owner]:
     """Map each path below the source to its patient and study.
 
     `ids`: patient ID and study UID that a sidecar states; `subject`: a person's regular expression of a
-    patient's name in paths. Files of `masks` are no evidence.
+    patient's name in paths. Files of `masks` are no evidence; a copy that names no view is whose its twin is.
     """
-    images = [path for path in paths if path not in masks]
+    twins = {
+        path: twin for path, twin in (copies or {}).items() if _names_no_view(path) > _names_no_view(twin)
+    }
+    images = [path for path in paths if path not in masks and path not in twins]
     level = _level([_folders(path) for path in images or paths])
     files = [_file(path, level) for path in paths]
-    found = _by_place(files, images, level) if subject is None else _by_expression(paths, subject)
-    return _by_session(files, _by_id(found, ids or {}))
+    owner_of = _by_place(files, images, level) if subject is None else _by_expression(paths, subject)
+    owner_of |= {path: owner_of[twin] for path, twin in twins.items()}
+    return _by_session(files, _by_id(owner_of, ids or {}))
 
 
 def tells_view(folder: str) -> bool:
     """Return whether a folder's name has a word of a view or sequence that is no initials."""
     tokens = _words(folder)
-    told, _ = _told(tokens)
-    long = [tokens[at] for at in told if len(tokens[at]) > 2 or re.search(r"\d", tokens[at])]
+    view_words, _ = _view_and_part_words(tokens)
+    long = [tokens[at] for at in view_words if len(tokens[at]) > 2 or re.search(r"\d", tokens[at])]
     meaning = words_of(" ".join(long))
     return bool(meaning.sequences or meaning.views)
 
@@ -118,32 +123,32 @@ def _by_expression(paths: Sequence[str], subject: str) -> dict[str, Owner]:
     }
 
 
-def _by_id(found: Mapping[str, Owner], ids: Mapping[str, tuple[str, str]]) -> dict[str, Owner]:
+def _by_id(owner_of: Mapping[str, Owner], ids: Mapping[str, tuple[str, str]]) -> dict[str, Owner]:
     """Let patient IDs decide; the one ID of a patient's files is that of its files without one."""
     ids_of: dict[str, set[str]] = defaultdict(set)
     for path, (patient, _) in ids.items():
-        if patient and not found[path].unclear:
-            ids_of[found[path].patient].add(patient)
+        if patient and not owner_of[path].unclear:
+            ids_of[owner_of[path].patient].add(patient)
     decided = {}
-    for path, owner in found.items():
+    for path, owner in owner_of.items():
         stated, study = ids.get(path, ("", ""))
-        known = set() if owner.unclear else ids_of[owner.patient]
-        if stated or len(known) == 1:
-            patient = f"ID {stated or next(iter(known))}"
+        ids_there = set() if owner.unclear else ids_of[owner.patient]
+        if stated or len(ids_there) == 1:
+            patient = f"ID {stated or next(iter(ids_there))}"
             decided[path] = Owner(patient, study or f"{patient}/{owner.study}")
         else:
-            decided[path] = replace(owner, unclear=IDS_DIFFER) if known else owner
+            decided[path] = replace(owner, unclear=IDS_DIFFER) if ids_there else owner
     return decided
 
 
-def _by_session(files: Sequence[_File], found: Mapping[str, Owner]) -> dict[str, Owner]:
+def _by_session(files: Sequence[_File], owner_of: Mapping[str, Owner]) -> dict[str, Owner]:
     """Give each examination of a patient a study of its own."""
     sessions: dict[str, set[str]] = defaultdict(set)
     for file in files:
-        sessions[found[file.path].patient].add(file.session)
+        sessions[owner_of[file.path].patient].add(file.session)
     decided = {}
     for file in files:
-        owner = found[file.path]
+        owner = owner_of[file.path]
         if not owner.unclear and len(sessions[owner.patient] - {""}) > 1:
             study = f"{owner.study}/{file.session}"
             owner = replace(owner, study=study, unclear="" if file.session else NO_SESSION)
@@ -157,9 +162,9 @@ def _by_place(files: Sequence[_File], images: Sequence[str], level: _Level) -> d
     depth = 2 if level.sites else 1
     tops = _grouped(units, lambda places: places[:depth])
     doubts = _doubts(tops, units, level)
-    found: dict[str, Owner] = {}
+    owner_of: dict[str, Owner] = {}
     for places, members in units.items():
-        elsewhere = [file for key, others in units.items() if key != places for file in others]
+        elsewhere = [file for key, unit in units.items() if key != places for file in unit]
         is_alone = len(units) == 1 or (level.sites and len(places) == 1)
         labels, why = _labels(members, [] if level.sites else elsewhere, alone=is_alone)
         names = {_folded(top[-1]) for top in tops if top and top != places[:depth]}
@@ -170,8 +175,8 @@ def _by_place(files: Sequence[_File], images: Sequence[str], level: _Level) -> d
             if _folded(file.before) in names:
                 doubt = NAMED_AFTER_OTHER
             key = file.key(labels.get(file.path, ""))
-            found[file.path] = Owner(key, key, doubt or ("" if file.path in labels else why))
-    return {file.path: found.get(file.path, Owner(file.key(), file.key())) for file in files}
+            owner_of[file.path] = Owner(key, key, doubt or ("" if file.path in labels else why))
+    return {file.path: owner_of.get(file.path, Owner(file.key(), file.key())) for file in files}
 
 
 def _doubts(
@@ -200,31 +205,33 @@ def _doubts(
     return doubts
 
 
-def _labels(files: Sequence[_File], others: Sequence[_File], *, alone: bool) -> tuple[dict[str, str], str]:
+def _labels(files: Sequence[_File], elsewhere: Sequence[_File], *, alone: bool) -> tuple[dict[str, str], str]:
     """Return the patient's name of each file of a folder, empty where the folder has one, and why not.
 
-    `others`: files of other folders; `alone`: no other folder tells patients apart.
+    `elsewhere`: files of other folders; `alone`: no other folder tells patients apart.
     """
+    if any(file.kind for file in files) and (alone or _collide([file for file in files if not file.kind])):
+        files = [file for file in files if file.kind]  # whose the others are, their names do not tell
     one_patient = {file.path: "" for file in files}
     collide = _collide(files)
-    same = len({file.others for file in files}) == 1 and all(file.kind for file in files)
-    if len({file.text for file in files}) == 1 or (same and not collide):
-        return one_patient, ""
-    known = {file.before for file in others} | {file.others for file in others}
+    alike = len({file.rest for file in files}) == 1 and all(file.kind for file in files)
+    if len({file.text for file in files}) == 1 or (alike and not collide):
+        return one_patient, NAMES_DIFFER
+    other_labels = {file.before for file in elsewhere} | {file.rest for file in elsewhere}
     if not alone and not collide:
-        lettered = {file.before for file in files if re.search(r"[^\W\d_]", file.before)} - known
-        return (one_patient, "") if len(lettered) < 2 else ({}, NAMES_DIFFER)
+        lettered = {file.before for file in files if re.search(r"[^\W\d_]", file.before)} - other_labels
+        return (one_patient, NAMES_DIFFER) if len(lettered) < 2 else ({}, NAMES_DIFFER)
     by_before = len({file.before for file in files} - {""}) > 1
-    groups = _grouped(files, lambda file: file.before if by_before else file.others)
+    groups = _grouped(files, lambda file: file.before if by_before else file.rest)
     nameless = groups.pop("", [])
     kinds = {label: {file.kind for file in members} for label, members in groups.items()}
     why = SAME_VIEW if collide else NAMES_DIFFER
-    if not _name_people(kinds, in_front=by_before and alone) or known & groups.keys():
+    if not _name_people(kinds, in_front=by_before and alone) or other_labels & groups.keys():
         return {}, why
-    named = {label: members for label, members in groups.items() if not _collide(members)}
+    clear = {label: members for label, members in groups.items() if not _collide(members)}
     if nameless and not by_before:
         return {}, why
-    return {file.path: label for label, members in named.items() for file in members}, why
+    return {file.path: label for label, members in clear.items() for file in members}, why
 
 
 def _name_people(kinds: Mapping[str, set[Kind | None]], *, in_front: bool) -> bool:
@@ -236,10 +243,11 @@ def _name_people(kinds: Mapping[str, set[Kind | None]], *, in_front: bool) -> bo
         return False
     if in_front and len(kinds) > 1 and all(label.startswith("sub ") for label in kinds):
         return True
-    known = {label: each - {None} for label, each in kinds.items()}
-    several = any(len({kind[0] for kind in each if kind}) > 1 for each in known.values())
+    views = {label: each - {None} for label, each in kinds.items()}
+    several = any(len({kind[0] for kind in each if kind}) > 1 for each in views.values())
     shared = all(
-        any(each & other for name, other in known.items() if name != label) for label, each in known.items()
+        any(each & views_there for name, views_there in views.items() if name != label)
+        for label, each in views.items()
     )
     return several or shared if in_front else several and shared
 
@@ -300,9 +308,9 @@ def _file(path: str, level: _Level) -> _File:
     entities = _ENTITY.findall(name) if name.startswith("sub-") else []
     name = _ENTITY.sub("", name) if entities else name
     start, tokens = len(_words(" ".join(described))), _words(" ".join((*described, name)))
-    told, parts = _told(tokens)
-    told -= {start} if name.startswith("sub-") else set()  # "sub" is short for subtracted, too
-    of_view = {*told, *parts}
+    view_words, parts = _view_and_part_words(tokens)
+    view_words -= {start} if name.startswith("sub-") else set()  # "sub" is short for subtracted, too
+    of_view = {*view_words, *parts}
     dates = [at for at, token in enumerate(tokens) if _is_date(token)] if places else []
     sessions += [] if sessions else [tokens[at][:8] for at in dates]
     first_view = min((at for at in of_view if at >= start), default=len(tokens))
@@ -311,17 +319,17 @@ def _file(path: str, level: _Level) -> _File:
         tuple(name for name in wrapper if not _only_view((name,))),
         tuple(places),
         "/".join(dict.fromkeys(sessions)),
-        _kind([tokens[at] for at in sorted(told)], [tokens[at] for at in sorted(parts)], entities),
+        _kind([tokens[at] for at in sorted(view_words)], [tokens[at] for at in sorted(parts)], entities),
         " ".join(tokens[at] for at in range(start, first_view) if at not in dates),
         " ".join(token for at, token in enumerate(tokens) if at not in {*of_view, *dates}),
         " ".join(token for at, token in enumerate(tokens) if at not in {*parts, *dates}),
-        silent=not any(at >= start for at in told) and not (below_views and places),
+        silent=not any(at >= start for at in view_words) and not (below_views and places),
     )
 
 
-def _told(tokens: Sequence[str]) -> tuple[set[int], set[int]]:
+def _view_and_part_words(tokens: Sequence[str]) -> tuple[set[int], set[int]]:
     """Return which words tell a view, sequence or mask, and which a part such as a phase or slice."""
-    told: set[int] = set()
+    view_words: set[int] = set()
     parts: set[int] = set()
     for at, token in enumerate(tokens):
         lower = token.lower()
@@ -329,26 +337,35 @@ def _told(tokens: Sequence[str]) -> tuple[set[int], set[int]]:
             parts.add(at)
         elif match := _PART.fullmatch(lower):
             is_followed = at + 1 < len(tokens) and tokens[at + 1].isdigit()
-            parts |= {at} if match[2] else {at, at + 1} if is_followed else set()
+            parts |= {at} if match[2] or match[3] else {at, at + 1} if is_followed else set()
         for width in range(1, _LONGEST_TERM + 1):
             if at + width <= len(tokens) and are_vocabulary(" ".join(tokens[at : at + width])):
-                told |= set(range(at, at + width))
+                view_words |= set(range(at, at + width))
         if is_mask_word(lower):
-            told.add(at)
-    return told - parts, parts
+            view_words.add(at)
+    return view_words - parts, parts
 
 
-def _kind(told: Sequence[str], parts: Sequence[str], entities: Sequence[tuple[str, str]]) -> Kind | None:
-    words = words_of(" ".join((*told, *(value for _, value in entities))))
+def _kind(
+    view_words: Sequence[str], parts: Sequence[str], entities: Sequence[tuple[str, str]]
+) -> Kind | None:
+    words = words_of(" ".join((*view_words, *(value for _, value in entities))))
     if not (words.kind or words.sequences or words.views) or len(words.sequences) > 1:
         return None
     return (words, *parts, *entities)
 
 
+def _names_no_view(path: str) -> bool:
+    tokens = _words(stem(path))
+    view_words, _ = _view_and_part_words(tokens)
+    return _kind([tokens[at] for at in view_words], (), ()) is None
+
+
 def _only_view(folders: Sequence[str]) -> bool:
     """Return whether a folder's name has only words of views or sequences."""
     return all(
-        tells_view(folder) and len(_told(_words(folder))[0]) == len(_words(folder)) for folder in folders
+        tells_view(folder) and len(_view_and_part_words(_words(folder))[0]) == len(_words(folder))
+        for folder in folders
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 
 import numpy as np
 
@@ -36,6 +37,7 @@ def nifti_frames(
     keys = owners(
         sorted(source.files, key=natural),
         masks={path for path in source.files if _is_no_image(path, scans)},
+        copies=_copies(scans),
         ids={path: sidecar_of(path, sidecars, frames).ids() for path in source.files},
         subject=subject,
     )
@@ -86,6 +88,21 @@ def _scans(source: NiftiSource) -> dict[str, Scan | Rejection]:
 def _is_no_image(path: str, scans: Mapping[str, Scan | Rejection]) -> bool:
     scanned = scans.get(path)
     return not isinstance(scanned, Scan) or scanned.few_values or name_of(path).is_mask
+
+
+def _copies(scans: Mapping[str, Scan | Rejection]) -> dict[str, str]:
+    """Return a file of the same folder for each whose frames it holds all."""
+    twins: dict[str, str] = {}
+    folders: dict[str, list[tuple[str, set[str]]]] = defaultdict(list)
+    for path, scanned in scans.items():
+        if isinstance(scanned, Scan):
+            folders[str(PurePosixPath(path).parent)].append((path, set(scanned.digests)))
+    for members in folders.values():
+        for path, frames in members:
+            twin = next((each for each, digests in members if each != path and frames <= digests), None)
+            if twin is not None:
+                twins[path] = twin
+    return twins
 
 
 def _same_grid(mask: Scan, image: Scan) -> bool:
