@@ -98,8 +98,8 @@ def owners(
     twins = {
         path: twin for path, twin in (copies or {}).items() if _names_no_view(path) > _names_no_view(twin)
     }
-    images = [path for path in paths if path not in masks and path not in twins]
-    level = _level([_folders(path) for path in images or paths])
+    images = {path: _folders(path) for path in paths if path not in masks and path not in twins}
+    level = _level(list(images.values()) or [_folders(path) for path in paths])
     files = [_file(path, level) for path in paths]
     owner_of = _by_place(files, images, level) if subject is None else _by_expression(paths, subject)
     owner_of |= {path: owner_of[twin] for path, twin in twins.items()}
@@ -156,23 +156,24 @@ def _by_session(files: Sequence[_File], owner_of: Mapping[str, Owner]) -> dict[s
     return decided
 
 
-def _by_place(files: Sequence[_File], images: Sequence[str], level: _Level) -> dict[str, Owner]:
+def _by_place(files: Sequence[_File], images: Collection[str], level: _Level) -> dict[str, Owner]:
     """Let folders decide, then names."""
     units = _grouped(_with_names_as_kinds([file for file in files if file.path in images]), _place)
     depth = 2 if level.sites else 1
     tops = _grouped(units, lambda places: places[:depth])
     doubts = _doubts(tops, units, level)
+    n_units = Counter(label for members in units.values() for label in _labels_of(members))
+    top_of = {_folded(top[-1]): top for top in tops if top}
     owner_of: dict[str, Owner] = {}
     for places, members in units.items():
-        elsewhere = [file for key, unit in units.items() if key != places for file in unit]
         is_alone = len(units) == 1 or (level.sites and len(places) == 1)
-        labels, why = _labels(members, [] if level.sites else elsewhere, alone=is_alone)
-        names = {_folded(top[-1]) for top in tops if top and top != places[:depth]}
+        elsewhere = {label for label in _labels_of(members) if n_units[label] > 1 and not level.sites}
+        labels, why = _labels(members, elsewhere, alone=is_alone)
         for file in members:
             doubt = doubts.get(places, "")
             if len(tops) > 1 and not level.views and _only_view(places[:1]) and file.silent:
                 doubt = VIEW_BESIDE_OTHERS
-            if _folded(file.before) in names:
+            if top_of.get(_folded(file.before), places[:depth]) != places[:depth]:
                 doubt = NAMED_AFTER_OTHER
             key = file.key(labels.get(file.path, ""))
             owner_of[file.path] = Owner(key, key, doubt or ("" if file.path in labels else why))
@@ -205,10 +206,10 @@ def _doubts(
     return doubts
 
 
-def _labels(files: Sequence[_File], elsewhere: Sequence[_File], *, alone: bool) -> tuple[dict[str, str], str]:
+def _labels(files: Sequence[_File], elsewhere: Collection[str], *, alone: bool) -> tuple[dict[str, str], str]:
     """Return the patient's name of each file of a folder, empty where the folder has one, and why not.
 
-    `elsewhere`: files of other folders; `alone`: no other folder tells patients apart.
+    `elsewhere`: words of names in other folders; `alone`: no other folder tells patients apart.
     """
     if any(file.kind for file in files) and (alone or _collide([file for file in files if not file.kind])):
         files = [file for file in files if file.kind]  # whose the others are, their names do not tell
@@ -217,21 +218,24 @@ def _labels(files: Sequence[_File], elsewhere: Sequence[_File], *, alone: bool) 
     alike = len({file.rest for file in files}) == 1 and all(file.kind for file in files)
     if len({file.text for file in files}) == 1 or (alike and not collide):
         return one_patient, NAMES_DIFFER
-    other_labels = {file.before for file in elsewhere} | {file.rest for file in elsewhere}
     if not alone and not collide:
-        lettered = {file.before for file in files if re.search(r"[^\W\d_]", file.before)} - other_labels
-        return (one_patient, NAMES_DIFFER) if len(lettered) < 2 else ({}, NAMES_DIFFER)
+        lettered = {file.before for file in files if re.search(r"[^\W\d_]", file.before)}
+        return (one_patient if len(lettered.difference(elsewhere)) < 2 else {}), NAMES_DIFFER
     by_before = len({file.before for file in files} - {""}) > 1
     groups = _grouped(files, lambda file: file.before if by_before else file.rest)
     nameless = groups.pop("", [])
     kinds = {label: {file.kind for file in members} for label, members in groups.items()}
     why = SAME_VIEW if collide else NAMES_DIFFER
-    if not _name_people(kinds, in_front=by_before and alone) or other_labels & groups.keys():
+    if not _name_people(kinds, in_front=by_before and alone) or not groups.keys().isdisjoint(elsewhere):
         return {}, why
     clear = {label: members for label, members in groups.items() if not _collide(members)}
     if nameless and not by_before:
         return {}, why
     return {file.path: label for label, members in clear.items() for file in members}, why
+
+
+def _labels_of(files: Sequence[_File]) -> set[str]:
+    return {file.before for file in files} | {file.rest for file in files}
 
 
 def _name_people(kinds: Mapping[str, set[Kind | None]], *, in_front: bool) -> bool:
@@ -245,10 +249,8 @@ def _name_people(kinds: Mapping[str, set[Kind | None]], *, in_front: bool) -> bo
         return True
     views = {label: each - {None} for label, each in kinds.items()}
     several = any(len({kind[0] for kind in each if kind}) > 1 for each in views.values())
-    shared = all(
-        any(each & views_there for name, views_there in views.items() if name != label)
-        for label, each in views.items()
-    )
+    n_labels = Counter(view for each in views.values() for view in each)
+    shared = all(any(n_labels[view] > 1 for view in each) for each in views.values())
     return several or shared if in_front else several and shared
 
 
