@@ -1,5 +1,6 @@
 """Configuration of an import: from an export of images to study folders."""
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -20,7 +21,20 @@ class IngestSpec(Spec):
     layout: str | None = (
         None  # a name of conf/layout, the path of such a file, or none; null: the one that fits
     )
+    subject: str | None = (
+        None  # a regular expression of a patient's name in paths of NIfTI; null: folders tell
+    )
     cohort: tuple[str, ...] = ()  # names of cohorts to which every study is added
+
+    @model_validator(mode="after")
+    def _has_expression(self) -> "IngestSpec":
+        try:
+            re.compile(self.subject or "")
+        except re.error as error:
+            raise ValueError(
+                f"subject={self.subject}: is no regular expression ({error}); correct it"
+            ) from None
+        return self
 
     @model_validator(mode="after")
     def _apart(self) -> "IngestSpec":

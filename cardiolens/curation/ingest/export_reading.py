@@ -19,7 +19,7 @@ from cardiolens.curation.ingest.image import Image, LooseMask, RejectedError
 from cardiolens.curation.ingest.layouts.assignment import Assignment, assign, assign_dicom, propose_layout
 from cardiolens.curation.ingest.layouts.convention import Convention, convention
 from cardiolens.curation.ingest.mixed_study import apart, scattered
-from cardiolens.curation.ingest.nifti.exported_files import NiftiSource
+from cardiolens.curation.ingest.nifti.exported_files import Frames, NiftiSource
 from cardiolens.curation.ingest.nifti.nifti_file import is_nifti
 from cardiolens.curation.ingest.nifti.nifti_source import nifti_frames
 from cardiolens.curation.ingest.pixels import MEMORY
@@ -88,7 +88,7 @@ def read_export(spec: IngestSpec, names: Pseudonyms) -> Export:
         _sort_in(export, flagged, candidate, name, names=names, copies=copies)
         if assignment is not None:
             _note_outlines(export, images, assignment, sources, names)
-    _read_nifti(export, nifti, sources, names, assignment)
+    _read_nifti(export, nifti_frames(nifti, assignment, spec.subject), sources, names)
     for study_id in scattered(export.studies):
         [image] = export.studies.pop(study_id)
         name = path_below(image.place.name, spec.source)
@@ -182,14 +182,7 @@ def _headers(place: Place) -> list[Image] | tuple[Reason, str]:
         return Reason.TOO_LARGE, ""
 
 
-def _read_nifti(
-    export: Export,
-    nifti: NiftiSource,
-    sources: dict[str, Candidate],
-    names: Pseudonyms,
-    assignment: Assignment | None,
-) -> None:
-    frames = nifti_frames(nifti, assignment)
+def _read_nifti(export: Export, frames: Frames, sources: Mapping[str, Candidate], names: Pseudonyms) -> None:
     for name, frame, reason, detail in frames.rejects:
         _reject(export, names.file(name), name, reason, detail, frame=frame)
     for name, images in frames.images.items():

@@ -1,220 +1,402 @@
-"""Which NIfTI files are of one patient and of one examination, by where they lie and what they are called.
+"""Decide whose each NIfTI file is: by a stated ID, by its folders, by its name; else nobody's.
 
-Folders that hold everything, and those of sites and makers, are no people. The first other folder that says
-more than what is shown (`cine_sax`) is the patient; folders below it named as visits or dates are
-examinations. Without such a folder the file's name decides, without its words for what is shown. Files are
-held where a volume would stand twice in an examination, and nothing says whether by people or by visits.
+A first-level folder is a patient. Names only divide what folders leave together, and only where they show it.
 """
 
 import re
 import unicodedata
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
+from typing import TypeVar
 
-from cardiolens.curation.ingest.names import (
-    Name,
-    is_content,
-    is_session,
-    is_site,
-    may_number_series,
-    name_of,
-    numbers_shared,
-    says_content,
-    subject_entity,
+from cardiolens.curation.ingest.names import is_mask_word, moment_of, stem
+from cardiolens.curation.ingest.words import are_vocabulary, words_of
+
+NAMES_DIFFER = "names of files in its folder may be those of several patients"
+SAME_VIEW = "its folder holds a view again under another name, of another patient or a repeat"
+FOLDERS_NEST = "folders lie within folders, and nothing tells which are patients"
+NUMBER_SHARED = "its folder begins with the same number as another"
+NAMED_AFTER_OTHER = "its name is that of another patient's folder"
+VIEW_BESIDE_OTHERS = "its folder names a view, others beside it do not"
+IDS_DIFFER = "files of its folder have several patient IDs, and it has none"
+NO_SESSION = "other files of its patient name several examinations, and it names none"
+NO_SUBJECT = "subject= matches nothing in its path"
+
+_ENTITY = re.compile(r"(?<=_)(?!ses-)([a-z]+)-([^_]*)(?:_|$)")  # of BIDS, below subject and session
+_SESSION = re.compile(
+    r"(session|visit|v|timepoint|exam(ination)?|follow[-_ ]?up)[-_ ]?\d{0,3}|baseline", re.IGNORECASE
 )
+_SESSION_IN_NAME = re.compile(r"(?:^|(?<=_))(ses-[^_]+)(?:_|$)")
+_SITE = re.compile(
+    r"(site|cent(er|re)|hospital|clinic)[-_ ]?\w{0,3}|siemens|philips|ge|canon|train(ing)?|test(ing)?"
+    r"|val(idation)?",
+    re.IGNORECASE,
+)
+_DATE = re.compile(r"(19|20)\d\d([-_.]?)(0[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01])(\d{6})?")
+_PART = re.compile(r"(frame|phase|fr|cardphase|timeframe|time|tp|slice|slc|sl|z|run|echo)(\d*)|[234](d)")
+_DATATYPES = ("anat", "func", "perf", "dwi", "fmap")  # folders of BIDS
+_LONGEST_TERM = 3  # words, as in "late gadolinium enhancement"
+_LONG_NUMBER = re.compile(r"\d{5,}(?!\d)")
 
-Keys = tuple[str, str]  # of the patient and of the examination
+Kind = tuple[object, ...]
+_Item = TypeVar("_Item")
+_Key = TypeVar("_Key")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Keys of a file's patient and study, or why nothing tells them."""
+
+    patient: str
+    study: str
+    unclear: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class _File:
-    """A file, its folders below the one that is looked at, and its parsed name."""
+    """A path taken apart: folders that may be a patient's, what varies by view, and the words left over."""
 
     path: str
-    folders: tuple[str, ...]
-    name: Name
+    wrapper: tuple[str, ...]  # folders that hold every file, without those that name views
+    places: tuple[str, ...]  # folders that name neither a view nor an examination
+    session: str
+    kind: Kind | None  # None: it tells no view and no sequence, or several sequences
+    before: str  # words in front of those that tell the view
+    rest: str  # all words that tell neither view nor part
+    text: str  # all words but parts
+    silent: bool  # its own name tells no view
 
-    @property
-    def inner(self) -> "_File":
-        """The file as seen from its first folder."""
-        return replace(self, folders=self.folders[1:])
-
-    @property
-    def content(self) -> tuple[str, ...]:
-        """Those of its folders that say what is shown."""
-        folders = PurePosixPath(unicodedata.normalize("NFC", self.path)).parent.parts
-        return tuple(folder.lower() for folder in folders if is_content(folder))
-
-    @property
-    def shows(self) -> tuple[str, ...]:
-        """What the file holds by its folders and its name, but for the phase."""
-        return (*self.content, self.name.rest.lower(), self.name.moment, str(self.name.is_mask))
+    def key(self, label: str = "") -> str:
+        return "/".join(filter(None, (*self.wrapper, *self.places, label)))
 
 
-def people(paths: Sequence[str]) -> dict[str, Keys | None]:
-    """Return the keys of patient and examination of each path below the source; None if they are unclear."""
-    keys: dict[str, Keys | None] = {}
-    files = []
-    for path in paths:
-        normal = unicodedata.normalize("NFC", path)
-        entity = subject_entity(normal)
-        if entity is not None:
-            keys[path] = entity
-        else:
-            files.append(_File(path, PurePosixPath(normal).parent.parts, name_of(path)))
-    return keys | _below("", files)
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """How the folders of an export begin."""
+
+    shared: int  # leading folders that hold every image
+    views: bool  # the first folders that differ name views
+    sites: bool  # they name sites, or parts of a data set
+    sessions: bool  # they are visits or dates, and hold patients
 
 
-def _below(place: str, files: Sequence[_File], *, wrapped: bool = False) -> dict[str, Keys | None]:
-    """Return the keys of files below a folder that is no person."""
-    by_folder = _by_first_folder(files)
-    loose = by_folder.pop("", [])
-    folders = list(by_folder)
-    if folders and not loose and (len(folders) == 1 or all(map(is_site, folders))):
-        keys: dict[str, Keys | None] = {}
-        for folder, inner in by_folder.items():
-            in_one = wrapped or (len(folders) == 1 and not (is_content(folder) or is_site(folder)))
-            keys |= _below(f"{place}/{folder}", inner, wrapped=in_one)
-        return keys
-    if _all_say_what_is_shown(by_folder):
-        return _within_content(place, files)
-    if all(map(is_session, folders)) and _have_people_below(by_folder):
-        return _by_date(place, by_folder) | dict.fromkeys(file.path for file in loose)
-    inner = [file for of in by_folder.values() for file in of]
-    if wrapped and not _has_repeats(inner):  # the series of one person, or people with one series each
-        return dict.fromkeys(file.path for file in files)
-    keys = _by_names(place, loose)
-    unclear = numbers_shared(folders)
-    for folder, of in by_folder.items():
-        unclear_keys = dict.fromkeys(file.path for file in of)
-        keys |= unclear_keys if folder in unclear else _of_person(f"{place}/{folder}", of)
-    return keys
+def owners(
+    paths: Sequence[str],
+    *,
+    masks: Collection[str] = (),
+    copies: Mapping[str, str] | None = None,
+    ids: Mapping[str, tuple[str, str]] | None = None,
+    subject: str | None = None,
+) -> dict[str, Owner]:
+    """Map each path below the source to its patient and study.
+
+    `ids`: patient ID and study UID that a sidecar states; `subject`: a person's regular expression of a
+    patient's name in paths. Files of `masks` are no evidence; a copy that names no view is whose its twin is.
+    """
+    twins = {
+        path: twin for path, twin in (copies or {}).items() if _names_no_view(path) > _names_no_view(twin)
+    }
+    images = {path: _folders(path) for path in paths if path not in masks and path not in twins}
+    level = _level(list(images.values()) or [_folders(path) for path in paths])
+    files = [_file(path, level) for path in paths]
+    owner_of = _by_place(files, images, level) if subject is None else _by_expression(paths, subject)
+    owner_of |= {path: owner_of[twin] for path, twin in twins.items()}
+    return _by_session(files, _by_id(owner_of, ids or {}))
 
 
-def _of_person(patient: str, files: Sequence[_File]) -> dict[str, Keys | None]:
-    """Return the keys of the files in a patient's folder."""
-    keys: dict[str, Keys | None] = {}
-    undated = []
-    for file in files:
-        if file.folders and is_session(file.folders[0]):
-            keys[file.path] = patient, f"{patient}/{file.folders[0]}"
-        else:
-            undated.append(file)
-    word_folders = {file.folders[0] for file in undated if file.folders and not says_content(file.folders[0])}
-    if len(word_folders) > 1 and _has_repeats(undated):
-        return keys | dict.fromkeys(file.path for file in undated)
-    return keys | _in_one_folder(patient, undated)
+def tells_view(folder: str) -> bool:
+    """Return whether a folder's name has a word of a view or sequence that is no initials."""
+    tokens = _words(folder)
+    view_words, _ = _view_and_part_words(tokens)
+    long = [tokens[at] for at in view_words if len(tokens[at]) > 2 or re.search(r"\d", tokens[at])]
+    meaning = words_of(" ".join(long))
+    return bool(meaning.sequences or meaning.views)
 
 
-def _in_one_folder(patient: str, files: Sequence[_File]) -> dict[str, Keys | None]:
-    """Return one patient, unless the names of the files name several."""
-    of_folder = set(re.findall(r"[^\W_]+", patient.rpartition("/")[2]))
-    by_word: dict[str, list[_File]] = defaultdict(list)
-    for file in files:
-        by_word["_".join(word for word in file.name.residue.split("_") if word not in of_folder)].append(file)
-    words = [word for word in by_word if word]
-    if _is_a_table_of_people(by_word):
-        return {
-            file.path: (f"{patient}/{word}",) * 2 if word else None
-            for word, of in by_word.items()
-            for file in of
-        }
-    same_form = len({_form(word) for word in words}) == 1 and all(re.search(r"\d", word) for word in words)
-    if len(words) > 1 and same_form and not all(map(may_number_series, words)):
-        return dict.fromkeys(file.path for file in files)
-    return {file.path: (patient, patient) for file in files}
-
-
-def _by_names(place: str, files: Sequence[_File]) -> dict[str, Keys | None]:
-    """Return the keys of files that no folder assigns, by the words of their names that may name a person."""
-    by_word: dict[str, list[_File]] = defaultdict(list)
-    for file in files:
-        by_word[file.name.residue].append(file)
-    words = [word for word in by_word if word]
-    if len(words) <= 1:
-        return {file.path: (place, place) for file in files}
-    volumes_of = [{file.shows for file in by_word[word]} for word in words]
-    shared = any(len(each) > 1 for each in volumes_of)
-    repeated = _share_any(volumes_of) and not all(map(may_number_series, words))
-    sure = (shared or repeated) and not _are_running_counts(by_word)
+def _by_expression(paths: Sequence[str], subject: str) -> dict[str, Owner]:
+    matches = {path: re.search(subject, path) for path in paths}
     return {
-        file.path: (f"{place}/{word}",) * 2 if sure and word else None
-        for word, of in by_word.items()
-        for file in of
+        path: Owner("", "", NO_SUBJECT) if match is None else Owner(match[0], match[0])
+        for path, match in matches.items()
     }
 
 
-def _are_running_counts(by_word: Mapping[str, Sequence[_File]]) -> bool:
-    """Return whether bare numbers differ from folder to folder: they may count its files, and name nobody."""
-    numbers: dict[tuple[str, ...], set[str]] = defaultdict(set)
-    for word, files in by_word.items():
-        for file in files:
-            numbers[file.content].add(word)
-    return all(word.isdigit() for word in by_word) and len({*map(frozenset, numbers.values())}) > 1
+def _by_id(owner_of: Mapping[str, Owner], ids: Mapping[str, tuple[str, str]]) -> dict[str, Owner]:
+    """Let patient IDs decide; the one ID of a patient's files is that of its files without one."""
+    ids_of: dict[str, set[str]] = defaultdict(set)
+    for path, (patient, _) in ids.items():
+        if patient and not owner_of[path].unclear:
+            ids_of[owner_of[path].patient].add(patient)
+    decided = {}
+    for path, owner in owner_of.items():
+        stated, study = ids.get(path, ("", ""))
+        ids_there = set() if owner.unclear else ids_of[owner.patient]
+        if stated or len(ids_there) == 1:
+            patient = f"ID {stated or next(iter(ids_there))}"
+            decided[path] = Owner(patient, study or f"{patient}/{owner.study}")
+        else:
+            decided[path] = replace(owner, unclear=IDS_DIFFER) if ids_there else owner
+    return decided
 
 
-def _within_content(place: str, files: Sequence[_File]) -> dict[str, Keys | None]:
-    """Return the keys where the first folders say what is shown: people are below, or in the names."""
-    by_person: dict[str, list[_File]] = defaultdict(list)
+def _by_session(files: Sequence[_File], owner_of: Mapping[str, Owner]) -> dict[str, Owner]:
+    """Give each examination of a patient a study of its own."""
+    sessions: dict[str, set[str]] = defaultdict(set)
     for file in files:
-        by_person[next((folder for folder in file.folders if not says_content(folder)), "")].append(file)
-    nameless = by_person.pop("", [])
-    if not by_person:
-        return _by_names(place, nameless)
-    keys: dict[str, Keys | None] = dict.fromkeys(file.path for file in nameless)
-    for person, of in by_person.items():
-        keys |= dict.fromkeys((file.path for file in of), (f"{place}/{person}", f"{place}/{person}"))
-    return keys
+        sessions[owner_of[file.path].patient].add(file.session)
+    decided = {}
+    for file in files:
+        owner = owner_of[file.path]
+        if not owner.unclear and len(sessions[owner.patient] - {""}) > 1:
+            study = f"{owner.study}/{file.session}"
+            owner = replace(owner, study=study, unclear="" if file.session else NO_SESSION)
+        decided[file.path] = owner
+    return decided
 
 
-def _by_date(place: str, by_folder: Mapping[str, Sequence[_File]]) -> dict[str, Keys | None]:
-    """Return the keys where the first folders are dates or visits and the next ones are people."""
-    return {
-        file.path: (f"{place}/{file.folders[0]}", f"{place}/{file.folders[0]}/{date}")
-        for date, files in by_folder.items()
+def _by_place(files: Sequence[_File], images: Collection[str], level: _Level) -> dict[str, Owner]:
+    """Let folders decide, then names."""
+    units = _grouped(_with_names_as_kinds([file for file in files if file.path in images]), _place)
+    depth = 2 if level.sites else 1
+    tops = _grouped(units, lambda places: places[:depth])
+    doubts = _doubts(tops, units, level)
+    n_units = Counter(label for members in units.values() for label in _labels_of(members))
+    top_of = {_folded(top[-1]): top for top in tops if top}
+    owner_of: dict[str, Owner] = {}
+    for places, members in units.items():
+        is_alone = len(units) == 1 or (level.sites and len(places) == 1)
+        elsewhere = {label for label in _labels_of(members) if n_units[label] > 1 and not level.sites}
+        labels, why = _labels(members, elsewhere, alone=is_alone)
+        for file in members:
+            doubt = doubts.get(places, "")
+            if len(tops) > 1 and not level.views and _only_view(places[:1]) and file.silent:
+                doubt = VIEW_BESIDE_OTHERS
+            if top_of.get(_folded(file.before), places[:depth]) != places[:depth]:
+                doubt = NAMED_AFTER_OTHER
+            key = file.key(labels.get(file.path, ""))
+            owner_of[file.path] = Owner(key, key, doubt or ("" if file.path in labels else why))
+    return {file.path: owner_of.get(file.path, Owner(file.key(), file.key())) for file in files}
+
+
+def _doubts(
+    tops: Mapping[tuple[str, ...], Sequence[tuple[str, ...]]],
+    units: Mapping[tuple[str, ...], Sequence[_File]],
+    level: _Level,
+) -> dict[tuple[str, ...], str]:
+    """Return the folders of which nothing tells whether they are patients."""
+    doubts: dict[tuple[str, ...], str] = {}
+    for members in tops.values():
+        if len(members) > 1:
+            doubts |= dict.fromkeys(members, FOLDERS_NEST)
+    first = [places[-1] for places in tops if places]
+    numbers = Counter(
+        match[0] for name in first if (match := _LONG_NUMBER.match(name)) and not _is_date(name)
+    )
+    for places in units:
+        match = _LONG_NUMBER.match(places[-1]) if places else None
+        if match and 1 < numbers[match[0]] < len(first):
+            doubts[places] = NUMBER_SHARED
+    subs = Counter(places[-1] for places in units if places and places[-1].startswith("sub-"))
+    doubts |= {places: FOLDERS_NEST for places in units if len(places) > 1 and subs[places[-1]] > 1}
+    is_wrapped = any(file.wrapper for members in units.values() for file in members)
+    if is_wrapped and len(first) > 1 and all(map(_is_session, first)):
+        doubts |= dict.fromkeys(units, FOLDERS_NEST)
+    return doubts
+
+
+def _labels(files: Sequence[_File], elsewhere: Collection[str], *, alone: bool) -> tuple[dict[str, str], str]:
+    """Return the patient's name of each file of a folder, empty where the folder has one, and why not.
+
+    `elsewhere`: words of names in other folders; `alone`: no other folder tells patients apart.
+    """
+    if any(file.kind for file in files) and (alone or _collide([file for file in files if not file.kind])):
+        files = [file for file in files if file.kind]  # whose the others are, their names do not tell
+    one_patient = {file.path: "" for file in files}
+    collide = _collide(files)
+    alike = len({file.rest for file in files}) == 1 and all(file.kind for file in files)
+    if len({file.text for file in files}) == 1 or (alike and not collide):
+        return one_patient, NAMES_DIFFER
+    if not alone and not collide:
+        lettered = {file.before for file in files if re.search(r"[^\W\d_]", file.before)}
+        return (one_patient if len(lettered.difference(elsewhere)) < 2 else {}), NAMES_DIFFER
+    by_before = len({file.before for file in files} - {""}) > 1
+    groups = _grouped(files, lambda file: file.before if by_before else file.rest)
+    nameless = groups.pop("", [])
+    kinds = {label: {file.kind for file in members} for label, members in groups.items()}
+    why = SAME_VIEW if collide else NAMES_DIFFER
+    if not _name_people(kinds, in_front=by_before and alone) or not groups.keys().isdisjoint(elsewhere):
+        return {}, why
+    clear = {label: members for label, members in groups.items() if not _collide(members)}
+    if nameless and not by_before:
+        return {}, why
+    return {file.path: label for label, members in clear.items() for file in members}, why
+
+
+def _labels_of(files: Sequence[_File]) -> set[str]:
+    return {file.before for file in files} | {file.rest for file in files}
+
+
+def _name_people(kinds: Mapping[str, set[Kind | None]], *, in_front: bool) -> bool:
+    """Return whether words tell people: each has a view that another has too, or stands in front of several.
+
+    A number of a series has one view of its own. A running count from 1 tells nothing.
+    """
+    if not kinds or kinds.keys() == {str(number) for number in range(1, len(kinds) + 1)}:
+        return False
+    if in_front and len(kinds) > 1 and all(label.startswith("sub ") for label in kinds):
+        return True
+    views = {label: each - {None} for label, each in kinds.items()}
+    several = any(len({kind[0] for kind in each if kind}) > 1 for each in views.values())
+    n_labels = Counter(view for each in views.values() for view in each)
+    shared = all(any(n_labels[view] > 1 for view in each) for each in views.values())
+    return several or shared if in_front else several and shared
+
+
+def _collide(files: Sequence[_File]) -> bool:
+    """Return whether two files tell the same view and yet have other words."""
+    texts: dict[Kind | None, set[str]] = defaultdict(set)
+    for file in files:
+        texts[file.kind].add(file.text)
+    return any(len(each) > 1 for each in texts.values())
+
+
+def _with_names_as_kinds(files: Sequence[_File]) -> list[_File]:
+    """Take names in unknown words without numbers for views where several folders have them."""
+    places: dict[str, set[tuple[str, ...]]] = defaultdict(set)
+    for file in files:
+        places[file.text].add(file.places)
+    return [
+        replace(file, kind=("name", file.text))
+        if file.kind is None and len(places[file.text]) > 1 and not re.search(r"\d", file.text)
+        else file
         for file in files
-    }
+    ]
 
 
-def _all_say_what_is_shown(by_folder: Mapping[str, Sequence[_File]]) -> bool:
-    """Return whether all folders are words for what is shown, and no name in them contradicts that."""
-    return all(
-        is_content(folder) and not any(file.name.contradicts(folder) for file in files)
-        for folder, files in by_folder.items()
+def _level(folders: Sequence[Sequence[str]]) -> _Level:
+    shared = 0
+    while len({tuple(each[: shared + 1]) for each in folders}) == 1 and len(folders[0]) > shared:
+        shared += 1
+    first = {each[shared] if len(each) > shared else "" for each in folders}
+    deeper = [[name for name in each[shared + 1 :] if not tells_view(name)] for each in folders]
+    return _Level(
+        shared,
+        views=all(_only_view((name,)) for name in first),
+        sites=all(_SITE.fullmatch(name) for name in first),
+        sessions=all(map(_is_session, first)) and all(deeper),
     )
 
 
-def _have_people_below(by_folder: Mapping[str, Sequence[_File]]) -> bool:
-    first = [file.folders[:1] for files in by_folder.values() for file in files]
-    return all(folders and not is_content(folders[0]) and not is_session(folders[0]) for folders in first)
+def _file(path: str, level: _Level) -> _File:
+    folders = _folders(path)
+    wrapper, inner = folders[: level.shared], folders[level.shared :]
+    described = [name for name in wrapper if tells_view(name)]
+    places: list[str] = []
+    sessions: list[str] = []
+    below_views = False
+    for name in inner:
+        if name.startswith("ses-") or (_is_session(name) and (places or level.sessions)):
+            sessions.append(name)
+        elif tells_view(name) if places or below_views else (level.views and _only_view((name,))):
+            described.append(name)
+            below_views = True
+        elif name.lower() not in _DATATYPES and not any(place.startswith("sub-") for place in places):
+            places.append(name)
+    name = unicodedata.normalize("NFC", stem(path))
+    sessions += _SESSION_IN_NAME.findall(name)
+    name = _SESSION_IN_NAME.sub("", name)
+    entities = _ENTITY.findall(name) if name.startswith("sub-") else []
+    name = _ENTITY.sub("", name) if entities else name
+    start, tokens = len(_words(" ".join(described))), _words(" ".join((*described, name)))
+    view_words, parts = _view_and_part_words(tokens)
+    view_words -= {start} if name.startswith("sub-") else set()  # "sub" is short for subtracted, too
+    of_view = {*view_words, *parts}
+    dates = [at for at, token in enumerate(tokens) if _is_date(token)] if places else []
+    sessions += [] if sessions else [tokens[at][:8] for at in dates]
+    first_view = min((at for at in of_view if at >= start), default=len(tokens))
+    return _File(
+        path,
+        tuple(name for name in wrapper if not _only_view((name,))),
+        tuple(places),
+        "/".join(dict.fromkeys(sessions)),
+        _kind([tokens[at] for at in sorted(view_words)], [tokens[at] for at in sorted(parts)], entities),
+        " ".join(tokens[at] for at in range(start, first_view) if at not in dates),
+        " ".join(token for at, token in enumerate(tokens) if at not in {*of_view, *dates}),
+        " ".join(token for at, token in enumerate(tokens) if at not in {*parts, *dates}),
+        silent=not any(at >= start for at in view_words) and not (below_views and places),
+    )
 
 
-def _is_a_table_of_people(by_word: Mapping[str, Sequence[_File]]) -> bool:
-    """Return whether words share volumes and have several each, as people have and series have not."""
-    volumes_of = [{file.shows for file in files} for word, files in by_word.items() if word]
-    several = sum(len(each) > 1 for each in volumes_of)
-    return several > 1 and _share_any(volumes_of)
+def _view_and_part_words(tokens: Sequence[str]) -> tuple[set[int], set[int]]:
+    """Return which words tell a view, sequence or mask, and which a part such as a phase or slice."""
+    view_words: set[int] = set()
+    parts: set[int] = set()
+    for at, token in enumerate(tokens):
+        lower = token.lower()
+        if moment_of(lower):
+            parts.add(at)
+        elif match := _PART.fullmatch(lower):
+            is_followed = at + 1 < len(tokens) and tokens[at + 1].isdigit()
+            parts |= {at} if match[2] or match[3] else {at, at + 1} if is_followed else set()
+        for width in range(1, _LONGEST_TERM + 1):
+            if at + width <= len(tokens) and are_vocabulary(" ".join(tokens[at : at + width])):
+                view_words |= set(range(at, at + width))
+        if is_mask_word(lower):
+            view_words.add(at)
+    return view_words - parts, parts
 
 
-def _share_any(volumes_of: Sequence[set[tuple[str, ...]]]) -> bool:
-    """Return whether two of the words have a volume in common."""
-    return any(first & second for n, first in enumerate(volumes_of) for second in volumes_of[:n])
+def _kind(
+    view_words: Sequence[str], parts: Sequence[str], entities: Sequence[tuple[str, str]]
+) -> Kind | None:
+    words = words_of(" ".join((*view_words, *(value for _, value in entities))))
+    if not (words.kind or words.sequences or words.views) or len(words.sequences) > 1:
+        return None
+    return (words, *parts, *entities)
 
 
-def _has_repeats(files: Iterable[_File]) -> bool:
-    """Return whether a volume stands twice; phases of one volume are no repeats."""
-    volumes_of = [(file.shows, file.name.residue, file.name.phase) for file in files]
-    return len(volumes_of) > len(set(volumes_of))
+def _names_no_view(path: str) -> bool:
+    tokens = _words(stem(path))
+    view_words, _ = _view_and_part_words(tokens)
+    return _kind([tokens[at] for at in view_words], (), ()) is None
 
 
-def _by_first_folder(files: Sequence[_File]) -> dict[str, list[_File]]:
-    keys: dict[str, list[_File]] = defaultdict(list)
-    for file in files:
-        keys[file.folders[0] if file.folders else ""].append(file.inner)
-    return keys
+def _only_view(folders: Sequence[str]) -> bool:
+    """Return whether a folder's name has only words of views or sequences."""
+    return all(
+        tells_view(folder) and len(_view_and_part_words(_words(folder))[0]) == len(_words(folder))
+        for folder in folders
+    )
 
 
-def _form(word: str) -> str:
-    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "#", word))
+def _place(file: _File) -> tuple[str, ...]:
+    return file.places
+
+
+def _folders(path: str) -> tuple[str, ...]:
+    return PurePosixPath(unicodedata.normalize("NFC", path)).parent.parts
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", text)
+
+
+def _folded(text: str) -> str:
+    return " ".join(_words(text)).casefold()
+
+
+def _is_session(folder: str) -> bool:
+    return _SESSION.fullmatch(folder) is not None or _is_date(folder)
+
+
+def _is_date(text: str) -> bool:
+    return _DATE.fullmatch(text) is not None
+
+
+def _grouped(items: Iterable[_Item], key: Callable[[_Item], _Key]) -> dict[_Key, list[_Item]]:
+    groups: dict[_Key, list[_Item]] = defaultdict(list)
+    for item in items:
+        groups[key(item)].append(item)
+    return groups

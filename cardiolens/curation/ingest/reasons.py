@@ -104,7 +104,8 @@ MEANINGS: dict[Reason, str] = {
     Reason.STUDY_PER_IMAGE: "has a study of its own, like others of its patient; export with study UIDs kept",
     Reason.MIXED_STUDY: "is of a study of several scanners or persons under one id; export each on its own",
     Reason.DUPLICATE: "repeats UID, position and pixels, or as NIfTI the frames, of an earlier file",
-    Reason.PATIENT_UNCLEAR: "is of one patient or several by its path; give each patient a folder of its own",
+    Reason.PATIENT_UNCLEAR: "is of one patient or several: give each a folder, or subject='a regular "
+    "expression of the patient in paths'; in DICOM, state birth dates",
     Reason.NIFTI_PAIR: "is half of a pair of header and voxels; convert the pair to a single .nii",
     Reason.BROKEN_NIFTI: "is damaged NIfTI, or smaller than its header says; export it again",
     Reason.BAD_VOXELS: "holds complex, coloured or extended voxels; convert it to grey values",

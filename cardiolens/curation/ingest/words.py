@@ -76,6 +76,22 @@ def words_of(*texts: str) -> Words:
 
 
 @cache
+def are_vocabulary(text: str) -> bool:
+    """Return whether a text consists of nothing but words of the vocabulary."""
+    return not re.search(r"[^\W_]", re.sub(r"[\x00-\x7f]", "", text)) and bool(
+        _any_word().fullmatch(_normal(text))
+    )
+
+
+@cache
+def _any_word() -> re.Pattern[str]:
+    every = vocabulary()
+    lists = (every.kinds, every.sequences, every.views, every.components, every.states, every.techniques)
+    words = "|".join(each.pattern for meanings in lists for entry in meanings.values() for each in entry)
+    return re.compile(rf"(?:{words})(?: (?:{words}))*")
+
+
+@cache
 def _words(text: str) -> Words:
     entries = vocabulary()
     sequences = _matching(entries.sequences, text)
@@ -93,14 +109,6 @@ def _words(text: str) -> Words:
         next(iter(_matching(entries.states, text)), None),
         next(iter(_matching(entries.techniques, text)), None),
     )
-
-
-def is_phrase(text: str) -> bool:
-    """Return whether a text is one term of the vocabulary from its first word to its last."""
-    entries, normal = vocabulary(), _normal(text)
-    groups = (entries.kinds, entries.sequences, entries.views, entries.components, entries.states)
-    patterns = (entry.pattern for group in groups for each in group.values() for entry in each)
-    return any(_compiled(pattern).fullmatch(normal) for pattern in patterns)
 
 
 def _matching(patterns: dict[str, tuple[Pattern, ...]], text: str) -> tuple[str, ...]:

@@ -216,8 +216,6 @@ def _role(convention: Convention, match: _Matched) -> FileRole:
         folder=f"{match.study}/{volume}",
         words=f"{sequence} {view}",
         base=volume,
-        rest=volume,
-        residue=match.subject,
         is_mask=bool(rule.mask_of),
         phase=match.phase,
         moment=match.moment,

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cardiolens.curation.ingest.file_owners import tells_view
 from cardiolens.curation.ingest.image import ORDINARY, Identity, Image, Reading, Vector
 from cardiolens.curation.ingest.losses import Loss
 from cardiolens.curation.ingest.names import Name
@@ -40,7 +41,13 @@ def frame_record(
     return Image(
         place=scanned.place,
         frame=index,
-        identity=Identity(file.patient, file.study, series, f"{file.path}#{index}"),
+        identity=Identity(
+            file.patient,
+            file.study,
+            series,
+            f"{file.path}#{index}",
+            birth_date=sidecar.text("PatientBirthDate"),
+        ),
         person=sidecar.person(),
         rows=scanned.grid[2],
         columns=scanned.grid[3],
@@ -75,10 +82,9 @@ def frame_record(
 
 
 def _words_of_path(file: ExportedFile) -> str:
-    """Return the words of a file's name and of its folder, unless the folder is that of the whole study."""
+    """Return the words of a file's name, and of its folder if that tells a view."""
     folder = PurePosixPath(file.name.folder).name
-    is_inner = folder and file.study.rstrip("/") != file.name.folder
-    named = f"{file.name.words} {folder}" if is_inner else file.name.words
+    named = f"{file.name.words} {folder}" if tells_view(folder) else file.name.words
     return f"{named} cine" if file.name.moment else named  # only a cine has end-diastole and end-systole
 
 

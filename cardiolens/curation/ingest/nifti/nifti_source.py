@@ -1,10 +1,12 @@
 """Turn the NIfTI files of an export into the same frame records as DICOM files."""
 
 from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import PurePosixPath
 
 import numpy as np
 
-from cardiolens.curation.ingest.file_owners import people
+from cardiolens.curation.ingest.file_owners import owners
 from cardiolens.curation.ingest.image import ORDINARY, RejectedError
 from cardiolens.curation.ingest.layouts.assignment import Assignment
 from cardiolens.curation.ingest.names import Name, name_of, natural
@@ -19,22 +21,30 @@ from cardiolens.curation.ingest.nifti.time_in_names import tells_no_time
 from cardiolens.curation.ingest.reasons import Reason
 
 
-def nifti_frames(source: NiftiSource, assignment: Assignment | None = None) -> Frames:
+def nifti_frames(
+    source: NiftiSource, assignment: Assignment | None = None, subject: str | None = None
+) -> Frames:
     """Read the frames of all NIfTI files; an unusable file becomes a reject.
 
-    An `assignment` says what each file is; without one, names and pixels do.
+    An `assignment` says what each file is; without one, names and pixels do. `subject`: a person's regular
+    expression of a patient's name in paths.
     """
     frames = Frames()
     sidecars = read_sidecars(source, frames)
     if assignment is not None:
         return add_frames_of_layout(source, assignment, sidecars, frames)
-    keys = people(sorted(source.files, key=natural))
     scans = _scans(source)
+    keys = owners(
+        sorted(source.files, key=natural),
+        masks={path for path in source.files if _is_no_image(path, scans)},
+        copies=_copies(scans),
+        ids={path: sidecar_of(path, sidecars, frames).ids() for path in source.files},
+        subject=subject,
+    )
     rings: dict[str, list[Scan]] = defaultdict(list)
     for path, scanned in scans.items():
-        key = keys[path]
-        if key is not None and not isinstance(scanned, tuple) and scanned.ringed:
-            rings[key[1]].append(scanned)
+        if not isinstance(scanned, tuple) and scanned.ringed:
+            rings[keys[path].study].append(scanned)
     files: list[ExportedFile] = []
     for number, path in enumerate(sorted(source.files, key=natural), start=1):
         name = name_of(path)
@@ -46,16 +56,15 @@ def nifti_frames(source: NiftiSource, assignment: Assignment | None = None) -> F
                 raise RejectedError(*scanned)
             sidecar = sidecar_of(path, sidecars, frames)
             _check(name, scanned, sidecar)
-            key = keys[path]
-            if key is None:
-                raise RejectedError(Reason.PATIENT_UNCLEAR)
+            owner = keys[path]
+            if owner.unclear:
+                raise RejectedError(Reason.PATIENT_UNCLEAR, owner.unclear)
         except RejectedError as error:
             sidecar_of(path, sidecars, frames)
             frames.rejects.append((path, 0, error.reason, error.detail))
             continue
-        patient, study = key
-        ringed = any(_same_grid(mask, scanned) for mask in rings[study])
-        files.append(ExportedFile(path, name, scanned, sidecar, patient, study, number, ringed))
+        ringed = any(_same_grid(mask, scanned) for mask in rings[owner.study])
+        files.append(ExportedFile(path, name, scanned, sidecar, owner.patient, owner.study, number, ringed))
     moments = moments_of_folders(source, files, frames)
     by_study: dict[str, list[ExportedFile]] = defaultdict(list)
     for file in files:
@@ -74,6 +83,26 @@ def _scans(source: NiftiSource) -> dict[str, Scan | Rejection]:
     """What each file holds, or why it holds nothing that can be used; read in worker processes."""
     paths = [path for path in source.files if not path.lower().endswith(PAIR_SUFFIXES)]
     return read_scans(paths, [(source.files[path], tells_no_time(name_of(path)), ORDINARY) for path in paths])
+
+
+def _is_no_image(path: str, scans: Mapping[str, Scan | Rejection]) -> bool:
+    scanned = scans.get(path)
+    return not isinstance(scanned, Scan) or scanned.few_values or name_of(path).is_mask
+
+
+def _copies(scans: Mapping[str, Scan | Rejection]) -> dict[str, str]:
+    """Return a file of the same folder for each whose frames it holds all."""
+    twins: dict[str, str] = {}
+    folders: dict[str, list[tuple[str, set[str]]]] = defaultdict(list)
+    for path, scanned in scans.items():
+        if isinstance(scanned, Scan):
+            folders[str(PurePosixPath(path).parent)].append((path, set(scanned.digests)))
+    for members in folders.values():
+        for path, frames in members:
+            twin = next((each for each, digests in members if each != path and frames <= digests), None)
+            if twin is not None:
+                twins[path] = twin
+    return twins
 
 
 def _same_grid(mask: Scan, image: Scan) -> bool:

@@ -22,6 +22,7 @@ ALLOWED = (
         "ScanOptions",
     ),
     *("ImageType", "EchoTime", "InversionTime", "RepetitionTime", "FlipAngle", "SliceThickness"),
+    *("PatientID", "PatientBirthDate", "StudyInstanceUID"),
     *("CardiacNumberOfImages", "BurnedInAnnotation", "PixelSpacing", "SpacingBetweenSlices", "VolumeTiming"),
 )
 
@@ -67,6 +68,10 @@ class Sidecar:
     def spacing(self) -> tuple[float | None, float | None]:
         """Return the distance of rows and that of slices, mm, where the sidecar tells them."""
         return self.number("PixelSpacing"), self.number("SpacingBetweenSlices")
+
+    def ids(self) -> tuple[str, str]:
+        """Return the patient's ID and the study's UID, empty where the sidecar does not tell them."""
+        return self.text("PatientID"), self.text("StudyInstanceUID")
 
     def person(self) -> Person:
         """Return the facts that a study may keep."""

@@ -115,7 +115,7 @@ CASES: dict[str, tuple[Case, str]] = {
     "five axes": (voxels(np.repeat(OTHER[..., None], 3, axis=4)), "bad_axes"),
     "one axis": (raw(whole(ndim=1)), "bad_axes"),
     "a small matrix": (voxels(OTHER[:8, :8]), "bad_matrix"),
-    "one grey value": (voxels(np.full((32, 32, 6), 7, np.int16)), "constant"),
+    "one grey value": (voxels(np.full((32, 32, 6), 7, np.int16), name="lge_4ch.nii"), "constant"),
     "a mask by its values": (voxels((OTHER > 500).astype(np.uint8)), "mask"),
     "a mask by its name": (raw(whole(), "case_gt.nii"), "mask"),
     "header and voxels apart": (raw(whole()[:348], "case.hdr"), "nifti_pair"),

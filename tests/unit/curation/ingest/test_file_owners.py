@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cardiolens.config.ingest import IngestSpec
-from cardiolens.curation.ingest.file_owners import people
+from cardiolens.curation.ingest.file_owners import IDS_DIFFER, NO_SUBJECT, owners
 from cardiolens.curation.ingest.import_run import ingest
 from tests.unit.curation.ingest.exports import CINE, header, save
 from tests.unit.study_folders import SHORT_AXIS_AFFINE
@@ -29,17 +29,35 @@ HELD = {  # nothing in these paths says for certain whose the files are
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_nobody_is_merged_and_nobody_is_split(name: str) -> None:
     layout: dict[str, Any] = LAYOUTS[name]
-    keys = people(list(layout["files"]))
+    found = owners(list(layout["files"]))
     patients: dict[str, set[str]] = defaultdict(set)
     examinations: dict[str, set[str]] = defaultdict(set)
     for path, truth in layout["files"].items():
-        if (key := keys[path]) is not None:
-            patients[truth.split("/")[0]].add(key[0])
-            examinations[truth].add(key[1])
+        if not found[path].unclear:
+            patients[truth.split("/")[0]].add(found[path].patient)
+            examinations[truth].add(found[path].study)
     check(patients, examinations)
-    held = [path for path in keys if keys[path] is None]
-    if not layout.get("unclear"):
-        assert not held or name in HELD
+    is_held = any(owner.unclear for owner in found.values())
+    assert not is_held or layout.get("unclear") or name in HELD
+
+
+def test_what_a_person_states_holds_and_what_it_leaves_out_is_held() -> None:
+    found = owners(["A/S001_cine.nii", "A/S002_lge.nii", "A/S001_t2.nii", "A/x.nii"], subject=r"S\d+")
+    assert [owner.patient for owner in found.values()] == ["S001", "S002", "S001", ""]
+    assert [owner.unclear for owner in found.values()] == ["", "", "", NO_SUBJECT]
+    together = owners(["501_cine.nii", "601_lge.nii"], subject="")
+    assert {owner.study for owner in together.values()} == {""}
+
+
+def test_ids_of_sidecars_hold_against_folders() -> None:
+    paths = ["5/cine.nii", "6/lge.nii", "7/cine.nii", "7/lge.nii", "7/t2.nii", "8/cine.nii", "8/lge.nii"]
+    ids = dict(zip(paths, [("A", "u"), ("A", "u"), ("B", ""), ("C", ""), ("", ""), ("D", "")], strict=False))
+    found = owners(paths, ids=ids)
+    assert [found[path].patient for path in paths[:2]] == ["ID A"] * 2
+    assert len({found[path].study for path in paths[:2]}) == 1
+    assert found["7/cine.nii"].patient != found["7/lge.nii"].patient
+    assert found["7/t2.nii"].unclear == IDS_DIFFER
+    assert found["8/cine.nii"] == found["8/lge.nii"]
 
 
 @pytest.mark.parametrize("name", DICOM)

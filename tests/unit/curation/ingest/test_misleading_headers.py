@@ -51,9 +51,9 @@ def cine(folder: Path, affine: np.ndarray = AFFINE) -> Path:
 class Import:
     """What an import of `<folder>/in` made."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **options: object) -> None:
         self.out = folder / "out"
-        self.rc = ingest(IngestSpec(source=folder / "in", out=self.out, key=folder / "key"))
+        self.rc = ingest(IngestSpec(source=folder / "in", out=self.out, key=folder / "key", **options))
         lines = (self.out / "rejects.jsonl").read_text().splitlines()
         self.rejects = [json.loads(line) for line in lines]
         self.reasons = {line["reason"] for line in self.rejects}
@@ -323,7 +323,7 @@ def test_a_stack_of_unclear_axes_and_no_sequence_costs_the_others_nothing(tmp_pa
     still(tmp_path / "in", "lge_sax.nii")
     noise = np.random.default_rng(1).integers(0, 999, (20, 20, 5, 4)).astype(np.int16)
     nifti_exports.save(tmp_path / "in" / "p1" / "small.nii", noise, AFFINE)
-    done = Import(tmp_path)
+    done = Import(tmp_path, subject="")
     assert set(done.taken) == {"cine_sax", "lge_sax"}
     assert done.reasons == {"other_sequence"}
 

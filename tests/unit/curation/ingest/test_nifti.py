@@ -10,7 +10,7 @@ import pytest
 
 from cardiolens.base.untrusted.file_place import Place
 from cardiolens.config.ingest import IngestSpec
-from cardiolens.curation.ingest.file_owners import people
+from cardiolens.curation.ingest.file_owners import owners
 from cardiolens.curation.ingest.import_run import ingest
 from cardiolens.curation.ingest.names import name_of
 from cardiolens.curation.ingest.nifti.nifti_file import scan
@@ -92,7 +92,7 @@ def test_every_placement_of_a_volume_has_the_same_frames_in_the_same_patient(vol
 def test_lying_names_give_no_wrong_volume(volumes, truth, tmp_path):
     for grid in volumes.values():
         SPELLINGS["lying"](tmp_path / "in" / "Doe01", grid)
-    found = shown(only_study(imported(tmp_path)))
+    found = shown(only_study(imported(tmp_path, subject="")))
     assert found == {name: truth[name] for name in found}
     assert {"cine_sax", "cine_4ch", "cine_2ch", "cine_3ch"} <= found.keys()
     waits = {p["volume_id"] for p in proposals(tmp_path / "out") if p["status"] == "waits"}
@@ -128,7 +128,7 @@ def test_a_patient_of_acdc_has_its_cine_its_declared_phases_and_no_mask(volumes,
 
 def test_files_of_ed_and_es_alone_are_a_cine_of_two_phases(volumes, tmp_path):
     acdc(tmp_path / "in" / "patient007", volumes["cine_sax"], with_4d=False)
-    (volume,) = read_study(only_study(imported(tmp_path))).manifest.volumes
+    (volume,) = read_study(only_study(imported(tmp_path, subject=""))).manifest.volumes
     assert (volume.volume_id, volume.shape[3], volume.ed_phase, volume.es_phase) == ("cine_sax", 2, 0, 1)
 
 
@@ -136,7 +136,7 @@ def test_names_of_ed_and_es_say_which_phases_they_are(volumes, tmp_path):
     grid = volumes["cine_sax"]
     for moment, phase in (("ED", grid.ed), ("ES", grid.es)):
         save(tmp_path / "in" / "A0S9V9" / f"A0S9V9_sa_{moment}.nii.gz", grid.voxels[..., phase], grid.affine)
-    (volume,) = read_study(only_study(imported(tmp_path))).manifest.volumes
+    (volume,) = read_study(only_study(imported(tmp_path, subject=""))).manifest.volumes
     assert (volume.shape[3], volume.ed_phase, volume.es_phase) == (2, 0, 1)
 
 
@@ -230,8 +230,7 @@ def test_dicom_and_nifti_in_one_folder_are_studies_of_their_own(volumes, tmp_pat
     ],
 )
 def test_folders_and_names_say_who_is_who(paths, count):
-    keys = people(paths).values()
-    assert len({key and key[1] for key in keys}) == count
+    assert len({owner.study for owner in owners(paths).values()}) == count
 
 
 @pytest.mark.parametrize(
