@@ -11,7 +11,7 @@ import pytest
 from tests.ray.test_http import in_the_background
 from tests.unit.http_server import MODEL, Server
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.full]
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "http.md"
 
