@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ def made(folder: Path, seed: int, n: int) -> None:
         ]
     )
     (model,) = (folder / "one").rglob("study.json")
-    for row in csv.DictReader((folder / "text" / "reports.csv").open(encoding="utf-8")):
+    for row in csv.DictReader(StringIO((folder / "text" / "reports.csv").read_text(encoding="utf-8"))):
         study = json.loads(model.read_text()) | {"study_id": row["study_id"], "patient_id": row["study_id"]}
         of = folder / "studies" / row["study_id"]
         of.mkdir(parents=True)

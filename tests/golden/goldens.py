@@ -43,9 +43,17 @@ def write(name: str, document: Document) -> None:
     """Keep a document as the golden of that name."""
     DATA.mkdir(exist_ok=True)
     kept = {"made by": f"python -m tests.golden make {name}", **document}
-    (DATA / f"{name}.json").write_text(
-        json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
+    (DATA / f"{name}.json").write_text(_lines(kept) + "\n", encoding="utf-8")
+
+
+def _lines(value: Any, depth: int = 2) -> str:
+    """Return JSON with a line for each entry of the outer levels, so that a difference is a line."""
+    if depth == 0 or not value or not isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list):
+        return "[\n" + ",\n".join(_lines(one, 0) for one in value) + "\n]"
+    pairs = (f"{json.dumps(key, ensure_ascii=False)}: {_lines(one, depth - 1)}" for key, one in value.items())
+    return "{\n" + ",\n".join(pairs) + "\n}"
 
 
 def difference(name: str, today: Document) -> str:

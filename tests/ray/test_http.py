@@ -109,7 +109,7 @@ def test_a_storm_changes_nothing_and_a_cap_stops_one_model_alone(place: Place) -
         printed = place.sweep(
             *words, "budget=[8]", "limit=2", f"model=[{','.join(told)}]", "keep_going=true", expect=1
         )
-    ended = "not run: capped: the stream ended early: model capped: 127.0.0.1 max_tokens_total 2,000"
+    ended = f"not run: capped: the stream ended early: model capped: {urls[2]} max_tokens_total 2,000"
     assert ended in printed, printed
     assert replies(place, "stormy") == replies(place, "calm")
     assert len(stormy.seen) > 1.1 * len(calm.seen)

@@ -18,7 +18,7 @@ from cardiolens.curation.ingest.header import read_images
 from cardiolens.curation.ingest.image import Image, LooseMask, RejectedError
 from cardiolens.curation.ingest.layouts.assignment import Assignment, assign, assign_dicom, propose_layout
 from cardiolens.curation.ingest.layouts.convention import Convention, convention
-from cardiolens.curation.ingest.mixed_study import apart, scattered
+from cardiolens.curation.ingest.mixed_study import corrected_patients, scattered
 from cardiolens.curation.ingest.nifti.exported_files import Frames, NiftiSource
 from cardiolens.curation.ingest.nifti.nifti_file import is_nifti
 from cardiolens.curation.ingest.nifti.nifti_source import nifti_frames
@@ -100,15 +100,17 @@ def _of_people(
     export: Export, by_file: _ByFile, names: Pseudonyms
 ) -> Iterator[tuple[str, Candidate, list[Image]]]:
     """Yield files with the patients that headers tell apart; reject images whose patient is unclear."""
-    identities = apart(image for _, _, images in by_file for image in images)
+    patients = corrected_patients(image for _, _, images in by_file for image in images)
     for name, candidate, images in by_file:
         usable = []
         for image in images:
-            identity = identities.get(image, image.identity)
-            if identity is None:
+            key = image.identity.patient, image.identity.study
+            patient = patients.get(key, key[0])
+            if patient is None:
                 _reject(export, names.file(name), name, Reason.PATIENT_UNCLEAR, frame=image.frame)
             else:
-                usable.append(replace(image, identity=identity))
+                identity = replace(image.identity, patient=patient)
+                usable.append(image if key not in patients else replace(image, identity=identity))
         yield name, candidate, usable
 
 

@@ -7,13 +7,12 @@ images may come from a workstation, and do not count.
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.curation.ingest.image import Identity, Image
+from cardiolens.curation.ingest.image import Image
 
 _FACTS: dict[str, Callable[[Image], str]] = {
     "manufacturers": lambda image: image.person.manufacturer.upper().split(" ")[0],
@@ -53,46 +52,36 @@ def scattered(studies: Mapping[str, Sequence[Image]]) -> set[str]:
     }
 
 
-_NOBODY = re.compile(
-    r"(anon\w*|unknown|none|null|n/?a|na|xxx+|0+|patient|test|removed|deidentified)?", re.IGNORECASE
-)
+_NOBODY = re.compile(r"anon\w*|unknown|none|null|n/a|xxx+|0+|patient|removed|deidentified", re.IGNORECASE)
 
 
-def apart(images: Iterable[Image]) -> dict[Image, Identity | None]:
-    """Return the identity of images with a PatientID of nobody or of several people; None if it is unclear.
+def corrected_patients(images: Iterable[Image]) -> dict[tuple[str, str], str | None]:
+    """Return the patient of each study (PatientID, study) whose id misleads; None if the patient is unclear.
 
     An id such as ANON stands for nobody, so that each study is a patient. Studies of one id with several
     birth dates, or else several sexes, are of as many people; one that states neither is unclear.
     """
-    of_patient: dict[str, dict[str, list[Image]]] = defaultdict(lambda: defaultdict(list))
-    identities: dict[Image, Identity | None] = {}
+    facts: dict[str, dict[str, tuple[set[str], set[str]]]] = defaultdict(
+        lambda: defaultdict(lambda: (set(), set()))
+    )
     for image in images:
-        nobody = _NOBODY.fullmatch(image.identity.patient) is not None
-        of_patient["" if nobody else image.identity.patient][image.identity.study].append(image)
-    for patient, studies in of_patient.items():
-        facts = {study: _stated(of) for study, of in studies.items()}
-        for place in (0, 1):  # birth date, sex
-            several = len({fact[place] for fact in facts.values() if fact[place]}) > 1
-            if several or not patient:
+        births, sexes = facts[image.identity.patient][image.identity.study]
+        births.add(image.identity.birth_date)
+        sexes.add(image.person.sex.upper()[:1])
+    patients: dict[tuple[str, str], str | None] = {}
+    for patient, studies in facts.items():
+        if _NOBODY.fullmatch(patient):
+            patients |= {(patient, study): "" for study in studies}
+            continue
+        for fact in (0, 1):  # birth date, sex
+            stated = {study: "/".join(sorted(each[fact] - {""})) for study, each in studies.items()}
+            if patient and len({*stated.values()} - {""}) > 1:
+                patients |= {
+                    (patient, study): f"{patient} ({text})" if text else None
+                    for study, text in stated.items()
+                }
                 break
-        for study, of in studies.items():
-            for image in of:
-                if not patient:
-                    identities |= (
-                        {image: replace(image.identity, patient="")} if image.identity.patient else {}
-                    )
-                elif several:
-                    stated = facts[study][place]
-                    name = f"{patient} ({stated})"
-                    identities[image] = replace(image.identity, patient=name) if stated else None
-    return identities
-
-
-def _stated(images: Sequence[Image]) -> tuple[str, str]:
-    """Return birth date and sex of a study, as far as its images state one."""
-    dates = sorted({image.identity.birth_date for image in images} - {""})
-    sexes = sorted({image.person.sex.upper()[:1] for image in images} - {""})
-    return "/".join(dates), "/".join(sexes)
+    return patients
 
 
 def mixed(images: Sequence[Image]) -> str:
