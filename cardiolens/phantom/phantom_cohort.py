@@ -120,14 +120,14 @@ def _write(
     )
     first = first_phase(drawn_study.seed, heart, size.phases) if spec.cycle == "drawn" else 0
     volumes = []
-    shown: dict[str, Window] = {}
+    own_windows: dict[str, Window] = {}
     slices: dict[str, list[dict[str, Any]]] = {}
     for view in views().values():
         rendered = render(heart, view, size, look=look, seed=drawn_study.seed, masks=spec.masks)
         rendered = rendered.beginning_at(first)
         entry = write_volume(folder, rendered, size)
         if spec.twins:
-            shown[view.code] = windows.get(view.code) or _window(rendered)
+            own_windows[view.code] = windows.get(view.code) or _window(rendered)
         volumes.append(entry | ({"window": list(windows[view.code])} if view.code in windows else {}))
         slices.setdefault(view.sequence, []).extend(lesion_slices(rendered, size))
     study_findings = findings(drawn_study.truth)
@@ -138,7 +138,7 @@ def _write(
         write_labels(folder)
     study_records = records(study_id, tasks, study_findings, sequences=SEQUENCES, reports=texts)
     study_records = [record | {"patient_id": patient_id or study_id} for record in study_records]
-    return with_slices(study_records, tasks, slices), shown
+    return with_slices(study_records, tasks, slices), own_windows
 
 
 def _window(rendered: Rendered) -> Window:
