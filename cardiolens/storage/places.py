@@ -128,13 +128,11 @@ class Run:
 # Options of execution and mirroring: they change no answer, so they do not enter the digest of a run.
 _EXECUTION = (
     "outputs",
-    "group_shared",
     "cluster",
     "tracker",
     "stream",
     "page",
     "mode",
-    "allow_env",
     "strict",
     "keep_going",
     "retry",
