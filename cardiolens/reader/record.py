@@ -6,7 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from cardiolens.base import disk
-from cardiolens.base.provenance import code_of
+from cardiolens.base.running_version import running_version
 from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 from cardiolens.config.reader import ReaderSpec
 from cardiolens.reader.learn import CURVE
@@ -20,7 +20,7 @@ def write_record(spec: ReaderSpec, folder: Path) -> None:
     record = {
         "schema": "training-1",
         "recipe": spec.model_dump(mode="json", exclude={"out", "device"}),
-        "code": code_of("cardiolens.reader.train"),
+        "cardiolens": running_version(),
         "hours": round(curve[-1]["seconds"] / 3600, 2),
         "machine": platform.machine(),
         "versions": {name: version(name) for name in ("torch", "transformers", "tokenizers")},

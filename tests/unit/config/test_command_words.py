@@ -29,14 +29,6 @@ COMMANDS: Mapping[str, Command] = {
         "cardiolens.commands.audit", ("run=x",), wrong="replies=few", listed=("replies", "port")
     ),
     "audit report": Command("cardiolens.commands.audit", ("run=x",), ("report",)),
-    "bundle": Command(
-        "cardiolens.commands.bundle",
-        ("out=x",),
-        sweep=("dataset=phantom_ci",),
-        wrong="limit=two",
-        listed=("lock", "budget"),
-    ),
-    "bundle verify": Command("cardiolens.commands.bundle", ("verify=x",)),
     "compare": Command("cardiolens.commands.compare", ("a=x", "b=y"), wrong="margin=much"),
     "compare runs": Command(
         "cardiolens.commands.compare", ("runs=[x]", "out=y.html"), listed=("public", "store")
