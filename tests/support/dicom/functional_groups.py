@@ -4,11 +4,11 @@ from typing import Any
 
 from pydicom.dataset import Dataset
 
-from cardiolens.phantom.dicom.dialect import Acquisition
-from cardiolens.phantom.dicom.exam import Exam
-from cardiolens.phantom.dicom.general import THICKNESS_MM, number, slope, window
-from cardiolens.phantom.dicom.heartbeat import clock
-from cardiolens.phantom.dicom.series import Image, Series
+from tests.support.dicom.dialect import Acquisition
+from tests.support.dicom.exam import Exam
+from tests.support.dicom.general import THICKNESS_MM, number, slope, window
+from tests.support.dicom.heartbeat import clock
+from tests.support.dicom.series import Image, Series
 
 
 def shared(exam: Exam, lead: Image, kind: Acquisition) -> Dataset:

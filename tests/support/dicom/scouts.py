@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from cardiolens.phantom.appearance import Appearance
 from cardiolens.phantom.basal_anatomy import tricuspid_centre
-from cardiolens.phantom.dicom.place import Matrix, in_heart
-from cardiolens.phantom.dicom.stacks import Frames4, Stack
 from cardiolens.phantom.geometry import Heart, cosine, sine
 from cardiolens.phantom.planes import Plane, Size, Vector, View
 from cardiolens.phantom.render import pictures
+from tests.support.dicom.place import Matrix, in_heart
+from tests.support.dicom.stacks import Frames4, Stack
 
 _LEFT, _BACK, _HEAD = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 _FEET: Vector = (0.0, 0.0, -1.0)

@@ -7,8 +7,8 @@ from itertools import groupby
 import numpy as np
 from pydicom.dataset import Dataset
 
-from cardiolens.phantom.dicom.general import CLASSIC, number
-from cardiolens.phantom.dicom.header_changes import Change, SeriesFiles
+from tests.support.dicom.general import CLASSIC, number
+from tests.support.dicom.header_changes import Change, SeriesFiles
 
 _COPIED, _LOST_OF = 3, 40  # one file of so many
 _FACTORS = (1, 2, 3)  # of stored values, frame by frame

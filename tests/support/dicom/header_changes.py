@@ -10,10 +10,10 @@ from pydicom.dataelem import RawDataElement
 from pydicom.dataset import Dataset
 from pydicom.tag import Tag
 
-from cardiolens.phantom.dicom.exam import Exam
-from cardiolens.phantom.dicom.general import number
-from cardiolens.phantom.dicom.heartbeat import clock
-from cardiolens.phantom.dicom.series import CARDIAC, Image, Series
+from tests.support.dicom.exam import Exam
+from tests.support.dicom.general import number
+from tests.support.dicom.heartbeat import clock
+from tests.support.dicom.series import CARDIAC, Image, Series
 
 _DISPLACED_MM = 3.51
 _TURNED = 2e-4  # of direction cosines, at most

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydicom.dataset import Dataset
 
-from cardiolens.phantom.dicom.dialect import Acquisition
-from cardiolens.phantom.dicom.exam import Exam
-from cardiolens.phantom.dicom.general import (
+from tests.support.dicom.dialect import Acquisition
+from tests.support.dicom.exam import Exam
+from tests.support.dicom.general import (
     CLASSIC,
     THICKNESS_MM,
     add_pixels,
@@ -19,8 +19,8 @@ from cardiolens.phantom.dicom.general import (
     slope,
     window,
 )
-from cardiolens.phantom.dicom.heartbeat import clock
-from cardiolens.phantom.dicom.series import CARDIAC, Image, Series
+from tests.support.dicom.heartbeat import clock
+from tests.support.dicom.series import CARDIAC, Image, Series
 
 
 def classic_images(exam: Exam, series: Series) -> Iterator[Dataset]:

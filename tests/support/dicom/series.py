@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from cardiolens.phantom.dicom.exam import Exam
-from cardiolens.phantom.dicom.heartbeat import BreathHold, breath_hold, rest_rr_ms
-from cardiolens.phantom.dicom.series_names import Name, series_name
-from cardiolens.phantom.dicom.stacks import Stack, failed
+from tests.support.dicom.exam import Exam
+from tests.support.dicom.heartbeat import BreathHold, breath_hold, rest_rr_ms
+from tests.support.dicom.series_names import Name, series_name
+from tests.support.dicom.stacks import Stack, failed
 
 # acquisition order of an exam; contrast is injected before the first pass
 _PROTOCOL = (

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from cardiolens.phantom.draws import Draws
-from cardiolens.phantom.free_text.sentence_builder import Sentence, Writer
-from cardiolens.phantom.free_text.templates import Style
+from tests.support.free_text.sentence_builder import Sentence, Writer
+from tests.support.free_text.templates import Style
 
 _OPPOSITE = {  # contradicting grade of ejection fraction
     "normal": "severely_reduced",

@@ -13,20 +13,20 @@ from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom.appearance import appearance
-from cardiolens.phantom.dicom.classic import classic_images
-from cardiolens.phantom.dicom.encode import check_encoder, write_file
-from cardiolens.phantom.dicom.exam import Exam, exam_of
-from cardiolens.phantom.dicom.export_truth import WrittenSeries, truth_of
-from cardiolens.phantom.dicom.habits import Habit, habits
-from cardiolens.phantom.dicom.multiframe import multiframe_image
-from cardiolens.phantom.dicom.scouts import Camera, scouts
-from cardiolens.phantom.dicom.series import Series, exam_series
-from cardiolens.phantom.dicom.spec import ExportSpec
-from cardiolens.phantom.dicom.stacks import volumes
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.phantom_cohort import planned
 from cardiolens.phantom.planes import sizes
 from cardiolens.phantom.roster import study
+from tests.support.dicom.classic import classic_images
+from tests.support.dicom.encode import check_encoder, write_file
+from tests.support.dicom.exam import Exam, exam_of
+from tests.support.dicom.export_truth import WrittenSeries, truth_of
+from tests.support.dicom.habits import Habit, habits
+from tests.support.dicom.multiframe import multiframe_image
+from tests.support.dicom.scouts import Camera, scouts
+from tests.support.dicom.series import Series, exam_series
+from tests.support.dicom.spec import ExportSpec
+from tests.support.dicom.stacks import volumes
 
 
 def make_export(spec: PhantomSpec, export_spec: ExportSpec, folder: Path) -> None:

@@ -1,7 +1,7 @@
 """Invented people and dates of a report, and a record of those that its text contains."""
 
-from cardiolens.phantom.dicom.patient_identity import Identity, drawn_identity
 from cardiolens.phantom.draws import Draws
+from tests.support.dicom.patient_identity import Identity, drawn_identity
 
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July"),

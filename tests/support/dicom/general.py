@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydicom.dataset import Dataset
 
-from cardiolens.phantom.dicom.exam import Exam
-from cardiolens.phantom.dicom.heartbeat import clock
-from cardiolens.phantom.dicom.series import Image, Series
+from tests.support.dicom.exam import Exam
+from tests.support.dicom.heartbeat import clock
+from tests.support.dicom.series import Image, Series
 
 THICKNESS_MM = 8.0
 CLASSIC, ENHANCED = "1.2.840.10008.5.1.4.1.1.4", "1.2.840.10008.5.1.4.1.1.4.1"

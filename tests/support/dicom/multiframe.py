@@ -6,12 +6,12 @@ from pydicom.datadict import tag_for_keyword
 from pydicom.dataset import Dataset
 from pydicom.tag import Tag
 
-from cardiolens.phantom.dicom.dialect import Acquisition
-from cardiolens.phantom.dicom.exam import Exam
-from cardiolens.phantom.dicom.functional_groups import moment, move_alike, per_frame, shared
-from cardiolens.phantom.dicom.general import ENHANCED, add_pixels, add_private, general, private_words
-from cardiolens.phantom.dicom.heartbeat import clock
-from cardiolens.phantom.dicom.series import CARDIAC, Image, Series
+from tests.support.dicom.dialect import Acquisition
+from tests.support.dicom.exam import Exam
+from tests.support.dicom.functional_groups import moment, move_alike, per_frame, shared
+from tests.support.dicom.general import ENHANCED, add_pixels, add_private, general, private_words
+from tests.support.dicom.heartbeat import clock
+from tests.support.dicom.series import CARDIAC, Image, Series
 
 _IN_FRAME_CONTENT = ("StackID", "InStackPositionNumber", "TemporalPositionIndex")
 

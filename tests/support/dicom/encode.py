@@ -7,8 +7,8 @@ from pydicom.pixels.encoders.base import get_encoder
 from pydicom.uid import UID, ExplicitVRLittleEndian, ImplicitVRLittleEndian, JPEG2000Lossless, RLELossless
 
 from cardiolens.base.errors import InputError
-from cardiolens.phantom.dicom.patient_identity import uid
-from cardiolens.phantom.dicom.spec import TransferSyntax
+from tests.support.dicom.patient_identity import uid
+from tests.support.dicom.spec import TransferSyntax
 
 _COMPRESSED = {"rle": RLELossless, "jpeg2000": JPEG2000Lossless}
 

@@ -3,9 +3,9 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from cardiolens.phantom.dicom.exam import Exam
-from cardiolens.phantom.dicom.series import Image, Series
-from cardiolens.phantom.dicom.stacks import Stack
+from tests.support.dicom.exam import Exam
+from tests.support.dicom.series import Image, Series
+from tests.support.dicom.stacks import Stack
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ import yaml
 from pydantic import ConfigDict, TypeAdapter
 from pydicom.dataset import Dataset
 
-from cardiolens.phantom.dicom.exam import Exam
-from cardiolens.phantom.dicom.file_changes import FILE_CHANGES
-from cardiolens.phantom.dicom.header_changes import HEADER_CHANGES, SeriesFiles
-from cardiolens.phantom.dicom.image_losses import IMAGE_LOSSES
-from cardiolens.phantom.dicom.series import Series
-from cardiolens.phantom.dicom.spec import TransferSyntax, Vendor
+from tests.support.dicom.exam import Exam
+from tests.support.dicom.file_changes import FILE_CHANGES
+from tests.support.dicom.header_changes import HEADER_CHANGES, SeriesFiles
+from tests.support.dicom.image_losses import IMAGE_LOSSES
+from tests.support.dicom.series import Series
+from tests.support.dicom.spec import TransferSyntax, Vendor
 
 _DATA = Path(__file__).parent / "data" / "habits.yaml"
 CHANGES = {**HEADER_CHANGES, **FILE_CHANGES, **IMAGE_LOSSES}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cardiolens.phantom.free_text.sentence_builder import Sentence
+from tests.support.free_text.sentence_builder import Sentence
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from cardiolens.phantom.dicom.dialect import Dialect
 from cardiolens.phantom.draws import Draws
+from tests.support.dicom.dialect import Dialect
 
 State = Literal["right", "shared", "generic", "other_view", "empty"]
 _TOGETHER = "together"

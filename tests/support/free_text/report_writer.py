@@ -9,9 +9,9 @@ from pathlib import Path
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.phantom.free_text.free_report import free_report
 from cardiolens.phantom.roster import PROTOCOL, roster, study
 from cardiolens.protocol.tasks.catalogue import load_catalogue
+from tests.support.free_text.free_report import free_report
 
 REPORTS, LINKS, TRUTH = "reports", "reports.csv", "report_truth.jsonl"
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.base import disk
-from cardiolens.phantom.sets.set_headers import positioned, straight, unit_sform
-from cardiolens.phantom.sets.set_volume import SetVolume
+from tests.support.sets.set_headers import positioned, straight, unit_sform
+from tests.support.sets.set_volume import SetVolume
 
 ACDC = {"rv_blood": 1, "myocardium": 2, "lv_blood": 3}
 MNMS = {"lv_blood": 1, "myocardium": 2, "rv_blood": 3}

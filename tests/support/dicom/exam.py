@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
-from cardiolens.phantom.dicom.dialect import Dialect, dialect
-from cardiolens.phantom.dicom.patient_identity import Identity, drawn_identity, uid
-from cardiolens.phantom.dicom.place import (
+from cardiolens.phantom.draws import Draws
+from cardiolens.phantom.planes import Size
+from tests.support.dicom.dialect import Dialect, dialect
+from tests.support.dicom.patient_identity import Identity, drawn_identity, uid
+from tests.support.dicom.place import (
     Location,
     Matrix,
     Stored,
@@ -13,10 +15,8 @@ from cardiolens.phantom.dicom.place import (
     locate,
     to_patient,
 )
-from cardiolens.phantom.dicom.spec import ExportSpec
-from cardiolens.phantom.dicom.stacks import Stack
-from cardiolens.phantom.draws import Draws
-from cardiolens.phantom.planes import Size
+from tests.support.dicom.spec import ExportSpec
+from tests.support.dicom.stacks import Stack
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 
 from pydicom.dataset import Dataset
 
-from cardiolens.phantom.dicom.header_changes import Change, SeriesFiles
-from cardiolens.phantom.dicom.series import Image
+from tests.support.dicom.header_changes import Change, SeriesFiles
+from tests.support.dicom.series import Image
 
 _STOPPED = 0.04  # share of a series that a transfer did not bring
 _APART = 3  # phases between what two neighbouring slices lose

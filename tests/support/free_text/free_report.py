@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cardiolens.phantom.draws import Draws
-from cardiolens.phantom.free_text.contradictions import Contradiction, contradiction
-from cardiolens.phantom.free_text.document import Document
-from cardiolens.phantom.free_text.people import People
-from cardiolens.phantom.free_text.sentence_builder import IMPLIED, Fact, Sentence, Writer
-from cardiolens.phantom.free_text.templates import STYLES, Style, frames, groups, words
 from cardiolens.phantom.sampler import Study
 from cardiolens.protocol.tasks.catalogue import Catalogue
+from tests.support.free_text.contradictions import Contradiction, contradiction
+from tests.support.free_text.document import Document
+from tests.support.free_text.people import People
+from tests.support.free_text.sentence_builder import IMPLIED, Fact, Sentence, Writer
+from tests.support.free_text.templates import STYLES, Style, frames, groups, words
 
 CONTRADICTORY = 0.12  # share of reports with a contradiction
 _DOUBTFUL = 0.3  # share of reports with a finding in doubt

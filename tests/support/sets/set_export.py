@@ -16,8 +16,8 @@ from cardiolens.phantom.phantom_cohort import planned
 from cardiolens.phantom.planes import sizes, views
 from cardiolens.phantom.render import render
 from cardiolens.phantom.roster import study
-from cardiolens.phantom.sets.set_volume import SetVolume, set_volume
-from cardiolens.phantom.sets.set_writers import SETS, SetFormat, Subject
+from tests.support.sets.set_volume import SetVolume, set_volume
+from tests.support.sets.set_writers import SETS, SetFormat, Subject
 
 
 def make_set(spec: PhantomSpec, form: str, folder: Path) -> None:
