@@ -18,7 +18,6 @@ STAGES = {
     "cardiolens.curation.ingest.import_run": "show/page/write.py",
     "cardiolens.curation.questions.draft_questions": "inference/plan/plan.py",
     "cardiolens.inference.plan.plan": "score/verdicts/parse.py",
-    "cardiolens.reader.train": "score/verdicts/parse.py",
     "cardiolens.score.run_results.model_replies": "inference/plan/plan.py",
     "cardiolens.study.group": "protocol/tasks/truth.py",
 }

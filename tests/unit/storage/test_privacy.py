@@ -19,7 +19,7 @@ from cardiolens.storage.places import run_of
 
 DOORS = (
     *("sweep", "prepare", "judge", "report", "view", "export", "compare", "track", "bundle"),
-    *("ingest", "confirm", "submit", "status", "work", "reread", "train_reader"),
+    *("ingest", "confirm", "submit", "status", "work", "reread"),
     *("store", "questions", "review", "release", "audit", "doctor", "plugins", "completion"),
 )
 

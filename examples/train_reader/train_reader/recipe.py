@@ -1,11 +1,17 @@
-"""Configuration of the small reader's training."""
+"""The recipe of a training: `recipe.yaml`, and the words that change it."""
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from pydantic import Field, ValidationError
 
-from cardiolens.config.base import GivenPath, Positive, Seed, Spec
+from cardiolens.base.errors import InputError
+from cardiolens.config.base import GivenPath, Positive, Seed, Spec, describe
 
+RECIPE = Path(__file__).parents[1] / "recipe.yaml"
 Rate = Annotated[float, Field(gt=0, lt=1)]
 
 
@@ -41,3 +47,15 @@ class ReaderSpec(Spec):
     checkpoint: Positive = 250  # steps between checkpoints
     workers: Positive = 2  # processes that share each step; another number gives other weights
     device: Literal["auto", "cpu", "cuda"] = "auto"  # auto: a GPU if there is one
+
+
+def read_recipe(words: Sequence[str]) -> ReaderSpec:
+    """Read the recipe with words as changes, e.g. ['out=/data/reader', 'read.steps=10']."""
+    try:
+        tree = OmegaConf.merge(OmegaConf.load(RECIPE), OmegaConf.from_dotlist(list(words)))
+        content: Any = OmegaConf.to_container(tree)
+        return ReaderSpec.model_validate(content)
+    except ValidationError as error:
+        raise InputError(describe(error)) from None
+    except OmegaConfBaseException as error:
+        raise InputError(f"{' '.join(words)}: {error}") from None

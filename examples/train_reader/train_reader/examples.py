@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from cardiolens.config.arms import Arm
 from cardiolens.config.compose import read_spec
 from cardiolens.config.model import ModelSpec
-from cardiolens.config.reader import CohortSpec, ReaderSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.config.sweep_factors import Control
 from cardiolens.inference.models.chat import Chat
@@ -34,13 +33,14 @@ from cardiolens.inference.plan.planner import ModelPlanner
 from cardiolens.inference.plan.request import Request
 from cardiolens.phantom.signal import MUSCLE_ARRIVAL
 from cardiolens.protocol.tasks.legal import letters_of
-from cardiolens.reader.tissues import healed, pixel_kinds
 from cardiolens.storage.schemas import PLANNED
 from cardiolens.study.frame_parts import read_frames
 from cardiolens.study.manifest import read_study
 from cardiolens.study.overlay import read_overlay
 from cardiolens.study.shards import FrameDigest, shaped
 from cardiolens.study.structure import structures
+from train_reader.recipe import CohortSpec, ReaderSpec
+from train_reader.tissues import healed, pixel_kinds
 
 Pictures = NDArray[np.uint8]
 Places = tuple[tuple[str, int], ...]  # volume_id and canonical index of each frame

@@ -15,8 +15,8 @@ from cardiolens.protocol.prompts.prompt_words import words
 from cardiolens.protocol.prompts.question import AskedQuestion, report_fields
 from cardiolens.protocol.prompts.template import template_for
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
-from cardiolens.reader.vision import localise
 from cardiolens.study.anatomy import heart
+from train_reader.vision import localise
 
 PATCH = 8  # pixels
 JOINED = 4  # patches per side of an image token: 2 x 2 tokens per frame

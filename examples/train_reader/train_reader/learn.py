@@ -25,13 +25,13 @@ from torch import Tensor, nn
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
-from cardiolens.config.reader import ReaderSpec, StageSpec
 from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.embedded import IMAGE_SIDE
-from cardiolens.reader.batches import IGNORED, PackTensors, Tokens, normalised, pack_tensors
-from cardiolens.reader.examples import Cohort
-from cardiolens.reader.network import JOINED, PATCH, make_network, make_processor, save
-from cardiolens.reader.tissues import KINDS, LESIONS, WALLS, WEIGHTS, concept_weights, concepts
+from train_reader.batches import IGNORED, PackTensors, Tokens, normalised, pack_tensors
+from train_reader.examples import Cohort
+from train_reader.network import JOINED, PATCH, make_network, make_processor, save
+from train_reader.recipe import ReaderSpec, StageSpec
+from train_reader.tissues import KINDS, LESIONS, WALLS, WEIGHTS, concept_weights, concepts
 
 STATE = "state.pt"
 CURVE = "curve.jsonl"  # one line per checkpoint
