@@ -73,7 +73,6 @@ COMMANDS: Mapping[str, Command] = {
     "sweep": Command("cardiolens.commands.sweep", **SWEEP),
     "track": Command("cardiolens.commands.track", ("run=x",), wrong="mode=cloud", listed=("runs",)),
     "track workspace": Command("cardiolens.commands.track", ("run=x",), ("workspace",)),
-    "train_reader": Command("cardiolens.commands.train_reader", ("out=x",), wrong="workers=two", hydra=True),
     "view": Command("cardiolens.commands.view", ("run=x",), listed=("runs",)),
     "work": Command("cardiolens.commands.work", ("run=x", "step=score"), wrong="nodes=two"),
     "make_medthinkvqa": Command(

@@ -16,7 +16,7 @@ from cardiolens.curation.ingest.layouts.convention import convention, convention
 from cardiolens.curation.masks.labels import Tissue, label_map
 from cardiolens.curation.questions.set_questions import write_all_questions, write_set_questions
 from cardiolens.curation.release.set_manifest import verify_set, write_set_manifest
-from cardiolens.phantom.sets.set_writers import SETS
+from tests.support.sets.set_writers import SETS
 from tests.unit.curation.ingest.exports import CURRENT, healthy
 from tests.unit.curation.ingest.nifti_exports import grids, save, whole
 from tests.unit.curation.ingest.set_phantoms import (
