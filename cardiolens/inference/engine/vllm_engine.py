@@ -122,7 +122,7 @@ class VllmEngine:
         options = AsyncEngineArgs(**self._engine_options())
 
         def make() -> "AsyncLLM":
-            if self._deployment.gpus:
+            if self._deployment.gpus and not self._deployment.spans_nodes:  # else its GPUs are of its workers
                 wait_for_memory(self._deployment.utilization)
             config = options.create_engine_config()
             self.enlarge_encoder_cache(config)
