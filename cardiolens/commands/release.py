@@ -12,21 +12,23 @@ import sys
 
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
+from cardiolens.commands.help import Options
 
 
 def main() -> int:
     """Make or verify a release, make task folders of one, or submit or score replies to withheld answers."""
     from cardiolens.config.command_words import SignedVerifyWord, read_words, verify_word
     from cardiolens.curation.release.benchmark_submission import Submit, submit
-    from cardiolens.curation.release.harness.make_tasks import make_tasks
+    from cardiolens.curation.release.harness.make_tasks import Harness, make_tasks
     from cardiolens.curation.release.hash_lists import write_hashes
     from cardiolens.curation.release.make import release
-    from cardiolens.curation.release.release_words import Hashes
+    from cardiolens.curation.release.release_words import Hashes, Release
     from cardiolens.curation.release.set_manifest import SET_NAME, verify_set
     from cardiolens.curation.release.submission_scores import Score, score_submission
     from cardiolens.curation.release.verify import verify
 
-    begin()
+    options: Options = {"": Release, "verify": SignedVerifyWord, "harness": Harness, "hashes": Hashes}
+    begin(__doc__, {**options, "submit": Submit, "score": Score})
     words = sys.argv[1:]
     named = {word.partition("=")[0] for word in words}
     try:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from cardiolens.commands.bundle import _words_there
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.commands.bundle import _words_there
 from cardiolens.config.compose import read_spec
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.release_identity import ReleaseSpec
