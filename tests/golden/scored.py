@@ -1,3 +1,5 @@
+# ruff: noqa
+
 """Goldens of what is printed: verdicts, scores and comparisons of simulated runs."""
 
 from collections import Counter
