@@ -154,7 +154,7 @@ _DATASET_LATER_DEFAULTS: tuple[tuple[str, Any], ...] = (
 )
 _PROMPT_LATER_DEFAULTS: tuple[tuple[str, Any], ...] = (
     *(("gold", "none"), ("steps", "none")),
-    *(("samples", 1), ("temperature", None), ("shots", 0), ("cine", "frames")),
+    *(("samples", 1), ("temperature", None), ("shots", 0), ("cine", "frames"), ("asks_back", True)),
 )
 
 
