@@ -27,25 +27,38 @@ class Value(NamedTuple):
     end: int
 
 
+class _Patterns(NamedTuple):
+    """Patterns of the letters and texts of a question, whatever letter stands before which text."""
+
+    letter: re.Pattern[str]
+    text: re.Pattern[str]
+    any_option: re.Pattern[str]
+    letters_in_a_row: re.Pattern[str]
+    join: re.Pattern[str]
+
+
+@functools.lru_cache(maxsize=4096)
+def _patterns(letters: str, spellings: tuple[str, ...]) -> _Patterns:
+    letter, text = f"[{re.escape(letters)}]", "|".join(map(_pattern, spellings)) or "(?!)"
+    label, joins = rf"(?:(?:{words().labels})\b[ \t]*)*{_OPENING}", rf"(?:{words().joins})(?!{_WORD})[ \t]*"
+    return _Patterns(
+        re.compile(rf"{label}({letter}){_ENDS}{_CLOSING}", re.IGNORECASE),
+        re.compile(rf"{label}({text}){_ENDS}{_CLOSING}", re.IGNORECASE),
+        re.compile(rf"(?<!{_WORD})(?:({letter})|({text}))(?!{_WORD})", re.IGNORECASE),
+        re.compile(rf"{_OPENING}((?:{letter}[ \t]*){{2,}}){_CLOSING}[ \t]*[.]?[ \t]*(?=\n|$)"),
+        re.compile(rf"(?:[ \t]*[,;、&+]|\n)[ \t]*(?:[-•·*][ \t]+)?(?:{joins})?|[ \t]*{joins}", re.IGNORECASE),
+    )
+
+
 class Values:
     """Reads values for one question."""
 
     def __init__(self, options: tuple[Option, ...]) -> None:
-        self.letters = tuple(key for key, _ in options)
+        self.letters = tuple(letter for letter, _ in options)
         spellings = _spellings(options)
-        self._letter_of = {folded(spelling): key for spelling, key in spellings.items()}
-        letter = f"[{re.escape(''.join(self.letters))}]"
-        text = "|".join(map(_pattern, sorted(spellings, key=len, reverse=True))) or "(?!)"
-        label = rf"(?:(?:{words().labels})\b[ \t]*)*{_OPENING}"
-        self._letter = re.compile(rf"{label}({letter}){_ENDS}{_CLOSING}", re.IGNORECASE)
-        self._text = re.compile(rf"{label}({text}){_ENDS}{_CLOSING}", re.IGNORECASE)
-        self._run = re.compile(rf"{_OPENING}((?:{letter}[ \t]*){{2,}}){_CLOSING}[ \t]*[.]?[ \t]*(?=\n|$)")
-        self._any_option = re.compile(rf"(?<!{_WORD})(?:({letter})|({text}))(?!{_WORD})", re.IGNORECASE)
-        self._join = re.compile(
-            rf"(?:[ \t]*[,;、&+]|\n)[ \t]*(?:[-•·*][ \t]+)?(?:(?:{words().joins})(?!{_WORD})[ \t]*)?"
-            rf"|[ \t]*(?:{words().joins})(?!{_WORD})[ \t]*",
-            re.IGNORECASE,
-        )
+        self._letter_of = {folded(spelling): letter for spelling, letter in spellings.items()}
+        longest_first = sorted(spellings, key=lambda spelling: (-len(spelling), spelling))
+        self._patterns = _patterns("".join(sorted(self.letters)), tuple(longest_first))
 
     @staticmethod
     @functools.lru_cache(maxsize=4096)
@@ -59,15 +72,15 @@ class Values:
         Without `texts`, letters alone: "A. Hypertrophic obstructive disease" has the text of no option.
         """
         position = _past(_BULLET, text, start)
-        if run := self._run.match(text, position):
-            letters = "".join(run[1].split())
-            return Value(tuple(letters), run.end(1)) if len(set(letters)) == len(letters) else None
+        if row := self._patterns.letters_in_a_row.match(text, position):
+            letters = "".join(row[1].split())
+            return Value(tuple(letters), row.end(1)) if len(set(letters)) == len(letters) else None
         keys: list[str] = []
         end = position
         while entry := self._entry(text, position, texts=texts):
             keys.append(entry[0])
             end = entry[1]
-            join = self._join.match(text, end)
+            join = self._patterns.join.match(text, end)
             if join is None:
                 break
             position = join.end()
@@ -75,7 +88,7 @@ class Values:
 
     def options_in(self, text: str) -> Iterator[str]:
         """The keys of all options that a text speaks of: by a capital letter, "b.", "b)" or their texts."""
-        for match in self._any_option.finditer(text):
+        for match in self._patterns.any_option.finditer(text):
             if match[2]:
                 yield self._letter_of[folded(match[2])]
             elif match[1].isupper() or text[match.end() : match.end() + 1] in (".", ")"):
@@ -83,17 +96,17 @@ class Values:
 
     def _entry(self, text: str, position: int, *, texts: bool) -> tuple[str, int] | None:
         """The key and the end of one entry: a letter, a text, or both of the same option."""
-        if letter := self._letter.match(text, position):
+        if letter := self._patterns.letter.match(text, position):
             key, end = letter[1].upper(), letter.end()
-            own_text = self._text.match(text, _past(_BEFORE_TEXT, text, end)) if texts else None
+            own_text = self._patterns.text.match(text, _past(_BEFORE_TEXT, text, end)) if texts else None
             if own_text:  # the letter of one option with the text of another is no entry
                 return (key, own_text.end()) if self._letter_of[folded(own_text[1])] == key else None
             return (key, end) if letter[1].isupper() or _ENDS_ENTRY.match(text, end) else None
-        text_alone = self._text.match(text, position) if texts else None
+        text_alone = self._patterns.text.match(text, position) if texts else None
         if text_alone is None:
             return None
         key, end = self._letter_of[folded(text_alone[1])], text_alone.end()
-        own_text = self._letter.match(text, _past(_BEFORE_TEXT, text, end))
+        own_text = self._patterns.letter.match(text, _past(_BEFORE_TEXT, text, end))
         return (key, own_text.end()) if own_text and own_text[1] == key else (key, end)
 
 

@@ -16,6 +16,7 @@ Status = Literal["read", "refused", "cut", "contradicted", "unread"]
 Rule = Literal[MarkRule, "letters", "option_text", "none"]
 _CUT = "length"  # the finish reason of a reply that its token limit ended
 _LETTER = re.compile(r"(?<![^\W_])[A-Za-z](?![^\W_])")
+_VISIBLE = re.compile(r"\S")
 _OTHER_LETTER = re.compile(r"\W*[A-Z](?![^\W_])")  # also of no option: "ANSWER: F"
 _SET_OFF = re.compile(r"[ \t]*(?:\n|[.](?:\s+(?![a-z])|$)|\()")
 _REASONS = re.compile(r"[ \t.]*\n+\W*reason(?:s|ing)?\W*:", re.IGNORECASE)
@@ -81,12 +82,13 @@ def _value(plain: str, mark: Mark, values: Values) -> Value | None:
         if value and not mark.value[value.end :].strip(" .\n"):
             return value
         return _UNREADABLE if any(values.options_in(mark.value)) else None
-    start = mark.end + len(plain[mark.end :]) - len(plain[mark.end :].lstrip())
+    start = next_character.start() if (next_character := _VISIBLE.search(plain, mark.end)) else len(plain)
     for texts in (True, False):
         value = values.read(plain, start, texts=texts)
         if value and _ends_value().match(plain, value.end):
             return value
-    line = plain[start:].partition("\n")[0]
+    line_end = plain.find("\n", start)
+    line = plain[start : line_end if line_end >= 0 else len(plain)]
     return _UNREADABLE if any(values.options_in(line)) or _OTHER_LETTER.match(line) else None
 
 
