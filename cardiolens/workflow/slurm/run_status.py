@@ -11,7 +11,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import identify
-from cardiolens.inference.plan.missing import missing
+from cardiolens.inference.plan.missing import missing_in
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, Store
 from cardiolens.storage.run_place import store_of
@@ -49,12 +49,13 @@ def _progress(
         return without_requests(model.name, group, own_jobs)
     store = store_of(run, spec)
     try:
-        completions = store.completions(_model_key(run, model, store))
+        model_key = _model_key(run, model, store)
     except InputError as error:
         failed = group.model_copy(update={"state": "failed", "reason": str(error)})
         return without_requests(model.name, failed, own_jobs)
-    remaining = missing(run.requests(model.name), completions, spec.stream.max_attempts)
-    times = tables.read(completions, schemas.COMPLETIONS, ("written_at",))["written_at"].to_pylist()
+    remaining = missing_in(run, store, spec, model.name, model_key)
+    written = tables.read(store.completions(model_key), schemas.COMPLETIONS, ("written_at",))
+    times = written["written_at"].to_pylist()
     started = group.attempts[-1].started if group.attempts else None
     return progress_of(model.name, remaining, group, own_jobs, rate_of(times, datetime.now(UTC), started))
 
