@@ -20,7 +20,6 @@ from cardiolens.commands.command import begin_job, begin_without_words
 from cardiolens.config.base import Spec
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.config.questions import QuestionsSpec
-from cardiolens.config.reader import ReaderSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.tasks.bridge import FROM, TO, counterparts
 from cardiolens.protocol.tasks.catalogue import load_catalogue
@@ -31,7 +30,6 @@ _ROOTS: Mapping[str, type[Spec]] = {
     "sweep": SweepSpec,
     "ingest": IngestSpec,
     "questions": QuestionsSpec,
-    "train_reader": ReaderSpec,
 }
 _TABLES = (
     "VOLUMES",

@@ -12,7 +12,6 @@ from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import Listed, read_words
-from cardiolens.storage.permissions import follow
 from cardiolens.storage.places import Store
 from cardiolens.study.cohort import read_cohort
 from cardiolens.workflow.upkeep.compact import compact
@@ -100,7 +99,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise InputError(f"{name or 'no action'}: give one of {', '.join(ACTIONS)}, and store=<folder>")
         action, kind = ACTIONS[name]
         words = read_words(kind, rest)
-        follow(words.store)
         return action(Store(words.store), words)
     except (InputError, RunError) as error:
         return tell(error)

@@ -38,7 +38,7 @@ class Words(Spec):
 def work(words: Words) -> int:
     """Execute the named step of a run and return the exit code."""
     run = open_run("run", words.run)
-    spec = documents.as_written(run, with_environment=True)
+    spec = documents.as_written(run)
     if run_of(spec).root.resolve() != run.root.resolve():
         raise InputError(
             f"run={run.root}: its configuration is that of {run_of(spec).root}; start the job in the folder "

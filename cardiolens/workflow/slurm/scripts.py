@@ -15,7 +15,6 @@ from cardiolens.config.cluster import SlurmSpec
 from cardiolens.runtime.connect import QUIET_ENVIRONMENT
 from cardiolens.runtime.staging import VARIABLE
 from cardiolens.runtime.stopping import EXIT_CODE
-from cardiolens.storage.permissions import PRIVATE, SHARED, is_shared
 from cardiolens.storage.places import Run
 from cardiolens.workflow.slurm.jobs import Job
 
@@ -73,7 +72,6 @@ def script_of(job: Job, run: Run, site: Site) -> str:
         memory_mib=_memory(job, site.cluster),
         quiet=QUIET_ENVIRONMENT,
         stopped=EXIT_CODE,
-        umask=f"{SHARED if is_shared(run.root) else PRIVATE:03o}",
         staged=VARIABLE,
         warm=site.cluster.warm_cache or run.jobs / "kernels",
     )

@@ -184,24 +184,6 @@ def test_logs_of_inspect_have_the_date_of_the_last_reply(made: Run, spoken) -> N
     assert not dates.pop().startswith("1970")
 
 
-@pytest.mark.parametrize("kept", ["relative", "absolute"])
-def test_a_run_of_an_earlier_version_is_read_where_it_was_made(
-    kept: str, made: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Such a run does not say where it was made."""
-    copied = shutil.copytree(home_of(made), tmp_path / "old")
-    run = Run(copied / "outputs" / made.root.name)
-    run.made_in.unlink()
-    if kept == "absolute":
-        tree = json.loads(run.configuration.read_text()) | {"store": str(copied / "store")}
-        run.configuration.write_text(json.dumps(tree))
-    for folder in (Path("/"), copied):
-        monkeypatch.chdir(folder)
-        assert documents.read_configuration(run).store == copied / "store"
-    monkeypatch.chdir(run.root.parent)
-    assert documents.read_configuration(Run(Path(run.root.name))).store == copied / "store"
-
-
 def test_a_run_copied_alone_still_leads_to_its_store(made: Run, tmp_path: Path) -> None:
     run = Run(shutil.copytree(made.root, tmp_path / "deep" / "outputs" / made.root.name))
     assert documents.read_configuration(run).store.samefile(home_of(made) / "store")

@@ -29,14 +29,6 @@ COMMANDS: Mapping[str, Command] = {
         "cardiolens.commands.audit", ("run=x",), wrong="replies=few", listed=("replies", "port")
     ),
     "audit report": Command("cardiolens.commands.audit", ("run=x",), ("report",)),
-    "bundle": Command(
-        "cardiolens.commands.bundle",
-        ("out=x",),
-        sweep=("dataset=phantom_ci",),
-        wrong="limit=two",
-        listed=("lock", "budget"),
-    ),
-    "bundle verify": Command("cardiolens.commands.bundle", ("verify=x",)),
     "compare": Command("cardiolens.commands.compare", ("a=x", "b=y"), wrong="margin=much"),
     "compare runs": Command(
         "cardiolens.commands.compare", ("runs=[x]", "out=y.html"), listed=("public", "store")
@@ -81,7 +73,6 @@ COMMANDS: Mapping[str, Command] = {
     "sweep": Command("cardiolens.commands.sweep", **SWEEP),
     "track": Command("cardiolens.commands.track", ("run=x",), wrong="mode=cloud", listed=("runs",)),
     "track workspace": Command("cardiolens.commands.track", ("run=x",), ("workspace",)),
-    "train_reader": Command("cardiolens.commands.train_reader", ("out=x",), wrong="workers=two", hydra=True),
     "view": Command("cardiolens.commands.view", ("run=x",), listed=("runs",)),
     "work": Command("cardiolens.commands.work", ("run=x", "step=score"), wrong="nodes=two"),
     "make_medthinkvqa": Command(
