@@ -4,7 +4,7 @@ import logging
 import sys
 
 from cardiolens.commands.command import run_verb
-from cardiolens.workflow.steps.sweep import sweep
+from cardiolens.workflow.sweep import sweep
 
 log = logging.getLogger(__name__)
 
