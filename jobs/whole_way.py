@@ -21,7 +21,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.commands.command import begin_job, tell
 from cardiolens.config.base import GivenPath, Positive, Seed, Spec
 from cardiolens.config.command_words import read_words
-from cardiolens.phantom.dicom.spec import Vendor
+from tests.support.dicom.spec import Vendor
 
 MAKE = Path(__file__).resolve().parent / "make_phantom.py"
 # The second person corrects one draft in so many; with one in seven, kappa is too low for the batch.

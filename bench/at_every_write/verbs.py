@@ -25,8 +25,6 @@ SMALL = (
 )
 CASES = ("+experiment=medthinkvqa", "selector=[uniform]", "tracker=none", "name=cases")
 CASES = (*CASES, "limit=3", "statistics.resamples=50", "store=case_store", "stream.flush_seconds=0.1")
-TRAIN = ("out=reader", "cohorts=[{name: a, seed: 90001, studies: 2}]", "see.steps=2", "see.size=4")
-TRAIN = (*TRAIN, "read.steps=2", "read.size=2", "warm_up=1", "checkpoint=1", "workers=1", "device=cpu")
 REPORTS = ("reports=text/reports", "studies=imported/studies", "links=links.jsonl")
 RUN = ("outputs/*/verdicts/*", "outputs/*/scores/*", "outputs/*/analyses.json", "outputs/*/index.html")
 ANSWERS, CASE_ANSWERS = "store/completions/*/*.parquet", "case_store/completions/*/*.parquet"
@@ -109,7 +107,6 @@ def base(place: Path) -> Sequence[Callable[[], int]]:
         called("questions", *REPORTS, "out=drafts"),
         *people,
         _make_cases,
-        _make_training_cohort,
     )
 
 
@@ -128,18 +125,6 @@ def _make_cases() -> int:
     read.write(store / "medthinkvqa.jsonl", PROTOCOL)
     records = {outcome.name: outcome.record for outcome in outcomes}
     write_cohort(store, Cohort(window_pct=(1, 99), studies=records, failed={}))
-    return 0
-
-
-def _make_training_cohort() -> int:
-    from cardiolens.config.compose import read_reader_spec
-    from cardiolens.phantom.phantom_cohort import make_cohort
-    from cardiolens.reader.examples import cohort_spec
-
-    reader = read_reader_spec([*TRAIN])
-    dataset = cohort_spec(reader, reader.cohorts[0]).dataset
-    assert dataset.phantom is not None
-    make_cohort(dataset.phantom, dataset.studies.parent, dataset.protocol)
     return 0
 
 
@@ -275,12 +260,5 @@ def verbs(place: Path, server: AnsweringServer, passphrases: dict[str, str]) -> 
             (),
             TIMES,
             done_before=2,
-        ),
-        Verb(
-            "train_reader",
-            called("train_reader", *TRAIN),
-            ("reader/model/**/*", "reader/conf/**/*"),
-            ("reader/data/**/*",),
-            TIMES,
         ),
     )

@@ -1,4 +1,4 @@
-"""`python -m cardiolens.review questions=... studies=... out=... mode=verify|read`: people check questions.
+"""`python -m cardiolens.review questions=... studies=... out=... mode=...`: serve questions to people.
 
 `add reader=... out=...` makes an account first; `export out=...` writes the result of the review.
 """
@@ -11,10 +11,10 @@ def main() -> int:
     """Do the action that the first word names; without an action, serve the page."""
     from cardiolens.base.errors import InputError, RunError
     from cardiolens.commands.command import begin, tell
-    from cardiolens.curation.review.review_commands import add, export, serve
+    from cardiolens.curation.review.review_commands import Add, Export, Serve, add, export, serve
     from cardiolens.runtime.stopping import StoppedError
 
-    begin()
+    begin(__doc__, {"": Serve, "add": Add, "export": Export})
     action, words = split(sys.argv[1:])
     try:
         return {"add": add, "export": export, "": serve}[action](words)

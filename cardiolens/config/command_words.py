@@ -3,9 +3,9 @@
 import re
 import shlex
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import BeforeValidator, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.suggest import choices
@@ -40,10 +40,10 @@ class VerifyWord(Spec):
     verify: GivenPath
 
 
-class SignedVerifyWord(VerifyWord):
-    """The words of the command that checks the signature of the index as well."""
+class ReleaseVerifyWord(VerifyWord):
+    """The words of the command that compares a release with its index."""
 
-    key: str | None = None  # a public key, or the file of one
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None  # of its release.json
 
 
 _Verify = TypeVar("_Verify", bound=VerifyWord)

@@ -28,7 +28,6 @@ from cardiolens.config.conf_names import GROUPS, ONE_OF, conf_files, conf_folder
 from cardiolens.config.dataset import JOIN
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.config.questions import QuestionsSpec
-from cardiolens.config.reader import ReaderSpec
 from cardiolens.config.released import expand_release, is_release
 from cardiolens.config.rights import check_rights, made_by_others
 from cardiolens.config.sweep import SweepSpec, parse
@@ -87,11 +86,6 @@ def read_ingest_spec(argv: Sequence[str]) -> IngestSpec:
 def read_questions_spec(argv: Sequence[str]) -> QuestionsSpec:
     """Compose and validate the words of the questions command; its model's words are read elsewhere."""
     return _read_own("questions", QuestionsSpec, argv)
-
-
-def read_reader_spec(argv: Sequence[str]) -> ReaderSpec:
-    """Compose and validate a training from command-line words, e.g. ['out=/data/reader']."""
-    return _read_own("train_reader", ReaderSpec, argv)
 
 
 _Own = TypeVar("_Own", bound=Spec)

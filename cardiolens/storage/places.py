@@ -145,7 +145,6 @@ def deciding(spec: SweepSpec) -> dict[str, Any]:
     left_out: dict[str, Any] = {
         **dict.fromkeys(_EXECUTION, True),
         "dataset": {"prepared_only", "allow_links", "link_roots", "source"},
-        "statistics": {"components"},
         "model": {"__all__": {**dict.fromkeys(SERVING, True), "http": set(HTTP_SERVING)}},
     }
     values = spec.model_dump(mode="json", exclude=left_out)

@@ -1,5 +1,6 @@
 """vLLM as an engine; together with `startup` the only module that imports vLLM."""
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -103,6 +104,13 @@ class VllmEngine:
         self._images: WeakKeyDictionary[Pictures, dict[str, Image]] = WeakKeyDictionary()
 
     async def start(self) -> None:
+        """Load the model in a thread, which takes minutes; the replica writes and listens meanwhile."""
+        self.close()
+        self._engine = await asyncio.to_thread(self._loaded)
+        self._written_at_start, self._death = written_so_far(), ""
+        await self._warm_up()
+
+    def _loaded(self) -> "AsyncLLM":
         if self._deployment.gpus:
             use_all_threads()  # before torch is imported
         _ = self._reasoning  # a parser that does not exist, too
@@ -110,16 +118,15 @@ class VllmEngine:
         from vllm import AsyncEngineArgs
         from vllm.v1.engine.async_llm import AsyncLLM
 
-        self.close()
         options = AsyncEngineArgs(**self._engine_options())
 
         def make() -> "AsyncLLM":
-            if self._deployment.gpus:
+            if self._deployment.gpus and not self._deployment.spans_nodes:  # else its GPUs are of its workers
                 wait_for_memory(self._deployment.utilization)
             config = options.create_engine_config()
             self.enlarge_encoder_cache(config)
             self._beginnings = SharedBeginnings() if match_finely(config) else None
-            return AsyncLLM.from_vllm_config(
+            return AsyncLLM.from_vllm_config(  # in a thread: its tasks begin at the first request
                 config,
                 stat_loggers=[self._stat_logger()],
                 enable_log_requests=options.enable_log_requests,
@@ -127,9 +134,7 @@ class VllmEngine:
             )
 
         with turn_on(self._deployment.share):
-            self._engine = started(make)
-        self._written_at_start, self._death = written_so_far(), ""
-        await self._warm_up()
+            return started(make)
 
     async def _warm_up(self) -> None:
         """Ask once with a black frame: processor, grammar and kernels are made at the first request.

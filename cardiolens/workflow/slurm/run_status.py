@@ -12,7 +12,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import identify
-from cardiolens.inference.plan.missing import Missing, missing
+from cardiolens.inference.plan.missing import Missing, missing_in
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, Store
 from cardiolens.storage.run_place import store_of
@@ -71,11 +71,12 @@ def _status(run: Run, spec: SweepSpec, model: ModelSpec, alive: Sequence[Alive])
             state, where = ("failed", record.reason) if record.state == "failed" else ("not planned", "")
             return ModelStatus(model.name, state, where or _where(alive), record.restarts)
         store = store_of(run, spec)
-        completions = store.completions(_model_key(run, model, store))
+        model_key = _model_key(run, model, store)
     except InputError as error:
         return ModelStatus(model.name, "failed", str(error), record.restarts)
-    remaining = missing(run.requests(model.name), completions, spec.stream.max_attempts)
-    times = tables.read(completions, schemas.COMPLETIONS, ("written_at",))["written_at"].to_pylist()
+    remaining = missing_in(run, store, spec, model.name, model_key)
+    written = tables.read(store.completions(model_key), schemas.COMPLETIONS, ("written_at",))
+    times = written["written_at"].to_pylist()
     started = record.attempts[-1].started if record.attempts else None
     return status_of(record, remaining, alive, rate_of(times, datetime.now(UTC), started))
 

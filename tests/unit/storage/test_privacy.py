@@ -14,7 +14,7 @@ from cardiolens.config.compose import read_spec
 
 DOORS = (
     *("sweep", "prepare", "judge", "report", "view", "export", "compare", "track"),
-    *("ingest", "confirm", "submit", "status", "work", "reread", "train_reader"),
+    *("ingest", "confirm", "submit", "status", "work", "reread"),
     *("store", "questions", "review", "release", "audit", "doctor", "plugins", "completion"),
 )
 
