@@ -1,12 +1,13 @@
 """`python -m cardiolens.doctor +experiment=...`: look for what the sweep will need on this machine.
 
-Prints one line for each thing: `ok`, `note`, or `FIX` with the remedy. Exit code 1 if there is one to fix.
+Prints one line for each check that sweep and submit make: `ok`, or `FIX` with the remedy. Exit code 1 if one
+is to fix.
 """
 
 import sys
 
 from cardiolens.commands.command import run_verb
-from cardiolens.workflow.doctor.examine import examine
+from cardiolens.workflow.examination import examine
 
 
 def main() -> int:

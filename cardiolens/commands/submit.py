@@ -7,7 +7,7 @@ page. `mode=plan` prints jobs and scripts without submitting. Repeating the comm
 import sys
 
 from cardiolens.commands.command import run_verb
-from cardiolens.workflow.slurm.submit_run import submit
+from cardiolens.workflow.slurm.submission import submit
 
 
 def main() -> int:

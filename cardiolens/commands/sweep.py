@@ -3,7 +3,7 @@
 import sys
 
 from cardiolens.commands.command import run_verb
-from cardiolens.workflow.steps.sweep import sweep
+from cardiolens.workflow.sweep import sweep
 
 
 def main() -> int:

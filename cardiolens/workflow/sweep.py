@@ -7,34 +7,26 @@ import pyarrow.compute as pc
 
 from cardiolens.base.console import say
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.inference.engine.arguments import check_engine_options
-from cardiolens.inference.engine.http.access import check_access
-from cardiolens.inference.engine.readers import check_readers
-from cardiolens.inference.models.thinking import unseparated
 from cardiolens.inference.placement.footprint import Node
 from cardiolens.inference.placement.inventory import nodes_of_ray, nodes_to_plan_with
 from cardiolens.inference.plan.candidates import at_hand, place_sweep
 from cardiolens.inference.plan.missing import Missing, missing_of
 from cardiolens.inference.plan.plan import Plan, plan
-from cardiolens.inference.plan.plugin_checks import check_plugins
 from cardiolens.inference.plan.totals import totals_of
 from cardiolens.inference.stream.in_this_process import need_no_cluster
-from cardiolens.protocol.select.feature_source import check_encoders
 from cardiolens.protocol.tasks.withheld_answers import is_withheld
 from cardiolens.runtime import stopping
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.score.claims.planned_power import power_lines
 from cardiolens.score.run_results.judged_arms import arm_factors
-from cardiolens.score.verdicts.text_metrics import open_text_metrics
 from cardiolens.show.terminal import show
 from cardiolens.show.terminal.placement_table import show_placement
-from cardiolens.show.tracker.run_group import check_tracker
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import run_of
 from cardiolens.workflow.steps.answer import answer
-from cardiolens.workflow.steps.check_release import check_release
 from cardiolens.workflow.steps.conclude import conclude
 from cardiolens.workflow.steps.prepare_studies import prepare_sweep
+from cardiolens.workflow.sweep_checks import check_sweep
 
 
 def sweep(spec: SweepSpec) -> int:
@@ -42,19 +34,10 @@ def sweep(spec: SweepSpec) -> int:
 
     Plan mode stops after showing the plan.
     """
-    check_release(spec)
     spec, absent = at_hand(spec)
     for model, why in absent.items():
         say(f"left out: {model}: {why}")
-    for warning in unseparated(spec):
-        say(f"check: {warning}")
-    check_tracker(spec.tracker)
-    check_readers(spec)
-    check_plugins(spec)
-    check_access(spec)
-    check_engine_options(spec)
-    check_encoders(spec)
-    open_text_metrics(spec.statistics)  # fails now if a package or model is missing
+    check_sweep(spec)
     documents.log_to(run_of(spec))
     with ExitStack() as cluster:
         if not spec.dataset.studies.exists() or not spec.store.exists():
