@@ -48,7 +48,7 @@ def main() -> int:
                 "model= is not given; give the entry of conf/model that reads, e.g. model=qwen3_vl_8b"
             )
         if words.of == "replies":
-            from cardiolens.curation.audit.audit_commands import second_reading
+            from cardiolens.curation.review.reread_replies import second_reading
             from cardiolens.show.notebook.run import read_run
 
             run = words.open()

@@ -20,7 +20,7 @@ from cardiolens.storage.places import run_of
 DOORS = (
     *("sweep", "prepare", "judge", "report", "view", "export", "compare", "track", "bundle"),
     *("ingest", "confirm", "submit", "status", "work", "reread"),
-    *("store", "questions", "review", "release", "audit", "doctor", "plugins", "completion"),
+    *("store", "questions", "review", "release", "doctor", "plugins", "completion"),
 )
 
 
