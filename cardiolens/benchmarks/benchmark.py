@@ -226,7 +226,7 @@ def _check_names(columns: CaseMap, question: Question, subtask: Subtask) -> None
 
 
 def subtask_of(catalogue: Catalogue, question: Question) -> Subtask:
-    """Find the subtask of a question: that of the map, or that with its options, or the last of their number."""
+    """Find the subtask of a question: of the map, with its options, or else the last of their number."""
     if question.subtask is not None:
         subtask = catalogue[question.subtask]
         if subtask.answer_type in ("number", "ranking"):

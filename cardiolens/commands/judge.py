@@ -59,7 +59,7 @@ def _judge(given: list[str]) -> int:
         )
     run = words.open()
     if words.of == "replies":
-        from cardiolens.curation.audit.audit_commands import second_reading
+        from cardiolens.curation.review.reread_replies import second_reading
         from cardiolens.show.notebook.run import read_run
 
         return second_reading(read_run(run.root, run.given_store), about_model)

@@ -13,10 +13,9 @@ import pytest
 from page_run import finished, small_spec
 from small_cohort import make_cohort, reader
 
-from cardiolens.commands import audit, compare, export, judge, release, report, status, view
+from cardiolens.commands import compare, export, judge, release, report, review, status, view
 from cardiolens.config.sweep import SweepSpec, parse
-from cardiolens.curation.audit.audit_sample import SAMPLE, draw, keep
-from cardiolens.curation.audit.audited_run import judged_choices
+from cardiolens.curation.review.replies import SAMPLE, draw, judged_choices, keep
 from cardiolens.show.notebook.run import read_run
 from cardiolens.storage import documents
 from cardiolens.storage.places import Run
@@ -49,7 +48,7 @@ VERBS: dict[str, tuple[Main, tuple[str, ...], str]] = {
     "export": (export.main, ("run={run}",), "export/*.*"),
     "export arrow": (export.main, ("run={run}", "format=arrow"), "export/dataset/**/*.*"),
     "export inspect": (export.main, ("run={run}", "format=inspect"), "export/inspect/*"),
-    "audit report": (audit.main, ("report", "run={run}"), ""),
+    "audit report": (review.main, ("report", "run={run}"), ""),
     "compare": (compare.main, ("a={run}", "b={run}"), ""),
     "submission": (release.main, ("submit={run}", "out={run}/submission.jsonl"), "submission.jsonl"),
     "judge of": (judge.main, ("run={run}", "of=reports", "model=none_of_these"), ""),

@@ -25,10 +25,6 @@ class Command:
 
 SWEEP = {"hydra": True, "sweep": ("name=a",), "wrong": "limit=two", "listed": ("dataset", "model", "budget")}
 COMMANDS: Mapping[str, Command] = {
-    "audit": Command(
-        "cardiolens.commands.audit", ("run=x",), wrong="replies=few", listed=("replies", "port")
-    ),
-    "audit report": Command("cardiolens.commands.audit", ("run=x",), ("report",)),
     "compare": Command("cardiolens.commands.compare", ("a=x", "b=y"), wrong="margin=much"),
     "compare runs": Command(
         "cardiolens.commands.compare", ("runs=[x]", "out=y.html"), listed=("public", "store")
@@ -64,7 +60,10 @@ COMMANDS: Mapping[str, Command] = {
         ("questions=q", "studies=s", "out=o", "mode=verify"),
         wrong="port=two",
     ),
-    "review add": Command("cardiolens.commands.review", ("reader=r", "out=x"), ("add",), "role=king"),
+    "review audit": Command(
+        "cardiolens.commands.review", ("run=x",), ("audit",), wrong="replies=few", listed=("replies", "port")
+    ),
+    "review report": Command("cardiolens.commands.review", ("run=x",), ("report",)),
     "review export": Command("cardiolens.commands.review", ("out=x",), ("export",)),
     "status": Command("cardiolens.commands.status", ("run=x",)),
     "store ls": Command("cardiolens.commands.store", ("store=x",), ("ls",)),

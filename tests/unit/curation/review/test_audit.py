@@ -17,13 +17,17 @@ from small_cohort import make_cohort
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
-from cardiolens.curation.audit.audit_commands import report
-from cardiolens.curation.audit.audit_desk import AuditDesk
-from cardiolens.curation.audit.audit_ledger import LEDGER, AuditLedger, read_readings
-from cardiolens.curation.audit.audit_report import audit_report
-from cardiolens.curation.audit.audit_sample import SAMPLE, draw, keep, read_sample
-from cardiolens.curation.audit.audit_server import audit_server
-from cardiolens.curation.audit.audited_run import judged_choices, shown_replies
+from cardiolens.curation.review.audit import LEDGER, AuditDesk, audit_server, read_readings, report
+from cardiolens.curation.review.audit_report import audit_report
+from cardiolens.curation.review.replies import (
+    SAMPLE,
+    Sample,
+    draw,
+    judged_choices,
+    keep,
+    read_sample,
+    shown_replies,
+)
 from cardiolens.show.local_server import LocalServer
 from cardiolens.show.notebook.run import FinishedRun, read_run
 from cardiolens.show.page.page_data import read_facts
@@ -37,11 +41,15 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return read_run(finished(small_spec(root, "audit", control=["none"])).root)
 
 
+def desk_of(run: FinishedRun, sample: Sample, path: Path) -> AuditDesk:
+    return AuditDesk(sample, shown_replies(run, [one.place for one in sample.replies]), path)
+
+
 @pytest.fixture
 def desk(run: FinishedRun, tmp_path: Path) -> Iterator[AuditDesk]:
     sample = draw(judged_choices(run), 30, seed=1)
-    with closing(AuditLedger(tmp_path / LEDGER)) as ledger:
-        yield AuditDesk(sample, shown_replies(run, sample.replies), ledger)
+    with closing(desk_of(run, sample, tmp_path / LEDGER)) as desk:
+        yield desk
 
 
 @pytest.fixture
@@ -98,7 +106,7 @@ def test_a_reading_is_on_disk_and_the_next_reply_follows(server: LocalServer, de
     state = asked(server, "read", {"number": first["number"], "letters": [letter]})[1]
     assert (state["read"], state["number"]) == (1, first["number"] + 1)
     assert asked(server, f"replies/{first['number']}")[1]["chosen"] == [letter]
-    assert read_readings(desk.ledger.path) == desk.ledger.readings
+    assert read_readings(desk.path) == desk.readings
 
 
 @pytest.mark.parametrize(
@@ -124,7 +132,7 @@ def test_a_reading_that_the_disk_does_not_take_is_told_and_can_be_chosen_again(
     finally:
         disk.hooks.remove(is_full)
     assert state["error"] == "not saved: the file of readings cannot be written (No space left on device)"
-    assert read_readings(desk.ledger.path) == {}
+    assert read_readings(desk.path) == {}
     assert asked(server, "read", reading)[1]["read"] == 1
 
 
@@ -151,7 +159,7 @@ def test_the_letters_of_a_person_are_those_that_the_model_saw(run: FinishedRun, 
         place = (one.arm_id, one.qa_id)
         last = desk.state(number)["options"][-1]
         desk.read(number, [last[0]])
-        assert desk.ledger.readings[place] == (displayed[place][-1],)
+        assert desk.readings[place] == (displayed[place][-1],)
 
 
 def test_a_sample_is_drawn_once_and_a_report_needs_one(run: FinishedRun, tmp_path: Path) -> None:
@@ -168,9 +176,9 @@ def test_a_sample_is_drawn_once_and_a_report_needs_one(run: FinishedRun, tmp_pat
 def test_a_report_stands_beside_the_scores(run: FinishedRun, capsys: pytest.CaptureFixture[str]) -> None:
     sample = draw(judged_choices(run), 20, seed=0)
     keep(run.folder / SAMPLE, sample)
-    with closing(AuditLedger(run.folder / LEDGER)) as ledger:
-        for one in sample.replies:
-            ledger.add((one.arm_id, one.qa_id), ())
+    with closing(desk_of(run, sample, run.folder / LEDGER)) as desk:
+        for number in range(len(sample.replies)):
+            desk.read(number, [])
     assert report([f"run={run.folder}"]) == 0
     assert "misread" in capsys.readouterr().out
     assert json.loads((run.folder / "audit.json").read_text())["schema"] == "audit-1"
@@ -187,24 +195,28 @@ def test_a_report_stands_beside_the_scores(run: FinishedRun, capsys: pytest.Capt
     assert "is not known of this run" in reliability(replace(facts, audits=(), arms=(real,))).notes[0]
 
 
+EMPTY = Sample((), {})
+
+
 def test_a_broken_line_of_the_ledger_is_named(tmp_path: Path) -> None:
     (tmp_path / LEDGER).write_text('{"arm_id": "a"}\n')
     with pytest.raises(InputError, match="line 1"):
-        AuditLedger(tmp_path / LEDGER)
+        AuditDesk(EMPTY, {}, tmp_path / LEDGER)
 
 
-def test_a_line_that_a_kill_cut_off_is_no_reading_and_hinders_none(tmp_path: Path) -> None:
-    path = tmp_path / LEDGER
-    with closing(AuditLedger(path)) as ledger:
-        ledger.add(("arm", "q1"), ("a",))
-        ledger.add(("arm", "q2"), ("b",))
+def test_a_line_that_a_kill_cut_off_is_no_reading_and_hinders_none(run: FinishedRun, tmp_path: Path) -> None:
+    sample, path = draw(judged_choices(run), 30, seed=1), tmp_path / LEDGER
+    first, second = (one.place for one in sample.replies[:2])
+    with closing(desk_of(run, sample, path)) as desk:
+        desk.read(0, [])
+        desk.read(1, [])
     path.write_bytes(path.read_bytes()[:-20])
-    assert read_readings(path) == {("arm", "q1"): ("a",)}
-    with closing(AuditLedger(path)) as ledger:
-        ledger.add(("arm", "q2"), ())
-    assert read_readings(path) == {("arm", "q1"): ("a",), ("arm", "q2"): ()}
+    assert read_readings(path) == {first: ()}
+    with closing(desk_of(run, sample, path)) as desk:
+        desk.read(1, [])
+    assert read_readings(path) == {first: (), second: ()}
 
 
-def test_two_pages_do_not_write_to_one_ledger(tmp_path: Path) -> None:
-    with closing(AuditLedger(tmp_path / LEDGER)), pytest.raises(InputError, match="another audit page"):
-        AuditLedger(tmp_path / LEDGER)
+def test_two_pages_do_not_write_to_one_ledger(desk: AuditDesk) -> None:
+    with pytest.raises(InputError, match="another audit page"):
+        AuditDesk(EMPTY, {}, desk.path)

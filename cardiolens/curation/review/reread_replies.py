@@ -9,16 +9,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cardiolens.base import disk
+from cardiolens.base.console import say
 from cardiolens.base.fence import fenced
 from cardiolens.base.untrusted.bounded_files import parse_json
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.curation.audit.audit_desk import ReplyView
 from cardiolens.curation.questions.model_extraction import (
     TextRequest,
+    asking_spec,
     execute_plan,
     plan_texts,
     replies_of,
 )
+from cardiolens.curation.review.replies import Place, ReplyView, judged_choices, shown_replies
+from cardiolens.show.notebook.run import FinishedRun
 
 _SYSTEM = (
     "You read what a reply to a multiple-choice question answers. You do not judge whether it is right, and "
@@ -42,11 +46,33 @@ gives no answer, leaves two open, or was cut before it answered, name none. Repl
 class Reread:
     """What a model reads in one reply: option keys; None where its own reply could not be used."""
 
-    place: tuple[str, str]
+    place: Place
     keys: tuple[str, ...] | None
 
 
-def reread(sweep: SweepSpec, view: Mapping[tuple[str, str], ReplyView]) -> list[Reread]:
+def second_reading(run: FinishedRun, about_model: Sequence[str]) -> int:
+    """Let a model read the replies that the rules left unread or inconsistent; no verdict changes."""
+    spec = run.configuration
+    rows = [row for row in judged_choices(run) if not row["parsed"] or row["parse_status"] == "inconsistent"]
+    rows = [row for row in rows if row["parse_status"] != "refusal"]
+    if not rows:
+        say("the rules read every reply; there is nothing to read a second time")
+        return 0
+    sweep = asking_spec(spec.store, run.folder / "second_reading", spec.dataset.protocol, about_model)
+    (model,) = sweep.model
+    views = shown_replies(run, [(row["arm_id"], row["qa_id"]) for row in rows])
+    tree = document(model.name, rows, reread(sweep, views))
+    path = run.folder / f"reply_readings-{model.name}.json"
+    disk.write_text(path, json.dumps(tree, indent=1) + "\n")
+    say(
+        f"{model.name} reads an answer in {tree['read']} of {tree['replies']} replies that the rules left "
+        f"unread or inconsistent, none in {tree['none']}; {tree['unusable']} of its own replies were no use"
+    )
+    say(f"second reading: {path} (no verdict changed)")
+    return 0 if tree["unusable"] < tree["replies"] else 1
+
+
+def reread(sweep: SweepSpec, view: Mapping[Place, ReplyView]) -> list[Reread]:
     """Let the model of a sweep read replies, by their places; equal replies are asked about once."""
     requests = {place: request_on(entry) for place, entry in view.items()}
     distinct = {request.text_id: request for request in requests.values()}
@@ -60,7 +86,7 @@ def reread(sweep: SweepSpec, view: Mapping[tuple[str, str], ReplyView]) -> list[
 
 def request_on(view: ReplyView) -> TextRequest:
     """The request about one reply."""
-    letters = sorted(key for key, _ in view.options)
+    letters = list(view.key_of)
     options = "\n".join(f"{letter}. {text}" for letter, (_, text) in zip(letters, view.options, strict=True))
     fence = fenced({"question": view.question, "options": options, "reply": view.reply})
     prompt = _PROMPT.format(notice=fence.notice, **fence.blocks)
@@ -79,7 +105,7 @@ def request_on(view: ReplyView) -> TextRequest:
 
 def keys_of(reply: str | None, view: ReplyView) -> tuple[str, ...] | None:
     """The options that a model's reply names, or None for a reply that is none of its kind."""
-    letters = dict(zip(sorted(key for key, _ in view.options), (key for key, _ in view.options), strict=True))
+    letters = view.key_of
     try:
         tree = parse_json((reply or "").encode())
     except ValueError:

@@ -5,10 +5,10 @@ from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
 
-from cardiolens.curation.audit.audit_ledger import Place, Readings
-from cardiolens.curation.audit.audit_sample import Sample
+from cardiolens.curation.review.replies import Place, Sample
 from cardiolens.score.statistics.misreading import Stratum, misreading, shift
 
+Readings = dict[Place, tuple[str, ...]]  # option keys; none: no answer
 Row = Mapping[str, Any]
 
 
@@ -36,7 +36,7 @@ def _of_model(
             (by_place[place], readings[place])
             for reply in sample.replies
             if (reply.model, reply.stratum) == (model, name)
-            and (place := (reply.arm_id, reply.qa_id)) in readings
+            and (place := reply.place) in readings
             and place in by_place
         ]
         differing = [(set(row["parsed"] or ()), set(keys)) for row, keys in pairs]

@@ -9,9 +9,9 @@ from scripted_engine import answering
 from bench.replies import WrittenReply
 from bench.reread import agreement, views
 from cardiolens.config.compose import read_spec
-from cardiolens.curation.audit import reread_replies
-from cardiolens.curation.audit.audit_desk import ReplyView
-from cardiolens.curation.audit.reread_replies import Reread, document, keys_of, request_on, reread
+from cardiolens.curation.review import reread_replies
+from cardiolens.curation.review.replies import ReplyView
+from cardiolens.curation.review.reread_replies import Reread, document, keys_of, request_on, reread
 
 OPTIONS = (("C", "Moderately reduced"), ("A", "Normal"), ("B", "Mildly reduced"))  # as displayed: A, B, C
 SAYING = ReplyView("How is function?", OPTIONS, several=False, reply="Reduced, I think. A? Or B.", cut=False)
