@@ -80,8 +80,9 @@ def check_identities(
     again = "" if spec.confirmed is None else f"confirmed={spec.confirmed} is of other findings, and "
     first = all_findings[0]
     raise InputError(
-        f"{again}{len(all_findings)} texts may name somebody, e.g. {first.file}, {first.place} ({first.kind}); "
-        f"read {report}, take out what identifies anybody, and once nothing does, add confirmed={digest}"
+        f"{again}{len(all_findings)} texts may name somebody, e.g. {first.file}, {first.place} "
+        f"({first.kind}); read {report}, take out what identifies anybody, and once nothing does, add "
+        f"confirmed={digest}"
     )
 
 
