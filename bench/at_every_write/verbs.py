@@ -194,14 +194,6 @@ def verbs(place: Path, server: AnsweringServer) -> tuple[Verb, ...]:
             acknowledged=ANSWERS,
         ),
         Verb(
-            "bundle",
-            called("bundle", *small, "model=[uniform]", "out=bundle"),
-            ("bundle/**/*",),
-            store,
-            TIMES,
-            done_before=2,
-        ),
-        Verb(
             "ingest",
             called("ingest", "source=dicom/export", "out=made", "key=ids.key", "links=made.jsonl"),
             ("made/**/*", "made.jsonl"),

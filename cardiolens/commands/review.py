@@ -1,4 +1,4 @@
-"""`python -m cardiolens.review questions=... studies=... out=... mode=verify|read`: people check questions.
+"""`python -m cardiolens.review questions=... studies=... out=... mode=...`: serve questions to people.
 
 Each of `readers=` gets a link of their own; `export out=...` writes the result of the review. `audit run=...`
 has a person read a sample of a run's replies, without our reading, and `report run=...` prints how often the
@@ -12,11 +12,12 @@ def main() -> int:
     """Do the action that the first word names; without an action, serve the page."""
     from cardiolens.base.errors import InputError, RunError
     from cardiolens.commands.command import begin, tell
-    from cardiolens.curation.review.audit import audit, report
-    from cardiolens.curation.review.review_commands import export, serve
+    from cardiolens.curation.review.audit import Audit, audit, report
+    from cardiolens.curation.review.review_commands import Export, Serve, export, serve
     from cardiolens.runtime.stopping import StoppedError
+    from cardiolens.storage.run_word import RunWord
 
-    begin()
+    begin(__doc__, {"": Serve, "export": Export, "audit": Audit, "report": RunWord})
     actions = {"export": export, "audit": audit, "report": report}
     words = sys.argv[1:]
     try:

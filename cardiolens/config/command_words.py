@@ -14,7 +14,7 @@ from cardiolens.config.sweep import SweepSpec
 
 # first names of the words that describe a sweep
 SWEEP_OPTIONS = ("experiment", "protocol", *SweepSpec.model_fields)
-MODEL_OPTIONS = ("model", "cluster", "stream", "allow_env")  # of a model that reads or judges text
+MODEL_OPTIONS = ("model", "cluster", "stream")  # of a model that reads or judges text
 
 _Words = TypeVar("_Words", bound=Spec)
 
