@@ -81,8 +81,8 @@ def check_identities(
     first = all_findings[0]
     raise InputError(
         f"{again}{len(all_findings)} texts may name somebody, e.g. {first.file}, {first.place} "
-        f"({first.kind}); read {report}, "
-        f"take out what identifies anybody, and once nothing does, add confirmed={digest}"
+        f"({first.kind}); read {report}, take out what identifies anybody, and once nothing does, add "
+        f"confirmed={digest}"
     )
 
 
