@@ -62,7 +62,7 @@ class DatasetSpec(Spec):
     map: str | None = None  # what the columns of `source` hold: a shipped map, or a YAML file
     split: Literal["train", "test"] = "test"  # split of `source`
     release: ReleaseSpec | None = None  # the release that studies and questions are of; its folder names it
-    prepared_only: bool = False  # use the store as it is, without `studies`, e.g. in a bundle
+    prepared_only: bool = False  # use the store as it is, without `studies`
 
     @property
     def has_cases(self) -> bool:

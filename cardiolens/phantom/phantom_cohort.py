@@ -14,7 +14,6 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import WINDOW_PCT, PhantomSpec
 from cardiolens.phantom.appearance import appearance
 from cardiolens.phantom.fixed_reports import reports
-from cardiolens.phantom.free_text.report_writer import write_reports
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.lesion_slices import lesion_slices, with_slices
 from cardiolens.phantom.planes import sizes, views
@@ -39,13 +38,11 @@ def make_cohort(
     folder: Path,
     protocol: str = PROTOCOL,
     *,
-    free_reports: bool = False,
     questions: str = QUESTIONS,
 ) -> None:
     """Make `folder/studies/<id>/` and `folder/questions.jsonl`; the folder must be absent or empty.
 
-    With `free_reports`, also write free-text reports and their truth. `protocol`, a name or a folder, decides
-    questions and reports; the studies do not depend on it.
+    `protocol`, a name or a folder, decides the questions; the studies do not depend on it.
 
     Ray Data makes the studies in parallel if Ray is initialised; otherwise they are made one after another.
     All files are written to a temporary folder that is renamed at the end, so a killed run leaves no partial
@@ -60,8 +57,6 @@ def make_cohort(
             for record in study_records
         ]
         write_questions(draft / questions, records)
-        if free_reports:
-            write_reports(spec, ids, draft, protocol)
 
 
 def add_questions(spec: PhantomSpec, folder: Path, protocol: str, questions: str) -> None:

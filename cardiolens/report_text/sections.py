@@ -257,8 +257,8 @@ def _is_item(text: str, place: int) -> bool:
 
 
 def sentence_at(pieces: Sequence[Sentence], place: int) -> Sentence:
-    """Return the sentence that contains a position of the text."""
-    return next(sentence for sentence in reversed(pieces) if sentence.start <= place)
+    """Return the sentence that contains a position of the text; the first one for a position before it."""
+    return next((sentence for sentence in reversed(pieces) if sentence.start <= place), pieces[0])
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:

@@ -21,6 +21,7 @@ from cardiolens.inference.engine.ask import FRAMES, Ask, ErrorKind, FrameWork, P
 from cardiolens.inference.engine.engine_plugin import failure
 from cardiolens.inference.engine.frame_choice import MANNERS, Manner, ask_for_frames
 from cardiolens.inference.models.human_reader import Reading, readings_of
+from cardiolens.protocol.dialogue.asking_back import NONE
 from cardiolens.protocol.prompts.suggestion import suggested
 from cardiolens.protocol.tasks.catalogue import GATES, OPEN
 from cardiolens.protocol.tasks.legal import legal_replies, letters_of
@@ -430,4 +431,5 @@ def _displayed(answer: TrueAnswer, ask: Ask) -> str:
     if ask.answer_type == "ranking":
         return f"ANSWER:\n1. {answer[0]}"
     letters = sorted(letters_of(ask.option_keys)[ask.option_keys.index(key)] for key in answer)
-    return f"ANSWER: {', '.join(letters) or 'none'}"
+    nothing = NONE if NONE in ask.constraint.legal else "none"
+    return f"ANSWER: {', '.join(letters) or nothing}"

@@ -9,10 +9,9 @@ from typing import TypedDict
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.base import entry_points
+from cardiolens.base import entry_points, stage_versions
 from cardiolens.base.digest import digest_of, digest_of_tree, sha256_of
 from cardiolens.base.errors import InputError
-from cardiolens.base.provenance import code_of
 from cardiolens.base.suggest import nearest_first
 from cardiolens.config.plugin_words import selecting
 from cardiolens.config.sweep import SweepSpec
@@ -120,7 +119,7 @@ def read_inputs(spec: SweepSpec) -> Inputs:
             protocol=_beside_tasks(spec.dataset.protocol, catalogue),
             templates=None if spec.templates is None else digest_of_tree(spec.templates),
             sights=tuple(sight.key for sight in sights),
-            code=code_of("cardiolens.inference.plan.plan"),
+            code=stage_versions.PLAN,
             cases=None if spec.dataset.source is None else sha256_of(told_path(spec.dataset.questions)),
             plugins=tuple(entry_points.code_of(group, word) for group, word in selecting(spec)),
         ),
