@@ -30,6 +30,7 @@ from cardiolens.score.claims.sentences import Finding, Side
 from cardiolens.score.claims.subcohort import full_versus_part
 from cardiolens.score.claims.subgroups import subgroup_scores
 from cardiolens.score.run_results.groups import Groups
+from cardiolens.score.run_results.reading_shares import reading_shares
 from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.headlines import headlines
@@ -91,6 +92,7 @@ def analyses_of(
         analyses.append(subgroup_scores(answers, groups.subgroups, models, **statistics.sampling))
     analyses.append(hospitals(groups.subgroups, len(answers.patients)))
     analyses += item_difficulty(answers.verdicts, arms)
+    analyses.append(reading_shares(answers.verdicts, arms, statistics.min_n))
     analyses.append(Analysis("confusion", confusion_rows(answers.verdicts)))
     analyses.append(Analysis("how requests ended", status_counts(answers.verdicts).to_pylist()))
     return [analysis for analysis in analyses if analysis.rows or analysis.findings]
