@@ -1,8 +1,8 @@
 """`python -m cardiolens.judge run=outputs/...`: judge and score the replies of a run again.
 
 No engine is asked. It replaces verdicts, scores and analyses. `runs=[outputs/...,outputs/...]` judges several
-runs as one. With `reading=all` the stored replies are also scored by three rules of other evaluations. A table
-on the page and in the export shows scores and ranks side by side: how much of the ranking is the reader.
+runs as one. With `reading=all` the stored replies are also scored by three rules of other evaluations: a table
+on the page and in the export shows scores and ranks side by side.
 
 With `of=` and `model=` a language model reads as well, beside the rules, whose verdicts do not change:
 `of=reports` the text of reports, into `second_reading-<model>.json`; `of=replies` the replies to choice
