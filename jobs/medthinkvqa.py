@@ -45,7 +45,7 @@ from cardiolens.curation.questions.reasoning_agreement import JudgedSteps, agree
 from cardiolens.curation.questions.reasoning_files import read_reasoning
 from cardiolens.curation.questions.reasoning_judge import judged_line, read_verdicts, requests
 from cardiolens.curation.questions.step_verdict import Form
-from cardiolens.protocol.prompts.case_discussion import sections_of
+from cardiolens.protocol.prompts.case_prompts import sections_of
 from cardiolens.score.run_results.case_discussions import discussions_by_case
 from cardiolens.score.run_results.case_rationales import responses_by_case
 from cardiolens.score.run_results.case_scores import case_scores, rouge_l, step_overlap
@@ -53,7 +53,7 @@ from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.documents import read_configuration, read_manifest
 from cardiolens.storage.places import Run, Store
-from cardiolens.storage.run_word import RunWord
+from cardiolens.storage.run_place import RunWord
 from cardiolens.study.cohort import read_cohort
 
 _MOST_SHOWN = 20  # mistakes of a submission that are printed

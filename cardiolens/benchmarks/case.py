@@ -14,7 +14,7 @@ from cardiolens.base.untrusted.bounded_files import parse_json
 from cardiolens.benchmarks.case_map import CaseMap, Column, Columns, Fault, LetteredText, SameText, expanded
 from cardiolens.benchmarks.record_files import EmbeddedImages, Place, Row, quoted, value_of
 from cardiolens.protocol.dialogue.pending import without_marks
-from cardiolens.protocol.tasks.option_texts import fold, option_problems
+from cardiolens.protocol.tasks.legal import fold, option_problems
 
 UNKNOWN = "unknown"
 _BANDS = ((1, 1), (2, 3), (4, 6), (7, 10), (11, 20))

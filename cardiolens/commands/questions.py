@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cardiolens.config.questions import QuestionsSpec
+    from cardiolens.config.curation_specs import QuestionsSpec
     from cardiolens.curation.questions.draft_questions import Reader
 
 
@@ -16,7 +16,7 @@ def main() -> int:
     from cardiolens.commands.command import begin, tell
     from cardiolens.config.command_words import check_once
     from cardiolens.config.compose import read_questions_spec
-    from cardiolens.config.questions import QuestionsSpec
+    from cardiolens.config.curation_specs import QuestionsSpec
     from cardiolens.curation.questions.blind_probes import probe
     from cardiolens.curation.questions.draft_questions import questions
     from cardiolens.curation.questions.unknown_words import count_unknown

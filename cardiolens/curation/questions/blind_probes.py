@@ -9,7 +9,7 @@ from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_text
-from cardiolens.config.questions import QuestionsSpec
+from cardiolens.config.curation_specs import QuestionsSpec
 from cardiolens.curation.questions.completion_probe import completion_scores, half_texts
 from cardiolens.curation.questions.counts import with_probes
 from cardiolens.curation.questions.draft_reasons import Reason

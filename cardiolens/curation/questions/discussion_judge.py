@@ -18,7 +18,7 @@ from cardiolens.benchmarks.medthinkvqa import cases
 from cardiolens.curation.questions.model_extraction import TextRequest
 from cardiolens.curation.questions.reasoning import lines_of
 from cardiolens.curation.questions.reasoning_judge import case_texts
-from cardiolens.protocol.prompts.case_discussion import MOST_VALUE, VALUES, sections_of, sentences_of
+from cardiolens.protocol.prompts.case_prompts import MOST_VALUE, VALUES, sections_of, sentences_of
 from cardiolens.storage.schemas import FRAME
 
 MOST_SENTENCES = 120  # of a discussion that is judged

@@ -8,7 +8,7 @@ from typing import Any
 
 from cardiolens.base import disk
 from cardiolens.base.console import say
-from cardiolens.config.questions import QuestionsSpec
+from cardiolens.config.curation_specs import QuestionsSpec
 from cardiolens.curation.questions import counts
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.drafts import automatic_of, check_of, compact, drafts_of, truth_of
@@ -21,7 +21,7 @@ from cardiolens.curation.questions.rule_extraction import extract
 from cardiolens.curation.questions.same_pictures import Duplicates, fill_duplicates, reviewed_whole
 from cardiolens.curation.questions.stage_files import Record, Stages, body, write_lines
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
-from cardiolens.protocol.tasks.house_style import HouseStyle
+from cardiolens.protocol.tasks.phrases import HouseStyle
 
 Reader = Callable[[Sequence[Record], Catalogue], list[tuple[list[Record], Rejects]]]
 """A second extractor: records of `sections-1` in, findings and rejects of each out, in the same order."""

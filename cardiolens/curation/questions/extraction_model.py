@@ -16,7 +16,7 @@ from cardiolens.curation.questions.house_sentences import report_sentences
 from cardiolens.curation.questions.statement import CERTAINTIES, ReportStatement
 from cardiolens.curation.questions.uncertainty import doubt_of
 from cardiolens.protocol.tasks.catalogue import OPEN, Catalogue, Subtask
-from cardiolens.protocol.tasks.house_style import HouseStyle
+from cardiolens.protocol.tasks.phrases import HouseStyle
 from cardiolens.report_text.sections import Sentence, sentence_at
 
 SYSTEM = (

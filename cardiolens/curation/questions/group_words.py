@@ -11,9 +11,8 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.base import Spec, describe
 from cardiolens.curation.questions.house_style_checks import checked_house
 from cardiolens.protocol.tasks.catalogue import Catalogue
-from cardiolens.protocol.tasks.house_style import HouseStyle
 from cardiolens.protocol.tasks.lexicon import Tag
-from cardiolens.protocol.tasks.phrases import Phrase
+from cardiolens.protocol.tasks.phrases import HouseStyle, Phrase
 from cardiolens.report_text.understanding import vocabulary
 from cardiolens.study.protocol_folder import read_yaml
 

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from cardiolens.curation.questions.house_slots import NUMBER, SLOT, WORDS, Slot, filled, slots
-from cardiolens.protocol.tasks.house_style import HouseStyle
-from cardiolens.protocol.tasks.phrases import Phrase
+from cardiolens.protocol.tasks.phrases import HouseStyle, Phrase
 from cardiolens.report_text.grammar import grammar
 from cardiolens.report_text.sections import Sentence, sentences
 

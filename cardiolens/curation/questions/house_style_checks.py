@@ -10,7 +10,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.curation.questions.house_slots import NUMBER, WORDS, filled, numbering, slots
 from cardiolens.curation.questions.rule_extraction import extract
 from cardiolens.protocol.tasks.catalogue import Catalogue
-from cardiolens.protocol.tasks.house_style import HouseStyle
+from cardiolens.protocol.tasks.phrases import HouseStyle
 from cardiolens.report_text.grammar import grammar
 from cardiolens.report_text.understanding import unknown_words, vocabulary
 

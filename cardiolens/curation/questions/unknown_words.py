@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.base.sanitize import one_line
-from cardiolens.config.questions import QuestionsSpec
+from cardiolens.config.curation_specs import QuestionsSpec
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.extraction_truth import settle
 from cardiolens.curation.questions.group_words import with_words

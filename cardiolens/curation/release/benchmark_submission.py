@@ -14,7 +14,7 @@ from cardiolens.base.console import say
 from cardiolens.base.digest import sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.config.base import GivenPath, Spec
-from cardiolens.config.released import INDEX, read_index
+from cardiolens.config.conf_names import INDEX, read_index
 from cardiolens.protocol.dialogue.chain import read_chains, walk
 from cardiolens.protocol.dialogue.samples import SAMPLED, samples_of
 from cardiolens.protocol.tasks.catalogue import load_catalogue
@@ -25,7 +25,7 @@ from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.storage import schemas
 from cardiolens.storage.documents import read_configuration, read_manifest
 from cardiolens.storage.places import Run
-from cardiolens.storage.run_word import open_run
+from cardiolens.storage.run_place import open_run
 
 SCHEMA = "submission-1"
 MOST_TEXT = 1 << 17  # characters of a completion, of which several samples are one

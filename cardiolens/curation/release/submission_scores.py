@@ -9,7 +9,7 @@ import pyarrow as pa
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.config.base import GivenPath, Spec
-from cardiolens.config.steps import StatisticsSpec
+from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.curation.release.submission_file import NO_REPLY, Submission, read_submission
 from cardiolens.curation.release.withheld_cohort import Answers, read_answers
 from cardiolens.protocol.tasks.catalogue import Catalogue

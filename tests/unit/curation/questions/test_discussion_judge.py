@@ -20,7 +20,7 @@ from cardiolens.curation.questions.discussion_judge import (
     read_rating,
 )
 from cardiolens.curation.questions.discussion_scores import discussion_scores
-from cardiolens.protocol.prompts.case_discussion import SECTIONS, VALUES
+from cardiolens.protocol.prompts.case_prompts import SECTIONS, VALUES
 from cardiolens.protocol.tasks.legal import constraint_of
 from jobs import medthinkvqa
 

@@ -15,7 +15,7 @@ from cardiolens.curation.questions.rule_extraction import extract
 from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.curation.questions.unknown_words import unread_sentences
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
-from cardiolens.protocol.tasks.house_style import HouseStyle
+from cardiolens.protocol.tasks.phrases import HouseStyle
 
 CATALOGUE = load_catalogue("openprotocol-1")
 HOUSE = """\

@@ -22,7 +22,7 @@ from cardiolens.curation.questions.reasoning_judge import case_texts, prompt_of,
 from cardiolens.curation.questions.rule_extraction import extract
 from cardiolens.curation.questions.step_verdict import ERRORS, Form, StepVerdict
 from cardiolens.phantom.roster import catalogue
-from cardiolens.protocol.prompts.case_discussion import SECTIONS, VALUES
+from cardiolens.protocol.prompts.case_prompts import SECTIONS, VALUES
 from cardiolens.protocol.tasks.catalogue import Option
 
 ORDER = "ZEBRA"  # whoever reads it as an instruction is moved

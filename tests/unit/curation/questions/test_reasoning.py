@@ -22,7 +22,7 @@ from cardiolens.curation.questions.reasoning_judge import judged_line, read_verd
 from cardiolens.curation.questions.step_verdict import ERRORS, StepVerdict
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
-from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.replica import Replica

@@ -17,7 +17,7 @@ from cardiolens.curation.questions.drafts import merged
 from cardiolens.curation.questions.extraction_model import Part, parts, read_reply
 from cardiolens.curation.questions.model_extraction import extractions_from_completions, model_spec, plan_of
 from cardiolens.inference.engine.ask import Ask, FrameWork, Pictures, Reply
-from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.replica import Replica

@@ -11,7 +11,7 @@ import pytest
 from page_run import finished, small_spec
 from small_cohort import make_cohort
 
-from cardiolens.config.steps import StatisticsSpec
+from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.curation.questions.second_reading import Readings, ReportTexts, readings, texts_of
 from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.phantom.roster import catalogue
@@ -109,7 +109,7 @@ def test_what_cannot_be_read_twice_is_refused(run: Run, tmp_path: Path) -> None:
     from cardiolens.commands.reread import reread
 
     from cardiolens.base.errors import InputError
-    from cardiolens.storage.run_word import read_run
+    from cardiolens.storage.run_place import read_run
 
     with pytest.raises(InputError, match="model= is not given"):
         reread(run, [])

@@ -14,7 +14,7 @@ from cardiolens.curation.release.duplicates import read_hashes, write_hashes
 from cardiolens.curation.release.make import release
 from cardiolens.curation.release.release_words import Hashes
 from cardiolens.phantom.phantom_cohort import make_cohort
-from cardiolens.study.frame_hashes import SIDE, HashedFrames, hash_of, same_studies
+from cardiolens.study.same_pixels import SIDE, HashedFrames, hash_of, same_studies
 
 
 @pytest.fixture(scope="module")
