@@ -4,8 +4,8 @@ python -m bench.trip            # the oracle, one study, one question, without R
 python -m bench.trip --list     # with their names
 
 Files and functions are those of the package that run while a prepared study is planned and answered. A record
-is a dataclass, named tuple or model of the package that is made meanwhile and holds the question, its request or
-its reply.
+is a dataclass, named tuple or model of the package that is made meanwhile and holds the question, its request
+or its reply.
 """
 
 import contextlib
