@@ -13,7 +13,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
 
 SAMPLE = "audit_sample.json"
-YOUNG = frozenset({"heading", "answer_phrase", "enumeration", "last_line"})  # rules of which least is known
+YOUNG = frozenset({"answer_phrase"})  # rules of which least is known
 _LEAST = 5  # replies of a stratum, where it has as many
 _MORE = 2.0  # times as many of young rules, and of what was not read
 

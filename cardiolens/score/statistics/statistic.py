@@ -104,7 +104,9 @@ class Basis:
             n_items=len(rows.patient),
             n_patients=len(np.unique(rows.patient)),
             n_parse_error=int(
-                np.isin(rows.parse_status, ["parse_error", "truncated", ILLEGAL_SELECTION]).sum()
+                np.isin(
+                    rows.parse_status, ["parse_error", "contradicted", "truncated", ILLEGAL_SELECTION]
+                ).sum()
             ),
             n_refusal=int((rows.parse_status == "refusal").sum()),
             note=note,

@@ -10,6 +10,7 @@ from cardiolens.show.page.page_data import Facts
 ENDINGS = {
     "ok": "read",
     "inconsistent": "inconsistent",
+    "contradicted": "contradicts itself",
     "parse_error": "not readable",
     "truncated": "cut off",
     "illegal_selection": "illegal selection",
