@@ -2,6 +2,8 @@
 
 const ENDING_WORDS = {
   ok: "the answer was read",
+  asked_back: "the answer was read when the model was asked back",
+  no_answer: "asked back, the model says that its reply gives no answer",
   inconsistent: "the answer combines options that exclude each other",
   contradicted: "the reply contradicts itself",
   parse_error: "no complete answer was found",
@@ -30,6 +32,7 @@ const FLAG_WORDS = {
 };
 const RULE_WORDS = {
   answer_line: "an answer line",
+  asked_back: "the second turn",
   json: "JSON",
   boxed: "a box",
   answer_tag: "an answer tag",
