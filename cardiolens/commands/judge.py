@@ -1,7 +1,7 @@
 """`python -m cardiolens.judge run=outputs/...`: judge and score the replies of a run again.
 
 No engine is asked. It replaces verdicts, scores and analyses. `runs=[outputs/...,outputs/...]` judges several
-runs as one. With `reading=all` the stored replies are also scored by three rules of other evaluations: a table
+runs as one. With `reading=all` the stored replies are scored by three rules of other evaluations too: a table
 on the page and in the export shows scores and ranks side by side.
 
 With `of=` and `model=` a language model reads as well, beside the rules, whose verdicts do not change:
