@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from bench.replies import NO_ANSWER, SETS, SUBTASKS, WrittenReply, written_replies
 from cardiolens.config.compose import read_spec
-from cardiolens.curation.audit.audit_desk import ReplyView
-from cardiolens.curation.audit.reread_replies import Reread, reread
+from cardiolens.curation.review.replies import ReplyView
+from cardiolens.curation.review.reread_replies import Reread, reread
 
 
 def views(replies: Sequence[WrittenReply]) -> dict[tuple[str, str], ReplyView]:

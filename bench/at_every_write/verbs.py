@@ -89,7 +89,6 @@ def studies(place: Path) -> tuple[str, ...]:
 
 def base(place: Path) -> Sequence[Callable[[], int]]:
     """What all verbs start from, in turn: studies, shards, an export, reports, an import, drafts."""
-    people = [called("review", "add", f"reader={name}", "out=review") for name in ("anna", "berta")]
     return (
         script("make_phantom", *PHANTOM, "out=data", "masks=true"),
         called("prepare", *studies(place), "store=store"),
@@ -105,13 +104,11 @@ def base(place: Path) -> Sequence[Callable[[], int]]:
         script("make_phantom", *PHANTOM, "dataset.phantom.n_sampled=1", "format=text", "out=text"),
         called("ingest", "source=dicom/export", "out=imported", "key=ids.key", "links=links.jsonl"),
         called("questions", *REPORTS, "out=drafts"),
-        *people,
         _make_cases,
     )
 
 
 def _make_cases() -> int:
-
     from cardiolens.benchmarks.benchmark import read_benchmark
     from cardiolens.benchmarks.case_group import prepare_cases
     from cardiolens.benchmarks.example_cases import make_cases
@@ -128,18 +125,18 @@ def _make_cases() -> int:
     return 0
 
 
-def _reviewed(served: Callable[[], int], passphrases: dict[str, str]) -> Callable[[], int]:
+def _reviewed(served: Callable[[], int]) -> Callable[[], int]:
     """A review page with people at it, all in one process."""
 
     def run() -> int:
-        people = threading.Thread(target=decide_on_questions, args=(os.getpid(), Path.cwd(), passphrases))
+        people = threading.Thread(target=decide_on_questions, args=(os.getpid(), Path.cwd()))
         people.start()
         return served()
 
     return run
 
 
-def verbs(place: Path, server: AnsweringServer, passphrases: dict[str, str]) -> tuple[Verb, ...]:
+def verbs(place: Path, server: AnsweringServer) -> tuple[Verb, ...]:
     """Every verb that writes, on the base in `place`; `server` answers for one of the models."""
     store, own = ("store/**/*",), studies(place)
     small = (*SMALL, *own, "store=store")
@@ -147,6 +144,7 @@ def verbs(place: Path, server: AnsweringServer, passphrases: dict[str, str]) -> 
     http = (f"model.served.http.base_url=http://127.0.0.1:{server.port}/v1", "~model.served.source")
     http = (*http, "+model.served.http.max_in_flight=2", "stream.flush_rows=2")
     serve = ("questions=drafts/questions.jsonl", "studies=imported/studies", "out=review", "port=0")
+    serve = (*serve, "mode=verify", "readers=[anna,berta]")
     release = (
         f"questions={place}/data/questions.jsonl",
         f"studies={place}/data/studies",
@@ -227,11 +225,11 @@ def verbs(place: Path, server: AnsweringServer, passphrases: dict[str, str]) -> 
         ),
         Verb(
             "review",
-            called("review", *serve, "mode=verify"),
+            called("review", *serve),
             ("review/reviews.jsonl",),
             ("drafts/**/*", "imported/**/*", "review/**/*"),
             TIMES | {"id"},
-            meanwhile=lambda child, place: decide_on_questions(child, place, passphrases),
+            meanwhile=decide_on_questions,
             decisions=12,
         ),
         Verb(
@@ -240,7 +238,7 @@ def verbs(place: Path, server: AnsweringServer, passphrases: dict[str, str]) -> 
             ("review/*.json*",),
             ("drafts/**/*", "imported/**/*", "review/**/*"),
             TIMES,
-            made_before=_reviewed(called("review", *serve, "mode=verify"), passphrases),
+            made_before=_reviewed(called("review", *serve)),
             ends_with=1,  # two people have not decided on enough
         ),
         Verb(

@@ -14,7 +14,7 @@ from omegaconf.errors import OmegaConfBaseException
 from cardiolens.base.console import end_quietly_if_unread
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.sanitize import one_line, without_credentials
-from cardiolens.commands.help import HELP, USAGE
+from cardiolens.commands.help import HELP, Options, end_if_asked
 from cardiolens.config.base import Spec
 from cardiolens.config.command_words import read_words
 from cardiolens.config.compose import (
@@ -49,30 +49,46 @@ _DISK_REFUSES = {
 """Remedies by error number, where a file of the user's choice is in the way, and not a fault of the code."""
 
 
-def begin() -> None:
-    """Set up the process of a verb: files are private to the user, libraries make no calls home."""
+def begin(doc: str | None = None, options: Options | None = None) -> None:
+    """Set up the process of a verb: files are private to the user, libraries make no calls home.
+
+    With the verb's docstring and options, end the process if a word asks for help.
+    """
     end_quietly_if_unread()
+    if doc is not None:
+        end_if_asked(doc, options or {}, sys.argv[1:])
     os.umask(0o077)
     be_quiet()
 
 
 def begin_job(argv: Sequence[str], description: str | None) -> None:
     """Set up the process of a script, as `begin`; print what it does and end if a word asks for help."""
-    if not {USAGE, HELP}.isdisjoint(argv):
+    if not {*HELP}.isdisjoint(argv):
         print(description)
         raise SystemExit(0)
     begin()
 
 
-def run_verb(verb: Verb, argv: Sequence[str] | None = None) -> int:
+def door(doc: str | None, options: Options, verb: Callable[[list[str]], int]) -> int:
+    """Run a verb on the words of the command line, and return the exit code."""
+    begin(doc, options)
+    try:
+        return verb(sys.argv[1:])
+    except (InputError, RunError, StoppedError) as error:
+        return tell(error)
+
+
+def run_verb(verb: Verb, argv: Sequence[str] | None = None, *, doc: str | None = None) -> int:
     """Run a verb on the sweep that the command line describes, and return the exit code.
 
     0: complete; 1: the run could not be completed; 2: an input cannot be used; 75: stopped on request. Hydra
     handles words that begin with a dash (`-m`, `--cfg=job`, `--hydra-help`).
     """
-    begin()
+    begin(doc, {"": SweepSpec})
     words = list(sys.argv[1:] if argv is None else argv)
     try:
+        if doc is not None and not words:
+            raise InputError("no option says what to do; give e.g. +experiment=demo, or ask --help")
         if any(word.startswith("-") for word in words):
             return _through_hydra(verb, words)
         return _run(verb, read_spec(words))

@@ -1,4 +1,4 @@
-"""`python -m cardiolens.ingest source=... out=...`: an export of DICOM or NIfTI → studies with proposals.
+"""`python -m cardiolens.ingest source=... out=...`: make studies of an export of DICOM or NIfTI.
 
 A public set that a layout names also gets its questions and a manifest of digests. `init out=...` writes
 skeletons of study.json and questions.jsonl for NIfTI files instead.
@@ -19,12 +19,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     from cardiolens.commands.command import begin, tell
     from cardiolens.config.command_words import read_words
     from cardiolens.config.compose import read_ingest_spec
+    from cardiolens.config.ingest import IngestSpec
     from cardiolens.curation.ingest.import_run import ingest_by_layout
     from cardiolens.curation.ingest.manifest_draft import Words, write_skeletons
     from cardiolens.curation.questions.set_questions import write_all_questions, write_set_questions
     from cardiolens.curation.release.public_set import write_set
 
-    begin()
+    begin(__doc__, {"": IngestSpec, "init": Words})
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         if words[:1] == ["init"]:

@@ -11,6 +11,7 @@ import sys
 
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
+from cardiolens.commands.help import Options
 
 
 def main() -> int:
@@ -18,14 +19,15 @@ def main() -> int:
     from cardiolens.config.command_words import ReleaseVerifyWord, read_words, verify_word
     from cardiolens.curation.release.benchmark_submission import Submit, submit
     from cardiolens.curation.release.duplicates import write_hashes
-    from cardiolens.curation.release.harness.make_tasks import make_tasks
+    from cardiolens.curation.release.harness.make_tasks import Harness, make_tasks
     from cardiolens.curation.release.make import release
     from cardiolens.curation.release.public_set import SET_NAME, verify_set
-    from cardiolens.curation.release.release_words import Hashes
+    from cardiolens.curation.release.release_words import Hashes, Release
     from cardiolens.curation.release.submission_scores import Score, score_submission
     from cardiolens.curation.release.verify import verify
 
-    begin()
+    options: Options = {"": Release, "verify": ReleaseVerifyWord, "harness": Harness, "hashes": Hashes}
+    begin(__doc__, {**options, "submit": Submit, "score": Score})
     words = sys.argv[1:]
     named = {word.partition("=")[0] for word in words}
     try:

@@ -16,6 +16,7 @@ from cardiolens.phantom.fixed_reports import reports
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.lesion_slices import lesion_slices, with_slices
 from cardiolens.phantom.planes import sizes, views
+from cardiolens.phantom.quantities import first_phase, quantity_findings
 from cardiolens.phantom.render import render
 from cardiolens.phantom.roster import PROTOCOL, SEQUENCES, catalogue, roster, study
 from cardiolens.phantom.study_writer import write_labels, write_records, write_volume
@@ -87,13 +88,16 @@ def write_study(
         Heart(drawn_study.parameters),
         appearance(spec.difficulty, drawn_study.seed, size.spacing_mm),
     )
+    first = first_phase(drawn_study.seed, heart, size.phases) if spec.cycle == "drawn" else 0
     volumes = []
     slices: dict[str, list[dict[str, Any]]] = {}
     for view in views().values():
         rendered = render(heart, view, size, look=look, seed=drawn_study.seed, masks=spec.masks)
+        rendered = rendered.beginning_at(first)
         volumes.append(write_volume(folder, rendered, size))
         slices.setdefault(view.sequence, []).extend(lesion_slices(rendered, size))
     study_findings = findings(drawn_study.truth)
+    study_findings |= quantity_findings(heart, tasks, size.phases, first)
     texts = reports(study_findings, drawn_study.seed, tasks, SEQUENCES)
     write_records(folder, drawn_study, volumes, texts)
     if spec.masks:

@@ -236,7 +236,7 @@ def read_audit(run: Run) -> list[AuditedModel]:
         return _Audit.model_validate(_read_json(run, run.audit)).models
     except ValidationError as error:
         raise InputError(
-            f"{run.audit}: {describe(error)}; make it anew with python -m cardiolens.audit report "
+            f"{run.audit}: {describe(error)}; make it anew with python -m cardiolens.review report "
             f"run={run.root}"
         ) from None
 

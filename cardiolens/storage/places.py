@@ -120,10 +120,6 @@ class Run:
         """Records of the models of a submitted run."""
         return self.root / "groups"
 
-    def node_exclusions(self, model: str) -> Path:
-        """File of the nodes that a model's job must avoid."""
-        return self.model_records / f"{model}.exclude"
-
 
 # Options of execution and mirroring: they change no answer, so they do not enter the digest of a run.
 _EXECUTION = (
@@ -149,7 +145,6 @@ def deciding(spec: SweepSpec) -> dict[str, Any]:
     left_out: dict[str, Any] = {
         **dict.fromkeys(_EXECUTION, True),
         "dataset": {"prepared_only", "allow_links", "link_roots", "source"},
-        "statistics": {"components"},
         "model": {"__all__": {**dict.fromkeys(SERVING, True), "http": set(HTTP_SERVING)}},
     }
     values = spec.model_dump(mode="json", exclude=left_out)

@@ -26,8 +26,8 @@ class RunWord(Spec):
 class RunWords(Spec):
     """The words of a command on one run, or on several as one; exactly one of both is given."""
 
-    run: GivenPath | None = None
-    runs: Annotated[tuple[GivenPath, ...], Listed] | None = None
+    run: GivenPath | None = None  # the folder of the run
+    runs: Annotated[tuple[GivenPath, ...], Listed] | None = None  # in place of run: several, as one
     store: GivenPath | None = None  # where the store of the runs is now
 
     @model_validator(mode="after")

@@ -15,7 +15,7 @@ from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.house_sentences import report_sentences
 from cardiolens.curation.questions.statement import CERTAINTIES, ReportStatement
 from cardiolens.curation.questions.uncertainty import doubt_of
-from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
+from cardiolens.protocol.tasks.catalogue import OPEN, Catalogue, Subtask
 from cardiolens.protocol.tasks.house_style import HouseStyle
 from cardiolens.report_text.sections import Sentence, sentence_at
 
@@ -91,7 +91,7 @@ class Part:
 
 def parts(catalogue: Catalogue) -> Iterator[Part]:
     """Yield the parts that are requested for a report, in catalogue order."""
-    choice_subtasks = [subtask for subtask in catalogue.subtasks.values() if subtask.answer_type != "report"]
+    choice_subtasks = [subtask for subtask in catalogue.subtasks.values() if subtask.answer_type not in OPEN]
     for sequence in dict.fromkeys(subtask.sequence for subtask in choice_subtasks):
         yield Part(
             sequence,

@@ -9,7 +9,7 @@ from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.house_sentences import reword
 from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.curation.questions.strict_patterns import has, words
-from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
+from cardiolens.protocol.tasks.catalogue import OPEN, Catalogue, Subtask
 
 Answer = tuple[str, ...]  # option keys
 _PARTIAL = (Reason.DENIED_IN_PART, Reason.QUALIFIED_DENIAL)
@@ -38,7 +38,7 @@ def settle(text: str, statements: Sequence[ReportStatement], catalogue: Catalogu
             for statement in statements
             if statement.subtask == subtask.id and statement.certainty in ("certain", "uncertain")
         ]
-        if subtask.answer_type == "report" or not any(
+        if subtask.answer_type in OPEN or not any(
             statement.subtask == subtask.id for statement in statements
         ):
             continue

@@ -63,24 +63,25 @@ def check_identities(
     spec: Release, catalogue: Catalogue, questions: Sequence[GivenQuestion], studies: Mapping[str, Study]
 ) -> int:
     """Return the number of confirmed findings; InputError where there are others, or old ids."""
-    found = _findings(_passages(spec, catalogue, questions, studies), old_ids(studies))
-    if not found:
+    all_findings = _findings(_passages(spec, catalogue, questions, studies), old_ids(studies))
+    if not all_findings:
         return 0
-    digest = digest_of([asdict(finding) for finding in found])[:_DIGITS]
-    ids = [finding for finding in found if finding.kind == OLD_ID]
+    digest = digest_of([asdict(finding) for finding in all_findings])[:_DIGITS]
+    ids = [finding for finding in all_findings if finding.kind == OLD_ID]
     report = spec.out.with_name(f"{spec.out.name}-identities.txt")
     if digest == spec.confirmed and not ids:
-        return len(found)
-    _write(report, found, "" if ids else digest)
+        return len(all_findings)
+    _write(report, all_findings, "" if ids else digest)
     if ids:
         raise InputError(
             f"{ids[0].file}, {ids[0].place}: holds the old id of a study, patient or report, as "
             f"{len(ids) - 1} other texts do; {report} has all of them; take them out of the texts"
         )
     again = "" if spec.confirmed is None else f"confirmed={spec.confirmed} is of other findings, and "
+    first = all_findings[0]
     raise InputError(
-        f"{again}{len(found)} texts may name somebody, e.g. {found[0].file}, {found[0].place} "
-        f"({found[0].kind}); read {report}, take out what identifies anybody, and once nothing does, add "
+        f"{again}{len(all_findings)} texts may name somebody, e.g. {first.file}, {first.place} "
+        f"({first.kind}); read {report}, take out what identifies anybody, and once nothing does, add "
         f"confirmed={digest}"
     )
 
@@ -128,11 +129,11 @@ def old_ids(studies: Mapping[str, Study]) -> frozenset[str]:
 
     Each is its letters and digits, joined and without case.
     """
-    named = [
+    names = [
         (study.study_id, study.manifest.patient_id, study.manifest.report_id or "", study.folder.name)
         for study in studies.values()
     ]
-    joined = ("".join(_RUN.findall(fold(name))).casefold() for names in named for name in names)
+    joined = ("".join(_RUN.findall(fold(name))).casefold() for of_study in names for name in of_study)
     return frozenset(name for name in joined if name)
 
 

@@ -57,14 +57,14 @@ def kept_manifest(study: Study) -> Record:
 def _verification(row: GivenQuestion, where: str) -> Record:
     """Return the kept entries; a value is not quoted in an error, for it may name somebody."""
     legal = _Verification.model_fields
-    given = {name: value for name, value in row.question.verification.items() if name in legal}
+    entries = {name: value for name, value in row.question.verification.items() if name in legal}
     try:
-        kept = _Verification.model_validate(given).model_dump()
+        kept = _Verification.model_validate(entries).model_dump()
     except ValidationError as error:
         fault = error.errors()[0]
         raise InputError(
             f"{where}: verification.{fault['loc'][0]} is of another form than review writes "
             f"({fault['type']}); correct it or leave it out"
         ) from None
-    values = ((name, kept[name]) for name in given)
+    values = ((name, kept[name]) for name in entries)
     return {name: round(value, 4) if isinstance(value, float) else value for name, value in values}

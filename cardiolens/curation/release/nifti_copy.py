@@ -58,24 +58,24 @@ def copy_of(path: Path) -> bytes:
     return gzip.compress(content, mtime=0) if zipped else content
 
 
-def _header(given: Nifti1Header, facts: Header) -> bytes:
+def _header(original: Nifti1Header, facts: Header) -> bytes:
     """Header of a copy: the kept fields, and of their arrays only the axes that the volume has."""
-    kept = np.zeros((), given.structarr.dtype)
+    copy = np.zeros((), original.structarr.dtype)
     for name in _KEPT:
-        kept[name] = given[name]
+        copy[name] = original[name]
     for name in _FLAGS:
-        kept[name] = int(given[name]) & 0x3F
+        copy[name] = int(original[name]) & 0x3F
     n_axes = len(facts.shape)
-    kept["dim"] = [n_axes, *facts.shape, *[1] * (7 - n_axes)]
-    kept["pixdim"][: n_axes + 1] = given["pixdim"][: n_axes + 1]
-    handedness = float(given["pixdim"][0])  # of the quaternion: a sign alone
-    kept["pixdim"][0] = math.copysign(1.0, handedness or 1.0)
-    kept["bitpix"], kept["vox_offset"] = 8 * facts.dtype.itemsize, _FIRST
-    if not kept["scl_slope"]:  # zero means that nothing is scaled
-        kept["scl_inter"] = 0.0
+    copy["dim"] = [n_axes, *facts.shape, *[1] * (7 - n_axes)]
+    copy["pixdim"][: n_axes + 1] = original["pixdim"][: n_axes + 1]
+    handedness = float(original["pixdim"][0])  # of the quaternion: a sign alone
+    copy["pixdim"][0] = math.copysign(1.0, handedness or 1.0)
+    copy["bitpix"], copy["vox_offset"] = 8 * facts.dtype.itemsize, _FIRST
+    if not copy["scl_slope"]:  # zero means that nothing is scaled
+        copy["scl_inter"] = 0.0
     for code, names in _POSITIONS.items():
-        if (declared := int(given[code])) > 0:  # else nobody reads these numbers
-            kept[code] = declared if declared in _CODES else 1
+        if (declared := int(original[code])) > 0:  # else nobody reads these numbers
+            copy[code] = declared if declared in _CODES else 1
             for name in names:
-                kept[name] = given[name]
-    return kept.tobytes()
+                copy[name] = original[name]
+    return copy.tobytes()

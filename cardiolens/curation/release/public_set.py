@@ -82,8 +82,8 @@ def _card(out: Path, record: Mapping[str, Any]) -> Iterator[str]:
         "Nobody verified it for these questions. Research use only."
     )
     for name, each in record["sets"].items():
-        asked = Counter(line["subtask"] for line in lines if line["verification"]["layout"] == name)
-        silent = [subtask for subtask in load_catalogue(_PROTOCOL).subtasks if subtask not in asked]
+        counts = Counter(line["subtask"] for line in lines if line["verification"]["layout"] == name)
+        silent = [subtask for subtask in load_catalogue(_PROTOCOL).subtasks if subtask not in counts]
         yield from (
             "",
             f"## {each['title']}",
@@ -91,7 +91,7 @@ def _card(out: Path, record: Mapping[str, Any]) -> Iterator[str]:
             f"* Layout `{name}`, {each['files']['count']} files, digest `{each['files']['digest']}`.",
             f"* From: {each['place']}. Terms: {each['licence']}.",
             f"* Limits: {each['limits']}.",
-            f"* Asks: {', '.join(f'{key} ({n})' for key, n in sorted(asked.items())) or 'none'}.",
+            f"* Asks: {', '.join(f'{key} ({n})' for key, n in sorted(counts.items())) or 'none'}.",
             f"* Cannot ask: {', '.join(silent)}.",
             "* Where its traits were read: " + "; ".join(each["sources"]) + ".",
         )

@@ -47,7 +47,6 @@ from cardiolens.inference.models.video_input import metadata_of
 from cardiolens.inference.placement.placement import Deployment
 from cardiolens.protocol.prompts.videos import by_place, count_videos
 from cardiolens.protocol.tasks.legal import FREE, Constraint
-from cardiolens.runtime.staging import nearby
 from cardiolens.storage.schemas import FRAME
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ class VllmEngine:
         assert identity.folder is not None, "a vllm model has files"
         self._model = model
         # An engine over several nodes reads the same path on all; a local copy may exist on one node only.
-        self._folder = identity.folder if deployment.spans_nodes else nearby(identity.folder)
+        self._folder = identity.folder
         self._adapter = identity.adapter
         self._deployment = deployment
         self._max_frames = max_frames  # per prompt

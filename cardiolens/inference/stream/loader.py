@@ -38,7 +38,6 @@ from cardiolens.protocol.dialogue.chain import (
 from cardiolens.protocol.dialogue.frame_requests import Choice
 from cardiolens.protocol.select.selection import Frame
 from cardiolens.runtime import stopping
-from cardiolens.runtime.staging import nearby
 from cardiolens.storage.places import Store
 from cardiolens.study.frame_parts import FrameParts, VolumePlace, WantedFrames, places_of
 from cardiolens.study.shards import StoredFrame, shaped
@@ -114,7 +113,7 @@ class StudyLoader:
             for study in studies
             for study_id, frames_of in study.frames_of.items()
         ]
-        with FrameParts(nearby(self.store)) as parts:
+        with FrameParts(self.store) as parts:
             frames = parts.frames(shown_frames)
             for study in studies:
                 stored = chain.from_iterable(next(frames) for _ in study.frames_of)
@@ -156,7 +155,7 @@ class StudyLoader:
         places = self._volumes_of({study_id})[study_id]
         volume = next(place for place in places if place["volume_id"] == volume_id)
         indices = range(volume["n_slices"] * volume["n_phases"])
-        with FrameParts(nearby(self.store)) as parts:
+        with FrameParts(self.store) as parts:
             stored = next(parts.frames([WantedFrames([volume], {volume_id: indices})]))
         return {row["idx"]: self._picture(row, blank=False) for row in stored}
 

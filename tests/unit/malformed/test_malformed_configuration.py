@@ -26,7 +26,7 @@ WORDS = [
         r"control=blnd: unknown control; did you mean bl.*choose from bl.*none",
     ),
     ("dataset=mri", r"dataset=mri: unknown dataset; choose from .*phantom_200"),
-    ("tracker=comet", r"tracker=comet: unknown tracker; choose from mlflow, none, wandb"),
+    ("tracker=comet", r"tracker=comet: unknown tracker; choose from none, wandb"),
     ("+experiment=nope", r"experiment=nope: unknown experiment; choose from .*controls"),
     ("experiment=demo", r"write \+experiment=demo"),
     # words that are none

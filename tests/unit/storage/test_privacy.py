@@ -15,7 +15,7 @@ from cardiolens.config.compose import read_spec
 DOORS = (
     *("sweep", "prepare", "judge", "report", "view", "export", "compare", "track"),
     *("ingest", "confirm", "submit", "status", "work", "reread"),
-    *("store", "questions", "review", "release", "audit", "doctor", "plugins", "completion"),
+    *("store", "questions", "review", "release", "doctor", "plugins", "completion"),
 )
 
 

@@ -18,7 +18,7 @@ from cardiolens.curation.release.card import split_of
 from cardiolens.curation.release.facts import read_contents
 from cardiolens.curation.release.question_table import Row, rows_by_study, write_rows
 from cardiolens.curation.release.verify import differences
-from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.catalogue import OPEN, load_catalogue
 from cardiolens.protocol.tasks.questions import Question
 
 HANDED_OUT = Path(__file__).parent / "handed_out"
@@ -124,7 +124,7 @@ def _canary(release: Path) -> str:
 
 def _scored(questions: Sequence[Question]) -> list[Question]:
     """Return the questions that a harness can score: a choice, with an answer."""
-    return [question for question in questions if question.answer_type != "report" and not question.withheld]
+    return [question for question in questions if question.answer_type not in OPEN and not question.withheld]
 
 
 def _that_show(groups: Iterable[list[Row]]) -> Iterator[list[Row]]:

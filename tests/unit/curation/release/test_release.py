@@ -24,8 +24,8 @@ from cardiolens.curation.release.verify import differences, verify
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.questions import GivenQuestion, Question
 from cardiolens.study.manifest import read_study
-from cardiolens.workflow.steps.check_release import check_release
-from cardiolens.workflow.steps.sweep import sweep
+from cardiolens.workflow.sweep import sweep
+from cardiolens.workflow.sweep_checks import check_release
 from tests.unit.questions_file import read_questions
 
 SECRET = "MUSTERMANN"
