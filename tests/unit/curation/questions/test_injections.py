@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens.benchmarks.example_cases import make_cases
 from cardiolens.benchmarks.medthinkvqa import cases, source_of
 from cardiolens.curation.questions.discussion_judge import Discussion, Rating, rating_prompt, read_rating
 from cardiolens.curation.questions.extraction_model import SYSTEM, Part, parts, read_reply
@@ -24,6 +23,7 @@ from cardiolens.curation.questions.step_verdict import ERRORS, Form, StepVerdict
 from cardiolens.phantom.roster import catalogue
 from cardiolens.protocol.prompts.case_discussion import SECTIONS, VALUES
 from cardiolens.protocol.tasks.catalogue import Option
+from tests.support.cases.example_cases import make_cases
 
 ORDER = "ZEBRA"  # whoever reads it as an instruction is moved
 INJECTIONS = {

@@ -9,7 +9,6 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.benchmarks.benchmark import Source
-from cardiolens.benchmarks.example_cases import make_cases
 from cardiolens.benchmarks.medthinkvqa import records, source_of
 from cardiolens.curation.questions.reasoning import Reasoning
 from cardiolens.curation.questions.reasoning_agreement import agreement
@@ -18,6 +17,7 @@ from cardiolens.curation.questions.reasoning_judge import read_verdicts, request
 from cardiolens.curation.questions.step_verdict import ERRORS, StepVerdict
 from cardiolens.protocol.tasks.legal import constraint_of
 from jobs import medthinkvqa
+from tests.support.cases.example_cases import make_cases
 
 STEPS = ["There is a disc.", "So it is dyslumia.", "Nothing else fits."]
 FACTUAL = {"is_factual": True, "is_critical": True, "explanation": "It is seen."}

@@ -12,7 +12,6 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.benchmarks.benchmark import Source
-from cardiolens.benchmarks.example_cases import make_cases
 from cardiolens.benchmarks.medthinkvqa import source_of
 from cardiolens.curation.questions.model_extraction import asking_spec, plan_texts, replies_of
 from cardiolens.curation.questions.reasoning import Reasoning
@@ -27,6 +26,7 @@ from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.replica import Replica
 from cardiolens.protocol.tasks.legal import constraint_of
+from tests.support.cases.example_cases import make_cases
 
 STEP = {"is_factual": True, "is_critical": False, "error_types": []}
 LINE = {"case": 1, "steps": ["There is a disc.", "So it is dyslumia."], "people": [STEP, STEP]}
