@@ -15,10 +15,18 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.curation.release.benchmark_submission import MOST_REPLY, MOST_TEXT, Submit, submit
 from cardiolens.curation.release.make import digests
-from cardiolens.curation.release.submission_file import read_submission
-from cardiolens.curation.release.submission_scores import Score, score_submission, scores_of, verdicts_of
+from cardiolens.curation.release.submission import (
+    MOST_REPLY,
+    MOST_TEXT,
+    Score,
+    Submit,
+    read_submission,
+    score_submission,
+    scores_of,
+    submit,
+    verdicts_of,
+)
 from cardiolens.curation.release.withheld_cohort import read_answers, without_answers, write_answers
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
@@ -31,7 +39,7 @@ from cardiolens.storage.places import Run
 CATALOGUE = load_catalogue("openprotocol-1")
 SOME = ("C02", "C10", "D01", "R-CINE")
 FIRST = "PH-0004"  # of the patients whose answers are withheld
-ONE = {"name": "standard", "style": "standard", "max_tokens": 64}
+ONE = {"name": "standard", "style": "standard", "max_tokens": 64, "asks_back": False}
 PROMPTS = [ONE, ONE | {"name": "three", "samples": 3, "temperature": 0.7}]
 FORMS = (
     "ANSWER: A",
