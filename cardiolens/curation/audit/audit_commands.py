@@ -10,6 +10,7 @@ from cardiolens.base import disk
 from cardiolens.base.console import say, shown_word
 from cardiolens.base.errors import InputError
 from cardiolens.config.command_words import read_words
+from cardiolens.curation.asking.ask_texts import asking_spec
 from cardiolens.curation.audit.audit_desk import AuditDesk
 from cardiolens.curation.audit.audit_ledger import LEDGER, AuditLedger, Readings, read_readings
 from cardiolens.curation.audit.audit_report import audit_report, lines
@@ -17,7 +18,6 @@ from cardiolens.curation.audit.audit_sample import SAMPLE, Sample, Sampled, draw
 from cardiolens.curation.audit.audit_server import audit_server
 from cardiolens.curation.audit.audited_run import judged_choices, shown_replies
 from cardiolens.curation.audit.reread_replies import document, reread
-from cardiolens.curation.questions.model_extraction import asking_spec
 from cardiolens.show.notebook.run import FinishedRun, read_run
 from cardiolens.storage.places import Run
 from cardiolens.storage.run_word import RunWord

@@ -12,13 +12,9 @@ from typing import Any
 from cardiolens.base.fence import fenced
 from cardiolens.base.untrusted.bounded_files import parse_json
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.curation.asking.ask_texts import execute_plan, plan_texts, replies_of
 from cardiolens.curation.audit.audit_desk import ReplyView
-from cardiolens.curation.questions.model_extraction import (
-    TextRequest,
-    execute_plan,
-    plan_texts,
-    replies_of,
-)
+from cardiolens.protocol.prompts.text_request import TextRequest
 
 _SYSTEM = (
     "You read what a reply to a multiple-choice question answers. You do not judge whether it is right, and "

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from cardiolens.curation.questions.probe_scores import MOST_EXCESS
+from cardiolens.curation.probes.probe_scores import MOST_EXCESS
 from cardiolens.curation.release.hub_head import hub_head
 from cardiolens.curation.release.known_limits import known_limits
 from cardiolens.curation.release.question_table import description_of, table_schema

@@ -78,7 +78,7 @@ _KEPT: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "kappa": (_is_kappa, "null or a number from -1 to 1"),
     "probes": (_is_count(_MOST_READERS), "the number of models that probed it"),
     "blind_excess": (_is_kappa, "a number from -1 to 1"),
-    "agreement": (_is_word("agreed", "alone"), "agreed or alone"),
+    "drafted_by": (_is_word("both", "rules", "model", "mask"), "both, rules, model or mask"),
 }
 
 
