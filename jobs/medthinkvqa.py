@@ -42,8 +42,8 @@ from cardiolens.curation.asking.ask_texts import (
     plan_texts,
     replies_of,
 )
-from cardiolens.curation.audit.discussion_scores import discussion_scores
-from cardiolens.curation.audit.reasoning_agreement import JudgedSteps, agreement
+from cardiolens.curation.report_judge.discussion_scores import discussion_scores
+from cardiolens.curation.report_judge.reasoning_agreement import JudgedSteps, agreement
 from cardiolens.protocol.prompts.case_discussion import sections_of
 from cardiolens.protocol.prompts.text_request import TextRequest
 from cardiolens.score.run_results.case_discussions import discussions_by_case

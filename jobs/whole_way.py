@@ -7,6 +7,7 @@ the package in a process of its own.
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -14,14 +15,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.client import HTTPConnection
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from cardiolens.base.errors import InputError
 from cardiolens.commands.command import begin_job, tell
 from cardiolens.config.base import GivenPath, Positive, Seed, Spec
 from cardiolens.config.command_words import read_words
-from cardiolens.phantom.dicom.spec import Vendor
+from tests.support.dicom.spec import Vendor
 
 MAKE = Path(__file__).resolve().parent / "make_phantom.py"
 # The second person corrects one draft in so many; with one in seven, kappa is too low for the batch.
@@ -109,64 +112,50 @@ def review(out: Path) -> None:
     """Have two people verify every draft, blind to each other, and a third decide where they differ."""
     began = time.monotonic()
     place = f"out={out}/review"
-    passphrases = {}
-    for name, role in (("anna", "reader"), ("berta", "reader"), ("clara", "adjudicator")):
-        command = [sys.executable, *verb("review"), "add", f"reader={name}", f"role={role}", place]
-        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        passphrases[name] = told.splitlines()[0].partition(": ")[2].strip()
     words = [
-        f"questions={out}/drafts/questions.jsonl",
-        f"studies={out}/data/studies",
-        "mode=verify",
-        "port=0",
+        *(f"questions={out}/drafts/questions.jsonl", f"studies={out}/data/studies", place, "mode=verify"),
+        *("port=0", "readers=[anna,berta]", "third=clara"),
     ]
-    with served([*words, place]) as port:
-        pressed = {name: decide(Person.at(port, name, word)) for name, word in passphrases.items()}
+    with served(words) as links:
+        pressed = {name: decide(Person(link)) for name, link in links.items()}
     print(f"== review ({time.monotonic() - began:.0f} s)")
     print(", ".join(f"{name} pressed {count} keys" for name, count in pressed.items()))
     run("review export", [*verb("review"), "export", place])
 
 
 @contextmanager
-def served(words: list[str]) -> Iterator[int]:
-    """Serve a review page meanwhile, and yield its port."""
+def served(words: list[str]) -> Iterator[dict[str, str]]:
+    """Serve a review page meanwhile, and yield the link of each person."""
     environment = os.environ | {"PYTHONUNBUFFERED": "1"}
     command = [sys.executable, *verb("review"), *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
         try:
-            page = next(line for line in process.stdout if line.startswith("page:"))
-            yield int(page.split("127.0.0.1:")[1].split("/")[0])
+            printed = takewhile(lambda line: not line.startswith("pass on"), process.stdout)
+            found = (re.match(r"(\w+) \(\w+\): (http\S+)/", line) for line in printed)
+            yield {one[1]: one[2] for one in found if one is not None}
         finally:
             process.terminate()
 
 
 class Person:
-    """A simulated person who sends the requests of a browser to the review page."""
+    """A simulated person who sends the requests of a browser to a link."""
 
-    def __init__(self, port: int) -> None:
-        self.port = port
-        self.headers: dict[str, str] = {}
+    def __init__(self, link: str) -> None:
+        self.link = urlsplit(link)
 
-    @classmethod
-    def at(cls, port: int, name: str, passphrase: str) -> "Person":
-        """Log in."""
-        person = cls(port)
-        told, cookie = person.ask("POST", "/login", {"reader": name, "passphrase": passphrase})
-        person.headers = {"Cookie": cookie.partition(";")[0], "X-Review-Word": told["word"]}
-        return person
-
-    def ask(self, method: str, path: str, said: Mapping[str, Any] | None = None) -> tuple[Any, str]:
-        """Send a request; return the page's answer and the cookie that it sets."""
-        own = f"127.0.0.1:{self.port}"
-        headers = {**self.headers, "Origin": f"http://{own}", "Content-Type": "application/json"}
+    def ask(self, method: str, path: str, said: Mapping[str, Any] | None = None) -> Any:
+        """Send a request; return the page's answer."""
+        own = self.link.netloc
+        headers = {"Origin": f"http://{own}", "Content-Type": "application/json"}
         connection = HTTPConnection(own, timeout=60)
-        connection.request(method, path, json.dumps(said) if said is not None else None, headers)
+        body = json.dumps(said) if said is not None else None
+        connection.request(method, f"{self.link.path}/{path}", body, headers)
         answer = connection.getresponse()
         content = answer.read()
         if answer.status != 200:
             raise SystemExit(f"the page of review answered {answer.status}: {content[:200]!r}")
-        return json.loads(content), answer.getheader("Set-Cookie") or ""
+        return json.loads(content)
 
 
 def decide(person: Person) -> int:
@@ -175,7 +164,7 @@ def decide(person: Person) -> int:
     The simulated people cannot read reports: they accept every draft, except that the second reader corrects
     one draft in twenty. The adjudicator accepts the draft.
     """
-    state, _ = person.ask("GET", "/state.json")
+    state = person.ask("GET", "state.json")
     pressed = 0
     while (item := state.get("item")) is not None:
         said: dict[str, Any] = {"verdict": "accept"}
@@ -184,8 +173,8 @@ def decide(person: Person) -> int:
             said = {"verdict": "correct", "answer": [other]}
         pressed += 1
         name = f"{state['reader']}-{pressed:012d}"
-        state, _ = person.ask(
-            "POST", "/decide", {"id": name, "qa_id": item["qa_id"], "item": item["item"], **said}
+        state = person.ask(
+            "POST", "decide", {"id": name, "qa_id": item["qa_id"], "item": item["item"], **said}
         )
         if "error" in state:
             raise SystemExit(f"the page of review kept nothing: {state['error']}")

@@ -21,7 +21,7 @@ from cardiolens.benchmarks.case_map import (
     expanded,
     read_map,
 )
-from cardiolens.benchmarks.record_files import Place, Row, columns_of, rows_of, value_of
+from cardiolens.benchmarks.record_files import Place, Row, columns_of, quoted, rows_of, value_of
 from cardiolens.protocol.prompts.case_text import told_path
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask, load_catalogue
 from cardiolens.protocol.tasks.questions import write_questions
@@ -145,7 +145,7 @@ def read_benchmark(source: Source, protocol: str) -> Benchmark:
         try:
             _note_image(source.columns, row, by_id)
             entry = readers[row.place.path].read(row)
-            subtask_of(catalogue, entry.question)
+            _check_names(source.columns, entry.question, subtask_of(catalogue, entry.question))
             key = (entry.patient, entry.question.key)
             if entry.question.key and key in places:
                 raise InputError(
@@ -210,8 +210,28 @@ def _cases(columns: CaseMap, read: Iterable[tuple[int, Read]], source: Source) -
     return cases
 
 
+def _check_names(columns: CaseMap, question: Question, subtask: Subtask) -> None:
+    """Raise InputError for a true answer that is no legal number of its subtask."""
+    if subtask.quantity is None:
+        return
+    answer = "; ".join(question.names)
+    try:
+        subtask.quantity.read(answer)
+    except ValueError as error:
+        names = " and ".join(expanded(columns.answer, 1))
+        example = subtask.quantity.written(subtask.quantity.low)
+        raise InputError(
+            f"{names} is {quoted(answer)}, which {error}; expected e.g. {example}; correct the file"
+        ) from None
+
+
 def subtask_of(catalogue: Catalogue, question: Question) -> Subtask:
-    """Find the subtask of a question by kind and options: that with just these options, else the last."""
+    """Find the subtask of a question: the map's, that with its options, or the last of their number."""
+    if question.subtask is not None:
+        subtask = catalogue[question.subtask]
+        if subtask.answer_type in ("number", "ranking"):
+            return subtask
+        raise InputError(f"subtask {subtask.id} of the map has options; expected a number or a ranking")
     kind = "multi" if question.multi else "single"
     fitting = [
         subtask
@@ -243,7 +263,7 @@ def _record(study: str, case: Case, question: Question, catalogue: Catalogue) ->
         "question": question.text,
         "answer_type": subtask.answer_type,
         "options": [{"key": key, "text": text} for key, text in options],
-        "answer": [ascii_uppercase[at] for at in question.answer],
+        "answer": [ascii_uppercase[at] for at in question.answer] or list(question.names),
         "origin": "reader",
         "protocol": catalogue.protocol,
     }

@@ -50,13 +50,18 @@ class CaseImage:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question with its options in the order of the data; `key` is its id, empty if it has none."""
+    """A question with its options in the order of the data; `key` is its id, empty if it has none.
+
+    Without options, `names` are the true number, or every name that is right in a ranking.
+    """
 
     key: str
     text: str
     options: tuple[str, ...]
     answer: tuple[int, ...]  # places of the right options
     multi: bool
+    names: tuple[str, ...] = ()
+    subtask: str | None = None  # without options
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +122,10 @@ class RecordReader:
             text = str(columns.question.text)
         else:
             text = text_of(record, columns.question)
+        key = "" if columns.id is None else text_of(record, columns.id)
+        if columns.subtask is not None:
+            words, names = " ".join(_PLACEHOLDER.sub(" ", text).split()), _names(record, columns.answer)
+            return Question(key, words, (), (), multi=False, names=names, subtask=columns.subtask)
         text, letters, options = self._options(record, _PLACEHOLDER.sub(" ", text))
         multi = columns.multi if isinstance(columns.multi, bool) else _flag(record, columns.multi)
         if len(options) < 2:
@@ -126,7 +135,6 @@ class RecordReader:
         for problem in option_problems(list(zip(letters, options, strict=True))):
             raise InputError(f"options: {problem}")
         answer = self._answer(record, letters, options, multi=multi)
-        key = "" if columns.id is None else text_of(record, columns.id)
         return Question(key, " ".join(text.split()), options, answer, multi)
 
     def _fault(self, fault: Fault, name: str, value: object, expected: str) -> None:
@@ -155,7 +163,7 @@ class RecordReader:
     def _answer(
         self, record: Mapping[str, Any], letters: Sequence[str], options: Sequence[str], *, multi: bool
     ) -> tuple[int, ...]:
-        name = self.columns.answer
+        name = str(self.columns.answer)
         value = value_of(record, name)
         if isinstance(value, list) and multi:
             value = "; ".join(map(str, value))
@@ -336,6 +344,19 @@ def _group(record: Mapping[str, Any], columns: Columns) -> str:
         if not column.endswith("?"):
             raise wrong(name, value, "text, a number, true or false")
     return UNKNOWN
+
+
+def _names(record: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:
+    """Return the answers in columns, each a text or a list of texts, without doubles; at least one."""
+    found: dict[str, str] = {}
+    for column in expanded(columns, 1):
+        name = column.removesuffix("?")
+        values = listed(value_of(record, name), name)
+        if not values and not column.endswith("?"):
+            raise wrong(name, None, "an answer")
+        for text in values:
+            found.setdefault(fold(_checked(name, text)), " ".join(str(text).split()))
+    return tuple(found.values())
 
 
 def _flag(record: Mapping[str, Any], column: Column) -> bool:

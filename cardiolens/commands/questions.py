@@ -1,4 +1,4 @@
-"""`python -m cardiolens.questions reports=... studies=... masks=... labels=... out=...`: draft questions."""
+"""`python -m cardiolens.questions reports=... studies=... out=...`: draft questions of reports and masks."""
 
 import sys
 from collections.abc import Sequence
@@ -17,11 +17,12 @@ def main() -> int:
     from cardiolens.commands.command import begin, tell
     from cardiolens.config.command_words import check_once
     from cardiolens.config.compose import read_questions_spec
+    from cardiolens.config.questions import QuestionsSpec
     from cardiolens.curation.probes.blind_probes import probe
     from cardiolens.curation.questions.draft_questions import questions
     from cardiolens.runtime.stopping import StoppedError
 
-    begin()
+    begin(__doc__, {"": QuestionsSpec})
     own, about_model = split(sys.argv[1:])
     try:
         check_once(about_model)

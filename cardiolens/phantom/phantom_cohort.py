@@ -13,10 +13,10 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom.appearance import appearance
 from cardiolens.phantom.fixed_reports import reports
-from cardiolens.phantom.free_text.report_writer import write_reports
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.lesion_slices import lesion_slices, with_slices
 from cardiolens.phantom.planes import sizes, views
+from cardiolens.phantom.quantities import first_phase, quantity_findings
 from cardiolens.phantom.render import render
 from cardiolens.phantom.roster import PROTOCOL, SEQUENCES, catalogue, roster, study
 from cardiolens.phantom.study_writer import write_labels, write_records, write_volume
@@ -34,13 +34,11 @@ def make_cohort(
     folder: Path,
     protocol: str = PROTOCOL,
     *,
-    free_reports: bool = False,
     questions: str = QUESTIONS,
 ) -> None:
     """Make `folder/studies/<id>/` and `folder/questions.jsonl`; the folder must be absent or empty.
 
-    With `free_reports`, also write free-text reports and their truth. `protocol`, a name or a folder, decides
-    questions and reports; the studies do not depend on it.
+    `protocol`, a name or a folder, decides the questions; the studies do not depend on it.
 
     Ray Data makes the studies in parallel if Ray is initialised; otherwise they are made one after another.
     All files are written to a temporary folder that is renamed at the end, so a killed run leaves no partial
@@ -55,8 +53,6 @@ def make_cohort(
             for record in study_records
         ]
         write_questions(draft / questions, records)
-        if free_reports:
-            write_reports(spec, ids, draft, protocol)
 
 
 def add_questions(spec: PhantomSpec, folder: Path, protocol: str, questions: str) -> None:
@@ -92,13 +88,16 @@ def write_study(
         Heart(drawn_study.parameters),
         appearance(spec.difficulty, drawn_study.seed, size.spacing_mm),
     )
+    first = first_phase(drawn_study.seed, heart, size.phases) if spec.cycle == "drawn" else 0
     volumes = []
     slices: dict[str, list[dict[str, Any]]] = {}
     for view in views().values():
         rendered = render(heart, view, size, look=look, seed=drawn_study.seed, masks=spec.masks)
+        rendered = rendered.beginning_at(first)
         volumes.append(write_volume(folder, rendered, size))
         slices.setdefault(view.sequence, []).extend(lesion_slices(rendered, size))
     study_findings = findings(drawn_study.truth)
+    study_findings |= quantity_findings(heart, tasks, size.phases, first)
     texts = reports(study_findings, drawn_study.seed, tasks, SEQUENCES)
     write_records(folder, drawn_study, volumes, texts)
     if spec.masks:

@@ -7,9 +7,6 @@ import pyarrow as pa
 
 SCHEMA_VERSION = "1"
 
-# Columns that parts of a table lack if an earlier release wrote them; read as null.
-LATER_COLUMNS = {"completions": frozenset({"reasoning"}), "evidence": frozenset({"slices"})}
-
 FRAME = "\ufffc"  # marks the place of a frame in a message; marks side by side are the place of a video
 
 # The status of a request as planned, and the statuses of a completion that end a request.

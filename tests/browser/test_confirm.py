@@ -17,8 +17,8 @@ from cardiolens.curation.ingest.confirm.confirm_server import Desk, desk_server
 from cardiolens.curation.ingest.confirm.imported import read_imported
 from cardiolens.curation.ingest.decisions import Ledger, read_decisions
 from cardiolens.curation.ingest.import_run import ingest
-from cardiolens.phantom.sets.set_export import subject_of
-from cardiolens.phantom.sets.set_writers import SETS
+from tests.support.sets.set_export import subject_of
+from tests.support.sets.set_writers import SETS
 from tests.unit.curation.ingest.exports import CURRENT, LGE, NORMAL, SHORT_AXIS, healthy, series
 from tests.unit.curation.ingest.test_first_pass_confirmed import export as export_of_first_pass
 from tests.unit.curation.ingest.test_loose_masks import loosen

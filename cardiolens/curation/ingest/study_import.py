@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from cardiolens.base import stage_versions
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import RunError
-from cardiolens.base.provenance import code_of
 from cardiolens.base.untrusted.bounded_files import parse_json, read_json, read_text
 from cardiolens.base.untrusted.file_place import Place
 from cardiolens.config.ingest import IngestSpec
@@ -27,8 +27,6 @@ from cardiolens.runtime.processes import spread
 from cardiolens.study.anatomy import heart
 
 log = logging.getLogger(__name__)
-
-_CODE = "cardiolens.curation.ingest.import_run"  # with the reading of headers, which decides what a study is
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ def import_or_reuse(task: StudyTask) -> StudyOutcome:
         ),
         "options": options,
         "decisions_sha256": names.digest(choice_lines) if task.choices else None,
-        "code": digest_of([code_of(_CODE), heart().digest]),
+        "code": digest_of([stage_versions.IMPORT, heart().digest]),
     }
     folder = write.Places.of(spec.out, study_id).proposals
     cached_build = _reusable_build(folder, provenance)

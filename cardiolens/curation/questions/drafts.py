@@ -87,6 +87,8 @@ def check_of(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
 def _is_abnormal(item: Mapping[str, Any], catalogue: Catalogue) -> bool:
     """Return whether a finding contradicts a normal study, even if it gives no answer."""
     normal = {option.text for option in catalogue[item["subtask"]].options if option.normal}
+    if catalogue[item["subtask"]].quantity is not None:
+        return False
     return item["certainty"] == "certain" and item["value"] is not None and item["value"] not in normal
 
 
@@ -178,6 +180,8 @@ def _from_quotes(
 
 
 def _legal(subtask: Subtask, answer: Answer) -> bool:
+    if subtask.quantity is not None:
+        return len(answer) == 1
     alone = set(answer) & set(subtask.exclusive)
     is_countable = subtask.answer_type == "multi" or len(answer) == 1
     return (

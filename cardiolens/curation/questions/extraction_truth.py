@@ -9,7 +9,7 @@ from cardiolens.curation.questions.extent import options_of_extent
 from cardiolens.curation.questions.glossary import headings_of
 from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.curation.questions.strict_patterns import has, words
-from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
+from cardiolens.protocol.tasks.catalogue import OPEN, Catalogue, Subtask
 from cardiolens.report_text.report_layout import plain
 from cardiolens.report_text.sections import Sentence, pieces_of, sentence_at
 
@@ -34,7 +34,7 @@ def settle(text: str, statements: Sequence[ReportStatement], catalogue: Catalogu
     for subtask in catalogue.subtasks.values():
         own = [statement for statement in statements if statement.subtask == subtask.id]
         spoken = [statement for statement in own if statement.certainty in ("certain", "uncertain")]
-        if subtask.answer_type == "report" or not own:
+        if subtask.answer_type in OPEN or not own:
             continue
         if not spoken:
             extraction.undetermined[subtask.id] = Reason.NOT_TODAY

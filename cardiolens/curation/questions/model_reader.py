@@ -22,7 +22,7 @@ from cardiolens.curation.questions.stage_files import Record
 from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.protocol.prompts.text_request import TextRequest
-from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
+from cardiolens.protocol.tasks.catalogue import OPEN, Catalogue, Subtask
 
 SYSTEM = (
     "You read reports of cardiac magnetic resonance imaging and fill in a form. You add nothing, infer "
@@ -114,7 +114,7 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 def groups(catalogue: Catalogue) -> Iterator[Group]:
     """Yield the groups of fields, in catalogue order: those of one sequence, or a part of them."""
-    asked = [subtask for subtask in catalogue.subtasks.values() if subtask.answer_type != "report"]
+    asked = [subtask for subtask in catalogue.subtasks.values() if subtask.answer_type not in OPEN]
     for sequence in dict.fromkeys(subtask.sequence for subtask in asked):
         fields = [subtask for subtask in asked if subtask.sequence == sequence]
         for start in range(0, len(fields), _MOST_FIELDS):

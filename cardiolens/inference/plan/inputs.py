@@ -8,10 +8,9 @@ from typing import TypedDict
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.base import entry_points
+from cardiolens.base import entry_points, stage_versions
 from cardiolens.base.digest import digest_of, digest_of_tree, sha256_of
 from cardiolens.base.errors import InputError
-from cardiolens.base.provenance import code_of
 from cardiolens.base.suggest import nearest_first
 from cardiolens.config.plugin_words import selecting
 from cardiolens.config.sweep import SweepSpec
@@ -30,6 +29,7 @@ from cardiolens.protocol.select.feature_source import Sight, sights_of
 from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask, load_catalogue
 from cardiolens.protocol.tasks.evidence_slices import check_evidence_slices
+from cardiolens.protocol.tasks.quantity import PHASE
 from cardiolens.protocol.tasks.question_evidence import evidence_of
 from cardiolens.protocol.tasks.questions import given_questions, questions_table
 from cardiolens.storage.places import Store, deciding
@@ -92,6 +92,7 @@ def read_inputs(spec: SweepSpec) -> Inputs:
     lent = lending(spec, table, prepared, training, partial(_question, catalogue=catalogue, donor=None))
     questions = _chosen(spec, table, catalogue, volumes, study_ids, lent=lent, case_texts=_case_texts(spec))
     _check_answer_format(spec, questions)
+    _check_captions(spec, questions, catalogue)
     check_examples(spec, [question for group in questions.values() for question in group], training)
     return Inputs(
         store=store,
@@ -110,7 +111,7 @@ def read_inputs(spec: SweepSpec) -> Inputs:
             protocol=_beside_tasks(spec.dataset.protocol, catalogue),
             templates=None if spec.templates is None else digest_of_tree(spec.templates),
             sights=tuple(sight.key for sight in sights),
-            code=code_of("cardiolens.inference.plan.plan"),
+            code=stage_versions.PLAN,
             cases=None if spec.dataset.source is None else sha256_of(told_path(spec.dataset.questions)),
             plugins=tuple(entry_points.code_of(group, word) for group, word in selecting(spec)),
         ),
@@ -126,6 +127,21 @@ def _check_answer_format(spec: SweepSpec, questions: Mapping[str, Sequence[Plann
             raise InputError(
                 f"answer_format json: subtask {question.subtask} of {question.protocol} is asked for its "
                 "letters first; give letters or choice, or leave that protocol out"
+            )
+
+
+def _check_captions(
+    spec: SweepSpec, questions: Mapping[str, Sequence[PlannedQuestion]], catalogue: Catalogue
+) -> None:
+    """Raise InputError for a phase asked for where captions do not number phases, or name their moments."""
+    asked = {question.asked.subtask for group in questions.values() for question in group}
+    for name in sorted(asked) if spec.caption != "view" else ():
+        quantity = catalogue[name].quantity
+        if quantity is not None and quantity.unit == PHASE:
+            why = "names its moment" if spec.caption == "full" else "does not number phases"
+            raise InputError(
+                f"caption={spec.caption}: subtask {name} asks for the number of a phase, and that caption "
+                f"{why}; give caption=view, or leave the subtask out"
             )
 
 

@@ -42,6 +42,7 @@ from cardiolens.protocol.prompts.prompt_rendering import question_block, system_
 from cardiolens.protocol.prompts.question import with_points_of_paper
 from cardiolens.protocol.prompts.template import Style, template_folders, template_for
 from cardiolens.protocol.prompts.videos import FLAG as VIDEO_FLAG
+from cardiolens.protocol.tasks.catalogue import OPEN
 from cardiolens.protocol.tasks.legal import constraint_of
 from cardiolens.storage.schemas import PLANNED
 
@@ -147,7 +148,7 @@ class ModelPlanner:
         )
         constraint = constraint_of(answer_format, worded.answer_type, option_keys, worded.exclusive)
         replicate = int(arm.control == "repeat")
-        several = arm.prompt.samples > 1 and worded.answer_type != "report"  # a report has no majority
+        several = arm.prompt.samples > 1 and worded.answer_type not in OPEN  # a report has no majority
         owner = (arm_id, question.qa_id) if self._is_own(several) else ()
         decoding = (constraint.text, str(max_tokens), str(replicate), *owner)
         prompt = f"{block.text}{ending}"

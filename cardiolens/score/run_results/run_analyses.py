@@ -35,7 +35,6 @@ from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.headlines import headlines
 from cardiolens.score.statistics.outcomes import status_counts
 from cardiolens.score.statistics.report_references import Forms
-from cardiolens.score.statistics.variance_components import components
 from cardiolens.score.verdicts.parse import RULES_VERSION
 from cardiolens.storage.places import Run
 
@@ -92,9 +91,6 @@ def analyses_of(
         analyses.append(subgroup_scores(answers, groups.subgroups, models, **statistics.sampling))
     analyses.append(hospitals(groups.subgroups, len(answers.patients)))
     analyses += item_difficulty(answers.verdicts, arms)
-    if statistics.components:
-        items = answers.judged_items
-        analyses.append(Analysis("components of variance", components(items, arms, statistics.seed)))
     analyses.append(Analysis("confusion", confusion_rows(answers.verdicts)))
     analyses.append(Analysis("how requests ended", status_counts(answers.verdicts).to_pylist()))
     return [analysis for analysis in analyses if analysis.rows or analysis.findings]

@@ -68,6 +68,11 @@ class Replies:
         return self.counts["engine_error"] + self.counts["missing"]
 
     @property
+    def not_asked_back(self) -> int:
+        """Replies that could not be read, and whose second turns have no final completion."""
+        return self.counts.get("second_open", 0)
+
+    @property
     def duplicates(self) -> dict[str, int]:
         """Surplus final completions, by whether they agree with the one that counts."""
         return {name: self.counts[name] for name in ("agreeing", "disagreeing")}

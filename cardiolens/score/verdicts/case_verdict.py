@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cardiolens.base.errors import InputError
+from cardiolens.protocol.tasks.catalogue import OPEN
 from cardiolens.protocol.tasks.legal import letters_of
 from cardiolens.score.verdicts.option_text import Option
 from cardiolens.score.verdicts.parse import Parsed, parse_answer
@@ -153,12 +154,12 @@ def _entries(value: object) -> list:  # type: ignore[type-arg]
 
 
 def _check(case: Case, qa_id: str) -> None:
-    legal = [*_COUNTS, "report"]
+    legal = [*_COUNTS, *sorted(OPEN)]
     if case.answer_type not in legal:
         raise InputError(
             f"question {qa_id}: answer_type {case.answer_type!r} is not one of {legal}; correct it"
         )
-    if case.answer_type == "report":
+    if case.answer_type in OPEN:
         return
     number_fits = len(case.answer) == 1 or (case.answer_type == "multi" and len(case.answer) > 1)
     if not number_fits or not set(case.answer) <= set(case.keys):

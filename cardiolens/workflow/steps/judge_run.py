@@ -116,6 +116,7 @@ def _show(facts: Facts, replies: Replies) -> None:
     """Print what the replies show."""
     show.show_ending(facts)
     show.show_withheld(replies.withheld)
+    show.show_second_turns(replies.counts)
 
 
 def _moved(before: pa.Table, after: pa.Table) -> list[tuple[str, str, float, float]]:

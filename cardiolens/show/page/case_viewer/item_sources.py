@@ -263,8 +263,7 @@ def _matching_rows(folder: Path, keys: pa.Array) -> Iterator[pa.Table]:
                 stored_keys = part.read_row_group(group, columns=["request_key"])["request_key"]
                 rows = np.flatnonzero(np.asarray(pc.is_in(stored_keys, value_set=keys)))
                 if len(rows):
-                    stored = part.read_row_group(group, columns=list(_COMPLETION)).take(rows)
-                    yield tables.with_later(stored, _COMPLETION, schemas.COMPLETIONS)
+                    yield part.read_row_group(group, columns=list(_COMPLETION)).take(rows)
 
 
 def _schema(columns: Sequence[str]) -> pa.Schema:

@@ -34,8 +34,8 @@ _AUDITS = (
     Column("shift_high", "to", "points"),
 )
 _NO_AUDIT = (
-    "How often the rules misread a reply is not known of this run: python -m cardiolens.audit run=<folder> "
-    "shows a person a sample of the replies and tells it by model."
+    "How often the rules misread a reply is not known of this run: python -m cardiolens.review audit "
+    "run=<folder> shows a person a sample of the replies and tells it by model."
 )
 
 

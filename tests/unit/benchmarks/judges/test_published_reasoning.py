@@ -15,7 +15,7 @@ from cardiolens.benchmarks.judges.reasoning_files import read_reasoning
 from cardiolens.benchmarks.judges.reasoning_judge import read_verdicts, requests
 from cardiolens.benchmarks.judges.step_verdict import ERRORS, StepVerdict
 from cardiolens.benchmarks.medthinkvqa import records, source_of
-from cardiolens.curation.audit.reasoning_agreement import agreement
+from cardiolens.curation.report_judge.reasoning_agreement import agreement
 from cardiolens.protocol.tasks.legal import constraint_of
 from jobs import medthinkvqa
 

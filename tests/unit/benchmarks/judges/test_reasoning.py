@@ -19,7 +19,7 @@ from cardiolens.benchmarks.judges.reasoning_judge import judged_line, read_verdi
 from cardiolens.benchmarks.judges.step_verdict import ERRORS, StepVerdict
 from cardiolens.benchmarks.medthinkvqa import source_of
 from cardiolens.curation.asking.ask_texts import asking_spec, plan_texts, replies_of
-from cardiolens.curation.audit.reasoning_agreement import agreement
+from cardiolens.curation.report_judge.reasoning_agreement import agreement
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
 from cardiolens.inference.models.rendering import Rendering

@@ -147,3 +147,14 @@ def test_masks_and_labels_go_together(tmp_path: Path) -> None:
         questions(read_questions_spec([*words, "labels=acd"]))
     with pytest.raises(InputError, match="holds no study"):
         questions(read_questions_spec([*words, "labels=acdc"]))
+
+
+def test_masks_give_volumes_and_phases_as_numbers(both: Path, tmp_path: Path) -> None:
+    words = [f"masks={both.parent}/studies", "labels=acdc", f"out={tmp_path}/out", "protocol=numbers-1"]
+    assert questions(read_questions_spec(words)) == 0
+    told = {one["subtask"]: one["answer"] for one in lines(tmp_path / "out" / "questions.jsonl")}
+    assert sorted(told) == ["N01", "N02", "N03", "N04", "N05"]
+    numbers = {name: float(answer[0].split()[0]) for name, answer in told.items()}
+    share = 100 * (1 - numbers["N03"] / numbers["N02"])
+    assert numbers["N01"] == pytest.approx(share, abs=0.2)
+    assert told["N04"] == ["1 phase"]

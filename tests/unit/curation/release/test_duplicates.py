@@ -10,7 +10,7 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.curation.release.hash_lists import read_hashes, write_hashes
+from cardiolens.curation.release.duplicates import read_hashes, write_hashes
 from cardiolens.curation.release.make import release
 from cardiolens.curation.release.release_words import Hashes
 from cardiolens.phantom.phantom_cohort import make_cohort

@@ -1,26 +1,18 @@
-"""Task folders of a release: what they hold, what they refuse, and the class for VLMEvalKit."""
+"""Task folders of a release: what they hold, and what they refuse."""
 
 import ast
-import importlib
 import json
 import shutil
-import sys
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
-import pandas as pd
 import pytest
 
 from cardiolens.base.errors import InputError
-from cardiolens.curation.release.harness import handing_out
-from cardiolens.curation.release.harness.make_tasks import make_tasks
+from cardiolens.curation.release.harness.make_tasks import HANDED_OUT, make_tasks
 from cardiolens.curation.release.make import release
 from tests.unit.curation.release.released_phantoms import release_phantoms
-
-HANDED_OUT = Path(handing_out.__file__).parent / "handed_out"
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +39,8 @@ def test_what_is_handed_out_imports_nothing_of_ours() -> None:
 
 def test_the_canary_is_in_every_readable_file_of_a_task(root: Path) -> None:
     canary = json.loads((root / "ours" / "release.json").read_text())["canary"]
-    files = [path for path in (root / "tasks").rglob("*") if path.suffix in {".md", ".yaml", ".tsv"}]
-    assert len(files) == 7
+    files = [path for path in (root / "tasks").rglob("*") if path.suffix in {".md", ".yaml"}]
+    assert len(files) == 4
     assert all(canary in path.read_text() for path in files)
 
 
@@ -140,53 +132,3 @@ def test_a_release_without_choice_questions_has_no_task(copied: Path, tmp_path: 
     assert release([*given, f"out={tmp_path}/r", "name=r", "licence=internal", "references=true"]) == 0
     with pytest.raises(InputError, match="has no choice question with a told answer and frames"):
         make_tasks([f"harness={tmp_path}/r", f"out={tmp_path}/t"])
-
-
-@pytest.fixture
-def kit(root: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The class for VLMEvalKit beside stand-ins of what it imports of the toolkit."""
-
-    class Base:
-        def __init__(self, dataset: str) -> None:
-            self.data = self.load_data(dataset)
-
-    smp, base = ModuleType("vlmeval.smp"), ModuleType("vlmeval.dataset.image_base")
-    data = root / "tasks" / "vlmevalkit" / "LMUData"
-    smp.LMUDataRoot = lambda: str(data)
-    smp.load = pd.read_csv
-    smp.dump = lambda table, path: table.to_csv(path)
-    smp.get_intermediate_file_path = lambda path, suffix, kind: f"{path}{suffix}.{kind}"
-    base.ImageBaseDataset = Base
-    answers = importlib.import_module("cardiolens.curation.release.harness.handed_out.cardiolens_answers")
-    for name, module in {
-        "vlmeval": ModuleType("vlmeval"),
-        "vlmeval.smp": smp,
-        "vlmeval.dataset": ModuleType("vlmeval.dataset"),
-        "vlmeval.dataset.image_base": base,
-        "vlmeval.dataset.cardiolens_answers": answers,
-    }.items():
-        monkeypatch.setitem(sys.modules, name, module)
-    name = "cardiolens.curation.release.harness.handed_out.cardiolens_questions"
-    monkeypatch.delitem(sys.modules, name, raising=False)
-    yield importlib.import_module(name).CardioLensQuestions
-    sys.modules.pop(name, None)
-
-
-def test_the_class_for_vlmevalkit_asks_and_scores(kit: Any, tmp_path: Path) -> None:
-    """The toolkit itself is not installed: its base class is a stand-in here."""
-    assert kit.supported_datasets() == ["cardiolens_ours_dev", "cardiolens_ours_test_b"]
-    asked = kit("cardiolens_ours_test_b")
-    assert len(asked.data) > 20  # which two of three patients these are is drawn
-    parts = asked.build_prompt(0)
-    pictures = [part["value"] for part in parts if part["type"] == "image"]
-    assert [part["type"] for part in parts[:3]] == ["text", "image", "text"]
-    assert 0 < len(pictures) <= 16
-    assert all(Path(path).read_bytes().startswith(b"\x89PNG") for path in pictures)
-    assert "ANSWER: <letter>" in parts[-1]["value"]
-    told = [json.loads(cell)["answer"] for cell in asked.data["scored_by"]]
-    replies = ["I do not know", *(f"ANSWER: {', '.join(keys)}" for keys in told[1:])]
-    file = tmp_path / "replies.csv"
-    pd.DataFrame({"index": asked.data["index"], "prediction": replies}).to_csv(file)
-    (scores,) = asked.evaluate(str(file)).to_dict("records")
-    assert scores["Overall"] == (len(told) - 1) / len(told)
-    assert scores[asked.data["category"][0]] == 0.5

@@ -15,8 +15,8 @@ import yaml
 from cardiolens.config.dataset import Windows
 from cardiolens.config.selector import SelectorSpec
 from cardiolens.curation.release import question_table
+from cardiolens.curation.release.facts import Contents, read_contents
 from cardiolens.curation.release.question_table import rows_by_study, write_rows
-from cardiolens.curation.release.release_contents import Contents, read_contents
 from cardiolens.curation.release.verify import differences
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.route import Route

@@ -20,12 +20,12 @@ from cardiolens.commands.command import run_verb
 from cardiolens.config.compose import read_spec
 from cardiolens.curation.release.make import _cohorts, _line, release
 from cardiolens.curation.release.nifti_copy import copy_of
-from cardiolens.curation.release.verify import differences
+from cardiolens.curation.release.verify import differences, verify
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.questions import GivenQuestion, Question
 from cardiolens.study.manifest import read_study
-from cardiolens.workflow.steps.check_release import check_release
-from cardiolens.workflow.steps.sweep import sweep
+from cardiolens.workflow.sweep import sweep
+from cardiolens.workflow.sweep_checks import check_release
 from tests.unit.questions_file import read_questions
 
 SECRET = "MUSTERMANN"
@@ -280,6 +280,13 @@ def test_verify_names_what_differs(
     damage(tmp_path / "out")
     (told,) = differences(tmp_path / "out")
     assert said in told
+
+
+def test_an_index_of_another_digest_is_refused_before_its_files(words: list[str], tmp_path: Path) -> None:
+    release(words)
+    digest = sha256((tmp_path / "out" / "release.json").read_bytes()).hexdigest()
+    assert verify(tmp_path / "out", digest) == 0
+    assert verify(tmp_path / "out", "0" * 64) == 1
 
 
 def test_a_patient_in_two_cohorts_is_named(words: list[str], tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_a_text_without_a_reading_counts_for_neither(told: ReportTexts) -> None:
 @pytest.mark.full
 def test_nothing_of_the_run_changes_and_the_file_says_who_read(run: Run, told: ReportTexts) -> None:
     before = read(run.verdicts, VERDICTS)
-    command = [sys.executable, "-m", "cardiolens.reread", f"run={run.root}", "model=uniform"]
+    command = [sys.executable, "-m", "cardiolens.judge", f"run={run.root}", "of=reports", "model=uniform"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=run.root)
     assert done.returncode == 1, done.stdout + done.stderr  # a simulated reader reads no report
     document = json.loads((run.root / "second_reading-uniform.json").read_text())
@@ -106,8 +106,9 @@ def test_nothing_of_the_run_changes_and_the_file_says_who_read(run: Run, told: R
 
 
 def test_what_cannot_be_read_twice_is_refused(run: Run, tmp_path: Path) -> None:
-    from cardiolens.base.errors import InputError
     from cardiolens.commands.reread import reread
+
+    from cardiolens.base.errors import InputError
     from cardiolens.storage.run_word import read_run
 
     with pytest.raises(InputError, match="model= is not given"):

@@ -20,7 +20,7 @@ from cardiolens.show.export.table_export import export
 from cardiolens.show.page.write import write_page
 from cardiolens.storage import documents
 from cardiolens.storage.places import Run, deciding, run_of
-from cardiolens.workflow.steps.check_release import check_release
+from cardiolens.workflow.sweep_checks import check_release
 
 FIRST, SECOND = "a" * 64, "b" * 64
 
