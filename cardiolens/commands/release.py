@@ -22,7 +22,7 @@ def main() -> int:
     from cardiolens.curation.release.make import release
     from cardiolens.curation.release.public_set import SET_NAME, verify_set
     from cardiolens.curation.release.release_words import Hashes, Release
-    from cardiolens.curation.release.submission import Score, Submit, score_submission, submit
+    from cardiolens.curation.release.benchmark_submission import Score, Submit, score_submission, submit
     from cardiolens.curation.release.verify import verify
 
     options: Options = {"": Release, "verify": ReleaseVerifyWord, "harness": Harness, "hashes": Hashes}

@@ -16,7 +16,7 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.release.make import digests
-from cardiolens.curation.release.submission import (
+from cardiolens.curation.release.benchmark_submission import (
     MOST_REPLY,
     MOST_TEXT,
     Score,
