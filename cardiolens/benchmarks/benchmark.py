@@ -226,14 +226,12 @@ def _check_names(columns: CaseMap, question: Question, subtask: Subtask) -> None
 
 
 def subtask_of(catalogue: Catalogue, question: Question) -> Subtask:
-    """Find the subtask of a question: of the map, with its options, or else the last of their number."""
+    """Find the subtask of a question: the map's, that with its options, or the last of their number."""
     if question.subtask is not None:
         subtask = catalogue[question.subtask]
         if subtask.answer_type in ("number", "ranking"):
             return subtask
-        raise InputError(
-            f"subtask {subtask.id} of the map has options; expected one of a number or a ranking"
-        )
+        raise InputError(f"subtask {subtask.id} of the map has options; expected a number or a ranking")
     kind = "multi" if question.multi else "single"
     fitting = [
         subtask

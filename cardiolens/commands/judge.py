@@ -1,7 +1,8 @@
 """`python -m cardiolens.judge run=outputs/...`: judge and score the replies of a run again.
 
 No engine is asked. It replaces verdicts, scores and analyses. `runs=[outputs/...,outputs/...]` judges several
-runs as one.
+runs as one. With `reading=all` the stored replies are scored by three rules of other evaluations too: a table
+on the page and in the export shows scores and ranks side by side.
 
 With `of=` and `model=` a language model reads as well, beside the rules, whose verdicts do not change:
 `of=reports` the text of reports, into `second_reading-<model>.json`; `of=replies` the replies to choice
@@ -42,29 +43,42 @@ class ReadingWords(RunWord):
         return self
 
 
+class JudgeWords(RunWords):
+    """The words of the command."""
+
+    reading: Literal["strict", "all"] = "strict"  # all: also by three rules of other evaluations
+
+    @model_validator(mode="after")
+    def _of_one_run(self) -> Self:
+        if self.reading == "all" and self.runs is not None:
+            raise ValueError("reading: all is of one run; give run=... in the place of runs=[...]")
+        return self
+
+
 def main() -> int:
     """Judge the runs that the command line names, or have a model read one."""
-    return door(__doc__, {"": RunWords, "a second reading": ReadingWords}, _judge)
+    return door(__doc__, {"": JudgeWords, "a second reading": ReadingWords}, _judge)
 
 
 def _judge(given: list[str]) -> int:
     if not any(word.startswith("of=") for word in given):
-        runs = read_words(RunWords, given).open()
-        return judge(runs[0]) if len(runs) == 1 else judge_together(runs)
-    words, about_model = split_words(ReadingWords, given, MODEL_OPTIONS)
+        words = read_words(JudgeWords, given)
+        runs = words.open()
+        if len(runs) == 1:
+            return judge(runs[0], by_others=words.reading == "all")
+        return judge_together(runs)
+    about, about_model = split_words(ReadingWords, given, MODEL_OPTIONS)
     check_once(about_model)
     if not about_model:
-        raise InputError(
-            "model= is not given; give the entry of conf/model that reads, e.g. model=qwen3_vl_8b"
-        )
-    run = words.open()
-    if words.of == "replies":
+        raise InputError("model= is missing; give the entry of conf/model that reads, e.g. model=qwen3_vl_8b")
+    run = about.open()
+    if about.of == "replies":
         from cardiolens.curation.review.reread_replies import second_reading
         from cardiolens.show.notebook.run import read_run
 
         return second_reading(read_run(run.root, run.given_store), about_model)
-    if words.of == "errors":
-        return judge_errors(run, about_model, words.people)
+    if about.of == "errors":
+        return judge_errors(run, about_model, about.people)
     return reread(run, about_model)
 
 

@@ -132,6 +132,12 @@ def counters(
     }
 
 
+def second_turns(final: Mapping[str, int], executed: Mapping[str, Counter[str]]) -> dict[str, int]:
+    """Return the counts of second turns by how they ended, and of those of this invocation."""
+    ends = {name: final.get(f"second_{name}", 0) for name in ("answered", "none", "unread", "open")}
+    return {**ends, "executed": sum(counters["asked_back"] for counters in executed.values())}
+
+
 def stages_of_chains(
     counted: Mapping[str, Sequence[StageCounts]], executed: Mapping[str, Counter[str]]
 ) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 import ast
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.curation.release.harness.make_tasks import HANDED_OUT, make_tasks
+from cardiolens.curation.release.harness.one_file import with_reader
 from tests.unit.curation.release.released_phantoms import release_phantoms
 
 
@@ -24,16 +26,17 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_release_holds_no_code_and_its_tasks_hold_ours_alone(root: Path) -> None:
     assert list((root / "ours").rglob("*.py")) == []
+    answers, prompts = sorted((root / "tasks").rglob("*.py"))
+    assert prompts.read_bytes() == (HANDED_OUT / prompts.name).read_bytes()
+    assert answers.read_text() == with_reader(HANDED_OUT / answers.name)
+
+
+def test_what_is_handed_out_imports_nothing_of_ours(root: Path) -> None:
     for path in (root / "tasks").rglob("*.py"):
-        assert path.read_bytes() == (HANDED_OUT / path.name).read_bytes()
-
-
-def test_what_is_handed_out_imports_nothing_of_ours() -> None:
-    for path in HANDED_OUT.glob("cardiolens_*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
-            assert [name for name in names if name.partition(".")[0] == "cardiolens"] == [], path
+            assert {name.partition(".")[0] for name in names} <= sys.stdlib_module_names, path
 
 
 def test_the_canary_is_in_every_readable_file_of_a_task(root: Path) -> None:

@@ -1,47 +1,24 @@
 """Asking back: a reply that cannot be read is quoted to its model, which gives its letters."""
 
+import os
 import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
 
+import chain_cohort
+import killed_asking
 import pytest
-from small_cohort import make_cohort, reader, sweep_spec, swept
+from chain_cohort import Scribe
+from mumbler import PROSE, Mumbler, asking_spec, is_second
+from small_cohort import make_cohort, swept
 
-from cardiolens.inference.engine.ask import Reply
-from cardiolens.inference.engine.readers import Reader
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import plan
-from cardiolens.protocol.dialogue.asking_back import NONE
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.schemas import FINAL
-
-PROSE = "It might be that, but the images show much else besides."
-
-
-class Mumbler(Reader):
-    """Reader that says its first option: at once, or in prose and only when it is asked back.
-
-    `prose` of sixteen first replies are prose; asked back, it says N to `silent` of sixteen.
-    """
-
-    def __init__(self, prose=8, silent=0, constrained=True):
-        self.asked = []
-        self._prose, self._silent, self._constrained = prose, silent, constrained
-
-    async def answer(self, ask, pictures):
-        self.asked.append(ask)
-        draw = int(ask.request_key[0], 16)
-        letter = sorted(ask.option_keys)[0] if ask.option_keys else ""
-        if "You replied:" in ask.text:
-            assert PROSE in ask.text
-            assert NONE in ask.constraint.legal
-            text = NONE if draw < self._silent else letter
-            text = text if self._constrained else f"My final answer is {text}."
-        else:
-            text = PROSE if ask.option_keys and draw < self._prose else f"ANSWER: {letter}"
-        return Reply(text=text, finish_reason="stop", prompt_tokens=10, output_tokens=1)
-
-    @property
-    def second(self):
-        return [ask for ask in self.asked if "You replied:" in ask.text]
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +30,6 @@ def cohort(tmp_path_factory):
 def fresh(cohort):
     shutil.rmtree(cohort / "store" / "completions", ignore_errors=True)
     return cohort
-
-
-def spec_of(root, asks_back=True, name="standard", **changes):
-    prompt = {"name": name, "style": "standard", "max_tokens": 64, "asks_back": asks_back}
-    return sweep_spec(root, reader("uniform"), prompt=[prompt], **changes)
 
 
 def answered(judged):
@@ -75,7 +47,7 @@ def said(root):
 
 def test_what_cannot_be_read_is_asked_back_and_counts_by_the_second_turn(fresh):
     mumbler = Mumbler(prose=8, silent=4)
-    _, judged = swept(spec_of(fresh), mumbler)
+    _, judged = swept(asking_spec(fresh), mumbler)
     rows, first = answered(judged), {ask.request_key: ask for ask in mumbler.asked}
     statuses = {row["request_key"]: row["parse_status"] for row in rows}
     prose = [
@@ -98,33 +70,91 @@ def test_what_cannot_be_read_is_asked_back_and_counts_by_the_second_turn(fresh):
 
 
 def test_a_free_second_reply_is_read_strictly(fresh):
-    _, judged = swept(spec_of(fresh), Mumbler(prose=16, silent=4, constrained=False))
+    _, judged = swept(asking_spec(fresh), Mumbler(prose=16, silent=4, constrained=False))
     assert {row["parse_status"] for row in answered(judged)} == {"asked_back", "no_answer"}
 
 
 def test_stored_first_replies_are_asked_back_and_not_asked_again(fresh):
     before = Mumbler()
-    _, judged = swept(spec_of(fresh, asks_back=False), before)
+    _, judged = swept(asking_spec(fresh, asks_back=False), before)
     assert not before.second
     assert {row["parse_status"] for row in answered(judged)} == {"ok", "parse_error"}
     after = Mumbler()
-    planned = plan(spec_of(fresh))
+    planned = plan(asking_spec(fresh))
     work = missing_of(planned, "uniform")
-    _, judged = swept(spec_of(fresh), after)
+    _, judged = swept(asking_spec(fresh), after)
     assert {ask.request_key for ask in before.asked} == said(fresh) - {ask.request_key for ask in after.asked}
     assert after.asked == after.second != []
     assert work.left == work.second_turns == len(after.second)
     assert {row["parse_status"] for row in answered(judged)} == {"ok", "asked_back"}
     again = Mumbler()
-    _, same = swept(spec_of(fresh), again)
+    _, same = swept(asking_spec(fresh), again)
     assert again.asked == []
     assert same.replies.verdicts.equals(judged.replies.verdicts)
 
 
 def test_a_plan_says_how_many_second_turns_there_can_be(fresh):
-    work = missing_of(plan(spec_of(fresh)), "uniform")
+    work = missing_of(plan(asking_spec(fresh)), "uniform")
     mumbler = Mumbler(prose=16)
-    swept(spec_of(fresh), mumbler)
+    swept(asking_spec(fresh), mumbler)
     assert work.second_turns == len(mumbler.second)
-    assert missing_of(plan(spec_of(fresh)), "uniform").left == 0
-    assert missing_of(plan(spec_of(fresh, asks_back=False)), "uniform").second_turns == 0
+    assert missing_of(plan(asking_spec(fresh)), "uniform").left == 0
+    assert missing_of(plan(asking_spec(fresh, asks_back=False)), "uniform").second_turns == 0
+
+
+def kill(root, flush_rows, moment, at):
+    """Sweep until the moment comes; the keys of what was asked."""
+    (root / "asked").write_text("")
+    command = [sys.executable, killed_asking.__file__, str(root), str(flush_rows), moment, str(at)]
+    path = os.pathsep.join([str(Path(killed_asking.__file__).parent), *sys.path])
+    ended = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, check=False)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
+    return (root / "asked").read_text().split()
+
+
+@pytest.mark.full
+def test_a_sweep_killed_between_the_turns_loses_nothing_and_asks_nothing_twice(fresh):
+    undisturbed = Mumbler(prose=16)
+    _, judged = swept(asking_spec(fresh, limit=1), undisturbed)
+    whole, second = said(fresh), {ask.request_key for ask in undisturbed.second}
+    shutil.rmtree(fresh / "store" / "completions")
+    kept, between = set(), 0
+    for flush_rows, moment, at in ((4, "written", 4), (1, "written", 9), (1, "asked", 5)):
+        asked = kill(fresh, flush_rows, moment, at)
+        assert not kept & set(asked)
+        assert len(set(asked)) == len(asked)
+        kept = said(fresh)
+        work = missing_of(plan(asking_spec(fresh, limit=1)), "uniform")
+        between += sum(bool(row) for study in work.work["replies"].to_pylist() for row in study or ())
+    assert between, "one of the kills fell between two turns"
+    assert kept < whole
+    last = Mumbler(prose=16)
+    _, again = swept(asking_spec(fresh, limit=1), last)
+    assert not kept & {ask.request_key for ask in last.asked}
+    assert kept | {ask.request_key for ask in last.asked} == said(fresh) == whole
+    assert second <= whole
+    assert again.replies.verdicts.equals(judged.replies.verdicts)
+
+
+class Prosaic(Scribe):
+    """Scribe whose answer is prose until it is asked back."""
+
+    async def answer(self, ask, pictures):
+        reply = await super().answer(ask, pictures)
+        if is_second(ask):
+            return replace(reply, text="B")
+        return replace(reply, text=PROSE) if reply.text == "ANSWER: A" else reply
+
+
+def test_a_chain_is_asked_back_after_its_last_stage(tmp_path):
+    root = chain_cohort.make_cohort(tmp_path, 2)
+    once = {**chain_cohort.SELF, "name": "once", "asks_back": False}
+    first = Prosaic()
+    swept(chain_cohort.spec_of(root, once), first)
+    scribe = Prosaic()
+    _, judged = swept(chain_cohort.spec_of(root, chain_cohort.SELF), scribe)
+    answers = [ask for ask in first.asked if "ANSWER" in ask.text]
+    assert all(any(ask.text.startswith(one.text) for one in answers) for ask in scribe.asked)
+    assert len(scribe.asked) == len(answers) == 2, "the stages are in the store"
+    assert {tuple(row["parsed"]) for row in answered(judged)} == {("B",)}
+    assert len(said(root)) == 2 * 5, "three stages, the chain, and its second turn"
