@@ -25,8 +25,8 @@ import pydicom
 from numpy.typing import NDArray
 
 from cardiolens.base.errors import InputError
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest.import_run import ingest
 from tests.support.dicom.dicom_export import make_export
 from tests.support.dicom.habits import habits

@@ -17,8 +17,7 @@ from pydantic_core import PydanticUndefined
 from cardiolens.commands.command import begin_job, begin_without_words
 from cardiolens.commands.help import comments_of, remarks
 from cardiolens.config.base import Spec
-from cardiolens.config.ingest import IngestSpec
-from cardiolens.config.questions import QuestionsSpec
+from cardiolens.config.curation_specs import IngestSpec, QuestionsSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.tasks.bridge import FROM, TO, counterparts
 from cardiolens.protocol.tasks.catalogue import load_catalogue

@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 from cardiolens.base.errors import InputError
 from cardiolens.config.base import Spec
 from cardiolens.storage.decision_log import DecisionLog, read_decision_lines
-from cardiolens.study.sequences import sequences
+from cardiolens.study.anatomy import sequences
 from cardiolens.study.volume_manifest import DisplayTransform
 
 SCHEMA = "decision-1"

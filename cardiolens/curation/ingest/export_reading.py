@@ -9,7 +9,7 @@ from typing import Any
 from cardiolens.base.console import say
 from cardiolens.base.untrusted.file_place import MOST_MEMBER, Place
 from cardiolens.base.untrusted.resource_limits import limited
-from cardiolens.config.ingest import IngestSpec
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest import write
 from cardiolens.curation.ingest.copies import SHARED_FLAG, copies_and_namesakes
 from cardiolens.curation.ingest.deidentify import Pseudonyms, public_pseudonyms

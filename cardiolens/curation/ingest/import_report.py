@@ -7,7 +7,7 @@ from typing import Any
 
 from cardiolens.base import disk
 from cardiolens.base.console import say, shown_word
-from cardiolens.config.ingest import IngestSpec
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.decisions import Decisions
 from cardiolens.curation.ingest.deidentify import Pseudonyms
 from cardiolens.curation.ingest.export_reading import Export, Rejects

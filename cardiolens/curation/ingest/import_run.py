@@ -7,7 +7,7 @@ from pathlib import Path
 from cardiolens.base import disk
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
-from cardiolens.config.ingest import IngestSpec
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest import write
 from cardiolens.curation.ingest.decisions import Decisions, read_decisions
 from cardiolens.curation.ingest.deidentify import Pseudonyms, read_key

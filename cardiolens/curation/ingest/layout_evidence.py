@@ -21,9 +21,8 @@ from cardiolens.curation.ingest.propose import Proposal
 from cardiolens.curation.ingest.series_grouping import reversed_stack
 from cardiolens.curation.ingest.stack import Stack
 from cardiolens.curation.masks.labels import CAVITY, WALL, label_map
-from cardiolens.study.blood_pool import BloodAreas, moving_pixel, slice_areas
-from cardiolens.study.heart_size import has_heart_size
-from cardiolens.study.sequences import SHORT_AXIS
+from cardiolens.study.anatomy import SHORT_AXIS
+from cardiolens.study.blood_pool import BloodAreas, has_heart_size, moving_pixel, slice_areas
 from cardiolens.study.volume_manifest import DisplayTransform
 
 _MASK_WITNESS, _BLOOD_WITNESS = 0.97, 0.85

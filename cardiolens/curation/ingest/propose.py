@@ -13,8 +13,8 @@ from cardiolens.curation.ingest.sequence import CLASSES
 from cardiolens.curation.ingest.series_grouping import component_of
 from cardiolens.curation.ingest.stack import Stack
 from cardiolens.curation.ingest.stack_geometry import WHOLE_STACK, view_by_geometry
+from cardiolens.study.anatomy import SHORT_AXIS, sequences
 from cardiolens.study.heart_frame import PROTOTYPES, HeartFrame
-from cardiolens.study.sequences import SHORT_AXIS, sequences
 
 VIEWS = (SHORT_AXIS, *PROTOTYPES, "other")
 TEXT_FLAG = "text_in_picture"  # a flagged stack always waits for a person

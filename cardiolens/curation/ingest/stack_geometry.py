@@ -16,8 +16,8 @@ from itertools import combinations
 import numpy as np
 
 from cardiolens.curation.ingest.stack import Point, Stack
+from cardiolens.study.anatomy import SHORT_AXIS
 from cardiolens.study.heart_frame import PROTOTYPES, TYPICAL_BASE, HeartFrame, frame_along
-from cardiolens.study.sequences import SHORT_AXIS
 
 _SPREAD_DEG, _SPREAD_MM = 13.0, 8.0
 _SHORT_AXIS_DEG = 35.0  # between a stack's normal and the typical axis

@@ -26,9 +26,9 @@ from cardiolens.curation.ingest.series_grouping import reversed_stack, stacks_of
 from cardiolens.curation.ingest.series_piles import LeftOut
 from cardiolens.curation.ingest.slice_locations import placed_by_location
 from cardiolens.curation.ingest.stack import Stack
+from cardiolens.study.anatomy import SHORT_AXIS
 from cardiolens.study.blood_pool import BloodAreas
 from cardiolens.study.heart_frame import PROTOTYPE_RIGHT, Display, HeartFrame
-from cardiolens.study.sequences import SHORT_AXIS
 from cardiolens.study.volume_manifest import DisplayTransform
 
 _CONTRADICTED = 0.5  # factor on the confidence if the blood areas put the base at the other end

@@ -12,7 +12,7 @@ from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import RunError
 from cardiolens.base.untrusted.bounded_files import parse_json, read_json, read_text
 from cardiolens.base.untrusted.file_place import Place
-from cardiolens.config.ingest import IngestSpec
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest import write
 from cardiolens.curation.ingest.decisions import Choices
 from cardiolens.curation.ingest.deidentify import Pseudonyms

@@ -31,10 +31,10 @@ from cardiolens.curation.ingest.pixels import decoded_mask
 from cardiolens.curation.ingest.propose import Proposal
 from cardiolens.curation.ingest.reasons import MEANINGS, Reason
 from cardiolens.curation.ingest.stack import Stack
+from cardiolens.study.anatomy import SHORT_AXIS
 from cardiolens.study.displayed import refused_volumes
 from cardiolens.study.manifest import MANIFEST_NAME, StudyManifest, read_study
-from cardiolens.study.sequences import SHORT_AXIS
-from cardiolens.study.sheet import study_sheet
+from cardiolens.study.overlay import study_sheet
 
 BUILD_NAME, PROPOSALS_NAME, REJECTS_NAME, SHEET_NAME = (
     "build.json",

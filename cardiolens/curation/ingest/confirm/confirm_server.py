@@ -29,7 +29,7 @@ from cardiolens.show.local_server import (
     text_reply,
 )
 from cardiolens.show.page.page_rendering import asset, templates
-from cardiolens.study.sequences import sequences
+from cardiolens.study.anatomy import sequences
 
 
 class Change(Spec):

@@ -10,13 +10,13 @@ from pydantic import Field, ValidationError, model_validator
 
 from cardiolens.base.entry_points import PluginError, blamed, code_of, find, is_word, load, pinned
 from cardiolens.base.errors import InputError
-from cardiolens.base.suggest import choices
+from cardiolens.base.phrasing import choices
 from cardiolens.base.untrusted.yaml_file import read_yaml
 from cardiolens.config.base import Spec, describe
 from cardiolens.config.conf_names import conf_folders
 from cardiolens.curation.ingest.image import HeaderRule
 from cardiolens.curation.masks.labels import label_maps
-from cardiolens.study.sequences import sequences
+from cardiolens.study.anatomy import sequences
 from cardiolens.study.volume_manifest import DisplayTransform
 
 FOLDER = "layout"  # below conf/

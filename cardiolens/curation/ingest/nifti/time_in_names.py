@@ -4,7 +4,7 @@ from pathlib import PurePosixPath
 
 from cardiolens.curation.ingest.names import Name
 from cardiolens.curation.ingest.words import words_of
-from cardiolens.study.sequences import sequences
+from cardiolens.study.anatomy import sequences
 
 
 def tells_no_time(name: Name) -> bool:

@@ -8,8 +8,8 @@ from typing import Any
 import nibabel as nib
 import numpy as np
 
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest.deidentify import public_pseudonyms
 from cardiolens.curation.ingest.image import Identity
 from cardiolens.curation.ingest.import_run import ingest

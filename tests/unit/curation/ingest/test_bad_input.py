@@ -16,7 +16,7 @@ from pydicom.sequence import Sequence
 from pydicom.uid import JPEG2000Lossless, JPEGLosslessSV1, RLELossless, generate_uid
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.ingest import IngestSpec
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest import import_run, write
 from cardiolens.curation.ingest.import_run import ingest
 from tests.unit.curation.ingest.exports import CINE, CURRENT, LGE, NORMAL, SHORT_AXIS, header, healthy, save

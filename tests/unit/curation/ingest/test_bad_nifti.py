@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.ingest import IngestSpec
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.import_run import ingest
 from tests.unit.curation.ingest.exports import NORMAL, SHORT_AXIS
 from tests.unit.curation.ingest.nifti_exports import save

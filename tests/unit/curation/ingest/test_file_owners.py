@@ -9,7 +9,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from cardiolens.config.ingest import IngestSpec
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.file_owners import IDS_DIFFER, NO_SUBJECT, owners
 from cardiolens.curation.ingest.import_run import ingest
 from tests.unit.curation.ingest.exports import CINE, header, save

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from cardiolens.config.ingest import IngestSpec
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.decisions import Choice, Ledger
 from cardiolens.curation.ingest.import_run import ingest
 from cardiolens.study.manifest import read_study

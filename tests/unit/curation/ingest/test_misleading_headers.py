@@ -12,8 +12,8 @@ import pytest
 from pydicom.data import get_testdata_file
 
 from cardiolens.base.errors import InputError
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.config.dataset import Windows
-from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest.import_run import ingest
 from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.manifest import read_study

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cardiolens.base.untrusted.file_place import Place
-from cardiolens.config.ingest import IngestSpec
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.file_owners import owners
 from cardiolens.curation.ingest.import_run import ingest
 from cardiolens.curation.ingest.names import name_of

@@ -9,7 +9,7 @@ from pydicom.sequence import Sequence
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.file_place import Place
-from cardiolens.config.ingest import IngestSpec
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.header import read_images
 from cardiolens.curation.ingest.import_run import ingest
 from cardiolens.curation.ingest.mixed_study import mixed

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pydicom import dcmread
 
-from cardiolens.config.ingest import IngestSpec
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.import_run import ingest
 from cardiolens.study.manifest import read_study
 

@@ -8,7 +8,7 @@ import nibabel as nib
 import numpy as np
 from pydicom.uid import generate_uid
 
-from cardiolens.config.ingest import IngestSpec
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.import_run import ingest
 from tests.unit.curation.ingest.exports import LGE, NORMAL, SHORT_AXIS, header, save
 

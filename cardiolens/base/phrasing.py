@@ -1,7 +1,15 @@
-"""What a mistyped name may have meant, and the legal names, as the end of an error's sentence."""
+"""Words of messages: a number of things, and what a mistyped name may have meant."""
 
 import difflib
 from collections.abc import Iterable
+
+
+def counted(number: object, noun: str) -> str:
+    """The number with its noun, e.g. `1 patient`, `20 patients` and `3 studies`."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun[:-1]}ies" if noun.endswith("y") else f"{number} {noun}s"
+
 
 _MOST_LIKELY = 3  # names that may have been meant
 _LIKE = 0.6  # of difflib's ratio; below it a name is not what was meant
