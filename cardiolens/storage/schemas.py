@@ -220,8 +220,10 @@ VERDICTS = _schema(
     ("answer_type", pa.string()),
     ("request_key", pa.string()),
     ("status", pa.string()),  # judged | overflow | skipped: <why> | engine_error | missing
-    # null unless judged: ok, inconsistent, contradicted, parse_error, refusal, truncated, illegal_selection
-    ("parse_status", pa.string()),
+    (
+        "parse_status",
+        pa.string(),
+    ),  # null unless judged; ok, contradicted, parse_error, refusal, truncated ...
     ("rule", pa.string()),  # the parsing rule that found the answer; illegal_selection
     ("parsed", _STRINGS),
     ("gold", _STRINGS),

@@ -116,7 +116,7 @@ def test_ids_are_found_whole() -> None:
         {"kappa_batch": "Huber"},
         {"kappa": 19660523},
         {"kappa": "Huber"},
-        {"agreement": "Huber"},
+        {"drafted_by": "Huber"},
         {"status": "verified by Huber"},
     ],
 )
@@ -134,7 +134,7 @@ def test_a_verification_of_another_form_is_refused(
 
 def test_what_the_review_writes_is_kept(words: list[str], tmp_path: Path) -> None:
     verified = {"status": "verified", "stage": 8, "verdict": "correct", "readers": 2, "adjudicated": True}
-    verified |= {"kappa_batch": "b00", "kappa": 0.8123, "agreement": "alone"}
+    verified |= {"kappa_batch": "b00", "kappa": 0.8123, "drafted_by": "rules"}
     write_lines(
         tmp_path, [line(1, verification=verified | {"by": ["Huber"], "at": "2026-05-23", "queue": "full"})]
     )
