@@ -85,8 +85,9 @@ def _judge(given: list[str]) -> int:
 def reread(run: Run, about_model: Sequence[str]) -> int:
     """Read the texts, write and print both scores; return 0 if the model read at least one text, else 1."""
     from cardiolens.config.arms import arms
-    from cardiolens.curation.questions.model_extraction import ask, asking_spec
-    from cardiolens.curation.questions.second_reading import readings, texts_of
+    from cardiolens.curation.asking.ask_texts import asking_spec
+    from cardiolens.curation.questions.model_reader import read_with_model
+    from cardiolens.curation.report_judge.second_reading import readings, texts_of
     from cardiolens.protocol.tasks.catalogue import load_catalogue
     from cardiolens.score.run_results.stored_replies import check_stored
     from cardiolens.show.terminal.second_readings import show_readings
@@ -101,7 +102,7 @@ def reread(run: Run, about_model: Sequence[str]) -> int:
     sweep = asking_spec(spec.store, run.root / "second_reading", spec.dataset.protocol, about_model)
     (model,) = sweep.model
     numbers = list(report_texts.records)
-    results = ask(sweep, [report_texts.records[number] for number in numbers], catalogue)
+    results = read_with_model(sweep, [report_texts.records[number] for number in numbers], catalogue)
     second_readings = readings(report_texts, dict(zip(numbers, results, strict=True)), catalogue)
     scores = second_readings.scores(spec.statistics)
     document = {
@@ -120,9 +121,9 @@ def reread(run: Run, about_model: Sequence[str]) -> int:
 def judge_errors(run: Run, about_model: Sequence[str], people: Path | None) -> int:
     """Judge the reports, write and print their errors; return 0 if at least one was judged, else 1."""
     from cardiolens.config.arms import arms
-    from cardiolens.curation.questions.model_extraction import asking_spec
-    from cardiolens.curation.questions.report_error_counts import document, read_people, run_reports
-    from cardiolens.curation.questions.report_errors import judge_reports
+    from cardiolens.curation.asking.ask_texts import asking_spec
+    from cardiolens.curation.report_judge.report_error_counts import document, read_people, run_reports
+    from cardiolens.curation.report_judge.report_errors import judge_reports
     from cardiolens.protocol.tasks.catalogue import load_catalogue
     from cardiolens.score.run_results.stored_replies import check_stored
     from cardiolens.show.terminal.second_readings import show_report_errors

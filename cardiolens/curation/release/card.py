@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from cardiolens.curation.questions.probe_scores import MOST_EXCESS
+from cardiolens.curation.probes.probe_scores import MOST_EXCESS
 from cardiolens.curation.release.facts import ATTRIBUTES, NOT_TOLD
 from cardiolens.curation.release.question_table import TABLES, description_of, table_schema
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask

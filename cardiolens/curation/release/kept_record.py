@@ -34,7 +34,7 @@ class _Verification(Spec):
     kappa: _Kappa | None = None
     probes: _Count | None = None  # models that probed it
     blind_excess: _Kappa | None = None
-    agreement: Literal["agreed", "alone"] | None = None
+    drafted_by: Literal["both", "rules", "model", "mask"] | None = None
 
 
 def kept_question(row: GivenQuestion, file: str) -> Record:

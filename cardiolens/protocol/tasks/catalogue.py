@@ -20,7 +20,6 @@ from cardiolens.protocol.tasks.data_files import (
     Entry,
     read_data_files,
 )
-from cardiolens.protocol.tasks.house_style import HouseStyle
 from cardiolens.protocol.tasks.legal import MOST_SEVERAL
 from cardiolens.protocol.tasks.lexicon import Lexicon, load_lexicon
 from cardiolens.protocol.tasks.option_texts import option_problems
@@ -123,7 +122,6 @@ class Catalogue:
     paper_points: Mapping[str, tuple[str, ...]] = field(hash=False)  # of prompt style `paper`, by subtask
     asked_by: Mapping[str, tuple[str, ...]] = field(hash=False)  # the protocols of each subtask
     loaded_from: Mapping[str, str] = field(hash=False)  # the name or folder of each protocol
-    house: HouseStyle = field(default_factory=HouseStyle, compare=False)  # of a group's reports
 
     def __getitem__(self, subtask: str) -> Subtask:
         try:

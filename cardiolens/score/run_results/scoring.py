@@ -15,6 +15,7 @@ from cardiolens.config.arms import Arm, arms
 from cardiolens.config.primary import PrimaryQuestionSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.twins import LESION
 from cardiolens.protocol.tasks.withheld_answers import count_withheld, is_withheld
 from cardiolens.report_text.entities import report_forms
 from cardiolens.score.claims.analysis import Analysis
@@ -244,7 +245,8 @@ def write_results(
     analyses of the replies themselves.
     """
     answers = ArmAnswers.of(replies.verdict_store, groups.hospitals)
-    factors = judged_arms(sweep_arms, answers.arms)
+    # twins are other studies: no arm has a question in common with the one that asks about them
+    factors = [arm for arm in judged_arms(sweep_arms, answers.arms) if arm.control != LESION]
     catalogue = load_catalogue(spec.dataset.protocol)
     forms = report_forms(catalogue)
     options: dict[str, Any] = dict(spec.statistics.sampling)
