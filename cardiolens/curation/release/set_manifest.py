@@ -14,8 +14,8 @@ from cardiolens.base.console import say
 from cardiolens.base.digest import digest_of, sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
-from cardiolens.curation.ingest.find import find
 from cardiolens.curation.ingest.layouts.convention import Convention
+from cardiolens.curation.ingest.scan import find
 from cardiolens.study.manifest import MANIFEST_NAME, read_study
 
 SET_NAME = "set.json"
@@ -114,7 +114,7 @@ def _source_digests(source: Path) -> list[str]:
     for candidate in find(source):
         if candidate.reason is None:
             total = hashlib.sha256()
-            with candidate.place.open() as stream:
+            with candidate.place.open("rb") as stream:
                 while chunk := stream.read(_CHUNK):
                     total.update(chunk)
             digests.append(total.hexdigest())

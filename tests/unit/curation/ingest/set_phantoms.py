@@ -10,9 +10,9 @@ import numpy as np
 
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.config.ingest import IngestSpec
-from cardiolens.curation.ingest.deidentify import public_pseudonyms
-from cardiolens.curation.ingest.image import Identity
+from cardiolens.curation.ingest.ids import public_pseudonyms
 from cardiolens.curation.ingest.import_run import ingest
+from cardiolens.curation.ingest.records import Identity
 from cardiolens.phantom.sets.set_export import subject_of, truth_of
 from cardiolens.phantom.sets.set_writers import SETS, SetFormat, Subject
 
