@@ -69,9 +69,9 @@ def main(argv: Sequence[str]) -> int:
     total = Tally()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        passphrases = _make_base(root / "base")
+        _make_base(root / "base")
         server.start()
-        for verb in verbs(root / "base", server, passphrases):
+        for verb in verbs(root / "base", server):
             if wanted and verb.name not in wanted:
                 continue
             tally = _faulted(verb, root, kinds, int(given.get("step", "1")))
@@ -84,18 +84,12 @@ def main(argv: Sequence[str]) -> int:
     return 1 if total.wrong else 0
 
 
-def _make_base(place: Path) -> dict[str, str]:
-    """Make what the verbs start from; return the passphrases of the people who review."""
+def _make_base(place: Path) -> None:
+    """Make what the verbs start from."""
     place.mkdir()
-    passphrases = {}
     for step in base(place):
         ended = run_in_fork(step, place, Fault())
         assert ended.code == 0, ended.printed
-        first = ended.printed.splitlines()[0] if ended.printed else ""
-        if " (reader): " in first:
-            name, _, passphrase = first.partition(" (reader): ")
-            passphrases[name] = passphrase.strip()
-    return passphrases
 
 
 def _faulted(verb: Verb, root: Path, kinds: Sequence[Kind], step: int) -> Tally:

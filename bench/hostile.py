@@ -20,8 +20,6 @@ import numpy as np
 from pydicom.dataset import FileDataset, FileMetaDataset
 from pydicom.uid import UID, ExplicitVRLittleEndian, generate_uid
 
-from cardiolens.curation.review.accounts import add_account
-
 MIB, GIB = 1 << 20, 1 << 30
 MOST_MEMORY, MOST_SECONDS = GIB, 60.0
 DEFLATED = UID("1.2.840.10008.1.2.1.99")
@@ -195,7 +193,6 @@ def review_of(questions: str) -> Callable[[Path], None]:
     def make(folder: Path) -> None:
         text_in("q.jsonl", questions)(folder)
         (folder / "out").mkdir()
-        add_account(folder / "out" / "readers.json", "anna", "reader")
 
     return make
 
@@ -209,7 +206,7 @@ PREPARE = ("prepare", "dataset=real", "dataset.studies=in", "dataset.questions=i
 RELEASE = ("release", "questions=in/q.jsonl", "studies=in", "name=x", "licence=x", "out=out")
 VERIFY = ("release", "verify=in")
 SWEEP = ("sweep", "model=[oracle]", "mode=plan", "tracker=none")
-REVIEW = ("review", "questions=in/q.jsonl", "studies=in", "out=out", "mode=verify")
+REVIEW = ("review", "questions=in/q.jsonl", "studies=in", "out=out", "mode=verify", "readers=[anna]")
 DRAFT = ("questions", "reports=in/reports.csv", "studies=in", "out=out")
 
 

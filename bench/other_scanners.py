@@ -2,7 +2,7 @@
 
     python -m bench.other_scanners [open|closed|all|HABIT ...] [folder=DIR] [seed=4711]
 
-Each habit of the DICOM phantom (`cardiolens/phantom/dicom/data/habits.yaml`) is given to one exam, which is
+Each habit of the DICOM phantom (`tests/support/dicom/data/habits.yaml`) is given to one exam, which is
 imported. A volume is right if it has all frames in their places, its lengths, display, order, ED and ES
 (within a phase). A volume that lacks slices is right if a flag says so. The halves follow from the hashes of
 the names.
@@ -28,9 +28,9 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest.import_run import ingest
-from cardiolens.phantom.dicom.dicom_export import make_export
-from cardiolens.phantom.dicom.habits import habits
-from cardiolens.phantom.dicom.spec import ExportSpec
+from tests.support.dicom.dicom_export import make_export
+from tests.support.dicom.habits import habits
+from tests.support.dicom.spec import ExportSpec
 
 _SAYS_LESS = {  # flags of a volume that lacks slices or phases
     *("incomplete", "incomplete", "incomplete", "incomplete", "incomplete"),

@@ -1,7 +1,7 @@
 """What breaks between a study's file and a reader's eye cost the small reader (docs/reader.md).
 
     python -m bench.pixels
-    python -m bench.pixels --reader /data/reader        # one that train_reader made, in its folder
+    python -m bench.pixels --reader /data/reader        # one that examples/train_reader made, in its folder
 
 Copies of the same phantom studies, in each of which one thing is wrong, are read in one sweep with real vLLM.
 A fault of the same kind in preprocessing, shards, selection or rendering would do the same to the copy that

@@ -18,8 +18,8 @@ from pathlib import Path
 from bench.at_every_write.faulted_process import adopt_orphans
 from bench.ingest import Cost, measured
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.phantom.sets.set_export import subject_of
-from cardiolens.phantom.sets.set_writers import SETS
+from tests.support.sets.set_export import subject_of
+from tests.support.sets.set_writers import SETS
 
 HEADER = (
     "| layout | files | MB | studies | volumes in, waiting, written | import: s, of processors, MiB "

@@ -1,7 +1,7 @@
 """What the small reader reads on phantoms that it never saw (docs/reader.md has the tables).
 
     python -m bench.reader --seed 51001 --studies 120 --size ci --out build/reader
-    python -m bench.reader --reader /data/reader        # one that train_reader made, in its folder
+    python -m bench.reader --reader /data/reader        # one that examples/train_reader made, in its folder
 
 Two sweeps with real vLLM on CPU: one selection under every control and both prompts, and selectors x budgets.
 The numbers are the product's own: scores of the run, differences with intervals by patient, the best constant

@@ -28,9 +28,9 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest.import_run import ingest
-from cardiolens.phantom.sets.set_export import subject_of
-from cardiolens.phantom.sets.set_volume import SetVolume
-from cardiolens.phantom.sets.set_writers import ACDC, EMIDEC, MNMS, MYOPS, SETS, Subject
+from tests.support.sets.set_export import subject_of
+from tests.support.sets.set_volume import SetVolume
+from tests.support.sets.set_writers import ACDC, EMIDEC, MNMS, MYOPS, SETS, Subject
 
 _HEARTS = "PH-NORMAL,PH-ICM-LAD"
 _CAVITY = {

@@ -25,7 +25,7 @@ from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.inference.stream import pipeline
 from cardiolens.runtime.connect import be_quiet
-from cardiolens.workflow.steps.sweep import sweep
+from cardiolens.workflow.sweep import sweep
 
 
 class StandIn:

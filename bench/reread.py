@@ -8,10 +8,10 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 
-from bench.replies import HALVES, NO_ANSWER, SUBTASKS, WrittenReply, written_replies
+from bench.replies import NO_ANSWER, SETS, SUBTASKS, WrittenReply, written_replies
 from cardiolens.config.compose import read_spec
-from cardiolens.curation.audit.audit_desk import ReplyView
-from cardiolens.curation.audit.reread_replies import Reread, reread
+from cardiolens.curation.review.replies import ReplyView
+from cardiolens.curation.review.reread_replies import Reread, reread
 
 
 def views(replies: Sequence[WrittenReply]) -> dict[tuple[str, str], ReplyView]:
@@ -19,9 +19,9 @@ def views(replies: Sequence[WrittenReply]) -> dict[tuple[str, str], ReplyView]:
     shown: dict[tuple[str, str], ReplyView] = {}
     for number, reply in enumerate(replies):
         subtask = SUBTASKS[reply.subtask]
-        options = tuple((option.key, option.text) for option in subtask.options)
-        several = subtask.answer_type == "multi"
-        shown["half", str(number)] = ReplyView(subtask.question, options, several, reply.text, reply.cut)
+        shown["half", str(number)] = ReplyView(
+            subtask.question, reply.options, reply.several, reply.text, reply.cut
+        )
     return shown
 
 
@@ -43,8 +43,8 @@ def main() -> None:
     """Let a model read a half, and print the counts."""
     halves = [word.removeprefix("half=") for word in sys.argv[1:] if word.startswith("half=")]
     half = halves[-1] if halves else "closed"
-    if half not in HALVES:
-        raise SystemExit(f"half={half}: choose of {', '.join(HALVES)}")
+    if half not in SETS:
+        raise SystemExit(f"half={half}: choose of {', '.join(SETS)}")
     replies = list(written_replies(half))
     sweep = read_spec(["tracker=none", *(word for word in sys.argv[1:] if not word.startswith("half="))])
     counts = agreement(replies, reread(sweep, views(replies)))

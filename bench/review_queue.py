@@ -10,9 +10,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from cardiolens.curation.review.accounts import Role, Session
 from cardiolens.curation.review.desk import Desk
 from cardiolens.curation.review.ledger import NAME, Ledger, Line, now
+from cardiolens.curation.review.people import Person, Role
 from cardiolens.curation.review.queue import DecisionRequest, Queue
 from cardiolens.curation.review.review_items import Item, Items
 from cardiolens.curation.review.review_pictures import Pictures
@@ -59,15 +59,15 @@ def measure(folder: Path, items: tuple[Item, ...], before: int, role: Role) -> l
     for item in items[:before]:
         ledger.reviews.add(decided(item, "me", "accept").model_copy(update={"third": bool(disputed)}))
     desk = Desk(Items(items, {}, {}, {}, {}), Queue.of(items, ledger, "verify"), Pictures({}))
-    session = Session("me", role, "", 0.0)
-    state, taken = desk.state(session), []
+    person = Person("me", role)
+    state, taken = desk.state(person), []
     for key in range(min(STRETCH, len(items) - before)):
         item = state["item"]
         began, used = time.perf_counter(), time.process_time()
         asked = DecisionRequest(
             id=f"key-{key:020d}", qa_id=item["qa_id"], item=item["item"], verdict="accept"
         )
-        state = desk.decide(asked, session)
+        state = desk.decide(asked, person)
         json.dumps(state)
         taken.append((1000 * (time.perf_counter() - began), 1000 * (time.process_time() - used)))
         assert "error" not in state

@@ -1,13 +1,12 @@
 """CardioLens: evaluation of multimodal language models on multi-sequence cardiac MRI.
 
 `read_run` gives the tables, figures and cases of a finished run; it is loaded when it is first asked for.
-Nothing but `os` and `sys` is imported before the working folder is off the path.
+Nothing but `os` is imported before the working folder is off the path.
 """
 
 import os
-import sys
 
-from cardiolens.base.import_path import command_module, drop_working_folder
+from cardiolens.base.import_path import drop_working_folder
 
 TYPE_CHECKING = False  # type checkers take it for that of `typing`
 if TYPE_CHECKING:
@@ -28,11 +27,3 @@ def __getattr__(name: str) -> object:
 
         return importlib.import_module("cardiolens.show.notebook.run").read_run
     raise AttributeError(f"module 'cardiolens' has no attribute {name!r}")
-
-
-if command_module().startswith("cardiolens."):  # of `python -m cardiolens.sweep`, which takes seconds to load
-    import importlib
-
-    importlib.import_module("cardiolens.commands.help").end_if_answered(
-        command_module().removeprefix("cardiolens."), sys.argv[1:]
-    )

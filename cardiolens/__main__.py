@@ -1,11 +1,11 @@
-"""`python -m cardiolens`: the verbs with a line each; `cardiolens <verb> [words]` does one."""
+"""`python -m cardiolens`: list the verbs in groups; `cardiolens <verb> [name=value ...]` runs one."""
 
 import runpy
 import sys
 
 
 def main() -> int:
-    """Do the verb that the command line names; without one, list them."""
+    """Run the verb that the command line names; without one, list them."""
     from cardiolens.base.console import end_quietly_if_unread
     from cardiolens.base.errors import InputError
     from cardiolens.base.sanitize import one_line, without_credentials
@@ -13,8 +13,8 @@ def main() -> int:
 
     end_quietly_if_unread()
     match sys.argv[1:]:
-        case [] | [helping.HELP | helping.USAGE, *_]:
-            print(helping.overview(helping.terminal_width()))
+        case [] | ["-h" | "--help", *_]:
+            helping.print_overview()
         case [helping.VERSION, *_]:
             print(helping.version())
         case [name, *words]:
@@ -23,7 +23,6 @@ def main() -> int:
             except InputError as error:
                 print(one_line(without_credentials(f"error: {error}")), file=sys.stderr)
                 return 2
-            helping.end_if_answered(verb, words)
             sys.argv = [f"cardiolens {verb}", *words]
             runpy.run_module(f"cardiolens.{verb}", run_name="__main__", alter_sys=True)
     return 0

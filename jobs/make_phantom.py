@@ -1,6 +1,6 @@
-"""Make a phantom cohort: `python jobs/make_phantom.py dataset=phantom_ci out=some/folder [masks=true]
-[reports=free]`. `reports=free` writes free-text reports and their truth beside the studies; `format=text`
-writes the reports alone, without images.
+"""Make a phantom cohort: `python jobs/make_phantom.py dataset=phantom_ci out=some/folder [masks=true]`.
+
+`format=text` writes free-text reports and their truth, without images.
 
 As a public set is downloaded: `... format=acdc|emidec|mnms|mnms2|myops|cinemyops|mscmr`.
 
@@ -20,13 +20,13 @@ from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import split_words
 from cardiolens.config.compose import read_spec
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.phantom.dicom.dicom_export import make_export
-from cardiolens.phantom.dicom.spec import ExportSpec
-from cardiolens.phantom.free_text.report_writer import make_reports
 from cardiolens.phantom.phantom_cohort import make_cohort, planned
-from cardiolens.phantom.sets.set_export import make_set
-from cardiolens.phantom.sets.set_writers import SETS
 from cardiolens.runtime.connect import ray_cluster
+from tests.support.dicom.dicom_export import make_export
+from tests.support.dicom.spec import ExportSpec
+from tests.support.free_text.report_writer import make_reports
+from tests.support.sets.set_export import make_set
+from tests.support.sets.set_writers import SETS
 
 _WORTH_A_CLUSTER = 24  # studies; Ray takes longer to start than fewer studies take to make
 
@@ -39,7 +39,6 @@ class Words(Spec):
         "nifti", "dicom", "text", "acdc", "emidec", "mnms", "mnms2", "myops", "cinemyops", "mscmr"
     ] = "nifti"
     masks: bool | None = None
-    reports: Literal["free"] | None = None
 
 
 class DicomWords(ExportSpec, Words):
@@ -72,12 +71,7 @@ def main(argv: list[str]) -> int:
         else:
             many = len(planned(spec.dataset.phantom, folder)) >= _WORTH_A_CLUSTER
             with ray_cluster(spec.cluster) if many else nullcontext():
-                make_cohort(
-                    spec.dataset.phantom,
-                    folder,
-                    spec.dataset.protocol,
-                    free_reports=words.reports is not None,
-                )
+                make_cohort(spec.dataset.phantom, folder, spec.dataset.protocol)
     except (InputError, RunError) as error:
         return tell(error)
     print(f"phantom: {folder}")
@@ -92,10 +86,6 @@ def read(argv: Sequence[str]) -> tuple[Words, list[str]]:
             raise InputError(f"{min(only_dicom)}=: only for DICOM; add format=dicom, or leave it out")
     kind = DicomWords if "format=dicom" in argv else Words
     words, sweep_words = split_words(kind, argv)
-    if words.reports and words.format == "dicom":
-        raise InputError("reports=free: only beside NIfTI; make them with format=text, they fit both")
-    if words.reports and words.format in SETS:
-        raise InputError(f"reports=free: no public set has reports; leave it out with format={words.format}")
     if words.masks is not None and words.format in SETS:
         raise InputError(f"masks=: format={words.format} has the masks of that set; leave it out")
     if words.masks is not None and words.format == "text":

@@ -2,10 +2,8 @@
 
 import ast
 import inspect
-import io
 import re
 import sys
-import tokenize
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -17,10 +15,10 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from cardiolens.commands.command import begin_job, begin_without_words
+from cardiolens.commands.help import comments_of, remarks
 from cardiolens.config.base import Spec
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.config.questions import QuestionsSpec
-from cardiolens.config.reader import ReaderSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.ingest.reasons import FLAG_MEANINGS, MEANINGS
 from cardiolens.protocol.tasks.bridge import FROM, TO, counterparts
@@ -32,7 +30,6 @@ _ROOTS: Mapping[str, type[Spec]] = {
     "sweep": SweepSpec,
     "ingest": IngestSpec,
     "questions": QuestionsSpec,
-    "train_reader": ReaderSpec,
 }
 _TABLES = (
     "VOLUMES",
@@ -214,40 +211,6 @@ def _options() -> Iterator[str]:
         yield ""
 
 
-def remarks(spec: type[Spec]) -> dict[str, str]:
-    """Return the comment after, or before, each field of a class and of its bases."""
-    found: dict[str, str] = {}
-    for base in reversed(spec.__mro__):
-        if issubclass(base, BaseModel) and base.__module__.startswith("cardiolens."):
-            found |= _remarks_of(inspect.getsource(base))
-    return found
-
-
-def _remarks_of(source: str) -> dict[str, str]:
-    comments = _comments(source)
-    (tree,) = ast.parse(source).body
-    assert isinstance(tree, ast.ClassDef)
-    found = {}
-    for node in tree.body:
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            last = node.end_lineno or node.lineno
-            within = [comments[line] for line in range(node.lineno, last + 1) if line in comments]
-            above = source.splitlines()[node.lineno - 2].strip()
-            if not within and above.startswith("#"):
-                within = [above.removeprefix("#").strip()]
-            found[node.target.id] = " ".join(within)
-    return found
-
-
-def _comments(source: str) -> dict[int, str]:
-    """Return comments by line number."""
-    return {
-        token.start[0]: token.string.removeprefix("#").strip()
-        for token in tokenize.generate_tokens(io.StringIO(source).readline)
-        if token.type == tokenize.COMMENT
-    }
-
-
 def _type(spec: type[Spec], name: str) -> str:
     """Return the annotation as the source has it, on one line."""
     for base in spec.__mro__:
@@ -284,7 +247,7 @@ def _columns() -> Iterator[str]:
 def columns_of(module: ModuleType) -> dict[str, dict[str, str]]:
     """Return the comment after every column of every table, by the name of its schema."""
     source = inspect.getsource(module)
-    comments = _comments(source)
+    comments = comments_of(source)
     found: dict[str, dict[str, str]] = {}
     for node in ast.parse(source).body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):

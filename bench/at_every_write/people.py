@@ -26,16 +26,15 @@ class _Page:
     def __init__(self, address: str) -> None:
         url = urlsplit(address)
         self._own = url.netloc
-        self._prefix = url.path.rstrip("/")
-        self.headers: dict[str, str] = {}
+        self.prefix = url.path.rstrip("/")
 
-    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, Any, str]:
-        """Return status, JSON and cookie; _GoneError if nobody answers."""
-        headers = {**self.headers, "Origin": f"http://{self._own}", "Content-Type": "application/json"}
+    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, Any]:
+        """Return status and JSON; _GoneError if nobody answers."""
+        headers = {"Origin": f"http://{self._own}", "Content-Type": "application/json"}
         connection = HTTPConnection(self._own, timeout=30)
         try:
             connection.request(
-                method, f"{self._prefix}{path}", None if body is None else json.dumps(body), headers
+                method, f"{self.prefix}{path}", None if body is None else json.dumps(body), headers
             )
             answer = connection.getresponse()
             content = answer.read()
@@ -44,7 +43,7 @@ class _Page:
         finally:
             connection.close()
         told = json.loads(content) if content[:1] in (b"{", b"[") else content.decode(errors="replace")
-        return answer.status, told, answer.getheader("Set-Cookie") or ""
+        return answer.status, told
 
 
 def _page(child: int, place: Path) -> _Page:
@@ -72,19 +71,19 @@ def _end(child: int) -> None:
         os.kill(child, signal.SIGINT)
 
 
-def decide_on_questions(child: int, place: Path, passphrases: Mapping[str, str]) -> int:
+def decide_on_questions(child: int, place: Path) -> int:
     """Have each person decide on some items; return the number of acknowledged decisions."""
     kept = 0
     try:
-        for name, passphrase in passphrases.items():
-            page = _page(child, place)
-            _, session, cookie = page.ask("POST", "/login", {"reader": name, "passphrase": passphrase})
-            page.headers = {"Cookie": cookie.partition(";")[0], "X-Review-Word": session["word"]}
-            _, state, _ = page.ask("GET", "/state.json")
+        page = _page(child, place)
+        links = json.loads((place / "review" / "links.json").read_text())["people"]
+        for name, link in links.items():
+            page.prefix = f"/{link['token']}"
+            state = page.ask("GET", "/state.json")[1]
             mine = _decided(place, name)
             while mine < _DECISIONS and (item := state.get("item")) is not None:
                 decision = {"id": f"{name}-{mine:012d}", "qa_id": item["qa_id"], "item": item["item"]}
-                status, state, _ = page.ask("POST", "/decide", {**decision, "verdict": "accept"})
+                status, state = page.ask("POST", "/decide", {**decision, "verdict": "accept"})
                 if status != 200 or "error" in state:
                     break
                 mine += 1
@@ -111,14 +110,14 @@ def decide_on_imports(child: int, place: Path) -> int:
     kept = 0
     try:
         page = _page(child, place)
-        _, tree, _ = page.ask("GET", "/studies.json")
+        tree = page.ask("GET", "/studies.json")[1]
         for study in tree["studies"]:
             revision = study["revision"]
             stacks = [stack["stack"] for stack in study["proposals"]][:_DECISIONS]
             open_stacks = [stack for stack in stacks if stack not in study["choices"]]
             for stack in open_stacks:
                 change = {"study_id": study["study_id"], "revision": revision}
-                status, state, _ = page.ask(
+                status, state = page.ask(
                     "POST", "/decide", {**change, "stacks": {stack: {"status": "excluded"}}}
                 )
                 if status != 200 or "error" in state:
@@ -137,9 +136,9 @@ def read_replies(child: int, place: Path) -> int:
     kept = 0
     try:
         page = _page(child, place)
-        _, state, _ = page.ask("GET", "/next.json")
+        state = page.ask("GET", "/next.json")[1]
         while state.get("number", _DECISIONS) < _DECISIONS:
-            status, state, _ = page.ask("POST", "/read", {"number": state["number"], "letters": []})
+            status, state = page.ask("POST", "/read", {"number": state["number"], "letters": []})
             if status != 200 or "error" in state:
                 break
             kept += 1

@@ -25,8 +25,6 @@ SMALL = (
 )
 CASES = ("+experiment=medthinkvqa", "selector=[uniform]", "tracker=none", "name=cases")
 CASES = (*CASES, "limit=3", "statistics.resamples=50", "store=case_store", "stream.flush_seconds=0.1")
-TRAIN = ("out=reader", "cohorts=[{name: a, seed: 90001, studies: 2}]", "see.steps=2", "see.size=4")
-TRAIN = (*TRAIN, "read.steps=2", "read.size=2", "warm_up=1", "checkpoint=1", "workers=1", "device=cpu")
 REPORTS = ("reports=text/reports", "studies=imported/studies", "links=links.jsonl")
 RUN = ("outputs/*/verdicts/*", "outputs/*/scores/*", "outputs/*/analyses.json", "outputs/*/index.html")
 ANSWERS, CASE_ANSWERS = "store/completions/*/*.parquet", "case_store/completions/*/*.parquet"
@@ -91,7 +89,6 @@ def studies(place: Path) -> tuple[str, ...]:
 
 def base(place: Path) -> Sequence[Callable[[], int]]:
     """What all verbs start from, in turn: studies, shards, an export, reports, an import, drafts."""
-    people = [called("review", "add", f"reader={name}", "out=review") for name in ("anna", "berta")]
     return (
         script("make_phantom", *PHANTOM, "out=data", "masks=true"),
         called("prepare", *studies(place), "store=store"),
@@ -107,19 +104,16 @@ def base(place: Path) -> Sequence[Callable[[], int]]:
         script("make_phantom", *PHANTOM, "dataset.phantom.n_sampled=1", "format=text", "out=text"),
         called("ingest", "source=dicom/export", "out=imported", "key=ids.key", "links=links.jsonl"),
         called("questions", *REPORTS, "out=drafts"),
-        *people,
         _make_cases,
-        _make_training_cohort,
     )
 
 
 def _make_cases() -> int:
-
     from cardiolens.benchmarks.benchmark import read_benchmark
     from cardiolens.benchmarks.case_group import prepare_cases
-    from cardiolens.benchmarks.example_cases import make_cases
     from cardiolens.benchmarks.medthinkvqa import PROTOCOL, source_of
     from cardiolens.study.cohort import Cohort, write_cohort
+    from tests.support.cases.example_cases import make_cases
 
     store = Path("case_store").absolute()
     make_cases(Path("cases"), 3, 1)
@@ -131,30 +125,18 @@ def _make_cases() -> int:
     return 0
 
 
-def _make_training_cohort() -> int:
-    from cardiolens.config.compose import read_reader_spec
-    from cardiolens.phantom.phantom_cohort import make_cohort
-    from cardiolens.reader.examples import cohort_spec
-
-    reader = read_reader_spec([*TRAIN])
-    dataset = cohort_spec(reader, reader.cohorts[0]).dataset
-    assert dataset.phantom is not None
-    make_cohort(dataset.phantom, dataset.studies.parent, dataset.protocol)
-    return 0
-
-
-def _reviewed(served: Callable[[], int], passphrases: dict[str, str]) -> Callable[[], int]:
+def _reviewed(served: Callable[[], int]) -> Callable[[], int]:
     """A review page with people at it, all in one process."""
 
     def run() -> int:
-        people = threading.Thread(target=decide_on_questions, args=(os.getpid(), Path.cwd(), passphrases))
+        people = threading.Thread(target=decide_on_questions, args=(os.getpid(), Path.cwd()))
         people.start()
         return served()
 
     return run
 
 
-def verbs(place: Path, server: AnsweringServer, passphrases: dict[str, str]) -> tuple[Verb, ...]:
+def verbs(place: Path, server: AnsweringServer) -> tuple[Verb, ...]:
     """Every verb that writes, on the base in `place`; `server` answers for one of the models."""
     store, own = ("store/**/*",), studies(place)
     small = (*SMALL, *own, "store=store")
@@ -162,6 +144,7 @@ def verbs(place: Path, server: AnsweringServer, passphrases: dict[str, str]) -> 
     http = (f"model.served.http.base_url=http://127.0.0.1:{server.port}/v1", "~model.served.source")
     http = (*http, "+model.served.http.max_in_flight=2", "stream.flush_rows=2")
     serve = ("questions=drafts/questions.jsonl", "studies=imported/studies", "out=review", "port=0")
+    serve = (*serve, "mode=verify", "readers=[anna,berta]")
     release = (
         f"questions={place}/data/questions.jsonl",
         f"studies={place}/data/studies",
@@ -211,14 +194,6 @@ def verbs(place: Path, server: AnsweringServer, passphrases: dict[str, str]) -> 
             acknowledged=ANSWERS,
         ),
         Verb(
-            "bundle",
-            called("bundle", *small, "model=[uniform]", "out=bundle"),
-            ("bundle/**/*",),
-            store,
-            TIMES,
-            done_before=2,
-        ),
-        Verb(
             "ingest",
             called("ingest", "source=dicom/export", "out=made", "key=ids.key", "links=made.jsonl"),
             ("made/**/*", "made.jsonl"),
@@ -250,11 +225,11 @@ def verbs(place: Path, server: AnsweringServer, passphrases: dict[str, str]) -> 
         ),
         Verb(
             "review",
-            called("review", *serve, "mode=verify"),
+            called("review", *serve),
             ("review/reviews.jsonl",),
             ("drafts/**/*", "imported/**/*", "review/**/*"),
             TIMES | {"id"},
-            meanwhile=lambda child, place: decide_on_questions(child, place, passphrases),
+            meanwhile=decide_on_questions,
             decisions=12,
         ),
         Verb(
@@ -263,7 +238,7 @@ def verbs(place: Path, server: AnsweringServer, passphrases: dict[str, str]) -> 
             ("review/*.json*",),
             ("drafts/**/*", "imported/**/*", "review/**/*"),
             TIMES,
-            made_before=_reviewed(called("review", *serve, "mode=verify"), passphrases),
+            made_before=_reviewed(called("review", *serve)),
             ends_with=1,  # two people have not decided on enough
         ),
         Verb(
@@ -283,12 +258,5 @@ def verbs(place: Path, server: AnsweringServer, passphrases: dict[str, str]) -> 
             (),
             TIMES,
             done_before=2,
-        ),
-        Verb(
-            "train_reader",
-            called("train_reader", *TRAIN),
-            ("reader/model/**/*", "reader/conf/**/*"),
-            ("reader/data/**/*",),
-            TIMES,
         ),
     )

@@ -1,1 +1,1 @@
-"""What every package stands on: errors, digests, provenance, and reading what strangers made."""
+"""What every package stands on: errors, digests, versions of stages, and reading what strangers made."""

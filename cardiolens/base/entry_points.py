@@ -112,7 +112,7 @@ def find(group: str, word: str) -> Plugin:
 def _plugin(group: str, key: str) -> Plugin:
     plugins = installed(group)
     if key not in plugins:
-        legal = choices(key, plugins, "python -m cardiolens plugins") if plugins else "none is installed"
+        legal = choices(key, plugins) if plugins else "none is installed"
         raise ValueError(
             f"no installed package has this entry point of {_PREFIX}{group}; {legal} (docs/how-to/plugins.md)"
         )

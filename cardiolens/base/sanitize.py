@@ -5,8 +5,6 @@ import re
 from collections.abc import Iterable
 
 _BLOT = "<key>"
-_HIDDEN: dict[str, str] = {}  # values of environment variables in this process, and what stands for each
-_SHORTEST_HIDDEN = 4  # characters; a shorter value is part of too many words
 _SHORTEST = 8  # characters of a secret; a shorter one, such as a server's "EMPTY", is a word like others
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # all but tab and line feed
 _PASSWORD = re.compile(r"(://)[^/\s@:]*:[^/\s@]*@")
@@ -41,30 +39,7 @@ def blotted(text: str, secrets: Iterable[str]) -> str:
     return text
 
 
-def hide(value: str, shown: str) -> None:
-    """Have a value replaced by `shown` in every later message, log and document of this process."""
-    if len(value) >= _SHORTEST_HIDDEN:
-        _HIDDEN[value] = shown
-
-
-def hidden_values() -> tuple[str, ...]:
-    """The values that messages of this process may not repeat."""
-    return tuple(_HIDDEN)
-
-
-def without_hidden(text: str) -> str:
-    """Text without the values that `hide` was told, the longest first."""
-    for value in sorted(_HIDDEN, key=len, reverse=True) if _HIDDEN else ():
-        text = text.replace(value, _HIDDEN[value])
-    return text
-
-
 def without_credentials(text: str) -> str:
-    """Text without hidden values, and without what looks like a credential."""
-    return without_likely_credentials(without_hidden(text))
-
-
-def without_likely_credentials(text: str) -> str:
     """Text without passwords in addresses, values that are named as secrets, and well-known forms of keys."""
     return _KEY.sub(_BLOT, _NAMED.sub(rf"\1{_BLOT}", _PASSWORD.sub(r"\1", text)))
 
@@ -82,7 +57,7 @@ class PlainFormatter(logging.Formatter):
         return super().formatMessage(record)
 
     def formatException(self, ei: object) -> str:  # noqa: N802 - logging's name
-        return several_lines(without_hidden(super().formatException(ei)))  # type: ignore[arg-type]
+        return several_lines(super().formatException(ei))  # type: ignore[arg-type]
 
 
 def _shown(character: str) -> str:

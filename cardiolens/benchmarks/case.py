@@ -17,7 +17,7 @@ from cardiolens.protocol.dialogue.pending import without_marks
 from cardiolens.protocol.tasks.option_texts import fold, option_problems
 
 UNKNOWN = "unknown"
-_BANDS = ((1, 1), (2, 3), (4, 6), (7, 10), (11, 20))
+_BANDS = {1: "1", 3: "2-3", 6: "4-6", 10: "7-10", 20: "11-20"}  # of numbers of images, by the largest
 _LONGEST_ID = 64  # characters; a longer text in a column of base64 is an image
 _MARK = re.compile(r"(?:^|(?<=\s))\(?([A-Z])(?:[.:)]|\.\))\s+")  # of an option in a text
 _LETTER = re.compile(r"\s*\(?([A-Z])(?![A-Za-z])\)?\s*[.:)]?\s*")
@@ -50,18 +50,23 @@ class CaseImage:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question with its options in the order of the data; `key` is its id, empty if it has none."""
+    """A question with its options in the order of the data; `key` is its id, empty if it has none.
+
+    Without options, `names` are the true number, or every name that is right in a ranking.
+    """
 
     key: str
     text: str
     options: tuple[str, ...]
     answer: tuple[int, ...]  # places of the right options
     multi: bool
+    names: tuple[str, ...] = ()
+    subtask: str | None = None  # without options
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """What a record says: a question, and the images and texts that it is about."""
+class Case:
+    """Images and texts as a study, with the questions on them: one of a record, all of a benchmark."""
 
     place: Place
     patient: str
@@ -69,7 +74,8 @@ class Read:
     history: str
     findings: str
     groups: Mapping[str, str]
-    question: Question
+    questions: tuple[Question, ...]
+    number: int = 0  # of its row; where records have ids, of the case in the order of the files
 
 
 class LeftOut(Exception):  # noqa: N818  (nothing is wrong)
@@ -86,7 +92,7 @@ class RecordReader:
     finds: Callable[[str], bool]
     by_id: Mapping[str, Place]  # rows whose images other rows name by id
 
-    def read(self, row: Row) -> Read:
+    def read(self, row: Row) -> Case:
         """Read a record; InputError names the column that is wrong, LeftOut why it is not asked."""
         if row.error:
             raise InputError(row.error)
@@ -101,14 +107,14 @@ class RecordReader:
         question = self._question(record)
         patient = "" if columns.patient is None else text_of(record, columns.patient)
         images = self._images(row, patient)
-        return Read(
+        return Case(
             row.place,
             patient,
             images,
             _prose(record, columns.history),
             _prose(record, columns.findings),
             self._groups(record, images),
-            question,
+            (question,),
         )
 
     def _question(self, record: Mapping[str, Any]) -> Question:
@@ -117,6 +123,10 @@ class RecordReader:
             text = str(columns.question.text)
         else:
             text = text_of(record, columns.question)
+        key = "" if columns.id is None else text_of(record, columns.id)
+        if columns.subtask is not None:
+            words, names = " ".join(_PLACEHOLDER.sub(" ", text).split()), _names(record, columns.answer)
+            return Question(key, words, (), (), multi=False, names=names, subtask=columns.subtask)
         text, letters, options = self._options(record, _PLACEHOLDER.sub(" ", text))
         multi = columns.multi if isinstance(columns.multi, bool) else _flag(record, columns.multi)
         if len(options) < 2:
@@ -126,7 +136,6 @@ class RecordReader:
         for problem in option_problems(list(zip(letters, options, strict=True))):
             raise InputError(f"options: {problem}")
         answer = self._answer(record, letters, options, multi=multi)
-        key = "" if columns.id is None else text_of(record, columns.id)
         return Question(key, " ".join(text.split()), options, answer, multi)
 
     def _fault(self, fault: Fault, name: str, value: object, expected: str) -> None:
@@ -140,9 +149,8 @@ class RecordReader:
         """Return the question without options, and letters and texts of these."""
         options = self.columns.options
         if isinstance(options, LetteredText):
-            question, pairs = _lettered(
-                _PLACEHOLDER.sub(" ", _raw_text(record, options.lettered_in)), question
-            )
+            text = _checked(options.lettered_in, value_of(record, options.lettered_in))
+            question, pairs = _lettered(_PLACEHOLDER.sub(" ", text), question)
         elif isinstance(options, SameText):
             pairs = list(zip(ascii_uppercase, options.text, strict=False))
         elif isinstance(options, tuple):
@@ -155,7 +163,7 @@ class RecordReader:
     def _answer(
         self, record: Mapping[str, Any], letters: Sequence[str], options: Sequence[str], *, multi: bool
     ) -> tuple[int, ...]:
-        name = self.columns.answer
+        name = str(self.columns.answer)
         value = value_of(record, name)
         if isinstance(value, list) and multi:
             value = "; ".join(map(str, value))
@@ -163,7 +171,8 @@ class RecordReader:
             raise wrong(name, value, "letters or texts of options")
         chosen = _chosen(str(value), letters, options)
         if chosen is None:
-            self._fault("truth", name, value, f"of {'; '.join(_listed(letters, options))}")
+            legal = [f"{letter}. {option}"[:40] for letter, option in zip(letters, options, strict=True)]
+            self._fault("truth", name, value, f"of {'; '.join(legal)}")
         assert chosen is not None, "a fault raises"
         if len(chosen) > 1 and not multi:
             raise wrong(name, value, "one option, as the map has no `multi`")
@@ -292,10 +301,6 @@ def text_of(record: Mapping[str, Any], column: Column) -> str:
     return " ".join(_checked(name, value).split())
 
 
-def _raw_text(record: Mapping[str, Any], name: str) -> str:
-    return _checked(name, value_of(record, name))
-
-
 def _checked(name: str, value: object) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
@@ -336,6 +341,19 @@ def _group(record: Mapping[str, Any], columns: Columns) -> str:
         if not column.endswith("?"):
             raise wrong(name, value, "text, a number, true or false")
     return UNKNOWN
+
+
+def _names(record: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:
+    """Return the answers in columns, each a text or a list of texts, without doubles; at least one."""
+    found: dict[str, str] = {}
+    for column in expanded(columns, 1):
+        name = column.removesuffix("?")
+        values = listed(value_of(record, name), name)
+        if not values and not column.endswith("?"):
+            raise wrong(name, None, "an answer")
+        for text in values:
+            found.setdefault(fold(_checked(name, text)), " ".join(str(text).split()))
+    return tuple(found.values())
 
 
 def _flag(record: Mapping[str, Any], column: Column) -> bool:
@@ -427,10 +445,6 @@ def _after(rest: str, option: str) -> str | None:
     return squeezed[1:] if squeezed[0] in ";," else None
 
 
-def _listed(letters: Sequence[str], options: Sequence[str]) -> list[str]:
-    return [f"{letter}. {option}"[:40] for letter, option in zip(letters, options, strict=True)]
-
-
 def listed(value: object, name: str) -> list[Any]:
     """Return the values of a list, also of one written as text; of another value that alone."""
     if isinstance(value, str) and value.lstrip().startswith("["):
@@ -462,7 +476,4 @@ def _count(record: Mapping[str, Any], column: str, most: int) -> int:
 
 
 def _band(count: int) -> str:
-    low, high = next((band for band in _BANDS if band[0] <= count <= band[1]), (21, 0))
-    if low == 21:
-        return "21 or more"
-    return str(low) if low == high else f"{low}-{high}"
+    return next((band for most, band in _BANDS.items() if count <= most), "21 or more")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.paths import PACKAGE
@@ -66,8 +66,11 @@ class CaseMap(Spec):
     splits: Mapping[str, tuple[str, ...]] = {}  # values of that column, by split
     images: ImageMap
     question: Column | SameText
-    options: Columns | SameText | LetteredText
-    answer: Column  # letters, the text of an option, or both ("B. Thinned; C. Normal")
+    options: Columns | SameText | LetteredText = ()
+    # letters, the text of an option, or both ("B. Thinned; C. Normal"); without options a number with its
+    # unit, or columns of names that are right in a ranking
+    answer: Columns
+    subtask: str | None = None  # of the protocol, for questions without options
     multi: Column | bool = False  # whether several options may be right
     id: Column | None = None  # none: a case is named by its row
     patient: Column | None = None  # none: cases with the same images are of one patient
@@ -76,6 +79,17 @@ class CaseMap(Spec):
     groups: Mapping[str, Columns] = {}  # attributes by which scores are broken down
     only: Mapping[Column, Choice] = {}
     faults: Mapping[Fault, str] = {}  # known faults of the files: left out, and counted by these words
+
+    @model_validator(mode="after")
+    def _options_or_subtask(self) -> "CaseMap":
+        if (self.subtask is None) != bool(self.options):
+            raise ValueError(
+                "expected options, or for questions without any the subtask of the protocol that says what "
+                "an answer is; give one of them"
+            )
+        if self.subtask is None and not isinstance(self.answer, str):
+            raise ValueError("answer has several columns; expected one beside options; give one")
+        return self
 
     @property
     def has_splits(self) -> bool:

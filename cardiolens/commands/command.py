@@ -1,6 +1,7 @@
 """The common frame of the verbs: set up the process, words to a SweepSpec, errors to exit codes."""
 
 import errno
+import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -10,16 +11,15 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from cardiolens.base.console import end_quietly_if_unread, say
+from cardiolens.base.console import end_quietly_if_unread
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.sanitize import one_line, without_credentials
-from cardiolens.commands.help import HELP, USAGE
+from cardiolens.commands.help import HELP, Options, end_if_asked
 from cardiolens.config.base import Spec
 from cardiolens.config.command_words import read_words
 from cardiolens.config.compose import (
     CONFIG_NAME,
     UserConfFirst,
-    allowed_of,
     check_names,
     check_own_files,
     hydra_message,
@@ -28,11 +28,12 @@ from cardiolens.config.compose import (
     sweep_words,
 )
 from cardiolens.config.conf_names import packaged_conf
-from cardiolens.config.environment import guarded
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.runtime.connect import be_quiet
 from cardiolens.runtime.stopping import EXIT_CODE, StoppedError
-from cardiolens.storage.permissions import be_private, set_privacy
+from cardiolens.storage.places import run_of
+
+log = logging.getLogger(__name__)
 
 Verb = Callable[[SweepSpec], int]
 
@@ -48,47 +49,69 @@ _DISK_REFUSES = {
 """Remedies by error number, where a file of the user's choice is in the way, and not a fault of the code."""
 
 
-def begin() -> None:
-    """Set up the process of a verb: files are private to the user, libraries make no calls home."""
+def begin(doc: str | None = None, options: Options | None = None) -> None:
+    """Set up the process of a verb: files are private to the user, libraries make no calls home.
+
+    With the verb's docstring and options, end the process if a word asks for help.
+    """
     end_quietly_if_unread()
-    be_private()
+    if doc is not None:
+        end_if_asked(doc, options or {}, sys.argv[1:])
+    os.umask(0o077)
     be_quiet()
 
 
 def begin_job(argv: Sequence[str], description: str | None) -> None:
     """Set up the process of a script, as `begin`; print what it does and end if a word asks for help."""
-    if not {USAGE, HELP}.isdisjoint(argv):
+    if not {*HELP}.isdisjoint(argv):
         print(description)
         raise SystemExit(0)
     begin()
 
 
-def run_verb(verb: Verb, argv: Sequence[str] | None = None) -> int:
+def door(doc: str | None, options: Options, verb: Callable[[list[str]], int]) -> int:
+    """Run a verb on the words of the command line, and return the exit code."""
+    begin(doc, options)
+    try:
+        return verb(sys.argv[1:])
+    except (InputError, RunError, StoppedError) as error:
+        return tell(error)
+
+
+def run_verb(verb: Verb, argv: Sequence[str] | None = None, *, doc: str | None = None) -> int:
     """Run a verb on the sweep that the command line describes, and return the exit code.
 
     0: complete; 1: the run could not be completed; 2: an input cannot be used; 75: stopped on request. Hydra
     handles words that begin with a dash (`-m`, `--cfg=job`, `--hydra-help`).
     """
-    begin()
+    begin(doc, {"": SweepSpec})
     words = list(sys.argv[1:] if argv is None else argv)
     try:
+        if doc is not None and not words:
+            raise InputError("no option says what to do; give e.g. +experiment=demo, or ask --help")
         if any(word.startswith("-") for word in words):
             return _through_hydra(verb, words)
-        return _privately(verb, read_spec(words))
+        return _run(verb, read_spec(words))
     except (InputError, RunError, StoppedError) as error:
         return tell(error)
 
 
-def _privately(verb: Verb, spec: SweepSpec) -> int:
-    """Run the verb with files as private as the sweep says; RunError where the disk refuses one."""
+def _run(verb: Verb, spec: SweepSpec) -> int:
+    """Run the verb; RunError where the disk refuses a file."""
     try:
-        if notice := set_privacy(spec):
-            say(notice)
+        warn_of_open_folders(spec)
         return verb(spec)
     except OSError as error:
         if error.errno not in _DISK_REFUSES or error.filename is None:
             raise
         raise RunError(f"{error.filename}: {error.strerror}; {_DISK_REFUSES[error.errno]}") from error
+
+
+def warn_of_open_folders(spec: SweepSpec) -> None:
+    """Name a store or run of this sweep that others on the machine can read."""
+    for folder in (spec.store, run_of(spec).root):
+        if folder.is_dir() and folder.stat().st_mode & 0o077:
+            log.warning("%s: others on this machine can read it; run chmod -R go= %s", folder, folder)
 
 
 def tell(error: InputError | RunError | StoppedError) -> int:
@@ -132,7 +155,7 @@ def _through_hydra(verb: Verb, words: list[str]) -> int:
         try:
             composed = HydraConfig.get()
             spec = spec_of_tree(tree, [*composed.overrides.task], composed.runtime.config_sources)
-            codes.append(_privately(verb, spec))
+            codes.append(_run(verb, spec))
         except (InputError, RunError, StoppedError) as error:
             codes.append(tell(error))
         if codes[-1] and os.getpid() != home:  # a launcher's process passes back nothing but the exception
@@ -141,8 +164,7 @@ def _through_hydra(verb: Verb, words: list[str]) -> int:
     sys.argv = [sys.argv[0], *words]
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises errors instead of printing them
     try:
-        with guarded(allowed_of(words), of_hydra=True):
-            hydra.main(config_path=str(packaged_conf()), config_name=CONFIG_NAME, version_base="1.3")(job)()
+        hydra.main(config_path=str(packaged_conf()), config_name=CONFIG_NAME, version_base="1.3")(job)()
     except (HydraException, OmegaConfBaseException) as error:
         raise InputError(hydra_message(error)) from None
     return max(codes)

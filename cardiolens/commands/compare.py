@@ -1,4 +1,4 @@
-"""`python -m cardiolens.compare a=outputs/... b=outputs/...`: the changes from run a to run b.
+"""`python -m cardiolens.compare a=outputs/... b=outputs/...`: show the changes of scores from run a to run b.
 
 Arms are matched by model, selection, budget, prompt and control. The exit code is a gate: 1 if some arm is
 shown to score lower in b by more than `margin` points (default 2) on some tier, 0 if no arm is, 2 if the runs
@@ -17,8 +17,7 @@ from pydantic import Field, field_validator
 
 from cardiolens.base.console import say
 from cardiolens.base.counted import counted
-from cardiolens.base.errors import InputError, RunError
-from cardiolens.commands.command import begin, tell
+from cardiolens.commands.command import door
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import Listed, read_words
 from cardiolens.score.claims.sentences import signed
@@ -61,14 +60,14 @@ class Words(Spec):
     """Words of the command."""
 
     a: GivenPath  # the folder of a run
-    b: GivenPath
-    margin: float = Field(MARGIN, ge=0, lt=100)  # points of score
+    b: GivenPath  # the folder of the run that is compared with it
+    margin: float = Field(MARGIN, ge=0, lt=100)  # points by which a tier must be lower to count as worse
 
 
 class Board(Spec):
     """Words of a leaderboard."""
 
-    runs: Annotated[tuple[GivenPath, ...], Listed] = Field(min_length=1)
+    runs: Annotated[tuple[GivenPath, ...], Listed] = Field(min_length=1)  # runs whose models are ranked
     out: GivenPath  # the HTML file
     public: Annotated[tuple[GivenPath, ...], Listed] = ()  # runs on public benchmarks, set beside
     store: GivenPath | None = None  # where the store of the runs is now
@@ -105,15 +104,16 @@ def leaderboard(words: Board) -> int:
     return 1 if unfinished else 0
 
 
+def _compare(given: list[str]) -> int:
+    if any(word.partition("=")[0] in ("runs", "out") for word in given):
+        return leaderboard(read_words(Board, given))
+    words = read_words(Words, given)
+    return compare(open_run("a", words.a), open_run("b", words.b), words.margin)
+
+
 def main() -> int:
-    begin()
-    try:
-        if any(word.partition("=")[0] in ("runs", "out") for word in sys.argv[1:]):
-            return leaderboard(read_words(Board, sys.argv[1:]))
-        words = read_words(Words, sys.argv[1:])
-        return compare(open_run("a", words.a), open_run("b", words.b), words.margin)
-    except (InputError, RunError) as error:
-        return tell(error)
+    """Compare two runs, or rank the models of several."""
+    return door(__doc__, {"": Words, "a leaderboard": Board}, _compare)
 
 
 if __name__ == "__main__":

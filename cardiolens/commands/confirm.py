@@ -1,4 +1,4 @@
-"""`python -m cardiolens.confirm out=/data`: a page on which a person confirms what an import proposes."""
+"""`python -m cardiolens.confirm out=/data`: serve a page on which a person confirms an import."""
 
 import sys
 from typing import Annotated
@@ -7,8 +7,7 @@ from pydantic import Field
 
 from cardiolens.base.console import say, shown_word
 from cardiolens.base.counted import counted
-from cardiolens.base.errors import InputError, RunError
-from cardiolens.commands.command import begin, tell
+from cardiolens.commands.command import door
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import read_words
 from cardiolens.curation.ingest.confirm.confirm_server import Desk, desk_server
@@ -20,7 +19,7 @@ class Words(Spec):
     """Words of the command."""
 
     out: GivenPath  # the folder of an import
-    decisions: GivenPath | None = None
+    decisions: GivenPath | None = None  # the file of decisions; None: <out>.decisions.jsonl
     port: Annotated[int, Field(ge=0, le=65535)] = 0  # 0: a free port
 
 
@@ -44,11 +43,8 @@ def confirm(words: Words) -> int:
 
 
 def main() -> int:
-    begin()
-    try:
-        return confirm(read_words(Words, sys.argv[1:]))
-    except (InputError, RunError) as error:
-        return tell(error)
+    """Serve the page."""
+    return door(__doc__, {"": Words}, lambda words: confirm(read_words(Words, words)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`python -m cardiolens.export run=outputs/...`: every item as CSV and JSONL, tables as Markdown and LaTeX.
+"""`python -m cardiolens.export run=outputs/...`: write every item as CSV and JSONL, and tables for a paper.
 
 The files go to `export/` in the run's folder. They hold patient ids only with `patient_ids=true`.
 `format=arrow` writes one partitioned dataset of Parquet files instead, with prompts and replies;
@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Literal
 
 from cardiolens.base.console import say
-from cardiolens.base.errors import InputError, RunError
-from cardiolens.commands.command import begin, tell
+from cardiolens.base.errors import InputError
+from cardiolens.commands.command import door
 from cardiolens.config.command_words import read_words
 from cardiolens.score.run_results.stored_replies import check_stored
 from cardiolens.show.export.dataset_export import write_dataset
@@ -35,7 +35,7 @@ class Words(RunWords):
     """Words of the command; several runs for figures alone."""
 
     format: Literal["files", "arrow", "inspect", "figures"] = "files"
-    patient_ids: bool = False
+    patient_ids: bool = False  # whether patient ids are written
 
 
 def _written(words: Words, runs: Sequence[Run]) -> Path:
@@ -50,14 +50,15 @@ def _written(words: Words, runs: Sequence[Run]) -> Path:
     return _WRITERS[words.format](runs[0], patient_ids=words.patient_ids)
 
 
+def _export(given: list[str]) -> int:
+    words = read_words(Words, given)
+    say(f"export: {_written(words, words.open())}")
+    return 0
+
+
 def main() -> int:
-    begin()
-    try:
-        words = read_words(Words, sys.argv[1:])
-        say(f"export: {_written(words, words.open())}")
-        return 0
-    except (InputError, RunError) as error:
-        return tell(error)
+    """Write what the command line asks for."""
+    return door(__doc__, {"": Words}, _export)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`python -m cardiolens.head`: a Ray cluster on this machine for several sweeps, closed to other users.
+"""`python -m cardiolens.head`: start a Ray cluster on this machine for several sweeps, closed to other users.
 
 Plain `ray start --head` lets whoever reaches its ports run programs as its user. Further words are options
 of `ray start`, e.g. `--num-gpus=4`; with `--node-ip-address=` other nodes can join. `ray stop` ends it.
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 
 from cardiolens.base.errors import InputError
-from cardiolens.commands.command import begin, tell
+from cardiolens.commands.command import door
 from cardiolens.runtime.guard import loopback_kept, make_token_file, no_api_server, private_folder, token_file
 
 _LOOPBACK = "--node-ip-address=127.0.0.1"
@@ -44,11 +44,7 @@ def start(words: Sequence[str]) -> int:
 
 def main() -> int:
     """Start the head."""
-    begin()
-    try:
-        return start(sys.argv[1:])
-    except InputError as error:
-        return tell(error)
+    return door(__doc__, {}, start)
 
 
 if __name__ == "__main__":

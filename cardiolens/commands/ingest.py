@@ -1,4 +1,4 @@
-"""`python -m cardiolens.ingest source=... out=...`: an export of DICOM or NIfTI → studies with proposals.
+"""`python -m cardiolens.ingest source=... out=...`: make studies of an export of DICOM or NIfTI.
 
 A public set that a layout names also gets its questions and a manifest of digests. `init out=...` writes
 skeletons of study.json and questions.jsonl for NIfTI files instead.
@@ -19,12 +19,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     from cardiolens.commands.command import begin, tell
     from cardiolens.config.command_words import read_words
     from cardiolens.config.compose import read_ingest_spec
+    from cardiolens.config.ingest import IngestSpec
     from cardiolens.curation.ingest.import_run import ingest_by_layout
     from cardiolens.curation.ingest.manifest_draft import Words, write_skeletons
     from cardiolens.curation.questions.set_questions import write_all_questions, write_set_questions
-    from cardiolens.curation.release.set_manifest import write_set_manifest
+    from cardiolens.curation.release.public_set import write_set
 
-    begin()
+    begin(__doc__, {"": IngestSpec, "init": Words})
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         if words[:1] == ["init"]:
@@ -34,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if layout is not None:
             drafted = write_set_questions(spec.out, layout)
             write_all_questions(spec.out)
-            report_set(spec.out, drafted, write_set_manifest(spec.source, spec.out, layout))
+            report_set(spec.out, drafted, write_set(spec.source, spec.out, layout))
         return status
     except (InputError, RunError) as error:
         return tell(error)
@@ -45,7 +46,7 @@ def report_set(out: Path, questions: "SetQuestions", manifest: Mapping[str, Any]
     from collections import Counter
 
     from cardiolens.base.console import say, shown_word
-    from cardiolens.curation.release.set_card import write_card
+    from cardiolens.curation.release.public_set import CARD_NAME
 
     groups = ", ".join(f"{count} {group}" for group, count in sorted(questions.by_group.items()))
     say(f"groups: {groups or 'none, since no study came in'}")
@@ -59,7 +60,7 @@ def report_set(out: Path, questions: "SetQuestions", manifest: Mapping[str, Any]
     say(
         f"set.json: studies {manifest['studies']['digest']}, questions {manifest['questions']['sha256'][:32]}"
     )
-    say(f"card: {write_card(out, manifest)}")
+    say(f"card: {out / CARD_NAME}")
     if questions.lines:
         say(
             "next: python -m cardiolens.sweep +experiment=public_hearts "

@@ -1,38 +1,38 @@
 """`python -m cardiolens.release questions=... studies=... name=... licence=... out=...`: make a release.
 
-`verify=FOLDER` compares a release with its index, with `key=PUBLICKEY` after checking its signature; and an
-imported public set with its `set.json`.
-`harness=FOLDER out=...` makes task folders for other harnesses of it. `hashes=STUDIES out=FILE` writes the
-perceptual hashes of studies, which `known=FILE` of a release looks for. Of a release with withheld answers,
-`submit=RUN out=FILE` writes the replies of a run, and `score=FILE answers=FILE` judges them where the answers
-are.
+`verify=FOLDER` compares a release with its index, and the index with `sha256=DIGEST` where that is given; and
+an imported public set with its `set.json`. `harness=FOLDER out=...` makes a task folder for lmms-eval of it.
+`hashes=STUDIES out=FILE` writes the perceptual hashes of studies, which `known=FILE` of a release looks for.
+Of a release with withheld answers, `submit=RUN out=FILE` writes the replies of a run, and `score=FILE
+answers=FILE` judges them where the answers are.
 """
 
 import sys
 
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
+from cardiolens.commands.help import Options
 
 
 def main() -> int:
-    """Make or verify a release, make task folders of one, or submit or score replies to withheld answers."""
-    from cardiolens.config.command_words import SignedVerifyWord, read_words, verify_word
-    from cardiolens.curation.release.benchmark_submission import Submit, submit
-    from cardiolens.curation.release.harness.make_tasks import make_tasks
-    from cardiolens.curation.release.hash_lists import write_hashes
+    """Make or verify a release, make a task folder of one, or submit or score replies to withheld answers."""
+    from cardiolens.config.command_words import ReleaseVerifyWord, read_words, verify_word
+    from cardiolens.curation.release.duplicates import write_hashes
+    from cardiolens.curation.release.harness.make_tasks import Harness, make_tasks
     from cardiolens.curation.release.make import release
-    from cardiolens.curation.release.release_words import Hashes
-    from cardiolens.curation.release.set_manifest import SET_NAME, verify_set
-    from cardiolens.curation.release.submission_scores import Score, score_submission
+    from cardiolens.curation.release.public_set import SET_NAME, verify_set
+    from cardiolens.curation.release.release_words import Hashes, Release
+    from cardiolens.curation.release.submission import Score, Submit, score_submission, submit
     from cardiolens.curation.release.verify import verify
 
-    begin()
+    options: Options = {"": Release, "verify": ReleaseVerifyWord, "harness": Harness, "hashes": Hashes}
+    begin(__doc__, {**options, "submit": Submit, "score": Score})
     words = sys.argv[1:]
     named = {word.partition("=")[0] for word in words}
     try:
-        if (word := verify_word(words, SignedVerifyWord)) is not None:
-            is_set = word.key is None and (word.verify / SET_NAME).is_file()
-            return verify_set(word.verify) if is_set else verify(word.verify, word.key)
+        if (word := verify_word(words, ReleaseVerifyWord)) is not None:
+            is_set = word.sha256 is None and (word.verify / SET_NAME).is_file()
+            return verify_set(word.verify) if is_set else verify(word.verify, word.sha256)
         if "harness" in named or "hashes" in named:
             return make_tasks(words) if "harness" in named else write_hashes(read_words(Hashes, words))
         if "submit" in named:

@@ -1,4 +1,4 @@
-"""`python -m cardiolens.report run=outputs/...`: the page of a run, or with `runs=[...]` of several as one.
+"""`python -m cardiolens.report run=outputs/...`: write the page of a run, or with `runs=[...]` of several.
 
 `page.include_images=true` stores frames beside the page, for the case viewer.
 """
@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from cardiolens.base.console import say
-from cardiolens.base.errors import InputError, RunError
-from cardiolens.commands.command import begin, tell
+from cardiolens.commands.command import door
 from cardiolens.config.command_words import read_words
 from cardiolens.show.page.write import write_page
 from cardiolens.storage.places import Run
@@ -21,7 +20,9 @@ from cardiolens.workflow.steps.judge_run import joined
 class Words(RunWords):
     """Words of the command."""
 
-    include_images: bool = Field(False, alias="page.include_images")
+    include_images: bool = Field(
+        False, alias="page.include_images"
+    )  # frames beside the page, for the case viewer
 
 
 def report(runs: Sequence[Run], *, include_images: bool) -> int:
@@ -30,13 +31,14 @@ def report(runs: Sequence[Run], *, include_images: bool) -> int:
     return 0
 
 
+def _report(given: list[str]) -> int:
+    words = read_words(Words, given)
+    return report(words.open(), include_images=words.include_images)
+
+
 def main() -> int:
-    begin()
-    try:
-        words = read_words(Words, sys.argv[1:])
-        return report(words.open(), include_images=words.include_images)
-    except (InputError, RunError) as error:
-        return tell(error)
+    """Write the page that the command line names."""
+    return door(__doc__, {"": Words}, _report)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,17 @@
 """`python -m cardiolens.store ls|verify|prune|compact store=stores/...`: inspect and maintain a store."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 from rich.table import Table
 
 from cardiolens.base.console import console, say
 from cardiolens.base.counted import counted
-from cardiolens.base.errors import InputError, RunError
-from cardiolens.commands.command import begin, tell
+from cardiolens.base.errors import InputError
+from cardiolens.commands.command import door
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import Listed, read_words
-from cardiolens.storage.permissions import follow
 from cardiolens.storage.places import Store
 from cardiolens.study.cohort import read_cohort
 from cardiolens.workflow.upkeep.compact import compact
@@ -24,14 +23,14 @@ from cardiolens.workflow.upkeep.store_checks import problems
 class Words(Spec):
     """Words of an action."""
 
-    store: GivenPath
+    store: GivenPath  # the folder of the store
 
 
 class PruneWords(Words):
     """Words of `prune`."""
 
     models: Annotated[tuple[str, ...], Listed] = ()  # models whose completions are removed, too
-    apply: bool = False
+    apply: bool = False  # whether the files are deleted
 
 
 def ls(store: Store, words: Words) -> int:
@@ -92,18 +91,18 @@ ACTIONS: Mapping[str, tuple[Callable[[Store, Any], int], type[Words]]] = {
 }
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    begin()
-    name, *rest = [*(sys.argv[1:] if argv is None else argv)] or [""]
-    try:
-        if name not in ACTIONS:
-            raise InputError(f"{name or 'no action'}: give one of {', '.join(ACTIONS)}, and store=<folder>")
-        action, kind = ACTIONS[name]
-        words = read_words(kind, rest)
-        follow(words.store)
-        return action(Store(words.store), words)
-    except (InputError, RunError) as error:
-        return tell(error)
+def _act(given: list[str]) -> int:
+    name, *rest = given or [""]
+    if name not in ACTIONS:
+        raise InputError(f"{name or 'no action'}: give one of {', '.join(ACTIONS)}, and store=<folder>")
+    action, kind = ACTIONS[name]
+    words = read_words(kind, rest)
+    return action(Store(words.store), words)
+
+
+def main() -> int:
+    """Do the action that the first word names."""
+    return door(__doc__, {name: kind for name, (_, kind) in ACTIONS.items()}, _act)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`python -m cardiolens.submit +experiment=... cluster=slurm`: a sweep as jobs of a SLURM cluster.
+"""`python -m cardiolens.submit +experiment=... cluster=slurm`: run a sweep as jobs of a SLURM cluster.
 
 One job prepares the studies, one job per model answers, and one job scores what was completed and writes the
 page. `mode=plan` prints jobs and scripts without submitting. Repeating the command submits what is missing.
@@ -7,12 +7,12 @@ page. `mode=plan` prints jobs and scripts without submitting. Repeating the comm
 import sys
 
 from cardiolens.commands.command import run_verb
-from cardiolens.workflow.slurm.submit_run import submit
+from cardiolens.workflow.slurm.submission import submit
 
 
 def main() -> int:
     """Submit the sweep that the command line describes."""
-    return run_verb(submit)
+    return run_verb(submit, doc=__doc__)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,14 @@
-"""`python -m cardiolens.sweep +experiment=...`: prepare, plan, answer, judge, score and record."""
+"""`python -m cardiolens.sweep +experiment=...`: ask models all questions, judge and score."""
 
-import logging
 import sys
 
 from cardiolens.commands.command import run_verb
-from cardiolens.workflow.steps.sweep import sweep
-
-log = logging.getLogger(__name__)
+from cardiolens.workflow.sweep import sweep
 
 
 def main() -> int:
-    return run_verb(sweep)
+    """Run the sweep that the command line describes."""
+    return run_verb(sweep, doc=__doc__)
 
 
 if __name__ == "__main__":

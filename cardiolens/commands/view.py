@@ -1,4 +1,4 @@
-"""`python -m cardiolens.view run=outputs/...`: the case viewer with frames, served on this machine only.
+"""`python -m cardiolens.view run=outputs/...`: serve the case viewer with frames, on this machine only.
 
 `runs=[outputs/...,outputs/...]` shows several runs as one. Cases are read when they are opened.
 """
@@ -7,15 +7,14 @@ import sys
 from collections.abc import Sequence
 
 from cardiolens.base.console import say
-from cardiolens.base.errors import InputError, RunError
-from cardiolens.commands.command import begin, tell
+from cardiolens.commands.command import door
 from cardiolens.show.page.case_viewer.cases import index_of
 from cardiolens.show.page.case_viewer.item_sources import open_sources
 from cardiolens.show.page.case_viewer.on_demand import Scripts
 from cardiolens.show.page.case_viewer.viewer_files import render_viewer
 from cardiolens.show.page.case_viewer.viewer_server import Viewer, viewer_server
 from cardiolens.storage.places import Run
-from cardiolens.storage.run_word import read_runs
+from cardiolens.storage.run_word import RunWords, read_runs
 from cardiolens.workflow.steps.judge_run import joined
 
 
@@ -44,11 +43,8 @@ def view(runs: Sequence[Run]) -> int:
 
 
 def main() -> int:
-    begin()
-    try:
-        return view(read_runs(sys.argv[1:]))
-    except (InputError, RunError) as error:
-        return tell(error)
+    """Serve the runs that the command line names."""
+    return door(__doc__, {"": RunWords}, lambda words: view(read_runs(words)))
 
 
 if __name__ == "__main__":

@@ -7,27 +7,25 @@ takes the `address=` of a Ray cluster and the number of `nodes=` that this clust
 import logging
 import sys
 
-from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.sanitize import PlainFormatter
-from cardiolens.commands.command import begin, tell
+from cardiolens.commands.command import door
 from cardiolens.config.command_words import read_words
 from cardiolens.inference.stream import stall_clock
-from cardiolens.runtime.stopping import StoppedError
 from cardiolens.workflow.slurm.job_steps import Words, work
 
 
 def main() -> int:
     """Do the step that the command line names."""
-    begin()
+    return door(__doc__, {"": Words}, _work)
+
+
+def _work(words: list[str]) -> int:
     shown = logging.StreamHandler()
     shown.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[shown])
     # How far engines have loaded: a job has no other log.
     logging.getLogger(stall_clock.__name__).setLevel(logging.INFO)
-    try:
-        return work(read_words(Words, sys.argv[1:]))
-    except (InputError, RunError, StoppedError) as error:
-        return tell(error)
+    return work(read_words(Words, words))
 
 
 if __name__ == "__main__":

@@ -70,6 +70,20 @@ def arms(spec: SweepSpec) -> tuple[Arm, ...]:
     )
 
 
+def arms_asking_back(spec: SweepSpec) -> frozenset[str]:
+    """Return the ids of the arms whose models are asked back where a reply cannot be read.
+
+    A person cannot be asked back, several samples have their vote, and structured decoding is read as it is.
+    """
+    if spec.answer_format == "choice":
+        return frozenset()
+    return frozenset(
+        arm.arm_id
+        for arm in arms(spec)
+        if arm.prompt.asks_back and arm.prompt.samples == 1 and arm.model.engine != "person"
+    )
+
+
 def _seeded(spec: SweepSpec) -> Iterator[tuple[SelectorSpec, int | None]]:
     for selector in spec.selector:
         for seed in selector.seeds or (None,):
@@ -88,4 +102,5 @@ def _unused(prompt: PromptSpec) -> set[str]:
     unused |= set() if prompt.steps != "none" else {"steps", "step_max_tokens"}
     unused |= set() if prompt.shots else {"shots", "shots_seed"}
     unused |= set() if prompt.cine == "video" else {"cine"}
+    unused |= {"asks_back"} if prompt.asks_back else set()
     return unused if prompt.samples > 1 else unused | {"samples", "temperature"}

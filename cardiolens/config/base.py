@@ -11,15 +11,12 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    PrivateAttr,
-    SerializerFunctionWrapHandler,
     ValidationError,
-    model_serializer,
     model_validator,
 )
 from pydantic_core import ErrorDetails
 
-from cardiolens.base.sanitize import hide, without_credentials
+from cardiolens.base.sanitize import without_credentials
 from cardiolens.base.suggest import nearest_first
 
 Positive = Annotated[int, Field(gt=0)]
@@ -48,40 +45,6 @@ class Spec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
 
-    # By the path of a field below this part: its text with `${oc.env:NAME}` in place of the value.
-    _shown_as: dict[tuple[str, ...], str] = PrivateAttr(default_factory=dict)
-    _hidden_values: dict[str, str] = PrivateAttr(
-        default_factory=dict
-    )  # those values, and what stands for each
-
-    def tell(self, path: tuple[str, ...], text: str, hidden: Mapping[str, str]) -> None:
-        """Write `text` wherever this part is written, in place of a value of the environment at `path`."""
-        self._shown_as[path] = text
-        self._hidden_values.update(hidden)
-        for value, shown in hidden.items():
-            hide(value, shown)
-
-    def shown(self, name: str, value: str) -> str:
-        """What messages say of a field: `value`, or the field's text if it comes from a variable."""
-        return self._shown_as.get((name,), value)
-
-    @property
-    def told(self) -> tuple[tuple[str, ...], ...]:
-        """The paths of fields whose values come from environment variables."""
-        return tuple(self._shown_as)
-
-    @model_serializer(mode="wrap")
-    def _without_environment(self, handler: SerializerFunctionWrapHandler) -> Any:
-        written = handler(self)
-        for path, text in self._shown_as.items():
-            _replace(written, path, text)
-        return written
-
-    def __setstate__(self, state: dict[Any, Any]) -> None:
-        super().__setstate__(state)
-        for value, shown in self._hidden_values.items():  # the process of a worker says no more than this one
-            hide(value, shown)
-
     @model_validator(mode="before")
     @classmethod
     def _known_keys(cls, value: object) -> object:
@@ -91,23 +54,6 @@ class Spec(BaseModel):
                 expected = ", ".join(nearest_first(str(key), sorted(legal)))
                 raise ValueError(f"unknown key {key!r}; expected only {expected}")
         return value
-
-
-def _replace(tree: Any, path: tuple[str, ...], text: str) -> None:
-    """Put a text at a path of mappings and lists, if the path is there."""
-    for name in path[:-1]:
-        tree = _entry(tree, name)
-    if isinstance(tree, dict) and path[-1] in tree:
-        tree[path[-1]] = text
-    elif isinstance(tree, list) and path[-1].isdecimal() and int(path[-1]) < len(tree):
-        tree[int(path[-1])] = text
-
-
-def _entry(tree: Any, name: str) -> Any:
-    if isinstance(tree, Mapping):
-        return tree.get(name)
-    is_index = isinstance(tree, list | tuple) and name.isdecimal() and int(name) < len(tree)
-    return tree[int(name)] if is_index else None
 
 
 def options_at(root: type[BaseModel], path: Sequence[str]) -> list[str]:

@@ -66,9 +66,6 @@ class SlurmSpec(ClusterSpec):
         Annotated[str, Field(pattern=r"^--[^\x00-\x1f\x7f]*$")], ...
     ] = ()  # further sbatch options of every job
     scratch: GivenPath = Path("/tmp")  # a folder local to each node
-    stage: bool = False  # copy shards and weights to each node's scratch before its engines start
-    # folder of compiled kernels, by model, to start from; null: the run's own
-    warm_cache: GivenPath | None = None
 
     @field_validator("scratch")
     @classmethod

@@ -3,9 +3,9 @@
 import re
 import shlex
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import BeforeValidator, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.suggest import choices
@@ -14,7 +14,7 @@ from cardiolens.config.sweep import SweepSpec
 
 # first names of the words that describe a sweep
 SWEEP_OPTIONS = ("experiment", "protocol", *SweepSpec.model_fields)
-MODEL_OPTIONS = ("model", "cluster", "stream", "allow_env")  # of a model that reads or judges text
+MODEL_OPTIONS = ("model", "cluster", "stream")  # of a model that reads or judges text
 
 _Words = TypeVar("_Words", bound=Spec)
 
@@ -40,10 +40,10 @@ class VerifyWord(Spec):
     verify: GivenPath
 
 
-class SignedVerifyWord(VerifyWord):
-    """The words of the command that checks the signature of the index as well."""
+class ReleaseVerifyWord(VerifyWord):
+    """The words of the command that compares a release with its index."""
 
-    key: str | None = None  # a public key, or the file of one
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None  # of its release.json
 
 
 _Verify = TypeVar("_Verify", bound=VerifyWord)

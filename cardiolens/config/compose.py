@@ -19,7 +19,6 @@ from pydantic import ValidationError
 from yaml import YAMLError
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.sanitize import hide
 from cardiolens.base.suggest import choices
 from cardiolens.base.untrusted.bounded_files import BYTE_ORDER_MARK, decode, read_bytes
 from cardiolens.base.untrusted.yaml_file import check_aliases
@@ -27,18 +26,8 @@ from cardiolens.config.base import Spec, describe, options_at
 from cardiolens.config.command_words import check_once
 from cardiolens.config.conf_names import GROUPS, ONE_OF, conf_files, conf_folders, legal_names, packaged_conf
 from cardiolens.config.dataset import JOIN
-from cardiolens.config.environment import (
-    allowed_names,
-    guarded,
-    masked,
-    refusal_within,
-    restored,
-    tell,
-    unmarked,
-)
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.config.questions import QuestionsSpec
-from cardiolens.config.reader import ReaderSpec
 from cardiolens.config.released import expand_release, is_release
 from cardiolens.config.rights import check_rights, made_by_others
 from cardiolens.config.sweep import SweepSpec, parse
@@ -65,8 +54,7 @@ def read_spec(argv: Sequence[str]) -> SweepSpec:
     Plugins.instance().register(UserConfFirst)
     try:
         with initialize_config_dir(str(packaged_conf()), version_base="1.3"):
-            with guarded(allowed_of(words)):
-                tree = compose(CONFIG_NAME, overrides=words, return_hydra_config=True)
+            tree = compose(CONFIG_NAME, overrides=words, return_hydra_config=True)
             return spec_of_tree(tree, words, tree.hydra.runtime.config_sources)
     except MissingMandatoryValue as error:
         raise InputError(f"{error.full_key} has no value; give one: {error.full_key}=...") from None
@@ -100,11 +88,6 @@ def read_questions_spec(argv: Sequence[str]) -> QuestionsSpec:
     return _read_own("questions", QuestionsSpec, argv)
 
 
-def read_reader_spec(argv: Sequence[str]) -> ReaderSpec:
-    """Compose and validate a training from command-line words, e.g. ['out=/data/reader']."""
-    return _read_own("train_reader", ReaderSpec, argv)
-
-
 _Own = TypeVar("_Own", bound=Spec)
 
 
@@ -117,10 +100,7 @@ def _read_own(name: str, kind: type[_Own], argv: Sequence[str]) -> _Own:
     Plugins.instance().register(UserConfFirst)
     try:
         with initialize_config_dir(str(packaged_conf()), version_base="1.3"):
-            with guarded(()):
-                tree = compose(name, overrides=words)
-                content = OmegaConf.to_container(tree, resolve=True, throw_on_missing=True)
-            return kind.model_validate(content)
+            return kind.model_validate(_resolved(compose(name, overrides=words)))
     except MissingMandatoryValue as error:
         raise InputError(f"{error.full_key} has no value; give one: {error.full_key}=...") from None
     except ValidationError as error:
@@ -135,17 +115,10 @@ def _read_own(name: str, kind: type[_Own], argv: Sequence[str]) -> _Own:
 
 def spec_of_tree(tree: DictConfig, words: Sequence[str], sources: Iterable[ConfigSourceInfo]) -> SweepSpec:
     """Validate what the words composed from Hydra's folders `sources`; InputError names a wrong option."""
-    allowed = allowed_of(words)
     folders = [Path(source.path) for source in sources if source.schema == "file"]
-    with guarded(allowed), open_dict(tree):
+    with open_dict(tree):
         tree.pop("hydra", None)
-        content: Any = OmegaConf.to_container(tree, resolve=True, throw_on_missing=True)
-    if tuple(content.get("allow_env") or ()) != allowed:
-        raise InputError(
-            "allow_env: stands in a file of the configuration; give it on the command line alone, "
-            "e.g. allow_env=[MY_SERVER]"
-        )
-    spec = _parsed_spec(content)
+    spec = parse(_resolved(tree))
     searched = conf_folders()
     elsewhere = [folder for folder in folders if folder not in searched]
     own = searched[0] if len(searched) > 1 else None
@@ -160,28 +133,36 @@ def spec_of_tree(tree: DictConfig, words: Sequence[str], sources: Iterable[Confi
     return spec
 
 
-def allowed_of(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the environment variables that the words allow; InputError for what is no name of one."""
-    allowed: tuple[str, ...] = ()
-    for override in _parsed(word for word in words if not word.startswith("-")):
-        if override.key_or_group == "allow_env" and not override.is_delete():
-            value: Any = override.value()
-            allowed = allowed_names(list(_names(value)) if value is not None else [])
-    return allowed
+def _resolved(tree: DictConfig) -> dict[str, Any]:
+    """Return the values of a composed configuration; InputError for a resolver, which could read anything."""
+    for path, text in _texts(OmegaConf.to_container(tree, resolve=False), ()):
+        rest = text.replace(r"\\", "")
+        while (shorter := _REFERENCE.sub("", rest)) != rest:
+            rest = shorter
+        if _UNESCAPED.search(rest):
+            raise InputError(
+                f"{'.'.join(path)}: {text} is more than a reference to another option; a configuration reads "
+                'no environment, file or code: let the shell fill it in, e.g. store="$SCRATCH/stores"'
+            )
+    content: Any = OmegaConf.to_container(tree, resolve=True, throw_on_missing=True)
+    return {str(name): value for name, value in content.items()}
 
 
-def spec_of_document(content: Mapping[str, Any]) -> SweepSpec:
-    """Validate the configuration of a run of one's own, with the values of the variables that it names."""
-    return _parsed_spec(restored(content))
+_REFERENCE = re.compile(r"(?<!\\)\$\{\s*[\w.\[\]]+\s*\}")  # ${option} or ${group.option}
+_UNESCAPED = re.compile(r"(?<!\\)\$\{")
 
 
-def _parsed_spec(content: Mapping[str, Any]) -> SweepSpec:
-    plain, told, hidden = unmarked(content)
-    for value, shown in hidden.items():
-        hide(value, shown)  # before a message could name a value
-    spec = parse(plain)
-    tell(spec, told, hidden)
-    return spec
+def _texts(tree: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield every text of a tree, names of fields too, with its path."""
+    if isinstance(tree, Mapping):
+        for name, value in tree.items():
+            yield (*path, str(name)), str(name)
+            yield from _texts(value, (*path, str(name)))
+    elif isinstance(tree, list):
+        for number, value in enumerate(tree):
+            yield from _texts(value, (*path, str(number)))
+    elif isinstance(tree, str):
+        yield path, tree
 
 
 def check_names(words: Sequence[str]) -> None:
@@ -323,13 +304,9 @@ def _of_dataset(words: Sequence[str]) -> list[str]:
 
 def hydra_message(error: Exception) -> str:
     """Return the message of a Hydra error on one line; for an unknown name, list the legal names."""
-    if (refusal := refusal_within(error)) is not None:
-        where, reason = refusal
-        return f"{where}: {reason}{_in_file(reason)}"
     message = " ".join(
         line.strip() for line in f"{error} {error.__cause__ or ''}".splitlines() if line.strip()
     )
-    message = masked(message)
     if unknown := re.match(r"Could not override '([^']+)'", message):
         legal = options_at(SweepSpec, unknown[1].split(".")[:-1])
         if legal and unknown[1].rpartition(".")[2] not in legal:
@@ -338,17 +315,3 @@ def hydra_message(error: Exception) -> str:
         known = choices(absent[2], legal_names(absent[1]), _LISTS)
         return f"{absent[1]}={absent[2]}: unknown {absent[1]}; {known}"
     return message
-
-
-def _in_file(refused: str) -> str:
-    """Name the file of the user's `conf/` that holds the resolver of a refusal, if there is one."""
-    marks = re.findall(r"environment variable (\w+)|resolver ([\w.]+)", refused)
-    if not marks:
-        return ""
-    name, resolver = marks[0]
-    sought = f"{{oc.env:{name}" if name else f"{{{resolver}:"
-    for folder in conf_folders()[:-1]:
-        for path in sorted(folder.rglob("*.yaml")):
-            if sought in decode(read_bytes(path, _MOST_BYTES)).replace(" ", ""):
-                return f" (in {path})"
-    return ""

@@ -19,6 +19,9 @@ class PhantomSpec(Spec):
     size: Literal["default", "ci"] = "ci"  # ci: small images, for tests
     difficulty: Literal["easy", "standard", "hard"] = "standard"  # difficulty of the images
     masks: bool = False  # write segmentation masks too
+    twins: bool = False  # beside each heart with lesions the same heart without them, for control lesion
+    # drawn: a cine begins with any phase, and no file says which is end-diastole
+    cycle: Literal["from_diastole", "drawn"] = "from_diastole"
 
 
 _QUESTIONS = "questions.jsonl"
@@ -59,7 +62,7 @@ class DatasetSpec(Spec):
     map: str | None = None  # what the columns of `source` hold: a shipped map, or a YAML file
     split: Literal["train", "test"] = "test"  # split of `source`
     release: ReleaseSpec | None = None  # the release that studies and questions are of; its folder names it
-    prepared_only: bool = False  # use the store as it is, without `studies`, e.g. in a bundle
+    prepared_only: bool = False  # use the store as it is, without `studies`
 
     @property
     def has_cases(self) -> bool:

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
-from cardiolens.base.sanitize import is_key, without_likely_credentials
+from cardiolens.base.sanitize import is_key, without_credentials
 from cardiolens.config.base import Positive, Spec
 
 Price = Annotated[float, Field(ge=0)]
@@ -80,8 +80,6 @@ class HttpSpec(Spec):
     @field_validator("base_url")
     @classmethod
     def _plain(cls, value: str) -> str:
-        if value.startswith("${oc.env:"):  # as a run's document has it, which reads no environment
-            return value
         parts = urlsplit(value)
         if is_key(value):
             raise ValueError("holds an API key, which would be written to every run; name it in api_key_env")
@@ -125,16 +123,6 @@ class HttpSpec(Spec):
         """The host name of the server, without port."""
         return urlsplit(self.base_url).hostname or ""
 
-    @property
-    def address(self) -> str:
-        """The address as messages say it: without what comes from an environment variable."""
-        return self.shown("base_url", self.base_url)
-
-    @property
-    def shown_host(self) -> str:
-        """The host as messages say it."""
-        return self.shown("base_url", self.host)
-
 
 _SECRET = re.compile(r"(api|access|private|secret)[-_]?key|authori[sz]ation|passw|secret|bearer|cookie", re.I)
 _TOKEN = re.compile(r"^token$|(access|api|auth|refresh|session)[-_]?token", re.I)  # not max_tokens
@@ -144,7 +132,7 @@ def _tells_a_secret(name: str, value: JsonValue) -> bool:
     """Return whether a field is named like a secret, or its text looks like one."""
     if isinstance(value, str):
         match = _SECRET.search(name) or _TOKEN.search(name) or re.match(r"(bearer|basic) ", value, re.I)
-        return bool(match) or is_key(value) or without_likely_credentials(value) != value
+        return bool(match) or is_key(value) or without_credentials(value) != value
     return False
 
 

@@ -64,6 +64,7 @@ OwnEngine = Literal[
     "collapse",
     "conservative",
     "budget_effect",
+    "measuring",
 ]
 EngineName = Annotated[Annotated[OwnEngine, Tag(OURS)] | PluginEngine, Discriminator(whose)]
 

@@ -1,25 +1,23 @@
 """Rights in a configuration: options that let code in or data out, and who may give them.
 
 They count if they stand on the command line, in a packaged file, or in the user's own `conf/`. The `conf/` of
-the working directory is the user's own unless somebody else made it: it lies in a release or a bundle, one of
+the working directory is the user's own unless somebody else made it: it lies in a release, one of
 its files leads there or belongs to another account, or files from elsewhere (`--config-dir`,
 `hydra.searchpath`) took part. Then every right must stand on the command line, those of packaged files too,
 because a file of the same folder could lead a trusted model elsewhere.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from cardiolens.base.entry_points import is_word
 from cardiolens.base.errors import InputError
 from cardiolens.config.cluster import SlurmSpec
 from cardiolens.config.engine_options import LETS_NOTHING_OUT
-from cardiolens.config.released import INDEX as RELEASE_INDEX
-from cardiolens.config.released import quoted
+from cardiolens.config.released import INDEX, is_release
 from cardiolens.config.sweep import SweepSpec
 
-BUNDLE_INDEX = "bundle.json"
 _CONTROL = "control."  # before the word of another package's control, which no word of a command line names
 
 
@@ -36,8 +34,6 @@ def rights(spec: SweepSpec) -> Iterator[tuple[str, object]]:
     yield from _plugins(spec)
     if spec.tracker.kind != "none" and spec.tracker.mode == "online":
         yield "tracker.mode", "online"
-    if spec.group_shared:
-        yield "group_shared", True
     if spec.cluster.address is not None:
         yield "cluster.address", spec.cluster.address
     if isinstance(spec.cluster, SlurmSpec):
@@ -53,24 +49,6 @@ def _plugins(spec: SweepSpec) -> Iterator[tuple[str, object]]:
     yield from ((f"{_CONTROL}{control}", None) for control in spec.control if is_word(control))
     if any(map(is_word, spec.statistics.report_metrics)):
         yield "statistics.report_metrics", spec.statistics.report_metrics
-
-
-def words_of(spec: SweepSpec) -> list[str]:
-    """Return the command-line words that give a sweep the rights that it uses, as far as words can."""
-    return [
-        f"{option}={_as_word(value)}" for option, value in rights(spec) if not option.startswith(_CONTROL)
-    ]
-
-
-def _as_word(value: object) -> str:
-    """A value as Hydra reads it from a word."""
-    if isinstance(value, Mapping):
-        return "{" + ",".join(f"{name}:{_as_word(inner)}" for name, inner in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ",".join(map(_as_word, value)) + "]"
-    if value is None or isinstance(value, bool):
-        return "null" if value is None else str(value).lower()
-    return quoted(value) if isinstance(value, str) else str(value)
 
 
 def check_rights(spec: SweepSpec, named: Iterable[str], foreign: str | None) -> None:
@@ -101,9 +79,8 @@ def made_by_others(conf: Path | None, sources: Sequence[Path] = ()) -> str | Non
     for path in (conf, *files):
         real = path.resolve()
         for folder in real.parents:
-            found = [name for name in (RELEASE_INDEX, BUNDLE_INDEX) if (folder / name).is_file()]
-            if found:
-                return f"{path} lies in {folder}, which {found[0]} says was made for others to use"
+            if is_release(folder):
+                return f"{path} lies in {folder}, which {INDEX} says is a release"
         if _owner(real) not in (os.getuid(), 0, None):
             return f"{path} belongs to another account"
     return None

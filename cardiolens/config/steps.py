@@ -12,9 +12,9 @@ from cardiolens.config.plugin_words import OURS, PluginMetric, whose
 class TrackerSpec(Spec):
     """The tracker that mirrors runs."""
 
-    kind: Literal["wandb", "mlflow", "none"] = "wandb"  # none: nothing is mirrored
+    kind: Literal["wandb", "none"] = "wandb"  # none: nothing is mirrored
     runs: Literal["summary", "models", "arms"] = "models"  # of the tracker: the sweep's; per model; per arm
-    project: str = "cardiolens"  # project of Weights & Biases, or experiment of MLflow
+    project: str = "cardiolens"  # of Weights & Biases
     entity: str | None = None  # Weights & Biases entity; null: your own
     mode: Literal["online", "offline"] = "offline"  # offline: only files in the run's folder
 
@@ -52,8 +52,6 @@ class StatisticsSpec(Spec):
     report_metrics: tuple[ReportMetric, ...] = ()
     bertscore_model: Path | None = None  # folder of BERTScore's encoder
     bertscore_layer: Annotated[int, Field(ge=0)] | None = None  # encoder layer that BERTScore compares
-
-    components: bool = False  # variance components by a mixed model: minutes for a large run
 
     @property
     def sampling(self) -> dict[str, int]:

@@ -50,7 +50,6 @@ class SweepSpec(Spec):
     limit: Positive | None = None  # number of studies to use, in order of their ids; null: all
     store: GivenPath  # folder of shards, questions and completions, shared by sweeps on one dataset
     outputs: GivenPath  # folder of all runs
-    group_shared: bool = False  # give the user's group access to store and run
     cluster: Cluster = ClusterSpec()  # one of conf/cluster
     tracker: TrackerSpec = TrackerSpec()  # one of conf/tracker
     stream: StreamSpec = StreamSpec()  # limits while engines run
@@ -58,8 +57,6 @@ class SweepSpec(Spec):
     page: PageSpec = PageSpec()  # content of the page
     mode: Literal["run", "plan"] = "run"  # plan: print the planned requests, and send none
     primary: Primary | None = None  # the one preregistered comparison of the run
-    # environment variables that fields of models may name as ${oc.env:NAME}; on the command line only
-    allow_env: tuple[str, ...] = ()
     strict: bool = False  # true: stop at the first study that cannot be prepared
     # errors: ask only what ended in an error, once more even after stream.max_attempts
     retry: Literal["none", "errors"] = "none"

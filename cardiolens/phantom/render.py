@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,18 @@ class Rendered:
     es_phase: int
     frames: Frames
     masks: Masks | None
+
+    def beginning_at(self, phase: int) -> "Rendered":
+        """Return a cine that begins with another phase, its moments unmarked; other volumes as they are."""
+        if not phase or self.view.sequence != "cine":
+            return self
+        masks = None if self.masks is None else _turned(self.masks, self.phases, phase)
+        return replace(self, frames=_turned(self.frames, self.phases, phase), masks=masks, es_phase=0)
+
+
+def _turned(stack: NDArray[Any], phases: int, first: int) -> NDArray[Any]:
+    slices = stack.reshape(-1, phases, *stack.shape[1:])
+    return np.roll(slices, -first, axis=1).reshape(stack.shape)
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""Ray connection, graceful stop, worker processes, and copies of files on a node's local disk."""
+"""Ray connection, graceful stop, and worker processes."""

@@ -1,1 +1,1 @@
-"""Files of a store and a run: paths, tables, documents, permissions, temporary spools."""
+"""Files of a store and a run: paths, tables, documents, temporary spools."""

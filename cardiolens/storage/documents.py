@@ -16,7 +16,6 @@ from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.sanitize import PlainFormatter
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.base import describe
-from cardiolens.config.compose import spec_of_document
 from cardiolens.config.primary import Primary
 from cardiolens.config.release_identity import ReleaseSpec
 from cardiolens.config.sweep import SweepSpec, parse
@@ -87,16 +86,10 @@ def read_configuration(run: Run) -> SweepSpec:
     return located(run, as_written(run))
 
 
-def as_written(run: Run, *, with_environment: bool = False) -> SweepSpec:
-    """Read the resolved configuration of a run, with paths as they were given, which name the run.
-
-    `with_environment` is for a job of a run of one's own: it fills in the environment variables that the
-    sweep allowed. Otherwise their texts stay, because a folder of somebody else grants itself nothing.
-    """
+def as_written(run: Run) -> SweepSpec:
+    """Read the resolved configuration of a run, with paths as they were given, which name the run."""
     tree = _read_json(run, run.configuration)
     try:
-        if with_environment and isinstance(tree, dict) and tree.get("allow_env"):
-            return spec_of_document(tree)
         return parse(tree)
     except InputError as error:
         raise InputError(f"{run.configuration}: {error}; {_REMEDY}") from None
@@ -243,7 +236,7 @@ def read_audit(run: Run) -> list[AuditedModel]:
         return _Audit.model_validate(_read_json(run, run.audit)).models
     except ValidationError as error:
         raise InputError(
-            f"{run.audit}: {describe(error)}; make it anew with python -m cardiolens.audit report "
+            f"{run.audit}: {describe(error)}; make it anew with python -m cardiolens.review report "
             f"run={run.root}"
         ) from None
 

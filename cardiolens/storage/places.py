@@ -120,41 +120,18 @@ class Run:
         """Records of the models of a submitted run."""
         return self.root / "groups"
 
-    def node_exclusions(self, model: str) -> Path:
-        """File of the nodes that a model's job must avoid."""
-        return self.model_records / f"{model}.exclude"
-
 
 # Options of execution and mirroring: they change no answer, so they do not enter the digest of a run.
 _EXECUTION = (
     "outputs",
-    "group_shared",
     "cluster",
     "tracker",
     "stream",
     "page",
     "mode",
-    "allow_env",
     "strict",
     "keep_going",
     "retry",
-)
-
-
-# Options of later versions with their defaults, which digests leave out: those of older sweeps stay valid.
-_LATER_DEFAULTS: tuple[tuple[str, Any], ...] = (("wording", [0]), ("primary", None), ("item", []))
-_DATASET_LATER_DEFAULTS: tuple[tuple[str, Any], ...] = (
-    ("windows", {}),
-    ("allow_unverified", False),
-    ("allow_same_pixels", False),
-    ("public_hearts", False),
-    ("split", "test"),
-    ("map", None),
-    ("release", None),
-)
-_PROMPT_LATER_DEFAULTS: tuple[tuple[str, Any], ...] = (
-    *(("gold", "none"), ("steps", "none")),
-    *(("samples", 1), ("temperature", None), ("shots", 0), ("cine", "frames")),
 )
 
 
@@ -168,30 +145,9 @@ def deciding(spec: SweepSpec) -> dict[str, Any]:
     left_out: dict[str, Any] = {
         **dict.fromkeys(_EXECUTION, True),
         "dataset": {"prepared_only", "allow_links", "link_roots", "source"},
-        "statistics": {"components"},
         "model": {"__all__": {**dict.fromkeys(SERVING, True), "http": set(HTTP_SERVING)}},
     }
     values = spec.model_dump(mode="json", exclude=left_out)
     for model in values["model"]:
         model["engine_options"] = changing_answers(model["engine_options"])
-        if not model["engine_options"]:  # as in all sweeps before there were any
-            del model["engine_options"]
-        if model["reasoning_parser"] is None:
-            del model["reasoning_parser"]
-    for prompt in values["prompt"]:
-        if prompt["steps"] == "none":  # which has no step whose length could count
-            del prompt["step_max_tokens"]
-        if not prompt["shots"]:  # which shows no examples to choose
-            del prompt["shots_seed"]
-    for selector in values["selector"]:
-        if selector["kind"] != "self":  # which asks for no frames
-            del selector["rounds"]
-        if not selector["options"]:  # of a kind of another package
-            del selector["options"]
-    values["prompt"] = [_without(prompt, _PROMPT_LATER_DEFAULTS) for prompt in values["prompt"]]
-    values["dataset"] = _without(values["dataset"], _DATASET_LATER_DEFAULTS)
-    return _without(values, _LATER_DEFAULTS)
-
-
-def _without(values: dict[str, Any], defaults: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if (key, value) not in defaults}
+    return values

@@ -67,18 +67,17 @@ def store_of(run: Run, spec: SweepSpec) -> Store:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a run is now, and where it was made; of runs of earlier versions, `made_in` is not known."""
+    """Where a run is now, and where it was made; the working folder where that is not recorded."""
 
     run: Run
-    made_in: Path | None
+    made_in: Path
     recorded_outputs: Path
     outputs: Path
 
     @classmethod
     def of(cls, run: Run, spec: SweepSpec) -> "_Place":
         made_in = _made_in(run)
-        recorded = spec.outputs if made_in is None else made_in / spec.outputs
-        return cls(run, made_in, recorded, Path(os.path.abspath(run.root)).parent)
+        return cls(run, made_in, made_in / spec.outputs, Path(os.path.abspath(run.root)).parent)
 
     def find(self, path: Path) -> Path:
         """The first place of a relative path where something is; an absolute one leads to one place."""
@@ -94,32 +93,25 @@ class _Place:
         return self._first(path, iter(places))
 
     def _first(self, path: Path, places: Iterator[Path]) -> Path:
-        recorded = path.absolute() if self.made_in is None else self.made_in / path
-        return next((place for place in places if place.exists()), recorded)
+        return next((place for place in places if place.exists()), self.made_in / path)
 
     def _places(self, path: Path) -> Iterator[Path]:
-        """Where a path may lead: beside the run, as recorded, for older runs from the working folder.
-
-        A path that was given as an absolute one is first taken as that.
-        """
-        recorded = path if self.made_in is None else self.made_in / path
+        """Where a path may lead: where an absolute one was, beside the run, and as recorded."""
         if path.is_absolute():
             yield path
-        yield from self._beside(recorded)
-        yield recorded.absolute()
+        yield from self._beside(self.made_in / path)
+        yield self.made_in / path
 
     def _beside(self, recorded: Path) -> Iterator[Path]:
         """Yield places as far from the run as when it was made, by its folder's name and behind links."""
-        if recorded.is_absolute() != self.recorded_outputs.is_absolute():
-            return
         way = os.path.relpath(recorded, self.recorded_outputs)
         for folder in dict.fromkeys((self.outputs, self.run.root.resolve().parent)):
             yield Path(os.path.normpath(folder / way))
 
 
-def _made_in(run: Run) -> Path | None:
+def _made_in(run: Run) -> Path:
     if not run.made_in.exists():
-        return None
+        return Path.cwd()
     try:
         folder = Path(_FOLDER.validate_python(read_json(run.made_in))[_KEY])
     except (OSError, ValueError, ValidationError, KeyError) as error:

@@ -9,7 +9,6 @@ from pydantic import model_validator
 from cardiolens.base.errors import InputError
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import Listed, read_words
-from cardiolens.storage.permissions import follow
 from cardiolens.storage.places import Run
 
 
@@ -27,8 +26,8 @@ class RunWord(Spec):
 class RunWords(Spec):
     """The words of a command on one run, or on several as one; exactly one of both is given."""
 
-    run: GivenPath | None = None
-    runs: Annotated[tuple[GivenPath, ...], Listed] | None = None
+    run: GivenPath | None = None  # the folder of the run
+    runs: Annotated[tuple[GivenPath, ...], Listed] | None = None  # in place of run: several, as one
     store: GivenPath | None = None  # where the store of the runs is now
 
     @model_validator(mode="after")
@@ -59,16 +58,13 @@ def read_run(argv: Sequence[str]) -> Run:
 
 
 def open_run(word: str, folder: Path, store: Path | None = None) -> Run:
-    """Open the run in a folder that a word named; files are written with permissions as private as its own.
+    """Open the run in a folder that a word named; InputError if there is none.
 
     `store`: where the store of the run is now, if a word said so.
-
-    InputError if the folder does not exist.
     """
     if not folder.is_dir():
         quotes = "; a path with a comma stands in quotes: \"runs=['a,b',c]\"" if word == "runs" else ""
         raise InputError(
             f"{word}={folder}: no such folder; give the path that a sweep's last line named{quotes}"
         )
-    follow(folder)
     return Run(folder, store)

@@ -7,9 +7,6 @@ import pyarrow as pa
 
 SCHEMA_VERSION = "1"
 
-# Columns that parts of a table lack if an earlier release wrote them; read as null.
-LATER_COLUMNS = {"completions": frozenset({"reasoning"}), "evidence": frozenset({"slices"})}
-
 FRAME = "\ufffc"  # marks the place of a frame in a message; marks side by side are the place of a video
 
 # The status of a request as planned, and the statuses of a completion that end a request.
@@ -223,10 +220,8 @@ VERDICTS = _schema(
     ("answer_type", pa.string()),
     ("request_key", pa.string()),
     ("status", pa.string()),  # judged | overflow | skipped: <why> | engine_error | missing
-    (
-        "parse_status",
-        pa.string(),
-    ),  # null unless judged: ok | inconsistent | parse_error | refusal | truncated | illegal_selection
+    # null unless judged: ok, inconsistent, contradicted, parse_error, refusal, truncated, illegal_selection
+    ("parse_status", pa.string()),
     ("rule", pa.string()),  # the parsing rule that found the answer; illegal_selection
     ("parsed", _STRINGS),
     ("gold", _STRINGS),

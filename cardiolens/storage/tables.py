@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
-from cardiolens.storage.schemas import LATER_COLUMNS, SCHEMA_VERSION
+from cardiolens.storage.schemas import SCHEMA_VERSION
 
 Result = TypeVar("Result")
 
@@ -148,7 +148,7 @@ def read_blocks(folder: Path, schema: pa.Schema) -> Iterator[pa.Table]:
                 for group in range(part.num_row_groups):
                     rows = part.read_row_group(group)
                     rows.validate(full=True)
-                    yield with_later(rows, schema.names, schema)
+                    yield rows
         except UNREADABLE as error:
             raise _not_whole(path, error) from error
 
@@ -164,24 +164,9 @@ def read_part(path: Path, schema: pa.Schema, columns: Sequence[str] | None = Non
             check_columns(path, part.schema_arrow, schema)
             table = part.read(columns=None if columns is None else list(columns))
             table.validate(full=True)  # text that is no UTF-8 would fail much later
-            return with_later(table, schema.names if columns is None else columns, schema)
+            return table if columns is None else table.select(list(columns))
     except UNREADABLE as error:
         raise _not_whole(path, error) from error
-
-
-def with_later(table: pa.Table, columns: Sequence[str], schema: pa.Schema) -> pa.Table:
-    """A table of a part with the columns that its release did not have yet."""
-    if table.column_names == list(columns):
-        return table
-    return pa.table(
-        {
-            name: table[name]
-            if name in table.column_names
-            else pa.nulls(table.num_rows, schema.field(name).type)
-            for name in columns
-        },
-        schema=pa.schema([schema.field(name) for name in columns]),
-    )
 
 
 def scan(
@@ -194,8 +179,7 @@ def scan(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows that match a filter, a batch at a time; memory does not grow with the table.
 
-    Parts and row groups whose statistics rule the filter out are not read. Later columns cannot be scanned,
-    as parts may lack them. Columns in `encoded` come as
+    Parts and row groups whose statistics rule the filter out are not read. Columns in `encoded` come as
     dictionaries, as a part holds them. InputError as for `read_part`.
     """
     paths = parts(folder)
@@ -234,15 +218,9 @@ def _check_decoded(path: Path, actual: pa.Schema, schema: pa.Schema) -> None:
     check_columns(path, pa.schema(fields), schema)
 
 
-def has_columns(actual: pa.Schema, schema: pa.Schema) -> bool:
-    """Return whether a part has the columns of the schema, or lacks only later ones."""
-    later = LATER_COLUMNS.get(schema.metadata[b"table"].decode(), frozenset()) - set(actual.names)
-    return bool(actual.equals(pa.schema([field for field in schema if field.name not in later])))
-
-
 def check_columns(path: Path, actual: pa.Schema, schema: pa.Schema) -> None:
-    """Raise InputError unless a part has the columns of the schema, or lacks only later ones."""
-    if not has_columns(actual, schema):
+    """Raise InputError unless a part has the columns of the schema."""
+    if not actual.equals(schema):
         raise InputError(
             f"{path}: its columns are not those of table {schema.metadata[b'table'].decode()!r} "
             f"version {SCHEMA_VERSION}; another version of CardioLens wrote it: use a new store"

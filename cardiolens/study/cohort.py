@@ -7,10 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from cardiolens.base import disk
+from cardiolens.base import disk, stage_versions
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
-from cardiolens.base.provenance import code_of
 from cardiolens.base.untrusted.bounded_files import read_bytes
 from cardiolens.config.base import Spec, describe
 from cardiolens.config.dataset import WindowPct, Windows
@@ -140,5 +139,5 @@ def untouched(study: Study, record: StudyRecord) -> bool:
 def failed_attempt(study: Study) -> FailedAttempt:
     """Return the current state of a study, to store if it fails: the same state would fail again."""
     stamps = {path: stamp(study.folder / path) for path in study.files()}
-    code = digest_of([code_of("cardiolens.study.group"), study.anatomy.digest])
+    code = digest_of([stage_versions.PREPARED, study.anatomy.digest])
     return FailedAttempt(manifest_sha256=study.manifest_sha256, stamps=stamps, code=code)

@@ -9,11 +9,8 @@ import pytest
 from playwright.sync_api import Browser, Page, Response, expect
 from running_server import running
 
-from cardiolens.curation.audit.audit_desk import AuditDesk
-from cardiolens.curation.audit.audit_ledger import LEDGER, AuditLedger
-from cardiolens.curation.audit.audit_sample import draw
-from cardiolens.curation.audit.audit_server import audit_server
-from cardiolens.curation.audit.audited_run import judged_choices, shown_replies
+from cardiolens.curation.review.audit import LEDGER, AuditDesk, audit_server
+from cardiolens.curation.review.replies import draw, judged_choices, shown_replies
 from cardiolens.show.notebook.run import read_run
 from cardiolens.storage.places import Run
 
@@ -26,8 +23,9 @@ pytestmark = pytest.mark.full
 def desk(run: Run, tmp_path: Path) -> Iterator[AuditDesk]:
     finished = read_run(run.root)
     sample = draw(judged_choices(finished), 20, seed=1)
-    with closing(AuditLedger(tmp_path / LEDGER)) as ledger:
-        yield AuditDesk(sample, shown_replies(finished, sample.replies), ledger)
+    views = shown_replies(finished, [one.place for one in sample.replies])
+    with closing(AuditDesk(sample, views, tmp_path / LEDGER)) as desk:
+        yield desk
 
 
 @pytest.fixture
@@ -88,6 +86,6 @@ def test_three_replies_are_decided_by_keys_and_nothing_tells_our_reading(
     context.close()
     assert len(bodies) > 8
     assert not [name for name in ours(run, desk) if name in served]
-    kept = [json.loads(line) for line in desk.ledger.path.read_text(encoding="utf-8").splitlines()]
+    kept = [json.loads(line) for line in desk.path.read_text(encoding="utf-8").splitlines()]
     assert len(kept) == 3
     assert seen == Seen()

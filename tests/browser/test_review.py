@@ -15,8 +15,8 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.curation.review.accounts import add_account
 from cardiolens.curation.review.ledger import NAME, Reviews, read_ledger
+from cardiolens.curation.review.people import read_people
 from cardiolens.phantom.phantom_cohort import make_cohort
 
 from .conftest import Seen, findings_of_axe, watch
@@ -35,12 +35,11 @@ class Served:
     out: Path
     mode: str
     port: int
-    passphrases: dict[str, str]
+    tokens: dict[str, str]
     process: subprocess.Popen[str] | None = None
 
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.port}/"
+    def link(self, reader: str) -> str:
+        return f"http://127.0.0.1:{self.port}/{self.tokens[reader]}/"
 
     def start(self) -> None:
         words = [f"questions={self.data}/drafts/questions.jsonl", f"studies={self.data}/studies"]
@@ -52,7 +51,7 @@ class Served:
             env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
         )
         for line in self.process.stdout:
-            if line.startswith("page:"):
+            if line.startswith("pass on"):
                 return
         raise AssertionError("the server did not start")
 
@@ -86,12 +85,12 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def served_at(data: Path, out: Path, mode: str) -> Iterator[Served]:
-    roles = {"anna": "reader", "berta": "reader", "third": "adjudicator"}
-    passphrases = {name: add_account(out / "readers.json", name, role) for name, role in roles.items()}
+    people = read_people(out, ("anna", "berta"), "third")
+    tokens = {person.name: token for token, person in people.by_token.items()}
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    served = Served(data, out, mode, port, passphrases)
+    served = Served(data, out, mode, port, tokens)
     served.start()
     yield served
     served.kill()
@@ -108,22 +107,13 @@ def read(data: Path, tmp_path: Path) -> Iterator[Served]:
 
 
 def opened(browser: Browser, served: Served, reader: str, seen: Seen) -> tuple[BrowserContext, Page]:
-    """A browser of one person, who logged in by keys."""
+    """A browser of one person at their link."""
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     page = context.new_page()
     watch(page, seen)
-    page.goto(served.address)
-    page.wait_for_selector("body[data-ready]")
-    log_in(page, served, reader)
+    page.goto(served.link(reader))
     page.wait_for_function("() => document.body.dataset.item !== undefined")
     return context, page
-
-
-def log_in(page: Page, served: Served, reader: str) -> None:
-    page.locator("#reader").fill(reader)
-    page.locator("#passphrase").fill(served.passphrases[reader])
-    page.keyboard.press("Enter")
-    page.locator("#login").wait_for(state="hidden")
 
 
 def press(page: Page, *keys: str) -> None:
@@ -187,8 +177,6 @@ def test_a_kill_of_the_server_costs_no_key_and_none_counts_twice(browser: Browse
     expect(page.locator("#message")).to_contain_text("kept and sent again")
     page.keyboard.press("Enter")  # while it is not known, nothing more is taken
     verify.start()
-    expect(page.locator("#login")).to_be_visible(timeout=15_000)
-    log_in(page, verify, "anna")
     page.wait_for_function("() => document.body.dataset.done === '3'")
     assert decided(verify.kept(), "anna") == 3
     press(page, "Enter")
@@ -271,17 +259,11 @@ def test_who_reads_sees_no_truth_and_answers_with_letters(browser: Browser, read
     assert seen == Seen()
 
 
-def test_a_wrong_passphrase_is_said_and_axe_finds_nothing(browser: Browser, verify: Served) -> None:
+def test_a_link_of_nobody_shows_nothing_and_axe_finds_nothing(browser: Browser, verify: Served) -> None:
     context = browser.new_context(bypass_csp=True)
     page = context.new_page()
-    page.goto(verify.address)
-    page.wait_for_selector("body[data-ready]")
-    assert findings_of_axe(page) == []
-    page.locator("#reader").fill("anna")
-    page.locator("#passphrase").fill("wrong")
-    page.keyboard.press("Enter")
-    expect(page.locator("#message")).to_contain_text("no such name and passphrase")
-    log_in(page, verify, "anna")
+    assert page.goto(f"http://127.0.0.1:{verify.port}/x/").status == 404
+    page.goto(verify.link("anna"))
     page.wait_for_function("() => document.body.dataset.item")
     assert findings_of_axe(page) == []
     page.keyboard.press("?")

@@ -18,10 +18,10 @@ from bench.report_drafts import run
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest.import_run import ingest
-from cardiolens.phantom.dicom.dicom_export import make_export
-from cardiolens.phantom.dicom.spec import ExportSpec
-from cardiolens.phantom.sets.set_writers import SETS
 from tests.golden.planned import digest
+from tests.support.dicom.dicom_export import make_export
+from tests.support.dicom.spec import ExportSpec
+from tests.support.sets.set_writers import SETS
 from tests.unit.curation.ingest.set_phantoms import hearts, write_set
 from tests.unit.curation.release.released_phantoms import release_phantoms
 

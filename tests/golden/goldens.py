@@ -13,10 +13,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from cardiolens.base import stage_versions
 from tests.golden import curated, planned, scored
 
 DATA = Path(__file__).parent / "data"
+_VERSIONS = "cardiolens/base/stage_versions.py"
 Document = dict[str, Any]
+
+STAGES = {
+    "plan": ("PREPARED", "PLAN"),
+    "page": ("VERDICTS",),
+    "imports": ("IMPORT",),
+    "drafts": ("DRAFTS",),
+}
+"""By the first word of a golden's name, the stages whose versions it holds."""
 
 GOLDENS: dict[str, Callable[[Path], Document]] = {
     "plan_demo": planned.demo,
@@ -42,8 +52,19 @@ def made(name: str) -> Document:
 def write(name: str, document: Document) -> None:
     """Keep a document as the golden of that name."""
     DATA.mkdir(exist_ok=True)
-    kept = {"made by": f"python -m tests.golden make {name}", **document}
-    (DATA / f"{name}.json").write_text(_lines(kept) + "\n", encoding="utf-8")
+    path = DATA / f"{name}.json"
+    before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    versions = versions_of(name)
+    if versions and before.get("versions") == versions and difference(name, document):
+        raise SystemExit(f"{name}: its numbers changed; raise one of {', '.join(versions)} in {_VERSIONS}")
+    made_by = {"made by": f"python -m tests.golden make {name}"}
+    kept = made_by | ({"versions": versions} if versions else {}) | document
+    path.write_text(_lines(kept) + "\n", encoding="utf-8")
+
+
+def versions_of(name: str) -> dict[str, str]:
+    """Return the versions of the stages that a golden holds."""
+    return {stage: getattr(stage_versions, stage) for stage in STAGES.get(name.partition("_")[0], ())}
 
 
 def _lines(value: Any, depth: int = 2) -> str:
@@ -60,6 +81,8 @@ def difference(name: str, today: Document) -> str:
     """Return the first difference from the golden in words; empty if there is none."""
     kept = json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
     kept.pop("made by")
+    if (versions := kept.pop("versions", {})) != versions_of(name):
+        return f"made for versions {versions} of {_VERSIONS}, which has {versions_of(name)}; make it anew"
     return _difference(kept, today, "")
 
 

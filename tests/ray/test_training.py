@@ -11,10 +11,9 @@ from random import Random
 
 import pytest
 
-from cardiolens.config.compose import read_reader_spec
 from cardiolens.inference.models.chat import Chat
-from cardiolens.reader.examples import Cohort
 
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "train_reader"
 pytestmark = [pytest.mark.ray, pytest.mark.long]
 
 SHORT = [
@@ -32,7 +31,9 @@ SHORT = [
 
 def start(out: Path, *words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "cardiolens.train_reader", f"out={out}", *SHORT, *words],
+        [sys.executable, "-m", "train_reader", f"out={out}", *SHORT, *words],
+        cwd=EXAMPLE,
+        env=os.environ | {"PYTHONPATH": f"{EXAMPLE}{os.pathsep}{EXAMPLE.parents[1]}"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -60,8 +61,16 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def on_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(EXAMPLE)
+
+
 def test_questions_share_the_frames_of_a_pack(whole: Path) -> None:
-    recipe = read_reader_spec([f"out={whole}", *SHORT])
+    from train_reader.examples import Cohort
+    from train_reader.recipe import read_recipe
+
+    recipe = read_recipe([f"out={whole}", *SHORT])
     cohort, chat, draw = Cohort(recipe, recipe.cohorts[0]), Chat(whole / "processor"), Random(5)
     packs = [cohort.pack(cohort.study_ids[0], chat, draw) for _ in range(40)]
     asked = [{one.subtask for one in pack.asked} for pack in packs if pack is not None]

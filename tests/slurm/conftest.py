@@ -177,12 +177,7 @@ class Site:
     def jobs(self) -> dict[str, str]:
         """Ids by model, or by step; of the last submission."""
         queued = json.loads((self.run / "slurm" / "jobs.json").read_text())["jobs"]
-        found: dict[str, str] = {}
-        for job in queued:
-            many = len(job["models"]) > 1
-            for at, model in enumerate(job["models"] or [job["step"]]):
-                found[model] = f"{job['id']}_{at}" if many else job["id"]
-        return found
+        return {job["model"] or job["step"]: job["id"] for job in queued}
 
     def group(self, model: str) -> dict[str, Any]:
         read: dict[str, Any] = json.loads((self.run / "groups" / f"{model}.json").read_text())

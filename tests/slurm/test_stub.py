@@ -13,7 +13,7 @@ from tests.slurm.conftest import Lab, Site, make_site
 
 pytestmark = pytest.mark.ray
 STUB = Path(__file__).parent / "stub.py"
-COMMANDS = ("sbatch", "squeue", "sinfo", "scontrol")
+COMMANDS = ("sbatch", "squeue", "sinfo")
 SECONDS = 1500  # for a hang; it takes one minute
 
 
@@ -43,7 +43,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 def ended(site: Site, jobs: dict[str, Any]) -> dict[str, str]:
     """The exit code of every job, once all have ended."""
     state = site.lab.folder / "state"
-    files = {name: state / f"{job.partition('_')[0]}.code" for name, job in jobs.items()}
+    files = {name: state / f"{job}.code" for name, job in jobs.items()}
     deadline = time.monotonic() + SECONDS
     while not all(path.exists() for path in files.values()):
         assert time.monotonic() < deadline, site.printed()

@@ -12,12 +12,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from cardiolens.config.arms import arms_asking_back
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.inference.engine.ask import Engine
 from cardiolens.inference.engine.readers import open_reader
 from cardiolens.inference.models.rendering import Rendering
-from cardiolens.inference.plan.missing import missing
+from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.messages import counters_of
@@ -146,10 +147,11 @@ def answer(planned: Plan, engine: Engine | None = None) -> dict[str, Counter[str
 
 async def _answer(planned: Plan, model: ModelSpec, engine: Engine | None) -> Counter[str]:
     completions = planned.store.completions(planned.identities[model.name].model_key)
-    left = missing(planned.run.requests(model.name), completions, planned.spec.stream.max_attempts)
+    left = missing_of(planned, model.name)
     rendering = Rendering(model.long_side)
     arms = {arm.arm_id: arm for arm in planned.arms}
-    read = StudyLoader(planned.store.root, planned.volumes, rendering, model.told_questions)
+    asking_back = arms_asking_back(planned.spec)
+    read = StudyLoader(planned.store.root, planned.volumes, rendering, model.told_questions, asking_back)
     replica = Replica(
         lambda: engine or open_reader(model, planned.store.questions, arms),
         completions,

@@ -159,7 +159,6 @@ MAY_WRITE = {"base/disk.py", "storage/unnamed_file.py"}
 DOOR = "base/untrusted/"
 # What they read is this package's, an installed library's, or their own process's.
 READ_OUR_OWN = {
-    "base/provenance.py",
     "inference/engine/arguments.py",
     "score/statistics/spilled_mapping.py",
     "show/page/page_rendering.py",

@@ -1,7 +1,6 @@
 """Parts of other packages: the example is installed and runs; a bad one fails with its name."""
 
 import asyncio
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +15,6 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 from cardiolens.base import entry_points
 from cardiolens.base.entry_points import PluginError
 from cardiolens.base.errors import InputError
-from cardiolens.commands.plugins import main as list_plugins
 from cardiolens.config.arms import arms
 from cardiolens.config.compose import read_spec
 from cardiolens.config.plugin_words import plugins_of
@@ -163,15 +161,6 @@ def test_its_layout_says_what_files_are_and_where_it_is_from(edges: Path) -> Non
     assert layout.sources[-1].startswith("plugin cardiolens-edges.ward@0.1.0, code ")
     with pytest.raises(InputError, match=r"layout=cardiolens-edges\.wart: .*cardiolens-edges\.ward"):
         convention("cardiolens-edges.wart")
-
-
-def test_they_are_listed(edges: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
-    monkeypatch.setattr("sys.argv", ["plugins"])
-    assert list_plugins() == 0
-    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    listed = [(state, group, word) for state, group, word, _ in lines if word.startswith("cardiolens-edges")]
-    assert [group for _, group, _ in listed] == list(entry_points.GROUPS)
-    assert {state for state, _, _ in listed} == {"ok"}
 
 
 def test_the_keys_hold_the_version_and_the_plan_the_code(site: Path, tmp_path: Path, root: Path) -> None:
@@ -364,21 +353,3 @@ def test_a_strangers_configuration_may_not_run_them(edges: Path, root: Path) -> 
         check_rights(spec, (), "it is a release")
     with pytest.raises(InputError, match=r"control\.cardiolens-edges\.backwards@0\.1\.0: .*it, copy what"):
         check_rights(spec_with(root, control=["cardiolens-edges.backwards"]), ("control",), "a release")
-
-
-def test_the_command_lists_what_is_installed_and_says_what_is_broken(site: Path, tmp_path: Path) -> None:
-    broken = package(tmp_path / "p", "raise OSError('disk')\n", layouts="part = bad_parts:part")
-    path = os.pathsep.join(map(str, (ROOT, site, broken)))
-    listing = subprocess.run(
-        [sys.executable, "-m", "cardiolens", "plugins"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=dict(os.environ) | {"PYTHONPATH": path},
-    )
-    assert listing.returncode == 1, listing.stderr
-    lines = listing.stdout.splitlines()
-    assert len(lines) == 7
-    (wrong,) = [line for line in lines if line.startswith("FIX")]
-    assert "bad-parts.part@1.0" in wrong
-    assert wrong.endswith("OSError: disk")

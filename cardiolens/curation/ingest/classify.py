@@ -15,9 +15,9 @@ from typing import Literal
 
 import numpy as np
 
+from cardiolens.curation.ingest.frame_records import Declared, Point, Stack, Witness
 from cardiolens.curation.ingest.nifti_file import FEWEST_PHASES
 from cardiolens.curation.ingest.reasons import HOLDS, Flag, Reason
-from cardiolens.curation.ingest.records import Declared, Point, Stack, Witness
 from cardiolens.curation.ingest.sequence import CLASSES, best, component_of, disagree, weigh
 from cardiolens.study.heart_frame import PROTOTYPES, TYPICAL_BASE, HeartFrame, frame_along
 from cardiolens.study.sequences import SHORT_AXIS, sequences

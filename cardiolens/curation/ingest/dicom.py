@@ -21,8 +21,8 @@ from pydicom.multival import MultiValue
 from cardiolens.base.untrusted import dicom_file
 from cardiolens.base.untrusted.bounded_files import read_start
 from cardiolens.base.untrusted.gzip_stream import TooLargeError
+from cardiolens.curation.ingest.frame_records import Identity, Image, Person, RejectedError, Vector, vector
 from cardiolens.curation.ingest.reasons import Reason
-from cardiolens.curation.ingest.records import Identity, Image, Person, RejectedError, Vector, vector
 
 SMALLEST, LARGEST = 16, 4096  # pixels per side
 LARGEST_SCALE = 1e30  # of a slope or intercept: NIfTI stores 32-bit floats

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from cardiolens.base.private_file import read_or_make_key
-from cardiolens.curation.ingest.records import Identity, Image, Person
+from cardiolens.curation.ingest.frame_records import Identity, Image, Person
 
 _RENEWAL = "name another file, or remove this one, to get a new key and new ids"
 Sex = Literal["female", "male", "other"]

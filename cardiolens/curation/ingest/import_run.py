@@ -9,19 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cardiolens.base import disk
+from cardiolens.base import disk, stage_versions
 from cardiolens.base.console import say, shown_word
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.base.provenance import code_of
 from cardiolens.base.untrusted.bounded_files import parse_json, read_json, read_text
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest import write
 from cardiolens.curation.ingest.decisions import Choices, Decisions, read_decisions
+from cardiolens.curation.ingest.frame_records import Image
 from cardiolens.curation.ingest.ids import Pseudonyms, read_key
 from cardiolens.curation.ingest.layouts.convention import Convention
 from cardiolens.curation.ingest.reasons import MEANINGS, Reason
-from cardiolens.curation.ingest.records import Image
 from cardiolens.curation.ingest.scan import Export, Rejects, path_below, read_export, reject
 from cardiolens.curation.ingest.study import Imported, import_study
 from cardiolens.curation.ingest.whose_images import WORTH, mixed
@@ -31,7 +30,6 @@ from cardiolens.study.anatomy import heart
 log = logging.getLogger(__name__)
 
 _MOST_REASONS = 8  # that a message names
-_CODE = "cardiolens.curation.ingest.import_run"  # with the reading of headers, which decides what a study is
 _REFUSED = {
     "two_stacks": "another stack is confirmed as the same volume; confirm one of them",
     "sequence": "cine and perfusion have several phases, others one; correct the sequence",
@@ -123,7 +121,7 @@ def _import_or_reuse(task: _Task) -> _Outcome:
         "input_sha256": names.digest(f"{name} {size} {stamp}" for name, (size, stamp) in files),
         "options": options,
         "decisions_sha256": names.digest(lines) if task.choices else None,
-        "code": digest_of([code_of(_CODE), heart().digest]),
+        "code": digest_of([stage_versions.IMPORT, heart().digest]),
     }
     folder = write.Places.of(spec.out, task.study_id).proposals
     build = _reusable_build(folder, provenance)

@@ -18,8 +18,8 @@ from scipy import ndimage
 
 from cardiolens.base.untrusted import gzip_stream
 from cardiolens.base.untrusted.bounded_files import read_bytes, read_start
+from cardiolens.curation.ingest.frame_records import ORDINARY, HeaderRule, RejectedError
 from cardiolens.curation.ingest.reasons import Flag, Reason
-from cardiolens.curation.ingest.records import ORDINARY, HeaderRule, RejectedError
 from cardiolens.study import nifti
 from cardiolens.study.volume_manifest import MOST_FRAMES, MOST_VOXELS
 from cardiolens.study.voxel_lengths import UNITS_MM, Lengths, VoxelLengths

@@ -14,13 +14,7 @@ from typing import Any
 import numpy as np
 
 from cardiolens.base.untrusted.bounded_files import parse_json, read_bytes
-from cardiolens.curation.ingest.layouts.assignment import Assignment, FileRole
-from cardiolens.curation.ingest.layouts.information import Facts
-from cardiolens.curation.ingest.names import Name, name_of, natural, stem
-from cardiolens.curation.ingest.nifti_file import FEWEST_PHASES, Scan, is_cycle, is_nifti, scan
-from cardiolens.curation.ingest.owners import owners, tells_view
-from cardiolens.curation.ingest.reasons import Flag, Reason
-from cardiolens.curation.ingest.records import (
+from cardiolens.curation.ingest.frame_records import (
     ORDINARY,
     HeaderRule,
     Identity,
@@ -30,6 +24,12 @@ from cardiolens.curation.ingest.records import (
     RejectedError,
     vector,
 )
+from cardiolens.curation.ingest.layouts.assignment import Assignment, FileRole
+from cardiolens.curation.ingest.layouts.information import Facts
+from cardiolens.curation.ingest.names import Name, name_of, natural, stem
+from cardiolens.curation.ingest.nifti_file import FEWEST_PHASES, Scan, is_cycle, is_nifti, scan
+from cardiolens.curation.ingest.owners import owners, tells_view
+from cardiolens.curation.ingest.reasons import Flag, Reason
 from cardiolens.curation.ingest.words import words_of
 from cardiolens.runtime.processes import spread
 

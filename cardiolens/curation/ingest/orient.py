@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cardiolens.curation.ingest.classify import Proposal, heart_frame, propose
+from cardiolens.curation.ingest.frame_records import Image, Point, Stack
 from cardiolens.curation.ingest.pixels import Frame, stacked
 from cardiolens.curation.ingest.reasons import Flag
-from cardiolens.curation.ingest.records import Image, Point, Stack
 from cardiolens.study.anatomy import heart
 from cardiolens.study.blood_pool import BloodAreas, Cine, moving_pixel, slice_areas
 from cardiolens.study.heart_frame import Display, HeartFrame, best_display

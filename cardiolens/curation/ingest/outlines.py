@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.base.untrusted.bounded_files import decode, read_bytes
+from cardiolens.curation.ingest.frame_records import RejectedError
 from cardiolens.curation.ingest.reasons import Reason
-from cardiolens.curation.ingest.records import RejectedError
 
 CAVITY, MUSCLE = 1, 2  # values of the label map `scd`
 _MOST_BYTES = 1 << 20

@@ -10,10 +10,10 @@ from pydicom.dataset import Dataset
 
 from cardiolens.base.untrusted import dicom_file
 from cardiolens.curation.ingest.dicom import inverted_about, read_dataset
+from cardiolens.curation.ingest.frame_records import Image, MaskFrame, RejectedError, Stack
 from cardiolens.curation.ingest.nifti_file import frames_at
 from cardiolens.curation.ingest.outlines import mask_of
 from cardiolens.curation.ingest.reasons import Reason
-from cardiolens.curation.ingest.records import Image, MaskFrame, RejectedError, Stack
 
 Frame = NDArray[Any]
 

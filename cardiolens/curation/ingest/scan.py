@@ -11,12 +11,12 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import is_housekeeping
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest.dicom import read_images
+from cardiolens.curation.ingest.frame_records import Image, RejectedError
 from cardiolens.curation.ingest.ids import Pseudonyms, public_pseudonyms
 from cardiolens.curation.ingest.layouts.assignment import Assignment, assigned
 from cardiolens.curation.ingest.layouts.convention import Convention
 from cardiolens.curation.ingest.nifti_frames import Frames, NiftiSource, nifti_frames
 from cardiolens.curation.ingest.reasons import MEANINGS, Flag, Reason
-from cardiolens.curation.ingest.records import Image, RejectedError
 from cardiolens.curation.ingest.whose_images import (
     CHUNK,
     WORTH,

@@ -7,7 +7,7 @@ from statistics import median
 
 import numpy as np
 
-from cardiolens.curation.ingest.records import Image, Witness
+from cardiolens.curation.ingest.frame_records import Image, Witness
 from cardiolens.curation.ingest.words import Words
 
 CLASSES = ("cine", "lge", "perfusion", "t2", "other")

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from cardiolens.curation.ingest.frame_records import Image, Stack, Witness, normal, vector
 from cardiolens.curation.ingest.reasons import Flag, Reason
-from cardiolens.curation.ingest.records import Image, Stack, Witness, normal, vector
 from cardiolens.curation.ingest.sequence import component_of, kind_by_tags, sequence_of, sequence_witnesses
 from cardiolens.curation.ingest.words import Words, words_of
 

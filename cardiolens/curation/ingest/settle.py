@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from cardiolens.base.errors import InputError
 from cardiolens.curation.ingest.classify import Proposal
+from cardiolens.curation.ingest.frame_records import Image, RejectedError, Stack, Witness
 from cardiolens.curation.ingest.outlines import drawn_phases
 from cardiolens.curation.ingest.pixels import PixelReader, masks_of, stacked, stacked_masks
 from cardiolens.curation.ingest.reasons import Flag
-from cardiolens.curation.ingest.records import Image, RejectedError, Stack, Witness
 from cardiolens.curation.masks.labels import CAVITY, WALL, LabelMap, Tissue, Tissues, label_map
 from cardiolens.curation.masks.mask_stack import Stack as MaskStack
 from cardiolens.curation.masks.ring import impossible_in

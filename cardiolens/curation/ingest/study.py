@@ -10,10 +10,10 @@ import numpy as np
 from cardiolens.curation.ingest.burnt_text import shows_text
 from cardiolens.curation.ingest.classify import Proposal, choose, propose
 from cardiolens.curation.ingest.decisions import Choice, Choices, contradicted
+from cardiolens.curation.ingest.frame_records import Image, RejectedError, Stack, Vector, Witness
 from cardiolens.curation.ingest.orient import Volume, base_first, display, locate_heart, with_times
 from cardiolens.curation.ingest.pixels import Frame, PixelReader, one_scale, stacked, stacked_masks
 from cardiolens.curation.ingest.reasons import Flag, Reason
-from cardiolens.curation.ingest.records import Image, RejectedError, Stack, Vector, Witness
 from cardiolens.curation.ingest.series_stacks import LeftOut, placed_by_location, stacks_of
 from cardiolens.curation.ingest.settle import Settled, masked, settled
 from cardiolens.study.blood_pool import BloodAreas

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from cardiolens.curation.ingest.frame_records import Image, RejectedError
 from cardiolens.curation.ingest.pixels import decoded
 from cardiolens.curation.ingest.reasons import Reason
-from cardiolens.curation.ingest.records import Image, RejectedError
 from cardiolens.runtime.processes import spread
 
 _FACTS: dict[str, Callable[[Image], str]] = {

@@ -21,10 +21,10 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.curation.ingest.classify import Proposal
 from cardiolens.curation.ingest.decisions import Choices
+from cardiolens.curation.ingest.frame_records import Image, Stack
 from cardiolens.curation.ingest.ids import PASSES, Pseudonyms, age_band, removed, sex, tesla, vendor
 from cardiolens.curation.ingest.orient import Volume, affine
 from cardiolens.curation.ingest.reasons import Flag, Reason
-from cardiolens.curation.ingest.records import Image, Stack
 from cardiolens.curation.ingest.study import Imported
 from cardiolens.study.displayed import refused_volumes
 from cardiolens.study.manifest import MANIFEST_NAME, StudyManifest, read_study

@@ -60,6 +60,9 @@ def cine(masked: Masked, sex: Sex | None, bsa: float | None, into: Measures) -> 
         _chamber(side, edv, esv, into)
         _size(side, sex, bsa, masked.volume_id, into)
         _ejection(side, sex, masked.volume_id, into)
+    ed_phase, es_phase = masked.moments
+    if es_phase is not None:
+        into.numbers |= {"ed_phase": ed_phase + 1.0, "es_phase": es_phase + 1.0}  # as captions number them
     wall = wall_of(ed)
     mass = MUSCLE_G_PER_ML * ed.volume_ml(ed.of([Tissue.MYOCARDIUM, Tissue.SCAR, Tissue.OEDEMA]))
     into.numbers["lv_mass_g"] = mass

@@ -22,6 +22,13 @@ from cardiolens.study.sequences import SHORT_AXIS
 from cardiolens.study.volume_manifest import VolumeManifest
 
 ORIGIN = "mask"
+_NUMBERS = {  # finding: name in the measures
+    "cine.lv_ejection_fraction": "lv_ef_percent",
+    "cine.lv_edv": "lv_edv_ml",
+    "cine.lv_esv": "lv_esv_ml",
+    "cine.ed_phase": "ed_phase",
+    "cine.es_phase": "es_phase",
+}
 _MOTION = (
     *("cine.lv_motion", "cine.lv_motion_levels", "cine.lv_motion_regions", "cine.lv_motion_distribution"),
     *("cine.wall_coordination", "cine.wall_amplitude"),
@@ -62,7 +69,7 @@ def mask_findings(
     """
     catalogue = load_catalogue(protocol)
     measures = measure_study(folder, labels, body)
-    subtasks = [subtask for subtask in catalogue.subtasks.values() if subtask.options]
+    subtasks = [subtask for subtask in catalogue.subtasks.values() if subtask.answer_type != "report"]
     records = [record for subtask in subtasks for record in _records(subtask, catalogue, measures)]
     return [{"id": f"S{number}", **record} for number, record in enumerate(records, start=1)]
 
@@ -115,13 +122,27 @@ def _checked(study: Study, manifest: VolumeManifest, labels: LabelMap) -> Masked
     return masked
 
 
+def _number(subtask: Subtask, measures: Measures) -> Answer | None:
+    """Return a quantity that the masks measure as its answer; a value outside its range is none."""
+    value = measures.numbers.get(_NUMBERS.get(subtask.finding, ""))
+    if value is None or subtask.quantity is None:
+        return None
+    words = subtask.quantity.written(value)
+    try:
+        subtask.quantity.read(words)
+    except ValueError:
+        return Answer(reason=Reason.NOT_PLAUSIBLE, words=words)
+    return Answer((words,), words=words)
+
+
 def _records(subtask: Subtask, catalogue: Catalogue, measures: Measures) -> Iterator[dict[str, Any]]:
-    answer = measures.answers.get(subtask.finding)
+    answer = measures.answers.get(subtask.finding) if subtask.options else _number(subtask, measures)
     if answer is None:
         reason = Reason.NO_MOTION if subtask.finding in _MOTION else Reason.NOT_LABELLED
         answer = Answer(reason=reason)
     known = {subtask.finding: answer.values} if answer.values or answer.reason is None else {}
-    texts: list[str | None] = [subtask.text(key) for key in keys_of(subtask, known)]
+    values = keys_of(subtask, known)
+    texts: list[str | None] = [subtask.text(key) if subtask.options else key for key in values]
     if not texts and answer.reason is None:
         return  # a conditional subtask that does not apply
     for text in texts or [None]:

@@ -52,6 +52,7 @@ class Masked:
     es: Stack | None
     ordered: bool  # whether slice 0 is known to be the most basal
     display_contradicted: bool  # whether the affine contradicts the display transform
+    moments: tuple[int, int | None] = (0, None)  # phases of end-diastole and, if labelled, end-systole
 
 
 def read_masked(study: Study, manifest: VolumeManifest, labels: LabelMap) -> Masked:
@@ -81,6 +82,7 @@ def read_masked(study: Study, manifest: VolumeManifest, labels: LabelMap) -> Mas
         es=None if es is None else Stack(tissues[:, es], *sizes),
         ordered=manifest.spatial_order != "unknown",
         display_contradicted=display_contradicted(study, manifest),
+        moments=(ed, es),
     )
 
 

@@ -15,7 +15,7 @@ from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.drafts import Item, check_of, compact, drafts_of, legal_and_silent
 from cardiolens.curation.questions.report_files import Rejects, reject
 from cardiolens.curation.questions.stage_files import Record, Stages, body
-from cardiolens.protocol.tasks.catalogue import Catalogue
+from cardiolens.protocol.tasks.catalogue import OPEN, Catalogue
 from cardiolens.study.manifest import Study, read_study
 from cardiolens.study.nifti import read_file, sha256
 
@@ -120,6 +120,7 @@ def truth_of_masks(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str,
             values.setdefault(subtask, set()).add(item["value"])
     answers = {
         name: [option.key for option in catalogue[name].options if option.text in values[name]]
+        or (sorted(values[name]) if catalogue[name].answer_type in OPEN else [])
         for name in values.keys() - doubts.keys()
     }
     stage_record = {
@@ -127,7 +128,7 @@ def truth_of_masks(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str,
         "indeterminate": doubts,
         "provenance": provenance,
     }
-    return {"extractors": {"mask": stage_record}, "segments": {}}
+    return {"extractors": {"mask": stage_record}}
 
 
 def _settled(stages: Stages, inputs: Sequence[Record], catalogue: Catalogue) -> tuple[Lines, Rejects]:

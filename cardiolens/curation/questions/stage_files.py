@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import cardiolens
-from cardiolens.base import disk
+from cardiolens.base import disk, stage_versions
 from cardiolens.base.digest import digest_of
-from cardiolens.base.provenance import code_of
 from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 
 Record = dict[str, Any]
 _HEAD = ("schema", "stage", "study_id", "report_id", "tool_version", "input_sha256")
-_CODE = "cardiolens.curation.questions.draft_questions"  # the module that makes every record
 _SAVED_EVERY = 500  # records; a crash costs no more
 
 
@@ -34,13 +32,13 @@ class Stages:
         inputs: Sequence[Record],
         make: Callable[[Record], Mapping[str, Any]],
     ) -> list[Record]:
-        """Return the records of a stage in input order, reusing those whose input and code are unchanged."""
+        """Return the records of a stage in input order, reusing those of the same input and version."""
         path = self.out / f"{name}.jsonl"
         record_of = {record["input_sha256"]: record for record in read_lines(path)}
         records: list[Record] = []
         self.made[name] = 0
         for stage_input in inputs:
-            key = digest_of([code_of(_CODE), self.decided_by, name, stage_input])
+            key = digest_of([stage_versions.DRAFTS, self.decided_by, name, stage_input])
             record = record_of.get(key)
             if record is None:
                 head = {

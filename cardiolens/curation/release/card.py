@@ -1,13 +1,36 @@
-"""The data card of a release: README.md with the YAML head of the Hugging Face hub."""
+"""The data card of a release: README.md with the YAML head of the Hugging Face hub, and its known limits."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from cardiolens.curation.questions.probe_scores import MOST_EXCESS
-from cardiolens.curation.release.hub_head import hub_head
-from cardiolens.curation.release.known_limits import known_limits
-from cardiolens.curation.release.question_table import description_of, table_schema
+import yaml
+
+from cardiolens.curation.probes.probe_scores import MOST_EXCESS
+from cardiolens.curation.release.facts import ATTRIBUTES, NOT_TOLD
+from cardiolens.curation.release.question_table import TABLES, description_of, table_schema
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
+
+FEW = 5  # questions of one subtask; the page of a sweep leaves smaller subtasks out of its means
+ALWAYS = (
+    "It is for research on models that read images, and measures no benefit to patients.",
+    "Cohorts are drawn by patient at random; they are not balanced for answers, scanners or ages.",
+    "How often a question can be answered without its images differs by model; `control=[blind]` of a sweep "
+    "measures it.",
+    "How the holder of the data chose these studies among all patients is not recorded.",
+)
+_HEAD = {
+    "language": ["en"],
+    "task_categories": ["visual-question-answering"],
+    "tags": ["medical", "cardiac-mri", "benchmark", "cardiolens"],
+}
+# Licences that the hub knows under the name that SPDX gives them, in small letters; and three others.
+_SPDX = """
+apache-2.0 cc0-1.0 cc-by-2.0 cc-by-2.5 cc-by-3.0 cc-by-4.0 cc-by-sa-3.0 cc-by-sa-4.0 cc-by-nc-2.0 cc-by-nc-3.0
+cc-by-nc-4.0 cc-by-nd-4.0 cc-by-nc-nd-3.0 cc-by-nc-nd-4.0 cc-by-nc-sa-2.0 cc-by-nc-sa-3.0 cc-by-nc-sa-4.0
+cdla-permissive-1.0 cdla-permissive-2.0 cdla-sharing-1.0 mit
+"""
+_HUB_IDS = {name: name for name in _SPDX.split()}
+_HUB_IDS |= {"odbl-1.0": "odbl", "odc-by-1.0": "odc-by", "pddl-1.0": "pddl"}
 
 
 def card(facts: Mapping[str, Any], catalogue: Catalogue) -> str:
@@ -20,7 +43,7 @@ def card(facts: Mapping[str, Any], catalogue: Catalogue) -> str:
         (
             name,
             catalogue[name].question or "report",
-            asked_of_whom(catalogue[name]),
+            _asked_of_whom(catalogue[name]),
             *(facts["asked"][cohort].get(name, 0) for cohort in facts["cohorts"]),
             _classes(counts),
         )
@@ -34,7 +57,7 @@ def card(facts: Mapping[str, Any], catalogue: Catalogue) -> str:
     )
     origins = ", ".join(f"{name} {count}" for name, count in sorted(facts["origins"].items()))
     return f"""---
-{hub_head(facts)}---
+{_hub_head(facts)}---
 
 # {facts["name"]} {facts["number"]}
 
@@ -83,9 +106,9 @@ datasets.load_dataset("/path/to/{facts["name"]}")  # a split for each cohort
 
 {_table(("column", "what"), _columns(facts))}
 
-`croissant.json` describes these tables in the words of Croissant. `studies/<id>/study.json` names the NIfTI
-files of a study; `questions.jsonl` has one line a question, for sweeps. Ids are new: they lead
-to no patient without a file that is not here. `release.json` has the digest of every file.
+`studies/<id>/study.json` names the NIfTI files of a study; `questions.jsonl` has one line a question, for
+sweeps. Ids are new: they lead to no patient without a file that is not here. `release.json` has the digest of
+every file.
 
 ## Canary
 
@@ -96,7 +119,81 @@ this string:
 """
 
 
-def asked_of_whom(subtask: Subtask) -> str:
+def _hub_head(facts: Mapping[str, Any]) -> str:
+    """Return the YAML head that the Hugging Face hub and `datasets` read: licence, and a split a cohort."""
+    files = [
+        {"split": split_of(cohort), "path": f"{TABLES}/{cohort}/*.parquet"}
+        for cohort, sizes in facts["cohorts"].items()
+        if sizes["questions"]
+    ]
+    configs = [{"config_name": "default", "data_files": files}]
+    head = {**licence_tags(str(facts["licence"])), "pretty_name": facts["name"], **_HEAD, "configs": configs}
+    return yaml.safe_dump(head, sort_keys=False)
+
+
+def licence_tags(licence: str) -> dict[str, str]:
+    """Return the hub's own id of a licence that it knows, else `other` with the words of the holder."""
+    known = _HUB_IDS.get(licence.strip().lower())
+    return {"license": known} if known else {"license": "other", "license_name": licence}
+
+
+def split_of(cohort: str) -> str:
+    """Return the name of a cohort's split: `datasets` takes no hyphen, and cohorts have no underscore."""
+    return cohort.replace("-", "_")
+
+
+def known_limits(facts: Mapping[str, Any], catalogue: Catalogue) -> list[str]:
+    """Return a sentence for each limit: of answers, subgroups and duplicates; then those of every release."""
+    return [*_of_answers(facts, catalogue), *_of_subgroups(facts), *_of_duplicates(facts), *ALWAYS]
+
+
+def _of_answers(facts: Mapping[str, Any], catalogue: Catalogue) -> Iterator[str]:
+    if unverified := facts["questions"] - facts["verified"]:
+        yield f"Nobody verified {unverified} of {facts['questions']} answers."
+    if small := facts.get("small_batches"):
+        yield (
+            f"{small} of {facts['questions']} answers were verified in a batch of fewer than 35 questions: "
+            "two people agreed, but so few cannot show that 90 % of such answers would be accepted."
+        )
+    unmeasured = sum(row["questions"] for row in facts["agreement"] if row["kappa"] is None)
+    if unmeasured:
+        yield f"Agreement of two readers is not known for {unmeasured} of {facts['questions']} questions."
+    counts = facts["subtasks"]
+    if few := [name for name, by_answer in counts.items() if by_answer["questions"] < FEW]:
+        yield f"Fewer than {FEW} questions each: {', '.join(few)}."
+    absent = [
+        f"{name} {', '.join(missing)}"
+        for name, by_answer in counts.items()
+        if (missing := [key for key in catalogue[name].keys if key not in by_answer])
+    ]
+    withheld = facts.get("withheld", ())
+    if any(catalogue[name].parent for cohort in withheld for name in facts["asked"][cohort]):
+        yield "That a conditional question is asked tells its parent's answer, also where it is withheld."
+    if absent and not withheld:
+        yield f"Options that are the answer of no question: {'; '.join(absent)}."
+
+
+def _of_subgroups(facts: Mapping[str, Any]) -> Iterator[str]:
+    silent = []
+    for name in ATTRIBUTES:
+        told = [groups[name] for groups in facts["subgroups"].values() if name in groups]
+        values = {value for counts in told for value in counts}
+        if not told:
+            silent.append(name)
+        elif NOT_TOLD in values or len(told) < len(facts["subgroups"]):
+            yield f"The {name} of some studies is not told."
+        elif len(values) == 1:
+            yield f"All studies have one {name}: {next(iter(values))}."
+    if silent:
+        yield f"Of no study is told: {', '.join(silent)}."
+
+
+def _of_duplicates(facts: Mapping[str, Any]) -> Iterator[str]:
+    if count := facts["duplicates"]["across_cohorts"]:
+        yield f"**{count} volumes are in two cohorts**, which their patients' ids do not show."
+
+
+def _asked_of_whom(subtask: Subtask) -> str:
     """Say which studies a subtask is asked of."""
     what = "every study" if subtask.sequence == "multi" else f"studies with {subtask.sequence}"
     if subtask.parent is None:

@@ -1,29 +1,46 @@
 """What a release keeps of a question and of study.json, under their old ids; all else is left out."""
 
-import math
-from collections.abc import Callable, Mapping
-from typing import Any, get_args
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, ValidationError
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
+from cardiolens.config.base import Spec
 from cardiolens.curation.review.ledger import Verdict
 from cardiolens.protocol.tasks.questions import GivenQuestion
 from cardiolens.study.manifest import MANIFEST_NAME, Study
 
 Record = dict[str, Any]
-_LAST_STAGE = 9  # of the protocol
-_MOST_READERS = 99
-_LEFT_OUT = frozenset(
-    {"evidence", "evidence_slices", "parent", "canary"}
-)  # the canary is that of an earlier release
-_BATCH = "b00, b01, ..."
+# The canary is that of an earlier release; `parent` is of free form, and readers take the catalogue's.
+_LEFT_OUT = frozenset({"evidence", "evidence_slices", "parent", "canary"})
+_OLD_IDS = frozenset({"report_id", "study_id", "patient_id", "cohort"})
+_Kappa = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
+_Count = Annotated[int, Field(ge=0, le=99)]
+
+
+class _Verification(Spec):
+    """The kept entries of `verification`, as drafts and review write them; no free text among them."""
+
+    model_config = ConfigDict(strict=True)
+
+    status: Literal["draft", "verified"] | None = None
+    stage: Annotated[int, Field(ge=0, le=9)] | None = None
+    verdict: Verdict | None = None
+    readers: _Count | None = None  # how many
+    adjudicated: bool | None = None
+    kappa_batch: Annotated[str, Field(pattern=r"^b\d{1,4}$")] | None = None
+    batch_decision: Literal["pass", "small"] | None = None
+    kappa: _Kappa | None = None
+    probes: _Count | None = None  # models that probed it
+    blind_excess: _Kappa | None = None
+    drafted_by: Literal["both", "rules", "model", "mask"] | None = None
 
 
 def kept_question(row: GivenQuestion, file: str) -> Record:
     """Return a question's record without its evidence, parent and verifiers' names.
 
-    `parent` is of free form and may hold an old id; readers take the catalogue's. InputError names the line
-    and the value of a verification that the review does not write.
+    InputError names the line and the entry of a verification that the review does not write.
     """
     record = {name: value for name, value in row.record.items() if name not in _LEFT_OUT}
     if "verification" in record:
@@ -34,65 +51,20 @@ def kept_question(row: GivenQuestion, file: str) -> Record:
 def kept_manifest(study: Study) -> Record:
     """Return the content of study.json without the ids of patient, report and cohorts."""
     manifest: Record = read_json(study.folder / MANIFEST_NAME)
-    return {
-        name: value
-        for name, value in manifest.items()
-        if name not in ("report_id", "study_id", "patient_id", "cohort")
-    }
-
-
-def _is_word(*legal: str) -> Callable[[object], bool]:
-    return lambda value: isinstance(value, str) and value in legal
-
-
-def _is_count(most: int) -> Callable[[object], bool]:
-    return lambda value: isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
-
-
-def _is_kappa(value: object) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value is None or (number and math.isfinite(value) and -1 <= value <= 1)  # type: ignore[operator,arg-type]
-
-
-def _is_batch(value: object) -> bool:
-    if value is None:
-        return True
-    return (
-        isinstance(value, str)
-        and value[:1] == "b"
-        and value[1:].isascii()
-        and value[1:].isdigit()
-        and len(value) <= 5
-    )
-
-
-# Kept entries of `verification`, as drafts and review write them: which values are legal, and in words.
-_KEPT: Mapping[str, tuple[Callable[[object], bool], str]] = {
-    "status": (_is_word("draft", "verified"), "draft or verified"),
-    "stage": (_is_count(_LAST_STAGE), f"an integer from 0 to {_LAST_STAGE}"),
-    "verdict": (_is_word(*get_args(Verdict)), ", ".join(get_args(Verdict))),
-    "readers": (_is_count(_MOST_READERS), f"the number of readers, an integer up to {_MOST_READERS}"),
-    "adjudicated": (lambda value: isinstance(value, bool), "true or false"),
-    "kappa_batch": (_is_batch, f"null or the name of a batch: {_BATCH}"),
-    "batch_decision": (_is_word("pass", "small"), "pass or small"),
-    "kappa": (_is_kappa, "null or a number from -1 to 1"),
-    "probes": (_is_count(_MOST_READERS), "the number of models that probed it"),
-    "blind_excess": (_is_kappa, "a number from -1 to 1"),
-    "agreement": (_is_word("agreed", "alone"), "agreed or alone"),
-}
+    return {name: value for name, value in manifest.items() if name not in _OLD_IDS}
 
 
 def _verification(row: GivenQuestion, where: str) -> Record:
     """Return the kept entries; a value is not quoted in an error, for it may name somebody."""
-    kept: Record = {}
-    for name, value in row.question.verification.items():
-        if name not in _KEPT:
-            continue
-        is_legal, legal = _KEPT[name]
-        if not is_legal(value):
-            raise InputError(
-                f"{where}: verification.{name} is {type(value).__name__} of another form than review writes; "
-                f"expected {legal}; correct it or leave it out"
-            )
-        kept[name] = round(value, 4) if isinstance(value, float) else value
-    return kept
+    legal = _Verification.model_fields
+    entries = {name: value for name, value in row.question.verification.items() if name in legal}
+    try:
+        kept = _Verification.model_validate(entries).model_dump()
+    except ValidationError as error:
+        fault = error.errors()[0]
+        raise InputError(
+            f"{where}: verification.{fault['loc'][0]} is of another form than review writes "
+            f"({fault['type']}); correct it or leave it out"
+        ) from None
+    values = ((name, kept[name]) for name in entries)
+    return {name: round(value, 4) if isinstance(value, float) else value for name, value in values}

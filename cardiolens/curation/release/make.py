@@ -16,18 +16,14 @@ from cardiolens.config.command_words import read_words
 from cardiolens.config.released import INDEX
 from cardiolens.curation.questions.stage_files import write_lines
 from cardiolens.curation.release.card import card
-from cardiolens.curation.release.croissant import CROISSANT, croissant
 from cardiolens.curation.release.duplicates import check_duplicates
-from cardiolens.curation.release.facts import counted, described, probed
+from cardiolens.curation.release.facts import counted, described, read_contents
 from cardiolens.curation.release.identity_report import check_identities
 from cardiolens.curation.release.kept_record import kept_manifest, kept_question
 from cardiolens.curation.release.nifti_copy import copy_of
-from cardiolens.curation.release.population import population
 from cardiolens.curation.release.question_table import write_tables
-from cardiolens.curation.release.release_contents import read_contents
 from cardiolens.curation.release.release_words import Release
 from cardiolens.curation.release.shown_frames import SHOWN
-from cardiolens.curation.release.signature import read_signing_key, sign
 from cardiolens.curation.release.withheld_cohort import check_answers_word, without_answers, write_answers
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.questions import GivenQuestion, given_questions
@@ -43,8 +39,6 @@ def release(words: Sequence[str]) -> int:
         raise InputError(f"out={spec.out}: is not an empty folder; give a new one")
     if spec.answers is not None:
         check_answers_word(spec.answers)
-    if spec.sign is not None:
-        read_signing_key(spec.sign)  # fails now if it cannot be used
     catalogue = load_catalogue(spec.protocol)
     questions = _released_questions(spec, catalogue)
     studies = _studies(spec, {row.question.study_id for row in questions})
@@ -56,10 +50,14 @@ def release(words: Sequence[str]) -> int:
         say(f"{n_confirmed} texts that may name somebody were confirmed to name nobody")
     for cohort, counts in facts["cohorts"].items():
         say(f"{cohort}: {', '.join(f'{count} {what}' for what, count in counts.items())}")
-    say(f"release: {spec.out}; where it arrives: cardiolens release verify=<path to {spec.out.name}>")
+    say(
+        f"release: {spec.out}; publish the digest of its index elsewhere; where it arrives: cardiolens "
+        f"release verify=<path to {spec.out.name}> sha256={sha256_of(spec.out / INDEX)}"
+    )
     if spec.answers is not None:
         say(f"withheld: {', '.join(spec.withheld)}; their answers: {spec.answers}, which stays here")
-    say(f"sweep it: cardiolens sweep dataset={spec.out} 'model=[...]'")
+    place = spec.out if "/" in str(spec.out) else f"./{spec.out}"  # a name alone is one of conf/dataset
+    say(f"sweep it: cardiolens sweep dataset={place} 'model=[...]'")
     return 0
 
 
@@ -96,23 +94,15 @@ def _write(
     write_lines(out / "questions.jsonl", lines)
     if Path(spec.protocol).is_dir():
         disk.copy_tree(Path(spec.protocol), out / "protocol")
-    facts |= counted(questions, studies, cohort_of, spec.cohorts)
-    facts |= {"withheld": list(spec.withheld)} if spec.withheld else {}
     contents = read_contents(out, catalogue)
-    facts |= (
-        population(contents)
-        | {"perceptual": perceptual, "probes": probed(questions)}
-        | {"frames": SHOWN if spec.frames else None}
-    )
+    facts |= counted(contents) | {"perceptual": perceptual, "frames": SHOWN if spec.frames else None}
+    facts |= {"withheld": list(spec.withheld)} if spec.withheld else {}
     write_tables(out, contents, catalogue, canary=facts["canary"], frames=spec.frames)
     disk.write_text(out / "README.md", card(facts, catalogue))
-    disk.write_text(out / CROISSANT, json.dumps(croissant(facts, catalogue), indent=1) + "\n")
     if spec.links is not None:
         write_lines(spec.links, [_link(studies[name], renamed[name], patients) for name in ordered])
     index = {name: {"bytes": size, "sha256": digest} for name, size, digest in digests(out)}
     disk.write_text(out / INDEX, json.dumps({**facts, "files": index}, indent=1) + "\n")
-    if spec.sign is not None:
-        sign(out, read_signing_key(spec.sign), f"file:{INDEX}\trelease:{spec.name} {spec.number}")
     if spec.answers is not None:
         release_name = {"name": spec.name, "number": spec.number, "sha256": sha256_of(out / INDEX)}
         rows = (row for row in answered if row.question.study_id in withheld_ids)

@@ -6,8 +6,10 @@ A copy keeps the fields that say how the voxels lie and what they mean; everythi
 
 import gzip
 import math
-import struct
 from pathlib import Path
+
+import numpy as np
+from nibabel.nifti1 import Nifti1Header
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted import gzip_stream
@@ -22,18 +24,14 @@ from cardiolens.study.nifti import (
 )
 from cardiolens.study.volume_manifest import MOST_VOXELS
 
-_HEADER = 348  # bytes of a NIfTI-1 header
-_MAGIC = b"n+1\0"
-_OFFSET, _FIRST = 108, 352  # byte of the field vox_offset; its value without extensions
-_SIZE_AT = 0, 4  # sizeof_hdr
-# Bytes that are kept, from and to: dim_info and dim; datatype; pixdim; scl_slope and scl_inter; xyzt_units;
-# qform_code and sform_code with their numbers; magic.
-_KEPT = (_SIZE_AT, (39, 56), (70, 72), (76, 108), (112, 120), (123, 124), (252, 328), (344, 348))
-_QFORM_CODE, _SFORM_CODE = 252, 254  # bytes of these fields
-_BITPIX, _SLOPE, _INTER = 72, 112, 116
-_FLAGS = (39, 123)  # dim_info and xyzt_units, each of six bits
+_HEADER, _FIRST = 348, 352  # bytes of a NIfTI-1 header; where voxels begin without extensions
+_KEPT = ("sizeof_hdr", "datatype", "scl_slope", "scl_inter", "magic")
+_FLAGS = ("dim_info", "xyzt_units")  # each of six bits
+_POSITIONS = {
+    "qform_code": ("quatern_b", "quatern_c", "quatern_d", "qoffset_x", "qoffset_y", "qoffset_z"),
+    "sform_code": ("srow_x", "srow_y", "srow_z"),
+}
 _CODES = range(1, 6)  # of legal positions; a greater one is as good as 1, but could be a number of somebody
-_DIM, _PIXDIM, _AXES = 40, 76, 7  # bytes of the arrays; axes of NIfTI beside the number of axes
 
 
 def copy_of(path: Path) -> bytes:
@@ -49,10 +47,9 @@ def copy_of(path: Path) -> bytes:
         stored = read_file(path, facts.n_bytes + MOST_EXTENSION)
         zipped = stored.startswith(GZIP_MAGIC)
         start = gzip_stream.start_of(stored, _HEADER)[0] if zipped else stored[:_HEADER]
-        order = next((code for code in "<>" if start[:4] == struct.pack(f"{code}i", _HEADER)), None)
-        if order is None or start[344:348] != _MAGIC:
+        if start[344:348] != b"n+1\0":
             raise InputError(f"is no NIfTI-1 in a single file; {NOT_NIFTI}")
-        header = _header(start, facts, order)
+        header = _header(Nifti1Header(start, check=False), facts)
         content = b"".join([header, bytes(_FIRST - _HEADER), voxels(stored, facts).data])
     except gzip_stream.DamagedError as error:
         raise InputError(f"{path.name}: is no whole gzip file ({error}); convert it again") from None
@@ -61,26 +58,24 @@ def copy_of(path: Path) -> bytes:
     return gzip.compress(content, mtime=0) if zipped else content
 
 
-def _header(start: bytes, facts: Header, order: str) -> bytes:
+def _header(original: Nifti1Header, facts: Header) -> bytes:
     """Header of a copy: the kept fields, and of their arrays only the axes that the volume has."""
-    header = bytearray(_HEADER)
-    for first, end in _KEPT:
-        header[first:end] = start[first:end]
-    for axis in range(len(facts.shape) + 1, _AXES + 1):
-        struct.pack_into(f"{order}h", header, _DIM + 2 * axis, 1)
-        struct.pack_into(f"{order}f", header, _PIXDIM + 4 * axis, 0.0)
-    for at in _FLAGS:
-        header[at] &= 0x3F
-    struct.pack_into(f"{order}h", header, _BITPIX, 8 * facts.dtype.itemsize)
-    slope = struct.unpack_from(f"{order}f", header, _SLOPE)[0]
-    if not slope:  # zero means that nothing is scaled
-        struct.pack_into(f"{order}2f", header, _SLOPE, 0.0, 0.0)
-    for code_at, first, end in ((_QFORM_CODE, 256, 280), (_SFORM_CODE, 280, 328)):
-        code = struct.unpack_from(f"{order}h", header, code_at)[0]
-        if code <= 0:  # nobody reads these numbers
-            header[first:end] = bytes(end - first)
-        struct.pack_into(f"{order}h", header, code_at, code if code in _CODES else int(code > 0))
-    handedness = struct.unpack_from(f"{order}f", header, _PIXDIM)[0]  # of the quaternion: a sign alone
-    struct.pack_into(f"{order}f", header, _PIXDIM, math.copysign(1.0, handedness or 1.0))
-    struct.pack_into(f"{order}f", header, _OFFSET, _FIRST)
-    return bytes(header)
+    copy = np.zeros((), original.structarr.dtype)
+    for name in _KEPT:
+        copy[name] = original[name]
+    for name in _FLAGS:
+        copy[name] = int(original[name]) & 0x3F
+    n_axes = len(facts.shape)
+    copy["dim"] = [n_axes, *facts.shape, *[1] * (7 - n_axes)]
+    copy["pixdim"][: n_axes + 1] = original["pixdim"][: n_axes + 1]
+    handedness = float(original["pixdim"][0])  # of the quaternion: a sign alone
+    copy["pixdim"][0] = math.copysign(1.0, handedness or 1.0)
+    copy["bitpix"], copy["vox_offset"] = 8 * facts.dtype.itemsize, _FIRST
+    if not copy["scl_slope"]:  # zero means that nothing is scaled
+        copy["scl_inter"] = 0.0
+    for code, names in _POSITIONS.items():
+        if (declared := int(original[code])) > 0:  # else nobody reads these numbers
+            copy[code] = declared if declared in _CODES else 1
+            for name in names:
+                copy[name] = original[name]
+    return copy.tobytes()

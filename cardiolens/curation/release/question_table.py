@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cardiolens.base import disk
-from cardiolens.curation.release.release_contents import Contents
+from cardiolens.curation.release.facts import Contents
 from cardiolens.curation.release.shown_frames import ShownFrames, shown_frames
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.protocol.tasks.questions import Question

@@ -44,7 +44,6 @@ class Release(Spec):
     frames: bool = False  # the tables hold the frames that each question shows, too
     withheld: Annotated[tuple[Name, ...], Listed] = ()  # cohorts whose answers stay here
     answers: GivenPath | None = None  # a file to be written with these answers, for the owner alone
-    sign: GivenPath | None = None  # a private key of minisign, with which the index is signed
     protocol: str = "openprotocol-1"
     known: Annotated[tuple[GivenPath, ...], Listed] = ()  # lists of hashes of public sets
     # digest of duplicates that are as they should be

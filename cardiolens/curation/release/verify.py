@@ -17,25 +17,28 @@ from cardiolens.base.digest import sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import MOST_BYTES, parse_json, read_bytes
 from cardiolens.config.released import INDEX, SCHEMA, read_index
-from cardiolens.curation.release.signature import SIGNATURE, read_public_key, signed_comment
 from cardiolens.study.manifest import MANIFEST_NAME
 
 MADE_BY_SWEEPS = ("outputs", "stores")  # in the folder that a sweep is started in
 _MOST_LINES = 1000  # that are printed
 _MOST_MANIFEST = 16 << 20  # bytes
 _PLACES = re.compile(
-    r"README\.md|croissant\.json|questions\.jsonl|studies/[^/]+/(study\.json|[^/]+\.nii(\.gz)?)|protocol/.+"
+    r"README\.md|questions\.jsonl|studies/[^/]+/(study\.json|[^/]+\.nii(\.gz)?)|protocol/.+"
     r"|data/[a-z0-9-]+/\d{4}\.parquet"
-    r"|conf/dataset/[^/]+\.yaml"  # in releases of former versions; nobody reads it
 )
 
 
-def verify(folder: Path, key: str | None = None) -> int:
+def verify(folder: Path, sha256: str | None = None) -> int:
     """Print up to a thousand differences between a folder and its index; return 0 if there are none.
 
-    With a public key the signature of the index is checked first, and nothing else is where it is not valid.
+    With the SHA-256 that those who made the release published, the index is compared first, and nothing else
+    where it differs.
     """
-    if not _is_signed(folder, key):
+    _index(folder)  # a folder that is no release is told as that
+    digest = sha256_of(folder / INDEX)
+    say(f"{INDEX}: sha256 {digest}")
+    if sha256 is not None and digest != sha256:
+        say(f"{INDEX}: is not the one of sha256={sha256}; do not use this release")
         return 1
     count = 0
     for count, line in enumerate(differences(folder), start=1):
@@ -47,33 +50,13 @@ def verify(folder: Path, key: str | None = None) -> int:
     return 1 if count else 0
 
 
-def _is_signed(folder: Path, key: str | None) -> bool:
-    """Print what is known of the signature; False if a key was given and the signature is not of that key."""
-    if key is None:
-        there = (
-            "not checked; give key=<public key of those who made it>"
-            if (folder / SIGNATURE).is_file()
-            else "none"
-        )
-        say(f"signature: {there}")
-        return True
-    public = read_public_key(key)
-    _index(folder)  # a folder that is no release is told as that
-    try:
-        say(f"signature: valid: {signed_comment(folder, public)}")
-    except ValueError as error:
-        say(f"{SIGNATURE}: {error}; do not use this release")
-        return False
-    return True
-
-
 def differences(folder: Path) -> Iterator[str]:
     """Yield a line per missing, changed or unknown file, and per patient in two cohorts."""
     index = _index(folder)
     files: set[str] = set()
     cohorts: dict[str, set[str]] = defaultdict(set)
     for name, fault in sorted(_entries(folder)):
-        if name == INDEX or name.partition("/")[0] in MADE_BY_SWEEPS or (name == SIGNATURE and not fault):
+        if name == INDEX or name.partition("/")[0] in MADE_BY_SWEEPS:
             continue
         files.add(name)
         if fault:

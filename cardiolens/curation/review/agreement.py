@@ -28,22 +28,20 @@ ALL = "all"
 Decision = Literal["open", "pass", "small", "fail"]
 _LOW = f"lower bound of accepted below {ACCEPTED_LOW:.0%}"
 Tables = Mapping[str, Floats]  # by subtask: (patient, category, category)
-Labels = tuple[Hashable, Hashable]
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Decisions of the first two readers of one item."""
+    """Answers of two readers of one item; () for a reader without an answer."""
 
     patient: str
     subtask: str
-    verdicts: Labels
-    answers: Labels  # () for a reader without an answer
+    answers: tuple[Hashable, Hashable]
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Agreement on a group of items: kappa and AC1 of answers and of verdicts, and the share accepted."""
+    """Agreement on a group of items: kappa and AC1 of answers, and the share accepted."""
 
     name: str
     n_items: int
@@ -53,8 +51,6 @@ class Agreement:
     n_accepted: int
     kappa: Interval
     ac1: Interval
-    verdict_kappa: Interval
-    verdict_ac1: Interval
     accepted: Interval
     decision: Decision
     why: tuple[str, ...] = ()
@@ -82,8 +78,7 @@ def _agreement(name: str, items: Sequence[Item], outcomes: Mapping[str, Outcome]
     finals = [outcomes[item.digest].final for item in items]
     settled = [line for line in finals if line is not None]
     n_accepted = sum(line.verdict == "accept" for line in settled)
-    kappa, ac1 = intervals(both, lambda pair: pair.answers)
-    verdict_kappa, verdict_ac1 = intervals(both, lambda pair: pair.verdicts)
+    kappa, ac1 = intervals(both)
     accepted = wilson(n_accepted, len(settled))
     why = _failures(kappa, accepted, both) if len(settled) == len(items) else ()
     decision: Decision = "open" if len(settled) < len(items) else "fail" if why else "pass"
@@ -98,8 +93,6 @@ def _agreement(name: str, items: Sequence[Item], outcomes: Mapping[str, Outcome]
         n_accepted=n_accepted,
         kappa=kappa,
         ac1=ac1,
-        verdict_kappa=verdict_kappa,
-        verdict_ac1=verdict_ac1,
         accepted=accepted,
         decision=decision,
         why=why,
@@ -128,24 +121,19 @@ def pair_of(item: Item, firsts: Sequence[Line]) -> Pair | None:
     if len(firsts) < 2:
         return None
     first, second = firsts
-    return Pair(
-        item.patient,
-        item.subtask.id,
-        (first.verdict, second.verdict),
-        (_answer(item, first), _answer(item, second)),
-    )
+    return Pair(item.patient, item.subtask.id, (_answer(item, first), _answer(item, second)))
 
 
 def _answer(item: Item, line: Line) -> tuple[str, ...]:
     return item.proposal if line.verdict == "accept" else line.answer
 
 
-def intervals(pairs: Sequence[Pair], labels: Callable[[Pair], Labels]) -> tuple[Interval, Interval]:
+def intervals(pairs: Sequence[Pair]) -> tuple[Interval, Interval]:
     """Return kappa and Gwet's AC1, pooled over subtasks, with bootstrap intervals by patient."""
     patients = {name: place for place, name in enumerate(sorted({pair.patient for pair in pairs}))}
     weights = resampling_weights(len(patients), RESAMPLES if len(patients) > 1 else 0, SEED)
     observed, by_margins, by_shares = (np.zeros(len(weights)) for _ in range(3))
-    for table in _tables(pairs, labels, patients).values():
+    for table in _tables(pairs, patients).values():
         counts: Floats = np.einsum("rp,pij->rij", weights, table)
         parts = _disagreement(counts)
         observed, by_margins, by_shares = observed + parts[0], by_margins + parts[1], by_shares + parts[2]
@@ -156,19 +144,17 @@ def intervals(pairs: Sequence[Pair], labels: Callable[[Pair], Labels]) -> tuple[
     )
 
 
-def _tables(pairs: Sequence[Pair], labels: Callable[[Pair], Labels], patients: Mapping[str, int]) -> Tables:
+def _tables(pairs: Sequence[Pair], patients: Mapping[str, int]) -> Tables:
     by_subtask: dict[str, list[Pair]] = defaultdict(list)
     for pair in pairs:
         by_subtask[pair.subtask].append(pair)
     tables = {}
     for subtask, subtask_pairs in by_subtask.items():
-        place_of = {
-            label: place
-            for place, label in enumerate(dict.fromkeys(x for p in subtask_pairs for x in labels(p)))
-        }
+        labels = dict.fromkeys(answer for pair in subtask_pairs for answer in pair.answers)
+        place_of = {label: place for place, label in enumerate(labels)}
         table = np.zeros((len(patients), len(place_of), len(place_of)))
         for pair in subtask_pairs:
-            first, second = labels(pair)
+            first, second = pair.answers
             table[patients[pair.patient], place_of[first], place_of[second]] += 1
         tables[subtask] = table
     return tables

@@ -2,28 +2,23 @@
 
 Ids of questions and studies may hold an answer ("C10-answer-B"), a list in the order of such ids puts equal
 answers together, and anybody could compute a plain digest of an id for each option. So the page gets digests
-under a key. The key lies beside the decisions, so that a page that is open while the server starts again can
-still say which question it means.
+under a key. The key lies with the links, so that a page that is open while the server starts again can still
+say which question it means.
 """
 
 import hashlib
-import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import groupby
-from pathlib import Path
 
-from cardiolens.base.private_file import KEY_BYTES, read_or_make_key
 from cardiolens.curation.review.review_items import Item
-
-NAME = "blinding.key"
 
 
 @dataclass(frozen=True, slots=True)
 class Blinding:
     """Names under one key."""
 
-    key: bytes = field(default_factory=lambda: secrets.token_bytes(KEY_BYTES), repr=False)
+    key: bytes = field(repr=False)
 
     def item(self, item: Item) -> str:
         """Return the name of an item."""
@@ -42,13 +37,6 @@ class Blinding:
     def _name(self, *parts: str) -> str:
         text = "\0".join(parts).encode("utf-8", "surrogatepass")
         return hashlib.blake2b(text, key=self.key[:64], digest_size=16).hexdigest()
-
-
-def read_blinding(out: Path) -> Blinding:
-    """Read the blinding of a review, or make it; InputError for a damaged key, or one open to others."""
-    path = out / NAME
-    renewal = "remove it to get a new one, and load open pages again"
-    return Blinding(read_or_make_key(path, str(path), "tell which question a reader is shown", renewal))
 
 
 def _study(item: Item) -> str:

@@ -96,11 +96,11 @@ def _pairs(
         for first, second in combinations(sorted(lines), 2):
             answers = tuple(sorted(lines[first].answer)), tuple(sorted(lines[second].answer))
             table = f"{item.subtask.id} {first} {second}"  # chance agreement is per pair and subtask
-            yield (first, second), item.subtask.id, Pair(item.patient, table, answers, answers)
+            yield (first, second), item.subtask.id, Pair(item.patient, table, answers)
 
 
 def _between(subtask: str, readers: tuple[str, ...], pairs: Sequence[Pair]) -> Between:
-    kappa, ac1 = intervals(pairs, lambda pair: pair.answers)
+    kappa, ac1 = intervals(pairs)
     return Between(
         subtask=subtask,
         readers=readers,

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from cardiolens.curation.review.accounts import Session
 from cardiolens.curation.review.agreement import Agreement, agreements
 from cardiolens.curation.review.blinding import Blinding
+from cardiolens.curation.review.people import Person
 from cardiolens.curation.review.queue import DecisionRequest, Queue, outcome
 from cardiolens.curation.review.review_items import Item, Items
 from cardiolens.curation.review.review_pictures import Pictures
@@ -27,13 +27,13 @@ class Desk:
     items: Items
     queue: Queue
     pictures: Pictures
-    blinding: Blinding = field(default_factory=Blinding)
+    blinding: Blinding | None = None  # names for people who read as models do, who see nothing else
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def is_blind(self) -> bool:
         """Whether people read as models do, and see nothing that could tell an answer."""
-        return self.queue.mode == "read"
+        return self.blinding is not None
 
     @cached_property
     def by_handle(self) -> Mapping[str, Item]:
@@ -41,22 +41,22 @@ class Desk:
 
     def _handle(self, item: Item) -> str:
         """Return the name of an item on the page."""
-        return self.blinding.item(item) if self.is_blind else item.digest
+        return item.digest if self.blinding is None else self.blinding.item(item)
 
-    def state(self, session: Session) -> DeskState:
+    def state(self, person: Person) -> DeskState:
         """Return the current state of one person's page."""
         with self.lock:
-            return self._state(session)
+            return self._state(person)
 
-    def decide(self, request: DecisionRequest, session: Session) -> DeskState:
+    def decide(self, request: DecisionRequest, person: Person) -> DeskState:
         """Store a decision and return the next state; `error` says why the decision was refused."""
         with self.lock:
             request = self._unblinded(request) if self.is_blind else request
             try:
-                refused = self.queue.decide(request, session.reader, session.role)
+                refused = self.queue.decide(request, person.name, person.role)
             except OSError as error:
                 return {"error": _unwritten(error), "again": True}
-            return {"kept": request.id} | ({"error": refused} if refused else {}) | self._state(session)
+            return {"kept": request.id} | ({"error": refused} if refused else {}) | self._state(person)
 
     def _unblinded(self, request: DecisionRequest) -> DecisionRequest:
         """Return a request with the ids of the item it names; an unknown name, or a real id, is no item's.
@@ -67,26 +67,27 @@ class Desk:
         ids = ("", "") if item is None else (item.qa_id, item.digest)
         return request.model_copy(update={"qa_id": ids[0], "item": ids[1]})
 
-    def _state(self, session: Session) -> DeskState:
+    def _state(self, person: Person) -> DeskState:
         try:
-            item = self.queue.next(session.reader, session.role)
+            item = self.queue.next(person.name, person.role)
         except OSError as error:
             return {"error": _unwritten(error), "again": True}
-        identity = session.reader, session.role
-        state: DeskState = {
+        return {
             "mode": self.queue.mode,
-            "done": self.queue.done(session.reader),
-            "left": self.queue.left(*identity),
+            "done": self.queue.done(person.name),
+            "left": self.queue.left(person.name, person.role),
+            "reader": person.name,
+            "role": person.role,
+            "item": None if item is None else self._item(item, person),
         }
-        state |= {"reader": session.reader, "role": session.role}
-        return state | {"item": None if item is None else self._item(item, session)}
 
-    def _item(self, item: Item, session: Session) -> DeskState:
+    def _item(self, item: Item, person: Person) -> DeskState:
         question = item.question
+        study = question.study_id if self.blinding is None else self.blinding.study(question.study_id)
         item_state: DeskState = {
             "qa_id": self._handle(item) if self.is_blind else item.qa_id,
             "item": self._handle(item),
-            "study": self.blinding.study(question.study_id) if self.is_blind else question.study_id,
+            "study": study,
             "subtask": item.subtask.id,
             "question": question.question,
             "options": [option.model_dump() for option in question.options],
@@ -101,7 +102,7 @@ class Desk:
             "evidence": [asdict(quote) for quote in self.items.evidence(item)],
             "report": self.items.reports.get(question.study_id, ""),
         }
-        if session.role == "adjudicator":
+        if person.role == "adjudicator":
             firsts = outcome(self.queue.reviews.of("verify", (item.qa_id, item.digest))).firsts
             item_state["firsts"] = sorted(  # without names, in an order that hides who was first
                 [

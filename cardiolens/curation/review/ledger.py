@@ -10,7 +10,7 @@ from pydantic import Field
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.base import Spec
-from cardiolens.curation.review.accounts import Pseudonym
+from cardiolens.curation.review.people import Pseudonym
 from cardiolens.curation.review.review_items import Mode
 from cardiolens.storage.decision_log import DecisionLog, read_decision_lines
 

@@ -13,8 +13,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from cardiolens.config.base import Spec
-from cardiolens.curation.review.accounts import Role
 from cardiolens.curation.review.ledger import Key, Ledger, Line, Reason, Reviews, Verdict, now
+from cardiolens.curation.review.people import Role
 from cardiolens.curation.review.review_items import Item, Mode
 
 READERS = 2

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
 from cardiolens.curation.questions.stage_files import read_lines
-from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
+from cardiolens.protocol.tasks.catalogue import OPEN, Catalogue, Subtask
 from cardiolens.protocol.tasks.question_evidence import FINDINGS
 from cardiolens.protocol.tasks.questions import GivenQuestion, Question, given_questions
 from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
@@ -89,7 +89,7 @@ def read_items(path: Path, studies: Path, catalogue: Catalogue, mode: Mode) -> I
     """
     study_rows = _studies(studies)
     rows = list(given_questions(path, catalogue))
-    chosen = [row for row in rows if row.question.answer_type != "report"]
+    chosen = [row for row in rows if row.question.answer_type not in OPEN]
     open_rows = [row for row in chosen if mode == "read" or not _is_verified(row)]
     if mode == "verify" and (kept := [row for row in open_rows if row.question.withheld]):
         raise InputError(

@@ -7,7 +7,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.python_source import parsed
 from cardiolens.config.engine_options import SET_HERE
 from cardiolens.config.sweep import SweepSpec
 
@@ -38,7 +37,7 @@ def known_options() -> frozenset[str]:
     if package is None or package.origin is None:
         return frozenset()
     source = Path(package.origin).parent / "engine" / "arg_utils.py"
-    classes = [node for node in parsed(source.read_text()).body if isinstance(node, ast.ClassDef)]
+    classes = [node for node in ast.parse(source.read_text()).body if isinstance(node, ast.ClassDef)]
     names = {
         field.target.id
         for node in classes

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import NormalDist
 from typing import Protocol
 
 from cardiolens.base.entry_points import make, reason_of
@@ -20,8 +21,9 @@ from cardiolens.inference.engine.ask import FRAMES, Ask, ErrorKind, FrameWork, P
 from cardiolens.inference.engine.engine_plugin import failure
 from cardiolens.inference.engine.frame_choice import MANNERS, Manner, ask_for_frames
 from cardiolens.inference.models.human_reader import Reading, readings_of
+from cardiolens.protocol.dialogue.asking_back import NONE
 from cardiolens.protocol.prompts.suggestion import suggested
-from cardiolens.protocol.tasks.catalogue import GATES
+from cardiolens.protocol.tasks.catalogue import GATES, OPEN
 from cardiolens.protocol.tasks.legal import legal_replies, letters_of
 from cardiolens.storage import schemas, tables
 
@@ -192,8 +194,8 @@ class _Straying(Oracle):
 class Noisy(_Straying):
     """Reader that with probability `error` gives one of the wrong legal replies, all equally likely.
 
-    Under a leading control it gives the suggested option alone with probability `follows`. Reports are always
-    right.
+    Under a leading control it gives the suggested option alone with probability `follows`. Answers to open
+    questions are always right.
     """
 
     def __init__(self, truth: AnswerKey, error: float, follows: float = 0.0, seed: int = SEED) -> None:
@@ -271,6 +273,32 @@ class BudgetEffect(Oracle):
         return self._base + self._doubling * math.log2(n_frames / 8) + clinical
 
 
+class Measuring(Oracle):
+    """Reader that is wrong by a known amount on open questions, and right on all others.
+
+    A number is the true one plus `bias` plus a normal error of standard deviation `spread`, in the unit and
+    with the decimals of the truth; it stays at or above 0. A ranking has the true name in place `place`.
+    """
+
+    def __init__(
+        self, truth: AnswerKey, bias: float = 0.0, spread: float = 0.0, place: int = 1, seed: int = SEED
+    ) -> None:
+        super().__init__(truth)
+        self._bias, self._spread, self._place, self._seed = bias, spread, place, seed
+
+    def say(self, ask: Ask) -> str:
+        answer = self._truth.answers[_question(ask)]
+        if ask.answer_type == "ranking":
+            names = [f"another name {number}" for number in range(1, self._place)] + [answer[0]]
+            return "ANSWER:\n" + "\n".join(f"{at}. {name}" for at, name in enumerate(names, start=1))
+        if ask.answer_type != "number":
+            return super().say(ask)
+        number, _, unit = answer[0].partition(" ")
+        error = self._bias + self._spread * NormalDist().inv_cdf(max(_draw(self._seed, ask), 1e-12))
+        decimals = len(number.partition(".")[2])
+        return f"ANSWER: {max(float(number) + error, 0.0):.{decimals}f} {unit}"
+
+
 class SimulatedReader(Protocol):
     """A reader of another package, an entry point of `cardiolens.readers` (docs/how-to/plugins.md).
 
@@ -307,6 +335,7 @@ READERS: dict[str, Callable[..., Reader]] = {
     "collapse": Collapse,
     "conservative": Conservative,
     "budget_effect": BudgetEffect,
+    "measuring": Measuring,
 }
 
 
@@ -383,8 +412,8 @@ def _draw(seed: int, ask: Ask, label: str = "") -> float:
 
 
 def _other(ask: Ask, answer: TrueAnswer, exclusive: TrueAnswer, seed: int) -> TrueAnswer:
-    """Draw a wrong legal answer, all equally likely; a report has none and stays unchanged."""
-    if ask.answer_type == "report":
+    """Draw a wrong legal answer, all equally likely; an open question has none and stays unchanged."""
+    if ask.answer_type in OPEN:
         return answer
     text_by_key = dict(zip(letters_of(ask.option_keys), ask.option_keys, strict=True))
     legal = legal_replies(ask.answer_type, ask.option_keys, exclusive)
@@ -394,8 +423,13 @@ def _other(ask: Ask, answer: TrueAnswer, exclusive: TrueAnswer, seed: int) -> Tr
 
 
 def _displayed(answer: TrueAnswer, ask: Ask) -> str:
-    """Return an answer as a reply in displayed letters; a report stays unchanged."""
+    """Return an answer as a reply in displayed letters; those to open questions as they are."""
     if ask.answer_type == "report":
         return answer[0]
+    if ask.answer_type == "number":
+        return f"ANSWER: {answer[0]}"
+    if ask.answer_type == "ranking":
+        return f"ANSWER:\n1. {answer[0]}"
     letters = sorted(letters_of(ask.option_keys)[ask.option_keys.index(key)] for key in answer)
-    return f"ANSWER: {', '.join(letters) or 'none'}"
+    nothing = NONE if NONE in ask.constraint.legal else "none"
+    return f"ANSWER: {', '.join(letters) or nothing}"

@@ -60,7 +60,7 @@ class Supervisor:
         self._killed_before = killed_before
         self._slots = Slots(width)
         self._restarts_left = max_restarts
-        self._starting = asyncio.Lock()
+        self._loading: asyncio.Task[None] | None = None
         self._started = False
         self._starts = 0
         self._load_seconds = 0.0
@@ -75,7 +75,7 @@ class Supervisor:
         self._suspects: list[_Suspect] = []
         self._inquest: asyncio.Task[None] | None = None
         self._given_up: Exception | None = None
-        self._stopped = False
+        self._stopped = asyncio.Event()
 
     @property
     def is_up(self) -> bool:
@@ -83,8 +83,8 @@ class Supervisor:
         return self._started
 
     def stop(self) -> None:
-        """Send no more requests to the engine; requests in flight may finish."""
-        self._stopped = True
+        """Send no more requests to the engine; requests in flight may finish, and none waits for a start."""
+        self._stopped.set()
 
     async def answer(self, ask: Ask, pictures: Pictures, *, goes_on: bool = False) -> Reply:
         """Ask the engine and return its reply; with `goes_on` (later stage of a chain), skip the queue.
@@ -96,7 +96,7 @@ class Supervisor:
             killed_before = ask.request_key in self._killed_before
             if not killed_before:
                 await self._calm.wait()
-            if self._stopped:
+            if self._stopped.is_set():
                 raise NotAskedError
             if self._given_up is not None:
                 raise self._given_up
@@ -119,12 +119,22 @@ class Supervisor:
             return await self._suspect(ask, pictures)
 
     async def _start(self) -> None:
-        async with self._starting:
-            if self._given_up is not None:
-                raise self._given_up
-            if not self._started:
-                await self._load()
-                self._started = True
+        """Start the engine unless it is up; NotAskedError if the run stops before it is."""
+        if self._started:
+            return
+        if self._given_up is not None:
+            raise self._given_up
+        if self._stopped.is_set():
+            raise NotAskedError
+        if self._loading is None or self._loading.done():
+            self._loading = asyncio.create_task(self._load())
+            self._loading.add_done_callback(_retrieved)  # after a stop nobody waits for it
+        stopped = asyncio.create_task(self._stopped.wait())
+        await asyncio.wait((self._loading, stopped), return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        if not self._loading.done():
+            raise NotAskedError
+        self._loading.result()
 
     async def _load(self) -> None:
         began = time.monotonic()
@@ -134,6 +144,7 @@ class Supervisor:
         except Exception as error:
             self._given_up = RunError(f"the engine could not be started: {_first_line(error)}")
             raise self._given_up from error
+        self._started = True
         self._starts += 1
         self._load_seconds += time.monotonic() - began
 
@@ -246,3 +257,8 @@ class Supervisor:
 
 def _first_line(error: Exception) -> str:
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def _retrieved(loading: "asyncio.Task[None]") -> None:
+    if not loading.cancelled():
+        loading.exception()

@@ -1,5 +1,6 @@
 """vLLM as an engine; together with `startup` the only module that imports vLLM."""
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -46,7 +47,6 @@ from cardiolens.inference.models.video_input import metadata_of
 from cardiolens.inference.placement.placement import Deployment
 from cardiolens.protocol.prompts.videos import by_place, count_videos
 from cardiolens.protocol.tasks.legal import FREE, Constraint
-from cardiolens.runtime.staging import nearby
 from cardiolens.storage.schemas import FRAME
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class VllmEngine:
         assert identity.folder is not None, "a vllm model has files"
         self._model = model
         # An engine over several nodes reads the same path on all; a local copy may exist on one node only.
-        self._folder = identity.folder if deployment.spans_nodes else nearby(identity.folder)
+        self._folder = identity.folder
         self._adapter = identity.adapter
         self._deployment = deployment
         self._max_frames = max_frames  # per prompt
@@ -104,6 +104,13 @@ class VllmEngine:
         self._images: WeakKeyDictionary[Pictures, dict[str, Image]] = WeakKeyDictionary()
 
     async def start(self) -> None:
+        """Load the model in a thread, which takes minutes; the replica writes and listens meanwhile."""
+        self.close()
+        self._engine = await asyncio.to_thread(self._loaded)
+        self._written_at_start, self._death = written_so_far(), ""
+        await self._warm_up()
+
+    def _loaded(self) -> "AsyncLLM":
         if self._deployment.gpus:
             use_all_threads()  # before torch is imported
         _ = self._reasoning  # a parser that does not exist, too
@@ -111,16 +118,15 @@ class VllmEngine:
         from vllm import AsyncEngineArgs
         from vllm.v1.engine.async_llm import AsyncLLM
 
-        self.close()
         options = AsyncEngineArgs(**self._engine_options())
 
         def make() -> "AsyncLLM":
-            if self._deployment.gpus:
+            if self._deployment.gpus and not self._deployment.spans_nodes:  # else its GPUs are of its workers
                 wait_for_memory(self._deployment.utilization)
             config = options.create_engine_config()
             self.enlarge_encoder_cache(config)
             self._beginnings = SharedBeginnings() if match_finely(config) else None
-            return AsyncLLM.from_vllm_config(
+            return AsyncLLM.from_vllm_config(  # in a thread: its tasks begin at the first request
                 config,
                 stat_loggers=[self._stat_logger()],
                 enable_log_requests=options.enable_log_requests,
@@ -128,9 +134,7 @@ class VllmEngine:
             )
 
         with turn_on(self._deployment.share):
-            self._engine = started(make)
-        self._written_at_start, self._death = written_so_far(), ""
-        await self._warm_up()
+            return started(make)
 
     async def _warm_up(self) -> None:
         """Ask once with a black frame: processor, grammar and kernels are made at the first request.

@@ -54,10 +54,11 @@ class Chat:
         except (OSError, ValueError, ImportError, TypeError, AttributeError, LookupError) as error:
             reason = " ".join(str(error).split())
             raise InputError(
-                f"{folder}: its processor cannot be loaded ({reason}); is it a vision-language model?"
+                f"{folder}: its processor cannot be loaded ({reason}); is it a language model?"
             ) from error
-        self._tokenizer: Any = getattr(self._processor, "tokenizer", None)
-        if self._tokenizer is None or not (self._processor.chat_template or self._tokenizer.chat_template):
+        # The processor of a language model without images is its tokenizer.
+        self._tokenizer: Any = getattr(self._processor, "tokenizer", self._processor)
+        if not any(getattr(one, "chat_template", None) for one in (self._processor, self._tokenizer)):
             raise InputError(
                 f"{folder}: has no chat template; add a chat_template.jinja to the model's folder"
             )
@@ -138,6 +139,11 @@ class Chat:
 
     def _render_head(self, system: str, frames: str) -> tuple[str, str]:
         """Render the text before and after the question; `frames` ends before the last placeholder."""
+        if not self._template.takes_images:
+            raise InputError(
+                f"{self._folder}: is a language model without images, and its prompts show frames; name a "
+                "vision-language model, or the control none"
+            )
         pieces: list[Piece] = []
         for piece in split_at_places(f"{frames}{FRAME}"):
             pieces.append(piece if isinstance(piece, str) else IMAGE if piece == 1 else VIDEO)

@@ -61,6 +61,9 @@ class ChatTemplate:
         overrides: Mapping[str, Any] | None = None,
     ) -> None:
         self._folder, self._options = folder, dict(options)
+        self.takes_images = hasattr(
+            processor, "tokenizer"
+        )  # the processor of a language model is its tokenizer
         self._owner = processor if getattr(processor, "chat_template", None) else processor.tokenizer
         self._placeholder = placeholder(folder, processor, overrides or {})
         self._form = self._find_form()
@@ -98,6 +101,11 @@ class ChatTemplate:
 
     def _fault(self, form: _Form) -> str | None:
         """Return what the template does wrong with messages of this form; None if nothing."""
+        if not self.takes_images:
+            rendered = self._rendered(form, _SYSTEM, [_ASKED])
+            return (
+                None if rendered.count(_SYSTEM) == rendered.count(_ASKED) == 1 else "it drops or repeats text"
+            )
         if form.user != "parts" and self._placeholder is None:
             return "it takes text alone, and nothing declares the model's image placeholder"
         rendered = self._rendered(form, _SYSTEM, [_HERE, IMAGE, _THERE, IMAGE, _ASKED])
@@ -133,7 +141,7 @@ class ChatTemplate:
 
     def _places(self) -> Iterator[str]:
         assert self._placeholder is not None, "checked when the form was found"
-        return (self._placeholder.replace("{number}", str(number)) for number in count(1))
+        yield from (self._placeholder.replace("{number}", str(number)) for number in count(1))
 
     def _find_marks(self, place: Place, number: int) -> tuple[str, ...]:
         """Return the text that the rendered prompt has for each of a number of images or videos, in order."""
@@ -159,6 +167,8 @@ class ChatTemplate:
         return self._form.user == "parts"
 
     def _find_edges(self) -> Callable[[str], str]:
+        if not self.takes_images:
+            return str
         marker = f"\n {_THERE} \n"
         head, tail = self.around("", [_HERE, IMAGE])
         rendered = self.render("", [_HERE, IMAGE, marker])

@@ -27,7 +27,7 @@ class Fingerprint:
     catalogue: str  # SHA-256 of the protocol's tasks
     templates: str | None  # digest of the user's own prompt templates
     sights: tuple[str, ...]  # keys of the sights of selectors
-    code: str  # digest of this package
+    code: str  # version of the stage
     cases: str | None = None  # SHA-256 of the case texts for prompts; None without cases
     plugins: tuple[str, ...] = ()  # digests of the selectors and controls of other packages
     protocol: str | None = None  # digest of what a user's own protocol holds besides tasks

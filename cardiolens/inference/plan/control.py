@@ -12,6 +12,7 @@ from cardiolens.inference.plan.control_plugin import changed_question
 from cardiolens.protocol.prompts.question import AskedQuestion
 from cardiolens.protocol.prompts.suggestion import with_suggestion
 from cardiolens.protocol.prompts.template import Display
+from cardiolens.protocol.tasks.catalogue import OPEN
 from cardiolens.study.structure import StudyStructure
 
 SEED = 2026
@@ -31,7 +32,7 @@ class Subject:
 
 def shuffled(question: AskedQuestion, qa_id: str) -> AskedQuestion:
     """Shuffle the options in an order fixed by `qa_id`; ordinal questions and reports stay unchanged."""
-    if question.answer_type in ("ordinal", "report"):
+    if question.answer_type == "ordinal" or question.answer_type in OPEN:
         return question
     order = sorted(question.options, key=lambda option: digest_of([SEED, qa_id, option[0]]))
     return replace(question, options=tuple(order))

@@ -14,6 +14,7 @@ from cardiolens.inference.plan.shown_examples import ShownExample
 from cardiolens.protocol.prompts.example_words import after_examples, example_block, solution
 from cardiolens.protocol.prompts.prompt_rendering import question_block
 from cardiolens.protocol.prompts.template import template_for
+from cardiolens.protocol.tasks.catalogue import OPEN
 
 _SOLUTIONS = 4096  # texts of examples kept, one for each arm and subtask if few patients are left out
 
@@ -38,7 +39,7 @@ class ExampleBlocks:
         self, question: PlannedQuestion, arm: Arm, arm_id: str, frames_of: Callable[[str], StudyFrames]
     ) -> ExampleBlock:
         """Return the examples of an arm for a question; none for a report, or if there are too few."""
-        if not arm.prompt.shots or question.asked.answer_type == "report":
+        if not arm.prompt.shots or question.asked.answer_type in OPEN:
             return NO_EXAMPLES
         lent = question.examples.get(arm.prompt.shots_seed, ())
         if arm.control == "other_patient":  # whose frames are shown: an example would solve them

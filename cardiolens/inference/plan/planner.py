@@ -42,7 +42,9 @@ from cardiolens.protocol.prompts.prompt_rendering import question_block, system_
 from cardiolens.protocol.prompts.question import with_points_of_paper
 from cardiolens.protocol.prompts.template import Style, template_folders, template_for
 from cardiolens.protocol.prompts.videos import FLAG as VIDEO_FLAG
+from cardiolens.protocol.tasks.catalogue import OPEN
 from cardiolens.protocol.tasks.legal import constraint_of
+from cardiolens.protocol.tasks.twins import LESION, is_twin
 from cardiolens.storage.schemas import PLANNED
 
 ESTIMATED = "estimated_tokens"  # flag of a request whose tokens are estimated, not counted by a processor
@@ -98,6 +100,8 @@ class ModelPlanner:
             for protocol, arms in self._arms.items():
                 selection = self._frames.select(study, question, *protocol)
                 for arm, arm_id in arms:
+                    if (arm.control == LESION) != is_twin(study_id):
+                        continue
                     own_view = View(study_id, study, selection, arm.prompt.cine == "video")
                     view = self._frames.view(question, arm, own_view, frames_of)
                     solved = self._examples.solved(question, arm, arm_id, frames_of)
@@ -147,7 +151,7 @@ class ModelPlanner:
         )
         constraint = constraint_of(answer_format, worded.answer_type, option_keys, worded.exclusive)
         replicate = int(arm.control == "repeat")
-        several = arm.prompt.samples > 1 and worded.answer_type != "report"  # a report has no majority
+        several = arm.prompt.samples > 1 and worded.answer_type not in OPEN  # a report has no majority
         owner = (arm_id, question.qa_id) if self._is_own(several) else ()
         decoding = (constraint.text, str(max_tokens), str(replicate), *owner)
         prompt = f"{block.text}{ending}"

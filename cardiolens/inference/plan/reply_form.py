@@ -21,6 +21,8 @@ class ReplyForm:
 
     def format_of(self, question: AskedQuestion, prompt: PromptSpec) -> str:
         """Return the form of the reply: only legal letters if direct, a line of them if reasoned."""
+        if question.answer_type in ("number", "ranking"):
+            return "json" if self._spec.answer_format == "json" else "letters"
         if question.answer_type == "report" or self._spec.answer_format != "choice":
             return self._spec.answer_format if question.answer_type != "report" else "json"
         reasoned = "first_line" if question.letters_first else "last_line"

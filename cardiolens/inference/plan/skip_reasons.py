@@ -9,6 +9,7 @@ from cardiolens.inference.plan.planned_study import ExampleBlock, View
 from cardiolens.protocol.prompts.case_block import lacking
 from cardiolens.protocol.prompts.case_text import CaseText, Gold
 from cardiolens.protocol.select.selection import Selection
+from cardiolens.protocol.tasks.catalogue import OPEN
 
 
 def with_gold(view: View, case_text: CaseText | None, gold: Gold) -> View:
@@ -22,7 +23,7 @@ def with_gold(view: View, case_text: CaseText | None, gold: Gold) -> View:
 
 def with_examples(view: View, question: PlannedQuestion, arm: Arm, solved: ExampleBlock) -> View:
     """Return the view; skip the request if its prompt lacks the examples that it should show."""
-    has_all = solved.examples or not arm.prompt.shots or question.asked.answer_type == "report"
+    has_all = solved.examples or not arm.prompt.shots or question.asked.answer_type in OPEN
     if has_all or view.selection.skipped is not None:
         return view
     why = f"fewer than {arm.prompt.shots} solved examples of other patients"

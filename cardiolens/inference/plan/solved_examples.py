@@ -17,6 +17,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.prompt import PromptSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.plan.planned_question import PlannedQuestion, SolvedExample
+from cardiolens.protocol.tasks.catalogue import OPEN
 
 TRAINING = "train"  # cohort of the patients who are kept for examples
 _SPARE = 8  # further questions, for those whose study lacks the frames to show
@@ -92,7 +93,7 @@ def lending(
 
 def check_examples(spec: SweepSpec, questions: Sequence[PlannedQuestion], training: frozenset[str]) -> None:
     """InputError if no question of a run has as many examples as a prompt shows."""
-    closed = [question for question in questions if question.asked.answer_type != "report"]
+    closed = [question for question in questions if question.asked.answer_type not in OPEN]
     for prompt in _with_shots(spec):
         most = max((len(question.examples.get(prompt.shots_seed, ())) for question in closed), default=0)
         if closed and most < prompt.shots:

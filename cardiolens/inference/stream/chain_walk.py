@@ -33,6 +33,7 @@ class Walk:
     ask_step: Callable[[Ask, int], Awaitable[Settled]]  # the int is the number of the stage
     keys_of: Callable[[Sequence[Place]], Awaitable[tuple[str, ...]]]  # loads frames, then returns their keys
     not_shown: int = 0  # names that readers asked for but that were not frames on offer
+    last: dict[str, Ask] = field(default_factory=dict)  # last request of each chain so far, by its key
     _asked: dict[str, asyncio.Future[Settled]] = field(default_factory=dict)
 
     async def go(self, ask: Ask, chain: Chain) -> Settled:
@@ -45,7 +46,8 @@ class Walk:
         completions: list[Completed] = []
         replies: list[str] = []
         while (coming := chain.next_request(replies)) is not None:
-            row, error_kind = await self._ask_once(await self._request(ask, coming), len(replies))
+            self.last[ask.request_key] = await self._request(ask, coming)
+            row, error_kind = await self._ask_once(self.last[ask.request_key], len(replies))
             completions.append(row)
             if row["status"] != "ok":
                 return _ended(completions, chain.most_stages), error_kind

@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import pairwise
 
 from cardiolens.base.errors import InputError, RunError
@@ -15,7 +14,6 @@ from cardiolens.inference.placement.placement import Deployment, Placement
 from cardiolens.inference.placement.schedule import Seating, schedule
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
-from cardiolens.inference.stream.calibration import Measured, calibrated
 from cardiolens.inference.stream.pipeline import Streamed, stream
 from cardiolens.inference.stream.progress import Begin, Tell
 from cardiolens.runtime import stopping
@@ -40,7 +38,6 @@ class Executed:
     streamed: dict[str, Streamed] = field(default_factory=dict)  # by model
     spans: dict[str, Span] = field(default_factory=dict)  # by model
     failed: dict[str, str] = field(default_factory=dict)  # reason, by model that could not run
-    measured: dict[str, Measured] = field(default_factory=dict)  # by model that ran for some minutes
     seconds: float = 0.0
 
     @property
@@ -93,8 +90,6 @@ class _Models:
 
     def start(self, deployment: Deployment, tell: Tell) -> None:
         self.running[deployment.model] = deployment, self._now()
-        keep = partial(self._executed.measured.__setitem__, deployment.model)
-        tell = calibrated(deployment, self._missing[deployment.model], tell, keep)
         run = threading.Thread(
             target=self._run, args=(deployment, tell), name=f"model {deployment.model}", daemon=True
         )

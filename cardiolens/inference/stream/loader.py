@@ -13,10 +13,19 @@ import pyarrow.compute as pc
 
 from cardiolens.inference.models.rendering import Rendering, frame_key
 from cardiolens.inference.plan.control import BLANK, blank_digest
-from cardiolens.inference.plan.missing import StudyWork
+from cardiolens.inference.plan.missing import StoredReply, StudyWork
 from cardiolens.inference.plan.request import FrameRef, Request, read_requests
 from cardiolens.inference.plan.shown_examples import ShownExample, has_examples, read_part_examples
-from cardiolens.inference.stream.messages import STUDY_ASKS, AskRow, PictureRow, StageRow, StudyAsks, table_of
+from cardiolens.inference.stream.messages import (
+    STUDY_ASKS,
+    AskRow,
+    BackRow,
+    PictureRow,
+    StageRow,
+    StudyAsks,
+    table_of,
+)
+from cardiolens.protocol.dialogue.asking_back import Texts, option_texts
 from cardiolens.protocol.dialogue.chain import (
     Chain,
     Samples,
@@ -28,8 +37,9 @@ from cardiolens.protocol.dialogue.chain import (
 )
 from cardiolens.protocol.dialogue.frame_requests import Choice
 from cardiolens.protocol.select.selection import Frame
+from cardiolens.protocol.tasks.catalogue import OPEN
 from cardiolens.runtime import stopping
-from cardiolens.runtime.staging import nearby
+from cardiolens.storage.places import Store
 from cardiolens.study.frame_parts import FrameParts, VolumePlace, WantedFrames, places_of
 from cardiolens.study.shards import StoredFrame, shaped
 
@@ -72,6 +82,7 @@ class StudyLoader:
     volumes: pa.Table  # rows of the table `volumes`
     rendering: Rendering
     tells_questions: bool  # True only for a reader of the truth or of a person's readings
+    asking_back: frozenset[str] = frozenset()  # arms that ask back
 
     def __call__(self, block: pa.Table) -> Iterator[pa.Table]:
         parts = groupby(block.to_pylist(), key=itemgetter("part"))
@@ -89,6 +100,8 @@ class StudyLoader:
         examples = (
             read_part_examples(part) if any(has_examples(request.flags) for request in requests) else {}
         )
+        qa_ids = [request.qa_id for request in requests if self._asks_back(request)]
+        texts = option_texts(Store(self.store).questions, pa.array(qa_ids)) if qa_ids else {}
         remaining = iter(requests)
         requests_of = [(work, list(islice(remaining, len(work["rows"])))) for work in works]
         studies = [
@@ -101,19 +114,32 @@ class StudyLoader:
             for study in studies
             for study_id, frames_of in study.frames_of.items()
         ]
-        with FrameParts(nearby(self.store)) as parts:
+        with FrameParts(self.store) as parts:
             frames = parts.frames(shown_frames)
             for study in studies:
                 stored = chain.from_iterable(next(frames) for _ in study.frames_of)
-                yield self._study(study, chains, self._pictures(study.places, stored))
+                yield self._study(study, chains, self._pictures(study.places, stored), texts)
+
+    def _asks_back(self, request: Request) -> bool:
+        return request.arm_id in self.asking_back and request.answer_type not in OPEN
 
     def _study(
-        self, study: _StudyRequests, chains: Mapping[str, Chain], pictures: Mapping[FramePlace, PictureRow]
+        self,
+        study: _StudyRequests,
+        chains: Mapping[str, Chain],
+        pictures: Mapping[FramePlace, PictureRow],
+        texts: Mapping[str, Texts],
     ) -> StudyAsks:
+        work = study.work
+        replies = work["replies"] or [None] * len(work["rows"])
+        backs = [
+            _back(request, texts[request.qa_id], reply) if self._asks_back(request) else None
+            for request, reply in zip(study.requests, replies, strict=True)
+        ]
         asks = [
-            self._ask(request, attempt, [pictures[place]["key"] for place in places], chains)
-            for request, attempt, places in zip(
-                study.requests, study.work["attempts"], study.places_of_requests, strict=True
+            self._ask(request, attempt, [pictures[place]["key"] for place in places], chains, back)
+            for request, attempt, places, back in zip(
+                study.requests, work["attempts"], study.places_of_requests, backs, strict=True
             )
         ]
         chain_plans = (chains.get(request.request_key) for request in study.requests)
@@ -130,7 +156,7 @@ class StudyLoader:
         places = self._volumes_of({study_id})[study_id]
         volume = next(place for place in places if place["volume_id"] == volume_id)
         indices = range(volume["n_slices"] * volume["n_phases"])
-        with FrameParts(nearby(self.store)) as parts:
+        with FrameParts(self.store) as parts:
             stored = next(parts.frames([WantedFrames([volume], {volume_id: indices})]))
         return {row["idx"]: self._picture(row, blank=False) for row in stored}
 
@@ -168,6 +194,7 @@ class StudyLoader:
         attempt: int,
         frame_keys: Sequence[str],
         chains: Mapping[str, Chain],
+        back: BackRow | None,
     ) -> AskRow:
         chain = chains.get(request.request_key)
         return {
@@ -186,6 +213,7 @@ class StudyLoader:
             if isinstance(chain, Steps | Samples)
             else None,
             "choice": row_of(request.request_key, chain) if isinstance(chain, Choice) else None,
+            "back": back,
         }
 
 
@@ -201,6 +229,11 @@ def _together(studies: Iterable[StudyAsks]) -> Iterator[list[StudyAsks]]:
             run, held = [], 0
     if run:
         yield run
+
+
+def _back(request: Request, texts: Texts, reply: StoredReply | None) -> BackRow:
+    displayed = [texts[key] for key in request.option_keys]
+    return {"texts": displayed, "exclusive": request.exclusive, "reply": reply}
 
 
 def _stage(stage: Stage) -> StageRow:

@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from cardiolens.inference.engine.ask import Ask, ErrorKind, Pictures
+from cardiolens.inference.plan.missing import REPLY, StoredReply
+from cardiolens.protocol.dialogue.asking_back import DisplayedChoice
 from cardiolens.protocol.dialogue.chain import Chain, Stage, chain_from_stages, choice_of
 from cardiolens.protocol.dialogue.frame_requests import Offer
 from cardiolens.protocol.tasks.legal import read_constraint
@@ -35,6 +37,7 @@ STAGE = pa.struct(
         ("temperature", pa.float64()),
     ]
 )
+BACK = pa.struct([("texts", pa.list_(pa.string())), ("exclusive", pa.list_(pa.string())), ("reply", REPLY)])
 ASK = pa.struct(
     [
         ("request_key", pa.string()),
@@ -50,6 +53,7 @@ ASK = pa.struct(
         ("qa_id", pa.string()),
         ("stages", pa.list_(STAGE)),  # all stages of a chain of steps, or all samples; null otherwise
         ("choice", CHOICE),  # for a chain whose reader chooses its frames; null otherwise
+        ("back", BACK),  # for a request that asks back; null otherwise
     ]
 )
 
@@ -80,6 +84,15 @@ class AskRow(TypedDict):
     qa_id: str | None
     stages: Sequence["StageRow"] | None
     choice: Mapping[str, object] | None
+    back: "BackRow | None"
+
+
+class BackRow(TypedDict):
+    """A row of BACK: what decides how replies are read and asked back, and the reply if it is stored."""
+
+    texts: Sequence[str]  # of the options as displayed
+    exclusive: Sequence[str]
+    reply: StoredReply | None
 
 
 class StageRow(TypedDict):
@@ -140,6 +153,7 @@ COUNTERS = (
     "output_tokens",
     "illegal_selection",
     "not_shown",  # names that readers asked for but that were not frames on offer
+    "asked_back",  # second turns
     "engine_starts",
     "load_ms",  # total duration of the engine starts
     *ErrorKind,  # number of errors of each kind
@@ -230,6 +244,14 @@ def chain_of(row: AskRow, offers: Mapping[str, Offer]) -> Chain | None:
     if row["choice"] is not None:
         return choice_of(row["choice"], offers)
     return chain_from_stages([Stage(**stage) for stage in row["stages"]]) if row["stages"] else None
+
+
+def displayed_choice(row: AskRow) -> DisplayedChoice | None:
+    """Return what reads the replies to a request that asks back; None for any other."""
+    if (back := row["back"]) is None:
+        return None
+    texts = dict(zip(row["option_keys"], back["texts"], strict=True))
+    return DisplayedChoice.of(row["answer_type"], row["option_keys"], back["exclusive"], texts)
 
 
 def pictures_of(rows: Sequence[PictureRow]) -> Pictures:

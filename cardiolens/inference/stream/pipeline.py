@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from cardiolens.base import disk
 from cardiolens.base.errors import RunError
-from cardiolens.config.arms import Arm
+from cardiolens.config.arms import Arm, arms_asking_back
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.steps import StreamSpec
 from cardiolens.inference.engine.ask import Engine
@@ -131,7 +131,8 @@ def pipeline(
 
 
 def _loader(plan: Plan, model: ModelSpec) -> StudyLoader:
-    return StudyLoader(plan.store.root, plan.volumes, Rendering(model.long_side), model.told_questions)
+    rendering, asking_back = Rendering(model.long_side), arms_asking_back(plan.spec)
+    return StudyLoader(plan.store.root, plan.volumes, rendering, model.told_questions, asking_back)
 
 
 def _replica_of(

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -24,22 +24,25 @@ from cardiolens.inference.engine.ask import (
     RequestError,
 )
 from cardiolens.inference.engine.supervisor import Supervisor
-from cardiolens.inference.plan.missing import final_keys, killer_keys
+from cardiolens.inference.plan.missing import final_replies, killer_keys
 from cardiolens.inference.stream.chain_walk import Completed, Settled, Walk
 from cardiolens.inference.stream.loading import sign_of_loading
 from cardiolens.inference.stream.messages import (
     COUNTERS,
     PROGRESS,
+    AskRow,
     CompletionRow,
     PictureRow,
     StudyAsks,
     ask_of,
     chain_of,
+    displayed_choice,
     studies_of,
 )
 from cardiolens.inference.stream.rendered_frames import LoadVolume, StudyPictures
 from cardiolens.inference.stream.told_warnings import ToldWarnings
 from cardiolens.inference.stream.writer import CompletionWriter
+from cardiolens.protocol.dialogue.asking_back import DisplayedChoice, SecondTurn
 from cardiolens.protocol.dialogue.chain import Chain, offers_of
 from cardiolens.runtime import stopping
 
@@ -51,6 +54,23 @@ class _StudyInFlight:
     """A study in flight at the replica."""
 
     open: int  # asks without a reply; at 0 the study waits for the disk
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request with its chain, with what reads its reply if it asks back, and with its stored completion."""
+
+    ask: Ask
+    chain: Chain | None
+    choice: DisplayedChoice | None
+    stored: Completed | None
+
+    def second_turn(self, first: Completed) -> SecondTurn | None:
+        """The request that asks back after the first completion, if it is needed."""
+        if self.choice is None or first.get("status") != "ok":
+            return None
+        reply, finish_reason = first["text"] or "", first["finish_reason"] or ""
+        return self.choice.second_turn(self.ask.request_key, reply, finish_reason)
 
 
 class Replica:
@@ -117,9 +137,12 @@ class Replica:
         self._writer.flush_soon()
 
     async def _study(self, study: StudyAsks, supervisor: Supervisor) -> dict[str, object]:
-        rows = [row for row in study["asks"] if row["request_key"] not in self._answered]
         offers = offers_of(study["offers"] or ())
-        asks = [(ask_of(row), chain_of(row, offers)) for row in rows]
+        asks = [
+            _Asked(ask_of(row), chain_of(row, offers), displayed_choice(row), self._stored(row))
+            for row in study["asks"]
+        ]
+        asks = [asked for asked in asks if asked.stored is None or asked.choice is not None]
         pictures = StudyPictures(study["study_id"], study["pictures"], self._load_volume)
         counters = _count(await self._settle_all(asks, pictures, supervisor))
         frames_answer = self._engine.frames()
@@ -135,8 +158,14 @@ class Replica:
         told = {"seat": seat(), "stages": stages, "warnings": self._warnings.take()}
         return {"study_id": study["study_id"], **told, **counters}
 
+    def _stored(self, row: AskRow) -> Completed | None:
+        """The final completion of a request that was in the store before this run or this replica began."""
+        if row["back"] is not None and (reply := row["back"]["reply"]) is not None:
+            return {**reply, "status": "ok"}
+        return self._answered.get(row["request_key"])
+
     async def _settle_all(
-        self, asks: list[tuple[Ask, Chain | None]], pictures: StudyPictures, supervisor: Supervisor
+        self, asks: list["_Asked"], pictures: StudyPictures, supervisor: Supervisor
     ) -> list[Settled]:
         """Settle all asks of a study; leave out asks that were not sent because the run stopped.
 
@@ -144,13 +173,11 @@ class Replica:
         """
         ask_step = partial(self._step, pictures=pictures, supervisor=supervisor)
         walk = Walk(self._known, ask_step, pictures.keys_of)
-        answers = [
-            walk.go(ask, chain) if chain else self._complete(ask, pictures, supervisor) for ask, chain in asks
-        ]
+        answers = [self._answer(asked, walk, pictures, supervisor) for asked in asks]
         study = _StudyInFlight(open=len(asks))
         tasks = [
-            asyncio.create_task(self._settle(ask, study, answer, supervisor))
-            for (ask, _), answer in zip(asks, answers, strict=True)
+            asyncio.create_task(self._settle(asked.ask, study, answer, supervisor))
+            for asked, answer in zip(asks, answers, strict=True)
         ]
         self._studies.add(study)
         self._settling.update(tasks)
@@ -175,7 +202,7 @@ class Replica:
         """Ask one stage of a chain; when this returns, its completion is queued for the disk."""
         later = stage > 0 and ask.seed is None  # samples are no later stages: they are asked together
         row, error_kind = await self._complete(ask, pictures, supervisor, goes_on=later)
-        row |= {"request_key": ask.request_key, "node": self._node, "attempt": ask.attempt}
+        row |= self._identified(ask)
         pending_write = self._writer.add(row)
         pending_write.add_done_callback(_noticed)
         self._stages[stage] += 1
@@ -183,6 +210,44 @@ class Replica:
             self._writer.flush_soon()
             await asyncio.wait([pending_write])
         return row, error_kind
+
+    async def _answer(
+        self, asked: "_Asked", walk: Walk, pictures: Pictures, supervisor: Supervisor
+    ) -> Settled | None:
+        """Ask a request or a chain, and ask back after a reply that cannot be read; None if nothing is left.
+
+        The first completion is queued for the disk before the second turn is asked.
+        """
+        ask, chain, stored = asked.ask, asked.chain, asked.stored
+        settled: Settled | None = None
+        if chain is not None:  # also if stored: the second turn shows what its last stage showed
+            settled = await walk.go(ask, chain)
+        elif stored is None:
+            settled = await self._complete(ask, pictures, supervisor)
+        turn = asked.second_turn(stored or (settled and settled[0]) or {})
+        if turn is None or turn.request_key in self._answered:
+            return None if stored else settled
+        last = walk.last.get(ask.request_key, ask)
+        second = replace(
+            last,
+            request_key=turn.request_key,
+            text=last.text + turn.ending,
+            constraint=turn.constraint,
+            attempt=ask.attempt if stored else 1,
+        )
+        pending = [] if stored or not settled else [self._writer.add(self._identified(ask) | settled[0])]
+        self._unreported["asked_back"] += 1
+        try:
+            row, error_kind = await self._complete(second, pictures, supervisor, goes_on=True)
+        except Exception:  # the first reply is not lost with the second turn
+            self._writer.flush_soon()
+            if pending:
+                await asyncio.wait(pending)
+            raise
+        return self._identified(second) | row, error_kind
+
+    def _identified(self, ask: Ask) -> CompletionRow:
+        return {"request_key": ask.request_key, "node": self._node, "attempt": ask.attempt}
 
     async def _complete(
         self, ask: Ask, pictures: Pictures, supervisor: Supervisor, *, goes_on: bool = False
@@ -196,11 +261,11 @@ class Replica:
         return row, error_kind
 
     async def _settle(
-        self, ask: Ask, study: _StudyInFlight, answering: Awaitable[Settled], supervisor: Supervisor
+        self, ask: Ask, study: _StudyInFlight, answering: Awaitable[Settled | None], supervisor: Supervisor
     ) -> Settled | None:
         """Wait until the answer is on disk; None if a request was not sent because the run stopped."""
         try:
-            row, error_kind = await answering
+            settled = await answering
         except NotAskedError:
             return None
         except RunError:
@@ -213,7 +278,9 @@ class Replica:
             raise
         finally:
             study.open -= 1
-        row |= {"request_key": ask.request_key, "node": self._node, "attempt": ask.attempt}
+        if settled is None:
+            return None
+        row, error_kind = self._identified(ask) | settled[0], settled[1]
         pending_write = self._writer.add(row)
         if self._stopped or (not study.open and self._most_wait_for_disk()):
             self._writer.flush_soon()
@@ -231,18 +298,16 @@ def seat() -> str:
     return f"{node}:{os.environ.get('CUDA_VISIBLE_DEVICES', '')}"
 
 
-def _answered_before_restart(completions: Path) -> frozenset[str]:
-    """Return the request keys completed before Ray restarted this actor; empty at the first start.
+def _answered_before_restart(completions: Path) -> Mapping[str, Completed]:
+    """Return the requests completed before Ray restarted this actor; empty at the first start.
 
     After a restart, Ray sends the actor its unfinished studies once more.
     """
     if not stopping.is_connected():
-        return frozenset()
+        return {}
     import ray
 
-    return (
-        final_keys(completions) if ray.get_runtime_context().was_current_actor_reconstructed else frozenset()
-    )
+    return final_replies(completions) if ray.get_runtime_context().was_current_actor_reconstructed else {}
 
 
 async def _complete(answering: Awaitable[Reply]) -> Settled:

@@ -49,9 +49,12 @@ def reserved(deployment: Deployment, in_flight: int, restarts: int) -> Iterator[
     """
     import ray
 
-    spans = [_span(deployment, hosts) for hosts in deployment.hosts] if deployment.spans_nodes else []
-    seats: list[Seat] = spans or [_on_node(hosts[0]) if hosts else {} for hosts in deployment.hosts]
+    spans: list[Seat] = []
     try:
+        if deployment.spans_nodes:
+            for hosts in deployment.hosts:
+                spans.append(_span(deployment, hosts))  # a failure frees the groups that were made before
+        seats = spans or [_on_node(hosts[0]) if hosts else Seat() for hosts in deployment.hosts]
         yield {
             "compute": ray.data.ActorPoolStrategy(
                 size=deployment.replicas,

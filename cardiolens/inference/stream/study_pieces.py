@@ -95,10 +95,12 @@ class _Study:
         """Yield the pieces between cuts with their costs."""
         for first, end in zip([0, *places], [*places, len(self.cost)], strict=True):
             if end > first:
+                replies = self._row["replies"]
                 row: StudyWork = {
                     "study_id": self._row["study_id"],
                     "part": self._row["part"],
                     "rows": self._row["rows"][first:end],
                     "attempts": self._row["attempts"][first:end],
+                    "replies": replies and replies[first:end],
                 }
                 yield float(self.cost[first:end].sum() + self._shared[first]), row

@@ -13,6 +13,7 @@ from cardiolens.protocol.select.selection import Frame
 from cardiolens.study.structure import StudyStructure
 
 Closing = Literal["letters", "json"]
+_ENDINGS = {"multi": "several", "number": "number", "ranking": "ranking"}  # by answer type; others: one
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def question_block(
             "question": question.question,
             "rule": question.rule,
             "options": [{"letter": letter, "text": text} for letter, text in question.displayed],
-            "closing": words().closings[closing]["several" if question.answer_type == "multi" else "one"],
+            "closing": words().closings[closing][_ENDINGS.get(question.answer_type, "one")],
             "checklist": question.checklist,
             "schema": question.schema,
         }

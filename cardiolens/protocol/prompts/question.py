@@ -5,12 +5,11 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from cardiolens.protocol.prompts.prompt_words import words
-from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
+from cardiolens.protocol.tasks.catalogue import AnswerType, Catalogue, Subtask
 from cardiolens.protocol.tasks.legal import letters_of
 from cardiolens.study.anatomy import HEART, Anatomy, heart
 from cardiolens.study.sequences import CASE_IMAGES, PICTURE
 
-AnswerType = Literal["single", "ordinal", "multi", "report"]
 QuestionKind = Literal["question", "diagnosis", "report", "case", "picture"]
 
 
@@ -38,6 +37,8 @@ class AskedQuestion:
     protocol: str = HEART  # name or folder of the one that has its templates
     letters_first: bool = False  # the prompt asks for a reply that begins with its letters
     reversed: bool = False  # ordinal options run from most to least severe
+    units: tuple[str, ...] = ()  # of a number
+    ranks: int = 0  # names in a ranking
     paper: tuple[str, ...] = ()  # points of prompt style `paper`; empty: those of the checklist
     anatomy: Anatomy = field(default_factory=heart, repr=False)
 
@@ -77,7 +78,8 @@ class AskedQuestion:
         alone = [letter for letter, key in letters if key in self.exclusive]
         exclusive = [words().exclusive.format(letter=letter) for letter in alone]
         order = "ordinal_reversed" if self.reversed else self.answer_type
-        return " ".join([words().rules[order], *exclusive])
+        rule = words().rules[order].format(units=" or ".join(self.units), ranks=self.ranks)
+        return " ".join([rule, *exclusive])
 
     @property
     def schema(self) -> str:
@@ -106,6 +108,8 @@ def asked_of(
         fields=report_fields(subtask, catalogue),
         protocol=catalogue.loaded_from[catalogue.asked_by[subtask.id][0]],
         letters_first=subtask.letters_first,
+        units=() if subtask.quantity is None else subtask.quantity.shown,
+        ranks=subtask.ranks,
         paper=catalogue.paper_points.get(subtask.id, ()),
         anatomy=catalogue.anatomy,
     )

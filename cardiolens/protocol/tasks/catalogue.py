@@ -20,10 +20,10 @@ from cardiolens.protocol.tasks.data_files import (
     Entry,
     read_data_files,
 )
-from cardiolens.protocol.tasks.house_style import HouseStyle
 from cardiolens.protocol.tasks.legal import MOST_SEVERAL
 from cardiolens.protocol.tasks.lexicon import Lexicon, load_lexicon
 from cardiolens.protocol.tasks.option_texts import option_problems
+from cardiolens.protocol.tasks.quantity import Quantity
 from cardiolens.protocol.tasks.wordings import wording_problems
 from cardiolens.study.anatomy import HEART, Anatomy, anatomy_of, heart
 from cardiolens.study.protocol_folder import (
@@ -36,7 +36,8 @@ from cardiolens.study.protocol_folder import (
 )
 from cardiolens.study.sequences import CASE_IMAGES, PICTURE
 
-AnswerType = Literal["single", "ordinal", "multi", "report"]
+AnswerType = Literal["single", "ordinal", "multi", "report", "number", "ranking"]
+OPEN: frozenset[AnswerType] = frozenset({"report", "number", "ranking"})  # without options
 _STRICT = ConfigDict(extra="forbid")
 
 
@@ -81,6 +82,8 @@ class Subtask:
     report_fields: tuple[str, ...] = ()  # of a report: subtasks that define its fields
     wordings: tuple[str, ...] = ()  # alternatives to `question` (protocol 16.10)
     letters_first: bool = False  # the reply begins with its letters, as prompts of its protocol ask
+    quantity: Quantity | None = None  # of a number
+    ranks: int = 0  # names in a ranking, the likeliest first
 
     __pydantic_config__ = _STRICT
 
@@ -119,7 +122,6 @@ class Catalogue:
     paper_points: Mapping[str, tuple[str, ...]] = field(hash=False)  # of prompt style `paper`, by subtask
     asked_by: Mapping[str, tuple[str, ...]] = field(hash=False)  # the protocols of each subtask
     loaded_from: Mapping[str, str] = field(hash=False)  # the name or folder of each protocol
-    house: HouseStyle = field(default_factory=HouseStyle, compare=False)  # of a group's reports
 
     def __getitem__(self, subtask: str) -> Subtask:
         try:
@@ -303,7 +305,8 @@ def check(subtasks: list[Subtask], anatomy: Anatomy | None = None) -> None:
 
 
 def _problems(subtask: Subtask, subtask_of: Mapping[str, Subtask], anatomy: Anatomy) -> list[str]:
-    report = subtask.answer_type == "report"
+    report, is_open = subtask.answer_type == "report", subtask.answer_type in OPEN
+    lettered = [option.key for option in subtask.options if not option.none]
     rules = [
         (not subtask.route, "route is empty; name at least one view"),
         (
@@ -313,10 +316,10 @@ def _problems(subtask: Subtask, subtask_of: Mapping[str, Subtask], anatomy: Anat
         (len(set(dict(subtask.route))) != len(subtask.route), "route names a view twice"),
         (len(set(subtask.keys)) != len(subtask.keys), f"option keys {list(subtask.keys)} are not unique"),
         (
-            list(subtask.keys) != sorted(subtask.keys),
+            lettered != sorted(lettered),
             f"option keys {list(subtask.keys)} do not ascend; letter the options in the order shown",
         ),
-        (not report and len(subtask.options) < 2, "needs at least two options"),
+        (not is_open and len(subtask.options) < 2, "needs at least two options"),
         (
             subtask.answer_type == "multi" and len(subtask.options) > MOST_SEVERAL,
             f"multi-select has at most {MOST_SEVERAL} options, as legal replies double with each",
@@ -326,7 +329,12 @@ def _problems(subtask: Subtask, subtask_of: Mapping[str, Subtask], anatomy: Anat
             report == (not subtask.report_fields),
             "every report, and no other subtask, has report_fields",
         ),
-        (report and bool(subtask.options), "a report has no options"),
+        (is_open and bool(subtask.options), f"a {subtask.answer_type} has no options"),
+        (
+            (subtask.answer_type == "number") != (subtask.quantity is not None),
+            "every number, and no other subtask, has a quantity",
+        ),
+        ((subtask.answer_type == "ranking") != (subtask.ranks > 0), "every ranking, and no other, has ranks"),
         (
             not set(subtask.exclusive) <= set(subtask.keys),
             f"exclusive {list(subtask.exclusive)} not in options",

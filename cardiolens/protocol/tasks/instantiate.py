@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
+from cardiolens.protocol.tasks.catalogue import OPEN, Catalogue, Subtask
 
 Findings = Mapping[str, tuple[str, ...]]
 Reports = Mapping[str, Mapping[str, Any]]  # sequence -> {fields, findings, impression}
@@ -15,6 +15,8 @@ def answer(subtask: Subtask, findings: Findings) -> tuple[str, ...]:
     An option `none` is right where the truth knows the finding and there is nothing of it.
     """
     values = findings.get(subtask.finding)
+    if subtask.answer_type in OPEN:
+        return values or ()
     return tuple(
         option.key
         for option in subtask.options

@@ -33,12 +33,17 @@ def question_schema() -> dict[str, Any]:
     kept: dict[str, Any] = {"withheld": {"const": True}, "answer": _EMPTY, "reference": _NULL}
     kept_report = kept | {"answer_type": {"const": "report"}, "options": _EMPTY}
     kept_choice = kept | {"answer_type": {"enum": ["single", "ordinal"]}, "options": {"minItems": 2}}
+    named: dict[str, Any] = {"answer_type": {"enum": ["number", "ranking"]}, "options": _EMPTY}
+    named |= {"reference": _NULL, "answer": {"minItems": 1}}
+    kept_named = kept | {"answer_type": {"enum": ["number", "ranking"]}, "options": _EMPTY}
     kept_many = kept | few | {"answer_type": {"const": "multi"}}
     schema["anyOf"] = [
         {"properties": report | open_to_all, "required": ["reference"]},
         {"properties": single_schema | open_to_all, "required": ["options", "answer"]},
         {"properties": many | open_to_all, "required": ["options", "answer"]},
+        {"properties": named | open_to_all, "required": ["answer"]},
         {"properties": kept_report, "required": ["withheld"]},
+        {"properties": kept_named, "required": ["withheld"]},
         {"properties": kept_choice, "required": ["withheld", "options"]},
         {"properties": kept_many, "required": ["withheld", "options"]},
     ]

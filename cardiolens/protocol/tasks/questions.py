@@ -14,7 +14,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 from cardiolens.config.base import Spec, describe
 from cardiolens.config.dataset import JOIN
-from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
+from cardiolens.protocol.tasks.catalogue import OPEN, AnswerType, Catalogue, Subtask
 from cardiolens.protocol.tasks.legal import MOST_SEVERAL
 from cardiolens.protocol.tasks.option_texts import fold, option_problems
 from cardiolens.storage import schemas, tables
@@ -81,7 +81,7 @@ class Question(_Typed):
     subtask: Name
     sequence: Name
     question: PromptText
-    answer_type: Literal["single", "ordinal", "multi", "report"]
+    answer_type: AnswerType
     options: list[QuestionOption] = Field(default_factory=list)
     exclusive: list[str] = Field(default_factory=list)  # the table takes the catalogue's instead
     answer: list[str] = Field(default_factory=list)
@@ -277,6 +277,8 @@ def _problems(question: Question, subtask: Subtask, catalogue: Catalogue) -> lis
     ]
     if subtask.answer_type == "report":
         return problems + _report_problems(question, catalogue.texts(subtask.sequence))
+    if subtask.answer_type in OPEN:
+        return problems + _open_problems(question, subtask)
     return problems + _pick_problems(question, subtask)
 
 
@@ -300,6 +302,22 @@ def _report_problems(question: Question, texts: Mapping[str, Collection[str]]) -
         elif not set(texts[name]).issuperset([value] if isinstance(value, str) else value):
             problems.append(f"reference.fields.{name}: expected of {sorted(texts[name])}")
     return problems
+
+
+def _open_problems(question: Question, subtask: Subtask) -> list[str]:
+    """Return the problems of a number or a ranking; the answer of a ranking is every name that is right."""
+    answer = question.answer
+    if question.options or question.reference is not None:
+        return [f"options and reference do not belong to a {subtask.answer_type}"]
+    if question.withheld == bool(answer):
+        return ["withheld beside an answer; leave out one of them" if answer else "answer is empty; give one"]
+    if subtask.quantity is None or question.withheld:
+        return [] if all(map(fold, answer)) else [f"answer {answer} has a blank name; remove it"]
+    try:
+        subtask.quantity.read(answer[0] if len(answer) == 1 else "")
+    except ValueError as error:
+        return [f"answer {answer} {error}; expected e.g. {subtask.quantity.written(subtask.quantity.low)}"]
+    return []
 
 
 def _pick_problems(question: Question, subtask: Subtask) -> list[str]:

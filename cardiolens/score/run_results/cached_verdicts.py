@@ -10,9 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from cardiolens.base import disk, entry_points
+from cardiolens.base import disk, entry_points, stage_versions
 from cardiolens.base.digest import digest_of, digest_of_rows, sha256_of
-from cardiolens.base.provenance import code_of
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.plugin_words import scoring
 from cardiolens.config.sweep import SweepSpec
@@ -49,7 +48,7 @@ def fingerprint_of(files: OnDisk, questions: pa.Table, spec: SweepSpec) -> Finge
         "questions": digest_of_questions(questions),
         "configuration": digest_of(deciding(spec)),
         "protocol": load_catalogue(spec.dataset.protocol).sha256,
-        "code": code_of("cardiolens.score.run_results.model_replies"),
+        "code": stage_versions.VERDICTS,
         **{word: entry_points.code_of(group, word) for group, word in scoring(spec)},
     }
 

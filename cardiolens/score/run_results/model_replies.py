@@ -9,13 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.arms import arms
+from cardiolens.config.arms import arms, arms_asking_back
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.dialogue.chain import read_chains, walk
 from cardiolens.protocol.dialogue.transcript import seen_table
 from cardiolens.protocol.tasks.withheld_answers import is_withheld
 from cardiolens.score.run_results.aligned_replies import align_completions
 from cardiolens.score.run_results.reply_scores import WITH_REPLIES, add_reply_columns, scores_from_replies
+from cardiolens.score.run_results.second_turns import SecondTurns
 from cardiolens.score.run_results.stages import StageCounts, count_stages
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.score.verdicts.final_completions import finals
@@ -57,6 +58,7 @@ def judge_model(
     keys = pa.array(sorted({step.request_key for step in steps}), pa.string())
     replies = align_completions(files.requests, files.completions, keys)
     rows = Verdicts(WITH_REPLIES)
+    turns = SecondTurns(arms_asking_back(spec), files.completions, spec.dataset.protocol)
     of_chains = pa.array(list(chains), pa.string())
     times_asked: Counter[str] = Counter()  # rows of the plan, by the key of their chain
     withheld = is_withheld(questions)
@@ -67,13 +69,19 @@ def judge_model(
         requests = asked.filter(pc.invert(pc.is_in(asked["qa_id"], no_answer.combine_chunks())))
         of_block = answered.filter(pc.is_in(answered["qa_id"], pc.unique(requests["qa_id"])))
         verdicts = judge(requests, completions, of_block, spec.dataset.protocol, metrics)
-        rows.add(add_reply_columns(verdicts, requests, finals(completions)))
+        final = finals(completions)
+        rows.add(turns.hold(add_reply_columns(verdicts, requests, final), requests, final, of_block))
+    for verdicts in turns.judged():
+        rows.add(verdicts)
+    counts = Counter(replies.counts)
+    counts.update({f"second_{name}": number for name, number in turns.counts.items()})
+    counts["unrequested"] -= counts.pop("second_rows", 0)
     of_model = [arm for arm in arms(spec) if arm.model.name == files.model]
     return ModelReplies(
         verdicts=rows,
         reply_scores=scores_from_replies(rows, of_model, spec.statistics),
         seen=seen_table(chains, steps),
-        counts=replies.counts,
+        counts=counts,
         stages=count_stages(steps, times_asked, replies.attempted_steps),
     )
 

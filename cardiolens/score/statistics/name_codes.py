@@ -29,7 +29,9 @@ class Vocabulary:
         entities: set[str] = set()
         for columns in blocks(verdicts, ["qa_id", "channel", "parsed", "gold", "counts"]):
             questions = pc.unique(pa.concat_arrays([questions, pc.unique(columns["qa_id"])]))
-            reports = columns.filter(pc.not_equal(columns["channel"], "answer")).combine_chunks()
+            reports = columns.filter(
+                pc.is_in(columns["channel"], pa.array(["fields", "text"]))
+            ).combine_chunks()
             counts.update(pc.unique(reports["counts"].combine_chunks().keys).to_pylist())
             for name in ("gold", "parsed"):
                 entities.update(pc.unique(pc.list_flatten(reports[name])).to_pylist())

@@ -12,6 +12,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.protocol.dialogue.samples import SAMPLED, samples_of
 from cardiolens.score.verdicts.case_verdict import Case, CaseReply, Judgement, case_of, judge_choice
 from cardiolens.score.verdicts.final_completions import finals
+from cardiolens.score.verdicts.open_verdict import judge_number, judge_ranking
 from cardiolens.score.verdicts.report_verdict import judge_fields, judge_text, texts
 from cardiolens.score.verdicts.text_metrics import TextMetric
 from cardiolens.score.verdicts.vote import elect_reply
@@ -24,6 +25,8 @@ CHANNELS: dict[str, dict[str, Judge]] = {
     "ordinal": {"answer": judge_choice},
     "multi": {"answer": judge_choice},
     "report": {"fields": judge_fields, "text": judge_text},
+    "number": {"number": judge_number},
+    "ranking": {"ranking": judge_ranking},
 }
 
 _FROM_QUESTION = ("study_id", "patient_id", "tier", "sequence", "subtask", "answer_type")

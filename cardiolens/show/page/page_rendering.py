@@ -23,6 +23,7 @@ from cardiolens.show.page.sections.confidence_section import confidence
 from cardiolens.show.page.sections.controls import controls
 from cardiolens.show.page.sections.cost import cost
 from cardiolens.show.page.sections.landscape_section import landscape
+from cardiolens.show.page.sections.open_section import open_questions
 from cardiolens.show.page.sections.prompting import prompting
 from cardiolens.show.page.sections.questions_section import questions
 from cardiolens.show.page.sections.reliability import reliability
@@ -41,6 +42,7 @@ SECTIONS: tuple[Callable[[Facts], Section], ...] = (
         prompting,
         collapse,
         subtasks,
+        open_questions,
         controls,
         cohorts,
         sources,

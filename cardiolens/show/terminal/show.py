@@ -40,6 +40,11 @@ def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, T
                 f"{model}: its {work.unique:,} distinct questions are {n_requests:,} requests at most, "
                 "in stages"
             )
+        if work.second_turns:
+            say(
+                f"{model}: at most {counted(work.second_turns, 'second turn')}, where a reply cannot be read "
+                "and the model is asked back (asks_back: false in a prompt turns this off)"
+            )
         total = totals[model]
         served = next(arm.model for arm in plan.arms if arm.model.name == model).http is not None
         if served and total.prompt_tokens is None:
@@ -79,6 +84,21 @@ def show_ending(facts: Facts) -> None:
     """Print what a run found: the page's answers, and the models by tier."""
     for line in ending(facts, console.width):
         say(line)
+
+
+def show_second_turns(counts: Mapping[str, int]) -> None:
+    """Print how many replies were asked back, and how their second turns ended."""
+    ends = {name: counts.get(f"second_{name}", 0) for name in ("answered", "none", "unread", "open")}
+    if total := sum(ends.values()):
+        say(
+            f"asked back: {counted(total, 'reply')} that could not be read: {ends['answered']} answered, "
+            f"{ends['none']} gave no answer (N), {ends['unread']} unread again"
+        )
+    if ends["open"]:
+        say(
+            f"not asked back: {counted(ends['open'], 'reply')}; they count as unread until the same "
+            "sweep is run again"
+        )
 
 
 def show_withheld(number: int) -> None:

@@ -10,8 +10,7 @@ from queue import SimpleQueue
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.progress import Standing, Watch
-from cardiolens.show.tracker.machine import busy
-from cardiolens.show.tracker.run_group import TITLES, open_group
+from cardiolens.show.tracker.run_group import open_group
 from cardiolens.show.tracker.tracked_progress import ProgressRow, appender, read_rows, row_of
 from cardiolens.show.tracker.tracked_run import RunGroup, TrackedRun
 
@@ -25,7 +24,7 @@ def watching(plan: Plan) -> Iterator[Watch]:
     """Yield a function that starts recording a model and returns the callback for its counters."""
     tracker = plan.spec.tracker
     group = open_group(plan.run, plan.spec, tracker, protocol=plan.protocol, studies=len(plan.study_ids))
-    mirror = None if tracker.kind == "none" or tracker.runs == "summary" else _Mirror(group, tracker.kind)
+    mirror = None if tracker.kind == "none" or tracker.runs == "summary" else _Mirror(group)
 
     def begin(model: str, _missing: Missing) -> Callable[[Standing], None]:
         path = plan.run.progress(model)
@@ -34,7 +33,7 @@ def watching(plan: Plan) -> Iterator[Watch]:
             mirror.tell(model, read_rows(path))
 
         def tell(standing: Standing) -> None:
-            row = row_of(standing) | busy()
+            row = row_of(standing)
             append(row)
             if mirror is not None:
                 mirror.tell(model, [row])
@@ -66,9 +65,8 @@ class _Mirror:
     Steps are numbered from the first row on disk: a run that is resumed online skips the rows it has.
     """
 
-    def __init__(self, group: RunGroup, kind: str) -> None:
+    def __init__(self, group: RunGroup) -> None:
         self._group = group
-        self._title = TITLES[kind]
         self._queue = SimpleQueue[tuple[str, list[ProgressRow]] | None]()
         self._thread = threading.Thread(target=self._run, name="tracker", daemon=True)
         self._thread.start()
@@ -82,13 +80,13 @@ class _Mirror:
         self._queue.put(None)
         self._thread.join(_PATIENCE)
         if self._thread.is_alive():
-            log.error("%s did not take in how far models were within %g s", self._title, _PATIENCE)
+            log.error("Weights & Biases did not take in how far models were within %g s", _PATIENCE)
 
     def _run(self) -> None:
         try:
             self._write_rows()
         except Exception as error:  # noqa: BLE001 - no failure of a tracker may stop the sweep
-            log.error("%s gets no more progress rows (%s); the files on disk do", self._title, error)
+            log.error("Weights & Biases gets no more progress rows (%s); the files on disk do", error)
 
     def _write_rows(self) -> None:
         runs: dict[str, TrackedRun] = {}

@@ -13,7 +13,7 @@ from cardiolens.config.steps import TrackerSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.show.page.page_data import Facts, read_facts
 from cardiolens.show.tracker.live import add_progress, open_model
-from cardiolens.show.tracker.run_group import TITLES, open_group
+from cardiolens.show.tracker.run_group import open_group
 from cardiolens.show.tracker.run_summary import Summaries
 from cardiolens.show.tracker.run_tables import tables_of_run
 from cardiolens.show.tracker.tracked_run import RunGroup, TrackedRun, finishing
@@ -47,13 +47,11 @@ def track(run: Run, tracker: TrackerSpec) -> bool:
                         _add_arm(group, spec, summaries, arm)
     except Exception as error:  # noqa: BLE001 - whatever a server said, the sweep is done and on the disk
         log.error(
-            "%s was not written (%s); every number is in %s",
-            TITLES[tracker.kind],
+            "Weights & Biases was not written (%s); every number is in %s",
             one_line(str(error), 400),
             run.root,
         )
-        if tracker.kind == "wandb":
-            _end_quietly()
+        _end_quietly()
         return False
     return True
 
@@ -71,7 +69,7 @@ def _staging(tracker: TrackerSpec) -> Iterator[None]:
 
     Offline the folder must last until `wandb sync`, so it stays W&B's.
     """
-    if tracker.kind != "wandb" or tracker.mode == "offline" or "WANDB_DATA_DIR" in os.environ:
+    if tracker.mode == "offline" or "WANDB_DATA_DIR" in os.environ:
         yield
         return
     with TemporaryDirectory(prefix="wandb-") as folder:

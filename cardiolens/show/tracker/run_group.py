@@ -1,19 +1,14 @@
 """The runs of a sweep in the tracker that its configuration names."""
 
 import os
-from collections.abc import Mapping
-from importlib.util import find_spec
 from netrc import netrc
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.steps import TrackerSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.show.tracker.mlflow_runs import SERVER, MlflowGroup
 from cardiolens.show.tracker.tracked_run import RunGroup
 from cardiolens.show.tracker.wandb_runs import WandbGroup
 from cardiolens.storage.places import Run
-
-TITLES: Mapping[str, str] = {"wandb": "Weights & Biases", "mlflow": "MLflow"}
 
 
 def open_group(run: Run, spec: SweepSpec, tracker: TrackerSpec, *, protocol: str, studies: int) -> RunGroup:
@@ -24,14 +19,11 @@ def open_group(run: Run, spec: SweepSpec, tracker: TrackerSpec, *, protocol: str
         "dataset": spec.dataset.name,
         "studies": studies,
     }
-    group = MlflowGroup if tracker.kind == "mlflow" else WandbGroup
-    return group(run.root, tracker, config)
+    return WandbGroup(run.root, tracker, config)
 
 
 def check_tracker(tracker: TrackerSpec) -> None:
-    """Raise InputError for a tracker without its package, or online without a login."""
-    if tracker.kind == "mlflow":
-        return _check_mlflow(tracker)
+    """Raise InputError where W&B is to be written online without a login."""
     if tracker.kind == "none" or tracker.mode == "offline" or os.environ.get("WANDB_API_KEY"):
         return
     try:
@@ -42,14 +34,4 @@ def check_tracker(tracker: TrackerSpec) -> None:
         raise InputError(
             f"tracker.mode=online for project {tracker.project!r}, but there is no login; run `wandb login`, "
             "set WANDB_API_KEY, or use tracker.mode=offline"
-        )
-
-
-def _check_mlflow(tracker: TrackerSpec) -> None:
-    if find_spec("mlflow") is None:
-        raise InputError("tracker=mlflow needs MLflow; run pip install 'cardiolens[mlflow]'")
-    if tracker.mode == "online" and not os.environ.get(SERVER):
-        raise InputError(
-            f"tracker.mode=online for experiment {tracker.project!r}, but {SERVER} names no server; set it, "
-            "or use tracker.mode=offline"
         )

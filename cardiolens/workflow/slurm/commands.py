@@ -1,5 +1,6 @@
 """SLURM commands that submission uses; errors repeat SLURM's message in full."""
 
+import math
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,12 +8,13 @@ from pathlib import Path
 
 from cardiolens.base.errors import InputError, RunError
 
-_FIELDS = "%i|%T|%R|%k"  # job or task id, state, nodes or reason for waiting, comment
+_FIELDS = "%i|%T|%R|%k"  # job id, state, nodes or reason for waiting, comment
+_UNITS = (1, 60, 3600)  # of the parts of a time limit, from its end
 
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """A job or array task that SLURM still lists."""
+    """A job that SLURM still lists."""
 
     id: str
     state: str  # PENDING, RUNNING, ...
@@ -40,40 +42,48 @@ def cancel(ids: Sequence[str]) -> None:
 
 
 def alive(mark: str) -> list[Alive]:
-    """Return the live jobs whose comment is `mark`, one entry per array task."""
+    """Return the live jobs whose comment is `mark`."""
     jobs = []
-    for line in run("squeue", "--noheader", "--array", f"--format={_FIELDS}").splitlines():
+    for line in run("squeue", "--noheader", f"--format={_FIELDS}").splitlines():
         job, state, where, comment = line.strip().split("|", 3)
         if comment == mark:
             jobs.append(Alive(job, state, where))
     return jobs
 
 
-def partitions() -> dict[str, int]:
-    """Return the number of nodes per partition."""
-    lines = run("sinfo", "--noheader", "--noconvert", "--format=%R|%D").split()
-    counts: dict[str, int] = {}
-    for line in lines:
-        name, _, nodes = line.partition("|")
-        counts[name] = counts.get(name, 0) + int(nodes)
-    return counts
+def partitions() -> dict[str, float]:
+    """Return the time limit in seconds of each partition, infinite without one."""
+    lines = run("sinfo", "--noheader", "--format=%R|%l").split()
+    return {name: seconds_of(limit) for name, _, limit in (line.partition("|") for line in lines)}
 
 
-def check_partition(name: str | None) -> None:
-    """Raise InputError unless every name of a comma-separated list is a partition; None passes."""
-    if name is None:
-        return
-    partition_names = partitions()
-    for partition in name.split(","):
-        if partition not in partition_names:
-            raise InputError(
-                f"cluster.partition={partition}: no such partition; choose from {', '.join(partition_names)}"
-            )
+def check_partition(option: str, names: str | None, time: str) -> None:
+    """InputError for a partition that is not there, or a time beyond the limits of all that are named.
+
+    SLURM queues a job of a longer time, and leaves it waiting for ever unless the site set EnforcePartLimits.
+    """
+    limits = partitions() if names else {}
+    for name in names.split(",") if names else ():
+        if name not in limits:
+            raise InputError(f"cluster.{option}={name}: no such partition; choose from {', '.join(limits)}")
+    if names and seconds_of(time) > max(limits[name] for name in names.split(",")):
+        raise InputError(
+            f"cluster: a job of {time} is longer than partition {names} lets one run, and would wait for "
+            "ever; lower cluster.time or cluster.cpu_time, or name another partition"
+        )
 
 
-def hostnames(nodelist: str) -> tuple[str, ...]:
-    """Expand a node list: n[1-2] becomes n1, n2."""
-    return tuple(run("scontrol", "show", "hostnames", nodelist).split())
+def seconds_of(time: str) -> float:
+    """Parse a SLURM time, [days-]hours:minutes:seconds or minutes[:seconds]; infinite if it is none."""
+    days, _, clock = time.rpartition("-")
+    parts = clock.split(":")
+    if not all(part.isdecimal() for part in (*parts, days or "0")):
+        return math.inf  # infinite, UNLIMITED, n/a
+    if days or len(parts) == 1:
+        parts += ["0"] * ((3 if days else 2) - len(parts))
+    return int(days or 0) * 86_400 + sum(
+        int(part) * unit for part, unit in zip(parts[::-1], _UNITS, strict=False)
+    )
 
 
 def run(*words: str) -> str:

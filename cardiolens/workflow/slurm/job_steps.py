@@ -1,28 +1,49 @@
-"""Execute the step of a sweep that one SLURM job stands for: prepare, model or score."""
+"""The work of one SLURM job: prepare the studies, complete the requests of one model, or score."""
 
+import os
+import time
+from datetime import UTC, datetime
 from typing import Literal
 
 from cardiolens.base.console import say
-from cardiolens.base.errors import InputError
+from cardiolens.base.counted import counted
+from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.base import GivenPath, Positive, Spec
+from cardiolens.config.cluster import SlurmSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import identify
+from cardiolens.inference.placement.inventory import nodes_of_ray
 from cardiolens.inference.placement.placement import Placement
-from cardiolens.inference.plan.missing import missing_of
-from cardiolens.inference.plan.plan import plan
+from cardiolens.inference.plan.candidates import place_sweep
+from cardiolens.inference.plan.missing import Missing, missing_of
+from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.inference.stream.execution import Executed
 from cardiolens.inference.stream.pipeline import Streamed
+from cardiolens.runtime import stopping
 from cardiolens.runtime.connect import ray_cluster
-from cardiolens.storage import documents
+from cardiolens.runtime.stopping import StoppedError
+from cardiolens.score.run_results.scoring import judge_ahead
+from cardiolens.storage import documents, tables
 from cardiolens.storage.places import Run, Store, run_of
 from cardiolens.storage.run_word import open_run
 from cardiolens.study.cohort import read_cohort
-from cardiolens.workflow.slurm.attempt import give_up
-from cardiolens.workflow.slurm.model_job import run_model
-from cardiolens.workflow.slurm.model_record import read_model_record, write_model_record
+from cardiolens.workflow.slurm.records import (
+    Attempt,
+    Outcome,
+    begin,
+    end,
+    give_up,
+    read_model_record,
+    set_done,
+)
+from cardiolens.workflow.steps.answer import answer
 from cardiolens.workflow.steps.conclude import conclude
 from cardiolens.workflow.steps.model_outcomes import Prepared
 from cardiolens.workflow.steps.prepare_studies import prepare_sweep
+from cardiolens.workflow.upkeep.compact import compact_folder
+
+_MANY_PARTS = 64  # parts of one model; thousands of files slow shared file systems down
+_JOIN_SECONDS = 180.0  # time limit for all nodes of a job to join its Ray cluster
 
 
 class Words(Spec):
@@ -38,24 +59,21 @@ class Words(Spec):
 def work(words: Words) -> int:
     """Execute the named step of a run and return the exit code."""
     run = open_run("run", words.run)
-    spec = documents.as_written(run, with_environment=True)
+    spec = documents.as_written(run)
     if run_of(spec).root.resolve() != run.root.resolve():
         raise InputError(
             f"run={run.root}: its configuration is that of {run_of(spec).root}; start the job in the folder "
             "from which it was submitted, or submit it again"
         )
-    match words.step:
-        case "prepare":
-            return prepare_step(run, spec)
-        case "model" if words.model in {model.name for model in spec.model}:
-            cluster = spec.cluster.model_copy(update={"address": words.address})
-            changed = spec.model_copy(update={"cluster": cluster})
-            return run_model(run, changed, words.model, words.nodes)
-        case "model":
-            names = ", ".join(model.name for model in spec.model)
-            raise InputError(f"model={words.model}: not a model of this run; choose from {names}")
-        case "score":
-            return score_step(run, spec)
+    if words.step == "prepare":
+        return prepare_step(run, spec)
+    if words.step == "score":
+        return score_step(run, spec)
+    names = [model.name for model in spec.model]
+    if words.model not in names:
+        raise InputError(f"model={words.model}: not a model of this run; choose from {', '.join(names)}")
+    cluster = spec.cluster.model_copy(update={"address": words.address})
+    return run_model(run, spec.model_copy(update={"cluster": cluster}), words.model, words.nodes)
 
 
 def prepare_step(run: Run, spec: SweepSpec) -> int:
@@ -63,11 +81,8 @@ def prepare_step(run: Run, spec: SweepSpec) -> int:
     with ray_cluster(spec.cluster):
         for study, error in prepare_sweep(spec).failed:
             say(f"not prepared: {study}: {error}")
-        records, unknown = _known(spec)
-        for model, reason in unknown.items():
-            give_up(run, model, reason)
-        planned = plan(_going_on(spec), records)
-        for model, reason in planned.failed.items():
+        planned, failed = _planned(spec)
+        for model, reason in failed.items():
             give_up(run, model, reason)
     say(f"{planned.run.root}: {planned.asked} requests asked, {planned.planned} planned")
     return 0
@@ -75,44 +90,145 @@ def prepare_step(run: Run, spec: SweepSpec) -> int:
 
 def score_step(run: Run, spec: SweepSpec) -> int:
     """Judge, score and show all completions; return 0 only if none is missing."""
-    known, unknown = _known(spec)
-    planned = plan(_going_on(spec), known)
-    groups = {model: read_model_record(run.model_records, model) for model in planned.identities}
-    executed = Executed(failed={**unknown, **planned.failed})
-    for model, group in groups.items():
-        seats = frozenset(seat for attempt in group.attempts for seat in attempt.seats)
-        executed.streamed[model] = Streamed(group.counters, seats)
-        if group.state == "failed":
-            executed.failed[model] = group.reason
+    planned, failed = _planned(spec)
+    executed = Executed(failed=failed)
     remaining = {model: missing_of(planned, model) for model in planned.identities}
-    for model, group in groups.items():
-        if group.state == "running" and not remaining[model].left:
-            # The job was cancelled after its last request, before it could record the end; no other job will.
-            write_model_record(run.model_records, group.model_copy(update={"state": "done"}))
-    return conclude(planned, _prepared(spec), remaining, Placement((), (), ()), executed)
+    for model, work in remaining.items():
+        record = read_model_record(run, model)
+        seats = frozenset(seat for attempt in record.attempts for seat in attempt.seats)
+        executed.streamed[model] = Streamed(record.counters, seats)
+        if record.state == "failed":
+            executed.failed[model] = record.reason
+        elif record.state == "running" and not work.left:
+            set_done(run, record)  # cancelled after its last request, before it could record the end
+    cohort = read_cohort(spec.store)
+    prepared = Prepared(0, 0, tuple(sorted(cohort.failed.items())) if cohort else (), 0.0, 0)
+    return conclude(planned, prepared, remaining, Placement((), (), ()), executed)
 
 
-def _going_on(spec: SweepSpec) -> SweepSpec:
-    """Return the sweep with keep_going: a failing model is recorded, and the others have their own jobs."""
-    return spec.model_copy(update={"keep_going": True})
-
-
-def _known(spec: SweepSpec) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return the models that can be identified by their files, and the reason for each other model."""
-    records, unknown = [], {}
+def _planned(spec: SweepSpec) -> tuple[Plan, dict[str, str]]:
+    """Plan the models that can be identified by their files; with the reason for each other model."""
+    known, failed = [], {}
     for model in spec.model:
         try:
             identify(model, Store(spec.store).models)
-            records.append(model.name)
+            known.append(model.name)
         except InputError as error:
-            unknown[model.name] = str(error)
-    if not records:
-        raise InputError(f"no model of this run can be identified: {next(iter(unknown.values()))}")
-    return tuple(records), unknown
+            failed[model.name] = str(error)
+    if not known:
+        raise InputError(f"no model of this run can be identified: {next(iter(failed.values()))}")
+    # A failing model is recorded, and the others have jobs of their own.
+    planned = plan(spec.model_copy(update={"keep_going": True}), known)
+    return planned, {**failed, **planned.failed}
 
 
-def _prepared(spec: SweepSpec) -> Prepared:
-    """Return the outcome of the preparation job, read from the cohort in the store."""
-    cohort = read_cohort(spec.store)
-    failed = {} if cohort is None else cohort.failed
-    return Prepared(0, 0, tuple(sorted(failed.items())), 0.0, 0)
+def run_model(run: Run, spec: SweepSpec, model: str, n_nodes: int) -> int:
+    """Complete the missing requests of one model on a Ray cluster of `n_nodes` nodes, then judge them.
+
+    Returns 0 if no request is left, 75 if the job should start again. Any exception before judging ends the
+    job for good; the record of the model then gives the reason.
+    """
+    with stopping.graceful():
+        try:
+            planned = plan(spec, {model})
+            code = _run(run, planned, model, n_nodes)
+        except Exception as error:
+            is_plain = isinstance(error, InputError | RunError)  # another message may name a patient
+            give_up(
+                run, model, str(error) if is_plain else f"{type(error).__name__}; see the output of the job"
+            )
+            raise
+        if code == 0:
+            _judge(planned, model)
+        return code
+
+
+def _run(run: Run, planned: Plan, model: str, n_nodes: int) -> int:
+    cluster, remaining = planned.spec.cluster, missing_of(planned, model)
+    max_restarts = cluster.max_restarts if isinstance(cluster, SlurmSpec) else 0
+    job = os.environ.get("SLURM_JOB_ID", f"process-{os.getpid()}")
+    nodes = os.environ.get("SLURM_JOB_NODELIST", os.uname().nodename)
+    start = Attempt(job=job, nodes=nodes, started=datetime.now(UTC), rows_before=remaining.done)
+    if why_not := begin(run, model, start, max_restarts):
+        raise RunError(why_not)
+    _merge_parts(planned, model)
+    outcome, reason, streamed = _answer(planned, model, remaining, n_nodes)
+    after = missing_of(planned, model)
+    if not after.left:
+        outcome, reason = "done", ""
+    elif outcome == "done":
+        outcome, reason = "failed", f"the engine failed on {counted(after.left, 'request')}"
+    why_not = end(
+        run,
+        model,
+        rows=after.done,
+        outcome=outcome,
+        reason=reason,
+        streamed=streamed,
+        max_restarts=max_restarts,
+    )
+    say(f"{model}: {outcome}{reason and f' ({reason})'}, {after.done} of {after.unique} requests done")
+    if why_not:
+        raise RunError(why_not)
+    if outcome != "done":
+        return stopping.EXIT_CODE
+    _merge_parts(planned, model)
+    return 0
+
+
+def _answer(
+    planned: Plan, model: str, remaining: Missing, n_nodes: int
+) -> tuple[Outcome, str, Streamed | None]:
+    """Answer what is left of a model; return how that ended, and why."""
+    if not remaining.left:
+        return "done", "", None
+    try:
+        stopping.raise_if_stopping()
+        with ray_cluster(planned.spec.cluster):
+            stopping.install_handlers()
+            _await_nodes(n_nodes)
+            placement = place_sweep(planned, {model: remaining}, nodes_of_ray(planned.spec.cluster))
+            executed = answer(planned, placement, {model: remaining})
+    except StoppedError:
+        return "stopped", "stopped by a signal", None
+    except RunError as error:
+        return "failed", str(error), None
+    if model in executed.failed:  # with keep_going
+        return "failed", executed.failed[model], None
+    is_stopped = stopping.stop_requested()
+    return (
+        "stopped" if is_stopped else "done",
+        "stopped by a signal" * is_stopped,
+        executed.streamed.get(model),
+    )
+
+
+def _await_nodes(n_nodes: int) -> None:
+    """Wait until all nodes have joined the Ray cluster; RunError after _JOIN_SECONDS."""
+    import ray
+
+    deadline = time.monotonic() + _JOIN_SECONDS
+    while sum(node["Alive"] for node in ray.nodes()) < n_nodes:
+        stopping.raise_if_stopping()
+        if time.monotonic() > deadline:
+            raise RunError(f"not all {n_nodes} nodes joined the Ray cluster within {_JOIN_SECONDS:g} s")
+        time.sleep(0.5)
+
+
+def _judge(planned: Plan, model: str) -> None:
+    """Judge the completions of a model; a failure here does not fail the job, as the score job judges too."""
+    key = planned.identities[model].model_key
+    try:
+        n_verdicts = judge_ahead(planned.run, planned.store, model, key, planned.spec)
+    except (InputError, RunError) as error:
+        say(f"{model}: not judged here ({error}); the score job judges it")
+    else:
+        say(f"{model}: {n_verdicts} verdicts")
+
+
+def _merge_parts(planned: Plan, model: str) -> None:
+    """Compact the completions of a model if they have more than _MANY_PARTS parts."""
+    name = planned.identities[model].model_key
+    folder = planned.store.completions(name)
+    if len(tables.parts(folder)) > _MANY_PARTS:
+        say(str(compact_folder(name, folder)))

@@ -1,88 +1,111 @@
-"""The jobs of a run: prepare, one per model (an array if models need the same resources), score."""
+"""The jobs of a run: prepare, one for each model, score; and their scripts, of the templates in `slurm/`."""
 
 import math
+import shlex
+import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from cardiolens.base.digest import digest_of
+from cardiolens.base.errors import InputError
+from cardiolens.base.paths import shipped
+from cardiolens.config.cluster import SlurmSpec
 from cardiolens.inference.placement.placement import Deployment
+from cardiolens.runtime.connect import QUIET_ENVIRONMENT
+from cardiolens.runtime.stopping import EXIT_CODE
+from cardiolens.storage.places import Run
+from cardiolens.workflow.slurm.records import Step
 
-FEWEST_CPUS = 8  # of a node of a model job: driver, loaders of studies, and a reader
+_FEWEST_CPUS = 8  # of a node of a model job: driver, loaders of studies, and a reader
 _STREAM_CPUS = 2  # driver, and loaders of studies
 _ENGINE_CPUS = 2  # vLLM needs two processors for an engine and one for each of its GPUs
-
-Step = Literal["prepare", "model", "score"]
-
-
-@dataclass(frozen=True, slots=True)
-class Resources:
-    """Resources that the job of a model requests."""
-
-    nodes: int
-    gpus: int  # per node
-    cpus: int = FEWEST_CPUS  # per node
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One batch script."""
+    """One batch script, and what it asks of each of its nodes."""
 
     step: Step
-    name: str  # name of the script file; the job's name appends the run's name
-    models: tuple[str, ...] = ()  # one array task per model if there are several
-    resources: Resources = Resources(1, 0)
+    model: str = ""
+    nodes: int = 1
+    gpus: int = 0
+    cpus: int = _FEWEST_CPUS
 
     @property
-    def is_array(self) -> bool:  # used by the script templates
-        return len(self.models) > 1
+    def name(self) -> str:
+        """Name of the script file; the job's name appends the run's name."""
+        return self.model or self.step
 
 
-def jobs_of(deployments: Sequence[Deployment], *, prepare: bool, cpus: int | None = None) -> tuple[Job, ...]:
-    """Return the jobs in dependency order, models in the order of their deployments.
-
-    `cpus` of each node of a model job; None: as its engines need.
-    """
-    alike: dict[Resources, list[str]] = {}
-    for deployment in deployments:
-        own = resources(deployment)
-        alike.setdefault(own if cpus is None else replace(own, cpus=cpus), []).append(deployment.model)
-    first = (Job("prepare", "prepare"),) if prepare else ()
-    return (*first, *_model_jobs(alike.items()), Job("score", "score"))
+def jobs_of(deployments: Sequence[Deployment], cluster: SlurmSpec, *, prepare: bool) -> tuple[Job, ...]:
+    """Return the jobs in dependency order, models in the order of their deployments."""
+    first = (Job("prepare", cpus=cluster.cpu_cpus),) if prepare else ()
+    models = (_model_job(deployment, cluster.cpus) for deployment in deployments)
+    return (*first, *models, Job("score", cpus=cluster.cpu_cpus))
 
 
-def short_of_cpus(deployments: Sequence[Deployment], cpus: int | None) -> Iterator[str]:
-    """Yield a sentence for each model whose engines need more processors of a node than `cpus` allows."""
-    for deployment in deployments:
-        wanted = _cpus_wanted(deployment) if deployment.gpus else 0
-        if cpus is not None and cpus < wanted:
-            yield (
-                f"cluster.cpus={cpus}: the engines of {deployment.model} on a node want {wanted} (2 each, "
-                "one for each GPU, and 2 for the stream), and will wait for each other; leave it out"
-            )
-
-
-def _model_jobs(alike: Iterable[tuple[Resources, list[str]]]) -> Iterable[Job]:
-    for resources, models in alike:
-        size = f"{resources.nodes}x{resources.gpus}gpu-{resources.cpus}cpu" if resources.gpus else "cpu"
-        name = models[0] if len(models) == 1 else f"models-{size}"
-        yield Job("model", name, tuple(models), resources)
-
-
-def resources(deployment: Deployment) -> Resources:
-    """Return the nodes of a deployment, and the most GPUs and processors that it needs on one of them."""
+def _model_job(deployment: Deployment, cpus: int | None) -> Job:
+    """Return the job of a deployment, with the most GPUs and processors that it needs on a node."""
     if not deployment.gpus:
-        return Resources(1, 0)
-    most = _most_engines(deployment)
+        return Job("model", deployment.model, cpus=cpus or _FEWEST_CPUS)
+    engines = Counter(node for nodes in deployment.hosts for node in nodes)
+    most = max(engines.values())
     gpus = math.ceil(most * deployment.tensor_parallel * deployment.share - 1e-9)
-    n_nodes = len({node for nodes in deployment.hosts for node in nodes})
-    return Resources(n_nodes, gpus, max(FEWEST_CPUS, _cpus_wanted(deployment)))
+    wanted = max(_FEWEST_CPUS, _STREAM_CPUS + most * (_ENGINE_CPUS + deployment.tensor_parallel))
+    return Job("model", deployment.model, len(engines), gpus, cpus or wanted)
 
 
-def _cpus_wanted(deployment: Deployment) -> int:
-    return _STREAM_CPUS + _most_engines(deployment) * (_ENGINE_CPUS + deployment.tensor_parallel)
+def mark_of(run: Run) -> str:
+    """Return the comment that marks every job of a run; job names alone collide between folders."""
+    return f"cardiolens:{run.root.name}:{digest_of(str(run.root.resolve()))[:12]}"
 
 
-def _most_engines(deployment: Deployment) -> int:
-    """Return the number of engines on the node that has the most of them."""
-    return max(Counter(node for nodes in deployment.hosts for node in nodes).values())
+def script_of(job: Job, run: Run, cluster: SlurmSpec) -> str:
+    """Render the batch script of a job, for the working directory and the Python of this process."""
+    environment = Environment(
+        loader=FileSystemLoader(shipped("slurm")),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["quote"] = lambda value: shlex.quote(str(value))
+    workdir, python = Path.cwd(), cluster.python or shlex.quote(sys.executable)
+    for what, value in (
+        ("the working directory", workdir),
+        ("the path of Python", python),
+        ("the folder of the run", run.root),
+        ("the name of a job", job.name),
+    ):
+        if not str(value).isprintable():  # quotes do not protect comments or options
+            raise InputError(
+                f"{what} is {str(value)!r}, which holds a line break or another character that a batch "
+                "script cannot; rename it"
+            )
+    template = "model_nodes" if job.nodes > 1 else job.step
+    gib = cluster.memory_gib if job.step == "model" else cluster.cpu_memory_gib
+    return environment.get_template(f"{template}.sbatch.j2").render(
+        job=job,
+        name=f"{job.name}.{run.root.name}",
+        mark=mark_of(run),
+        run=run.root,
+        folder=run.jobs,
+        workdir=workdir,
+        python=python,
+        cluster=cluster,
+        gpus=_gpu_option(job, cluster),
+        memory_mib=None if gib is None else math.ceil(gib * 1024),
+        quiet=QUIET_ENVIRONMENT,
+        stopped=EXIT_CODE,
+    )
+
+
+def _gpu_option(job: Job, cluster: SlurmSpec) -> str | None:
+    if not job.gpus:
+        return None
+    request = f"{cluster.gpu_type}:{job.gpus}" if cluster.gpu_type else str(job.gpus)
+    return f"--gres=gpu:{request}" if cluster.gpu_request == "gres" else f"--gpus-per-node={request}"

@@ -1,7 +1,8 @@
-"""Print the state of a submitted sweep."""
+"""Print the state of a run, model by model, from the disk and SLURM's job list."""
 
 import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from rich.table import Table
@@ -11,52 +12,102 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import identify
-from cardiolens.inference.plan.missing import missing
+from cardiolens.inference.plan.missing import Missing, missing_in
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, Store
 from cardiolens.storage.run_place import store_of
 from cardiolens.workflow.slurm import commands
 from cardiolens.workflow.slurm.commands import Alive
-from cardiolens.workflow.slurm.job_progress import ModelProgress, progress_of, rate_of, without_requests
-from cardiolens.workflow.slurm.model_record import read_model_record
-from cardiolens.workflow.slurm.scripts import mark_of
-from cardiolens.workflow.slurm.submission import Submission, read_submission
+from cardiolens.workflow.slurm.jobs import mark_of
+from cardiolens.workflow.slurm.records import ModelRecord, read_model_record, read_submission
 from cardiolens.workflow.steps.closing_progress import read_closing
+
+_WINDOW_SECONDS = 600.0  # averaging window of the rate
+_COLUMNS = ("model", "state", "where or why", "done / unique", "failed", "a second", "restarts", "left")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStatus:
+    """Progress of one model: one row of `status`."""
+
+    model: str
+    state: str  # queued | running | starting again | done | failed | not running | not planned
+    where: str  # job and nodes, or the reason for waiting or failure
+    restarts: int
+    done: int = 0
+    unique: int = 0
+    failed: int = 0  # requests out of attempts
+    rate: float = 0.0  # recent requests per second; 0 if no job runs
+
+    @property
+    def seconds_left(self) -> float | None:
+        n_remaining = self.unique - self.done - self.failed
+        return n_remaining / self.rate if self.rate and n_remaining else None
 
 
 def status(run: Run) -> int:
     """Print one row per model; 0 if every planned request has a final completion, else 1."""
-    spec = documents.read_configuration(run)
-    submission = read_submission(run)
+    spec, submission = documents.read_configuration(run), read_submission(run)
     alive = commands.alive(mark_of(run)) if shutil.which("squeue") and submission.jobs else []
-    rows = [_progress(run, spec, model, alive, submission) for model in spec.model]
+    queued = [(job, submission.find(job.id)) for job in alive]
+    rows = [
+        _status(run, spec, model, [job for job, known in queued if known and known.model == model.name])
+        for model in spec.model
+    ]
     _show(run, rows)
-    for job in alive:
-        if not submission.models_of(job.id):
-            say(f"job {job.id} {submission.step_of(job.id)} {job.state} {job.where}")
+    for job, known in queued:
+        if known is None or not known.model:
+            say(f"job {job.id} {known.step if known else ''} {job.state} {job.where}")
     if (closing := read_closing(run)) is not None:
         say(closing.line(datetime.now(UTC)))
     say(f"page: {run.page}" if run.page.exists() else "no page yet")
     return 0 if all(row.state == "done" and not row.failed for row in rows) else 1
 
 
-def _progress(
-    run: Run, spec: SweepSpec, model: ModelSpec, alive: Sequence[Alive], submission: Submission
-) -> ModelProgress:
-    group = read_model_record(run.model_records, model.name)
-    own_jobs = [job for job in alive if model.name in submission.models_of(job.id)]
-    if not run.requests(model.name).is_dir():
-        return without_requests(model.name, group, own_jobs)
-    store = store_of(run, spec)
+def _status(run: Run, spec: SweepSpec, model: ModelSpec, alive: Sequence[Alive]) -> ModelStatus:
+    record = read_model_record(run, model.name)
     try:
-        completions = store.completions(_model_key(run, model, store))
+        if not run.requests(model.name).is_dir():
+            state, where = ("failed", record.reason) if record.state == "failed" else ("not planned", "")
+            return ModelStatus(model.name, state, where or _where(alive), record.restarts)
+        store = store_of(run, spec)
+        model_key = _model_key(run, model, store)
     except InputError as error:
-        failed = group.model_copy(update={"state": "failed", "reason": str(error)})
-        return without_requests(model.name, failed, own_jobs)
-    remaining = missing(run.requests(model.name), completions, spec.stream.max_attempts)
-    times = tables.read(completions, schemas.COMPLETIONS, ("written_at",))["written_at"].to_pylist()
-    started = group.attempts[-1].started if group.attempts else None
-    return progress_of(model.name, remaining, group, own_jobs, rate_of(times, datetime.now(UTC), started))
+        return ModelStatus(model.name, "failed", str(error), record.restarts)
+    remaining = missing_in(run, store, spec, model.name, model_key)
+    written = tables.read(store.completions(model_key), schemas.COMPLETIONS, ("written_at",))
+    times = written["written_at"].to_pylist()
+    started = record.attempts[-1].started if record.attempts else None
+    return status_of(record, remaining, alive, rate_of(times, datetime.now(UTC), started))
+
+
+def status_of(record: ModelRecord, remaining: Missing, alive: Sequence[Alive], rate: float) -> ModelStatus:
+    """Return the status of a planned model; `alive` are its live jobs."""
+    if not remaining.left:
+        state, where = "done", ""
+    elif alive:
+        again = "starting again" if record.attempts else "queued"
+        state, where = again if alive[0].state == "PENDING" else "running", _where(alive)
+    elif record.state == "failed":
+        state, where = "failed", record.reason
+    else:
+        last = record.attempts[-1] if record.attempts else None
+        state, where = "not running", "" if last is None else f"last: {last.outcome} {last.reason}".rstrip()
+    counts = remaining.done, remaining.unique, remaining.exhausted
+    return ModelStatus(
+        record.model, state, where, record.restarts, *counts, rate if state == "running" else 0.0
+    )
+
+
+def rate_of(completions: Sequence[datetime], now: datetime, started: datetime | None) -> float:
+    """Return completions per second over the last ten minutes, counted from `started` at the earliest."""
+    since = max(now.timestamp() - _WINDOW_SECONDS, started.timestamp() if started else 0.0)
+    late = [moment for moment in completions if moment.timestamp() >= since]
+    return len(late) / max(1.0, now.timestamp() - since) if late else 0.0
+
+
+def _where(alive: Sequence[Alive]) -> str:
+    return f"job {alive[0].id} {alive[0].where}" if alive else ""
 
 
 def _model_key(run: Run, model: ModelSpec, store: Store) -> str:
@@ -66,10 +117,10 @@ def _model_key(run: Run, model: ModelSpec, store: Store) -> str:
     return identify(model, store.models).model_key
 
 
-def _show(run: Run, rows: Sequence[ModelProgress]) -> None:
+def _show(run: Run, rows: Sequence[ModelStatus]) -> None:
     table = Table(title=f"status of {run.root}", title_justify="left")
-    for name in ("model", "state", "where or why", "done / unique", "failed", "a second", "restarts", "left"):
-        table.add_column(name, justify="left" if name in ("model", "state", "where or why") else "right")
+    for name in _COLUMNS:
+        table.add_column(name, justify="left" if name in _COLUMNS[:3] else "right")
     for row in rows:
         time_left = "-" if row.seconds_left is None else str(timedelta(seconds=round(row.seconds_left)))
         rate = f"{row.rate:.1f}" if row.rate else "-"

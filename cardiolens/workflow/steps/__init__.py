@@ -1,1 +1,1 @@
-"""The steps of a sweep; `sweep` runs all of them in one process, `slurm.job_steps.work` one per job."""
+"""The steps of a sweep; `workflow.sweep` runs all of them in one process, `slurm.job_steps` one per job."""

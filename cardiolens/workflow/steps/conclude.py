@@ -20,6 +20,7 @@ from cardiolens.workflow.steps.model_outcomes import Prepared
 from cardiolens.workflow.steps.run_manifest import (
     counters,
     placement_record,
+    second_turns,
     stages_of_chains,
     write_manifest,
 )
@@ -71,6 +72,7 @@ def _close(
             "seconds": {name: round(value, 3) for name, value in seconds.items()},
             "duplicates": results.replies.duplicates,
             "unrequested": results.replies.unrequested,
+            "second_turns": second_turns(results.replies.counts, executed.counters),
             "questions_digest": results.replies.questions_digest,
             "withheld": results.replies.withheld,
         },
@@ -94,6 +96,7 @@ def _exit_code(
     if results.replies.in_jobs:
         say(f"judged in their own jobs: {', '.join(results.replies.in_jobs)}")
     show.show_withheld(results.replies.withheld)
+    show.show_second_turns(results.replies.counts)
     if unfinished := results.replies.unfinished:
         number = counted(unfinished, "request")
         say(f"incomplete: {number} without a final completion; run the same command again")
@@ -105,4 +108,5 @@ def _exit_code(
         say(f"not run: {model}: {reason}")
     say(f"page: {planned.run.page}")
     say(f"run: {planned.run.root}")
+    unfinished += results.replies.not_asked_back
     return 1 if unfinished or prepared.failed or failed else 0

@@ -13,7 +13,6 @@ from cardiolens.base import disk, entry_points
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.paths import checkout
 from cardiolens.base.running_version import running_version
-from cardiolens.base.sanitize import without_hidden
 from cardiolens.config.plugin_words import plugins_of
 from cardiolens.inference.placement.placement import Deployment, Placement
 from cardiolens.inference.plan.plan import Plan
@@ -71,7 +70,7 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
         "primary": documents.read_declaration(plan.run, plan.spec),
         **outcome,
     }
-    disk.write_text(plan.run.manifest, json.dumps(_shown(manifest), indent=1) + "\n")
+    disk.write_text(plan.run.manifest, json.dumps(manifest, indent=1) + "\n")
 
 
 def _same_pixels(plan: Plan) -> int:
@@ -100,15 +99,6 @@ def _code(group: str, word: str) -> str | None:
         return entry_points.code_of(group, word)
     except (InputError, RunError):  # replies that are there may be scored where no engine is installed
         return None
-
-
-def _shown(tree: Any) -> Any:
-    """The tree without values of environment variables: each is written as `${oc.env:NAME}`."""
-    if isinstance(tree, Mapping):
-        return {name: _shown(value) for name, value in tree.items()}
-    if isinstance(tree, list | tuple):
-        return [_shown(value) for value in tree]
-    return without_hidden(tree) if isinstance(tree, str) else tree
 
 
 def counters(
@@ -142,6 +132,12 @@ def counters(
     }
 
 
+def second_turns(final: Mapping[str, int], executed: Mapping[str, Counter[str]]) -> dict[str, int]:
+    """Return the counts of second turns by how they ended, and of those of this invocation."""
+    ends = {name: final.get(f"second_{name}", 0) for name in ("answered", "none", "unread", "open")}
+    return {**ends, "executed": sum(counters["asked_back"] for counters in executed.values())}
+
+
 def stages_of_chains(
     counted: Mapping[str, Sequence[StageCounts]], executed: Mapping[str, Counter[str]]
 ) -> list[dict[str, Any]]:
@@ -172,7 +168,6 @@ def placement_record(placement: Placement, executed: Executed) -> dict[str, Any]
 
 def _deployment_record(deployment: Deployment, executed: Executed) -> dict[str, Any]:
     streamed = executed.streamed.get(deployment.model)
-    measured = executed.measured.get(deployment.model)
     return {
         "model": deployment.model,
         "tensor_parallel": deployment.tensor_parallel,
@@ -184,7 +179,6 @@ def _deployment_record(deployment: Deployment, executed: Executed) -> dict[str, 
         "engine_starts": streamed.counters["engine_starts"] if streamed else 0,
         "seats": sorted(streamed.seats) if streamed else [],
         "planned_seconds": round(deployment.seconds, 1),  # from declared rates
-        "measured_seconds": round(measured.measured, 1) if measured else None,  # from the first minutes
         "span": asdict(executed.spans[deployment.model]) if streamed else None,  # seconds from the start
     }
 

@@ -1,1 +1,1 @@
-"""Maintain a store: contents, verify, prune, compact, bundle."""
+"""Maintain a store: contents, verify, prune, compact."""

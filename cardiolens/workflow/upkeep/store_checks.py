@@ -26,7 +26,7 @@ def problems(store: Store) -> Iterator[str]:
 def _part_problems(table: StoredTable, path: Path) -> Iterator[str]:
     try:
         with tables.open_part(path) as part:
-            if not tables.has_columns(part.schema_arrow, table.schema):
+            if not part.schema_arrow.equals(table.schema):
                 yield f"{path}: its columns are not those of table {table.name}; move it out of the store"
                 return
             for group in range(part.num_row_groups):

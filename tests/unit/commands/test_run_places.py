@@ -13,10 +13,9 @@ import pytest
 from page_run import finished, small_spec
 from small_cohort import make_cohort, reader
 
-from cardiolens.commands import audit, compare, export, judge, release, report, reread, status, view
+from cardiolens.commands import compare, export, judge, release, report, review, status, view
 from cardiolens.config.sweep import SweepSpec, parse
-from cardiolens.curation.audit.audit_sample import SAMPLE, draw, keep
-from cardiolens.curation.audit.audited_run import judged_choices
+from cardiolens.curation.review.replies import SAMPLE, draw, judged_choices, keep
 from cardiolens.show.notebook.run import read_run
 from cardiolens.storage import documents
 from cardiolens.storage.places import Run
@@ -49,10 +48,10 @@ VERBS: dict[str, tuple[Main, tuple[str, ...], str]] = {
     "export": (export.main, ("run={run}",), "export/*.*"),
     "export arrow": (export.main, ("run={run}", "format=arrow"), "export/dataset/**/*.*"),
     "export inspect": (export.main, ("run={run}", "format=inspect"), "export/inspect/*"),
-    "audit report": (audit.main, ("report", "run={run}"), ""),
+    "audit report": (review.main, ("report", "run={run}"), ""),
     "compare": (compare.main, ("a={run}", "b={run}"), ""),
     "submission": (release.main, ("submit={run}", "out={run}/submission.jsonl"), "submission.jsonl"),
-    "reread": (reread.main, ("run={run}", "model=none_of_these"), ""),
+    "judge of": (judge.main, ("run={run}", "of=reports", "model=none_of_these"), ""),
 }
 WITHOUT_STORE = {"compare"}
 
@@ -125,7 +124,7 @@ def home_of(run: Run) -> Path:
 def test_a_verb_says_the_same_from_anywhere_or_refuses(made: Run, name: str, copied: Path, spoken) -> None:
     home, run = home_of(made), copied / "outputs" / made.root.name
     first = spoken(name, made.root, home)
-    assert first[0] in (0, 1) or name in ("submission", "reread"), first
+    assert first[0] in (0, 1) or name in ("submission", "judge of"), first
     assert spoken(name, made.root, Path("/")) == first
     hidden = (home / "store").rename(home / "hidden")
     try:
@@ -138,7 +137,7 @@ def test_a_verb_says_the_same_from_anywhere_or_refuses(made: Run, name: str, cop
                 return
             assert renamed[0] == 2
             assert renamed[1].count("\n") == 1
-            assert "store=" in renamed[1] or name == "reread"
+            assert "store=" in renamed[1] or name == "judge of"
             assert spoken(name, run, Path("/"), f"store={store}") == first
         finally:
             store.rename(copied / "store")
@@ -182,24 +181,6 @@ def test_logs_of_inspect_have_the_date_of_the_last_reply(made: Run, spoken) -> N
     dates = {LAST_REPLY.match(Path(name).name)[0] for name in files}
     assert len(dates) == 1
     assert not dates.pop().startswith("1970")
-
-
-@pytest.mark.parametrize("kept", ["relative", "absolute"])
-def test_a_run_of_an_earlier_version_is_read_where_it_was_made(
-    kept: str, made: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Such a run does not say where it was made."""
-    copied = shutil.copytree(home_of(made), tmp_path / "old")
-    run = Run(copied / "outputs" / made.root.name)
-    run.made_in.unlink()
-    if kept == "absolute":
-        tree = json.loads(run.configuration.read_text()) | {"store": str(copied / "store")}
-        run.configuration.write_text(json.dumps(tree))
-    for folder in (Path("/"), copied):
-        monkeypatch.chdir(folder)
-        assert documents.read_configuration(run).store == copied / "store"
-    monkeypatch.chdir(run.root.parent)
-    assert documents.read_configuration(Run(Path(run.root.name))).store == copied / "store"
 
 
 def test_a_run_copied_alone_still_leads_to_its_store(made: Run, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.commands.command import run_verb
 from cardiolens.config.compose import read_spec
 from cardiolens.config.conf_names import packaged_conf
-from cardiolens.config.rights import rights, words_of
+from cardiolens.config.rights import rights
 from cardiolens.config.sweep import SweepSpec
 
 CODE = "theirs:\n  engine: vllm\n  source: embedded\n  trust_remote_code: true\n"
@@ -44,6 +44,13 @@ def write(name: str, text: str, folder: str = "conf") -> Path:
     return path
 
 
+def below_release(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a folder within a release."""
+    (folder / "release.json").write_text("{}")
+    (folder / "more").mkdir()
+    monkeypatch.chdir(folder / "more")
+
+
 def read(*words: str) -> SweepSpec:
     return read_spec(["model=[theirs]", *words])
 
@@ -64,11 +71,6 @@ def refused_then_given(right: tuple[str, str], said: str, *words: str) -> None:
     assert [name for name, _ in rights(read(f"{option}={value}", *words))] == [option]
 
 
-def test_a_bundle_gives_none(right: tuple[str, str]) -> None:
-    Path("bundle.json").write_text("{}")
-    refused_then_given(right, "bundle.json")
-
-
 def test_a_folder_within_a_release_gives_none(
     right: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,7 +87,7 @@ def test_the_conf_of_a_release_is_not_read_at_all(right: tuple[str, str]) -> Non
         read()
 
 
-def test_a_link_into_a_release_or_a_bundle_gives_none(right: tuple[str, str], tmp_path: Path) -> None:
+def test_a_link_into_a_release_gives_none(right: tuple[str, str], tmp_path: Path) -> None:
     theirs = tmp_path / "downloaded"
     theirs.mkdir()
     (theirs / "release.json").write_text("{}")
@@ -127,8 +129,7 @@ def test_a_model_file_is_not_named_by_its_path(right: tuple[str, str], tmp_path:
 def test_a_foreign_experiment_leads_no_trusted_model_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("bundle.json").write_text("{}")
+    below_release(tmp_path, monkeypatch)
     write("experiment/x.yaml", "# @package _global_\nmodel: {kimi_vl_a3b: {source: evil/repository}}\n")
     with pytest.raises(InputError, match=r"model\.kimi_vl_a3b\.trust_remote_code: lets code in"):
         read_spec(["model=[kimi_vl_a3b]", "+experiment=x"])
@@ -144,23 +145,17 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("words", OTHERS.values(), ids=OTHERS)
-def test_the_words_of_a_bundle_give_the_rights_that_its_files_cannot(
+def test_a_file_of_a_release_gives_no_other_right(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    spec = read_spec(words)
-    text = "\n".join(f"{option}: {value}" for option, _, value in (word.partition("=") for word in words[1:]))
-    option, _, value = words[-1].partition("=")
-    group = option.partition(".")[0]
-    chosen = [word for word in words[:-1] if word.startswith(group)]
-    nested = f"{option.partition('.')[2]}: {value}" if "." in option else text
-    write("experiment/x.yaml", f"# @package {group if '.' in option else '_global_'}\n{nested}\n")
-    assert list(rights(read_spec([*chosen, "+experiment=x"])))
-    Path("bundle.json").write_text("{}")
+    choice, given = words
+    option, _, value = given.partition("=")
+    package, _, name = option.partition(".")
+    below_release(tmp_path, monkeypatch)
+    write("experiment/x.yaml", f"# @package {package}\n{name}: {value}\n")
     with pytest.raises(InputError, match=f"{option}: lets code in or data out"):
-        read_spec([*chosen, "+experiment=x"])
-    again = read_spec([*chosen, "+experiment=x", *words_of(spec)])
-    assert list(rights(again)) == list(rights(spec))
+        read_spec([choice, "+experiment=x"])
+    assert dict(rights(read_spec([*words, "+experiment=x"])))[option]
 
 
 @pytest.mark.parametrize(
@@ -176,15 +171,13 @@ def test_the_words_of_a_bundle_give_the_rights_that_its_files_cannot(
 def test_files_of_others_do_not_configure_hydra(
     name: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("bundle.json").write_text("{}")
+    below_release(tmp_path, monkeypatch)
     write(name, text)
-    with pytest.raises(InputError, match=r"configures Hydra.*bundle\.json"):
+    with pytest.raises(InputError, match=r"configures Hydra.*release\.json"):
         read_spec(["model=[oracle]"])
 
 
-def test_a_bundle_with_our_own_sweep_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("bundle.json").write_text("{}")
+def test_our_own_sweep_file_below_a_release_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    below_release(tmp_path, monkeypatch)
     write("sweep.yaml", (packaged_conf() / "sweep.yaml").read_text())
     assert read_spec(["model=[oracle]"]).model[0].name == "oracle"

@@ -9,7 +9,7 @@ from refusals import refused
 from cardiolens.commands.command import run_verb
 from cardiolens.config.sweep import SweepSpec
 
-OPTIONS = "expected only budget, allow_env, answer_format, caption"
+OPTIONS = "expected only budget, answer_format, caption"
 OF_MODEL = ".*dtype, engine, "
 NO_BUDGET = r"is neither a number of frames \(16\) nor of visual tokens \(tokens:8192\), 1 or more"
 
@@ -26,7 +26,7 @@ WORDS = [
         r"control=blnd: unknown control; did you mean bl.*choose from bl.*none",
     ),
     ("dataset=mri", r"dataset=mri: unknown dataset; choose from .*phantom_200"),
-    ("tracker=comet", r"tracker=comet: unknown tracker; choose from mlflow, none, wandb"),
+    ("tracker=comet", r"tracker=comet: unknown tracker; choose from none, wandb"),
     ("+experiment=nope", r"experiment=nope: unknown experiment; choose from .*controls"),
     ("experiment=demo", r"write \+experiment=demo"),
     # words that are none
@@ -38,7 +38,7 @@ WORDS = [
     # options that do not exist
     (
         "budgets=[8]",
-        r"budgets: unknown option; did you mean budget\? choose from budget, allow_env",
+        r"budgets: unknown option; did you mean budget\? choose from budget, answer_format",
     ),
     ("+budgets=[8]", rf"unknown key 'budgets'; {OPTIONS}"),
     (

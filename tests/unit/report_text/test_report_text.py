@@ -10,6 +10,7 @@ from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.phrases import phrases
 from cardiolens.report_text.extract import extract
 from cardiolens.report_text.findings import findings
+from cardiolens.report_text.sections import sentence_at, sentences
 
 FOLDER = Path(__file__).parent
 FILES = {
@@ -173,3 +174,8 @@ def test_typing_errors_and_enumerations(text, sequence, found):
 def test_places_below_a_new_heading_do_not_belong_to_a_finding_above_it():
     text = "Findings: Thinning of the septum.\nConclusion: viable segments 5 and 6."
     assert ("lv_wall_regions", "Lateral wall") not in extract(text, "cine", catalogue())
+
+
+def test_a_position_before_the_first_sentence_is_of_the_first_one() -> None:
+    pieces = list(sentences("   \nLVEF 60 %. No LGE."))
+    assert sentence_at(pieces, 0) is pieces[0]

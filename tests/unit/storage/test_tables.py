@@ -107,24 +107,3 @@ def test_blocks_become_one_part_in_their_order(tmp_path: Path) -> None:
         assert tables.read(tmp_path, schemas.SCORES)["metric"].to_pylist() == expected
         groups = tables.open_part(part).metadata
         assert groups.num_row_groups == (2 if replaced is blocks else 1)
-
-
-def test_parts_of_an_earlier_release_are_read_with_later_columns_null(tmp_path: Path) -> None:
-    folder = tmp_path / "completions"
-    new = tables.from_rows([{"request_key": "b", "text": "B", "reasoning": "r"}], schemas.COMPLETIONS)
-    earlier = pa.schema(
-        [field for field in schemas.COMPLETIONS if field.name != "reasoning"], schemas.COMPLETIONS.metadata
-    )
-    tables.write_part(
-        folder, tables.from_rows([{"request_key": "a", "text": "A"}], earlier), earlier, "part-0.parquet"
-    )
-    tables.write_part(folder, new, schemas.COMPLETIONS, "part-1.parquet")
-    read = tables.read(folder, schemas.COMPLETIONS)
-    assert read["text"].to_pylist() == ["A", "B"]
-    assert read["reasoning"].to_pylist() == [None, "r"]
-    assert tables.read(folder, schemas.COMPLETIONS, ("reasoning",)).num_rows == 2
-    assert [block.column_names for block in tables.read_blocks(folder, schemas.COMPLETIONS)] == [
-        schemas.COMPLETIONS.names
-    ] * 2
-    scanned = tables.scan(folder, schemas.COMPLETIONS, ("request_key", "text"))
-    assert [key for batch in scanned for key in batch["request_key"].to_pylist()] == ["a", "b"]

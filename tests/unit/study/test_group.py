@@ -9,11 +9,11 @@ import pytest
 from pydantic import Field, ValidationError
 from study_folders import sha256, study, volume, voxels, write_nifti
 
+from cardiolens.base import stage_versions
 from cardiolens.base.errors import InputError
 from cardiolens.config.base import Spec
 from cardiolens.config.dataset import DatasetSpec, Windows
 from cardiolens.storage import schemas, tables
-from cardiolens.study import cohort
 from cardiolens.study.cohort import Cohort, failed_attempt, read_cohort, untouched, write_cohort
 from cardiolens.study.group import by_pixels, prepare_group
 from cardiolens.study.manifest import read_study
@@ -298,7 +298,7 @@ def test_a_cohort_that_changed_is_prepared_again(sweep_with_failures, change):
 
 
 def test_other_code_tries_again_what_failed(sweep_with_failures, monkeypatch):
-    monkeypatch.setattr(cohort, "code_of", lambda _: "another version")
+    monkeypatch.setattr(stage_versions, "PREPARED", "another")
     assert not is_prepared(sweep_with_failures)
 
 

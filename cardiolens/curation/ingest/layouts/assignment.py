@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
+from cardiolens.curation.ingest.frame_records import Declared, HeaderRule, Image, MaskFrame
 from cardiolens.curation.ingest.layouts.convention import (
     Convention,
     FileRule,
@@ -19,7 +20,6 @@ from cardiolens.curation.ingest.layouts.convention import (
 )
 from cardiolens.curation.ingest.layouts.information import Facts, facts_of_subjects
 from cardiolens.curation.ingest.names import Name
-from cardiolens.curation.ingest.records import Declared, HeaderRule, Image, MaskFrame
 
 _IMAGES = (".nii", ".nii.gz")
 _FEWEST_SHARE = 0.5  # of the NIfTI files below a source; a layout that explains fewer is not proposed

@@ -13,7 +13,7 @@ from cardiolens.base.suggest import choices
 from cardiolens.base.untrusted.yaml_file import read_yaml
 from cardiolens.config.base import Spec, describe
 from cardiolens.config.conf_names import conf_folders
-from cardiolens.curation.ingest.records import HeaderRule
+from cardiolens.curation.ingest.frame_records import HeaderRule
 from cardiolens.curation.masks.labels import label_maps
 from cardiolens.study.sequences import sequences
 from cardiolens.study.volume_manifest import DisplayTransform

@@ -10,9 +10,9 @@ from pathlib import Path, PurePosixPath
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import decode, read_bytes
 from cardiolens.base.untrusted.csv_file import parse_rows
+from cardiolens.curation.ingest.frame_records import Person
 from cardiolens.curation.ingest.layouts.convention import Convention, FactName, FactRule, InfoRule
 from cardiolens.curation.ingest.reasons import Flag
-from cardiolens.curation.ingest.records import Person
 
 _MOST_BYTES = 16 << 20
 _PAIR = re.compile(r"^[^\S\n]*([^:=\n]{1,80}?)[^\S\n]*[:=][^\S\n]*(.{0,200}?)[^\S\n]*$", re.MULTILINE)

@@ -1,1 +1,1 @@
-"""Task folders for other harnesses, made where a release has arrived: a release itself holds no code."""
+"""Task folders for lmms-eval, made where a release has arrived: a release itself holds no code."""

@@ -1,37 +1,49 @@
-"""Make task folders for lmms-eval and VLMEvalKit of a release that has arrived."""
+"""Make a task folder for lmms-eval of a release that has arrived: a task a split, over Parquet beside it."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+
+import yaml
 
 from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted.bounded_files import read_bytes
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import read_words
 from cardiolens.config.released import INDEX, read_index, released_options
-from cardiolens.curation.release.harness.lmms_eval_folder import LMMS_EVAL, write_lmms_eval
-from cardiolens.curation.release.harness.vlmevalkit_folder import VLMEVALKIT, write_vlmevalkit
-from cardiolens.curation.release.hub_head import split_of
+from cardiolens.curation.release.card import split_of
+from cardiolens.curation.release.facts import read_contents
+from cardiolens.curation.release.harness.one_file import with_reader
 from cardiolens.curation.release.question_table import Row, rows_by_study, write_rows
-from cardiolens.curation.release.release_contents import read_contents
 from cardiolens.curation.release.verify import differences
-from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.catalogue import OPEN, load_catalogue
 from cardiolens.protocol.tasks.questions import Question
 
+HANDED_OUT = Path(__file__).parent / "handed_out"
+_MOST_BYTES = 1 << 20  # of a file of ours
+_TESTED = "0.7.3"  # the version of lmms-eval that the tests run
 _CANARY = re.compile(r"cardiolens canary [0-9a-f-]{36}")
+_FUNCTIONS = {
+    "doc_to_visual": "cardiolens_prompts.visuals",
+    "doc_to_text": "cardiolens_prompts.text",
+    "doc_to_messages": "cardiolens_prompts.messages",
+    "doc_to_target": "cardiolens_answers.target",
+    "process_results": "cardiolens_answers.process_results",
+}
 
 
 class Harness(Spec):
-    """The words that make task folders of a release."""
+    """The words that make a task folder of a release."""
 
     harness: GivenPath  # the release
     out: GivenPath  # a new folder
 
 
 def make_tasks(words: Sequence[str]) -> int:
-    """Write the task folders and return 0; InputError for what is no release, or has nothing to ask."""
+    """Write the task folder and return 0; InputError for what is no release, or has nothing to ask."""
     spec = read_words(Harness, words)
     if spec.out.exists() and (not spec.out.is_dir() or any(spec.out.iterdir())):
         raise InputError(f"out={spec.out}: is not an empty folder; give a new one")
@@ -45,20 +57,62 @@ def make_tasks(words: Sequence[str]) -> int:
     scored = replace(given, cohorts={name: _scored(given.cohorts[name]) for name in given.cohorts})
     canary = _canary(spec.harness)
     with disk.draft_folder(spec.out) as draft:
-        tables = {}
+        splits = []
         for name in given.cohorts:
-            folder = draft / LMMS_EVAL / "data" / split_of(name)
             rows = rows_by_study(name, scored, catalogue, canary=canary, frames=True)
-            asked = write_rows(folder, _that_show(rows), frames=True)
+            asked = write_rows(draft / "data" / split_of(name), _that_show(rows), frames=True)
             _tell(name, given.cohorts[name], len(scored.cohorts[name]), asked)
-            if asked:
-                tables[split_of(name)] = folder
-        if not tables:
+            splits += [split_of(name)] if asked else []
+        if not splits:
             raise InputError(f"harness={spec.harness}: has no choice question with a told answer and frames")
-        write_lmms_eval(draft / LMMS_EVAL, options["name"], tables, canary)
-        write_vlmevalkit(draft / VLMEVALKIT, options["name"], tables, canary)
-    say(f"release: {spec.out}; each folder in it has a README that says how it is used")
+        _write_tasks(draft, options["name"], splits, canary)
+    say(f"tasks: {spec.out}; its README says how they are used")
     return 0
+
+
+def _write_tasks(folder: Path, benchmark: str, splits: Sequence[str], canary: str) -> None:
+    names = {split: f"{benchmark}_{split}".replace("-", "_") for split in splits}
+    group = {"group": f"{benchmark}_all".replace("-", "_"), "task": sorted(names.values())}
+    for split, name in names.items():
+        disk.write_text(folder / f"{name}.yaml", f"# {canary}\n{_task(folder, name, split)}")
+    disk.write_text(
+        folder / f"{group['group']}.yaml", f"# {canary}\n{yaml.safe_dump(group, sort_keys=False)}"
+    )
+    disk.write_text(folder / "cardiolens_answers.py", with_reader(HANDED_OUT / "cardiolens_answers.py"))
+    prompts = "cardiolens_prompts.py"
+    disk.write_bytes(folder / prompts, read_bytes(HANDED_OUT / prompts, _MOST_BYTES))
+    disk.write_text(folder / "README.md", _readme(benchmark, sorted(names.values()), canary))
+
+
+def _task(folder: Path, name: str, split: str) -> str:
+    """Return a task in YAML; paths are relative to its file."""
+    tables = sorted((folder / "data" / split).glob("*.parquet"))
+    head: Mapping[str, object] = {
+        "task": name,
+        "dataset_path": "parquet",
+        "dataset_kwargs": {"data_files": {split: [path.relative_to(folder).as_posix() for path in tables]}},
+        "test_split": split,
+        "output_type": "generate_until",
+        "generation_kwargs": {"max_new_tokens": 64, "temperature": 0, "do_sample": False},
+        "metric_list": [{"metric": "accuracy", "aggregation": "mean", "higher_is_better": True}],
+    }
+    functions = "".join(f"{role}: !function {name}\n" for role, name in _FUNCTIONS.items())
+    return f"{yaml.safe_dump(head, sort_keys=False)}{functions}"
+
+
+def _readme(benchmark: str, names: list[str], canary: str) -> str:
+    return f"""# {benchmark} in lmms-eval
+
+```
+python -m lmms_eval --include_path /path/to/this/folder --tasks {",".join(names)} --model ...
+```
+
+Written for lmms-eval {_TESTED}. The folder needs nothing but itself and can be moved. `accuracy` is the share
+of questions whose reply names exactly the right options. Replies are read as in a sweep of CardioLens, but no
+model is asked back; `cardiolens_answers.py` says which are read. Images have their native size.
+
+{canary}
+"""
 
 
 def _canary(release: Path) -> str:
@@ -71,7 +125,7 @@ def _canary(release: Path) -> str:
 
 def _scored(questions: Sequence[Question]) -> list[Question]:
     """Return the questions that a harness can score: a choice, with an answer."""
-    return [question for question in questions if question.answer_type != "report" and not question.withheld]
+    return [question for question in questions if question.answer_type not in OPEN and not question.withheld]
 
 
 def _that_show(groups: Iterable[list[Row]]) -> Iterator[list[Row]]:

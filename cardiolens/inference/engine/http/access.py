@@ -33,7 +33,7 @@ def check_leave(model: ModelSpec) -> None:
     http = model.served
     if not is_loopback(http.host) and not http.allow_external:
         raise InputError(
-            f"model {model.name}: frames of patients would be sent to {http.shown_host}, not this machine; "
+            f"model {model.name}: frames of patients would be sent to {http.host}, not this machine; "
             f"if you may do that, set model.{model.name}.http.allow_external=true"
         )
 
@@ -47,7 +47,7 @@ def read_key(model: ModelSpec) -> str | None:
     if not key:
         raise InputError(
             f"model {model.name}: the environment variable {name} is not set; put the key of "
-            f"{model.served.shown_host} there, here and on every node of the cluster"
+            f"{model.served.host} there, here and on every node of the cluster"
         )
     if not (key.isascii() and key.isprintable()) or " " in key:
         raise InputError(
@@ -78,7 +78,7 @@ def is_loopback(host: str) -> bool:
 
 def way_to(http: HttpSpec) -> str:
     """Return a text for the log: the address of a model, and whether a proxy is used."""
-    return f"{http.address}{', through a proxy that the environment names' if proxy_of(http) else ''}"
+    return f"{http.base_url}{', through a proxy that the environment names' if proxy_of(http) else ''}"
 
 
 def proxy_of(http: HttpSpec) -> str | None:

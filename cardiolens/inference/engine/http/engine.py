@@ -11,7 +11,6 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from cardiolens.base.errors import RunError
-from cardiolens.base.sanitize import hidden_values, without_hidden
 from cardiolens.config.http import HttpSpec
 from cardiolens.config.model import ModelSpec
 from cardiolens.inference.engine.ask import Ask, FrameWork, Pictures, Reply, RequestError
@@ -70,7 +69,7 @@ class HttpEngine:
         self._gate = Gate(self._http.max_in_flight)
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         proxy = proxy_of(self._http)
-        words = Words(self._key, password_of(proxy), *hidden_values())
+        words = Words(self._key, password_of(proxy))
         self._transport = Transport(self._http, self._key, proxy, words)
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
@@ -138,7 +137,7 @@ class HttpEngine:
         return self._backoff.wait(tries, self._draw(), fault.retry_after)
 
     def _give_up(self, fault: FaultError, tries: int) -> Exception:
-        message = without_hidden(f"{fault}{f' ({tries} tries)' if tries > 1 else ''}")
+        message = f"{fault}{f' ({tries} tries)' if tries > 1 else ''}"
         if RULES[fault.kind].ends_run:
             return self._end(message)
         # Once the server has answered other requests, a rejection is the fault of the request.
@@ -146,11 +145,11 @@ class HttpEngine:
             self._failed_in_a_row += 1
         if self._failed_in_a_row >= _HOPELESS:
             return self._end(f"{_HOPELESS} requests in a row failed, the last so: {message}")
-        return RequestError(RULES[fault.kind].error, f"{self._http.shown_host} {message}")
+        return RequestError(RULES[fault.kind].error, f"{self._http.host} {message}")
 
     def _end(self, why: str) -> RunError:
         """Close the gate and return the error: nothing more is sent, requests in flight may finish."""
-        message = f"model {self._model.name}: {self._http.address} {why}; what was completed is kept"
+        message = f"model {self._model.name}: {self._http.base_url} {why}; what was completed is kept"
         self._gate.close(message)
         if not self._over.done():
             self._over.set_result(None)

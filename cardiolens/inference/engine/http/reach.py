@@ -3,7 +3,6 @@
 import asyncio
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.sanitize import hidden_values
 from cardiolens.config.model import ModelSpec
 from cardiolens.inference.engine.http.access import check_leave, password_of, proxy_of, read_key
 from cardiolens.inference.engine.http.header_lines import HttpAnswer, Words
@@ -26,19 +25,19 @@ def reach(model: ModelSpec) -> str:
         if answer.status in (401, 403):
             raise fault_of(answer)
     except (FaultError, TimeoutError) as error:
-        raise InputError(f"{http.address} {error or 'did not answer in time'}") from None
+        raise InputError(f"{http.base_url} {error or 'did not answer in time'}") from None
     names = _names(answer)
     if names and http.api_model not in names:
         raise InputError(
-            f"{http.address} answers and lists no model {http.api_model}, but {', '.join(names[:_LISTED])}; "
+            f"{http.base_url} answers and lists no model {http.api_model}, but {', '.join(names[:_LISTED])}; "
             "correct http.api_model"
         )
-    return f"{http.address} answers{' and has the model' if names else ''}"
+    return f"{http.base_url} answers{' and has the model' if names else ''}"
 
 
 async def _models(model: ModelSpec) -> HttpAnswer:
     key, proxy = read_key(model), proxy_of(model.served)
-    transport = Transport(model.served, key, proxy, Words(key, password_of(proxy), *hidden_values()))
+    transport = Transport(model.served, key, proxy, Words(key, password_of(proxy)))
     try:
         return await transport.models()
     finally:

@@ -11,7 +11,6 @@ const REASONS = [
 const byId = id => document.getElementById(id);
 const view = {slice: null, phase: null, loop: 0, masks: true, correcting: false, rejecting: false, chosen: [], whole: false};
 let told = null, loops = [], busy = false, since = 0, hiddenFor = 0, hiddenSince = 0, pending = null;
-let word = sessionStorage.getItem("review-word") || "";
 const bitmaps = new Map();
 
 function element(name, text = "", attributes = {}) {
@@ -27,39 +26,15 @@ const reading = () => told?.mode === "read";
 /* ---- the server ---- */
 
 async function ask(path, body) {
-  const options = {headers: {"X-Review-Word": word}};
-  if (body) Object.assign(options, {method: "POST", body: JSON.stringify(body),
-    headers: {"X-Review-Word": word, "Content-Type": "application/json"}});
-  const reply = await fetch(path, options);
-  if (reply.status === 401) { logIn(); throw new Error("401"); }
+  const reply = await fetch(path, body ? {method: "POST", body: JSON.stringify(body),
+    headers: {"Content-Type": "application/json"}} : {});
+  if (reply.status === 404) throw new Error("refused: this is not known here; ask for your link anew");
   return reply;
 }
 
-function logIn() {
-  byId("login").hidden = false;
-  for (const id of ["item", "tools", "agreement", "help"]) byId(id).hidden = true;
-  byId(byId("reader").value ? "passphrase" : "reader").focus();
-}
-
-byId("login").addEventListener("submit", async event => {
-  event.preventDefault();
-  let reply;
-  try {
-    reply = await (await fetch("login", {method: "POST", headers: {"Content-Type": "application/json"},
-      body: JSON.stringify({reader: byId("reader").value, passphrase: byId("passphrase").value})})).json();
-  } catch { say("The server does not answer; is it still running?"); return; }
-  if (!reply.word) { say(reply.error); return; }
-  word = reply.word;
-  sessionStorage.setItem("review-word", word);
-  byId("passphrase").value = "";
-  byId("login").hidden = true;
-  say("");
-  if (pending) deliver(); else load();
-});
-
 async function load() {
   try { show(await (await ask("state.json")).json()); }
-  catch (error) { if (error.message !== "401") again(load); }
+  catch (error) { if (error.message.startsWith("refused")) say(error.message); else again(load); }
 }
 
 function again(work) {
@@ -85,7 +60,6 @@ async function deliver() {
     next = await reply.json();
     if (!reply.ok) throw new Error(`refused: ${next.error}`);
   } catch (error) {
-    if (error.message === "401") return;
     if (!error.message.startsWith("refused")) { again(deliver); return; }
     next = {...told, error: error.message};
   }
@@ -223,7 +197,7 @@ const NAMES = {" ": "Space", ArrowRight: "→", ArrowLeft: "←", ArrowUp: "↑"
 const possible = when => when === "both" || when === told.mode || when === told.role && told.mode === "verify";
 
 function press(key) {
-  if (!told || !byId("login").hidden) return false;
+  if (!told) return false;
   if (key === "Escape") {
     Object.assign(view, {correcting: reading(), rejecting: false, chosen: []});
     byId("help").hidden = byId("agreement").hidden = true;
@@ -254,17 +228,10 @@ function tools() {
     button.append(element("kbd", NAMES[key] || key), label);
     button.addEventListener("click", () => { button.blur(); press(key); });
     return button;
-  }), Object.assign(element("button", "log out", {type: "button"}), {onclick: leave}));
+  }));
   const list = element("dl");
   for (const [key, label] of own) list.append(element("dt", NAMES[key] || key), element("dd", label));
   byId("help").replaceChildren(element("h2", "Keys"), list, element("p", "Letters choose options; Esc goes back."));
-}
-
-async function leave() {
-  try { await ask("logout", {}); } catch { /* the session is gone either way */ }
-  word = "";
-  sessionStorage.removeItem("review-word");
-  logIn();
 }
 
 /* ---- pictures ---- */
@@ -325,7 +292,7 @@ function sheet(loop, slice) {
 }
 
 function tick(time) {
-  if (told?.item && byId("login").hidden) loops.forEach((loop, number) => {
+  if (told?.item) loops.forEach((loop, number) => {
     const own = number === view.loop, still = loop.phases === 1;
     const slice = own && view.slice !== null ? view.slice
       : still ? Math.floor(time / MS_PER_SLICE) % loop.slices : Math.floor(loop.slices / 2);
@@ -351,14 +318,14 @@ async function agreement() {
   say("Counting agreement ...");
   try { found = await (await ask("agreement.json")).json(); } catch { say("Not done: the server does not answer"); return; }
   say("");
-  const heads = ["", "settled", "pairs", "patients", "kappa", "AC1", "kappa of verdicts", "AC1 of verdicts", "accepted", "decision"];
+  const heads = ["", "settled", "pairs", "patients", "kappa", "AC1", "accepted", "decision"];
   const table = rows => {
     const made = element("table"), head = element("tr");
     head.append(...heads.map(text => element("th", text, {scope: "col"})));
     made.append(head, ...rows.map(row => {
       const line = element("tr");
       line.append(...[row.name, `${row.n_settled}/${row.n_items}`, row.n_pairs, row.n_patients, rounded(row.kappa), rounded(row.ac1),
-        rounded(row.verdict_kappa), rounded(row.verdict_ac1), rounded(row.accepted), [row.decision, ...row.why].join(": ")]
+        rounded(row.accepted), [row.decision, ...row.why].join(": ")]
         .map(text => element("td", text)));
       return line;
     }));
@@ -370,4 +337,4 @@ async function agreement() {
 }
 
 requestAnimationFrame(tick);
-if (word) load(); else { logIn(); document.body.dataset.ready = "yes"; }
+load();

@@ -1,8 +1,8 @@
-"""Section on what scores move with: wordings, seeds and selections side by side, variance, single items."""
+"""Section on what scores move with: wordings, seeds and selections side by side."""
 
 from cardiolens.score.claims import difficulty
 from cardiolens.score.claims import score_ranges as spread
-from cardiolens.show.page.columns import METHOD, SCOPE, scope_words, subtask_words
+from cardiolens.show.page.columns import SCOPE, scope_words, subtask_words
 from cardiolens.show.page.elements import Column, Section, Table
 from cardiolens.show.page.page_data import Facts
 
@@ -11,13 +11,6 @@ _SPREAD = (
     *(_MODEL, SCOPE, Column("factor", "varied")),
     *(Column("levels", "levels", "count"), Column("settings", "settings", "count")),
     *(Column("mean_range", "mean range", "score"), Column("max_range", "largest range", "score")),
-)
-_COMPONENTS = (
-    *(Column("component", "between"), Column("levels", "levels", "count")),
-    Column("value", "standard deviation, logit", "number"),
-    *(Column("low", "95 % from", "number"), Column("high", "to", "number")),
-    *(Column("share", "share of variance, %", "score"), Column("n_items", "answers", "count")),
-    *(Column("n_patients", "patients", "count"), METHOD),
 )
 _DIFFICULTY = (
     *(
@@ -41,8 +34,8 @@ _FACTORS = {
 
 
 def sources(facts: Facts) -> Section:
-    """Ranges of scores by what was varied, components of variance where asked for, and items."""
-    tables = [table for table in (_spread(facts), _components(facts), _items(facts)) if table.rows]
+    """Ranges of scores by what was varied, and items."""
+    tables = [table for table in (_spread(facts), _items(facts)) if table.rows]
     notes = [*_one_seed(facts)]
     if any(table.name == "spread" for table in tables):
         notes.append(
@@ -87,11 +80,6 @@ def _spread(facts: Facts) -> Table:
         for row in map(dict, facts.analysis(spread.NAME).rows)
     ]
     return Table.of("spread", "Range of scores over what was varied, all else held", _SPREAD, records)
-
-
-def _components(facts: Facts) -> Table:
-    rows = facts.analysis("components of variance").rows
-    return Table.of("components", "Components of variance of exact answers, tier 1", _COMPONENTS, rows)
 
 
 def _items(facts: Facts) -> Table:

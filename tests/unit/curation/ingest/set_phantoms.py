@@ -10,11 +10,11 @@ import numpy as np
 
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.config.ingest import IngestSpec
+from cardiolens.curation.ingest.frame_records import Identity
 from cardiolens.curation.ingest.ids import public_pseudonyms
 from cardiolens.curation.ingest.import_run import ingest
-from cardiolens.curation.ingest.records import Identity
-from cardiolens.phantom.sets.set_export import subject_of, truth_of
-from cardiolens.phantom.sets.set_writers import SETS, SetFormat, Subject
+from tests.support.sets.set_export import subject_of, truth_of
+from tests.support.sets.set_writers import SETS, SetFormat, Subject
 
 HEARTS = ("PH-NORMAL", "PH-ICM-LAD", "PH-HCM-ASH")
 EVERY_VIEW = SetFormat(("cine_sax", "lge_sax", "t2_sax", "cine_4ch"), lambda *_: None, lambda _: "")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cardiolens.curation.ingest.classify import heart_frame, propose
-from cardiolens.curation.ingest.records import Identity, Image, Person, Stack
+from cardiolens.curation.ingest.frame_records import Identity, Image, Person, Stack
 from cardiolens.curation.ingest.words import words_of
 from cardiolens.study.heart_frame import TYPICAL_BASE, frame_along
 

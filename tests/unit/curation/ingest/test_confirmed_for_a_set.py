@@ -9,10 +9,10 @@ import pytest
 from cardiolens.curation.ingest.confirm.confirm_server import Change, Desk
 from cardiolens.curation.ingest.confirm.imported import read_imported
 from cardiolens.curation.ingest.decisions import Choice, Ledger
-from cardiolens.phantom.sets.set_export import truth_of
-from cardiolens.phantom.sets.set_writers import SETS
 from cardiolens.show.local_server import Request
 from cardiolens.study.volume_manifest import DisplayTransform
+from tests.support.sets.set_export import truth_of
+from tests.support.sets.set_writers import SETS
 from tests.unit.curation.ingest.set_phantoms import (
     frames_of_file,
     hearts,

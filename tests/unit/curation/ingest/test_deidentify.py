@@ -9,6 +9,7 @@ from pydicom.datadict import tag_for_keyword
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.paths import PACKAGE
+from cardiolens.curation.ingest.frame_records import Identity, Person
 from cardiolens.curation.ingest.ids import (
     PASSES,
     Pseudonyms,
@@ -18,7 +19,6 @@ from cardiolens.curation.ingest.ids import (
     tesla,
     vendor,
 )
-from cardiolens.curation.ingest.records import Identity, Person
 
 KEY = bytes(32)
 NOT_READ = {"PerFrameFunctionalGroupsSequence", "SharedFunctionalGroupsSequence", "DateTime"}

@@ -8,6 +8,7 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
+from cardiolens.curation.release.set_manifest import verify_set, write_set_manifest
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_ingest_spec
@@ -15,8 +16,7 @@ from cardiolens.curation.ingest.layouts.assignment import propose_layout
 from cardiolens.curation.ingest.layouts.convention import convention, conventions
 from cardiolens.curation.masks.labels import Tissue, label_map
 from cardiolens.curation.questions.set_questions import write_all_questions, write_set_questions
-from cardiolens.curation.release.set_manifest import verify_set, write_set_manifest
-from cardiolens.phantom.sets.set_writers import SETS
+from tests.support.sets.set_writers import SETS
 from tests.unit.curation.ingest.exports import CURRENT, healthy
 from tests.unit.curation.ingest.nifti_exports import grids, save, whole
 from tests.unit.curation.ingest.set_phantoms import (

@@ -8,8 +8,8 @@ import nibabel as nib
 import numpy as np
 import pytest
 
+from cardiolens.curation.ingest.frame_records import Image
 from cardiolens.curation.ingest.reasons import Reason
-from cardiolens.curation.ingest.records import Image
 from cardiolens.curation.ingest.series_stacks import stacks_of
 from tests.unit.curation.ingest.exports import CINE, NORMAL, PERFUSION, SHORT_AXIS
 from tests.unit.curation.ingest.set_phantoms import hearts, imported_set, proposals_of, write_set

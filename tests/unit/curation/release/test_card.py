@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cardiolens.base.errors import InputError
-from cardiolens.curation.release.known_limits import known_limits
+from cardiolens.curation.release.card import known_limits, licence_tags, split_of
 from cardiolens.curation.release.make import release
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from tests.unit.study_folders import study, volume, voxels
@@ -104,3 +104,16 @@ def test_volumes_of_two_patients_that_are_one_are_counted(tmp_path: Path) -> Non
     card = (root / "out" / "README.md").read_text()
     assert "1 volumes are in more than one study, byte for byte: of these 1 in studies of several" in card
     assert "**1 volumes are in two cohorts**" in card
+
+
+@pytest.mark.parametrize(
+    ("licence", "tags"),
+    [
+        ("CC-BY-4.0", {"license": "cc-by-4.0"}),
+        ("ODbL-1.0", {"license": "odbl"}),
+        ("CC BY 4.0 of all but two", {"license": "other", "license_name": "CC BY 4.0 of all but two"}),
+    ],
+)
+def test_a_licence_that_the_hub_knows_has_its_id_and_no_other_does(licence, tags) -> None:
+    assert licence_tags(licence) == tags
+    assert split_of("test-b") == "test_b"

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cardiolens.curation.release.identities import fold, identities
-from cardiolens.phantom.free_text.free_report import free_report
 from cardiolens.phantom.roster import catalogue, study
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.protocol_folder import DATA, shipped
+from tests.support.free_text.free_report import free_report
 
 _PLACE = re.compile("Hôpital|Klinikum|Hospital|Centre|Imaging|Radiology|Kardio-MRT")
 ROOT = Path(__file__).resolve().parents[4]

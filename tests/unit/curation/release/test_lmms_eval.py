@@ -71,7 +71,7 @@ def asked(root: Path, replies: dict[str, str], kind: str) -> dict[str, Any]:
     """What lmms-eval makes of replies, in a process that has no network."""
     (root / "replies.json").write_text(json.dumps(replies))
     script = Path(__file__).with_name("ask_lmms_eval.py")
-    command = [sys.executable, script, root / "tasks" / "lmms_eval", root / "replies.json", kind, *TASKS]
+    command = [sys.executable, script, root / "tasks", root / "replies.json", kind, *TASKS]
     quiet = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(root / "hub"), "TQDM_DISABLE": "1"}
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=root, env={**os.environ, **quiet}

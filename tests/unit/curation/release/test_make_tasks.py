@@ -1,26 +1,19 @@
-"""Task folders of a release: what they hold, what they refuse, and the class for VLMEvalKit."""
+"""Task folders of a release: what they hold, and what they refuse."""
 
 import ast
-import importlib
 import json
 import shutil
 import sys
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
-import pandas as pd
 import pytest
 
 from cardiolens.base.errors import InputError
-from cardiolens.curation.release.harness import handing_out
-from cardiolens.curation.release.harness.make_tasks import make_tasks
-from cardiolens.curation.release.make import release
+from cardiolens.curation.release.harness.make_tasks import HANDED_OUT, make_tasks
+from cardiolens.curation.release.harness.one_file import with_reader
 from tests.unit.curation.release.released_phantoms import release_phantoms
-
-HANDED_OUT = Path(handing_out.__file__).parent / "handed_out"
 
 
 @pytest.fixture(scope="module")
@@ -33,22 +26,23 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_release_holds_no_code_and_its_tasks_hold_ours_alone(root: Path) -> None:
     assert list((root / "ours").rglob("*.py")) == []
+    answers, prompts = sorted((root / "tasks").rglob("*.py"))
+    assert prompts.read_bytes() == (HANDED_OUT / prompts.name).read_bytes()
+    assert answers.read_text() == with_reader(HANDED_OUT / answers.name)
+
+
+def test_what_is_handed_out_imports_nothing_of_ours(root: Path) -> None:
     for path in (root / "tasks").rglob("*.py"):
-        assert path.read_bytes() == (HANDED_OUT / path.name).read_bytes()
-
-
-def test_what_is_handed_out_imports_nothing_of_ours() -> None:
-    for path in HANDED_OUT.glob("cardiolens_*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
-            assert [name for name in names if name.partition(".")[0] == "cardiolens"] == [], path
+            assert {name.partition(".")[0] for name in names} <= sys.stdlib_module_names, path
 
 
 def test_the_canary_is_in_every_readable_file_of_a_task(root: Path) -> None:
     canary = json.loads((root / "ours" / "release.json").read_text())["canary"]
-    files = [path for path in (root / "tasks").rglob("*") if path.suffix in {".md", ".yaml", ".tsv"}]
-    assert len(files) == 7
+    files = [path for path in (root / "tasks").rglob("*") if path.suffix in {".md", ".yaml"}]
+    assert len(files) == 4
     assert all(canary in path.read_text() for path in files)
 
 
@@ -92,13 +86,6 @@ def mark_of_a_frame(root: Path) -> None:
     question_of(root, question="How large is <image> it?")
 
 
-def reports_alone(root: Path) -> None:
-    """A release of reports: what remains of one whose index says so."""
-    lines = (root / "phantoms" / "questions.jsonl").read_text().splitlines(keepends=True)
-    kept = [line for line in lines if json.loads(line)["answer_type"] == "report"]
-    (root / "phantoms" / "questions.jsonl").write_text("".join(kept))
-
-
 def nothing(_: Path) -> None:
     pass
 
@@ -132,61 +119,3 @@ def copied(root: Path, tmp_path: Path) -> Path:
     for name in ("ours", "phantoms"):
         shutil.copytree(root / name, tmp_path / name)
     return tmp_path
-
-
-def test_a_release_without_choice_questions_has_no_task(copied: Path, tmp_path: Path) -> None:
-    reports_alone(copied)
-    given = [f"questions={copied}/phantoms/questions.jsonl", f"studies={copied}/phantoms/studies"]
-    assert release([*given, f"out={tmp_path}/r", "name=r", "licence=internal", "references=true"]) == 0
-    with pytest.raises(InputError, match="has no choice question with a told answer and frames"):
-        make_tasks([f"harness={tmp_path}/r", f"out={tmp_path}/t"])
-
-
-@pytest.fixture
-def kit(root: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The class for VLMEvalKit beside stand-ins of what it imports of the toolkit."""
-
-    class Base:
-        def __init__(self, dataset: str) -> None:
-            self.data = self.load_data(dataset)
-
-    smp, base = ModuleType("vlmeval.smp"), ModuleType("vlmeval.dataset.image_base")
-    data = root / "tasks" / "vlmevalkit" / "LMUData"
-    smp.LMUDataRoot = lambda: str(data)
-    smp.load = pd.read_csv
-    smp.dump = lambda table, path: table.to_csv(path)
-    smp.get_intermediate_file_path = lambda path, suffix, kind: f"{path}{suffix}.{kind}"
-    base.ImageBaseDataset = Base
-    answers = importlib.import_module("cardiolens.curation.release.harness.handed_out.cardiolens_answers")
-    for name, module in {
-        "vlmeval": ModuleType("vlmeval"),
-        "vlmeval.smp": smp,
-        "vlmeval.dataset": ModuleType("vlmeval.dataset"),
-        "vlmeval.dataset.image_base": base,
-        "vlmeval.dataset.cardiolens_answers": answers,
-    }.items():
-        monkeypatch.setitem(sys.modules, name, module)
-    name = "cardiolens.curation.release.harness.handed_out.cardiolens_questions"
-    monkeypatch.delitem(sys.modules, name, raising=False)
-    yield importlib.import_module(name).CardioLensQuestions
-    sys.modules.pop(name, None)
-
-
-def test_the_class_for_vlmevalkit_asks_and_scores(kit: Any, tmp_path: Path) -> None:
-    """The toolkit itself is not installed: its base class is a stand-in here."""
-    assert kit.supported_datasets() == ["cardiolens_ours_dev", "cardiolens_ours_test_b"]
-    asked = kit("cardiolens_ours_test_b")
-    assert len(asked.data) > 20  # which two of three patients these are is drawn
-    parts = asked.build_prompt(0)
-    pictures = [part["value"] for part in parts if part["type"] == "image"]
-    assert [part["type"] for part in parts[:3]] == ["text", "image", "text"]
-    assert 0 < len(pictures) <= 16
-    assert all(Path(path).read_bytes().startswith(b"\x89PNG") for path in pictures)
-    assert "ANSWER: <letter>" in parts[-1]["value"]
-    told = [json.loads(cell)["answer"] for cell in asked.data["scored_by"]]
-    replies = ["I do not know", *(f"ANSWER: {', '.join(keys)}" for keys in told[1:])]
-    file = tmp_path / "replies.csv"
-    pd.DataFrame({"index": asked.data["index"], "prediction": replies}).to_csv(file)
-    (scores,) = asked.evaluate(str(file)).to_dict("records")
-    assert scores["Overall"] == (len(told) - 1) / len(told)
-    assert scores[asked.data["category"][0]] == 0.5

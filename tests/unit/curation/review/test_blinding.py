@@ -13,13 +13,11 @@ from reviewers import CATALOGUE, Table, items_of
 from running_server import running
 from test_review_server import Client, press
 
-from cardiolens.base.errors import InputError
-from cardiolens.curation.review import accounts
-from cardiolens.curation.review.accounts import Door, add_account
-from cardiolens.curation.review.blinding import NAME, Blinding, read_blinding
+from cardiolens.curation.review.blinding import Blinding
 from cardiolens.curation.review.desk import UNREADABLE, Desk
 from cardiolens.curation.review.ledger import NAME as REVIEWS
 from cardiolens.curation.review.ledger import Ledger
+from cardiolens.curation.review.people import read_people
 from cardiolens.curation.review.queue import Queue
 from cardiolens.curation.review.review_commands import serve
 from cardiolens.curation.review.review_items import Item, read_items
@@ -28,11 +26,6 @@ from cardiolens.curation.review.review_server import review_server
 from cardiolens.show.local_server import LocalServer
 
 PLANT = "answer-is-B"  # in every field of the inputs that holds free text
-
-
-@pytest.fixture(autouse=True)
-def _cheap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accounts, "_COST", {"n": 2, "r": 1, "p": 1})
 
 
 def planted(data: Path, root: Path) -> tuple[Path, Path]:
@@ -65,18 +58,15 @@ def planted(data: Path, root: Path) -> tuple[Path, Path]:
 
 @contextmanager
 def serving(questions: Path, studies: Path, out: Path) -> Iterator[tuple[Desk, Client]]:
-    """A page of `mode=read` as the command makes it, and a client who is logged in."""
+    """A page of `mode=read` as the command makes it, and a person's link."""
     items = read_items(questions, studies, CATALOGUE, "read")
-    passphrase = add_account(out / "readers.json", "anna", "reader")
-    blinding, ledger = read_blinding(out), Ledger(out / REVIEWS)
+    people = read_people(out, ("anna",), None)
+    blinding, ledger = Blinding(people.key), Ledger(out / REVIEWS)
     queue = Queue.of(blinding.in_order(items.items), ledger, "read")
     desk = Desk(items, queue, Pictures(items.studies), blinding)
-    with closing(ledger), running(review_server(desk, Door(out / "readers.json"))) as server:
-        client = Client(server.server_port)
-        _, content, headers = client.ask("POST", "/login", {"reader": "anna", "passphrase": passphrase})
-        client.word = json.loads(content)["word"]
-        client.cookie = headers["Set-Cookie"].partition(";")[0]
-        yield desk, client
+    with closing(ledger), running(review_server(desk, people)) as server:
+        (token,) = people.by_token
+        yield desk, Client(server.server_port, f"/{token}")
 
 
 def requests_of(state: dict[str, Any], loops: list[dict[str, Any]]) -> Iterator[tuple[str, str, Any]]:
@@ -130,7 +120,6 @@ def test_a_page_that_was_open_while_the_server_started_again_loses_no_decision(
     questions, studies = planted(prepared_phantom / "data", tmp_path)
     with serving(questions, studies, tmp_path / "out") as (_, client):
         before = client.tree("GET", "/state.json")
-    assert (tmp_path / "out" / NAME).stat().st_mode & 0o077 == 0
     with serving(questions, studies, tmp_path / "out") as (_, client):
         after = press(client, before, "again", verdict="cannot_tell")
         assert "error" not in after
@@ -193,16 +182,6 @@ def test_an_answer_that_decides_what_is_asked_next_cannot_be_taken_back(tmp_path
     table.ledger.close()
 
 
-@pytest.mark.parametrize(
-    ("content", "mode", "message"), [("x", 0o600, "holds no key"), ("0" * 64, 0o644, "others may read it")]
-)
-def test_a_key_that_is_none_or_open_is_refused(tmp_path: Path, content: str, mode: int, message: str) -> None:
-    (tmp_path / NAME).write_text(content)
-    (tmp_path / NAME).chmod(mode)
-    with pytest.raises(InputError, match=rf"{message}.*remove it to get a new one"):
-        read_blinding(tmp_path)
-
-
 def test_the_command_blinds_those_who_read_and_nobody_else(
     prepared_phantom: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,15 +197,10 @@ def test_the_command_blinds_those_who_read_and_nobody_else(
 
     monkeypatch.setattr("cardiolens.curation.review.review_commands.review_server", noted)
     monkeypatch.setattr(LocalServer, "serve_forever", interrupted)
-    out = tmp_path / "out"
-    add_account(out / "readers.json", "anna", "reader")
-    words = [f"questions={questions}", f"studies={studies}", f"out={out}", "port=0"]
-    assert serve([*words, "mode=verify"]) == 0
-    assert not (out / NAME).exists()
+    words = [f"questions={questions}", f"studies={studies}", f"out={tmp_path}/out", "port=0"]
+    assert serve([*words, "mode=verify", "readers=[anna]"]) == 0
     assert serve([*words, "mode=read"]) == serve([*words, "mode=read"]) == 0
-    assert desks[1].blinding == desks[2].blinding == read_blinding(out)
+    assert desks[0].blinding is None
+    assert desks[1].blinding == desks[2].blinding
     read = list(desks[1].queue.items.values())
     assert read == desks[1].blinding.in_order(desks[1].items.items)
-    (out / NAME).chmod(0o640)
-    with pytest.raises(InputError, match=r"blinding\.key: others may read it \(mode 640\)"):
-        serve([*words, "mode=read"])

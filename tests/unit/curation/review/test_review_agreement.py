@@ -14,13 +14,13 @@ from cardiolens.score.statistics.hypothesis_tests import gwet_ac1
 def pairs_of(table: list[list[int]], subtask: str = "C01", patients: int = 20) -> list[Pair]:
     cells = [(one, other) for one, row in enumerate(table) for other, n in enumerate(row) for _ in range(n)]
     return [
-        Pair(f"P{place % patients}", subtask, (one, other), ((str(one),), (str(other),)))
+        Pair(f"P{place % patients}", subtask, ((str(one),), (str(other),)))
         for place, (one, other) in enumerate(cells)
     ]
 
 
 def test_the_vector_of_the_protocol() -> None:
-    kappa, ac1 = intervals(pairs_of([[40, 5], [5, 50]]), lambda pair: pair.answers)
+    kappa, ac1 = intervals(pairs_of([[40, 5], [5, 50]]))
     assert kappa.value == pytest.approx(0.798, abs=1e-3)
     assert kappa.low < kappa.value < kappa.high
     assert ac1.value == pytest.approx(float(gwet_ac1(np.array([[40.0, 5], [5, 50]]))), abs=1e-9)
@@ -29,14 +29,14 @@ def test_the_vector_of_the_protocol() -> None:
 def test_pooled_over_subtasks_chance_is_that_of_each() -> None:
     """Two subtasks without any agreement beyond chance have kappa 0 together, whatever their answers are."""
     both = pairs_of([[25, 25], [25, 25]]) + pairs_of([[1, 9], [9, 81]], "C02")
-    kappa, _ = intervals(both, lambda pair: pair.answers)
+    kappa, _ = intervals(both)
     assert kappa.value == pytest.approx(0, abs=1e-9)
 
 
 def test_the_interval_is_by_patient() -> None:
-    many, _ = intervals(pairs_of([[40, 5], [5, 50]], patients=100), lambda pair: pair.answers)
-    few, _ = intervals(pairs_of([[40, 5], [5, 50]], patients=4), lambda pair: pair.answers)
-    alone, _ = intervals(pairs_of([[40, 5], [5, 50]], patients=1), lambda pair: pair.answers)
+    many, _ = intervals(pairs_of([[40, 5], [5, 50]], patients=100))
+    few, _ = intervals(pairs_of([[40, 5], [5, 50]], patients=4))
+    alone, _ = intervals(pairs_of([[40, 5], [5, 50]], patients=1))
     assert few.value == many.value == alone.value
     assert np.isnan(alone.low)
     assert np.isnan(alone.high)
@@ -44,7 +44,7 @@ def test_the_interval_is_by_patient() -> None:
 
 
 def test_where_nothing_but_one_answer_is_given_kappa_is_undefined_and_ac1_is_one() -> None:
-    kappa, ac1 = intervals(pairs_of([[30]]), lambda pair: pair.answers)
+    kappa, ac1 = intervals(pairs_of([[30]]))
     assert np.isnan(kappa.value)
     assert ac1.value == 1
 

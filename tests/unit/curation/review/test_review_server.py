@@ -1,9 +1,7 @@
 """The server of review: who may ask for what, and what they are told."""
 
 import json
-import socket
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http.client import HTTPConnection
@@ -15,16 +13,15 @@ from reviewers import CATALOGUE
 from running_server import running
 
 from cardiolens.base.errors import InputError
-from cardiolens.commands.review import main as review_command
-from cardiolens.curation.review import accounts
-from cardiolens.curation.review.accounts import Door, add_account
+from cardiolens.curation.review.blinding import Blinding
 from cardiolens.curation.review.desk import Desk
 from cardiolens.curation.review.ledger import NAME, Ledger
+from cardiolens.curation.review.people import read_people
 from cardiolens.curation.review.queue import Queue
-from cardiolens.curation.review.review_commands import add, export, serve
+from cardiolens.curation.review.review_commands import export, serve
 from cardiolens.curation.review.review_items import read_items
 from cardiolens.curation.review.review_pictures import Pictures
-from cardiolens.curation.review.review_server import WORD, review_server
+from cardiolens.curation.review.review_server import review_server
 
 PNG = b"\x89PNG"
 
@@ -51,8 +48,7 @@ def drafts(data: Path, folder: Path) -> Path:
 @dataclass
 class Client:
     port: int
-    cookie: str = ""
-    word: str = ""
+    link: str = ""  # the path of a person's link
 
     def ask(
         self, method: str, path: str, body: Any = None, **headers: str
@@ -60,9 +56,9 @@ class Client:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=300)
         content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         own = f"127.0.0.1:{self.port}"
-        told = {"Host": own, "Content-Length": str(len(content)), "Cookie": self.cookie, WORD: self.word}
+        told = {"Host": own, "Content-Length": str(len(content))}
         told |= {"Origin": f"http://{own}", "Content-Type": "application/json"} if method == "POST" else {}
-        connection.putrequest(method, path, skip_host=True)
+        connection.putrequest(method, self.link + path, skip_host=True)
         for name, value in (
             told | {name.replace("_", "-"): value for name, value in headers.items()}
         ).items():
@@ -86,34 +82,23 @@ class Served:
     root: Path
     port: int
     desk: Desk
-    passphrases: dict[str, str]
+    links: dict[str, str]
 
-    def client(self, reader: str = "") -> Client:
-        client = Client(self.port)
-        if reader:
-            told = {"reader": reader, "passphrase": self.passphrases[reader]}
-            status, content, headers = client.ask("POST", "/login", told)
-            assert status == 200
-            client.word = json.loads(content)["word"]
-            client.cookie = headers["Set-Cookie"].partition(";")[0]
-        return client
+    def client(self, reader: str) -> Client:
+        return Client(self.port, self.links[reader])
 
 
 def served_at(data: Path, root: Path, mode: str) -> Iterator[Served]:
     questions = drafts(data, root / "drafts")
-    roles = {"anna": "reader", "berta": "reader", "third": "adjudicator"}
-    passphrases = {name: add_account(root / "readers.json", name, role) for name, role in roles.items()}
+    people = read_people(root, ("anna", "berta"), "third")
     items = read_items(questions, data / "studies", CATALOGUE, mode)
     ledger = Ledger(root / NAME)
-    desk = Desk(items, Queue.of(items.items, ledger, mode), Pictures(items.studies))
-    with running(review_server(desk, Door(root / "readers.json"))) as server:
-        yield Served(root, server.server_port, desk, passphrases)
+    blinding = Blinding(people.key) if mode == "read" else None
+    desk = Desk(items, Queue.of(items.items, ledger, mode), Pictures(items.studies), blinding)
+    with running(review_server(desk, people)) as server:
+        links = {person.name: f"/{token}" for token, person in people.by_token.items()}
+        yield Served(root, server.server_port, desk, links)
     ledger.close()
-
-
-@pytest.fixture(autouse=True)
-def _cheap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accounts, "_COST", {"n": 2, "r": 1, "p": 1})
 
 
 @pytest.fixture
@@ -133,26 +118,6 @@ def press(client: Client, state: dict[str, Any], name: str, **said: Any) -> dict
     )
 
 
-def test_what_reads_as_a_model_is_sent_no_id_that_could_tell_the_answer(read: Served) -> None:
-    """Ids may hold the answer, and a digest of question and answer could be computed for each option."""
-    anna = read.client("anna")
-    hidden = {text for item in read.desk.queue.items.values() for text in (item.qa_id, item.digest)}
-    hidden |= {item.question.study_id for item in read.desk.queue.items.values()}
-    state, seen = anna.tree("GET", "/state.json"), set()
-    for number in range(5):
-        item = state["item"]
-        handle = item["item"]
-        loops = anna.tree("GET", f"/loops/{handle}")
-        sent = json.dumps(state) + json.dumps(loops)
-        assert [text for text in hidden if text in sent] == []
-        seen.add(handle)
-        state = press(anna, state, f"r{number}", verdict="answer", answer=[item["options"][0]["key"]])
-    assert len(seen) == 5
-    asked = {line["qa_id"] for line in map(json.loads, (read.root / NAME).read_text().splitlines())}
-    assert asked <= {item.qa_id for item in read.desk.queue.items.values()}, "decisions keep the real ids"
-    assert len(asked) == 5
-
-
 def test_a_reader_of_a_draft_sees_evidence_and_nobody_elses_decision(verify: Served) -> None:
     anna, berta, third = (verify.client(name) for name in ("anna", "berta", "third"))
     first = anna.tree("GET", "/state.json")
@@ -169,19 +134,6 @@ def test_a_reader_of_a_draft_sees_evidence_and_nobody_elses_decision(verify: Ser
     shown = third.tree("GET", "/state.json")["item"]
     assert [one["verdict"] for one in shown["firsts"]] == ["accept", "reject"]
     assert not any(name in json.dumps(shown) for name in ("anna", "berta"))
-
-
-def test_who_reads_is_told_neither_truth_nor_evidence_nor_masks(read: Served) -> None:
-    anna = read.client("anna")
-    item = anna.tree("GET", "/state.json")["item"]
-    assert set(item) == {*("qa_id", "item", "study", "subtask", "question", "options", "multi", "exclusive")}
-    assert "secret" not in json.dumps(item)
-    loops = anna.tree("GET", f"/loops/{item['item']}")["loops"]
-    assert not any(one["mask"] for one in loops)
-    path = f"/sheets/{item['item']}/{loops[0]['id']}/0"
-    assert anna.ask("GET", f"{path}.png")[1].startswith(PNG)
-    assert anna.ask("GET", f"{path}-mask.png")[0] == 404
-    assert anna.ask("GET", "/agreement.json")[0] == 404
 
 
 def test_the_id_of_an_item_that_is_read_does_not_depend_on_its_truth(
@@ -245,28 +197,28 @@ def test_the_loops_are_all_routed_views_as_models_are_shown_them(verify: Served)
             assert anna.ask("GET", f"/sheets/{item['item']}/{one['id']}/{name}")[0] == 404, name
 
 
-def test_who_is_not_logged_in_reads_and_decides_nothing(verify: Served) -> None:
+def test_nothing_is_said_or_kept_without_a_link(verify: Served) -> None:
     anna = verify.client("anna")
     state = anna.tree("GET", "/state.json")
     item = state["item"]
     paths = (
-        "/state.json",
-        f"/loops/{item['item']}",
+        *("/", "/review.js", "/state.json", "/agreement.json", f"/loops/{item['item']}"),
         f"/sheets/{item['item']}/cine_sax/0.png",
-        "/agreement.json",
     )
     body = {"id": "z" * 20, "qa_id": item["qa_id"], "item": item["item"], "verdict": "accept"}
-    nobody = Client(verify.port)
-    for client in (nobody, Client(verify.port, anna.cookie), Client(verify.port, "", anna.word)):
-        assert [client.ask("GET", path)[0] for path in paths] == [401] * 4
-        assert client.ask("POST", "/decide", body)[0] == 401
-    assert nobody.ask("GET", "/")[0] == 200
+    for link in ("", "/", "/x", verify.links["anna"] + "x", verify.links["anna"][:-1], "/%ff"):
+        nobody = Client(verify.port, link)
+        assert {nobody.ask("GET", path)[0] for path in paths} == {404}, link
+        assert nobody.ask("POST", "/decide", body)[0] == 404
+    status, _, headers = anna.ask("GET", "/")
+    assert status == 200
+    assert "unsafe" not in headers["Content-Security-Policy"]
+    assert headers["Referrer-Policy"] == "no-referrer"
     assert anna.ask("GET", "/agreement.json")[0] == 404, "agreement would tell a reader what the other said"
     assert verify.client("third").tree("GET", "/agreement.json")["batches"]
     own = f"http://127.0.0.1:{verify.port}"
     for origin in ("", "null", "http://evil.example", f"http://localhost:{verify.port}", own + "0"):
         assert anna.ask("POST", "/decide", body, Origin=origin)[0] == 404, origin
-        assert anna.ask("POST", "/login", {"reader": "anna", "passphrase": "x"}, Origin=origin)[0] == 404
     for host in ("evil.example", f"evil.example:{verify.port}", "127.0.0.1"):
         assert anna.ask("GET", "/", Host=host)[0] == 404
     assert anna.ask("POST", "/decide", body, Content_Type="text/plain")[0] == 400
@@ -274,9 +226,9 @@ def test_who_is_not_logged_in_reads_and_decides_nothing(verify: Served) -> None:
     for text in (b"[]", b"{", b"[" * 9000, json.dumps(body | {"id": "short"}).encode(), b'{"verdict": NaN}'):
         assert anna.ask("POST", "/decide", text)[0] == 400, text[:40]
     for path in (
-        "/../readers.json",
-        "/%2e%2e/readers.json",
-        "/readers.json",
+        "/../links.json",
+        "/%2e%2e/links.json",
+        "/links.json",
         f"/{NAME}",
         "/loops/x",
         "/sheets/a/b/c",
@@ -284,97 +236,6 @@ def test_who_is_not_logged_in_reads_and_decides_nothing(verify: Served) -> None:
         assert anna.ask("GET", path)[0] == 404, path
     assert anna.tree("GET", "/state.json") == state, "nothing was kept"
     assert press(anna, state, "a1", verdict="accept")["done"] == 1
-    assert anna.ask("POST", "/logout", {})[0] == 200
-    assert anna.ask("GET", "/state.json")[0] == 401
-
-
-def test_the_cookie_is_for_this_page_alone(verify: Served) -> None:
-    told = {"reader": "anna", "passphrase": verify.passphrases["anna"]}
-    _, _, headers = verify.client().ask("POST", "/login", told)
-    assert {"HttpOnly", "SameSite=Strict"} <= set(headers["Set-Cookie"].split("; "))
-    policy = headers["Content-Security-Policy"]
-    assert "default-src 'none'" in policy
-    assert "unsafe" not in policy
-    for wrong in ({"reader": "anna", "passphrase": "x"}, {"reader": "nobody", "passphrase": "x"}):
-        _, content, headers = verify.client().ask("POST", "/login", wrong)
-        assert json.loads(content) == {"error": "no such name and passphrase"}
-        assert "Set-Cookie" not in headers
-    for odd in ({}, [], {"reader": "a" * 999, "passphrase": "x"}, {"reader": 1, "passphrase": []}):
-        assert verify.client().ask("POST", "/login", odd)[0] == 400
-
-
-def test_a_name_is_told_neither_by_words_nor_by_waiting(verify: Served) -> None:
-    door = Door(verify.root / "readers.json", clock=lambda: 0.0)
-
-    def told(reader: str) -> list[str]:
-        wrong = {"reader": reader, "passphrase": "wrong"}
-        return [Client(server.server_port).ask("POST", "/login", wrong)[1].decode() for _ in range(8)]
-
-    with running(review_server(verify.desk, door)) as server:
-        known = told("anna")
-        assert (
-            known
-            == ['{"error": "no such name and passphrase"}'] * 4
-            + ['{"error": "no such name and passphrase; try again in 1 s"}'] * 4
-        )
-        for reader in ("nobody", "Anna", "", "\u00e4" * 64, "anna ", "third\0"):
-            assert told(reader) == known, reader
-        for reader in ("a" * 65, "\ud800"):
-            assert told(reader)[0] == '{"error": "give reader and passphrase"}'
-
-
-@pytest.mark.parametrize("reset", [False, True])
-@pytest.mark.parametrize("share", [0.3, 0.9, 1.0])
-def test_a_client_that_hangs_up_leaves_no_trace(
-    verify: Served,
-    capfd: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
-    share: float,
-    reset: bool,
-) -> None:
-    body = json.dumps({"reader": "anna", "passphrase": "x" * 200})
-    own = f"127.0.0.1:{verify.port}"
-    lines = [
-        "POST /login HTTP/1.1",
-        f"Host: {own}",
-        f"Origin: http://{own}",
-        "Content-Type: application/json",
-    ]
-    content = "\r\n".join([*lines, f"Content-Length: {len(body)}", "", body]).encode()
-    for _ in range(3):
-        with socket.create_connection(("127.0.0.1", verify.port), timeout=300) as client:
-            client.sendall(content[: int(len(content) * share)])
-            if reset:  # closed at once, which the server meets as an error of its connection
-                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-    assert verify.client("berta").tree("GET", "/state.json")["item"]
-    assert_no_thread_is_left()
-    assert capfd.readouterr().err == caplog.text == ""
-
-
-def assert_no_thread_is_left() -> None:
-    end = time.monotonic() + 300
-    while any("process_request_thread" in thread.name for thread in threading.enumerate()):
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
-def test_a_length_of_five_thousand_digits_and_a_fault_of_the_desk_cost_one_answer(
-    verify: Served, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    anna = verify.client("anna")
-    for length, status in (("9" * 5000, 413), ("0" * 5000, 413), ("-" + "1" * 5000, 400)):
-        assert anna.ask("POST", "/decide", {}, Content_Length=length)[0] == status
-    assert caplog.text == ""
-    state = anna.tree("GET", "/state.json")
-    with monkeypatch.context() as patch:
-        patch.setattr(verify.desk, "loops", lambda handle: 1 / 0)
-        patch.setattr(verify.desk, "decide", lambda request, session: 1 / 0)
-        for method, path, body in (("GET", "/loops/x", None), ("POST", "/decide", {"id": "x" * 20})):
-            status, content, headers = anna.ask(method, path, body)
-            assert (status, content) == (500, b"internal server error\n")
-            assert "default-src 'none'" in headers["Content-Security-Policy"]
-    assert caplog.text.count("ZeroDivisionError: division by zero") == 2
-    assert anna.tree("GET", "/state.json") == state
 
 
 def test_two_people_at_once_lose_nothing(verify: Served) -> None:
@@ -396,39 +257,21 @@ def test_two_people_at_once_lose_nothing(verify: Served) -> None:
     assert sum('"decided"' in line for line in lines) == 2 * n
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([], "out"),
-        (["questions=a", "questions=b"], "stands twice"),
-        (["nonsense"], "expected name=value"),
-        (["questions=a", "studies=b", "out=c", "mode=guess"], "mode"),
-        (["questions=a", "studies=b", "out=c", "mode=read", "port=99999"], "port"),
-        (["questions=a", "studies=b", "out=c", "mode=read", "colour=red"], "no word of this command"),
-    ],
-)
-def test_words_that_cannot_be_used_are_named(words: list[str], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        serve(words)
-
-
-def test_the_actions_of_the_verb(
-    prepared_phantom: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_no_review_can_be_made_of_is_named(prepared_phantom: Path, tmp_path: Path) -> None:
     data, out = prepared_phantom / "data", tmp_path / "out"
     path = drafts(data, tmp_path / "drafts")
     words = [f"questions={path}", f"studies={data}/studies", f"out={out}", "mode=verify"]
-    with pytest.raises(InputError, match="no such file; make accounts"):
+    with pytest.raises(InputError, match="readers= is not given"):
         serve(words)
-    assert add(["reader=anna", f"out={out}"]) == 0
-    passphrase = capsys.readouterr().out.split()[2]
-    assert isinstance(Door(out / "readers.json").log_in("anna", passphrase), tuple)
     with pytest.raises(InputError, match="holds no review"):
         export([f"out={out}"])
     with pytest.raises(InputError, match="would replace"):
-        serve([*words[:2], f"out={path.parent}", "mode=verify", f"readers={out}/readers.json"])
+        serve([*words[:2], f"out={path.parent}", "mode=verify", "readers=[anna]"])
     with pytest.raises(InputError, match="holds no study"):
         serve([words[0], f"studies={tmp_path}/nothing", *words[2:]])
+    (tmp_path / "file").write_text("kept")
+    with pytest.raises(InputError, match="is no folder and cannot be made one"):
+        serve([*words[:2], f"out={tmp_path}/file/below", "mode=verify", "readers=[anna]"])
 
 
 def test_two_people_read_over_the_server_and_the_export_tells_how_far_they_agree(
@@ -454,40 +297,3 @@ def test_two_people_read_over_the_server_and_the_export_tells_how_far_they_agree
     assert (berta["n_read"], berta["n_missing"], berta["seconds_median"]) == (1, n_items - 1, 3)
     assert (everything["subtask"], everything["n_pairs"], everything["same"]["value"]) == ("all", 1, 1)
     assert f"berta: 1/{n_items} read, {n_items - 1} missing" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("below", ["", "/below"])
-@pytest.mark.parametrize("word", ["out", "readers"])
-def test_a_file_where_a_folder_is_expected_is_one_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, below: str, word: str
-) -> None:
-    file = tmp_path / "file"
-    file.write_text("kept")
-    words = ["add", "reader=anna", f"out={tmp_path if word == 'readers' else file}{below}"]
-    words += [f"readers={file}{below}/readers.json"] if word == "readers" else []
-    monkeypatch.setattr("sys.argv", ["review", *words])
-    assert review_command() == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.count("\n") == 1
-    assert f"error: {word}={file}{below}: is no folder and cannot be made one" in told.err
-    assert file.read_text() == "kept"
-
-
-def test_a_folder_that_cannot_be_written_into_is_one_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != tmp_path)
-    monkeypatch.setattr("sys.argv", ["review", "add", "reader=anna", f"out={tmp_path}"])
-    assert review_command() == 2
-    assert "cannot be written into; name a folder of yours" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
-
-
-def test_accounts_in_a_folder_of_their_name_are_told_once(tmp_path: Path) -> None:
-    (tmp_path / "readers.json").mkdir(mode=0o755)
-    with pytest.raises(InputError) as refused:
-        add(["reader=anna", f"out={tmp_path}"])
-    assert (
-        str(refused.value) == f"readers={tmp_path}/readers.json: cannot be read (Is a directory); correct it"
-    )

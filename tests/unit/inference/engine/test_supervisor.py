@@ -11,6 +11,7 @@ from cardiolens.inference.engine.ask import (
     EngineDeadError,
     ErrorKind,
     FrameWork,
+    NotAskedError,
     Pictures,
     Reply,
     RequestError,
@@ -248,3 +249,37 @@ def test_rebuilding_is_bounded_and_nobody_waits_for_ever() -> None:
     assert any("engine_restarts" in str(one) for one in found)
     assert any("recorded as failed (2 so far)" in str(one) for one in found)
     assert not any("max_num_seqs" in str(one) for one in found), "fewer at once would not help"
+
+
+class Slow(Mortal):
+    """Loads at once the first time, and takes a minute to load again."""
+
+    async def start(self) -> None:
+        await super().start()
+        if self.starts > 1:
+            await asyncio.sleep(60)
+
+
+@pytest.mark.parametrize("dies_after", [None, 10])
+def test_a_stop_is_heard_while_the_engine_loads(dies_after: int | None) -> None:
+    """First load or restart: what waits for the engine is not asked, and what was answered stays."""
+
+    async def run() -> tuple[list[object], float]:
+        engine = Slow(dies_after=dies_after)
+        engine.starts = dies_after is None
+        supervisor = Supervisor(engine, 8, 6)
+        asks = asyncio.gather(
+            *(supervisor.answer(ask(name), lambda key: None) for name in names(40)),  # type: ignore[arg-type, return-value]
+            return_exceptions=True,
+        )
+        while engine.starts < 2:
+            await asyncio.sleep(0.01)
+        supervisor.stop()
+        began = asyncio.get_running_loop().time()
+        return await asks, asyncio.get_running_loop().time() - began
+
+    found, seconds = asyncio.run(run())
+    answered = [one for one in found if isinstance(one, Reply)]
+    assert len(answered) >= 10 if dies_after else not answered
+    assert all(isinstance(one, Reply | NotAskedError) for one in found)
+    assert seconds < 2

@@ -1,6 +1,7 @@
 """What vLLM and the processors of models raise for one request: a failed request, and the engine goes on."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from importlib import import_module
 from pathlib import Path
@@ -192,3 +193,19 @@ def test_an_engine_that_dies_of_its_warm_up_did_not_start(tmp_path: Path):
     engine = Warmed(tmp_path, Generating(dead(), dead=True))
     with pytest.raises(EngineDeadError):
         asyncio.run(engine._warm_up())
+
+
+def test_the_event_loop_runs_while_a_model_loads(tmp_path: Path, monkeypatch) -> None:
+    """Timers that write rows, and the listener for a stop, are in the loop of the replica."""
+    engine = Started(tmp_path, Generating(None))
+    monkeypatch.setattr(VllmEngine, "_loaded", lambda self: time.sleep(0.5) or engine.behind)
+
+    async def ticks() -> int:
+        loading = asyncio.create_task(VllmEngine.start(engine))
+        count = 0
+        while not loading.done():
+            await asyncio.sleep(0.01)
+            count += 1
+        return count
+
+    assert asyncio.run(ticks()) > 5

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.compose import read_reader_spec, read_spec
+from cardiolens.config.compose import read_spec
 from cardiolens.inference.models.identity import absence, identify, ships
-from cardiolens.reader.record import RECORD
 
 MOST = 12 * 2**20  # bytes
 
@@ -19,17 +18,9 @@ def test_the_small_reader_is_small_and_says_how_it_was_made(tmp_path: Path):
     folder = identify(model, tmp_path).folder
     assert folder is not None
     assert sum(path.stat().st_size for path in folder.iterdir()) <= MOST
-    record = json.loads((folder / RECORD).read_text())
+    record = json.loads((folder / "training.json").read_text())
     assert record["hours"] <= 2
     assert {line["stage"] for line in record["curve"]} == {"see", "read"}
-
-
-def test_it_was_trained_by_the_recipe_that_ships(tmp_path: Path):
-    (model,) = read_spec(["model=[reader_small]"]).model
-    folder = identify(model, tmp_path).folder
-    assert folder is not None
-    recipe = read_reader_spec([f"out={tmp_path}"]).model_dump(mode="json", exclude={"out", "device"})
-    assert json.loads((folder / RECORD).read_text())["recipe"] == recipe
 
 
 def test_a_name_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path):

@@ -1,7 +1,7 @@
 """A plan is written again exactly when something that decides it has changed."""
 
+from cardiolens.base import stage_versions
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.inference.plan import inputs
 from cardiolens.inference.plan.plan import plan
 from cardiolens.storage import tables
 from cardiolens.storage.places import run_of
@@ -38,6 +38,6 @@ def test_a_part_that_is_gone_or_other_code_makes_a_new_plan(small_sweep, monkeyp
     assert plan(small_sweep).asked == 2
     after = written(small_sweep)
     assert len(after) == len(before) == 1
-    monkeypatch.setattr(inputs, "code_of", lambda _: "another version")
+    monkeypatch.setattr(stage_versions, "PLAN", "another")
     plan(small_sweep)
     assert written(small_sweep) != after

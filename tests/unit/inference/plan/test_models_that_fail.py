@@ -21,7 +21,7 @@ from cardiolens.inference.stream.pipeline import Streamed
 from cardiolens.storage import documents
 from cardiolens.workflow.steps.conclude import conclude
 from cardiolens.workflow.steps.model_outcomes import Prepared
-from cardiolens.workflow.steps.sweep import sweep
+from cardiolens.workflow.sweep import sweep
 
 Sweep = Callable[..., SweepSpec]
 WORDS = ("model=[tiny,uniform]", "model.tiny.long_side=64", "subtask=[C01]", "budget=[2]")

@@ -47,7 +47,7 @@ def actor(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A replica takes this process for its actor's; its handlers end with the test."""
     ours = logging.getLogger("cardiolens")
     before = list(ours.handlers)
-    monkeypatch.setattr(replica, "_answered_before_restart", lambda completions: frozenset())
+    monkeypatch.setattr(replica, "_answered_before_restart", lambda completions: {})
     monkeypatch.setattr(replica, "seat", lambda: "node:0")
     monkeypatch.setattr(replica.stopping, "is_connected", lambda: True)
     monkeypatch.setattr(replica.stopping, "driver_stopping", lambda: False)

@@ -117,7 +117,10 @@ def test_unknown_names_list_the_legal_ones(catalogue):
             },
             "multi-select has at most 10 options",
         ),
-        ({"answer_type": "guess"}, "answer_type: Input should be 'single', 'ordinal', 'multi' or 'report'"),
+        (
+            {"answer_type": "guess"},
+            "answer_type: Input should be 'single', 'ordinal', 'multi', 'report', 'number' or 'ranking'",
+        ),
         ({"checklist": ["look"]}, "a checklist has five items"),
         ({"colour": "red"}, "colour"),
         ({"answer_type": "report"}, "report"),

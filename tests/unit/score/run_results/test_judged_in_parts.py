@@ -22,7 +22,7 @@ SOME = ["C02", "L01", "D02", "R-CINE"]
 def planned(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     """A run with shared requests, probabilities, moved options, doubles, strangers, and failures."""
     root = make_cohort(tmp_path_factory.mktemp("parts"), 8)
-    statistics = {"min_n": 1, "resamples": 20, "seed": 7, "components": False}
+    statistics = {"min_n": 1, "resamples": 20, "seed": 7}
     options: dict[str, Any] = {"budget": [4], "selector": SELECTORS[:1], "prompt": PROMPTS[:1]}
     options |= {"control": CONTROLS, "subtask": SOME, "statistics": statistics}
     readers = reader("noisy", error=0.3), reader("constant", answer="A")

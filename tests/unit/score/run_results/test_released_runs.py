@@ -20,7 +20,7 @@ from cardiolens.show.export.table_export import export
 from cardiolens.show.page.write import write_page
 from cardiolens.storage import documents
 from cardiolens.storage.places import Run, deciding, run_of
-from cardiolens.workflow.steps.check_release import check_release
+from cardiolens.workflow.sweep_checks import check_release
 
 FIRST, SECOND = "a" * 64, "b" * 64
 
@@ -74,7 +74,7 @@ def test_manifest_page_and_exports_name_the_release(runs: dict[str, Run]) -> Non
 def test_a_run_of_no_release_is_as_it_was(runs: dict[str, Run], root: Path) -> None:
     run = runs["none"]
     assert "release" not in documents.read_manifest(run)
-    assert "release" not in deciding(documents.read_configuration(run))["dataset"]
+    assert deciding(documents.read_configuration(run))["dataset"]["release"] is None
     write_page(run, [run])
     assert "release.json" not in run.page.read_text()
     assert (export(run, patient_ids=False) / "tables.md").read_text().startswith("## ")

@@ -1,12 +1,10 @@
 """How far models are, as it is kept and as W&B is told while they run."""
 
 import logging
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +17,7 @@ from cardiolens.inference.plan.missing import WORK, Missing
 from cardiolens.inference.stream.progress import Standing
 from cardiolens.show.tracker import live as watched
 from cardiolens.show.tracker.live import watching
-from cardiolens.show.tracker.machine import busy
+from cardiolens.show.tracker.mirror import track
 from cardiolens.show.tracker.tracked_progress import appender, read_rows, row_of
 from cardiolens.show.tracker.wandb_runs import WandbGroup
 from cardiolens.storage import documents
@@ -102,8 +100,8 @@ def test_what_was_told_while_it_ran_is_what_a_mirror_made_again_says(plan: Any) 
     wandb.teardown()
     first = mirrored(plan)
     written = {path.parent for path, _ in first}
-    command = [sys.executable, "-m", "cardiolens.track", f"run={plan.run.root}"]
-    subprocess.run(command, check=True, capture_output=True)
+    assert track(plan.run, plan.spec.tracker)
+    wandb.teardown()
     (again,) = [one for path, one in mirrored(plan) if path.parent not in written]
     rows = read_rows(plan.run.progress(plan.model))
     assert [row["requests/executed"] for row in rows] == [1, 2, 4]
@@ -119,32 +117,6 @@ def mirrored(plan: Any) -> list[tuple[Path, dict[str, Any]]]:
     found = [(path, content(path)) for path in plan.run.root.glob("wandb/offline-run-*/*.wandb")]
     of_models = [(path, one) for path, one in found if one["display_name"] == plan.model]
     return sorted(of_models, key=lambda found: len(found[1]["steps"]))
-
-
-def test_gpus_are_as_busy_as_nvml_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    nvml = ModuleType("pynvml")
-    nvml.NVMLError = RuntimeError
-    nvml.nvmlInit = lambda: None
-    nvml.nvmlDeviceGetCount = lambda: 2
-    nvml.nvmlDeviceGetHandleByIndex = lambda number: number
-    nvml.nvmlDeviceGetUtilizationRates = lambda gpu: SimpleNamespace(gpu=40 + gpu)
-    nvml.nvmlDeviceGetMemoryInfo = lambda gpu: SimpleNamespace(used=30, total=80)
-    monkeypatch.setitem(sys.modules, "pynvml", nvml)
-    told = busy()
-    assert told["machine/gpu1_percent"] == 41
-    assert told["machine/gpu0_memory_percent"] == 37.5
-    assert 0 <= told["machine/memory_percent"] <= 100
-
-
-@pytest.mark.parametrize("without", ["driver", "library"])
-def test_without_a_gpu_the_machine_is_told_alone(monkeypatch: pytest.MonkeyPatch, without: str) -> None:
-    def fail() -> None:
-        raise RuntimeError("no driver")
-
-    nvml = ModuleType("pynvml")
-    nvml.NVMLError, nvml.nvmlInit = RuntimeError, fail
-    monkeypatch.setitem(sys.modules, "pynvml", nvml if without == "driver" else None)
-    assert set(busy()) == {"machine/cpu_percent", "machine/memory_percent"}
 
 
 def test_a_tracker_that_fails_is_said_and_stops_nothing(

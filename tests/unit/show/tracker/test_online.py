@@ -34,8 +34,20 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return made
 
 
-def tracked(run: Run, server: Server, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "cardiolens.track", f"run={run.root}", *words]
+MIRROR = """
+import sys
+from pathlib import Path
+from cardiolens.show.tracker.mirror import track
+from cardiolens.storage import documents
+from cardiolens.storage.places import Run
+run = Run(Path(sys.argv[1]))
+spec = documents.read_configuration(run).tracker.model_copy(update={"mode": sys.argv[2]})
+sys.exit(not track(run, spec))
+"""
+
+
+def tracked(run: Run, server: Server, mode: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", MIRROR, str(run.root), mode]
     said = os.environ | server.environment
     return subprocess.run(command, env=said, capture_output=True, text=True, check=False, timeout=600)
 
@@ -51,11 +63,11 @@ def arrived(server: Server) -> dict[str, dict[str, Any]]:
 @pytest.mark.full
 def test_what_arrives_is_what_offline_files_hold_and_names_nothing_of_the_machine(run: Run) -> None:
     with wandb_server() as server:
-        done = tracked(run, server, "mode=offline")
+        done = tracked(run, server, "offline")
         assert done.returncode == 0, done.stderr
         assert not server.received
         for _ in ("first", "again"):  # ids are fixed: a mirror made again replaces, it doubles nothing
-            done = tracked(run, server, "mode=online")
+            done = tracked(run, server, "online")
             assert done.returncode == 0, done.stderr
             assert arrived(server) == offline(run)
         assert all(bucket.complete for bucket in server.buckets.values())
@@ -95,7 +107,7 @@ def test_under_an_agent_each_run_has_its_own_id_and_the_agents_project(
     for name, value in said.items():
         monkeypatch.setenv(name, value)
     with wandb_server() as server:
-        done = tracked(run, server, "mode=online")
+        done = tracked(run, server, "online")
         assert done.returncode == 0, done.stderr
         assert set(server.buckets) == usual
         told = [bucket.told for bucket in server.buckets.values()]
@@ -117,7 +129,7 @@ def test_under_an_agent_each_run_has_its_own_id_and_the_agents_project(
 def test_a_server_that_does_not_serve_harms_no_sweep(run: Run, mood: Mood) -> None:
     scores = [path.read_bytes() for path in sorted(run.scores.iterdir())]
     with wandb_server(mood) as server:
-        done = tracked(run, server, "mode=online")
+        done = tracked(run, server, "online")
     assert done.returncode == (0 if mood == "slow" else 1)
     assert "Traceback" not in done.stderr
     said = f"Weights & Biases was not written (.+); every number is in {re.escape(str(run.root))}"

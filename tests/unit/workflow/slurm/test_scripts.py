@@ -13,8 +13,8 @@ from cardiolens.config.cluster import SlurmSpec
 from cardiolens.config.compose import read_spec
 from cardiolens.inference.placement.placement import Deployment
 from cardiolens.storage.places import Run
-from cardiolens.workflow.slurm.jobs import Job, Resources, jobs_of
-from cardiolens.workflow.slurm.scripts import Site, script_of, site_of
+from cardiolens.workflow.slurm.commands import seconds_of
+from cardiolens.workflow.slurm.jobs import Job, jobs_of, script_of
 
 GOLDEN = Path(__file__).parent / "golden"
 RUN = Run(Path("outputs/landscape-0123abcd"))
@@ -34,19 +34,16 @@ SITES = {
         "cluster.memory_gib=200",
         "cluster.cpu_memory_gib=16",
         "cluster.scratch=/scratch/local",
-        "cluster.warm_cache=/shared/kernels",
-        "cluster.stage=true",
         "cluster.setup=['module load cuda/13','export HF_HOME=/shared/hf']",
         "cluster.python='apptainer exec --nv image.sif python'",
         "cluster.sbatch=['--reservation=mri']",
     ],
 }
 JOBS = {
-    "prepare": Job("prepare", "prepare"),
-    "model": Job("model", "tiny", ("tiny",), Resources(1, 1)),
-    "models": Job("model", "models-1x4gpu", ("qwen", "gemma"), Resources(1, 4)),
-    "model_nodes": Job("model", "kimi", ("kimi",), Resources(2, 8)),
-    "score": Job("score", "score"),
+    "prepare": Job("prepare"),
+    "model": Job("model", "tiny", gpus=1),
+    "model_nodes": Job("model", "kimi", nodes=2, gpus=8),
+    "score": Job("score"),
 }
 
 
@@ -59,7 +56,9 @@ def cluster_of(site: str) -> SlurmSpec:
 
 def script(site: str, job: str) -> str:
     cluster = cluster_of(site)
-    return script_of(JOBS[job], RUN, Site(cluster, Path("/home/reader/my work"), cluster.python or "python"))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Path, "cwd", lambda: Path("/home/reader/my work"))
+        return script_of(JOBS[job], RUN, cluster.model_copy(update={"python": cluster.python or "python"}))
 
 
 @pytest.mark.parametrize("job", JOBS)
@@ -94,32 +93,35 @@ def deployment(model: str, *hosts: tuple[str, ...], tensor: int = 1, share: floa
     return Deployment(model, tensor, max(map(len, hosts), default=1), hosts, share, 0.9, "", 0.0)
 
 
-def test_groups_that_ask_for_the_same_are_one_array() -> None:
+def test_each_model_is_a_job_with_what_its_engines_need_on_a_node() -> None:
     deployments = [
         deployment("a", ("n1",), ("n1",), tensor=2),
-        deployment("b", ("n1",), tensor=4),
         deployment("c", ("n1", "n2"), tensor=8),
         deployment("d", ("n1",), ("n1",), ("n2",), share=0.5),
         deployment("e", (), share=0.0),
-        deployment("f", ("n1",), ("n1",), tensor=2),
+        deployment("m", *[("n1",)] * 8),  # vLLM asks for two processors and one for each GPU of an engine
     ]
-    jobs = jobs_of(deployments, prepare=True)
-    assert [(job.step, job.models, dataclasses.astuple(job.resources)) for job in jobs] == [
-        ("prepare", (), (1, 0, 8)),
-        ("model", ("a", "f"), (1, 4, 10)),
-        ("model", ("b",), (1, 4, 8)),
-        ("model", ("c",), (2, 8, 12)),
-        ("model", ("d",), (2, 1, 8)),
-        ("model", ("e",), (1, 0, 8)),
-        ("score", (), (1, 0, 8)),
+    jobs = jobs_of(deployments, cluster_of("slurm"), prepare=True)
+    assert [dataclasses.astuple(job) for job in jobs] == [
+        ("prepare", "", 1, 0, 8),
+        ("model", "a", 1, 4, 10),
+        ("model", "c", 2, 8, 12),
+        ("model", "d", 2, 1, 8),
+        ("model", "e", 1, 0, 8),
+        ("model", "m", 1, 8, 26),
+        ("score", "", 1, 0, 8),
     ]
-    assert len({job.name for job in jobs}) == len(jobs)
+    fixed = cluster_of("slurm").model_copy(update={"cpus": 16})
+    assert jobs_of(deployments[-1:], fixed, prepare=False)[0].cpus == 16
 
 
-def test_a_node_of_eight_engines_has_processors_for_each_and_a_cluster_may_say_how_many() -> None:
-    """vLLM's own documentation asks for two processors and one for each GPU of an engine."""
-    eight = deployment("m", *[("n1",)] * 8)
-    assert [jobs_of([eight], prepare=False, cpus=cpus)[0].resources.cpus for cpus in (None, 16)] == [26, 16]
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [("30", 1800), ("1:30", 90), ("12:00:00", 43_200), ("2-03", 183_600), ("1-00:00:30", 86_430)],
+)
+def test_times_are_read_as_slurm_writes_them(written: str, seconds: int) -> None:
+    assert seconds_of(written) == seconds
+    assert seconds_of("infinite") == seconds_of("n/a") == float("inf")
 
 
 @pytest.mark.parametrize(
@@ -150,12 +152,10 @@ def test_what_opens_a_line_of_its_own_is_in_no_script(
     run = Run(Path("outputs") / name) if place == "run" else RUN
     python = name if place == "python" else None
     with pytest.raises(InputError, match="which holds a line break or another character"):
-        script_of(next(iter(JOBS.values())), run, site_of(cluster.model_copy(update={"python": python})))
+        script_of(next(iter(JOBS.values())), run, cluster.model_copy(update={"python": python}))
 
 
-@pytest.mark.parametrize(
-    "option", ["outputs", "store", "cluster.scratch", "cluster.python", "cluster.warm_cache"]
-)
+@pytest.mark.parametrize("option", ["outputs", "store", "cluster.scratch", "cluster.python"])
 def test_a_path_of_two_lines_is_refused_before_anything_is_planned(option: str) -> None:
     with pytest.raises(InputError, match=r"control character|pattern"):
         read_spec([*SITES[next(iter(SITES))], f"++{option}='/a\n#SBATCH --uid=0'"])

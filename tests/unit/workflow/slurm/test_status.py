@@ -10,7 +10,7 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.plan.plan import plan
 from cardiolens.storage import documents
 from cardiolens.storage.places import Run, run_of
-from cardiolens.workflow.slurm.attempt import give_up
+from cardiolens.workflow.slurm.records import give_up
 from cardiolens.workflow.slurm.run_status import status
 from cardiolens.workflow.steps.closing_progress import closing_progress
 

@@ -1,0 +1,13 @@
+"""Versions of the stages whose results are kept: raise one by hand when its stage gives other results.
+
+A kept result of another version is made again. The goldens hold the versions: a golden that changes while the
+version of its stage stays is an error (tests/golden/goldens.py).
+"""
+
+from typing import Final
+
+PREPARED: Final = "1"  # a study's frames: study/
+PLAN: Final = "1"  # requests: protocol/, inference/plan
+VERDICTS: Final = "2"  # readings of replies: protocol/replies, score/verdicts
+IMPORT: Final = "2"  # studies of an export: curation/ingest
+DRAFTS: Final = "2"  # questions of reports and masks: curation/questions

@@ -1,0 +1,140 @@
+"""The strict reader: the last mark of a reply, or the whole reply, and what follows it (protocol 17.24)."""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from cardiolens.protocol.replies.answer_values import Option, Value, Values
+from cardiolens.protocol.replies.marks import EXPLICIT, Mark, MarkRule, marks
+from cardiolens.protocol.replies.reply_words import DOUBTS, REASONS
+from cardiolens.protocol.replies.visible_reply import refuses, visible
+
+RULES_VERSION = "2.0"
+
+Status = Literal["read", "refused", "cut", "contradicted", "unread"]
+Rule = Literal[MarkRule, "letters", "option_text", "none"]
+_CUT = "length"  # the finish reason of a reply that its token limit ended
+_LETTER = re.compile(r"(?<![^\W_])[A-Za-z](?![^\W_])")
+_VISIBLE = re.compile(r"\S")
+_OTHER_LETTER = re.compile(r"\W*[A-Z](?![^\W_])")  # also of no option: "ANSWER: F"
+# What follows a complete list: its line's end, a full stop, a bracket or a reason.
+_ENDS_VALUE = re.compile(
+    rf"[ \t]*(?:\Z|\n(?!\s*[-•·*]\s)|[.!。](?![.\w])|[(|]|[-–—][ \t]|[,;，]?[ \t]*(?:{REASONS})\b)",
+    re.IGNORECASE,
+)
+_DOUBT = re.compile(rf"(?<![^\W_])(?:{DOUBTS})(?![^\W_])|[?~→⇒]|->", re.IGNORECASE)
+_SET_OFF = re.compile(r"[ \t]*(?:\n|[.](?:\s+(?![a-z])|$)|\()")
+_REASONS = re.compile(r"[ \t.]*\n+\W*reason(?:s|ing)?\W*:", re.IGNORECASE)
+_ENDS_REPLY = re.compile(r"[.。]?\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a reply answers: letters of the options in their order, empty unless its status is `read`."""
+
+    status: Status
+    answers: tuple[str, ...] = ()
+    rule: Rule = "none"
+
+
+def read_reply(
+    text: str, options: tuple[Option, ...], *, several: bool, finish_reason: str = "stop"
+) -> Reading:
+    """Read the last mark of a reply, with which all others must agree; without marks, the whole reply.
+
+    A reply that its token limit cut is read by a complete explicit mark only.
+    """
+    values, plain, is_cut = Values.of(options), visible(text), finish_reason == _CUT
+    reading = _of_marks(plain, values, several=several, is_cut=is_cut) or _before_reasons(plain, values)
+    if reading is None and not is_cut:
+        reading = _of_whole(plain, values, several=several)
+    if reading and reading.status == "read" and (several or len(reading.answers) == 1):
+        in_order = tuple(letter for letter in values.letters if letter in reading.answers)
+        return Reading("read", in_order, reading.rule)
+    if is_cut:
+        return Reading("cut")
+    if reading is None:
+        return Reading("refused" if refuses(plain) else "unread")
+    return Reading("contradicted" if reading.status == "contradicted" else "unread", (), reading.rule)
+
+
+def _of_marks(plain: str, values: Values, *, several: bool, is_cut: bool) -> Reading | None:
+    """What the last mark says that names options; None if no mark does."""
+    all_marks = [mark for mark in marks(plain) if not is_cut or mark.rule in EXPLICIT]
+    valued = [(mark, value) for mark in all_marks if (value := _value(plain, mark, values)) is not None]
+    if not valued:
+        return None
+    mark, value = valued[-1]
+    if not value.letters:
+        return Reading("unread", (), mark.rule)
+    end = value.end if mark.value is None else mark.end
+    is_whole = "\n" in plain[end:] if mark.value is None else mark.is_closed
+    if is_cut and not is_whole:
+        return Reading("cut", (), mark.rule)
+    agrees = all(set(other.letters) == set(value.letters) for _, other in valued if other.letters)
+    if agrees and _is_silent(plain[end:], value, values, several=several):
+        return Reading("read", value.letters, mark.rule)
+    return Reading("contradicted", (), mark.rule)
+
+
+_UNREADABLE = Value((), 0)
+
+
+def _value(plain: str, mark: Mark, values: Values) -> Value | None:
+    """The value of a mark; _UNREADABLE if it names options otherwise, None if it names none."""
+    if mark.value is not None:
+        value = values.read(mark.value)
+        if value and not mark.value[value.end :].strip(" .\n"):
+            return value
+        return _UNREADABLE if any(values.options_in(mark.value)) else None
+    start = next_character.start() if (next_character := _VISIBLE.search(plain, mark.end)) else len(plain)
+    for texts in (True, False):
+        value = values.read(plain, start, texts=texts)
+        if value and _ENDS_VALUE.match(plain, value.end):
+            return value
+    line_end = plain.find("\n", start)
+    line = plain[start : line_end if line_end >= 0 else len(plain)]
+    return _UNREADABLE if any(values.options_in(line)) or _OTHER_LETTER.match(line) else None
+
+
+def _is_silent(rest: str, value: Value, values: Values, *, several: bool) -> bool:
+    """Whether what follows an answer puts nothing in doubt and names no option but the one chosen."""
+    allowed = set() if several else set(value.letters)
+    return _DOUBT.search(rest) is None and set(values.options_in(rest)) <= allowed
+
+
+def _before_reasons(plain: str, values: Values) -> Reading | None:
+    """Letters before a line `Reason:`, which some prompts ask for; capitals of the reasons are no letters."""
+    value = values.read(plain)
+    is_answer = value and _LETTER.search(plain[: value.end]) and _REASONS.match(plain, value.end)
+    return Reading("read", value.letters, "letters") if value and is_answer else None
+
+
+def _of_whole(plain: str, values: Values, *, several: bool) -> Reading | None:
+    """A reply that is nothing but an answer, or begins or ends with letters."""
+    value = values.read(plain)
+    if value and len(value.letters) == len(values.letters) > 2:
+        return None  # all options are those of the prompt
+    if value and _ENDS_REPLY.match(plain, value.end):
+        return Reading("read", value.letters, "letters" if _LETTER.search(plain) else "option_text")
+    return _at_beginning(plain, values, several=several) or _on_last_line(plain, values)
+
+
+def _at_beginning(plain: str, values: Values, *, several: bool) -> Reading | None:
+    """Letters that a full stop, a bracket or a line's end sets off from an explanation of nothing else."""
+    for texts in (True, False):
+        value = values.read(plain, texts=texts)
+        if value and _LETTER.search(plain[: value.end]) and _SET_OFF.match(plain, value.end):
+            is_silent = _is_silent(plain[value.end :], value, values, several=several)
+            return Reading("read", value.letters, "letters") if is_silent else None
+    return None
+
+
+def _on_last_line(plain: str, values: Values) -> Reading | None:
+    """Letters alone on the last line, behind a sentence and not under a heading."""
+    before, _, line = plain.rpartition("\n")
+    value = values.read(line)
+    is_alone = value and not line[value.end :].strip(" .") and _LETTER.search(line)
+    if value and is_alone and before.rstrip().endswith((".", "。")):
+        return Reading("read", value.letters, "letters")
+    return None

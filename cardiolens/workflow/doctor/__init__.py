@@ -1,1 +1,0 @@
-"""What a sweep will need of this machine, looked at before anything is loaded."""

@@ -1,0 +1,150 @@
+"""Write a phantom cohort as a scanner or PACS would: `export/`, with `truth.jsonl` beside it."""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydicom.dataset import Dataset
+
+from cardiolens.base import disk
+from cardiolens.base.errors import InputError
+from cardiolens.config.dataset import PhantomSpec
+from cardiolens.phantom.appearance import appearance
+from cardiolens.phantom.geometry import Heart
+from cardiolens.phantom.phantom_cohort import planned
+from cardiolens.phantom.planes import sizes
+from cardiolens.phantom.roster import study
+from tests.support.dicom.classic import classic_images
+from tests.support.dicom.encode import check_encoder, write_file
+from tests.support.dicom.exam import Exam, exam_of
+from tests.support.dicom.export_truth import WrittenSeries, truth_of
+from tests.support.dicom.habits import Habit, habits
+from tests.support.dicom.multiframe import multiframe_image
+from tests.support.dicom.scouts import Camera, scouts
+from tests.support.dicom.series import Series, exam_series
+from tests.support.dicom.spec import ExportSpec
+from tests.support.dicom.stacks import volumes
+
+
+def make_export(spec: PhantomSpec, export_spec: ExportSpec, folder: Path) -> None:
+    """Make `folder/export/` and `folder/truth.jsonl`; the folder must be absent or empty.
+
+    Studies are made and written one after another, so memory does not grow with the cohort. All files are
+    written to a temporary folder that is renamed at the end.
+    """
+    ids = planned(spec, folder)
+    check_encoder(export_spec.transfer_syntax)
+    _habit(export_spec)
+    with disk.draft_folder(folder) as draft, disk.open_text(draft / "truth.jsonl") as lines:
+        (draft / "export").mkdir()
+        for study_id in ids:
+            record = write_exam(study_id, spec, export_spec, draft / "export")
+            lines.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+def write_exam(study_id: str, spec: PhantomSpec, export_spec: ExportSpec, export: Path) -> dict[str, Any]:
+    """Render the exam of one study, write it under `export`, and return its truth."""
+    drawn_study, size = study(spec.seed, study_id), sizes()[spec.size]
+    heart, look = (
+        Heart(drawn_study.parameters),
+        appearance(spec.difficulty, drawn_study.seed, size.spacing_mm),
+    )
+    exam = exam_of(study_id, drawn_study.seed, export_spec, size)
+    camera = Camera(heart, size, look, drawn_study.seed, exam.patient)
+    offset = exam.dialect.psir_offset
+    stacks = [*scouts(camera), *volumes(heart, size, look, drawn_study.seed, psir_offset=offset)]
+    folder, series_files, serial = _path(exam, exam.dialect.folder), [], 0
+    every_series, habit = exam_series(exam, stacks), _habit(export_spec)
+    for series in every_series:
+        datasets = _datasets(exam, series)
+        if habit is None:
+            written_series = _write_series(exam, series, datasets, Target(export, folder, serial))
+            serial += len(written_series.at)
+        else:
+            changed = habit.changed(exam, series, every_series, datasets)
+            _write_changed(exam, series, changed, habit, Target(export, folder, serial))
+            written_series = WrittenSeries(series, exam.uid("series", series.number), _acquired(exam, series))
+            serial += len(changed)
+        series_files.append(written_series)
+    return truth_of(exam, folder, series_files)
+
+
+def _datasets(exam: Exam, series: Series) -> Iterable[Dataset]:
+    return [multiframe_image(exam, series)] if exam.dialect.multiframe else classic_images(exam, series)
+
+
+def _habit(spec: ExportSpec) -> Habit | None:
+    """Return the habit of an export; InputError for an unknown one, or one of another vendor."""
+    if not spec.habit:
+        return None
+    habit = habits().get(spec.habit)
+    if habit is None:
+        raise InputError(f"habit={spec.habit}: is unknown; choose one of {', '.join(habits())}")
+    if habit.vendor != spec.vendor:
+        raise InputError(
+            f"habit={spec.habit}: is one of vendor={habit.vendor}, not of {spec.vendor}; correct vendor"
+        )
+    return habit
+
+
+@dataclass(frozen=True)
+class Target:
+    """The place of a series: the export, its folder of the exam, and how many files are there."""
+
+    export: Path
+    folder: str
+    serial: int
+
+    def name(self, exam: Exam, series: Series, place: int) -> str:
+        """Return the name of a file below the export."""
+        words = {"series": series.number, "instance": place + 1, "serial": self.serial + place + 1}
+        protocol = series.name.protocol or "unnamed"
+        return f"{self.folder}/{_path(exam, exam.dialect.file, protocol=protocol, **words)}"
+
+
+def _write_series(exam: Exam, series: Series, datasets: Iterable[Dataset], target: Target) -> WrittenSeries:
+    """Write the files of a series."""
+    at: list[tuple[str, int | None, str | None]] = []
+    for place, dataset in enumerate(datasets):
+        name = target.name(exam, series, place)
+        write_file(target.export / name, dataset, exam.spec.transfer_syntax)
+        frames = range(1, len(series.images) + 1) if exam.dialect.multiframe else [None]
+        at += [(str(dataset.SOPInstanceUID), frame, name) for frame in frames]
+    return WrittenSeries(series, exam.uid("series", series.number), tuple(at))
+
+
+def _write_changed(
+    exam: Exam, series: Series, datasets: Sequence[Dataset], habit: Habit, target: Target
+) -> None:
+    """Write the files that a habit has made of a series."""
+    for place, dataset in enumerate(datasets):
+        path = target.export / target.name(exam, series, place)
+        write_file(path, dataset, habit.syntax or exam.spec.transfer_syntax, bare=habit.bare)
+
+
+def _acquired(exam: Exam, series: Series) -> tuple[tuple[str, int | None, None], ...]:
+    """Return ids and frames of a series as the scanner gave them; a habit may have left other files."""
+    if exam.dialect.multiframe:
+        uid = exam.uid("image", series.number)
+        return tuple((uid, frame, None) for frame in range(1, len(series.images) + 1))
+    return tuple((exam.uid("image", series.number, place), None, None) for place in range(len(series.images)))
+
+
+def _path(exam: Exam, template: str, **words: Any) -> str:
+    """Fill a dialect's path template; paths name the patient, as scanners do, without odd characters."""
+    who = exam.identity
+    surname, forename = (re.sub(r"[^\w-]", "_", part) for part in who.name.split("^"))
+    fields = {
+        "surname": surname,
+        "forename": forename,
+        "patient_id": who.patient_id,
+        "date": who.study_date,
+        "time": who.study_time,
+        "exam": exam.uid("folder")[-10:],
+    }
+    if "protocol" in words:
+        words["protocol"] = re.sub(r"[^\w-]", "_", words["protocol"])
+    return template.format(**fields, **words)

@@ -1,0 +1,191 @@
+"""Group the stacks of an exam into series with an image order, a number and a name."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+
+from tests.support.dicom.exam import Exam
+from tests.support.dicom.heartbeat import BreathHold, breath_hold, rest_rr_ms
+from tests.support.dicom.series_names import Name, series_name
+from tests.support.dicom.stacks import Stack, failed
+
+# acquisition order of an exam; contrast is injected before the first pass
+_PROTOCOL = (
+    *("localizer", "axial", "scout_2ch", "scout_sax", "cine_4ch", "cine_2ch", "cine_3ch", "rv_2ch", "rvot"),
+    *("cine_sax", "t2_sax", "t2_4ch", "flow", "flow_phase", "t1_raw", "t1_map", "t2_map", "perf_sax"),
+    *("ti_scout", "lge_sax", "lge_4ch", "lge_2ch", "lge_3ch"),
+)
+CARDIAC = frozenset({"cine", "rv_cine", "flow", "flow_phase"})  # kinds with phases of the cardiac cycle
+_MOVING = CARDIAC | {"ti_scout"}
+_NAMED_AFTER, _NAMED_SHARE = "cine_4ch", 0.25  # series that may be named after the patient
+_HOLD_S, _PAUSE_S = 12.0, 25.0  # seconds of a breath-hold; pause between two series
+_FIRST_SLICE_MS, _NEXT_SLICE_MS = (
+    90.0,
+    170.0,
+)  # delays of the slices of a first pass
+
+
+@dataclass(frozen=True)
+class Image:
+    """One image: a slice of a stack at a phase, and its acquisition time."""
+
+    stack: Stack
+    slice: int
+    phase: int
+    hold: BreathHold
+    trigger_ms: float
+    acquired_s: float  # seconds after the start of the study
+
+
+@dataclass(frozen=True)
+class Series:
+    """One series; its images are in the order in which the scanner writes them."""
+
+    number: int
+    name: Name
+    images: tuple[Image, ...]
+
+    @property
+    def kind(self) -> str:
+        return self.images[0].stack.kind
+
+
+@dataclass(frozen=True)
+class Part:
+    """Slices of a stack in acquisition order."""
+
+    stack: Stack
+    slices: tuple[int, ...]
+
+
+Piece = tuple[Part, ...]  # the parts of one series
+
+
+def exam_series(exam: Exam, stacks: Iterable[Stack]) -> list[Series]:
+    """Return all series of an exam in order."""
+    pieces = [piece for group in _groups(exam, {stack.name: stack for stack in stacks}) for piece in group]
+    numbers = _numbers(exam, pieces)
+    series_list, start = [], 0.0
+    for number, piece in zip(numbers, pieces, strict=True):
+        images = _ordered(exam, _images(exam, piece, start), piece)
+        series_list.append(Series(number, _name(exam, piece), images))
+        start += _PAUSE_S + _HOLD_S * sum(len(part.slices) for part in piece)
+    return series_list
+
+
+def _groups(exam: Exam, stacks: dict[str, Stack]) -> Iterator[list[Piece]]:
+    """Yield the pieces of each acquisition; magnitude and phase pieces alternate."""
+    joined = [names for names in exam.dialect.together if exam.drawn("together", *names).chance(0.5)]
+    twins = exam.drawn("twins").chance(exam.dialect.twins)
+    finished: set[str] = set()
+    for name in _PROTOCOL:
+        if name in finished or name not in stacks:
+            continue
+        names = next((group for group in joined if name in group), (name,))
+        finished.update(names)
+        first = [stacks[one] for one in names]
+        second = [stacks[f"{one}_psir"] for one in names if f"{one}_psir" in stacks]
+        if twins:
+            yield _pieces(exam, [*first, *second])
+        else:
+            both = zip_longest(_pieces(exam, first), _pieces(exam, second))
+            yield [piece for pair in both for piece in pair if piece]
+
+
+def _pieces(exam: Exam, stacks: Sequence[Stack]) -> list[Piece]:
+    """Split stacks into series, one per slice or one for all; a failed try comes before its repetition."""
+    if not stacks:
+        return []
+    lead = stacks[0]
+    draw = exam.drawn("repeat", lead.acquisition)
+    again = not lead.left_out and lead.kind != "perfusion" and draw.chance(exam.spec.repeats)
+    if not _slice_by_slice(exam, lead):
+        parts = tuple(Part(stack, _slices(exam, stack)) for stack in stacks)
+        tries = [tuple(Part(failed(part.stack), part.slices) for part in parts)] if again else []
+        return [*tries, parts]
+    pieces: list[Piece] = [(Part(lead, (number,)),) for number in _slices(exam, lead)]
+    if again:
+        at = int(draw.unit() * len(pieces))
+        pieces.insert(at, (Part(failed(lead), pieces[at][0].slices),))
+    return pieces
+
+
+def _slice_by_slice(exam: Exam, stack: Stack) -> bool:
+    """Return whether each slice is its own series, alike for all reconstructions of an acquisition."""
+    kind = "lge" if stack.kind == "psir" else stack.kind
+    choices = exam.dialect.grouping.get(kind, ("stack",))
+    return exam.drawn("grouping", stack.acquisition).one_of(choices) == "slice"
+
+
+def _slices(exam: Exam, stack: Stack) -> tuple[int, ...]:
+    """Return the slices base to apex or apex to base, alike for all reconstructions."""
+    every = range(len(stack.planes))
+    return tuple(reversed(every) if exam.drawn("reversed", stack.acquisition).chance(0.5) else every)
+
+
+def _images(exam: Exam, piece: Piece, start_s: float) -> list[Image]:
+    mean_rr, images = rest_rr_ms(exam.seed), []
+    for part in piece:
+        phases = part.stack.phases
+        for place, number in enumerate(part.slices):
+            key = f"{part.stack.name}|{number}"
+            hold = breath_hold(exam.seed, key, mean_rr, phases, start_s + place * _HOLD_S)
+            images += [_image(exam, part.stack, (number, place), phase, hold) for phase in range(phases)]
+    return images
+
+
+def _image(exam: Exam, stack: Stack, at: tuple[int, int], phase: int, hold: BreathHold) -> Image:
+    number, place = at
+    if stack.kind in _MOVING:
+        return Image(stack, number, phase, hold, hold.trigger_ms(phase, stack.phases), hold.start_s)
+    if stack.kind != "perfusion":
+        seconds = hold.start_s + phase * 3 * hold.rr_ms / 1000
+        return Image(stack, number, phase, hold, hold.rest_ms(), seconds)
+    mean_rr = rest_rr_ms(exam.seed)  # all slices are acquired in the same heartbeats
+    breath_hold = BreathHold(mean_rr, 0.0, hold.start_s - place * _HOLD_S)
+    delay, beats = _FIRST_SLICE_MS + _NEXT_SLICE_MS * place, phase * mean_rr
+    trigger = delay + beats if exam.dialect.cumulative_trigger else delay
+    return Image(stack, number, phase, breath_hold, trigger, breath_hold.start_s + (beats + delay) / 1000)
+
+
+def _ordered(exam: Exam, images: list[Image], piece: Piece) -> tuple[Image, ...]:
+    """Order slice-major images of a piece: stack by stack and slice- or phase-major, or shuffled."""
+    order = exam.drawn("order", piece[0].stack.acquisition).one_of(exam.dialect.orders)
+    if order == "shuffled":
+        draw = exam.drawn("shuffled", piece[0].stack.name)
+        places = {id(image): draw.unit() for image in images}
+        return tuple(sorted(images, key=lambda image: places[id(image)]))
+    if order == "phase_major":
+        stacks = [part.stack.name for part in piece]
+        return tuple(sorted(images, key=lambda image: (stacks.index(image.stack.name), image.phase)))
+    return tuple(images)
+
+
+def _numbers(exam: Exam, pieces: list[Piece]) -> list[int]:
+    """Return series numbers, with gaps as deleted series leave them."""
+    of, draw = exam.dialect.numbering, exam.drawn("numbers")
+    number, derived, numbers = of.first - of.step, 0, []
+    for piece in pieces:
+        is_derived = exam.dialect.acquisitions[piece[0].stack.kind].derived
+        if is_derived and exam.dialect.derived_number:
+            times = exam.dialect.derived_number
+            numbers.append(derived + (number + 1 if times == 1 else number * times))
+            derived += 1
+            continue
+        number += of.step + (of.gap if draw.chance(of.gap_share) else 0)
+        derived = 0
+        numbers.append(number)
+    return numbers
+
+
+def _name(exam: Exam, piece: Piece) -> Name:
+    lead = piece[0].stack
+    several = len({part.stack.acquisition for part in piece}) > 1
+    kind = "lge" if several and lead.kind == "psir" else lead.kind
+    number = piece[0].slices[0] + 1 if _slice_by_slice(exam, lead) else None
+    subject = (kind, "together" if several else lead.view)
+    wrong = exam.spec.wrong_names
+    name = series_name(exam.dialect, subject, exam.seed, lead.acquisition, wrong=wrong, number=number)
+    if lead.acquisition == _NAMED_AFTER and name.description and exam.drawn("named").chance(_NAMED_SHARE):
+        return replace(name, description=f"{name.description} {exam.identity.surname}")
+    return name

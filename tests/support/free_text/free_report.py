@@ -1,0 +1,295 @@
+"""Write one free-text report of a phantom study: its content, its style and its truth."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cardiolens.phantom.draws import Draws
+from cardiolens.phantom.sampler import Study
+from cardiolens.protocol.tasks.catalogue import Catalogue
+from tests.support.free_text.contradictions import Contradiction, contradiction
+from tests.support.free_text.document import Document
+from tests.support.free_text.people import People
+from tests.support.free_text.sentence_builder import IMPLIED, Fact, Sentence, Writer
+from tests.support.free_text.templates import STYLES, Style, frames, groups, words
+
+CONTRADICTORY = 0.12  # share of reports with a contradiction
+_DOUBTFUL = 0.3  # share of reports with a finding in doubt
+_LEFT_OUT = 0.15  # share of normal findings that a report does not mention
+_MEASURED = 0.5  # share of measurable findings that a report gives as numbers
+_NEEDED = ("lv_size", "lv_systolic", "lge", "diagnosis")  # never left out
+_MEASURABLE = ("lv_size", "lv_systolic", "rv_size", "rv_systolic", "pericardium")
+_OLD_EF = {"normal": 62, "mildly_reduced": 46, "moderately_reduced": 35, "severely_reduced": 23}
+
+
+@dataclass(frozen=True, slots=True)
+class FreeReport:
+    """A report, the accession number that links it to its study, and its truth record."""
+
+    study_id: str
+    accession: str
+    sex: str
+    text: str
+    truth: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """The sentences of a report, by the part of the report."""
+
+    parts: dict[str, list[Sentence]]
+    impression: list[Sentence]
+    left_out: tuple[str, ...]  # groups that are not mentioned
+    contradiction: Contradiction | None
+
+
+def free_report(study: Study, catalogue: Catalogue) -> FreeReport:
+    """Write the report of a study; randomness comes from the study's seed alone."""
+    draw = Draws(f"{study.seed}|free text", 0)
+    style: Style = draw.one_of(STYLES)
+    people = People(study.seed, draw)
+    writer = Writer(study, style, draw)
+    content = _content(writer, draw)
+    document = Document(words().american if draw.chance(0.4) else {})
+    layouts = {"headed": _headed, "narrative": _narrative, "terse": _terse}
+    layouts[style](document, content, people, draw)
+    head = {"schema": "report-truth-1", "study_id": study.study_id}
+    head |= {"accession": people.who.accession, "style": style}
+    truth = head | _truth(content, document, catalogue) | {"identities": sorted(people.planted)}
+    sex = "female" if people.who.sex == "F" else "male"
+    return FreeReport(study.study_id, people.who.accession, sex, document.text, truth)
+
+
+def _content(writer: Writer, draw: Draws) -> _Content:
+    measured = {name for name in _MEASURABLE if draw.chance(_MEASURED)}
+    doubted = _doubted(writer, draw)
+    parts: dict[str, list[Sentence]] = {}
+    left_out = []
+    for name, group in groups().items():
+        normal = writer.is_normal(name)
+        if name == "diagnosis":
+            continue
+        if name == doubted:
+            parts.setdefault(group.part, []).append(writer.doubt(name))
+        elif writer.is_void(name) or (normal and name not in _NEEDED and draw.chance(_LEFT_OUT)):
+            left_out.append(name)
+        else:
+            parts.setdefault(group.part, []).extend(writer.group(name, measured=name in measured))
+    contrary = contradiction(writer, "lv_systolic" in measured, draw) if draw.chance(CONTRADICTORY) else None
+    if contrary is not None and doubted in ("lge", "t2") and contrary.field.startswith(f"{doubted}."):
+        contrary = None  # a certain statement does not contradict a doubt
+    if contrary is not None and contrary.field == "t2.signal" and "t2" in left_out:
+        contrary = None
+    impression = _impression(writer, doubted, contrary, draw)
+    return _Content(parts, impression, tuple(left_out), contrary)
+
+
+def _doubted(writer: Writer, draw: Draws) -> str | None:
+    """Draw the group that a report leaves in doubt, if any."""
+    if not draw.chance(_DOUBTFUL):
+        return None
+    return draw.one_of([name for name in groups() if writer.can_doubt(name) and not writer.is_void(name)])
+
+
+def _impression(
+    writer: Writer, doubted: str | None, contrary: Contradiction | None, draw: Draws
+) -> list[Sentence]:
+    statements: list[Sentence] = []
+    denied = contrary.field.partition(".")[0] if contrary else None
+    if (contrary is None or contrary.field != "cine.lv_systolic") and draw.chance(0.6):
+        statements += writer.group("lv_systolic")
+    if denied != "lge" and doubted != "lge" and draw.chance(0.5):
+        first = writer.group("lge")[0]  # of several lesions, repeat the first
+        statements.append(replace(first, facts=first.facts[:1]))
+    if contrary is not None:
+        statements.append(contrary.sentence)
+    statements += [writer.doubt("diagnosis")] if doubted == "diagnosis" else writer.group("diagnosis")
+    return [replace(sentence, part="impression") for sentence in statements]
+
+
+def _headed(document: Document, content: _Content, people: People, draw: Draws) -> None:
+    headings = frames()["headings"]
+    form, upper = draw.one_of(headings["forms"]), draw.one_of(headings["upper"])
+
+    def heading(name: str) -> None:
+        title = draw.one_of(headings["names"][name])
+        document.raw("\n\n" + form.format(title.upper() if upper else title) + "\n")
+
+    document.raw(draw.one_of(frames()["opening"]["headed"]).format_map(people))
+    for section in ("indication", "history", "technique", "comparison"):
+        if section == "history" and draw.chance(0.5):
+            continue
+        heading(section)
+        document.say(_around(section, "headed", content, people, draw), section)
+    heading("findings")
+    for part, sentences in content.parts.items():
+        document.raw(f"{draw.one_of(headings['parts'][part])}: ")
+        document.say(sentences, "findings")
+        document.raw("\n")
+    document.raw(f"{draw.one_of(headings['parts']['other'])}: ")
+    document.say([_plain(draw, "incidental")], "findings")
+    heading("impression")
+    document.say(content.impression, "impression", between="\n", bullet=draw.one_of(["{}. ", "- ", ""]))
+    _close(document, "headed", people, draw)
+
+
+def _narrative(document: Document, content: _Content, people: People, draw: Draws) -> None:
+    document.raw(draw.one_of(frames()["opening"]["narrative"]).format_map(people) + " ")
+    for section in ("indication", "history"):
+        document.say(_around(section, "narrative", content, people, draw), section)
+        document.raw(" ")
+    document.raw("\n\n")
+    document.say(_around("technique", "narrative", content, people, draw), "technique")
+    document.raw("\n\n")
+    document.say(_around("comparison", "narrative", content, people, draw), "comparison")
+    paragraph = {"left_ventricle": "\n\n", "lge": "\n\n"}
+    for part, sentences in content.parts.items():
+        document.raw(paragraph.get(part, " "))
+        document.say(sentences, "findings")
+    document.raw(" ")
+    document.say([_plain(draw, "incidental")], "findings")
+    document.raw("\n\n")
+    document.say(content.impression, "impression")
+    _close(document, "narrative", people, draw)
+
+
+def _terse(document: Document, content: _Content, people: People, draw: Draws) -> None:
+    document.raw(draw.one_of(frames()["opening"]["terse"]).format_map(people))
+    document.raw(draw.one_of(["\nCI: ", "\nHx: ", "\nClin: "]))
+    document.say(_around("indication", "terse", content, people, draw), "indication")
+    document.raw("\nPrev: ")
+    document.say(_around("comparison", "terse", content, people, draw), "comparison")
+    for sentences in content.parts.values():
+        document.raw("\n")
+        document.say(sentences, "findings")
+    document.raw(draw.one_of(["\nImp: ", "\nConcl: ", "\n=> "]))
+    document.say(content.impression, "impression")
+    _close(document, "terse", people, draw)
+
+
+def _around(section: str, style: Style, content: _Content, people: People, draw: Draws) -> list[Sentence]:
+    """Return the sentences of a section without current findings."""
+    if section == "indication":
+        return [_plain(draw, "indications", "indication")]
+    if section == "history":
+        return [_plain(draw, "histories", "history")]
+    if section == "technique":
+        return [_plain(draw, "techniques", "technique"), _plain(draw, "limits", "technique")]
+    return _comparison(style, content, people, draw)
+
+
+def _comparison(style: Style, content: _Content, people: People, draw: Draws) -> list[Sentence]:
+    phrases = frames()
+    if draw.chance(0.5):
+        return [Sentence(draw.one_of(phrases["no_prior"][style]), "comparison", "prior")]
+    grade = _grade(content)
+    old = draw.one_of([name for name in _OLD_EF if name != grade])
+    slots = {"old_ef": str(_OLD_EF[old]), "date": people["prior_date"], "her": people["her"]}
+    text = draw.one_of(phrases["priors"][style]).format_map(slots)
+    statements = [
+        Sentence(text, "comparison", "prior", (Fact("cine.lv_systolic", (old,), "historical", "number"),))
+    ]
+    absent_names = [name for name in phrases["resolved"] if _absent(name, content)]
+    if absent_names and draw.chance(0.6):
+        name = draw.one_of(absent_names)
+        group = groups()[name]
+        text = draw.one_of(phrases["resolved"][name][style]).format(year=people.year_before(2))
+        fact = Fact(group.tells[0], (str(group.doubted),), "historical")
+        statements.append(Sentence(text, "comparison", "prior", (fact,)))
+    return statements
+
+
+def _grade(content: _Content) -> str | None:
+    facts = (fact for sentence in content.parts["left_ventricle"] for fact in sentence.facts)
+    return next((fact.values[0] for fact in facts if fact.field == "cine.lv_systolic"), None)
+
+
+def _absent(name: str, content: _Content) -> bool:
+    """Return whether the report states with certainty that a group is normal."""
+    group = groups()[name]
+    facts = [
+        fact
+        for sentence in content.parts.get(group.part, [])
+        for fact in sentence.facts
+        if fact.field == group.by
+    ]
+    return bool(facts) and all(
+        fact.certainty == "certain" and set(fact.values) <= {"normal", "none", "absent"} for fact in facts
+    )
+
+
+def _plain(draw: Draws, name: str, kind: str | None = None) -> Sentence:
+    return Sentence(draw.one_of(frames()[name]), "other", kind or name)
+
+
+def _close(document: Document, style: Style, people: People, draw: Draws) -> None:
+    if draw.chance(0.4):
+        document.raw("\n" + draw.one_of(frames()["remarks"][style]).format_map(people))
+    document.raw("\n\n" + draw.one_of(frames()["closing"][style]).format_map(people) + "\n")
+
+
+def _truth(content: _Content, document: Document, catalogue: Catalogue) -> dict[str, Any]:
+    """Return positions of sentences, stated findings, contradictions, and subtasks left out."""
+    subtasks = {subtask.finding: subtask for subtask in catalogue.subtasks.values() if subtask.options}
+    contrary = content.contradiction
+    left_out = [field for name in content.left_out for field in groups()[name].tells]
+    return {
+        "sentences": [
+            {
+                "id": number,
+                "start": sentence.start,
+                "end": sentence.end,
+                "section": sentence.section,
+                "kind": sentence.sentence.kind,
+            }
+            for number, sentence in enumerate(document.sentences)
+        ],
+        "findings": [_finding(*entry, subtasks, contrary) for entry in _told(document)],
+        "contradictions": [
+            {
+                "kind": contrary.kind,
+                "finding": contrary.field,
+                "subtask": subtasks[contrary.field].id,
+                "says": _texts(subtasks[contrary.field], contrary.says),
+                "sentence": next(
+                    number
+                    for number, sentence in enumerate(document.sentences)
+                    if sentence.sentence.kind == "contradiction"
+                ),
+            }
+            for contrary in [contrary]
+            if contrary is not None
+        ],
+        "left_out": sorted({subtasks[field].id for field in left_out}),
+    }
+
+
+def _told(document: Document) -> list[tuple[Fact, list[int]]]:
+    """Return each fact of a document with the numbers of the sentences that state it."""
+    at: dict[tuple[str, str], tuple[Fact, list[int]]] = {}
+    for number, sentence in enumerate(document.sentences):
+        for fact in sentence.sentence.facts:
+            entry, sentences = at.setdefault((fact.field, fact.certainty), (fact, []))
+            sentences.append(number)
+            if entry.told == "number" and fact.told == "words":
+                at[fact.field, fact.certainty] = (fact, sentences)
+    return list(at.values())
+
+
+def _finding(
+    fact: Fact, sentences: list[int], subtasks: dict[str, Any], contrary: Contradiction | None
+) -> dict[str, Any]:
+    subtask = subtasks[fact.field]
+    return {
+        "finding": fact.field,
+        "subtask": subtask.id,
+        "answer": _texts(subtask, fact.values),
+        "certainty": fact.certainty,
+        "told": "implied" if fact.field in IMPLIED else fact.told,
+        "sentences": sentences,
+        "contradicted": contrary is not None and contrary.field == fact.field and fact.certainty == "certain",
+    }
+
+
+def _texts(subtask: Any, values: Sequence[str]) -> list[str]:
+    return [option.text for option in subtask.options if set(values) & set(option.values)]

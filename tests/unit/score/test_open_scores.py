@@ -1,0 +1,143 @@
+"""Numbers from question to score: readers of a known error have it, beside the constant reader."""
+
+import numpy as np
+import pytest
+from page_run import write_record
+from small_cohort import SEED, make_cohort, reader, sweep_spec, swept, values
+
+from cardiolens.base.errors import InputError
+from cardiolens.phantom.geometry import Heart
+from cardiolens.phantom.quantities import quantity_findings
+from cardiolens.phantom.roster import study
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.instantiate import records
+from cardiolens.protocol.tasks.questions import write_questions
+from cardiolens.score.statistics.open_scores import open_scores
+from cardiolens.show.page.page_data import read_facts
+from cardiolens.show.page.page_rendering import render
+from cardiolens.storage import schemas, tables
+
+N = 24
+PHASES = 6
+METRICS = ("absolute_error", "bias", "limit_low", "limit_high", "within_tolerance", "constant_error")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    root = make_cohort(tmp_path_factory.mktemp("numbers"), N)
+    tasks = load_catalogue("numbers-1")
+    lines = []
+    for number in range(1, N + 1):
+        name = f"PH-{number:04d}"
+        found = quantity_findings(Heart(study(SEED, name).parameters), tasks, PHASES)
+        lines += records(name, tasks, found, sequences=["cine"], reports={})
+    write_questions(root / "numbers.jsonl", lines)
+    return root
+
+
+def spec_of(root, *models, **changes):
+    data = {"name": "small", "studies": root, "questions": root / "numbers.jsonl", "protocol": "numbers-1"}
+    return sweep_spec(root, *models, dataset=data, outputs=root / "outputs", **changes)
+
+
+@pytest.fixture(scope="module")
+def judged(root):
+    readers = [
+        reader("oracle"),
+        reader("measuring", "biased", bias=4.0),
+        reader("measuring", "spread", spread=6.0),
+        reader("constant", answer="57 %"),
+        reader("uniform"),
+    ]
+    return swept(spec_of(root, *readers))
+
+
+def scores_of(judged, name):
+    planned, results = judged
+    arm = next(arm.arm_id for arm in planned.arms if arm.model.name == name)
+    return values(results, arm, METRICS)
+
+
+def test_an_oracle_has_no_error_and_a_bias_is_found(judged):
+    oracle, biased = scores_of(judged, "oracle"), scores_of(judged, "biased")
+    for subtask in ("N01", "N02", "N03", "N04", "N05"):
+        assert oracle["absolute_error", f"subtask:{subtask}"] == 0
+        assert oracle["within_tolerance", f"subtask:{subtask}"] == 100
+    assert biased["bias", "subtask:N01"] == pytest.approx(4.0)
+    assert biased["limit_low", "subtask:N01"] == pytest.approx(4.0)
+    assert biased["within_tolerance", "subtask:N01"] == 100
+    assert biased["within_tolerance", "subtask:N05"] == 0  # four phases off, tolerance one
+
+
+def test_a_spread_is_found_in_the_limits_of_agreement(judged):
+    spread = scores_of(judged, "spread")
+    width = spread["limit_high", "subtask:N02"] - spread["limit_low", "subtask:N02"]
+    assert width == pytest.approx(2 * 1.96 * 6.0, rel=0.35)
+    assert spread["absolute_error", "subtask:N02"] == pytest.approx(6.0 * np.sqrt(2 / np.pi), rel=0.4)
+
+
+def test_unread_numbers_are_in_no_error_and_outside_the_tolerance(judged):
+    constant, uniform = scores_of(judged, "constant"), scores_of(judged, "uniform")
+    assert constant["absolute_error", "subtask:N01"] >= constant["constant_error", "subtask:N01"] > 0
+    assert np.isnan(constant["absolute_error", "subtask:N02"])  # "57 %" is no volume
+    assert constant["within_tolerance", "subtask:N02"] == 0
+    assert np.isnan(uniform["absolute_error", "subtask:N01"])
+
+
+def test_the_page_shows_numbers_beside_the_constant_reader(judged):
+    planned, results = judged
+    write_record(planned, results)
+    page = render(read_facts(planned.run, [planned.run])).index
+    assert "Limits of agreement" in page
+    assert "N01 lv ejection fraction" in page
+    assert "of the constant reader" in page
+
+
+def test_phases_are_asked_only_where_captions_name_them_without_their_moment(root):
+    for caption in ("full", "none"):
+        with pytest.raises(InputError, match=f"caption={caption}"):
+            swept(spec_of(root, reader("oracle"), caption=caption, name=caption))
+
+
+def verdict(arm, patient, **row):
+    return {
+        "arm_id": arm,
+        "qa_id": f"{patient}:Q",
+        "study_id": patient,
+        "patient_id": patient,
+        "tier": 1,
+        "sequence": "images",
+        "subtask": "RANK",
+        "status": "judged",
+        "parse_status": "ok",
+    } | row
+
+
+def test_recall_and_reciprocal_rank_of_known_places():
+    places = [1, 2, 4, 8, None]
+    counts = [[("place", place)] if place else [] for place in places]
+    ranking = {"channel": "ranking", "answer_type": "ranking"}
+    rows = [verdict("a", f"P{at}", counts=counts[at], **ranking) for at in range(len(places))]
+    table = tables.from_rows(rows, schemas.VERDICTS)
+    scores = {row["metric"]: row["value"] for row in open_scores(table, 50, 1).to_pylist()}
+    assert [scores[f"recall_at_{most}"] for most in (1, 3, 5)] == [20, 40, 60]
+    assert scores["reciprocal_rank"] == pytest.approx(100 * (1 + 1 / 2 + 1 / 4 + 1 / 8) / 5)
+
+
+def test_intervals_of_a_mean_error_hold_the_truth_over_patients():
+    """Each patient has a bias: intervals over patients hold the true mean, those over items do not."""
+    draw = np.random.default_rng(1)
+    hits, trials = 0, 60
+    for trial in range(trials):
+        rows = []
+        for patient in range(30):
+            own = draw.normal(2.0, 3.0)
+            for question in range(4):
+                error = own + draw.normal(0, 1.0)
+                counts = [("truth", 50.0 + patient), ("tolerance", 5.0), ("error", error)]
+                row = verdict("a", f"P{patient}", channel="number", answer_type="number", counts=counts)
+                rows.append(row | {"qa_id": f"{patient}:{question}"})
+        scores = open_scores(tables.from_rows(rows, schemas.VERDICTS), 200, trial)
+        bias = next(row for row in scores.to_pylist() if row["metric"] == "bias")
+        hits += bias["low"] <= 2.0 <= bias["high"]
+    assert hits / trials >= 0.88

@@ -1,0 +1,106 @@
+"""Records of a model's job: when another start makes sense, unrecorded ends, and what status shows."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from cardiolens.inference.plan.missing import WORK, Missing
+from cardiolens.storage.places import Run
+from cardiolens.workflow.slurm.commands import Alive
+from cardiolens.workflow.slurm.records import (
+    Attempt,
+    ModelRecord,
+    begin,
+    end,
+    read_model_record,
+    why_not_again,
+)
+from cardiolens.workflow.slurm.run_status import rate_of, status_of
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def attempt(added: int, reason: str = "") -> Attempt:
+    return Attempt(job="7", nodes="n1", started=NOW, rows_before=0, rows_after=added, reason=reason)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "said"),
+    [
+        ([], ""),
+        ([attempt(0)], ""),
+        ([attempt(0), attempt(0, "b")], "a restart added no rows: b"),
+        ([attempt(0), attempt(5)], ""),
+        ([attempt(5), attempt(0)], ""),
+        ([attempt(5)] * 3, ""),
+        ([attempt(5)] * 4, "restarted 3 times, the most allowed"),
+    ],
+)
+def test_whether_another_start_makes_sense(attempts: list[Attempt], said: str) -> None:
+    found = why_not_again(attempts, max_restarts=3)
+    assert found.startswith(said)
+    assert bool(found) == bool(said)
+
+
+def start(job: str, rows: int) -> Attempt:
+    return Attempt(job=job, nodes="n1", started=NOW, rows_before=rows)
+
+
+def ended(run: Run, rows: int, outcome: str) -> str:
+    return end(run, "m", rows=rows, outcome=outcome, reason="", streamed=None, max_restarts=5)
+
+
+def test_a_start_that_ended_unheard_is_closed_by_the_next(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    assert not begin(run, "m", start("7", 10), 5)
+    assert not begin(run, "m", start("7", 25), 5)
+    assert not ended(run, 40, "done")
+    record = read_model_record(run, "m")
+    assert record.state == "done"
+    assert [(one.outcome, one.added) for one in record.attempts] == [("lost", 15), ("done", 15)]
+    assert (record.counters["ok"], record.restarts) == (30, 1)
+
+
+def test_a_job_that_was_killed_twice_without_new_rows_is_given_up(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    assert not begin(run, "m", start("7", 10), 5)
+    assert not begin(run, "m", start("7", 10), 5)
+    assert "added no rows: no end recorded" in begin(run, "m", start("7", 10), 5)
+    record = read_model_record(run, "m")
+    assert (record.state, len(record.attempts)) == ("failed", 2), "no third start was made"
+
+
+def test_submitting_again_counts_anew(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    for job in ("7", "8"):
+        assert not begin(run, "m", start(job, 0), 5)
+        assert not ended(run, 0, "stopped")
+
+
+def missing(unique: int, done: int, exhausted: int = 0) -> Missing:
+    return Missing(pa.Table.from_pylist([], schema=WORK), unique, done, exhausted)
+
+
+@pytest.mark.parametrize(
+    ("left", "alive", "record", "state"),
+    [
+        (missing(9, 9), [], ModelRecord(model="m"), "done"),
+        (missing(9, 8, 1), [], ModelRecord(model="m"), "done"),
+        (missing(9, 0), [Alive("7", "PENDING", "(Priority)")], ModelRecord(model="m"), "queued"),
+        (missing(9, 0), [Alive("7", "RUNNING", "n1")], ModelRecord(model="m"), "running"),
+        (missing(9, 0), [], ModelRecord(model="m", state="failed", reason="why"), "failed"),
+        (missing(9, 0), [], ModelRecord(model="m"), "not running"),
+    ],
+)
+def test_how_a_model_stands(left: Missing, alive: list[Alive], record: ModelRecord, state: str) -> None:
+    assert status_of(record, left, alive, rate=1.0).state == state
+
+
+def test_time_left_follows_the_rate_of_this_start() -> None:
+    written = [NOW - timedelta(seconds=second) for second in range(0, 2000, 2)]
+    rate = rate_of(written, NOW, NOW - timedelta(seconds=100))
+    assert rate == pytest.approx(0.51)
+    running = status_of(ModelRecord(model="m"), missing(151, 100), [Alive("7", "RUNNING", "n1")], rate)
+    assert running.seconds_left == pytest.approx(100)
