@@ -12,7 +12,7 @@ from cardiolens.config.base import GivenPath, Spec
 class IngestSpec(Spec):
     """An export, the folder to write, and the rules of the conversion."""
 
-    source: GivenPath  # a folder, a zip file or a file
+    source: GivenPath  # a folder or a file
     out: GivenPath  # a folder outside source, for studies and proposals
     key: GivenPath | None = None  # file with the secret key of all ids; null: <out>.key beside out
     links: GivenPath | None = None  # output file that maps each id to its patient and source file

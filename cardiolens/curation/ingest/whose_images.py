@@ -1,18 +1,23 @@
-"""Ids that an anonymiser spoilt: one study for several people, or a study for each single image.
+"""Whose images are: patients of DICOM headers, studies of several people, copies.
 
 One examination has one scanner and one person, lasts hours, and has one heart in one place. Derived
 images may come from a workstation, and do not count.
 """
 
+import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.curation.ingest.image import Image
+from cardiolens.curation.ingest.frame_records import Image, RejectedError
+from cardiolens.curation.ingest.pixels import decoded
+from cardiolens.curation.ingest.reasons import Reason
+from cardiolens.runtime.processes import spread
 
 _FACTS: dict[str, Callable[[Image], str]] = {
     "manufacturers": lambda image: image.person.manufacturer.upper().split(" ")[0],
@@ -42,7 +47,7 @@ def scattered(studies: Mapping[str, Sequence[Image]]) -> set[str]:
     """Return the studies of a patient who has many of one image each: nothing tells what belongs together."""
     of_patient: dict[str, list[str]] = {}
     for study_id, images in studies.items():
-        if images[0].reading is None:
+        if images[0].rule is None:
             of_patient.setdefault(images[0].identity.patient, []).append(study_id)
     return {
         study_id
@@ -105,7 +110,7 @@ def mixed(images: Sequence[Image]) -> str:
 
 def _duration_s(images: Sequence[Image]) -> float:
     """Return how long an examination lasts: a day without its longest pause, as it may pass midnight."""
-    clocks = np.unique([image.clock for image in images if image.clock is not None and image.reading is None])
+    clocks = np.unique([image.clock for image in images if image.clock is not None and image.rule is None])
     if len(clocks) < 2:
         return 0.0
     pauses = np.diff(np.append(clocks, clocks[0] + _DAY_S))
@@ -124,17 +129,17 @@ def _two_places(images: Sequence[Image]) -> str:
     return ""
 
 
-Place = tuple[NDArray[np.float64], NDArray[np.float64]]  # normal and centre of a stack
+_Spot = tuple[NDArray[np.float64], NDArray[np.float64]]  # normal and centre of a stack
 
 
-def _pairs(images: Sequence[Image]) -> Iterator[tuple[Place, Place]]:
+def _pairs(images: Sequence[Image]) -> Iterator[tuple[_Spot, _Spot]]:
     """Yield the places of any two whole cines of one name; frames of one series share rows and columns."""
     series: dict[tuple[object, ...], list[Image]] = defaultdict(list)
     for image in images:
-        if image.reading is None:
+        if image.rule is None:
             plane = tuple(np.round((*image.row_direction, *image.column_direction), 2))
             series[image.description, image.protocol, image.identity.series, plane].append(image)
-    whole: dict[tuple[object, ...], list[Place]] = defaultdict(list)
+    whole: dict[tuple[object, ...], list[_Spot]] = defaultdict(list)
     for key, members in series.items():
         corners = {tuple(np.round(image.position, 1)) for image in members}
         if len(corners) >= _FEWEST_SLICES and len(members) >= _FEWEST_PHASES * len(corners):
@@ -143,8 +148,69 @@ def _pairs(images: Sequence[Image]) -> Iterator[tuple[Place, Place]]:
         yield from combinations(places, 2)
 
 
-def _place(images: Sequence[Image]) -> Place:
+def _place(images: Sequence[Image]) -> _Spot:
     rows, columns = np.array(images[0].row_direction), np.array(images[0].column_direction)
     half_mm = [0.5 * images[0].columns * images[0].spacing[1], 0.5 * images[0].rows * images[0].spacing[0]]
     corner = np.mean([image.position for image in images], axis=0)
     return np.cross(rows, columns), corner + half_mm[0] * rows + half_mm[1] * columns
+
+
+WORTH = 400  # files from which further processes save more time than they take to start
+CHUNK = 32  # files per task of a process
+
+
+def copies_and_namesakes(images: Iterable[Image]) -> tuple[dict[Image, Reason], set[Image]]:
+    """Return why some images are left out beside another of their UID, and different images that share one.
+
+    Two images are one if UID, position, time and pixels are the same. Where only one's pixels can be
+    decoded, the other is a damaged copy.
+    """
+    by_uid: dict[str, dict[Hashable, list[Image]]] = defaultdict(lambda: defaultdict(list))
+    for image in images:
+        if image.identity.instance:
+            by_uid[image.identity.instance][_header(image)].append(image)
+    alike = [group for groups in by_uid.values() for group in groups.values() if len(group) > 1]
+    places = sorted({image.place for group in alike for image in group})
+    worth = len(places) >= WORTH
+    by_place = spread(_digests, places, chunk=CHUNK, worth=worth, lost=lambda _: {})
+    digests = dict(zip(places, by_place, strict=True))
+    copies = {image: reason for group in alike for image, reason in _copies(group, digests)}
+    namesakes: set[Image] = set()
+    for groups in by_uid.values():
+        different = {image for group in groups.values() for image in group} - copies.keys()
+        namesakes |= different if len(different) > 1 else set()
+    return copies, namesakes
+
+
+def _header(image: Image) -> Hashable:
+    """Return where and when a frame was taken."""
+    place = (*image.position, *image.row_direction, *image.column_direction)
+    times = (image.trigger, image.temporal, image.clock)
+    number = image.instance_number if times == (None, None, None) else None
+    return (*(round(value, 2) for value in place), *times, number)
+
+
+def _digests(place: Path) -> dict[int, str]:
+    """Return a digest of each frame's values, however they are stored; none if they cannot be decoded."""
+    try:
+        frames = decoded(place)
+    except (RejectedError, OSError):
+        return {}
+    return {
+        number: hashlib.sha256(frame.astype("<f8").tobytes()).hexdigest()
+        for number, frame in enumerate(frames)
+    }
+
+
+def _copies(
+    group: Sequence[Image], digests: Mapping[Path, Mapping[int, str]]
+) -> Iterator[tuple[Image, Reason]]:
+    """Yield the images of a group that an earlier one repeats, and those that are damaged."""
+    of_image = {image: digests[image.place].get(image.frame, "") for image in group}
+    earlier: set[str] = set()
+    for image, digest in of_image.items():
+        if not digest and any(of_image.values()):
+            yield image, Reason.BROKEN_FILE
+        elif digest in earlier:
+            yield image, Reason.DUPLICATE
+        earlier.add(digest)

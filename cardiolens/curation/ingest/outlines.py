@@ -1,13 +1,12 @@
 """Outlines of the left ventricle as text, a point a line, become masks: cavity 1, muscle 2."""
 
-from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.base.untrusted.bounded_files import decode
-from cardiolens.base.untrusted.file_place import Place
-from cardiolens.curation.ingest.image import Outline, RejectedError
+from cardiolens.base.untrusted.bounded_files import decode, read_bytes
+from cardiolens.curation.ingest.frame_records import RejectedError
 from cardiolens.curation.ingest.reasons import Reason
 
 CAVITY, MUSCLE = 1, 2  # values of the label map `scd`
@@ -18,19 +17,19 @@ Points = NDArray[np.float64]
 Mask = NDArray[np.int32]
 
 
-def mask_of(outline: Outline, shape: tuple[int, ...]) -> Mask:
+def mask_of(inner: Path, outer: Path | None, shape: tuple[int, ...]) -> Mask:
     """Draw the outlines of one frame (row, column); RejectedError if one is none, or leaves the picture."""
     mask = np.zeros(shape, dtype=np.int32)
-    if outline.outer is not None:
-        mask[_inside(_points(outline.outer, shape), shape)] = MUSCLE
-    mask[_inside(_points(outline.inner, shape), shape)] = CAVITY
+    if outer is not None:
+        mask[_inside(_points(outer, shape), shape)] = MUSCLE
+    mask[_inside(_points(inner, shape), shape)] = CAVITY
     return mask
 
 
-def _points(place: Place, shape: tuple[int, ...]) -> Points:
+def _points(place: Path, shape: tuple[int, ...]) -> Points:
     """Read the points (column, row) of an outline."""
     try:
-        lines = decode(place.read(_MOST_BYTES)).split("\n")
+        lines = decode(read_bytes(place, _MOST_BYTES)).split("\n")
         rows = [[float(value) for value in line.replace(",", " ").split()] for line in lines if line.strip()]
         points = np.array(rows, dtype=np.float64)
     except (OSError, ValueError) as error:
@@ -57,15 +56,7 @@ def _inside(points: Points, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     return inside
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnPhases:
-    """The phases of which somebody drew the cavity."""
-
-    ed: int
-    es: int
-
-
-def drawn_phases(masks: NDArray[np.int32]) -> DrawnPhases | None:
+def drawn_phases(masks: NDArray[np.int32]) -> tuple[int, int] | None:
     """Return the two phases that are drawn (slice, phase, row, column), the larger cavity as end-diastole.
 
     None if not two phases alone are drawn in most slices: then nothing tells which are which.
@@ -80,4 +71,4 @@ def drawn_phases(masks: NDArray[np.int32]) -> DrawnPhases | None:
     if not both.any() or first == second:
         return None
     larger, smaller = often if first > second else often[::-1]
-    return DrawnPhases(int(larger), int(smaller))
+    return int(larger), int(smaller)

@@ -8,27 +8,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.base.errors import InputError
-from cardiolens.curation.ingest.drawn_outlines import DrawnPhases, drawn_phases
-from cardiolens.curation.ingest.evidence import Witness
-from cardiolens.curation.ingest.image import Declared, Image, RejectedError
-from cardiolens.curation.ingest.mask_evidence import (
-    MaskEvidence,
-    is_shown_left,
-    mask_evidence,
-)
+from cardiolens.curation.ingest.classify import Proposal
+from cardiolens.curation.ingest.frame_records import Image, RejectedError, Stack, Witness
+from cardiolens.curation.ingest.outlines import drawn_phases
 from cardiolens.curation.ingest.pixels import PixelReader, masks_of, stacked, stacked_masks
-from cardiolens.curation.ingest.propose import Proposal
-from cardiolens.curation.ingest.series_grouping import reversed_stack
-from cardiolens.curation.ingest.stack import Stack
-from cardiolens.curation.masks.labels import CAVITY, WALL, label_map
+from cardiolens.curation.ingest.reasons import Flag
+from cardiolens.curation.masks.labels import CAVITY, WALL, LabelMap, Tissue, Tissues, label_map
+from cardiolens.curation.masks.mask_stack import Stack as MaskStack
+from cardiolens.curation.masks.ring import impossible_in
 from cardiolens.study.anatomy import SHORT_AXIS
 from cardiolens.study.blood_pool import BloodAreas, has_heart_size, moving_pixel, slice_areas
 from cardiolens.study.volume_manifest import DisplayTransform
 
 _MASK_WITNESS, _BLOOD_WITNESS = 0.97, 0.85
 _RIGHT_AND_FRONT = np.array([-1.0, -1.0, 0.0]) / np.sqrt(2)  # DICOM's axes point left and back
-_SIDEWAYS = 0.2  # cosine of the largest angle between that and the direction of a right ventricle
+_RIGHTWARD = 0.2  # cosine of the largest angle between that and the direction of a right ventricle
 _ENDS = {1: "the last slice", -1: "the first slice", 0: "neither end"}
+
+
+@dataclass(frozen=True, slots=True)
+class MaskEvidence:
+    """What the mask of a short axis tells."""
+
+    larger_end: int  # 1: the base is at the last slice, -1: at the first, 0: undecided
+    right_ventricle: tuple[float, float] | None  # rows and columns from the left ventricle, as stored
+    cavity_mm: float | None  # diameter at the widest slice
+    length_mm: float | None
+    possible: bool  # whether its tissues lie as in a heart
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +46,15 @@ class Settled:
     ordered: bool = False  # whether the stack is known to run from base to apex
     masks: Mapping[Image, NDArray[Any]] = field(default_factory=dict)
     areas: BloodAreas | None = None  # of a cine without a position in the patient
-    drawn: DrawnPhases | None = None  # end-diastole and end-systole, where only they are drawn
+    drawn: tuple[int, int] | None = None  # end-diastole and end-systole, where only they are drawn
 
 
 def settled(proposal: Proposal, reader: PixelReader, pixels: Mapping[Image, NDArray[Any]]) -> Settled:
     """Order a stack that a layout names from base to apex, and flag what masks or blood contradict."""
     declared = proposal.stack.first.declared
-    assert declared is not None
-    display = declared.display or DisplayTransform(transpose=True)
+    display = (
+        declared.display if declared is not None and declared.display else DisplayTransform(transpose=True)
+    )
     if proposal.view != SHORT_AXIS:
         proposal, masks = _readable(proposal, reader)
         return Settled(_with_muscle(proposal, masks), display, False, masks)
@@ -56,18 +63,18 @@ def settled(proposal: Proposal, reader: PixelReader, pixels: Mapping[Image, NDAr
     areas = None if by_mask is not None or proposal.stack.placed else _blood(proposal, pixels)
     proposal = _sized(proposal, by_mask, areas)
     proposal = _with_moments(proposal, masks_by_image)
-    is_known = "mask_of_other_labels" not in proposal.flags
+    is_known = Flag.MASK not in proposal.flags
     if (
         masks_by_image
         and proposal.sequence == "cine"
         and is_known
         and not _is_bright(proposal.stack, masks_by_image, pixels)
     ):
-        proposal = proposal.flagged("mask_elsewhere")
+        proposal = proposal.flagged(Flag.MASK)
     if proposal.stack.placed:
         return _with_position(proposal, display, masks_by_image, by_mask)
     so_far = Settled(proposal, display, False, masks_by_image, areas)
-    return _unplaced(so_far, declared, by_mask, pixels)
+    return _unplaced(so_far, by_mask, pixels)
 
 
 def masked(proposal: Proposal, reader: PixelReader) -> Settled:
@@ -79,7 +86,7 @@ def masked(proposal: Proposal, reader: PixelReader) -> Settled:
     if not masks:
         return told
     phases = drawn_phases(stacked_masks(proposal.stack, masks))
-    unclear = () if phases is not None else ("drawn_phases_unclear",)
+    unclear = () if phases is not None else (Flag.TIMES,)
     return replace(told, drawn=phases, proposal=told.proposal.flagged(*unclear))
 
 
@@ -87,7 +94,7 @@ def _readable(proposal: Proposal, reader: PixelReader) -> tuple[Proposal, Mappin
     try:
         return proposal, masks_of(proposal.stack, reader)
     except RejectedError:
-        return proposal.flagged("mask_unreadable"), {}
+        return proposal.flagged(Flag.UNMASKED), {}
 
 
 def _evidence(
@@ -101,9 +108,9 @@ def _evidence(
     try:
         by_mask = mask_evidence(stacked_masks(stack, masks), label_map(labels), proposal.sequence, spacing)
     except InputError:
-        return proposal.flagged("mask_of_other_labels"), None
+        return proposal.flagged(Flag.MASK), None
     if by_mask is not None and not by_mask.possible:
-        proposal = proposal.flagged("mask_of_other_labels")
+        proposal = proposal.flagged(Flag.MASK)
     return proposal, by_mask
 
 
@@ -115,10 +122,10 @@ def _with_muscle(proposal: Proposal, masks: Mapping[Image, NDArray[Any]]) -> Pro
         try:
             tissues = label_map(image.mask.labels).tissues(mask, proposal.sequence)
         except InputError:
-            return proposal.flagged("mask_of_other_labels")
+            return proposal.flagged(Flag.MASK)
         muscle |= bool(np.isin(tissues, [int(kind) for kind in WALL]).any())
     empty = not any(mask.any() for mask in masks.values())
-    return proposal if muscle or empty else proposal.flagged("mask_of_other_labels")
+    return proposal if muscle or empty else proposal.flagged(Flag.MASK)
 
 
 def _is_bright(
@@ -137,10 +144,10 @@ def _is_bright(
 
 def _sized(proposal: Proposal, by_mask: MaskEvidence | None, areas: BloodAreas | None) -> Proposal:
     if by_mask is not None and not has_heart_size(by_mask.cavity_mm, by_mask.length_mm):
-        return proposal.flagged("heart_of_no_size")
+        return proposal.flagged(Flag.SPACING)
     if areas is not None and areas.found():
         widest = float(2 * np.sqrt(areas.by_slice_and_phase.max() / np.pi))
-        return proposal if has_heart_size(widest) else proposal.flagged("heart_of_no_size")
+        return proposal if has_heart_size(widest) else proposal.flagged(Flag.SPACING)
     return proposal
 
 
@@ -154,7 +161,7 @@ def _with_moments(proposal: Proposal, masks: Mapping[Image, NDArray[Any]]) -> Pr
             cavity = _cavity(mask, image.mask.labels, proposal.sequence)
             areas[image.moment] = areas.get(image.moment, 0) + cavity
     if {"ED", "ES"} <= areas.keys() and 0 < areas["ED"] <= areas["ES"]:
-        return proposal.flagged("ed_es_contradicted_by_mask")
+        return proposal.flagged(Flag.PHASES)
     return proposal
 
 
@@ -171,10 +178,10 @@ def _with_position(
 ) -> Settled:
     """Check the order that coordinates give against the mask; the stack already runs from the base."""
     if by_mask is not None and by_mask.larger_end > 0:
-        proposal = proposal.flagged("slice_order_contradicted")
+        proposal = proposal.flagged(Flag.ORDER)
     step = None if by_mask is None else by_mask.right_ventricle
     if step is not None and not _is_right(proposal.stack, step):
-        proposal = proposal.flagged("display_contradicted_by_mask")
+        proposal = proposal.flagged(Flag.DISPLAY)
     return Settled(proposal, display, True, masks)
 
 
@@ -184,20 +191,20 @@ def _is_right(stack: Stack, step: tuple[float, float]) -> bool:
     down = step[0] * first.spacing[0] * np.array(first.column_direction)
     along = step[1] * first.spacing[1] * np.array(first.row_direction)
     away = (down + along) / max(float(np.linalg.norm(down + along)), 1e-9)
-    return bool(away @ _RIGHT_AND_FRONT > _SIDEWAYS)
+    return bool(away @ _RIGHT_AND_FRONT > _RIGHTWARD)
 
 
 def _unplaced(
     so_far: Settled,
-    declared: Declared,
     by_mask: MaskEvidence | None,
     pixels: Mapping[Image, NDArray[Any]],
 ) -> Settled:
     """Order a stack whose header tells no position, and check its display, by mask or blood."""
     proposal, display, masks, areas = so_far.proposal, so_far.display, so_far.masks, so_far.areas
     if by_mask is not None and by_mask.right_ventricle is not None:
-        if not is_shown_left(by_mask.right_ventricle, display):
-            proposal = proposal.flagged("display_contradicted_by_mask")
+        flags = [flag for flag in proposal.flags if flag is not Flag.DISPLAY]
+        shown = is_shown_left(by_mask.right_ventricle, display)
+        proposal = replace(proposal, flags=(*flags, *[Flag.DISPLAY] * (not shown)))
         evidence = "the mask's right ventricle lies left of the left ventricle as shown"
         proposal = _witnessed(proposal, "display", "as declared", _MASK_WITNESS, evidence)
     end, by = 0, ""
@@ -209,16 +216,11 @@ def _unplaced(
         reliability = _MASK_WITNESS if by == "mask" else _BLOOD_WITNESS
         says = f"base at {_ENDS[end]}"
         proposal = _witnessed(proposal, "order", says, reliability, f"by the area of the ventricle's {by}")
-        proposal = proposal.flagged("slice_order_by_blood") if by == "blood" else proposal
-    if declared.order in ("base_to_apex", "apex_to_base"):
-        stated = -1 if declared.order == "base_to_apex" else 1
-        if end and end != stated:
-            proposal = proposal.flagged("slice_order_contradicted")
-        end = stated
+        proposal = proposal.flagged(Flag.ORDER_BY_DEFAULT) if by == "blood" else proposal
     if not end:
-        return Settled(proposal.flagged("slice_order_unknown"), display, False, masks, areas)
+        return Settled(proposal.flagged(Flag.ORDER_BY_DEFAULT), display, False, masks, areas)
     if end > 0:
-        proposal = replace(proposal, stack=reversed_stack(proposal.stack))
+        proposal = replace(proposal, stack=proposal.stack.reversed())
         areas = None if areas is None else BloodAreas(areas.by_slice_and_phase[::-1])
     moments = {image.moment for image in proposal.stack.images()}
     if areas is None and not {"ED", "ES"} <= moments:
@@ -245,3 +247,76 @@ def _blood(proposal: Proposal, pixels: Mapping[Image, NDArray[Any]]) -> BloodAre
     away = np.hypot((rows - seed[0]) * row_mm, (columns - seed[1]) * column_mm)
     areas = [slice_areas(line.astype(np.float64), away) * row_mm * column_mm for line in values]
     return BloodAreas(np.array(areas))
+
+
+_FEWEST_SLICES = 3  # with a cavity, for its area to tell base from apex
+_SLOPE = 0.5  # least correlation of area and slice number
+_FEWEST_PIXELS = 20  # of a ventricle in a slice, for its centre to tell a side
+_SIDEWAYS = 0.5  # cosine of the largest angle between the direction of the right ventricle and image left
+_FEWEST_FOR_LENGTH = 4
+
+
+def mask_evidence(
+    masks: NDArray[np.int32], labels: LabelMap, sequence: str, spacing: tuple[float, float, float]
+) -> MaskEvidence | None:
+    """Return the evidence of masks (slice, phase, row, column); None without a cavity.
+
+    `spacing`: mm between rows, columns, slices. InputError for values that the label map does not know.
+    """
+    labelled_phases = masks.any(axis=(0, 2, 3))
+    if not labelled_phases.any():
+        return None
+    tissues: Tissues = labels.tissues(masks[:, labelled_phases], sequence)
+    cavity = np.isin(tissues, [int(kind) for kind in CAVITY])
+    by_phase = cavity.sum(axis=(0, 2, 3))
+    if not by_phase.any():
+        return None
+    widest = int(by_phase.argmax())
+    inside, right = cavity[:, widest], tissues[:, widest] == int(Tissue.RV_BLOOD)
+    areas = inside.sum(axis=(1, 2)) * spacing[0] * spacing[1]
+    labelled = np.flatnonzero(areas)
+    length = (labelled[-1] - labelled[0]) * spacing[2] if len(labelled) >= _FEWEST_FOR_LENGTH else None
+    return MaskEvidence(
+        _larger_end(areas + right.sum(axis=(1, 2)) * spacing[0] * spacing[1]),
+        _right_of(inside, right),
+        float(2 * np.sqrt(areas.max() / np.pi)),
+        None if length is None else float(length),
+        _is_possible(tissues, by_phase, spacing),
+    )
+
+
+def _is_possible(tissues: Tissues, cavities: NDArray[np.int64], spacing: tuple[float, float, float]) -> bool:
+    """Return whether the widest cavity among the phases whose muscle is drawn lies in a ring."""
+    walled = np.isin(tissues, [int(kind) for kind in WALL]).any(axis=(0, 2, 3))
+    phase = int(np.where(walled, cavities, -1).argmax())
+    return impossible_in(MaskStack(tissues[:, phase], *spacing)) is None
+
+
+def _larger_end(areas: NDArray[np.float64]) -> int:
+    inside = np.flatnonzero(areas)
+    if len(inside) < _FEWEST_SLICES or areas[inside].std() == 0:
+        return 0
+    slope = float(np.corrcoef(inside, areas[inside])[0, 1])
+    return int(np.sign(slope)) if abs(slope) > _SLOPE else 0
+
+
+def _right_of(lv: NDArray[np.bool_], rv: NDArray[np.bool_]) -> tuple[float, float] | None:
+    steps = []
+    for cavity, chamber in zip(lv, rv, strict=True):
+        if min(np.count_nonzero(cavity), np.count_nonzero(chamber)) >= _FEWEST_PIXELS:
+            centres = [np.argwhere(part).mean(axis=0) for part in (cavity, chamber)]
+            steps.append(centres[1] - centres[0])
+    if not steps:
+        return None
+    row, column = np.mean(steps, axis=0)
+    return float(row), float(column)
+
+
+def is_shown_left(step: tuple[float, float], transform: DisplayTransform) -> bool:
+    """Return whether a display shows the right ventricle on the image's left; `step`: its (row, column).
+
+    Stored frames of NIfTI are (column, row), so `transpose` shows rows as rows.
+    """
+    row, column = step if transform.transpose else (step[1], step[0])
+    across = -column if transform.flip_cols else column
+    return bool(-across / max(float(np.hypot(row, column)), 1e-9) > _SIDEWAYS)

@@ -1,6 +1,7 @@
-"""Decide whose each NIfTI file is: by a stated ID, by its folders, by its name; else nobody's.
+"""Decide whose each NIfTI file is: by a stated ID, else by its folders; nobody's where names contradict them.
 
-A first-level folder is a patient. Names only divide what folders leave together, and only where they show it.
+A first-level folder is a patient. Names never divide a folder; where they may be those of several people, the
+files are held until a person states `subject`.
 """
 
 import re
@@ -68,8 +69,9 @@ class _File:
     text: str  # all words but parts
     silent: bool  # its own name tells no view
 
-    def key(self, label: str = "") -> str:
-        return "/".join(filter(None, (*self.wrapper, *self.places, label)))
+    @property
+    def key(self) -> str:
+        return "/".join((*self.wrapper, *self.places))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,23 +88,18 @@ def owners(
     paths: Sequence[str],
     *,
     masks: Collection[str] = (),
-    copies: Mapping[str, str] | None = None,
     ids: Mapping[str, tuple[str, str]] | None = None,
     subject: str | None = None,
 ) -> dict[str, Owner]:
     """Map each path below the source to its patient and study.
 
     `ids`: patient ID and study UID that a sidecar states; `subject`: a person's regular expression of a
-    patient's name in paths. Files of `masks` are no evidence; a copy that names no view is whose its twin is.
+    patient's name in paths. Files of `masks` are no evidence.
     """
-    twins = {
-        path: twin for path, twin in (copies or {}).items() if _names_no_view(path) > _names_no_view(twin)
-    }
-    images = {path: _folders(path) for path in paths if path not in masks and path not in twins}
+    images = {path: _folders(path) for path in paths if path not in masks}
     level = _level(list(images.values()) or [_folders(path) for path in paths])
     files = [_file(path, level) for path in paths]
     owner_of = _by_place(files, images, level) if subject is None else _by_expression(paths, subject)
-    owner_of |= {path: owner_of[twin] for path, twin in twins.items()}
     return _by_session(files, _by_id(owner_of, ids or {}))
 
 
@@ -157,27 +154,27 @@ def _by_session(files: Sequence[_File], owner_of: Mapping[str, Owner]) -> dict[s
 
 
 def _by_place(files: Sequence[_File], images: Collection[str], level: _Level) -> dict[str, Owner]:
-    """Let folders decide, then names."""
-    units = _grouped(_with_names_as_kinds([file for file in files if file.path in images]), _place)
+    """Let folders decide, and hold what the names in them contradict."""
+    named = _with_names_as_kinds([file for file in files if file.path in images])
+    units = _grouped(named, lambda file: file.places)
     depth = 2 if level.sites else 1
     tops = _grouped(units, lambda places: places[:depth])
     doubts = _doubts(tops, units, level)
-    n_units = Counter(label for members in units.values() for label in _labels_of(members))
+    n_units = Counter(word for members in units.values() for word in {file.before for file in members})
     top_of = {_folded(top[-1]): top for top in tops if top}
-    owner_of: dict[str, Owner] = {}
+    owner_of = {file.path: Owner(file.key, file.key) for file in files}
     for places, members in units.items():
         is_alone = len(units) == 1 or (level.sites and len(places) == 1)
-        elsewhere = {label for label in _labels_of(members) if n_units[label] > 1 and not level.sites}
-        labels, why = _labels(members, elsewhere, alone=is_alone)
+        elsewhere = {word for word in n_units if n_units[word] > 1 and not level.sites}
+        unclear = _unclear(members, elsewhere, alone=is_alone)
         for file in members:
-            doubt = doubts.get(places, "")
+            doubt = doubts.get(places, "") or unclear.get(file.path, "")
             if len(tops) > 1 and not level.views and _only_view(places[:1]) and file.silent:
                 doubt = VIEW_BESIDE_OTHERS
             if top_of.get(_folded(file.before), places[:depth]) != places[:depth]:
                 doubt = NAMED_AFTER_OTHER
-            key = file.key(labels.get(file.path, ""))
-            owner_of[file.path] = Owner(key, key, doubt or ("" if file.path in labels else why))
-    return {file.path: owner_of.get(file.path, Owner(file.key(), file.key())) for file in files}
+            owner_of[file.path] = Owner(file.key, file.key, doubt)
+    return owner_of
 
 
 def _doubts(
@@ -206,60 +203,30 @@ def _doubts(
     return doubts
 
 
-def _labels(files: Sequence[_File], elsewhere: Collection[str], *, alone: bool) -> tuple[dict[str, str], str]:
-    """Return the patient's name of each file of a folder, empty where the folder has one, and why not.
+def _unclear(files: Sequence[_File], elsewhere: Collection[str], *, alone: bool) -> dict[str, str]:
+    """Return which files of a folder may be of several people, and why.
 
-    `elsewhere`: words of names in other folders; `alone`: no other folder tells patients apart.
+    `elsewhere`: words in front of views in several folders; `alone`: no other folder tells patients apart.
     """
-    if any(file.kind for file in files) and (alone or _collide([file for file in files if not file.kind])):
-        files = [file for file in files if file.kind]  # whose the others are, their names do not tell
-    one_patient = {file.path: "" for file in files}
-    collide = _collide(files)
-    alike = len({file.rest for file in files}) == 1 and all(file.kind for file in files)
-    if len({file.text for file in files}) == 1 or (alike and not collide):
-        return one_patient, NAMES_DIFFER
-    if not alone and not collide:
+    nameless = [file for file in files if not file.kind]
+    if nameless and len(nameless) < len(files) and (alone or _collide(nameless)):
+        named = [file for file in files if file.kind]
+        return dict.fromkeys((file.path for file in nameless), NAMES_DIFFER) | _unclear(
+            named, elsewhere, alone=alone
+        )
+    why = ""
+    if len({file.text for file in files}) > 1:
         lettered = {file.before for file in files if re.search(r"[^\W\d_]", file.before)}
-        return (one_patient if len(lettered.difference(elsewhere)) < 2 else {}), NAMES_DIFFER
-    by_before = len({file.before for file in files} - {""}) > 1
-    groups = _grouped(files, lambda file: file.before if by_before else file.rest)
-    nameless = groups.pop("", [])
-    kinds = {label: {file.kind for file in members} for label, members in groups.items()}
-    why = SAME_VIEW if collide else NAMES_DIFFER
-    if not _name_people(kinds, in_front=by_before and alone) or not groups.keys().isdisjoint(elsewhere):
-        return {}, why
-    clear = {label: members for label, members in groups.items() if not _collide(members)}
-    if nameless and not by_before:
-        return {}, why
-    return {file.path: label for label, members in clear.items() for file in members}, why
+        alike = len({file.rest for file in files}) == 1 and not nameless
+        several = not alike if alone else len(lettered.difference(elsewhere)) > 1
+        why = SAME_VIEW if _collide(files) else NAMES_DIFFER if several else ""
+    return dict.fromkeys((file.path for file in files), why) if why else {}
 
 
-def _labels_of(files: Sequence[_File]) -> set[str]:
-    return {file.before for file in files} | {file.rest for file in files}
-
-
-def _name_people(kinds: Mapping[str, set[Kind | None]], *, in_front: bool) -> bool:
-    """Return whether words tell people: each has a view that another has too, or stands in front of several.
-
-    A number of a series has one view of its own. A running count from 1 tells nothing.
-    """
-    if not kinds or kinds.keys() == {str(number) for number in range(1, len(kinds) + 1)}:
-        return False
-    if in_front and len(kinds) > 1 and all(label.startswith("sub ") for label in kinds):
-        return True
-    views = {label: each - {None} for label, each in kinds.items()}
-    several = any(len({kind[0] for kind in each if kind}) > 1 for each in views.values())
-    n_labels = Counter(view for each in views.values() for view in each)
-    shared = all(any(n_labels[view] > 1 for view in each) for each in views.values())
-    return several or shared if in_front else several and shared
-
-
-def _collide(files: Sequence[_File]) -> bool:
+def _collide(files: Iterable[_File]) -> bool:
     """Return whether two files tell the same view and yet have other words."""
-    texts: dict[Kind | None, set[str]] = defaultdict(set)
-    for file in files:
-        texts[file.kind].add(file.text)
-    return any(len(each) > 1 for each in texts.values())
+    texts = _grouped(files, lambda file: file.kind)
+    return any(len({file.text for file in each}) > 1 for each in texts.values())
 
 
 def _with_names_as_kinds(files: Sequence[_File]) -> list[_File]:
@@ -357,22 +324,12 @@ def _kind(
     return (words, *parts, *entities)
 
 
-def _names_no_view(path: str) -> bool:
-    tokens = _words(stem(path))
-    view_words, _ = _view_and_part_words(tokens)
-    return _kind([tokens[at] for at in view_words], (), ()) is None
-
-
 def _only_view(folders: Sequence[str]) -> bool:
     """Return whether a folder's name has only words of views or sequences."""
     return all(
         tells_view(folder) and len(_view_and_part_words(_words(folder))[0]) == len(_words(folder))
         for folder in folders
     )
-
-
-def _place(file: _File) -> tuple[str, ...]:
-    return file.places
 
 
 def _folders(path: str) -> tuple[str, ...]:

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Literal
 
 from cardiolens.base.private_file import read_or_make_key
-from cardiolens.curation.ingest.image import Identity, Image, Person
+from cardiolens.curation.ingest.frame_records import Identity, Image, Person
 
 _RENEWAL = "name another file, or remove this one, to get a new key and new ids"
 Sex = Literal["female", "male", "other"]
 
-# Elements that reach the output, and in which form.
+# Elements that reach the output, and in which form; others are read to decide, and never written.
 PASSES = {
     "PatientSex": "female, male or other",
     "PatientAge": "a band of ten years, 90+ above",
@@ -38,60 +38,6 @@ PASSES = {
     "SeriesNumber": "proposals.json, so that a person finds the series",
     "PixelData": "voxels: the stored bits alone",
 }
-# Elements that are read to decide groups, classes and order, but never written.
-LOOKED_AT = (
-    *(
-        "SOPClassUID",
-        "MediaStorageSOPClassUID",
-        "SOPInstanceUID",
-        "StudyInstanceUID",
-        "SeriesInstanceUID",
-        "PatientID",
-        "PatientName",
-    ),
-    *("PatientBirthDate", "PatientSize", "PatientWeight", "DeviceSerialNumber"),
-    *(
-        "Modality",
-        "ImageType",
-        "FrameType",
-        "SeriesDescription",
-        "ProtocolName",
-        "SequenceName",
-        "PulseSequenceName",
-    ),
-    *("ScanningSequence", "EchoPulseSequence", "SequenceVariant", "ScanOptions", "ComplexImageComponent"),
-    *(
-        "EchoTime",
-        "EffectiveEchoTime",
-        "InversionTime",
-        "InversionTimes",
-        "FlipAngle",
-        "CardiacNumberOfImages",
-        "NumberOfTemporalPositions",
-        "ImagesInAcquisition",
-        "NominalInterval",
-        "RRIntervalTimeNominal",
-        "SliceLocation",
-        "InStackPositionNumber",
-        "SpacingBetweenSlices",
-        "TriggerTime",
-    ),
-    *(
-        "NominalCardiacTriggerDelayTime",
-        "TemporalPositionIdentifier",
-        "TemporalPositionIndex",
-        "AcquisitionNumber",
-    ),
-    *("InstanceNumber", "AcquisitionTime", "ContentTime", "FrameAcquisitionDateTime", "AcquisitionDateTime"),
-    *(
-        "BurnedInAnnotation",
-        "SamplesPerPixel",
-        "PhotometricInterpretation",
-        "NumberOfFrames",
-    ),
-    *("VelocityEncodingMinimumValue", "VelocityEncodingMaximumValue", "ManufacturerModelName"),
-    *("BitsAllocated", "BitsStored", "HighBit", "PixelRepresentation", "AccessionNumber", "StudyDate"),
-)
 _VENDORS = {
     "siemens": "Siemens",
     "ge ": "GE",
