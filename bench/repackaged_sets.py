@@ -39,7 +39,7 @@ _CAVITY = {
     **dict.fromkeys(("myops", "cinemyops", "mscmr"), MYOPS["lv_blood"]),
 }
 _SAME = 2e-3  # difference of two frames / range of each
-_SAYS_LESS = {"phases_missing"}  # flags of a volume that lacks phases
+_SAYS_LESS = {"incomplete"}  # flags of a volume that lacks phases
 
 
 @dataclass

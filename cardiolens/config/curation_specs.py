@@ -12,7 +12,7 @@ from cardiolens.config.base import GivenPath, Spec
 class IngestSpec(Spec):
     """An export, the folder to write, and the rules of the conversion."""
 
-    source: GivenPath  # a folder, a zip file or a file
+    source: GivenPath  # a folder or a file
     out: GivenPath  # a folder outside source, for studies and proposals
     key: GivenPath | None = None  # file with the secret key of all ids; null: <out>.key beside out
     links: GivenPath | None = None  # output file that maps each id to its patient and source file
@@ -61,10 +61,10 @@ class QuestionsSpec(Spec):
     masks: GivenPath | None = None  # a folder of studies with masks
     labels: str | None = None  # name of the masks' label convention
     out: GivenPath | None = None  # a folder outside the inputs, for the stages
-    mode: Literal["draft", "unknown", "probe"] = "draft"  # draft, count unknown words, or ask without images
+    mode: Literal["draft", "probe"] = "draft"  # draft, or ask the drafts without images
     draft: GivenPath | None = None  # of a probe: the folder that drafts were written to
-    words: GivenPath | None = None  # a file of words that the reports of a group use
-    text: bool = False  # whether mode=unknown may print sentences of reports
+    words: GivenPath | None = None  # a glossary of a group: synonyms and headings
+    gate: GivenPath | None = None  # the record of a blind test of the model: what it reads alone is drafted
     links: GivenPath | None = None  # a table that maps accession numbers to studies
     protocol: str = "openprotocol-1"  # a packaged protocol, or a folder of one
 

@@ -40,7 +40,6 @@ class Choice(Spec):
         None  # whether the first slice, in the chosen order, is the base; null: as found
     )
     mask: bool | None = None  # whether the mask that the import found is of this volume; null: as found
-    loose_masks: dict[str, Phase | None] = Field(default_factory=dict)  # given to it, each with its phase
     t_on: Phase | None = None  # of a first pass: when contrast reaches the left ventricle, and when it peaks
     t_peak: Phase | None = None
 

@@ -23,7 +23,6 @@ from cardiolens.protocol.tasks.data_files import (
 )
 from cardiolens.protocol.tasks.legal import MOST_SEVERAL, option_problems
 from cardiolens.protocol.tasks.lexicon import Lexicon, load_lexicon
-from cardiolens.protocol.tasks.phrases import HouseStyle
 from cardiolens.protocol.tasks.quantity import Quantity
 from cardiolens.study.anatomy import CASE_IMAGES, HEART, PICTURE, Anatomy, anatomy_of, heart
 from cardiolens.study.protocol_folder import (
@@ -121,7 +120,6 @@ class Catalogue:
     paper_points: Mapping[str, tuple[str, ...]] = field(hash=False)  # of prompt style `paper`, by subtask
     asked_by: Mapping[str, tuple[str, ...]] = field(hash=False)  # the protocols of each subtask
     loaded_from: Mapping[str, str] = field(hash=False)  # the name or folder of each protocol
-    house: HouseStyle = field(default_factory=HouseStyle, compare=False)  # of a group's reports
 
     def __getitem__(self, subtask: str) -> Subtask:
         try:

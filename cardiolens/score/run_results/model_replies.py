@@ -80,7 +80,7 @@ def judge_model(
     return ModelReplies(
         verdicts=rows,
         reply_scores=scores_from_replies(rows, of_model, spec.statistics),
-        seen=seen_table(chains, steps),
+        seen=pa.concat_tables([seen_table(chains, steps), turns.seen]),
         counts=counts,
         stages=count_stages(steps, times_asked, replies.attempted_steps),
     )

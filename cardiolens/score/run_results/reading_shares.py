@@ -8,21 +8,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.score.claims.analysis import Analysis
-from cardiolens.score.run_results.second_turns import ASKED_BACK, NO_ANSWER
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.scores import score
 from cardiolens.score.statistics.verdict_rows import Verdicts
-from cardiolens.storage.schemas import ILLEGAL_SELECTION, VERDICTS
+from cardiolens.storage.schemas import ASKED_BACK, ILLEGAL_SELECTION, NO_ANSWER, VERDICTS
 
 NAME = "how replies were read"
 READINGS = ("at_once", "asked_back", "no_answer", "unread", "refused", "cut", ILLEGAL_SELECTION)
 TIERS = ("tier:1", "tier:3")  # of choice questions
 _READING = {
     **{"ok": "at_once", ASKED_BACK: "asked_back", NO_ANSWER: "no_answer", "parse_error": "unread"},
-    **{"inconsistent": "unread", "refusal": "refused", "truncated": "cut"},
+    **{"inconsistent": "at_once", "contradicted": "unread", "refusal": "refused", "truncated": "cut"},
     ILLEGAL_SELECTION: ILLEGAL_SELECTION,
 }
-_COUNTED = ("status", "answer_type", "parse_status", "parsed")
+_COUNTED = ("status", "answer_type", "parse_status")
 
 
 def reading_shares(verdicts: Verdicts, arms: Sequence[ArmFactors], min_n: int) -> Analysis:
@@ -45,12 +44,7 @@ def reading_shares(verdicts: Verdicts, arms: Sequence[ArmFactors], min_n: int) -
 def _counts(verdicts: pa.Table) -> Counter[str]:
     is_choice = pc.not_equal(verdicts["answer_type"], "report")
     rows = verdicts.filter(pc.and_(pc.equal(verdicts["status"], "judged"), is_choice)).to_pylist()
-    return Counter(
-        "at_once"
-        if row["parse_status"] == "inconsistent" and row["parsed"]
-        else _READING[row["parse_status"]]
-        for row in rows
-    )
+    return Counter(_READING[row["parse_status"]] for row in rows)
 
 
 def _shares(model: str, arm_id: str | None, counts: Counter[str]) -> Iterator[dict[str, object]]:
@@ -69,7 +63,7 @@ def _bounds(verdicts: pa.Table, counts: Counter[str], min_n: int) -> dict[str, o
     if counts["asked_back"]:
         values["once"] = _tier_scores(_with_all(verdicts, [ASKED_BACK], right=False), min_n)
     if counts["unread"]:
-        values["high"] = _tier_scores(_with_all(verdicts, ["parse_error", "inconsistent"], right=True), min_n)
+        values["high"] = _tier_scores(_with_all(verdicts, ["parse_error", "contradicted"], right=True), min_n)
     return {
         f"{name}_{scope.replace(':', '_')}": value
         for name, by_scope in values.items()
@@ -78,11 +72,9 @@ def _bounds(verdicts: pa.Table, counts: Counter[str], min_n: int) -> dict[str, o
 
 
 def _with_all(verdicts: pa.Table, statuses: Sequence[str], *, right: bool) -> pa.Table:
-    """Verdicts in which those of some parse statuses are wrong, or right where they name nothing."""
+    """Verdicts in which those of some parse statuses are all wrong, or all right."""
     of_statuses = pc.is_in(verdicts["parse_status"], value_set=pa.array(statuses))
     chosen = pc.and_(of_statuses, pc.equal(verdicts["channel"], "answer"))
-    if right:
-        chosen = pc.and_(chosen, pc.equal(pc.list_value_length(verdicts["parsed"]), 0))
     is_chosen = pc.fill_null(chosen, False)
     rows, others = verdicts.filter(is_chosen), verdicts.filter(pc.invert(is_chosen))
     columns = {

@@ -18,6 +18,7 @@ from cardiolens.base.phases import begin
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.base import describe
 from cardiolens.config.sweep import StatisticsSpec
+from cardiolens.protocol.replies import RULES_VERSION
 from cardiolens.score.claims.analyses import analyse, rows_read
 from cardiolens.score.claims.analysis import Analysis
 from cardiolens.score.claims.confusion import confusion_rows
@@ -36,7 +37,6 @@ from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.headlines import headlines
 from cardiolens.score.statistics.outcomes import status_counts
 from cardiolens.score.statistics.report_references import Forms
-from cardiolens.score.verdicts.parse import RULES_VERSION
 from cardiolens.storage.places import Run
 
 SCHEMA = "analyses-2"

@@ -19,7 +19,7 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.compare import compare
 from cardiolens.commands.view import served_of
-from cardiolens.curation.questions.second_reading import texts_of
+from cardiolens.curation.report_judge.second_reading import texts_of
 from cardiolens.phantom.roster import catalogue
 from cardiolens.show.export.table_export import export
 from cardiolens.show.page.write import write_page

@@ -13,6 +13,7 @@ ENDINGS = {
     "asked_back": "read when asked back",
     "no_answer": "no answer when asked back",
     "inconsistent": "inconsistent",
+    "contradicted": "contradicts itself",
     "parse_error": "not readable",
     "truncated": "cut off",
     "illegal_selection": "illegal selection",

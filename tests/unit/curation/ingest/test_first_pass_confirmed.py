@@ -53,7 +53,7 @@ def test_confirming_keeps_the_flag_until_onset_and_peak_are_marked(imported):
     before = again()
     (path,) = (folder / "out" / "proposals").glob("*/proposals.json")
     (proposal,) = json.loads(path.read_text())["proposals"]
-    (flag,) = {"first_pass_not_located", "no_bolus_found"} & set(proposal["flags"])
+    (flag,) = {"times_by_default"} & set(proposal["flags"])
     ledger = Ledger(folder / "decisions.jsonl")
     ledger.decide(before["study_id"], {proposal["stack"]: choice()})
     assert flag in again(decisions=folder / "decisions.jsonl")["flags"]
