@@ -11,11 +11,12 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
 from cardiolens.base.errors import InputError
-from cardiolens.commands.store import main
+from cardiolens.commands import store as store_command
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Store
 from cardiolens.study.shards import FRAMES_FOLDER, read_volumes
@@ -24,6 +25,12 @@ from cardiolens.workflow.upkeep.contents import problems, removable
 
 KEY = "tiny-0123"
 WHEN = datetime(2026, 11, 22, tzinfo=UTC)
+
+
+def main(words: list[str]) -> int:
+    """What the command does with these words."""
+    with patch.object(sys, "argv", ["store", *words]):
+        return store_command.main()
 
 
 @pytest.fixture
