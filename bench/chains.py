@@ -53,7 +53,7 @@ class Pace:
 
 
 def main() -> None:
-    from cardiolens.benchmarks.example_cases import make_cases
+    from tests.support.cases.example_cases import make_cases
 
     logging.disable(logging.WARNING)
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from cardiolens.protocol.replies import Option, Reading, read_reply
 from cardiolens.protocol.tasks.catalogue import load_catalogue
-from cardiolens.score.verdicts.parse import parse_answer
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "tests" / "unit" / "protocol" / "replies" / "labelled"
@@ -96,21 +95,6 @@ def outcome(reply: WrittenReply, answers: tuple[str, ...]) -> str:
     return "right" if reply.right & NO_ANSWER else "unread"
 
 
-def read_before(reply: WrittenReply) -> tuple[str, ...]:
-    """What the rules of version 1.9 read."""
-    subtask = SUBTASKS[reply.subtask]
-    parsed = parse_answer(
-        reply.text,
-        reply.options,
-        subtask.answer_type,
-        subtask.exclusive,
-        cut=reply.cut,
-        question=subtask.question,
-        code=reply.subtask,
-    )
-    return parsed.keys
-
-
 def main() -> None:
     """Print the table, or the replies of one set that are unread or read wrong."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
@@ -125,22 +109,14 @@ def main() -> None:
         count = counts[name] = Counter({"n": len(replies)})
         for reply in replies:
             reading = reading_of(reply)
-            after = outcome(reply, reading.answers)
-            count[f"{after} after"] += 1
-            count[reading.status] += after == "unread"
-            count[f"{outcome(reply, read_before(reply))} before"] += 1
+            result = outcome(reply, reading.answers)
+            count[f"{result} in all"] += 1
+            count[reading.status] += result == "unread"
     whole = sum(counts.values(), Counter[str]())
-    print(
-        "| set | n | wrong before, after | unread before, after "
-        "| of these cut, contradicted, refused, unread |"
-    )
-    print("|---|---|---|---|---|")
+    print("| set | n | wrong | unread | of these cut, contradicted, refused, unread |\n|---|---|---|---|---|")
     for name, count in [*counts.items(), ("all", whole)]:
         kinds = ", ".join(str(count[kind]) for kind in ("cut", "contradicted", "refused", "unread"))
-        wrong, unread = (
-            f"{count[f'{kind} before']}, {count[f'{kind} after']}" for kind in ("wrong", "unread")
-        )
-        print(f"| {name} | {count['n']} | {wrong} | {unread} | {kinds} |")
+        print(f"| {name} | {count['n']} | {count['wrong in all']} | {count['unread in all']} | {kinds} |")
 
 
 def _show(name: str) -> None:

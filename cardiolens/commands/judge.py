@@ -1,7 +1,8 @@
 """`python -m cardiolens.judge run=outputs/...`: judge and score the replies of a run again.
 
 No engine is asked. It replaces verdicts, scores and analyses. `runs=[outputs/...,outputs/...]` judges several
-runs as one.
+runs as one. `reading=all` also scores the stored replies by three rules of other evaluations, for a table of
+scores and ranks on the page and in the export.
 
 With `of=` and `model=` a language model reads as well, beside the rules, whose verdicts do not change:
 `of=reports` the text of reports, into `second_reading-<model>.json`; `of=replies` the replies to choice
@@ -29,6 +30,18 @@ from cardiolens.workflow.steps.judge_run import judge, judge_together
 _NO_REPORT = "holds no report with text; sweep R-CINE, R-LGE, R-PERF or R-T2 first"
 
 
+class Words(RunWords):
+    """Options of the command."""
+
+    reading: Literal["strict", "all"] = "strict"  # all: also by three rules of other evaluations
+
+    @model_validator(mode="after")
+    def _of_one_run(self) -> Self:
+        if self.reading == "all" and self.runs is not None:
+            raise ValueError("reading: all is of one run; give run=... in the place of runs=[...]")
+        return self
+
+
 class ReadingWords(RunWord):
     """Options of a second reading; those of `model` are a sweep's."""
 
@@ -44,27 +57,28 @@ class ReadingWords(RunWord):
 
 def main() -> int:
     """Judge the runs that the command line names, or have a model read one."""
-    return door(__doc__, {"": RunWords, "a second reading": ReadingWords}, _judge)
+    return door(__doc__, {"": Words, "a second reading": ReadingWords}, _judge)
 
 
 def _judge(given: list[str]) -> int:
     if not any(word.startswith("of=") for word in given):
-        runs = read_words(RunWords, given).open()
-        return judge(runs[0]) if len(runs) == 1 else judge_together(runs)
-    words, about_model = split_words(ReadingWords, given, MODEL_OPTIONS)
+        words = read_words(Words, given)
+        runs = words.open()
+        return judge(runs[0], by_others=words.reading == "all") if len(runs) == 1 else judge_together(runs)
+    reading, about_model = split_words(ReadingWords, given, MODEL_OPTIONS)
     check_once(about_model)
     if not about_model:
         raise InputError(
             "model= is not given; give the entry of conf/model that reads, e.g. model=qwen3_vl_8b"
         )
-    run = words.open()
-    if words.of == "replies":
+    run = reading.open()
+    if reading.of == "replies":
         from cardiolens.curation.review.reread_replies import second_reading
         from cardiolens.show.notebook.run import read_run
 
         return second_reading(read_run(run.root, run.given_store), about_model)
-    if words.of == "errors":
-        return judge_errors(run, about_model, words.people)
+    if reading.of == "errors":
+        return judge_errors(run, about_model, reading.people)
     return reread(run, about_model)
 
 

@@ -19,6 +19,7 @@ class PhantomSpec(Spec):
     size: Literal["default", "ci"] = "ci"  # ci: small images, for tests
     difficulty: Literal["easy", "standard", "hard"] = "standard"  # difficulty of the images
     masks: bool = False  # write segmentation masks too
+    twins: bool = False  # beside each heart with lesions the same heart without them, for control lesion
     # drawn: a cine begins with any phase, and no file says which is end-diastole
     cycle: Literal["from_diastole", "drawn"] = "from_diastole"
 

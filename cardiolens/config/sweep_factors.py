@@ -53,6 +53,7 @@ Control = Literal[
     "repeat",
     "leading",
     "leading_right",
+    "lesion",
 ]
 """A change of every request, to test what the answers depend on."""
 

@@ -3,29 +3,33 @@
 import json
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from cardiolens.base import disk
 from cardiolens.base.digest import digest_of_tree
 from cardiolens.base.errors import InputError
-from cardiolens.config.dataset import PhantomSpec
+from cardiolens.config.dataset import WINDOW_PCT, PhantomSpec
 from cardiolens.phantom.appearance import appearance
 from cardiolens.phantom.fixed_reports import reports
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.lesion_slices import lesion_slices, with_slices
 from cardiolens.phantom.planes import sizes, views
 from cardiolens.phantom.quantities import first_phase, quantity_findings
-from cardiolens.phantom.render import render
+from cardiolens.phantom.render import Rendered, render
 from cardiolens.phantom.roster import PROTOCOL, SEQUENCES, catalogue, roster, study
+from cardiolens.phantom.sampler import Study, without_lesions
 from cardiolens.phantom.study_writer import write_labels, write_records, write_volume
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.instantiate import records
 from cardiolens.protocol.tasks.questions import write_questions
 from cardiolens.protocol.tasks.truth import findings
 from cardiolens.study.anatomy import check_heart
+from cardiolens.study.windowing import grey_scale
 
+Window = tuple[float, float]  # intensities shown as black and white
 STUDIES, QUESTIONS = "studies", "questions.jsonl"
 
 
@@ -79,9 +83,30 @@ def planned(spec: PhantomSpec, folder: Path) -> list[str]:
 def write_study(
     study_id: str, spec: PhantomSpec, studies: Path, tasks: Catalogue | None = None
 ) -> list[dict[str, Any]]:
-    """Render one study, write it under `studies`, and return its `qa-1` records."""
+    """Render a study, and its twin if wanted; write them under `studies` and return their `qa-1` records."""
     tasks = tasks or catalogue()
-    drawn_study, size = study(spec.seed, study_id), sizes()[spec.size]
+    drawn_study = study(spec.seed, study_id)
+    study_records, windows = _write(drawn_study, spec, studies, tasks)
+    if spec.twins and (twin := without_lesions(drawn_study)):
+        of_twin, _ = _write(twin, spec, studies, tasks, patient_id=study_id, windows=windows)
+        study_records += [record for record in of_twin if record["tier"] == 1]
+    return study_records
+
+
+def _write(
+    drawn_study: Study,
+    spec: PhantomSpec,
+    studies: Path,
+    tasks: Catalogue,
+    *,
+    patient_id: str | None = None,
+    windows: Mapping[str, Window] = MappingProxyType({}),
+) -> tuple[list[dict[str, Any]], dict[str, Window]]:
+    """Write a study; return its records and, by volume, the window in which it is shown.
+
+    `windows` are declared in place of its own.
+    """
+    size, study_id = sizes()[spec.size], drawn_study.study_id
     folder = studies / study_id
     folder.mkdir(parents=True)
     heart, look = (
@@ -90,20 +115,30 @@ def write_study(
     )
     first = first_phase(drawn_study.seed, heart, size.phases) if spec.cycle == "drawn" else 0
     volumes = []
+    own_windows: dict[str, Window] = {}
     slices: dict[str, list[dict[str, Any]]] = {}
     for view in views().values():
         rendered = render(heart, view, size, look=look, seed=drawn_study.seed, masks=spec.masks)
         rendered = rendered.beginning_at(first)
-        volumes.append(write_volume(folder, rendered, size))
+        entry = write_volume(folder, rendered, size)
+        if spec.twins:
+            own_windows[view.code] = windows.get(view.code) or _window(rendered)
+        volumes.append(entry | ({"window": list(windows[view.code])} if view.code in windows else {}))
         slices.setdefault(view.sequence, []).extend(lesion_slices(rendered, size))
     study_findings = findings(drawn_study.truth)
     study_findings |= quantity_findings(heart, tasks, size.phases, first)
     texts = reports(study_findings, drawn_study.seed, tasks, SEQUENCES)
-    write_records(folder, drawn_study, volumes, texts)
+    write_records(folder, drawn_study, volumes, texts, patient_id or study_id)
     if spec.masks:
         write_labels(folder)
     study_records = records(study_id, tasks, study_findings, sequences=SEQUENCES, reports=texts)
-    return with_slices(study_records, tasks, slices)
+    study_records = [record | {"patient_id": patient_id or study_id} for record in study_records]
+    return with_slices(study_records, tasks, slices), own_windows
+
+
+def _window(rendered: Rendered) -> Window:
+    scale = grey_scale(rendered.frames, WINDOW_PCT, 1.0, 0.0)
+    return scale.low, scale.high
 
 
 def _written(

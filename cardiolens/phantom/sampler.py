@@ -13,6 +13,7 @@ from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.parameters import Parameters
 from cardiolens.phantom.truth_labels import truth
 from cardiolens.protocol.tasks.truth import Truth
+from cardiolens.protocol.tasks.twins import twin_of
 
 MAX_TRIES = 400
 _SPREAD = 0.06
@@ -44,6 +45,19 @@ def canonical_study(seed: int, name: str) -> Study:
     except GuardBandError as error:
         raise InputError(f"phantom {name}: {error}; change its parameters") from None
     return Study(name, study_seed(seed, name), kind, name, p, truth, public=True)
+
+
+def without_lesions(whole: Study) -> Study | None:
+    """Return the same heart without lesions of its tissue, as the twin of its study; None if it has none.
+
+    Geometry, motion, fluid, noise and distractors stay: parameters of tissue alone change, and the seed is
+    the same.
+    """
+    healthy = replace(whole.parameters, lge=(), lge_low=(), oedema=(), t2_low=(), defect=None)
+    if healthy == whole.parameters:
+        return None
+    name = twin_of(whole.study_id)
+    return replace(whole, study_id=name, parameters=healthy, truth=_truth(whole.archetype, healthy))
 
 
 def draw_study(

@@ -59,13 +59,17 @@ def write_volume(folder: Path, rendered: Rendered, size: Size) -> dict[str, Any]
 
 
 def write_records(
-    folder: Path, study: Study, volumes: list[dict[str, Any]], reports: Mapping[str, Mapping[str, Any]]
+    folder: Path,
+    study: Study,
+    volumes: list[dict[str, Any]],
+    reports: Mapping[str, Mapping[str, Any]],
+    patient_id: str,
 ) -> None:
     """Write `study.json`, `truth.json`, `params.json` and `report.json` of a study."""
     manifest = {
         "schema": "study-1",
         "study_id": study.study_id,
-        "patient_id": study.study_id,
+        "patient_id": patient_id,
         "cohort": ["full", "public"] if study.public else ["full"],
         "species": "phantom",
         "report_id": None,

@@ -223,7 +223,7 @@ VERDICTS = _schema(
     (
         "parse_status",
         pa.string(),
-    ),  # null unless judged: ok | inconsistent | parse_error | refusal | truncated | illegal_selection
+    ),  # null unless judged; ok, contradicted, parse_error, refusal, truncated ...
     ("rule", pa.string()),  # the parsing rule that found the answer; illegal_selection
     ("parsed", _STRINGS),
     ("gold", _STRINGS),

@@ -24,10 +24,11 @@ def same_pixels(store: Path, volumes: pa.Table) -> tuple[SamePixels, ...]:
     """Pairs of studies with frames of equal digest, each study paired with the first that has its frames.
 
     `volumes` are the rows of `read_volumes`. Frames of one gray value are no evidence: every scanner makes
-    black ones. No pixel is read.
+    black ones, and two studies of one patient count as one in any case. No pixel is read.
     """
     studies = sorted(set(volumes["study_id"].to_pylist()))
     number = {study: at for at, study in enumerate(studies)}
+    patient = dict(zip(volumes["study_id"].to_pylist(), volumes["patient_id"].to_pylist(), strict=True))
     digests, owners, sizes = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)], set[tuple[int, int]]()
     for frames in _frames(store, volumes):
         leading = pc.utf8_slice_codeunits(frames["digest"], 0, _LEADING).to_pylist()
@@ -38,6 +39,7 @@ def same_pixels(store: Path, volumes: pa.Table) -> tuple[SamePixels, ...]:
     return tuple(
         SamePixels(studies=(studies[first], studies[second]), frames=frames)
         for (first, second), frames in sorted(counts.items())
+        if patient[studies[first]] != patient[studies[second]]
     )
 
 

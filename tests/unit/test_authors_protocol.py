@@ -13,6 +13,7 @@ from cardiolens.inference.plan.plan import plan
 from cardiolens.phantom import phantom_cohort
 from cardiolens.phantom.fixed_reports import reports
 from cardiolens.phantom.roster import SEQUENCES, study
+from cardiolens.protocol.replies import read_reply
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.tasks.catalogue import load_catalogue
@@ -20,7 +21,6 @@ from cardiolens.protocol.tasks.instantiate import records
 from cardiolens.protocol.tasks.legal import constraint_of
 from cardiolens.protocol.tasks.questions import given_questions, write_questions
 from cardiolens.protocol.tasks.truth import findings
-from cardiolens.score.verdicts.parse import parse_answer
 from cardiolens.storage import schemas, tables
 from cardiolens.study.shards import read_volumes
 from cardiolens.study.structure import structures
@@ -121,7 +121,7 @@ REPLIES = [
 
 @pytest.mark.parametrize(("reply", "letters"), REPLIES)
 def test_capitals_of_the_reason_are_no_letters(reply: str, letters: tuple[str, ...]) -> None:
-    assert parse_answer(reply, WALLS, "multi", ("Z",)).keys == letters
+    assert read_reply(reply, WALLS, several=True).answers == letters
 
 
 def test_no_other_view_stands_in_for_the_view_of_a_field(root: Path) -> None:

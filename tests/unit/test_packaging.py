@@ -22,7 +22,7 @@ LOCKS = ("build", "cpu", "dev", "gpu")
 LIGHT = (
     "cardiolens.config.compose",
     "cardiolens.inference.placement.placement",
-    "cardiolens.score.verdicts.parse",
+    "cardiolens.score.verdicts.verdicts",
     "cardiolens.inference.plan.keys",
     "cardiolens.protocol.prompts.prompt_rendering",
     "cardiolens.protocol.select.choose",

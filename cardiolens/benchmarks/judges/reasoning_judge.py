@@ -13,7 +13,8 @@ from typing import Any
 from cardiolens.base.errors import InputError
 from cardiolens.base.fence import fenced
 from cardiolens.base.untrusted.bounded_files import parse_json
-from cardiolens.benchmarks.benchmark import Case, Source
+from cardiolens.benchmarks.benchmark import Source
+from cardiolens.benchmarks.case import Case
 from cardiolens.benchmarks.judges.reasoning import Reasoning
 from cardiolens.benchmarks.judges.step_verdict import (
     ERRORS,

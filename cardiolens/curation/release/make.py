@@ -56,7 +56,8 @@ def release(words: Sequence[str]) -> int:
     )
     if spec.answers is not None:
         say(f"withheld: {', '.join(spec.withheld)}; their answers: {spec.answers}, which stays here")
-    say(f"sweep it: cardiolens sweep dataset={spec.out} 'model=[...]'")
+    place = spec.out if "/" in str(spec.out) else f"./{spec.out}"  # a name alone is one of conf/dataset
+    say(f"sweep it: cardiolens sweep dataset={place} 'model=[...]'")
     return 0
 
 

@@ -18,7 +18,7 @@ from cardiolens.protocol.dialogue.samples import SAMPLED
 from cardiolens.show.notebook.run import FinishedRun
 
 SAMPLE = "audit_sample.json"
-YOUNG = frozenset({"heading", "answer_phrase", "enumeration", "last_line"})  # rules of which least is known
+YOUNG = frozenset({"answer_phrase"})  # rules of which least is known
 _LEAST = 5  # replies of a stratum, where it has as many
 _MORE = 2.0  # times as many of young rules, and of what was not read
 _VERDICT = ("arm_id", "qa_id", "request_key", "status", "parse_status", "rule", "parsed", "gold", "correct")

@@ -1,5 +1,6 @@
 """Inputs of planning: a sweep's questions, studies and templates, read and checked before any decision."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,12 +33,15 @@ from cardiolens.protocol.tasks.evidence_slices import check_evidence_slices
 from cardiolens.protocol.tasks.quantity import PHASE
 from cardiolens.protocol.tasks.question_evidence import evidence_of
 from cardiolens.protocol.tasks.questions import given_questions, questions_table
+from cardiolens.protocol.tasks.twins import LESION, TWIN, is_twin, original_of
 from cardiolens.storage.places import Store, deciding
 from cardiolens.study.anatomy import check_heart
 from cardiolens.study.cohort import COHORT_NAME, read_cohort
 from cardiolens.study.protocol_folder import lineage, protocols_of, shipped
 from cardiolens.study.shards import read_volumes
 from cardiolens.study.structure import structures
+
+log = logging.getLogger(__name__)
 
 
 class _Option(TypedDict):
@@ -77,13 +81,17 @@ def read_inputs(spec: SweepSpec) -> Inputs:
     catalogue = load_catalogue(spec.dataset.protocol)
     for folder in template_folders(spec.templates, spec.dataset.protocol):
         check_folder(folder)
-    prepared = read_volumes(store.root)
+    prepared = _with_twins_for(spec, read_volumes(store.root))
     _check_organ(store, catalogue, spec)
     training = training_patients(spec, prepared)
     volumes, study_ids = _limited(prepared, spec.limit, training)
     sights = tuple(sights_of(spec))
     path, allowed = spec.dataset.questions, spec.dataset.allow_unverified
-    question_rows = list(given_questions(path, catalogue))
+    question_rows = [
+        row
+        for row in given_questions(path, catalogue)
+        if LESION in spec.control or not is_twin(row.question.study_id)
+    ]
     table = questions_table(path, question_rows, catalogue, allow_unverified=allowed)
     table = with_patients(table, prepared)
     check_patients(spec.dataset.questions, table, prepared)
@@ -128,6 +136,19 @@ def _check_answer_format(spec: SweepSpec, questions: Mapping[str, Sequence[Plann
                 f"answer_format json: subtask {question.subtask} of {question.protocol} is asked for its "
                 "letters first; give letters or choice, or leave that protocol out"
             )
+
+
+def _with_twins_for(spec: SweepSpec, volumes: pa.Table) -> pa.Table:
+    """Return the volumes without those of twins, unless control lesion asks about them."""
+    is_of_twin = pc.match_substring_regex(volumes["study_id"], TWIN)
+    if LESION not in spec.control:
+        return volumes.filter(pc.invert(is_of_twin))
+    if not pc.any(is_of_twin).as_py():
+        log.warning(
+            "control lesion: no study has a twin without its lesion, so it asks nothing; phantoms have twins "
+            "with dataset.phantom.twins=true"
+        )
+    return volumes
 
 
 def _check_captions(
@@ -187,7 +208,9 @@ def _limited(
         volumes = volumes.filter(
             pc.invert(pc.is_in(volumes["patient_id"], pa.array(sorted(training), pa.string())))
         )
-    study_ids = tuple(sorted(set(volumes["study_id"].to_pylist())))[:limit]
+    studies = sorted(set(volumes["study_id"].to_pylist()))
+    counted = [study for study in studies if not is_twin(study)][:limit]
+    study_ids = tuple(study for study in studies if original_of(study) in counted)
     is_chosen = pc.is_in(volumes["study_id"], pa.array(study_ids, pa.string()))
     return volumes.filter(is_chosen), study_ids
 
@@ -225,7 +248,8 @@ def _chosen(
     chosen: dict[str, list[PlannedQuestion]] = {study_id: [] for study_id in study_ids}
     table = table.filter(pc.is_in(table["study_id"], pa.array(study_ids, pa.string())))
     _check_items(spec, table)
-    donor = _donors(table, volumes) if "other_patient" in spec.control else {}
+    originals = table.filter(pc.invert(pc.match_substring_regex(table["study_id"], TWIN)))
+    donor = _donors(originals, volumes) if "other_patient" in spec.control else {}
     suggestions = _suggestions(table, [control for control in spec.control if control in LEADING])
     for row in table.drop_columns(["answer", "reference"]).to_pylist():
         in_subtask = not spec.subtask or row["subtask"] in spec.subtask

@@ -44,6 +44,7 @@ from cardiolens.protocol.prompts.template import Style, template_folders, templa
 from cardiolens.protocol.prompts.videos import FLAG as VIDEO_FLAG
 from cardiolens.protocol.tasks.catalogue import OPEN
 from cardiolens.protocol.tasks.legal import constraint_of
+from cardiolens.protocol.tasks.twins import LESION, is_twin
 from cardiolens.storage.schemas import PLANNED
 
 ESTIMATED = "estimated_tokens"  # flag of a request whose tokens are estimated, not counted by a processor
@@ -99,6 +100,8 @@ class ModelPlanner:
             for protocol, arms in self._arms.items():
                 selection = self._frames.select(study, question, *protocol)
                 for arm, arm_id in arms:
+                    if (arm.control == LESION) != is_twin(study_id):
+                        continue
                     own_view = View(study_id, study, selection, arm.prompt.cine == "video")
                     view = self._frames.view(question, arm, own_view, frames_of)
                     solved = self._examples.solved(question, arm, arm_id, frames_of)

@@ -37,6 +37,7 @@ from cardiolens.protocol.dialogue.chain import (
 )
 from cardiolens.protocol.dialogue.frame_requests import Choice
 from cardiolens.protocol.select.selection import Frame
+from cardiolens.protocol.tasks.catalogue import OPEN
 from cardiolens.runtime import stopping
 from cardiolens.storage.places import Store
 from cardiolens.study.frame_parts import FrameParts, VolumePlace, WantedFrames, places_of
@@ -120,7 +121,7 @@ class StudyLoader:
                 yield self._study(study, chains, self._pictures(study.places, stored), texts)
 
     def _asks_back(self, request: Request) -> bool:
-        return request.arm_id in self.asking_back and request.answer_type != "report"
+        return request.arm_id in self.asking_back and request.answer_type not in OPEN
 
     def _study(
         self,

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from cardiolens.protocol.replies.reply_words import words
+from cardiolens.protocol.replies.reply_words import JOINS, LABELS
 
 Option = tuple[str, str]  # letter and text, as displayed
 
@@ -40,7 +40,7 @@ class _Patterns(NamedTuple):
 @functools.lru_cache(maxsize=4096)
 def _patterns(letters: str, spellings: tuple[str, ...]) -> _Patterns:
     letter, text = f"[{re.escape(letters)}]", "|".join(map(_pattern, spellings)) or "(?!)"
-    label, joins = rf"(?:(?:{words().labels})\b[ \t]*)*{_OPENING}", rf"(?:{words().joins})(?!{_WORD})[ \t]*"
+    label, joins = rf"(?:(?:{LABELS})\b[ \t]*)*{_OPENING}", rf"(?:{JOINS})(?!{_WORD})[ \t]*"
     return _Patterns(
         re.compile(rf"{label}({letter}){_ENDS}{_CLOSING}", re.IGNORECASE),
         re.compile(rf"{label}({text}){_ENDS}{_CLOSING}", re.IGNORECASE),

@@ -1,21 +1,30 @@
 """The marks of a final answer in a visible reply: answer lines, phrases, boxes, tags and JSON."""
 
-import functools
-import json
 import re
 from dataclasses import dataclass
 from typing import Literal
 
-from cardiolens.protocol.replies.reply_words import words
-from cardiolens.protocol.replies.visible_reply import BOX, END, TAG
+from cardiolens.protocol.replies.json_objects import objects
+from cardiolens.protocol.replies.reply_words import IS, JSON_KEYS, NOUNS, OPENINGS
+from cardiolens.protocol.replies.visible_reply import BOX, END, SIGN
 
 MarkRule = Literal["answer_line", "json", "boxed", "answer_tag", "answer_phrase"]
 EXPLICIT = frozenset({"answer_line", "json", "boxed", "answer_tag"})  # all that count in a cut reply
 
-_DECODER = json.JSONDecoder()
-_BRACE = re.compile(r'\{(?=\s*+["}])')  # failures elsewhere cost the length of the text
-_SIGNS = frozenset(":=")
-_SIGN = re.compile(f"[{BOX}{TAG}{END}]")
+_JOINING_SIGNS = frozenset(":=")
+
+# An answer's noun at the beginning of a line or sentence, and what joins it to the letters. Also twice, as in
+# "Final answer: The answer is B."
+_ABOUT_FORM = r"(?:[ \t]*\([^()\n]{0,20}\b(?:letters?|options?|only)\b[^()\n]{0,20}\))?"
+_JOINED = rf"(?:[:=]|(?:{IS})[ \t]*:?)"
+_ALONE = r"(?=\n\s*\S)|(?=[ \t]\(?[A-Z]\)?[.]?[ \t]*(?:\n|$))"
+_INTRODUCTION = re.compile(
+    rf"(?:^|(?<=[.!?。)\]{END}])\s|(?<=[,;])[ \t](?=(?:so|thus|therefore|hence)\b))"
+    rf"[^\w\n\"'“”‘’(]{{0,12}}+(?:(?:{OPENINGS})[,:]?[ \t]+)?"
+    rf"(?P<noun>{NOUNS}){_ABOUT_FORM}[ \t]*"
+    rf"(?:(?P<joined>{_JOINED})(?:\s*(?:{NOUNS})[ \t]*{_JOINED})?|{_ALONE})",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,44 +59,25 @@ def marks(text: str) -> list[Mark]:
 def _introduced(text: str) -> list[Mark]:
     return [
         Mark(
-            "answer_line" if (match["joined"] or "")[-1:] in _SIGNS else "answer_phrase",
+            "answer_line" if (match["joined"] or "")[-1:] in _JOINING_SIGNS else "answer_phrase",
             match.start("noun"),
             match.end(),
         )
-        for match in _introduction().finditer(text)
+        for match in _INTRODUCTION.finditer(text)
     ]
-
-
-@functools.cache
-def _introduction() -> re.Pattern[str]:
-    """An answer's noun at the beginning of a line or sentence, and what joins it to the letters; also twice.
-
-    "Final answer: The answer is B." has both forms.
-    """
-    nouns = "|".join(f"(?:{noun})" for noun in words().nouns)
-    about_form = r"(?:[ \t]*\([^()\n]{0,20}\b(?:letters?|options?|only)\b[^()\n]{0,20}\))?"
-    joins = rf"(?:[:=]|(?:{words().is_})[ \t]*:?)"
-    alone = r"(?=\n\s*\S)|(?=[ \t]\(?[A-Z]\)?[.]?[ \t]*(?:\n|$))"
-    return re.compile(
-        rf"(?:^|(?<=[.!?。)\]{END}])\s|(?<=[,;])[ \t](?=(?:so|thus|therefore|hence)\b))"
-        rf"[^\w\n\"'“”‘’(]{{0,12}}+(?:(?:{words().openings})[,:]?[ \t]+)?"
-        rf"(?P<noun>{nouns}){about_form}[ \t]*"
-        rf"(?:(?P<joined>{joins})(?:\s*(?:{nouns})[ \t]*{joins})?|{alone})",
-        re.IGNORECASE | re.MULTILINE,
-    )
 
 
 def _boxes(text: str) -> list[Mark]:
     """Boxes and tags; one that is never closed ends where the next one opens."""
     places: list[Mark] = []
     close = next_open = len(text)
-    for sign in reversed(list(_SIGN.finditer(text))):
+    for sign in reversed(list(SIGN.finditer(text))):
         if sign[0] == END:
             close = sign.start()
             continue
         end = min(close, next_open) if close == len(text) else close
-        inner = _SIGN.sub(" ", text[sign.end() : end]).strip()
-        value = _introduction().sub("", inner, count=1).strip()  # "ANSWER: B" in a box
+        inner = SIGN.sub(" ", text[sign.end() : end]).strip()
+        value = _INTRODUCTION.sub("", inner, count=1).strip()  # "ANSWER: B" in a box
         rule: MarkRule = "boxed" if sign[0] == BOX else "answer_tag"
         places.append(Mark(rule, sign.start(), min(end + 1, len(text)), value, is_closed=close < len(text)))
         next_open = sign.start()
@@ -95,26 +85,13 @@ def _boxes(text: str) -> list[Mark]:
 
 
 def _json_answers(text: str) -> list[Mark]:
-    """The answers of all well-formed objects."""
-    places, position = [], 0
-    while brace := _BRACE.search(text, position):
-        try:
-            tree, position = _DECODER.raw_decode(text, brace.start())
-        except ValueError:
-            position = brace.end()
-            continue
-        except RecursionError:  # no answer is a thousand levels deep
-            break
-        places += [Mark("json", brace.start(), position, value) for value in _answers_in(tree)]
-    return places
-
-
-def _answers_in(tree: object) -> list[str]:
-    """The answer of an object, as text to read; an answer of another form is text that names nothing."""
-    if not isinstance(tree, dict):
-        return []
-    names = {key: re.sub(r"[_\s-]", "", key).casefold() for key in tree}
-    return [_as_text(value) for key, value in tree.items() if names[key] in words().json_keys]
+    """The answers of all well-formed objects; an answer of another form is text that names nothing."""
+    return [
+        Mark("json", placed.start, placed.end, _as_text(value))
+        for placed in objects(text)
+        for key, value in placed.value.items()
+        if re.fullmatch(JSON_KEYS, re.sub(r"[_\s-]", "", key).casefold())
+    ]
 
 
 def _as_text(value: object) -> str:

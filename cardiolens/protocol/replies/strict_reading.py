@@ -1,13 +1,12 @@
-"""The strict reader: the last mark of a reply, or the whole reply, and what follows it (protocol 17.19)."""
+"""The strict reader: the last mark of a reply, or the whole reply, and what follows it (protocol 17.24)."""
 
-import functools
 import re
 from dataclasses import dataclass
 from typing import Literal
 
 from cardiolens.protocol.replies.answer_values import Option, Value, Values
 from cardiolens.protocol.replies.marks import EXPLICIT, Mark, MarkRule, marks
-from cardiolens.protocol.replies.reply_words import words
+from cardiolens.protocol.replies.reply_words import DOUBTS, REASONS
 from cardiolens.protocol.replies.visible_reply import refuses, visible
 
 RULES_VERSION = "2.0"
@@ -18,6 +17,12 @@ _CUT = "length"  # the finish reason of a reply that its token limit ended
 _LETTER = re.compile(r"(?<![^\W_])[A-Za-z](?![^\W_])")
 _VISIBLE = re.compile(r"\S")
 _OTHER_LETTER = re.compile(r"\W*[A-Z](?![^\W_])")  # also of no option: "ANSWER: F"
+# What follows a complete list: its line's end, a full stop, a bracket or a reason.
+_ENDS_VALUE = re.compile(
+    rf"[ \t]*(?:\Z|\n(?!\s*[-•·*]\s)|[.!。](?![.\w])|[(|]|[-–—][ \t]|[,;，]?[ \t]*(?:{REASONS})\b)",
+    re.IGNORECASE,
+)
+_DOUBT = re.compile(rf"(?<![^\W_])(?:{DOUBTS})(?![^\W_])|[?~→⇒]|->", re.IGNORECASE)
 _SET_OFF = re.compile(r"[ \t]*(?:\n|[.](?:\s+(?![a-z])|$)|\()")
 _REASONS = re.compile(r"[ \t.]*\n+\W*reason(?:s|ing)?\W*:", re.IGNORECASE)
 _ENDS_REPLY = re.compile(r"[.。]?\Z")
@@ -85,32 +90,17 @@ def _value(plain: str, mark: Mark, values: Values) -> Value | None:
     start = next_character.start() if (next_character := _VISIBLE.search(plain, mark.end)) else len(plain)
     for texts in (True, False):
         value = values.read(plain, start, texts=texts)
-        if value and _ends_value().match(plain, value.end):
+        if value and _ENDS_VALUE.match(plain, value.end):
             return value
     line_end = plain.find("\n", start)
     line = plain[start : line_end if line_end >= 0 else len(plain)]
     return _UNREADABLE if any(values.options_in(line)) or _OTHER_LETTER.match(line) else None
 
 
-@functools.cache
-def _ends_value() -> re.Pattern[str]:
-    """Pattern of what follows a complete list: its line's end, a full stop, a bracket or a reason."""
-    reasons = rf"(?:{words().reasons})\b"
-    return re.compile(
-        rf"[ \t]*(?:\Z|\n(?!\s*[-•·*]\s)|[.!。](?![.\w])|[(|]|[-–—][ \t]|[,;，]?[ \t]*{reasons})",
-        re.IGNORECASE,
-    )
-
-
 def _is_silent(rest: str, value: Value, values: Values, *, several: bool) -> bool:
     """Whether what follows an answer puts nothing in doubt and names no option but the one chosen."""
     allowed = set() if several else set(value.letters)
-    return _doubt().search(rest) is None and set(values.options_in(rest)) <= allowed
-
-
-@functools.cache
-def _doubt() -> re.Pattern[str]:
-    return re.compile(rf"(?<![^\W_])(?:{words().doubts})(?![^\W_])|[?~→⇒]|->", re.IGNORECASE)
+    return _DOUBT.search(rest) is None and set(values.options_in(rest)) <= allowed
 
 
 def _before_reasons(plain: str, values: Values) -> Reading | None:

@@ -1,15 +1,19 @@
 """What counts of a reply: its text outside reasoning and calls of tools, in plain characters."""
 
-import functools
 import re
 import unicodedata
 
-from cardiolens.protocol.replies.reply_words import words
+from cardiolens.protocol.replies.reply_words import ANSWER_TAGS, HIDDEN, NEXT_TURN, REFUSALS
 
 # Private-use characters around an answer in a box or a tag; replies do not contain them.
 BOX, TAG, END = "\ue000", "\ue001", "\ue002"
 
-_SIGNS = re.compile(f"[{BOX}{TAG}{END}]")
+SIGN = re.compile(f"[{BOX}{TAG}{END}]")
+_HIDDEN = tuple((re.compile(start, re.IGNORECASE), re.compile(end, re.IGNORECASE)) for start, end in HIDDEN)
+_NEXT_TURN = re.compile(NEXT_TURN)
+_OPENING_TAG = re.compile(rf"<(?:{ANSWER_TAGS})>|<\|begin_of_box\|>", re.IGNORECASE)
+_CLOSING_TAG = re.compile(rf"</(?:{ANSWER_TAGS})>|<\|end_of_box\|>", re.IGNORECASE)
+_REFUSAL = re.compile(REFUSALS, re.IGNORECASE)
 _INVISIBLE = re.compile(r"[\u200b-\u200f\u2060\ufeff\ufe0f]")
 _STRUCK = re.compile(r"~~[^~\n]{1,200}~~|<(del|s|strike)>[^<\n]{0,200}</\1>", re.IGNORECASE)
 _LATEX_BRACE = re.compile(
@@ -33,24 +37,23 @@ def visible(reply: str) -> str:
     if "\\" in text or "$" in text:
         text = _without_latex(text)
     if "<" in text:
-        opening, closing = _tags()
-        text = closing.sub(END, opening.sub(TAG, text))
+        text = _CLOSING_TAG.sub(END, _OPENING_TAG.sub(TAG, text))
         text = _HTML.sub("", text) if "</" in text else text
     return _MARKUP.sub("", text).strip()
 
 
 def visible_text(reply: str) -> str:
     """The text of a reply that may hold its answer, without the marks of boxes and tags."""
-    return _SIGNS.sub(" ", visible(reply)).strip()
+    return SIGN.sub(" ", visible(reply)).strip()
 
 
 def refuses(text: str) -> bool:
     """Whether a visible reply declines to answer."""
-    return _refusal().search(text) is not None
+    return _REFUSAL.search(text) is not None
 
 
 def _without_hidden(text: str) -> str:
-    for opening, closing in _hidden():
+    for opening, closing in _HIDDEN:
         before = ""
         while opened := opening.search(text):
             before += closing.split(text[: opened.start()])[-1]
@@ -61,7 +64,7 @@ def _without_hidden(text: str) -> str:
 
 
 def _up_to_next_turn(text: str) -> str:
-    turn = _next_turn().search(text)
+    turn = _NEXT_TURN.search(text)
     return text[: turn.start()] if turn and text[: turn.start()].strip() else text
 
 
@@ -78,30 +81,3 @@ def _without_latex(text: str) -> str:
             pieces.append(opening)
             closings.append(closing)
     return _LATEX_SIGN.sub(" ", "".join([*pieces, text[position:]]))
-
-
-@functools.cache
-def _hidden() -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
-    return [
-        (re.compile(block.open, re.IGNORECASE), re.compile(block.close, re.IGNORECASE))
-        for block in words().hidden
-    ]
-
-
-@functools.cache
-def _next_turn() -> re.Pattern[str]:
-    return re.compile("|".join(words().next_turn))
-
-
-@functools.cache
-def _tags() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    names = "|".join(words().answer_tags)
-    return (
-        re.compile(rf"<(?:{names})>|<\|begin_of_box\|>", re.IGNORECASE),
-        re.compile(rf"</(?:{names})>|<\|end_of_box\|>", re.IGNORECASE),
-    )
-
-
-@functools.cache
-def _refusal() -> re.Pattern[str]:
-    return re.compile("|".join(words().refusals), re.IGNORECASE)

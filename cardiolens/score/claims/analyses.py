@@ -26,6 +26,7 @@ from cardiolens.score.statistics import pooled_questions, tier_changes
 from cardiolens.score.statistics.differences import DIFFERING
 from cardiolens.score.statistics.factors import ArmFactors, factors_of
 from cardiolens.score.statistics.headlines import PREFIX
+from cardiolens.score.statistics.lesion_twins import LESION_METRICS
 from cardiolens.score.statistics.position_bias import ORDER_BIAS, POSITION_BIAS
 from cardiolens.score.statistics.read_in_both import READ_IN_BOTH
 from cardiolens.score.statistics.repeats import ANSWERS_CHANGED
@@ -197,7 +198,7 @@ def controls(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
         for row, evidence in zip(repeat_rows, by_interval(repeat_rows), strict=True)
     ]
     order_rows = [row for row in scores if row["metric"] == ORDER_BIAS]
-    led_rows = [row for row in scores if row["metric"] in SUGGESTIONS]
+    led_rows = [row for row in scores if row["metric"] in SUGGESTIONS | LESION_METRICS]
     return Analysis("controls", [*_rows(pairs), *own_rows, *order_rows, *led_rows], (*findings, *claims))
 
 

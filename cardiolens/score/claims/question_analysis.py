@@ -32,6 +32,7 @@ CONTROL_CAUSES: Mapping[str, str] = {  # the cause in words: no control instead 
     "reversed_options": "Reading the options in their own order instead of the reverse",
     "leading": "Being asked plainly instead of with a wrong suggestion",
     "leading_right": "Being asked plainly instead of with the right suggestion",
+    "lesion": "Reading hearts with their lesions instead of without",
     "repeat": "Being asked the first time instead of again",
 }
 _CAUSES: Mapping[str, str] = {

@@ -254,8 +254,9 @@ def _dropped_items(evidence: Evidence, places: int = 1) -> str:
     if row is None:
         return ""
     low, high = (signed(float(str(row[name])), places) for name in ("low", "high"))
+    what = "fell out or could not be read" if " not read" in str(row["method"]) else "fell out"
     state = f"{INCOMPLETE}, " if str(row["method"]).startswith(INCOMPLETE) else ""
-    return f"; {state}{counted(row['n_items'], 'item')} fell out, with them between {low} and {high}"
+    return f"; {state}{counted(row['n_items'], 'item')} {what}, with them between {low} and {high}"
 
 
 def _comes_of_reading(difference: float, evidence: Evidence) -> bool:

@@ -8,9 +8,11 @@ import pyarrow.compute as pc
 from cardiolens.config.arms import Arm
 from cardiolens.config.steps import StatisticsSpec
 from cardiolens.protocol.prompts.suggestion import LEADING
+from cardiolens.protocol.tasks.twins import LESION
 from cardiolens.score.run_results.judged_arms import judged_arms
 from cardiolens.score.statistics.confidence import AUROC, AVERAGE_PRECISION, confidence_scores
 from cardiolens.score.statistics.factors import control_pairs
+from cardiolens.score.statistics.lesion_twins import lesion_scores
 from cardiolens.score.statistics.open_scores import open_scores
 from cardiolens.score.statistics.position_bias import order_scores, position_scores
 from cardiolens.score.statistics.suggestions import suggestion_scores
@@ -67,8 +69,12 @@ def scores_from_replies(rows: Verdicts, sweep_arms: Sequence[Arm], statistics: S
         for control in LEADING
         for pair in sorted(control_pairs(judged_arms(sweep_arms, with_verdicts), control))
     ]
+    twins = [
+        lesion_scores(_parts(rows, pair)[0], pair, *resampling, patients=patients)
+        for pair in sorted(control_pairs(judged_arms(sweep_arms, with_verdicts), LESION))
+    ]
     opened = [open_scores(_parts(rows, [arm])[0], *resampling, patients=patients) for arm in names]
-    return tables.concat([*_separation_first(by_arm), *places, *orders, *led, *opened], SCORES)
+    return tables.concat([*_separation_first(by_arm), *places, *orders, *led, *opened, *twins], SCORES)
 
 
 def _parts(rows: Verdicts, arms: Collection[str]) -> tuple[pa.Table, pa.Table, pa.Table]:

@@ -18,6 +18,7 @@ from cardiolens.base.phases import begin
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.base import describe
 from cardiolens.config.steps import StatisticsSpec
+from cardiolens.protocol.replies import RULES_VERSION
 from cardiolens.score.claims.analyses import analyse, rows_read
 from cardiolens.score.claims.analysis import Analysis
 from cardiolens.score.claims.confusion import confusion_rows
@@ -30,12 +31,12 @@ from cardiolens.score.claims.sentences import Finding, Side
 from cardiolens.score.claims.subcohort import full_versus_part
 from cardiolens.score.claims.subgroups import subgroup_scores
 from cardiolens.score.run_results.groups import Groups
+from cardiolens.score.run_results.reading_shares import reading_shares
 from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.headlines import headlines
 from cardiolens.score.statistics.outcomes import status_counts
 from cardiolens.score.statistics.report_references import Forms
-from cardiolens.score.verdicts.parse import RULES_VERSION
 from cardiolens.storage.places import Run
 
 SCHEMA = "analyses-2"
@@ -91,6 +92,7 @@ def analyses_of(
         analyses.append(subgroup_scores(answers, groups.subgroups, models, **statistics.sampling))
     analyses.append(hospitals(groups.subgroups, len(answers.patients)))
     analyses += item_difficulty(answers.verdicts, arms)
+    analyses.append(reading_shares(answers.verdicts, arms, statistics.min_n))
     analyses.append(Analysis("confusion", confusion_rows(answers.verdicts)))
     analyses.append(Analysis("how requests ended", status_counts(answers.verdicts).to_pylist()))
     return [analysis for analysis in analyses if analysis.rows or analysis.findings]

@@ -15,7 +15,8 @@ from cardiolens.config.arms import Arm, arms
 from cardiolens.config.primary import PrimaryQuestionSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.tasks.catalogue import load_catalogue
-from cardiolens.protocol.tasks.withheld_answers import count_withheld
+from cardiolens.protocol.tasks.twins import LESION
+from cardiolens.protocol.tasks.withheld_answers import count_withheld, is_withheld
 from cardiolens.report_text.entities import report_forms
 from cardiolens.score.claims.analysis import Analysis
 from cardiolens.score.claims.declared_question import DeclaredQuestion
@@ -29,6 +30,7 @@ from cardiolens.score.run_results.cached_verdicts import (
 from cardiolens.score.run_results.groups import Groups, groups_of
 from cardiolens.score.run_results.judged_arms import judged_arms
 from cardiolens.score.run_results.model_replies import OnDisk, judge_model, question_ids_of
+from cardiolens.score.run_results.peer_scores import peer_scores
 from cardiolens.score.run_results.run_analyses import analyses_of, write_analyses
 from cardiolens.score.run_results.stages import StageCounts
 from cardiolens.score.run_results.stored_replies import changed_questions
@@ -176,6 +178,18 @@ def judge_ahead(run: Run, store: Store, model: str, model_key: str, spec: SweepS
     return replies.verdicts.num_rows
 
 
+def judge_by_others(
+    run: Run, store: Store, model_keys: Mapping[str, str], spec: SweepSpec, replies: Replies
+) -> Analysis:
+    """Score the stored first replies by the readings of others, beside the run's own."""
+    files = [OnDisk(model, run.requests(model), store.completions(key)) for model, key in model_keys.items()]
+    qa_ids = pc.unique(pa.concat_arrays([question_ids_of(model.requests) for model in files]))
+    questions = _questions(store, qa_ids, spec)
+    answered = questions.filter(pc.invert(is_withheld(questions)))
+    factors = judged_arms(arms(spec), replies.verdict_store.arms)
+    return peer_scores(files, answered, replies.verdict_store, factors, spec)
+
+
 def _questions(store: Store, qa_ids: pa.Array, spec: SweepSpec) -> pa.Table:
     """Read questions by id; InputError if the protocol lacks the subtask of one."""
     questions = tables.read(store.questions, schemas.QUESTIONS)
@@ -223,13 +237,16 @@ def write_results(
     spec: SweepSpec,
     *,
     parts: Sequence[tuple[Run, SweepSpec]] = (),
+    further: Sequence[Analysis] = (),
 ) -> RunResults:
     """Write verdicts, and the scores and analyses computed from them.
 
-    `parts` are the runs that this one joins, each with its configuration, if it joins several.
+    `parts` are the runs that this one joins, each with its configuration, if it joins several; `further` are
+    analyses of the replies themselves.
     """
     answers = ArmAnswers.of(replies.verdict_store, groups.hospitals)
-    factors = judged_arms(sweep_arms, answers.arms)
+    # twins are other studies: no arm has a question in common with the one that asks about them
+    factors = [arm for arm in judged_arms(sweep_arms, answers.arms) if arm.control != LESION]
     catalogue = load_catalogue(spec.dataset.protocol)
     forms = report_forms(catalogue)
     options: dict[str, Any] = dict(spec.statistics.sampling)
@@ -241,7 +258,7 @@ def write_results(
     scores.add(replies.reply_scores)
     declared = _declared(parts or [(run, spec)])
     inputs = answers, scores.parts(), factors, groups, spec.statistics
-    analyses = analyses_of(*inputs, forms=forms, declared=declared)
+    analyses = [*analyses_of(*inputs, forms=forms, declared=declared), *further]
     begin("writing verdicts, scores and analyses")
     if replies.seen.num_rows or run.seen.exists():
         tables.replace(run.seen, replies.seen, schemas.SEEN)

@@ -46,7 +46,7 @@ class SecondTurns:
     ) -> pa.Table:
         """Return the verdicts that stand, and hold the others; `completions` has one row per key."""
         unread = pc.and_(pc.equal(verdicts["status"], "judged"), pc.not_equal(verdicts["parse_status"], "ok"))
-        is_choice = pc.and_(unread, pc.not_equal(verdicts["answer_type"], "report"))
+        is_choice = pc.and_(unread, pc.equal(verdicts["channel"], "answer"))
         asks = pc.and_(is_choice, pc.is_in(verdicts["arm_id"], value_set=self._arms))
         rows = pc.indices_nonzero(pc.fill_null(asks, False)).to_pylist()
         if not rows:

@@ -164,7 +164,11 @@ def _pair_rows(
 
 def with_bounds(rows: Sequence[dict[str, object]], dropped: Mapping[Key, Bounds]) -> list[dict[str, object]]:
     """Note the number of dropped items in the method of rows, and append `.bounds` rows for them."""
-    primary_bounds = {scope: limits for (metric, scope), limits in dropped.items() if metric == "primary"}
+    primary_bounds = {
+        scope: limits
+        for (metric, scope), limits in dropped.items()
+        if metric == "primary" and limits.n_dropped
+    }
     noted_rows = [
         row | {"method": f"{primary_bounds[str(row['scope'])].note}; {row['method']}"}
         if row["scope"] in primary_bounds
@@ -174,10 +178,12 @@ def with_bounds(rows: Sequence[dict[str, object]], dropped: Mapping[Key, Bounds]
     values = {(row["metric"], row["scope"]): row for row in noted_rows}
     for (metric, scope), limits in dropped.items():
         if (metric, scope) in values:
-            ends = {"metric": f"{metric}.bounds", "n_items": limits.n_dropped}
+            ends = {"metric": f"{metric}.bounds", "n_items": limits.n_dropped + limits.n_unread}
             unit = scale(metric)
             ends |= {"low": unit * limits.low, "high": unit * limits.high}
-            note = f"{limits.note}; the difference had they been wrong, or right, for either side"
+            fell_out = f"{limits.note}; " if limits.note else ""
+            unread = f"{limits.n_unread} not read; " if limits.n_unread else ""
+            note = f"{fell_out}{unread}the difference had they been wrong, or right, for either side"
             noted_rows.append(values[metric, scope] | ends | {"method": note})
     return noted_rows
 

@@ -1,4 +1,4 @@
-"""Items dropped from a comparison, and bounds of the difference had they been kept (protocol 16.3)."""
+"""Items dropped from a comparison or not read, and bounds of the difference over them (protocol 16.3)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +16,8 @@ from cardiolens.score.statistics.signal_detection import CRITERION, D_PRIME, SEV
 from cardiolens.score.statistics.statistic import Key
 
 Rows = TypeVar("Rows", Items, Reports)
+
+UNREAD = "parse_error"  # parse status of a reply that could not be read
 
 
 def _all_options(items: Items) -> Ints:
@@ -54,16 +56,19 @@ _OF_SCORES = ("wrong", "right")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Numbers of dropped and of all items, and the difference had the dropped ones been wrong or right."""
+    """Numbers of items, and the difference had those that fell out or were not read been wrong or right."""
 
     n_dropped: int
+    n_unread: int
     n_requested: int
     low: float
     high: float
 
     @property
     def note(self) -> str:
-        """The numbers in words, for the `method` column."""
+        """The number that fell out in words, for the `method` column; empty if none did."""
+        if not self.n_dropped:
+            return ""
         words = f"{self.n_dropped} of {counted(self.n_requested, 'item')} fell out"
         return f"{INCOMPLETE}, {words}" if self.n_dropped > (1 - COMPLETE) * self.n_requested else words
 
@@ -75,7 +80,7 @@ def bounds(
 
     `common` are the rows behind the difference. At the low end every answer that our side lacks is what
     lowers the statistic (of a score: wrong), and every one that theirs lacks is what raises it; at the high
-    end the reverse. Empty if nothing was dropped.
+    end the reverse. A reply that was not read is an answer that a side lacks. Empty if there are none.
     """
     every = [*ours, *theirs]
     requested = every[0]
@@ -83,21 +88,36 @@ def bounds(
         requested = requested.joined_with(
             arm_answers.among(requested.items.question, requested.reports.question, out=True)
         )
-    if len(requested) == len(common):
+    known = common
+    for arm_answers in every:
+        of_arm = _where_read(arm_answers)
+        known = known.among(of_arm.items.question, of_arm.reports.question)
+    if len(requested) == len(known):
         return {}
     by_fill = {
         fill: [_mean([_values(arm, requested, fill, min_n) for arm in side]) for side in (ours, theirs)]
         for fill in _FILLS
     }
-    dropped = requested.among(common.items.question, common.reports.question, out=True)
     limits = {}
     for key in by_fill["right"][0]:
-        n_requested, n_dropped = (len(_counted_rows(answers, key[1])) for answers in (requested, dropped))
+        n_requested, n_common, n_known = (
+            len(_counted_rows(answers, key[1])) for answers in (requested, common, known)
+        )
         worst, best = (by_fill[fill] for fill in _ENDS.get(key[0], _OF_SCORES))
         limits[key] = Bounds(
-            n_dropped, n_requested, worst[0][key] - best[1][key], best[0][key] - worst[1][key]
+            n_requested - n_common,
+            n_common - n_known,
+            n_requested,
+            worst[0][key] - best[1][key],
+            best[0][key] - worst[1][key],
         )
-    return {key: limit for key, limit in limits.items() if limit.n_dropped}
+    return {key: limit for key, limit in limits.items() if limit.n_dropped or limit.n_unread}
+
+
+def _where_read(answers: Answers) -> Answers:
+    """The judged rows but those of replies that were not read: what they answer is not known."""
+    judged = answers.where_judged()
+    return replace(judged, items=judged.items.where(judged.items.parse_status != UNREAD))
 
 
 def _counted_rows(answers: Answers, scope: str) -> Items | Reports:
@@ -111,16 +131,16 @@ def _mean(values: Sequence[Mapping[Key, float]]) -> dict[Key, float]:
 
 def _values(arm: Answers, requested: Answers, fill: str, min_n: int) -> dict[Key, float]:
     """Statistics of an arm with every missing answer filled in; of reports, as right or wrong."""
-    judged = arm.where_judged()
-    dropped = requested.among(judged.items.question, judged.reports.question, out=True)
-    filled = judged.joined_with(_filled(dropped, fill))
+    read = _where_read(arm)
+    lacking = requested.among(read.items.question, read.reports.question, out=True)
+    filled = read.joined_with(_filled(lacking, fill))
     filled = replace(filled, items=_of_one(filled.items), reports=_of_one(filled.reports))
     cells = Cells.of(filled, 1)
     return {key: float(value[0]) for key, value in claimed_statistics(cells.parts, cells.rows, min_n).items()}
 
 
-def _filled(dropped: Answers, fill: str) -> Answers:
-    items, reports = dropped.items, dropped.reports
+def _filled(lacking: Answers, fill: str) -> Answers:
+    items, reports = lacking.items, lacking.reports
     number = reports.gold.sum(axis=1)
     counts = np.zeros_like(reports.counts)
     counts[:, reports.names.index("tp" if fill == "right" else "fn")] = number

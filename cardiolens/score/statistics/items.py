@@ -75,7 +75,7 @@ def items(
         subtask=subtask,
         sequence=strings(rows["sequence"]),
         answer_type=strings(rows["answer_type"]),
-        parse_status=_parse_status(rows),
+        parse_status=strings(rows["parse_status"]),
         question=number_in(rows["qa_id"], vocabulary.questions),
         request=number_of(rows["request_key"]),
         patient=patient,
@@ -105,14 +105,6 @@ def _without_gaps(masks: Ints, letters: Ints) -> Ints:
         packed |= (masks >> letter & has_letter) << place
         place += has_letter
     return packed
-
-
-def _parse_status(rows: pa.Table) -> NDArray[np.str_]:
-    """The parse statuses; two answers without order name none, and count as a reply that was not read."""
-    contradicts = pc.and_(
-        pc.equal(rows["parse_status"], "inconsistent"), pc.equal(pc.list_value_length(rows["parsed"]), 0)
-    )
-    return strings(pc.if_else(pc.fill_null(contradicts, False), "parse_error", rows["parse_status"]))
 
 
 def count(rows: pa.Table, name: str) -> Floats:

@@ -50,7 +50,7 @@ def open_scores(
             basis = Basis(
                 int(used.sum()),
                 len(np.unique(patient[used])),
-                int(np.isin(status, ["parse_error", "truncated", "inconsistent", ILLEGAL_SELECTION]).sum()),
+                int(np.isin(status, ["parse_error", "contradicted", "truncated", ILLEGAL_SELECTION]).sum()),
                 int((status == "refusal").sum()),
             )
             row = as_row((metric, f"subtask:{key[1]}"), Statistic(values, basis), method)

@@ -125,7 +125,6 @@ def _places(verdicts: pa.Table, requests: pa.Table) -> list[dict[str, object]]:
         pc.equal(verdicts["tier"], 1), pc.is_in(verdicts["parse_status"], pa.array(["ok", "inconsistent"]))
     )
     is_parsed = pc.and_(is_parsed, pc.not_equal(verdicts["answer_type"], "ordinal"))
-    is_parsed = pc.and_(is_parsed, pc.greater(pc.list_value_length(verdicts["parsed"]), 0))
     columns = ["arm_id", "qa_id", "patient_id", "parsed", "gold"]
     rows = verdicts.filter(pc.fill_null(is_parsed, False)).select(columns).to_pylist()
     return [

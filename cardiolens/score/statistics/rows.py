@@ -13,6 +13,7 @@ primary accuracy macro_f1 micro_f1 balanced_accuracy within_one precision recall
 jaccard exact_match exact_answers abnormal_call entity_f1 abnormal_f1 hallucination omission
 text_entity_f1 answers_changed auroc average_precision risk calibration modal_share unparsed
 set_accuracy hit set_precision set_recall set_f1
+moved_with_lesion right_with_and_without moved_without_cause
 within_tolerance constant_within recall_at_1 recall_at_3 recall_at_5
 """
 _SHARES = frozenset(_SHARE_METRICS.split())

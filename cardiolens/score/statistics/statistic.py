@@ -31,6 +31,7 @@ from cardiolens.score.statistics.near_boundary import (
 from cardiolens.storage.schemas import ILLEGAL_SELECTION
 
 _NO_WIDTH = 1e-12
+_UNREAD = ("parse_error", "contradicted", "no_answer", "truncated", ILLEGAL_SELECTION)
 
 Key = tuple[str, str]  # metric, scope
 
@@ -103,9 +104,7 @@ class Basis:
         return Basis(
             n_items=len(rows.patient),
             n_patients=len(np.unique(rows.patient)),
-            n_parse_error=int(
-                np.isin(rows.parse_status, ["parse_error", "truncated", ILLEGAL_SELECTION]).sum()
-            ),
+            n_parse_error=int(np.isin(rows.parse_status, _UNREAD).sum()),
             n_refusal=int((rows.parse_status == "refusal").sum()),
             note=note,
             n_hospitals=len(hospitals) if has_hospitals else None,

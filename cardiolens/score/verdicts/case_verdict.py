@@ -1,16 +1,22 @@
 """A question for judging, and the judgement of one reply to it."""
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 from cardiolens.base.errors import InputError
+from cardiolens.protocol.replies import Option, Status, read_reply
 from cardiolens.protocol.tasks.catalogue import OPEN
 from cardiolens.protocol.tasks.legal import letters_of
-from cardiolens.score.verdicts.option_text import Option
-from cardiolens.score.verdicts.parse import Parsed, parse_answer
 
-log = logging.getLogger(__name__)
+ParseStatus = Literal["ok", "inconsistent", "contradicted", "parse_error", "refusal", "truncated"]
+_PARSE_STATUS: Mapping[Status, ParseStatus] = {  # of the reader's statuses; stored verdicts have these words
+    "read": "ok",
+    "contradicted": "contradicted",
+    "unread": "parse_error",
+    "refused": "refusal",
+    "cut": "truncated",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +30,6 @@ class Case:
     answer: tuple[str, ...]
     reference: str | None = None  # JSON, of a report
     protocol: str = ""  # name or folder, as the catalogue is loaded by
-    question: str = ""  # its wording
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -53,6 +58,14 @@ class Judgement:
     counts: dict[str, float]
 
 
+class Parsed(NamedTuple):
+    """The reading of a reply to a choice question in original option keys, in their order."""
+
+    keys: tuple[str, ...]
+    rule: str
+    status: ParseStatus
+
+
 def judge_choice(case: Case, reply: CaseReply) -> Judgement:
     """Judge a reply to a single, ordinal or multi question; unparsed ones are wrong, or the empty set."""
     parsed = read_choice(case, reply)
@@ -67,12 +80,12 @@ def judge_choice(case: Case, reply: CaseReply) -> Judgement:
 
 
 def read_choice(case: Case, reply: CaseReply) -> Parsed:
-    """Parse a reply to a choice question to original option keys."""
-    return Parsed((), "none", "refusal") if reply.refused else _parse_displayed(case, reply)
+    """Read a reply by the displayed letters, then map these to original option keys.
 
-
-def _parse_displayed(case: Case, reply: CaseReply) -> Parsed:
-    """Parse by the displayed letters, then map to original keys."""
+    An exclusive option beside others is kept as given, and `inconsistent`.
+    """
+    if reply.refused:
+        return Parsed((), "none", "refusal")
     displayed = reply.displayed_keys or case.keys
     if sorted(displayed) != sorted(case.keys):
         raise InputError(
@@ -82,27 +95,17 @@ def _parse_displayed(case: Case, reply: CaseReply) -> Parsed:
     texts = dict(case.options)
     original = dict(zip(letters_of(displayed), displayed, strict=True))
     options = tuple((letter, texts[key]) for letter, key in original.items())
-    exclusive = tuple(letter for letter, key in original.items() if key in case.exclusive)
-    try:
-        parsed = parse_answer(
-            reply.text,
-            options,
-            case.answer_type,
-            exclusive,
-            cut=reply.cut,
-            question=case.question,
-            code=case.subtask,
-        )
-    except Exception as error:  # noqa: BLE001 - a fault at one reply must not cost the verdicts of all others
-        fault = type(error).__name__
-        log.warning(
-            "the rules failed at a reply to subtask %s (%s): it counts as unread; please report the reply",
-            case.subtask,
-            fault,
-        )
-        return Parsed((), "none", "parse_error")
-    original_keys = {original[letter] for letter in parsed.keys}
-    return Parsed(tuple(key for key in case.keys if key in original_keys), parsed.rule, parsed.status)
+    finish_reason = "length" if reply.cut else "stop"
+    reading = read_reply(
+        reply.text, options, several=case.answer_type == "multi", finish_reason=finish_reason
+    )
+    original_keys = {original[letter] for letter in reading.answers}
+    mixes_exclusive = len(original_keys) > 1 and not original_keys.isdisjoint(case.exclusive)
+    return Parsed(
+        tuple(key for key in case.keys if key in original_keys),
+        reading.rule,
+        "inconsistent" if mixes_exclusive else _PARSE_STATUS[reading.status],
+    )
 
 
 def _single_counts(case: Case, parsed: tuple[str, ...]) -> dict[str, float]:
@@ -143,7 +146,6 @@ def case_of(row: Mapping[str, object], protocol: str | None = None) -> Case:
         answer=tuple(_entries(row["answer"])),
         reference=row["reference"] if isinstance(row["reference"], str) else None,
         protocol=protocol or str(row["protocol"]),
-        question=str(row.get("question") or ""),
     )
     _check(case, str(row["qa_id"]))
     return case

@@ -2,11 +2,11 @@
 
 import functools
 
+from cardiolens.protocol.replies import refuses, visible_text
 from cardiolens.protocol.replies.open_answer import OpenReading, read_number, read_ranking
 from cardiolens.protocol.tasks.catalogue import Subtask, load_catalogue
 from cardiolens.protocol.tasks.option_texts import fold
 from cardiolens.score.verdicts.case_verdict import Case, CaseReply, Judgement
-from cardiolens.score.verdicts.reply import refuses, visible
 
 
 def judge_number(case: Case, reply: CaseReply) -> Judgement:
@@ -14,7 +14,7 @@ def judge_number(case: Case, reply: CaseReply) -> Judgement:
     quantity = _subtask(case).quantity
     assert quantity is not None, "the catalogue checks it"
     truth = quantity.read(case.answer[0])
-    reading = read_number(visible(reply.text), quantity.read)
+    reading = read_number(visible_text(reply.text), quantity.read)
     counts = {"truth": truth, "tolerance": quantity.tolerance}
     if reading.value is None or _is_unread(reply):
         return Judgement(
@@ -30,7 +30,7 @@ def judge_number(case: Case, reply: CaseReply) -> Judgement:
 
 def judge_ranking(case: Case, reply: CaseReply) -> Judgement:
     """Find the first name of a ranking that is a true one, letter by letter but for case and white space."""
-    reading = read_ranking(visible(reply.text), _subtask(case).ranks)
+    reading = read_ranking(visible_text(reply.text), _subtask(case).ranks)
     if reading.value is None or _is_unread(reply):
         return Judgement(_failure(reply, reading), reading.rule, (), case.answer, correct=False, counts={})
     true_names = set(map(fold, case.answer))
@@ -51,8 +51,8 @@ def _is_unread(reply: CaseReply) -> bool:
 
 
 def _failure(reply: CaseReply, reading: OpenReading[float] | OpenReading[tuple[str, ...]]) -> str:
-    if reply.refused or refuses(visible(reply.text)):
+    if reply.refused or refuses(visible_text(reply.text)):
         return "refusal"
     if reply.cut:
         return "truncated"
-    return "inconsistent" if reading.contradicts else "parse_error"
+    return "contradicted" if reading.contradicts else "parse_error"

@@ -4,13 +4,12 @@ import functools
 import json
 from collections.abc import Mapping
 
+from cardiolens.protocol.replies import objects, refuses, visible_text
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.report_text.entities import ReportForm, entity_counts, fields_equal
 from cardiolens.report_text.extract import Entity, extract
 from cardiolens.score.verdicts.case_verdict import Case, CaseReply, Judgement
-from cardiolens.score.verdicts.json_reply import objects
 from cardiolens.score.verdicts.overlap import overlap_counts
-from cardiolens.score.verdicts.reply import refuses, visible
 
 _TEXTS = ("findings", "impression")
 
@@ -54,7 +53,7 @@ def judge_text(case: Case, reply: CaseReply) -> Judgement:
 def texts(case: Case, reply: CaseReply) -> tuple[str, str]:
     """The text of the reference, and the text of the reply to compare with it."""
     json_report = _json_report(_form(case), reply)
-    text = _prose(json_report) if json_report else "" if reply.refused else visible(reply.text)
+    text = _prose(json_report) if json_report else "" if reply.refused else visible_text(reply.text)
     return _prose(_reference(case)), text
 
 
@@ -76,7 +75,8 @@ def _reference(case: Case) -> Mapping[str, object]:
 
 def _json_report(form: ReportForm, reply: CaseReply) -> Mapping[str, object] | None:
     """The last JSON object of a reply that has the fields of the form, at its top or under `fields`."""
-    candidates = [value for value in objects(visible(reply.text)) if set(form.fields) & set(_fields(value))]
+    values = [placed.value for placed in objects(visible_text(reply.text))]
+    candidates = [value for value in values if set(form.fields) & set(_fields(value))]
     return candidates[-1] if candidates and not reply.refused else None
 
 
@@ -95,6 +95,6 @@ def _entity_names(entities: frozenset[Entity]) -> tuple[str, ...]:
 
 
 def _failure(reply: CaseReply) -> str:
-    if reply.refused or refuses(visible(reply.text)):
+    if reply.refused or refuses(visible_text(reply.text)):
         return "refusal"
     return "truncated" if reply.cut else "parse_error"

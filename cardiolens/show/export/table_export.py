@@ -28,6 +28,8 @@ _PAPER = (
     "protocol-differences",
     "budget-differences",
     "prompt-differences",
+    "readings_by_model",
+    "readings_of_peers",
     "usage",
 )
 

@@ -8,9 +8,17 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.config.arms import Arm, arms
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.score.claims.analysis import Analysis
 from cardiolens.score.run_results import merging
 from cardiolens.score.run_results.groups import groups_of
-from cardiolens.score.run_results.scoring import Replies, RunResults, judge_replies, of_tiers, write_results
+from cardiolens.score.run_results.scoring import (
+    Replies,
+    RunResults,
+    judge_by_others,
+    judge_replies,
+    of_tiers,
+    write_results,
+)
 from cardiolens.score.run_results.stored_replies import check_stored
 from cardiolens.score.run_results.verdict_changes import changes
 from cardiolens.score.statistics.verdict_rows import Verdicts
@@ -20,16 +28,23 @@ from cardiolens.show.page.write import write_page
 from cardiolens.show.terminal import show
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run
+from cardiolens.storage.run_place import store_of
 from cardiolens.workflow.steps.closing_progress import closing_progress
 
 
-def judge(run: Run) -> int:
-    """Replace verdicts, scores and analyses of a run, print the changes; return 0 if no reply is missing."""
+def judge(run: Run, *, by_others: bool = False) -> int:
+    """Replace verdicts, scores and analyses of a run, print the changes; return 0 if no reply is missing.
+
+    `by_others`: also score the replies by the rules of other evaluations.
+    """
     spec = documents.read_configuration(run)
     before, scored = _before(run), _scored(run)
     with closing_progress(run):
         replies = _replies(run, spec)
-        results = _write(run, replies, spec, arms(spec))
+        further = (
+            [judge_by_others(run, store_of(run, spec), _model_keys(run), spec, replies)] if by_others else []
+        )
+        results = _write(run, replies, spec, arms(spec), further=further)
         facts = read_facts(run, [run])
         if run.page.exists():
             write_page(run, [run], include_images=(run.viewer / FRAMES).exists(), facts=facts)
@@ -51,7 +66,7 @@ def judge_together(runs: Sequence[Run]) -> int:
         parts = [_replies(run, spec) for run, spec in zip(runs, specs, strict=True)]
         replies = merging.merge_replies(parts)
         every = {arm.arm_id: arm for spec in specs for arm in arms(spec)}
-        _write(view, replies, specs[0], tuple(every.values()), tuple(zip(runs, specs, strict=True)))
+        _write(view, replies, specs[0], tuple(every.values()), parts=tuple(zip(runs, specs, strict=True)))
         facts = read_facts(view, runs)
     _show(facts, replies)
     say(f"run: {view.root}")
@@ -75,10 +90,13 @@ def joined(runs: Sequence[Run]) -> Run:
 
 def _replies(run: Run, spec: SweepSpec) -> Replies:
     """Judge the replies of one run; InputError if its store is not there, or lacks what was judged before."""
-    manifest = documents.read_manifest(run)
     store = check_stored(run)
-    keys = {name: facts["model_key"] for name, facts in manifest["models"].items()}
-    return judge_replies(run, store, keys, spec, manifest["questions_digest"])
+    digest = documents.read_manifest(run)["questions_digest"]
+    return judge_replies(run, store, _model_keys(run), spec, digest)
+
+
+def _model_keys(run: Run) -> dict[str, str]:
+    return {name: facts["model_key"] for name, facts in documents.read_manifest(run)["models"].items()}
 
 
 def _before(run: Run) -> Verdicts:
@@ -99,7 +117,9 @@ def _write(
     replies: Replies,
     spec: SweepSpec,
     planned_arms: Sequence[Arm],
+    *,
     parts: Sequence[tuple[Run, SweepSpec]] = (),
+    further: Sequence[Analysis] = (),
 ) -> RunResults:
     """Write verdicts, scores and analyses of replies."""
     arm_ids = {arm.arm_id for arm in planned_arms}
@@ -109,7 +129,7 @@ def _write(
             "the file was changed: run the sweep again"
         )
     groups = groups_of(spec.store, replies.verdict_store)
-    return write_results(run, replies, groups, planned_arms, spec, parts=parts)
+    return write_results(run, replies, groups, planned_arms, spec, parts=parts, further=further)
 
 
 def _show(facts: Facts, replies: Replies) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.benchmarks.benchmark import Benchmark, Case, Source, read_benchmark
+from cardiolens.benchmarks.benchmark import Benchmark, Source, read_benchmark
+from cardiolens.benchmarks.case import Case
 from cardiolens.benchmarks.case_group import is_current
 from cardiolens.benchmarks.case_group import prepare_cases as prepare_group
 from cardiolens.config.cluster import ClusterSpec

@@ -16,13 +16,13 @@ from cardiolens.config.command_words import read_words
 from cardiolens.config.released import INDEX, read_index, released_options
 from cardiolens.curation.release.card import split_of
 from cardiolens.curation.release.facts import read_contents
+from cardiolens.curation.release.harness.one_file import with_reader
 from cardiolens.curation.release.question_table import Row, rows_by_study, write_rows
 from cardiolens.curation.release.verify import differences
 from cardiolens.protocol.tasks.catalogue import OPEN, load_catalogue
 from cardiolens.protocol.tasks.questions import Question
 
 HANDED_OUT = Path(__file__).parent / "handed_out"
-_FILES = ("cardiolens_answers.py", "cardiolens_prompts.py")
 _MOST_BYTES = 1 << 20  # of a file of ours
 _TESTED = "0.7.3"  # the version of lmms-eval that the tests run
 _CANARY = re.compile(r"cardiolens canary [0-9a-f-]{36}")
@@ -78,8 +78,9 @@ def _write_tasks(folder: Path, benchmark: str, splits: Sequence[str], canary: st
     disk.write_text(
         folder / f"{group['group']}.yaml", f"# {canary}\n{yaml.safe_dump(group, sort_keys=False)}"
     )
-    for name in _FILES:
-        disk.write_bytes(folder / name, read_bytes(HANDED_OUT / name, _MOST_BYTES))
+    disk.write_text(folder / "cardiolens_answers.py", with_reader(HANDED_OUT / "cardiolens_answers.py"))
+    prompts = "cardiolens_prompts.py"
+    disk.write_bytes(folder / prompts, read_bytes(HANDED_OUT / prompts, _MOST_BYTES))
     disk.write_text(folder / "README.md", _readme(benchmark, sorted(names.values()), canary))
 
 
@@ -107,8 +108,8 @@ python -m lmms_eval --include_path /path/to/this/folder --tasks {",".join(names)
 ```
 
 Written for lmms-eval {_TESTED}. The folder needs nothing but itself and can be moved. `accuracy` is the share
-of questions whose reply names exactly the right options. `cardiolens_answers.py` says which replies it reads:
-a model that answers in prose scores lower here than in a sweep of CardioLens. Images have their native size.
+of questions whose reply names exactly the right options. Replies are read as in a sweep of CardioLens, but no
+model is asked back; `cardiolens_answers.py` says which are read. Images have their native size.
 
 {canary}
 """

@@ -2,7 +2,10 @@
 
 const ENDING_WORDS = {
   ok: "the answer was read",
-  inconsistent: "the reply contradicts itself",
+  asked_back: "the answer was read when the model was asked back",
+  no_answer: "asked back, the model says that its reply gives no answer",
+  inconsistent: "the answer combines options that exclude each other",
+  contradicted: "the reply contradicts itself",
   parse_error: "no complete answer was found",
   refusal: "the model refused",
   truncated: "cut off by its token limit",
@@ -29,16 +32,13 @@ const FLAG_WORDS = {
 };
 const RULE_WORDS = {
   answer_line: "an answer line",
+  asked_back: "the second turn",
   json: "JSON",
   boxed: "a box",
   answer_tag: "an answer tag",
   answer_phrase: "a phrase such as \u201cthe answer is\u201d",
-  withdrawal: "a withdrawn answer",
   letters: "letters",
   option_text: "words of an option",
-  last_line: "the last line",
-  enumeration: "an enumeration of the options",
-  heading: "what stands under a heading",
   whole_reply: "the whole reply",
   none: "no rule",
 };

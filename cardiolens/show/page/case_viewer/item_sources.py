@@ -214,11 +214,6 @@ def _letters(verdicts: pa.RecordBatch) -> np.ndarray:
     """`r` right, `w` wrong, `u` not readable, `o` no answer."""
     letters = np.where(np.asarray(pc.fill_null(verdicts["correct"], False)), ord("r"), ord("w"))
     readable = pc.is_in(verdicts["parse_status"], value_set=pa.array(["ok", "inconsistent"]))
-    contradicts = pc.and_(
-        pc.equal(verdicts["parse_status"], "inconsistent"),
-        pc.equal(pc.list_value_length(verdicts["parsed"]), 0),
-    )
-    readable = pc.and_(readable, pc.invert(pc.fill_null(contradicts, False)))
     letters = np.where(np.asarray(readable), letters, ord("u"))
     return np.where(np.asarray(pc.equal(verdicts["status"], "judged")), letters, ord("o")).astype(np.uint8)
 

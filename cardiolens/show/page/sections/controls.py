@@ -18,6 +18,9 @@ _NAMES = {
     "followed_right": "answers that follow a right suggestion",
     "followed_right_gain": "answers that follow a right suggestion, beyond those alike without it",
     "wrong_to_right": "wrong without, right after a right suggestion",
+    "moved_with_lesion": "answers that move where the lesion is taken away and the truth moves",
+    "right_with_and_without": "right both with the lesion and without, of these",
+    "moved_without_cause": "answers that move where the truth stays",
 }
 _COLUMNS = (
     *(Column("model", "model"), Column("selector", "selection"), Column("budget", "K")),
@@ -34,6 +37,9 @@ def controls(facts: Facts) -> Section:
     question = "How much of a score comes from the images?"
     pairs = [difference for difference in differences(facts, "control") if difference.ours.control == "none"]
     comparisons = [difference for difference in pairs if not math.isnan(difference.row["value"])]
+    measures = _measures(facts)
+    if not comparisons and measures.rows:
+        return Section("controls", "Controls", question, tables=(measures,))
     if not comparisons:
         absent = "This run has no control arm with judged answers (experiment=controls asks them)."
         return Section("controls", "Controls", question, absent=absent)
@@ -49,7 +55,7 @@ def controls(facts: Facts) -> Section:
         note="Against blind: the image gain. Near zero against other_patient or blank: images are not used.",
     )
     findings = facts.analysis("controls").findings
-    return Section("controls", "Controls", question, findings, (chart,), tables=(_measures(facts),))
+    return Section("controls", "Controls", question, findings, (chart,), tables=(measures,))
 
 
 def _measures(facts: Facts) -> Table:
@@ -61,5 +67,5 @@ def _measures(facts: Facts) -> Table:
             name = _NAMES.get(metric, f"position bias, place {place}")
             words = {"metric": name, "scope": scope_words(row["scope"])}
             records.append({**row, **arm_cells(arm, facts.simulated), **words})
-    title = "Image gain, text shortcut, position bias, suggestions"
+    title = "Image gain, text shortcut, position bias, suggestions, lesions"
     return Table.of("control_measures", title, _COLUMNS, records)

@@ -5,11 +5,15 @@ from collections import Counter
 from cardiolens.show.page.columns import ARM, arm_cells, setting
 from cardiolens.show.page.elements import Chart, Column, Section, Table
 from cardiolens.show.page.page_data import Facts
+from cardiolens.show.page.reply_readings import reading_tables
 
 # in the order of the bars, and in words
 ENDINGS = {
     "ok": "read",
+    "asked_back": "read when asked back",
+    "no_answer": "no answer when asked back",
     "inconsistent": "inconsistent",
+    "contradicted": "contradicts itself",
     "parse_error": "not readable",
     "truncated": "cut off",
     "illegal_selection": "illegal selection",
@@ -51,12 +55,12 @@ def reliability(facts: Facts) -> Section:
         "endings",
         table,
         choices=("model",),
-        note="Not readable, cut off, illegal selection and refused count as wrong; unanswered ones are in "
-        "no score.",
+        note="No answer, not readable, cut off, illegal selection and refused count as wrong; unanswered "
+        "ones are in no score.",
     )
     has_models = not facts.simulated.issuperset(facts.models)
     notes = (_NO_AUDIT,) if has_models and not facts.audits else ()
-    tables = (_audits(facts),) if facts.audits else ()
+    tables = (*reading_tables(facts), *((_audits(facts),) if facts.audits else ()))
     return Section("reliability", "Reliability", question, figures=(chart,), tables=tables, notes=notes)
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.benchmarks.benchmark import Source
-from cardiolens.benchmarks.example_cases import make_cases
 from cardiolens.benchmarks.judges.discussion_judge import (
     MOST_SENTENCES,
     Discussion,
@@ -23,6 +22,7 @@ from cardiolens.curation.report_judge.discussion_scores import discussion_scores
 from cardiolens.protocol.prompts.case_discussion import SECTIONS, VALUES
 from cardiolens.protocol.tasks.legal import constraint_of
 from jobs import medthinkvqa
+from tests.support.cases.example_cases import make_cases
 
 TEXT = "\n".join(f"{name}:\nIt is so. And more." for name in SECTIONS)
 WORTH = dict.fromkeys(VALUES, 1)

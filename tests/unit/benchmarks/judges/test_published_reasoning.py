@@ -9,7 +9,6 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.benchmarks.benchmark import Source
-from cardiolens.benchmarks.example_cases import make_cases
 from cardiolens.benchmarks.judges.reasoning import Reasoning
 from cardiolens.benchmarks.judges.reasoning_files import read_reasoning
 from cardiolens.benchmarks.judges.reasoning_judge import read_verdicts, requests
@@ -18,6 +17,7 @@ from cardiolens.benchmarks.medthinkvqa import records, source_of
 from cardiolens.curation.report_judge.reasoning_agreement import agreement
 from cardiolens.protocol.tasks.legal import constraint_of
 from jobs import medthinkvqa
+from tests.support.cases.example_cases import make_cases
 
 STEPS = ["There is a disc.", "So it is dyslumia.", "Nothing else fits."]
 FACTUAL = {"is_factual": True, "is_critical": True, "explanation": "It is seen."}

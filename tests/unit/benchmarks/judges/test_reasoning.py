@@ -12,7 +12,6 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.benchmarks.benchmark import Source
-from cardiolens.benchmarks.example_cases import make_cases
 from cardiolens.benchmarks.judges.reasoning import Reasoning
 from cardiolens.benchmarks.judges.reasoning_files import read_reasoning
 from cardiolens.benchmarks.judges.reasoning_judge import judged_line, read_verdicts, requests
@@ -27,6 +26,7 @@ from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.replica import Replica
 from cardiolens.protocol.tasks.legal import constraint_of
+from tests.support.cases.example_cases import make_cases
 
 STEP = {"is_factual": True, "is_critical": False, "error_types": []}
 LINE = {"case": 1, "steps": ["There is a disc.", "So it is dyslumia."], "people": [STEP, STEP]}

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens.benchmarks.example_cases import make_cases
 from cardiolens.benchmarks.judges.discussion_judge import Discussion, Rating, rating_prompt, read_rating
 from cardiolens.benchmarks.judges.reasoning import Reasoning
 from cardiolens.benchmarks.judges.reasoning_files import read_reasoning
@@ -26,6 +25,7 @@ from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.phantom.roster import catalogue
 from cardiolens.protocol.prompts.case_discussion import SECTIONS, VALUES
 from cardiolens.protocol.tasks.catalogue import Option
+from tests.support.cases.example_cases import make_cases
 
 ORDER = "ZEBRA"  # whoever reads it as an instruction is moved
 INJECTIONS = {

@@ -1,67 +1,55 @@
-"""Replies as task folders of other harnesses read them, beside the rules of a sweep."""
+"""The one-file reader of task folders: it reads every labelled reply as a sweep does."""
+
+import ast
+import runpy
+from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from cardiolens.curation.release.harness.handed_out.cardiolens_answers import is_correct, picked
-from cardiolens.score.verdicts.parse import parse_answer
-
-OPTIONS = (("A", "Normal"), ("B", "Mildly reduced"), ("C", "Severely reduced"))
-KEYS = [key for key, _ in OPTIONS]
+from bench.replies import SETS, reading_of, shared_replies, written_replies
+from cardiolens.curation.release.harness.make_tasks import HANDED_OUT
+from cardiolens.curation.release.harness.one_file import with_reader
 
 
-@pytest.mark.parametrize(
-    ("reply", "several", "keys"),
-    [
-        ("ANSWER: B", False, {"B"}),
-        ("answer: b", False, {"B"}),
-        ("The wall moves less.\nANSWER: B", False, {"B"}),
-        ("ANSWER: A\nNo, wait.\nANSWER: C", False, {"C"}),
-        ("**ANSWER: B**", False, {"B"}),
-        ("**Answer:** B.", False, {"B"}),
-        ("ANSWER: (B)", False, {"B"}),
-        ("ANSWER: B. Mildly reduced", False, {"B"}),
-        ('{"answer": ["B"]}', False, {"B"}),
-        ('{"answer": "B"}', False, {"B"}),
-        ("B", False, {"B"}),
-        ("B.", False, {"B"}),
-        ("ANSWER: A, C", True, {"A", "C"}),
-        ("ANSWER: A and C", True, {"A", "C"}),
-        ("A, C", True, {"A", "C"}),
-        ('Both.\n{"answer": ["A", "C"]}', True, {"A", "C"}),
-        ("ANSWER: A, B", False, None),
-        ("ANSWER: D", False, None),
-        ("ANSWER:", False, None),
-        ("", False, None),
-        ("I cannot tell.", False, None),
-        ("ANSWER: none of these", False, None),
-        ("{", False, None),
-        ('{"answer": []}', True, None),
-    ],
-)
-def test_marked_replies_are_read_as_a_sweep_reads_them(
-    reply: str, several: bool, keys: set[str] | None
-) -> None:
-    assert picked(reply, KEYS, several=several) == keys
-    ours = parse_answer(reply, OPTIONS, "multi" if several else "single")
-    assert (set(ours.keys) or None) == keys
+@pytest.fixture(scope="module")
+def one_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("answers") / "cardiolens_answers.py"
+    path.write_text(with_reader(HANDED_OUT / path.name), encoding="utf-8")
+    return path
 
 
-def test_prose_is_not_read_where_a_sweep_reads_it() -> None:
-    """The README of a task folder says so."""
-    reply = "I think that it is mildly reduced.\nSo I choose option B."
-    assert parse_answer(reply, OPTIONS, "single").keys == ("B",)
-    assert picked(reply, KEYS, several=False) is None
+@pytest.fixture(scope="module")
+def functions(one_file: Path) -> dict[str, Any]:
+    return runpy.run_path(str(one_file))
 
 
-def test_only_exactly_the_right_options_are_right() -> None:
-    row = {"options": [{"key": key} for key in KEYS], "answer_type": "multi", "answer": ["A", "C"]}
-    replies = ("ANSWER: C, A", "ANSWER: A", "ANSWER: A, B, C", "no")
-    assert [is_correct(reply, row) for reply in replies] == [True, False, False, False]
+def test_no_name_of_one_module_hides_that_of_another(one_file: Path) -> None:
+    names = Counter(
+        name.id if isinstance(name, ast.Name) else node.name
+        for node in ast.parse(one_file.read_text(encoding="utf-8")).body
+        for name in (node.targets if isinstance(node, ast.Assign) else [node])
+        if isinstance(name, ast.Name | ast.FunctionDef | ast.ClassDef)
+    )
+    assert [name for name, count in names.items() if count > 1] == []
 
 
-@given(st.text(max_size=200))
-def test_any_text_is_read_or_not_read(reply: str) -> None:
-    keys = picked(reply, KEYS, several=False)
-    assert keys is None or (len(keys) == 1 and keys <= set(KEYS))
+@pytest.mark.parametrize("name", [*SETS, "shared"])
+def test_a_labelled_reply_is_read_as_in_a_sweep(name: str, functions: dict[str, Any]) -> None:
+    for reply in shared_replies() if name == "shared" else written_replies(name):
+        ending = "length" if reply.cut else "stop"
+        reading = functions["read_reply"](
+            reply.text, reply.options, several=reply.several, finish_reason=ending
+        )
+        expected = reading_of(reply)
+        assert (reading.status, reading.answers) == (expected.status, expected.answers), reply
+
+
+def test_only_exactly_the_right_options_are_right(functions: dict[str, Any]) -> None:
+    options = [{"key": key, "text": f"Segment {key}"} for key in "ABC"]
+    row = {"options": options, "answer_type": "multi", "answer": ["A", "C"]}
+    replies = ("ANSWER: C, A", "ANSWER: A", "ANSWER: A, B", "no", "I think that A and C fit.")
+    assert [functions["is_correct"](reply, row) for reply in replies] == [True, False, False, False, False]
+    assert functions["target"](row) == "A, C"
+    assert functions["process_results"](row, ["ANSWER: A, C"]) == {"accuracy": 1.0}

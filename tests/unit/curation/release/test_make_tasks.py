@@ -3,6 +3,7 @@
 import ast
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.curation.release.harness.make_tasks import HANDED_OUT, make_tasks
-from cardiolens.curation.release.make import release
+from cardiolens.curation.release.harness.one_file import with_reader
 from tests.unit.curation.release.released_phantoms import release_phantoms
 
 
@@ -25,16 +26,17 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_release_holds_no_code_and_its_tasks_hold_ours_alone(root: Path) -> None:
     assert list((root / "ours").rglob("*.py")) == []
+    answers, prompts = sorted((root / "tasks").rglob("*.py"))
+    assert prompts.read_bytes() == (HANDED_OUT / prompts.name).read_bytes()
+    assert answers.read_text() == with_reader(HANDED_OUT / answers.name)
+
+
+def test_what_is_handed_out_imports_nothing_of_ours(root: Path) -> None:
     for path in (root / "tasks").rglob("*.py"):
-        assert path.read_bytes() == (HANDED_OUT / path.name).read_bytes()
-
-
-def test_what_is_handed_out_imports_nothing_of_ours() -> None:
-    for path in HANDED_OUT.glob("cardiolens_*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
-            assert [name for name in names if name.partition(".")[0] == "cardiolens"] == [], path
+            assert {name.partition(".")[0] for name in names} <= sys.stdlib_module_names, path
 
 
 def test_the_canary_is_in_every_readable_file_of_a_task(root: Path) -> None:
@@ -84,13 +86,6 @@ def mark_of_a_frame(root: Path) -> None:
     question_of(root, question="How large is <image> it?")
 
 
-def reports_alone(root: Path) -> None:
-    """A release of reports: what remains of one whose index says so."""
-    lines = (root / "phantoms" / "questions.jsonl").read_text().splitlines(keepends=True)
-    kept = [line for line in lines if json.loads(line)["answer_type"] == "report"]
-    (root / "phantoms" / "questions.jsonl").write_text("".join(kept))
-
-
 def nothing(_: Path) -> None:
     pass
 
@@ -124,11 +119,3 @@ def copied(root: Path, tmp_path: Path) -> Path:
     for name in ("ours", "phantoms"):
         shutil.copytree(root / name, tmp_path / name)
     return tmp_path
-
-
-def test_a_release_without_choice_questions_has_no_task(copied: Path, tmp_path: Path) -> None:
-    reports_alone(copied)
-    given = [f"questions={copied}/phantoms/questions.jsonl", f"studies={copied}/phantoms/studies"]
-    assert release([*given, f"out={tmp_path}/r", "name=r", "licence=internal", "references=true"]) == 0
-    with pytest.raises(InputError, match="has no choice question with a told answer and frames"):
-        make_tasks([f"harness={tmp_path}/r", f"out={tmp_path}/t"])

@@ -17,6 +17,7 @@ from small_cohort import make_cohort, swept
 
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import plan
+from cardiolens.score.statistics.confidence import AUROC
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.schemas import FINAL
 
@@ -67,6 +68,8 @@ def test_what_cannot_be_read_is_asked_back_and_counts_by_the_second_turn(fresh):
     assert counts["second_none"] == n_none > 0
     assert counts["second_answered"] == len(mumbler.second) - n_none
     assert counts["second_open"] == judged.replies.unrequested == 0
+    metrics = judged.scores["metric"].to_pylist()
+    assert not any(metric.startswith(AUROC) for metric in metrics), "a forced letter is no confidence"
 
 
 def test_a_free_second_reply_is_read_strictly(fresh):

@@ -74,7 +74,7 @@ def test_manifest_page_and_exports_name_the_release(runs: dict[str, Run]) -> Non
 def test_a_run_of_no_release_is_as_it_was(runs: dict[str, Run], root: Path) -> None:
     run = runs["none"]
     assert "release" not in documents.read_manifest(run)
-    assert "release" not in deciding(documents.read_configuration(run))["dataset"]
+    assert deciding(documents.read_configuration(run))["dataset"]["release"] is None
     write_page(run, [run])
     assert "release.json" not in run.page.read_text()
     assert (export(run, patient_ids=False) / "tables.md").read_text().startswith("## ")

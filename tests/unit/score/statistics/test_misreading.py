@@ -8,7 +8,7 @@ import pytest
 from cardiolens.curation.review.replies import allocate, draw
 from cardiolens.score.statistics.misreading import Stratum, misreading, shift
 
-RULES = {"ok: answer_line": 0.62, "ok: letters": 0.2, "ok: option_text": 0.08, "ok: heading": 0.04} | {
+RULES = {"ok: answer_line": 0.62, "ok: letters": 0.2, "ok: option_text": 0.08, "ok: answer_phrase": 0.04} | {
     "parse_error: none": 0.05,
     "inconsistent: answer_line": 0.01,
 }
@@ -46,7 +46,7 @@ def audited(
     ("rate_of", "per_model"),
     [
         (dict.fromkeys(RULES, 0.03), 200),  # anywhere
-        ({"ok: heading": 0.4, "ok: option_text": 0.17}, 200),  # where rules are young, 3 % of all
+        ({"ok: answer_phrase": 0.4, "ok: option_text": 0.17}, 200),  # where rules are young, 3 % of all
         ({"ok: answer_line": 0.048}, 200),  # in the largest stratum alone, 3 % of all
     ],
 )
@@ -89,8 +89,8 @@ def test_the_share_right_moves_by_what_the_person_reads_otherwise() -> None:
 
 
 def test_every_stratum_is_read_and_young_rules_more() -> None:
-    numbers = allocate({"ok: answer_line": 500, "ok: heading": 500, "truncated: none": 3}, 100)
+    numbers = allocate({"ok: answer_line": 500, "ok: answer_phrase": 500, "truncated: none": 3}, 100)
     assert 97 <= sum(numbers.values()) <= 103
     assert numbers["truncated: none"] == 3
-    assert numbers["ok: heading"] > 1.5 * numbers["ok: answer_line"]
+    assert numbers["ok: answer_phrase"] > 1.5 * numbers["ok: answer_line"]
     assert allocate({"ok: letters": 7}, 100) == {"ok: letters": 7}

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 from cardiolens.base.errors import InputError
-from cardiolens.score.verdicts import case_verdict
 from cardiolens.score.verdicts.final_completions import Duplicates, duplicates
 from cardiolens.score.verdicts.verdicts import judge
 from cardiolens.storage.schemas import COMPLETIONS, QUESTIONS, REQUESTS, VERDICTS
@@ -122,23 +121,6 @@ def test_a_multi_verdict_counts_sets(text: str, tp: int, fp: int, fn: int, corre
 def test_every_way_to_fail_has_its_parse_status(text: str, changes: dict[str, Any], status: str) -> None:
     verdict = verdict_of(text, "C02", "B", **changes)
     assert (verdict["status"], verdict["parse_status"]) == ("judged", status)
-
-
-def test_a_fault_of_the_rules_at_one_reply_leaves_it_unread_and_says_so(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def fails(*_: object, **__: object) -> None:
-        raise IndexError("private words of a reply")
-
-    monkeypatch.setattr(case_verdict, "parse_answer", fails)
-    verdict = verdict_of("ANSWER: B", "C02", "B")
-    assert (verdict["status"], verdict["parse_status"], verdict["correct"]) == (
-        "judged",
-        "parse_error",
-        False,
-    )
-    assert "C02 (IndexError)" in caplog.text
-    assert "private" not in caplog.text
 
 
 def test_an_unparsed_ordinal_answer_is_the_greatest_rank_error() -> None:

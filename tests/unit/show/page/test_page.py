@@ -16,10 +16,10 @@ from cardiolens.config.primary import PrimarySpec
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader, open_reader
 from cardiolens.inference.plan.plan import Plan, plan
+from cardiolens.protocol.replies import RULES_VERSION
 from cardiolens.score.claims.hospitals import hospitals
 from cardiolens.score.claims.sentences import Finding
 from cardiolens.score.run_results.run_analyses import AnalysisTable, read_judged
-from cardiolens.score.verdicts.parse import RULES_VERSION
 from cardiolens.show.page import embed as embedding
 from cardiolens.show.page.case_viewer.cases import study_cases
 from cardiolens.show.page.case_viewer.item_sources import open_sources

@@ -24,6 +24,7 @@ from cardiolens.inference.engine.http.gate import Gate, Window
 from cardiolens.inference.engine.http.header_lines import Words
 from cardiolens.inference.engine.http.http_fault import Backoff, FaultError, FaultKind, read_retry_after
 from cardiolens.inference.engine.http.http_reply import read_reply
+from cardiolens.protocol.dialogue.asking_back import DisplayedChoice
 from cardiolens.protocol.tasks.legal import Constraint
 from cardiolens.storage.schemas import FRAME
 from tests.unit.config.test_http_spec import model, sweep
@@ -202,6 +203,16 @@ def test_decoding_is_sent_as_the_server_understands_it() -> None:
     )
     expected = {"model": "some-model", "max_completion_tokens": 8, "reasoning_effort": "low"}
     assert sent(thinking, ask()) == expected
+
+
+def test_a_second_turn_is_constrained_where_the_server_can_and_free_elsewhere() -> None:
+    choice = DisplayedChoice.of("single", ("A", "B"), (), {"A": "yes", "B": "no"})
+    turn = choice.second_turn("key", "Hard to say either way.", "stop")
+    assert turn is not None
+    second = replace(ask("q"), text=f"q{turn.ending}", constraint=turn.constraint)
+    assert sent(model(dialect="vllm"), second)["structured_outputs"] == {"choice": ["A", "B", "N"]}
+    assert "structured_outputs" not in sent(model(), second)
+    assert "Hard to say" in json.loads(body(model(), second, str))["messages"][1]["content"][0]["text"]
 
 
 def test_a_sample_is_sent_with_its_own_seed_and_temperature() -> None:

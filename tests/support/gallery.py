@@ -1,4 +1,4 @@
-"""Small pictures of studies: `python -m cardiolens.phantom.gallery <cohort> <folder>`.
+"""Small pictures of studies: `python -m tests.support.gallery <cohort> <folder>`.
 
 Of the cohort `phantom_authors` it draws one sheet of the signs that the fields of `authors-1` ask for.
 """
@@ -14,7 +14,6 @@ import yaml
 from PIL import Image
 
 from cardiolens.config.dataset import Windows
-from cardiolens.phantom.archetypes import DATA
 from cardiolens.study.displayed import DisplayedVolume, displayed_volumes
 from cardiolens.study.manifest import read_study
 from cardiolens.study.sheet import ShownFrame, contact_sheet
@@ -56,7 +55,9 @@ def signs_picture(studies: Path) -> Image.Image:
 
 def signs() -> dict[str, tuple[str, str, float, float]]:
     """Load the frames of the sheet of signs, by caption."""
-    tree: dict[str, tuple[str, str, float, float]] = yaml.safe_load((DATA / "signs.yaml").read_text())
+    tree: dict[str, tuple[str, str, float, float]] = yaml.safe_load(
+        Path(__file__).with_name("signs.yaml").read_text()
+    )
     return tree
 
 

@@ -1,0 +1,107 @@
+"""How replies were read: shares by model and arm, bounds of scores, claims within bounds, other readings."""
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from mumbler import PROSE, Mumbler, asking_spec
+from small_cohort import make_cohort, swept
+
+from cardiolens.config.arms import arms
+from cardiolens.protocol.replies.peer_readings import PEER_READINGS
+from cardiolens.score.claims.evidence_analysis import Evidence
+from cardiolens.score.claims.sentences import change
+from cardiolens.score.run_results.peer_scores import NAME as OF_PEERS
+from cardiolens.score.run_results.reading_shares import NAME, READINGS
+from cardiolens.score.run_results.scoring import judge_by_others
+from cardiolens.score.statistics.scores import score
+
+LETTERS = ("A", "B", "C", "Z")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A sweep that asks back, and one of the same first replies that does not."""
+    root = make_cohort(tmp_path_factory.mktemp("read"), 3)
+    asking = swept(asking_spec(root), Mumbler(prose=8, silent=4))
+    return asking, swept(asking_spec(root, asks_back=False), Mumbler(prose=8, silent=4))
+
+
+def shares(judged):
+    (analysis,) = [one for one in judged.analyses if one.name == NAME]
+    of_model, of_arm = analysis.rows
+    assert of_model["arm_id"] is None
+    assert {name: of_model[name] for name in READINGS} == {name: of_arm[name] for name in READINGS}
+    return of_arm
+
+
+def test_shares_and_bounds_with_and_without_second_turns(runs):
+    (_, asking), (_, silent) = runs
+    back, once = shares(asking), shares(silent)
+    assert sum(back[name] for name in READINGS) == pytest.approx(100)
+    assert back["unread"] == 0 < back["no_answer"] < 100
+    assert once["asked_back"] == once["no_answer"] == 0
+    assert once["unread"] == pytest.approx(back["asked_back"] + back["no_answer"])
+    assert back["at_once"] == once["at_once"]
+    assert back["once_tier_1"] == pytest.approx(once["low_tier_1"])
+    assert back["once_tier_1"] < back["low_tier_1"] == back["high_tier_1"] < once["high_tier_1"]
+
+
+def test_readings_of_others_are_scored_beside_the_strict_one(runs):
+    ((planned, asking), _) = runs
+    keys = {name: identity.model_key for name, identity in planned.identities.items()}
+    analysis = judge_by_others(planned.run, planned.store, keys, planned.spec, asking.replies)
+    assert analysis.name == OF_PEERS
+    by_tier = {row["scope"]: row for row in analysis.rows}
+    assert set(by_tier) == {"tier:1", "tier:3"}
+    row = by_tier["tier:1"]
+    assert row["model"] == arms(planned.spec)[0].arm_id
+    assert row["strict"] == pytest.approx(shares(asking)["low_tier_1"])
+    assert row["last_answer"] == pytest.approx(shares(asking)["once_tier_1"])
+    assert {row[f"{name}_rank"] for name in PEER_READINGS} == {1}
+
+
+def test_differences_have_bounds_over_unread_replies_and_a_claim_must_hold_within_them(runs):
+    (_, (_, silent)) = runs
+    verdicts = silent.replies.verdicts
+    (arm,) = set(verdicts["arm_id"].to_pylist())
+    right = verdicts.set_column(0, "arm_id", pa.repeat("right", verdicts.num_rows))
+    right = right.set_column(right.column_names.index("parsed"), "parsed", right["gold"])
+    right = right.set_column(
+        right.column_names.index("parse_status"), "parse_status", pa.repeat("ok", right.num_rows)
+    )
+    both = pa.concat_tables([verdicts, right.cast(verdicts.schema)])
+    rows = score(both, 1, 50, 0, {"reading": [("right", arm)]}).to_pylist()
+    of_tier = {row["metric"]: row for row in rows if row["scope"] == "tier:1" and row["versus_arm_id"] == arm}
+    difference, bounds = of_tier["primary"], of_tier["primary.bounds"]
+    assert (
+        bounds["high"]
+        == pytest.approx(difference["value"])
+        == pytest.approx(100 - shares(silent)["low_tier_1"])
+    )
+    assert bounds["low"] == pytest.approx(100 - shares(silent)["high_tier_1"])
+    assert "not read" in bounds["method"]
+    assert "fell out" not in difference["method"]
+    shown = {**difference, "n_patients": 100, "low": 1.0, "high": 99.0}
+    evidence = Evidence(adjusted_p=0.001, bounds=bounds)
+    assert change("x", "y", shown, evidence).side == "above"
+    turned = replace(evidence, bounds={**bounds, "low": -1.0})
+    finding = change("x", "y", shown, turned)
+    assert finding.side is None
+    assert "could not be read, with them between" in finding.sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("ANSWER: A\nANSWER: B, C", ("BC", "A", "ABC")),
+        ("Answer: (Z)", ("Z", "Z", "Z")),
+        ("A mass. Probably B.", ("", "A", "AB")),
+        ("ANSWER: none", ("", "", "")),
+        ("ANSWER: D", ("", "", "")),
+        ("the answer: b and c", ("BC", "", "")),
+        (PROSE, ("", "", "")),
+    ],
+)
+def test_rules_of_others(text, found):
+    assert tuple("".join(rule(text, LETTERS)) for rule in PEER_READINGS.values()) == found
