@@ -24,7 +24,8 @@ from cardiolens.protocol.select.feature_source import Sight
 from cardiolens.protocol.select.feature_store import missing_parts, write_features
 from cardiolens.runtime import processes
 from cardiolens.study.shards import read_volumes
-from cardiolens.workflow.steps import model_outcomes, prepare_studies, sweep
+from cardiolens.workflow import sweep
+from cardiolens.workflow.steps import model_outcomes, prepare_studies
 
 
 def run_in_one_process() -> None:
