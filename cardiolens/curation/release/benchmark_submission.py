@@ -25,8 +25,8 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.sanitize import one_line
 from cardiolens.base.untrusted.bounded_files import open_binary, parse_json
 from cardiolens.config.base import GivenPath, Spec, describe
-from cardiolens.config.released import INDEX, read_index
-from cardiolens.config.steps import StatisticsSpec
+from cardiolens.config.conf_names import INDEX, read_index
+from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.curation.release.withheld_cohort import Answers, Digest, ReleaseName, read_answers
 from cardiolens.protocol.dialogue.chain import read_chains, walk
 from cardiolens.protocol.dialogue.samples import SAMPLED, samples_of
@@ -41,7 +41,7 @@ from cardiolens.score.verdicts.verdicts import judge
 from cardiolens.storage import schemas
 from cardiolens.storage.documents import read_configuration, read_manifest
 from cardiolens.storage.places import Run
-from cardiolens.storage.run_word import open_run
+from cardiolens.storage.run_place import open_run
 
 SCHEMA = "submission-1"
 MOST_TEXT = 1 << 17  # characters of a completion, of which several samples are one

@@ -1,6 +1,6 @@
 """Section on open questions: numbers beside a constant reader, and names in rankings."""
 
-from cardiolens.protocol.prompts.suggestion import LEADING
+from cardiolens.protocol.prompts.question import LEADING
 from cardiolens.protocol.tasks.twins import LESION
 from cardiolens.score.statistics import open_scores as scores
 from cardiolens.show.page.columns import (
