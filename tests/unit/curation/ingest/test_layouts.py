@@ -8,7 +8,6 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
-from cardiolens.curation.release.set_manifest import verify_set, write_set_manifest
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_ingest_spec
@@ -16,6 +15,8 @@ from cardiolens.curation.ingest.layouts.assignment import propose_layout
 from cardiolens.curation.ingest.layouts.convention import convention, conventions
 from cardiolens.curation.masks.labels import Tissue, label_map
 from cardiolens.curation.questions.set_questions import write_all_questions, write_set_questions
+from cardiolens.curation.release import public_set
+from cardiolens.curation.release.public_set import verify_set
 from tests.support.sets.set_writers import SETS
 from tests.unit.curation.ingest.exports import CURRENT, healthy
 from tests.unit.curation.ingest.nifti_exports import grids, save, whole
@@ -167,7 +168,7 @@ def test_the_same_set_has_the_same_digests_wherever_it_lies(subjects, tmp_path, 
         out = imported_set(tmp_path / name, tmp_path / f"out_{name}")
         write_set_questions(out, conventions()["acdc"])
         write_all_questions(out)
-        record = write_set_manifest(tmp_path / name, out, conventions()["acdc"])
+        record = public_set.write_set(tmp_path / name, out, conventions()["acdc"])
         digests.append([record[part] for part in ("sets", "studies", "questions")])
     assert digests[0] == digests[1]
     assert verify_set(out) == 0
