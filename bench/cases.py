@@ -37,7 +37,7 @@ JOB = Path(__file__).parents[1] / "jobs" / "medthinkvqa.py"
 
 
 def main() -> None:
-    from cardiolens.benchmarks.example_cases import make_cases
+    from tests.support.cases.example_cases import make_cases
 
     cases = int(sys.argv[1]) if len(sys.argv) > 1 else CASES
     own = sys.argv[2:]

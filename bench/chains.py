@@ -53,7 +53,7 @@ class Pace:
 
 
 def main() -> None:
-    from cardiolens.benchmarks.example_cases import make_cases
+    from tests.support.cases.example_cases import make_cases
 
     logging.disable(logging.WARNING)
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
@@ -121,7 +121,7 @@ def _asked(planned: Any, left: Any) -> Pace:
 
 def _write_flat(planned: Any, completions: Path, flat: Path) -> None:
     """Plan the requests of finished chains as requests that stand alone."""
-    from cardiolens.inference.plan.request_columns import RequestColumns
+    from cardiolens.inference.plan.request import RequestColumns
     from cardiolens.storage import schemas, tables
 
     shutil.rmtree(flat, ignore_errors=True)

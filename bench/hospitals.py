@@ -1,92 +1,110 @@
-"""Drafts of reports of many hospitals: `python bench/hospitals.py [open|closed|...|misreadings|houses]`.
+"""Drafts of labelled reports against what they tell.
 
-Reports, or the lines that they are made of, and their truth are in tests/unit/curation/questions/hospitals. A
-draft that is not what its report tells is printed. `houses` reads the tenth set with and without the words
-of each hospital; who wrote the files saw the first five reports of each.
+    python bench/hospitals.py FOLDER                          # the rules
+    python bench/hospitals.py FOLDER model=NAME out=gate.json # and a model; the record is for gate=
+
+Prints the wrong drafts, then drafts, wrong ones and recall: of all, by manner, and by who drafted them.
+hospital_reports.py (tests/unit/curation/questions) says what files hold; without a folder its sets are read.
 """
 
+import json
 import sys
+import tempfile
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "unit" / "curation" / "questions"))
 
-from hospital_reports import SEEN, Report, Truth, house_file, reports, targets
+from hospital_reports import FOLDER, Report, read_labelled
 
-from cardiolens.curation.questions.extraction_truth import settle
-from cardiolens.curation.questions.group_words import with_words
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.curation.asking.ask_texts import asking_spec
+from cardiolens.curation.questions.drafts import merged, truth_of
+from cardiolens.curation.questions.model_gate import gate_record
+from cardiolens.curation.questions.model_reader import read_with_model
 from cardiolens.curation.questions.numbers import sex_of
 from cardiolens.curation.questions.rule_extraction import extract
-from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
+from cardiolens.protocol.tasks.catalogue import load_catalogue
 
 CATALOGUE = load_catalogue("openprotocol-1")
+Items = list[dict[str, Any]]
 
 
-def answers(text: str, catalogue: Catalogue = CATALOGUE) -> dict[str, str]:
-    """Drafts of a report by rules, without the checks behind them."""
-    settled = settle(text, extract(text, sex_of(text, None), catalogue), catalogue)
-    return {subtask: "".join(keys) for subtask, keys in settled.answers.items()}
+def rule_items(text: str) -> Items:
+    """Findings of a report by rules."""
+    statements = extract(text, sex_of(text, None), CATALOGUE)
+    return [statement.record(number) for number, statement in enumerate(statements, start=1)]
 
 
-def count(name: str, text: str, truth: Truth, catalogue: Catalogue = CATALOGUE) -> Counter[str]:
-    """Count what is drafted of a text, and of that what is wrong; print the latter."""
-    drafts = answers(text, catalogue)
-    wrong = truth.wrong(drafts)
-    for subtask, keys in wrong.items():
-        print(f"wrong: {name}: {subtask} {keys}, and it tells {truth.right.get(subtask)}")
-    hits = sum(drafts.get(subtask) == keys for subtask, keys in truth.told.items())
-    return Counter(drafts=len(drafts), wrong=len(wrong), told=len(truth.told), hits=hits)
+def model_items(sweep: SweepSpec, reports: Sequence[Report]) -> list[Items]:
+    """Findings of each report by the model of a sweep."""
+    sections = [
+        {"study_id": one.name, "report_id": one.name, "text": one.text, "sex": sex_of(one.text, None)}
+        for one in reports
+    ]
+    readings = read_with_model(sweep, sections, CATALOGUE)
+    losses = Counter(str(loss["reason"]) for _, rejects in readings for loss in rejects)
+    print("not believed of the model:", dict(losses.most_common()))
+    return [items for items, _ in readings]
 
 
-def houses() -> None:
-    """Print what is drafted of each hospital of the tenth set before and after its words were taught."""
-    totals: dict[str, Counter[str]] = defaultdict(Counter)
-    for half, writer in (("tenth", "d"), ("tenth_closed", "e")):
-        of_style: dict[str, list[Report]] = defaultdict(list)
-        for report in reports(half):
-            of_style[report.style].append(report)
-        for style, of_house in of_style.items():
-            taught = with_words(CATALOGUE, house_file(writer, style))
-            print(f"{writer} {style}: {len(taught.house.sentences)} sentences")
-            for shown, part in (("seen", of_house[:SEEN]), ("not seen", of_house[SEEN:])):
-                for words, catalogue in (("before", CATALOGUE), ("taught", taught)):
-                    counted = sum(
-                        (count(report.name, report.text, report.truth, catalogue) for report in part),
-                        Counter(),
-                    )
-                    print(f"  {shown}, {words}: {tally(counted)}")
-                    totals[f"{writer}, {shown}, {words}"] += counted
-    for name, counted in totals.items():
-        print(f"{name}: {tally(counted)}")
+def drafts(text: str, findings: Mapping[str, Items]) -> Iterator[tuple[str, str, str]]:
+    """Drafts of a report, without the checks behind them: subtask, answer, and who drafted it."""
+    extractors = truth_of({"text": text, "findings": findings}, CATALOGUE)["extractors"]
+    items, _ = merged(extractors, CATALOGUE, trusted=True)
+    yield from ((subtask, "".join(item["answer"]), item["by"]) for subtask, item in items.items())
+
+
+def count(reports: Sequence[Report], findings: Sequence[Mapping[str, Items]]) -> dict[str, Counter[str]]:
+    """Print wrong drafts; return counts of all, by manner, and by who drafted them."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for report, of_report in zip(reports, findings, strict=True):
+        made = list(drafts(report.text, of_report))
+        for subtask, keys, by in made:
+            is_wrong = bool(report.truth.wrong({subtask: keys}))
+            counts[f"by {by}"] += Counter(drafts=1, wrong=int(is_wrong))
+            if is_wrong:
+                told = sorted(report.truth.right.get(subtask, ()))
+                print(f"wrong: {report.name}: {subtask} {keys} by {by}, and it tells {told or 'nothing'}")
+        counted = report.truth.counts({subtask: keys for subtask, keys, _ in made})
+        counts[f"manner {report.manner}"] += counted
+        counts["all"] += counted
+    return counts
 
 
 def tally(counted: Counter[str]) -> str:
-    """Describe the counts of some texts."""
-    recall = counted["hits"] / max(1, counted["told"])
-    return f"{counted['drafts']} drafts, {counted['wrong']} wrong, recall {recall:.2f}"
+    """Describe counts."""
+    share = 100 * counted["wrong"] / max(1, counted["drafts"])
+    recall = f", recall {counted['hits'] / counted['told']:.3f}" if counted["told"] else ""
+    return f"{counted['drafts']} drafts, {counted['wrong']} wrong ({share:.1f} %){recall}"
 
 
-def halves(half: str) -> None:
-    """Print what is drafted of the reports of a half by manner, and of its single lines."""
-    reports_read: Counter[str] = Counter()
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
-    for report in reports(half, 100 if half == "second" else 30):
-        reports_read[report.style] += 1
-        counts[report.style] += count(report.name, report.text, report.truth)
-    for style, of_style in [*counts.items(), ("all", sum(counts.values(), Counter()))]:
-        n_reports = reports_read[style] or reports_read.total()
-        print(f"{style}: {n_reports} reports, {tally(of_style)}")
-    lines = targets(half)
-    of_lines = [count(repr(text), text, truth) for text, truth in lines]
-    total = sum(of_lines, Counter[str]())
-    n_wrong = sum(counts_of_line["wrong"] > 0 for counts_of_line in of_lines)
-    recall = total["hits"] / max(1, total["told"])
-    print(
-        f"{len(lines)} single lines: {total['drafts']} drafts, {total['wrong']} wrong in {n_wrong} lines, "
-        f"recall {recall:.2f}"
-    )
+def main(words: Sequence[str]) -> None:
+    """Score the reports that the words name."""
+    out = next((Path(word.removeprefix("out=")) for word in words if word.startswith("out=")), None)
+    about_model = [word for word in words if "=" in word and not word.startswith("out=")]
+    paths = [Path(word) for word in words if "=" not in word] or [FOLDER]
+    reports = [report for path in paths for report in read_labelled(path)]
+    findings: list[dict[str, Items]] = [{"rules": rule_items(report.text)} for report in reports]
+    record: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        sweep = None
+        if about_model:
+            sweep = asking_spec(Path(folder), Path(folder) / "model", CATALOGUE.protocol, about_model)
+            for of_report, items in zip(findings, model_items(sweep, reports), strict=True):
+                of_report["model"] = items
+        counts = count(reports, findings)
+        if sweep is not None:
+            alone = counts["by model"]
+            tested = {"reports": len(reports), "drafts": alone["drafts"], "wrong": alone["wrong"]}
+            record = gate_record(sweep, CATALOGUE, tested)
+    for name, counted in sorted(counts.items()):
+        print(f"{name}: {tally(counted)}")
+    if out is not None:
+        out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    (chosen,) = sys.argv[1:] or ["closed"]
-    houses() if chosen == "houses" else halves(chosen)
+    main(sys.argv[1:])

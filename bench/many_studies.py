@@ -17,7 +17,6 @@ from pathlib import Path
 import pyarrow as pa
 
 from bench.small_studies import SWEEP
-from cardiolens.benchmarks.example_cases import make_cases
 from cardiolens.config.compose import read_spec
 from cardiolens.inference.placement.inventory import nodes_of_ray
 from cardiolens.inference.plan.candidates import place_sweep
@@ -26,6 +25,7 @@ from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.stream.pipeline import stream
 from cardiolens.runtime.connect import be_quiet, ray_cluster
 from cardiolens.workflow.steps.prepare_studies import prepare_sweep
+from tests.support.cases.example_cases import make_cases
 
 
 def main() -> None:

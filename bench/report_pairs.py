@@ -17,8 +17,8 @@ import yaml
 
 from bench.report_text import Pair as EntityPair
 from cardiolens.config.compose import read_spec
-from cardiolens.config.steps import StatisticsSpec
-from cardiolens.curation.questions.report_errors import ReportPair, judge_reports
+from cardiolens.config.sweep import StatisticsSpec
+from cardiolens.curation.report_judge.report_errors import ReportPair, judge_reports
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.report_text.extract import extract
 from cardiolens.score.verdicts.overlap import overlap_counts

@@ -19,7 +19,7 @@ CASES = 3_000
 
 
 def main() -> None:
-    from cardiolens.benchmarks.example_cases import make_cases
+    from tests.support.cases.example_cases import make_cases
 
     cases = int(sys.argv[1]) if len(sys.argv) > 1 else CASES
     with tempfile.TemporaryDirectory() as folder:

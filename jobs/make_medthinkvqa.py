@@ -5,10 +5,10 @@
 import sys
 
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.benchmarks.example_cases import SEED, TEST, TRAIN, make_cases
 from cardiolens.commands.command import begin_job, tell
 from cardiolens.config.base import GivenPath, Positive, Seed, Spec
 from cardiolens.config.command_words import read_words
+from tests.support.cases.example_cases import SEED, TEST, TRAIN, make_cases
 
 
 class Words(Spec):

@@ -6,10 +6,10 @@ import sys
 from typing import Literal
 
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.benchmarks.example_sets import PICTURES, SEED, make_benchmark
 from cardiolens.commands.command import begin_job, tell
 from cardiolens.config.base import GivenPath, Positive, Seed, Spec
 from cardiolens.config.command_words import read_words
+from tests.support.cases.example_sets import PICTURES, SEED, make_benchmark
 
 
 class Words(Spec):

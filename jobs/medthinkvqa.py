@@ -20,32 +20,32 @@ from cardiolens.base import disk
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.benchmarks.benchmark import Source
 from cardiolens.benchmarks.case_submission import submission_problems, write_submission
-from cardiolens.benchmarks.medthinkvqa import MAP, records, source_of
-from cardiolens.commands.command import begin_job, tell
-from cardiolens.config.base import GivenPath, Spec
-from cardiolens.config.command_words import MODEL_OPTIONS, check_once, read_words, split_words
-from cardiolens.config.sweep import SweepSpec
-from cardiolens.curation.questions.discussion_judge import (
+from cardiolens.benchmarks.judges.discussion_judge import (
     MOST_SENTENCES,
     rated_line,
     rating_requests,
     read_discussions,
     read_rating,
 )
-from cardiolens.curation.questions.discussion_scores import discussion_scores
-from cardiolens.curation.questions.model_extraction import (
-    TextRequest,
+from cardiolens.benchmarks.judges.reasoning import Reasoning
+from cardiolens.benchmarks.judges.reasoning_files import read_reasoning
+from cardiolens.benchmarks.judges.reasoning_judge import judged_line, read_verdicts, requests
+from cardiolens.benchmarks.judges.step_verdict import Form
+from cardiolens.benchmarks.medthinkvqa import MAP, records, source_of
+from cardiolens.commands.command import begin_job, tell
+from cardiolens.config.base import GivenPath, Spec
+from cardiolens.config.command_words import MODEL_OPTIONS, check_once, read_words, split_words
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.curation.asking.ask_texts import (
     asking_spec,
     execute_plan,
     plan_texts,
     replies_of,
 )
-from cardiolens.curation.questions.reasoning import Reasoning
-from cardiolens.curation.questions.reasoning_agreement import JudgedSteps, agreement
-from cardiolens.curation.questions.reasoning_files import read_reasoning
-from cardiolens.curation.questions.reasoning_judge import judged_line, read_verdicts, requests
-from cardiolens.curation.questions.step_verdict import Form
-from cardiolens.protocol.prompts.case_discussion import sections_of
+from cardiolens.curation.report_judge.discussion_scores import discussion_scores
+from cardiolens.curation.report_judge.reasoning_agreement import JudgedSteps, agreement
+from cardiolens.protocol.prompts.case_prompts import sections_of
+from cardiolens.protocol.prompts.text_request import TextRequest
 from cardiolens.score.run_results.case_discussions import discussions_by_case
 from cardiolens.score.run_results.case_rationales import responses_by_case
 from cardiolens.score.run_results.case_scores import case_scores, rouge_l, step_overlap
@@ -53,7 +53,7 @@ from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.documents import read_configuration, read_manifest
 from cardiolens.storage.places import Run, Store
-from cardiolens.storage.run_word import RunWord
+from cardiolens.storage.run_place import RunWord
 from cardiolens.study.cohort import read_cohort
 
 _MOST_SHOWN = 20  # mistakes of a submission that are printed
@@ -274,7 +274,7 @@ def _replies(out: Path, asked: list[TextRequest], about_model: list[str]) -> tup
     sweep = asking_spec(out / "store", out / "judge", "openprotocol-1", about_model)
     planned = plan_texts(sweep, [[one] for one in asked])
     execute_plan(planned)
-    return sweep.model[0].name, replies_of(planned, asked)
+    return sweep.model[0].name, list(replies_of(planned, asked))
 
 
 def _print_agreement(told: list[Reasoning], judged: list[JudgedSteps]) -> None:

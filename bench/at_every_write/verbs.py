@@ -111,9 +111,9 @@ def base(place: Path) -> Sequence[Callable[[], int]]:
 def _make_cases() -> int:
     from cardiolens.benchmarks.benchmark import read_benchmark
     from cardiolens.benchmarks.case_group import prepare_cases
-    from cardiolens.benchmarks.example_cases import make_cases
     from cardiolens.benchmarks.medthinkvqa import PROTOCOL, source_of
     from cardiolens.study.cohort import Cohort, write_cohort
+    from tests.support.cases.example_cases import make_cases
 
     store = Path("case_store").absolute()
     make_cases(Path("cases"), 3, 1)

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from string import ascii_uppercase
 from typing import Any, Literal
@@ -11,18 +11,16 @@ from typing import Any, Literal
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import is_housekeeping
-from cardiolens.benchmarks.case import CaseImage, LeftOut, Question, Read, RecordReader, wrong
+from cardiolens.benchmarks.case import Case, LeftOut, Question, RecordReader, wrong
 from cardiolens.benchmarks.case_map import (
     CaseMap,
     Column,
-    Columns,
     LetteredText,
-    SameText,
     expanded,
     read_map,
 )
 from cardiolens.benchmarks.record_files import Place, Row, columns_of, quoted, rows_of, value_of
-from cardiolens.protocol.prompts.case_text import told_path
+from cardiolens.protocol.prompts.case_prompts import told_path
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask, load_catalogue
 from cardiolens.protocol.tasks.questions import write_questions
 
@@ -83,20 +81,6 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """Images and texts as a study, with all questions on them."""
-
-    number: int  # of its row; where records have ids, of the case in the order of the files
-    patient: str
-    place: Place
-    images: tuple[CaseImage, ...]
-    history: str
-    findings: str
-    groups: Mapping[str, str]
-    questions: tuple[Question, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Benchmark:
     """What was read of a benchmark: cases, records that are wrong, and how many are not asked, and why."""
 
@@ -135,7 +119,7 @@ def read_benchmark(source: Source, protocol: str) -> Benchmark:
     for.
     """
     catalogue = load_catalogue(protocol)
-    read: list[tuple[int, Read]] = []
+    read: list[tuple[int, Case]] = []
     places: dict[tuple[str, str], Place] = {}
     by_id: dict[str, Place] = {}
     failed: dict[str, str] = {}
@@ -144,15 +128,16 @@ def read_benchmark(source: Source, protocol: str) -> Benchmark:
     for at, row in enumerate(source.rows(), start=1):
         try:
             _note_image(source.columns, row, by_id)
-            entry = readers[row.place.path].read(row)
-            _check_names(source.columns, entry.question, subtask_of(catalogue, entry.question))
-            key = (entry.patient, entry.question.key)
-            if entry.question.key and key in places:
+            case = readers[row.place.path].read(row)
+            (question,) = case.questions
+            _check_names(source.columns, question, subtask_of(catalogue, question))
+            key = (case.patient, question.key)
+            if question.key and key in places:
                 raise InputError(
-                    f"has the id {entry.question.key!r} of {places[key]}; remove one of them, or rename it"
+                    f"has the id {question.key!r} of {places[key]}; remove one of them, or rename it"
                 )
-            places[key] = entry.place
-            read.append((at, entry))
+            places[key] = case.place
+            read.append((at, case))
         except LeftOut as reason:
             left_out[str(reason)] += 1
         except InputError as error:
@@ -180,34 +165,25 @@ def _note_image(columns: CaseMap, row: Row, by_id: dict[str, Place]) -> None:
         by_id.setdefault(str(value_of(row.record, columns.id)), row.place)
 
 
-def _cases(columns: CaseMap, read: Iterable[tuple[int, Read]], source: Source) -> list[Case]:
+def _cases(columns: CaseMap, read: Iterable[tuple[int, Case]], source: Source) -> list[Case]:
     """Gather the questions on the same images and texts; without ids each record is a case."""
-    grouped: dict[object, list[tuple[int, Read]]] = {}
-    for at, entry in read:
-        images = tuple(image.source for image in entry.images)
-        shared = (entry.patient, images, entry.history, entry.findings, tuple(entry.groups.items()))
-        grouped.setdefault(at if columns.id is None else shared, []).append((at, entry))
+    grouped: dict[object, list[tuple[int, Case]]] = {}
+    for at, case in read:
+        shared = (case.patient, _sources(case), case.history, case.findings, tuple(case.groups.items()))
+        grouped.setdefault(at if columns.id is None else shared, []).append((at, case))
     cases: list[Case] = []
     patients: dict[object, str] = {}
     for order, records in enumerate(grouped.values(), start=1):
         at, first = records[0]
         number = at if columns.id is None else order
-        images = tuple(image.source for image in first.images)
-        patient = first.patient or patients.setdefault(images, source.name_of(number))
-        questions = tuple(entry.question for _, entry in records)
-        cases.append(
-            Case(
-                number,
-                patient,
-                first.place,
-                first.images,
-                first.history,
-                first.findings,
-                first.groups,
-                questions,
-            )
-        )
+        patient = first.patient or patients.setdefault(_sources(first), source.name_of(number))
+        questions = tuple(question for _, case in records for question in case.questions)
+        cases.append(replace(first, number=number, patient=patient, questions=questions))
     return cases
+
+
+def _sources(case: Case) -> tuple[object, ...]:
+    return tuple(image.source for image in case.images)
 
 
 def _check_names(columns: CaseMap, question: Question, subtask: Subtask) -> None:
@@ -288,15 +264,6 @@ def _needed(columns: CaseMap) -> list[Column]:
     parts: list[object] = [columns.question, columns.options, columns.answer, columns.multi, columns.id]
     parts += [columns.patient, columns.history, columns.findings, images.count, images.base64]
     parts += [*columns.groups.values(), *columns.only, *([] if images.bytes else [images.path])]
-    names = [name for part in parts for name in _names(part)]
+    parts = [part.lettered_in if isinstance(part, LetteredText) else part for part in parts]
+    names = [name for part in parts if isinstance(part, str | tuple) for name in expanded(part, 1)]
     return [name for name in names if not name.endswith("?") and "{n" not in name]
-
-
-def _names(part: object) -> tuple[Column, ...]:
-    if isinstance(part, LetteredText):
-        return (part.lettered_in,)
-    if part is None or isinstance(part, bool | SameText):
-        return ()
-    assert isinstance(part, str | tuple), "a column or several"
-    columns: Columns = part
-    return expanded(columns, 1)

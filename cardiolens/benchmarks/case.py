@@ -14,10 +14,10 @@ from cardiolens.base.untrusted.bounded_files import parse_json
 from cardiolens.benchmarks.case_map import CaseMap, Column, Columns, Fault, LetteredText, SameText, expanded
 from cardiolens.benchmarks.record_files import EmbeddedImages, Place, Row, quoted, value_of
 from cardiolens.protocol.dialogue.pending import without_marks
-from cardiolens.protocol.tasks.option_texts import fold, option_problems
+from cardiolens.protocol.tasks.legal import fold, option_problems
 
 UNKNOWN = "unknown"
-_BANDS = ((1, 1), (2, 3), (4, 6), (7, 10), (11, 20))
+_BANDS = {1: "1", 3: "2-3", 6: "4-6", 10: "7-10", 20: "11-20"}  # of numbers of images, by the largest
 _LONGEST_ID = 64  # characters; a longer text in a column of base64 is an image
 _MARK = re.compile(r"(?:^|(?<=\s))\(?([A-Z])(?:[.:)]|\.\))\s+")  # of an option in a text
 _LETTER = re.compile(r"\s*\(?([A-Z])(?![A-Za-z])\)?\s*[.:)]?\s*")
@@ -65,8 +65,8 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """What a record says: a question, and the images and texts that it is about."""
+class Case:
+    """Images and texts as a study, with the questions on them: one of a record, all of a benchmark."""
 
     place: Place
     patient: str
@@ -74,7 +74,8 @@ class Read:
     history: str
     findings: str
     groups: Mapping[str, str]
-    question: Question
+    questions: tuple[Question, ...]
+    number: int = 0  # of its row; where records have ids, of the case in the order of the files
 
 
 class LeftOut(Exception):  # noqa: N818  (nothing is wrong)
@@ -91,7 +92,7 @@ class RecordReader:
     finds: Callable[[str], bool]
     by_id: Mapping[str, Place]  # rows whose images other rows name by id
 
-    def read(self, row: Row) -> Read:
+    def read(self, row: Row) -> Case:
         """Read a record; InputError names the column that is wrong, LeftOut why it is not asked."""
         if row.error:
             raise InputError(row.error)
@@ -106,14 +107,14 @@ class RecordReader:
         question = self._question(record)
         patient = "" if columns.patient is None else text_of(record, columns.patient)
         images = self._images(row, patient)
-        return Read(
+        return Case(
             row.place,
             patient,
             images,
             _prose(record, columns.history),
             _prose(record, columns.findings),
             self._groups(record, images),
-            question,
+            (question,),
         )
 
     def _question(self, record: Mapping[str, Any]) -> Question:
@@ -148,9 +149,8 @@ class RecordReader:
         """Return the question without options, and letters and texts of these."""
         options = self.columns.options
         if isinstance(options, LetteredText):
-            question, pairs = _lettered(
-                _PLACEHOLDER.sub(" ", _raw_text(record, options.lettered_in)), question
-            )
+            text = _checked(options.lettered_in, value_of(record, options.lettered_in))
+            question, pairs = _lettered(_PLACEHOLDER.sub(" ", text), question)
         elif isinstance(options, SameText):
             pairs = list(zip(ascii_uppercase, options.text, strict=False))
         elif isinstance(options, tuple):
@@ -171,7 +171,8 @@ class RecordReader:
             raise wrong(name, value, "letters or texts of options")
         chosen = _chosen(str(value), letters, options)
         if chosen is None:
-            self._fault("truth", name, value, f"of {'; '.join(_listed(letters, options))}")
+            legal = [f"{letter}. {option}"[:40] for letter, option in zip(letters, options, strict=True)]
+            self._fault("truth", name, value, f"of {'; '.join(legal)}")
         assert chosen is not None, "a fault raises"
         if len(chosen) > 1 and not multi:
             raise wrong(name, value, "one option, as the map has no `multi`")
@@ -298,10 +299,6 @@ def text_of(record: Mapping[str, Any], column: Column) -> str:
     if column.endswith("?") and _is_blank(value):
         return ""
     return " ".join(_checked(name, value).split())
-
-
-def _raw_text(record: Mapping[str, Any], name: str) -> str:
-    return _checked(name, value_of(record, name))
 
 
 def _checked(name: str, value: object) -> str:
@@ -448,10 +445,6 @@ def _after(rest: str, option: str) -> str | None:
     return squeezed[1:] if squeezed[0] in ";," else None
 
 
-def _listed(letters: Sequence[str], options: Sequence[str]) -> list[str]:
-    return [f"{letter}. {option}"[:40] for letter, option in zip(letters, options, strict=True)]
-
-
 def listed(value: object, name: str) -> list[Any]:
     """Return the values of a list, also of one written as text; of another value that alone."""
     if isinstance(value, str) and value.lstrip().startswith("["):
@@ -483,7 +476,4 @@ def _count(record: Mapping[str, Any], column: str, most: int) -> int:
 
 
 def _band(count: int) -> str:
-    low, high = next((band for band in _BANDS if band[0] <= count <= band[1]), (21, 0))
-    if low == 21:
-        return "21 or more"
-    return str(low) if low == high else f"{low}-{high}"
+    return next((band for most, band in _BANDS.items() if count <= most), "21 or more")

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.base.errors import InputError
-from cardiolens.benchmarks.benchmark import Case, Source, Split, read_benchmark
+from cardiolens.benchmarks.benchmark import Source, Split, read_benchmark
+from cardiolens.benchmarks.case import Case
 
 LETTERS = ("A", "B", "C", "D", "E")
 MOST_IMAGES = 49

@@ -1,8 +1,8 @@
 """`python -m cardiolens.judge run=outputs/...`: judge and score the replies of a run again.
 
 No engine is asked. It replaces verdicts, scores and analyses. `runs=[outputs/...,outputs/...]` judges several
-runs as one. With `reading=all` the stored replies are scored by three rules of other evaluations too: a table
-on the page and in the export shows scores and ranks side by side.
+runs as one. `reading=all` also scores the stored replies by three rules of other evaluations, for a table of
+scores and ranks on the page and in the export.
 
 With `of=` and `model=` a language model reads as well, beside the rules, whose verdicts do not change:
 `of=reports` the text of reports, into `second_reading-<model>.json`; `of=replies` the replies to choice
@@ -24,10 +24,22 @@ from cardiolens.commands.command import door
 from cardiolens.config.base import GivenPath
 from cardiolens.config.command_words import MODEL_OPTIONS, check_once, read_words, split_words
 from cardiolens.storage.places import Run
-from cardiolens.storage.run_word import RunWord, RunWords
+from cardiolens.storage.run_place import RunWord, RunWords
 from cardiolens.workflow.steps.judge_run import judge, judge_together
 
 _NO_REPORT = "holds no report with text; sweep R-CINE, R-LGE, R-PERF or R-T2 first"
+
+
+class Words(RunWords):
+    """Options of the command."""
+
+    reading: Literal["strict", "all"] = "strict"  # all: also by three rules of other evaluations
+
+    @model_validator(mode="after")
+    def _of_one_run(self) -> Self:
+        if self.reading == "all" and self.runs is not None:
+            raise ValueError("reading: all is of one run; give run=... in the place of runs=[...]")
+        return self
 
 
 class ReadingWords(RunWord):
@@ -43,50 +55,39 @@ class ReadingWords(RunWord):
         return self
 
 
-class JudgeWords(RunWords):
-    """The words of the command."""
-
-    reading: Literal["strict", "all"] = "strict"  # all: also by three rules of other evaluations
-
-    @model_validator(mode="after")
-    def _of_one_run(self) -> Self:
-        if self.reading == "all" and self.runs is not None:
-            raise ValueError("reading: all is of one run; give run=... in the place of runs=[...]")
-        return self
-
-
 def main() -> int:
     """Judge the runs that the command line names, or have a model read one."""
-    return door(__doc__, {"": JudgeWords, "a second reading": ReadingWords}, _judge)
+    return door(__doc__, {"": Words, "a second reading": ReadingWords}, _judge)
 
 
 def _judge(given: list[str]) -> int:
     if not any(word.startswith("of=") for word in given):
-        words = read_words(JudgeWords, given)
+        words = read_words(Words, given)
         runs = words.open()
-        if len(runs) == 1:
-            return judge(runs[0], by_others=words.reading == "all")
-        return judge_together(runs)
-    about, about_model = split_words(ReadingWords, given, MODEL_OPTIONS)
+        return judge(runs[0], by_others=words.reading == "all") if len(runs) == 1 else judge_together(runs)
+    reading, about_model = split_words(ReadingWords, given, MODEL_OPTIONS)
     check_once(about_model)
     if not about_model:
-        raise InputError("model= is missing; give the entry of conf/model that reads, e.g. model=qwen3_vl_8b")
-    run = about.open()
-    if about.of == "replies":
+        raise InputError(
+            "model= is not given; give the entry of conf/model that reads, e.g. model=qwen3_vl_8b"
+        )
+    run = reading.open()
+    if reading.of == "replies":
         from cardiolens.curation.review.reread_replies import second_reading
         from cardiolens.show.notebook.run import read_run
 
         return second_reading(read_run(run.root, run.given_store), about_model)
-    if about.of == "errors":
-        return judge_errors(run, about_model, about.people)
+    if reading.of == "errors":
+        return judge_errors(run, about_model, reading.people)
     return reread(run, about_model)
 
 
 def reread(run: Run, about_model: Sequence[str]) -> int:
     """Read the texts, write and print both scores; return 0 if the model read at least one text, else 1."""
     from cardiolens.config.arms import arms
-    from cardiolens.curation.questions.model_extraction import ask, asking_spec
-    from cardiolens.curation.questions.second_reading import readings, texts_of
+    from cardiolens.curation.asking.ask_texts import asking_spec
+    from cardiolens.curation.questions.model_reader import read_with_model
+    from cardiolens.curation.report_judge.second_reading import readings, texts_of
     from cardiolens.protocol.tasks.catalogue import load_catalogue
     from cardiolens.score.run_results.stored_replies import check_stored
     from cardiolens.show.terminal.second_readings import show_readings
@@ -101,7 +102,7 @@ def reread(run: Run, about_model: Sequence[str]) -> int:
     sweep = asking_spec(spec.store, run.root / "second_reading", spec.dataset.protocol, about_model)
     (model,) = sweep.model
     numbers = list(report_texts.records)
-    results = ask(sweep, [report_texts.records[number] for number in numbers], catalogue)
+    results = read_with_model(sweep, [report_texts.records[number] for number in numbers], catalogue)
     second_readings = readings(report_texts, dict(zip(numbers, results, strict=True)), catalogue)
     scores = second_readings.scores(spec.statistics)
     document = {
@@ -120,9 +121,9 @@ def reread(run: Run, about_model: Sequence[str]) -> int:
 def judge_errors(run: Run, about_model: Sequence[str], people: Path | None) -> int:
     """Judge the reports, write and print their errors; return 0 if at least one was judged, else 1."""
     from cardiolens.config.arms import arms
-    from cardiolens.curation.questions.model_extraction import asking_spec
-    from cardiolens.curation.questions.report_error_counts import document, read_people, run_reports
-    from cardiolens.curation.questions.report_errors import judge_reports
+    from cardiolens.curation.asking.ask_texts import asking_spec
+    from cardiolens.curation.report_judge.report_error_counts import document, read_people, run_reports
+    from cardiolens.curation.report_judge.report_errors import judge_reports
     from cardiolens.protocol.tasks.catalogue import load_catalogue
     from cardiolens.score.run_results.stored_replies import check_stored
     from cardiolens.show.terminal.second_readings import show_report_errors

@@ -6,8 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cardiolens.config.questions import QuestionsSpec
+    from cardiolens.config.curation_specs import QuestionsSpec
     from cardiolens.curation.questions.draft_questions import Reader
+    from cardiolens.curation.questions.model_gate import Gate
 
 
 def main() -> int:
@@ -16,10 +17,9 @@ def main() -> int:
     from cardiolens.commands.command import begin, tell
     from cardiolens.config.command_words import check_once
     from cardiolens.config.compose import read_questions_spec
-    from cardiolens.config.questions import QuestionsSpec
-    from cardiolens.curation.questions.blind_probes import probe
+    from cardiolens.config.curation_specs import QuestionsSpec
+    from cardiolens.curation.probes.blind_probes import probe
     from cardiolens.curation.questions.draft_questions import questions
-    from cardiolens.curation.questions.unknown_words import count_unknown
     from cardiolens.runtime.stopping import StoppedError
 
     begin(__doc__, {"": QuestionsSpec})
@@ -27,22 +27,34 @@ def main() -> int:
     try:
         check_once(about_model)
         spec = read_questions_spec(own)
-        if spec.mode == "unknown":
-            return count_unknown(spec)
         if spec.mode == "probe":
             return probe(spec, about_model)
-        return questions(spec, _second(spec, about_model))
+        return questions(spec, *second_of(spec, about_model))
     except (InputError, RunError, StoppedError) as error:
         return tell(error)
 
 
-def _second(spec: "QuestionsSpec", words: Sequence[str]) -> "Reader | None":
-    """Return the second extractor that the words name; None if there are no words."""
-    if not words:
-        return None
-    from cardiolens.curation.questions.model_extraction import ask, model_spec
+def second_of(spec: "QuestionsSpec", words: Sequence[str]) -> "tuple[Reader | None, Gate | None]":
+    """Return the model that the words name as a second extractor, and the gate that it passed, if any."""
+    from cardiolens.base.errors import InputError
+    from cardiolens.curation.asking.ask_texts import asking_spec
+    from cardiolens.curation.questions.glossary import with_glossary
+    from cardiolens.curation.questions.model_gate import read_gate
+    from cardiolens.curation.questions.model_reader import read_with_model
+    from cardiolens.protocol.tasks.catalogue import load_catalogue
 
-    return partial(ask, model_spec(spec, words))
+    if not words:
+        if spec.gate is not None:
+            raise InputError(f"gate={spec.gate}: is of a model; name it with model=..., or leave gate out")
+        return None, None
+    if spec.studies is None:
+        raise InputError(
+            "model: reads reports, and none are named; add reports=... and studies=..., or leave model out"
+        )
+    sweep = asking_spec(spec.studies, spec.stages / "model", spec.protocol, words)
+    catalogue = with_glossary(load_catalogue(spec.protocol), spec.words)
+    gate = None if spec.gate is None else read_gate(spec.gate, sweep, catalogue)
+    return partial(read_with_model, sweep), gate
 
 
 def split(words: Sequence[str]) -> tuple[list[str], list[str]]:

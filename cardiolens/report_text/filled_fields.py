@@ -5,7 +5,7 @@ they are: the whole sentence is then in doubt.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 _FIELD = re.compile(
@@ -64,10 +64,14 @@ def of_filled_fields(text: str) -> str:
 
 
 def _line(line: str) -> str:
-    """A line whose sentences are read one by one; as it is if one of its fields still tells what to write."""
+    """A line whose sentences are read one by one; nothing if one of its fields still tells what to write."""
     if any(_PROMPT.search(_content(field)) for field in _FIELD.finditer(line)):
-        return line
+        return _blank(line)
     return "".join(map(_sentence, _sentences(line)))
+
+
+def _blank(line: str) -> str:
+    return re.sub(r"[^\n]", " ", line)
 
 
 def _sentences(line: str) -> Iterator[str]:
@@ -82,18 +86,36 @@ def _sentences(line: str) -> Iterator[str]:
 
 
 def _sentence(line: str) -> str:
-    """A sentence whose fields are all filled in, without their brackets; any other one as it is."""
+    """A sentence whose fields are all filled in, without their brackets.
+
+    Nothing where a field still holds several words to choose from; any other sentence is as it is.
+    """
     fields = list(_FIELD.finditer(line))
+    are_apart = all(any(map(str.isalpha, line[one.end() : other.start()])) for one, other in pairwise(fields))
+    # A legend behind a label shows its words for all: `LGE [absent | present]: absent`.
+    chosen = [field for field in fields if not line[field.end() :].lstrip().startswith(":")]
+    if not are_apart or any(_is_choice(_content(field)) for field in chosen):
+        return line if _are_boxes(fields) else _blank(line)
     if not fields or not all(_is_filled(field) and _CALLS.search(line, 0, field.start()) for field in fields):
         return line
-    if not all(any(map(str.isalpha, line[one.end() : other.start()])) for one, other in pairwise(fields)):
-        return line  # options side by side
     written = _FIELD.sub(_words, line)
     return line if _MARKS.search(written) else written
 
 
 def _content(field: re.Match[str]) -> str:
     return next(words for words in field.groups() if words is not None)
+
+
+def _are_boxes(fields: Sequence[re.Match[str]]) -> bool:
+    """Return whether fields are boxes to tick, which hold no word."""
+    return any(len(_content(field).strip()) < 2 for field in fields)
+
+
+def _is_choice(words: str) -> bool:
+    """Return whether a field holds several grades or words: `[normal/dilated]`, `[mild, moderate]`."""
+    n_words = len(re.findall(r"[^\W\d_]{3,}", words))
+    n_grades = sum(_GRADE.fullmatch(part) is not None for part in _LIST.split(words))
+    return n_grades > 1 or (n_words > 1 and _CHOICE.search(_SLASHED.sub(" ", words)) is not None)
 
 
 def _is_filled(field: re.Match[str]) -> bool:

@@ -36,7 +36,7 @@ def findings(text: str, lexicon: Lexicon) -> list[Finding]:
     original, text = text, plain(text)
     results: list[Finding] = []
     last: Statement | None = None
-    for sentence in sentences(text):
+    for sentence in sentences(text, lexicon.headings):
         last = None if sentence.opens else last
         if sentence.section in ("any", lexicon.sequence):
             reading = _read(text, sentence, reader(lexicon))
@@ -66,7 +66,9 @@ def _read(text: str, sentence: Sentence, words: Reader) -> Reading:
     are_two = not of_topic.isdisjoint(("predicate", "state")) and {"structure", "predicate"} <= kinds
     joined = above and above.alone and not are_two and kinds.isdisjoint(("name", "state"))
     parts = clauses([*topic, *sentence_mentions] if joined else sentence_mentions)
-    structures = [mention.names for mention in topic if mention.kind == "structure"]
+    # `RV normal size` above `No RWMA` is a statement of its own, and no heading.
+    is_heading = of_topic.isdisjoint(("predicate", "measure"))
+    structures = [mention.names for mention in topic if mention.kind == "structure" and is_heading]
     if sentence.part and not structures:
         of_part = words.mentions(text, sentence.part.start, sentence.part.end)
         structures = [mention.names for mention in of_part if mention.kind == "structure"]

@@ -3,8 +3,8 @@
 import re
 from itertools import pairwise
 
-from cardiolens.report_text.details import PLACES
 from cardiolens.report_text.form_details import details_apart, layer_of, written_details
+from cardiolens.report_text.shorthand import PLACES
 
 _BOX = re.compile(
     r"\[\s*(?P<square>[xX✓✔√])?\s*\]|\(\s*(?P<round>[xX✓✔√•])?\s*\)|(?<!\w)_\s?(?P<line>[xX])\s?_(?!\w)"

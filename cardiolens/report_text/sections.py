@@ -1,12 +1,31 @@
 """Sections and sentences of a report (protocol 9, stage 1)."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from cardiolens.protocol.tasks.phrases import Phrase
 from cardiolens.report_text.grammar import grammar
 
-_ABBREVIATED = "".join(rf"(?<!\b{word})" for word in ("vs", "approx", "max", "min", "incl", "excl", "esp"))
+_NO_HEADINGS: Mapping[Phrase, str] = {}
+
+# Short forms whose full stop ends no sentence: `No sig. LGE`.
+_SHORT = (
+    "vs",
+    "approx",
+    "max",
+    "min",
+    "incl",
+    "excl",
+    "esp",
+    "sig",
+    "signif",
+    "poss",
+    "prob",
+    "prev",
+    "susp",
+)
+_ABBREVIATED = "".join(rf"(?<!\b(?i:{word}))" for word in _SHORT)
 _BREAK = re.compile(rf"{_ABBREVIATED}[.!](?=\s|$)|(?<=[^\s:(=])\?(?=\s*$|\s+[A-Z\n])|\n+")
 _HEADING = re.compile(r"[\s\-*•#=~_|\d.)]*([^\W_][^:\n.;,]{0,45}?)[\s=~_|*#]*(:|\n|\s[-–—]\s)")
 _ITEM = re.compile(r"\s*(?:[-*•]|\d+[.)])\s*")  # mark before a list item
@@ -87,8 +106,8 @@ class _Quoted:
         return self.is_earlier or start < self.line_end
 
 
-def sentences(text: str) -> Iterator[Sentence]:
-    """Yield the sentences of a report in order."""
+def sentences(text: str, own_headings: Mapping[Phrase, str] = _NO_HEADINGS) -> Iterator[Sentence]:
+    """Yield the sentences of a report in order, by the grammar's headings and those of a group."""
     section, topic = "any", None
     line_end, resumed = -1, "any"  # of a line that a short heading makes silent, and the section after it
     last_heading, last_general = _last_heading(text), _last_heading(text, of_sequences=False)
@@ -112,7 +131,7 @@ def sentences(text: str) -> Iterator[Sentence]:
             topic = None
         heading = _HEADING.match(text, start, min(end + 1, len(text)))
         label = tuple(_WORD.findall(_BRACKET.sub(" ", heading[1].lower()))) if heading else ()
-        named = grammar().headings.get(label)
+        named = own_headings.get(label) or grammar().headings.get(label)
         has_concluded = has_concluded or bool(named and grammar().concluding & set(label))
         if start >= line_end >= 0:
             section, line_end = resumed, -1
@@ -254,6 +273,18 @@ def _is_of_earlier(letters: set[str], numbers: set[str], has_concluded: bool) ->
 def _is_item(text: str, place: int) -> bool:
     """Return whether a position starts a list item; a heading there applies to its line only."""
     return _ITEM.fullmatch(text, text.rfind("\n", 0, place) + 1, place) is not None
+
+
+def pieces_of(text: str, own_headings: Mapping[Phrase, str] = _NO_HEADINGS) -> list[Sentence]:
+    """Return the sentences of a report, of which there is at least one."""
+    whole = Sentence(0, len(text), "any", opens=False, asks=False, topic=None)
+    return list(sentences(text, own_headings)) or [whole]
+
+
+def heading_above(sentence: Sentence, text: str) -> str:
+    """Return the heading that a sentence stands below, of the form of a ventricle first."""
+    heading = sentence.part or sentence.topic
+    return text[heading.start : heading.end] if heading else ""
 
 
 def sentence_at(pieces: Sequence[Sentence], place: int) -> Sentence:

@@ -2,8 +2,11 @@
 
 import re
 
-from cardiolens.report_text.details import PLACES
-
+PLACES = (
+    r"(?:basal|base|mid(?:ventricular)?|apical|apex|anterior|sept(?:al|um)|inferior|lateral"
+    r"|(?:antero|infero)[- ]?(?:lateral|sept(?:al|um))|sub-?(?:endo|epi)(?:cardial)?|trans-?mural|mw"
+    r"|walls?|levels?|segments?|layer|focal|segmental|patchy|linear|diffuse|regional|and|the|of|only)"
+)
 _PAIR = re.compile(
     r"\b(?P<first>LV|RV|LA|RA|size)/(?=(?P<second>LV|RV|LA|RA|fn|fxn|function)\b)", re.IGNORECASE
 )

@@ -2,6 +2,7 @@
 
 import re
 
+from cardiolens.report_text.column_kinds import kind_of
 from cardiolens.report_text.remarked_rows import RemarkedHead, remarked_head, remarked_row
 
 _CELL = re.compile(r"[ \t]*\|[ \t]*|\t+| {3,}")
@@ -36,7 +37,8 @@ _TIME = re.compile(
 
 def _has_times(cells: list[str]) -> bool:
     """Return whether a row is the head of a table with a column for each of several examinations."""
-    return sum(_TIME.fullmatch(cell) is not None for cell in cells[1:]) > 1
+    n_times = sum(_TIME.fullmatch(cell) is not None for cell in cells[1:])
+    return n_times > 1 or any(kind_of(cell) == "earlier" for cell in cells[1:])
 
 
 def of_rows(text: str) -> str:

@@ -15,6 +15,11 @@ OVERFLOW = "overflow"
 ILLEGAL_SELECTION = "illegal_selection"  # a reader that chooses asked for no frame that there is
 FINAL = ("ok", "refused", ILLEGAL_SELECTION)
 
+# Parse statuses of second turns, and all of replies that were read.
+ASKED_BACK = "asked_back"  # the model gave its letters when its first reply was quoted to it
+NO_ANSWER = "no_answer"  # it said that its first reply gives no answer
+READ = ("ok", ASKED_BACK, "inconsistent")
+
 
 def _schema(name: str, *fields: tuple[str, pa.DataType]) -> pa.Schema:
     return pa.schema(list(fields), metadata={"table": name, "version": SCHEMA_VERSION})
@@ -186,7 +191,7 @@ SEEN = _schema(
     ("prompt", pa.string()),  # as it was sent
     ("reply", pa.string()),  # null where there is none yet
     ("not_shown", pa.int32()),  # names in the reply that were no frame to show; null in other stages
-    ("status", pa.string()),  # of the completion; null where there is none yet
+    ("status", pa.string()),  # of the completion, null where there is none yet; asked_back: a second turn
 )
 
 COMPLETIONS = _schema(
@@ -220,9 +225,8 @@ VERDICTS = _schema(
     ("answer_type", pa.string()),
     ("request_key", pa.string()),
     ("status", pa.string()),  # judged | overflow | skipped: <why> | engine_error | missing
-    # null unless judged: ok, inconsistent, contradicted, parse_error, refusal, truncated, illegal_selection
-    ("parse_status", pa.string()),
-    ("rule", pa.string()),  # the parsing rule that found the answer; illegal_selection
+    ("parse_status", pa.string()),  # null unless judged; ok, asked_back, no_answer, refusal, truncated ...
+    ("rule", pa.string()),  # the parsing rule that found the answer; asked_back; illegal_selection
     ("parsed", _STRINGS),
     ("gold", _STRINGS),
     ("correct", pa.bool_()),

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from cardiolens.study.anatomy import heart
+from cardiolens.study.anatomy import heart, sequences
 from cardiolens.study.manifest import MAX_ID_LENGTH, StudyManifest
-from cardiolens.study.sequences import sequences
 
 SCHEMA_NAME = "study.schema.json"  # beside this module; jobs/make_schemas.py writes it
 _LEFT_OUT = ("volume_id", "shape", "spacing_mm")  # optional: they follow from file, sequence and view

@@ -12,11 +12,11 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
-from cardiolens.benchmarks.example_cases import make_cases
 from cardiolens.protocol.dialogue.chain import read_chains, walk
 from cardiolens.storage import schemas, tables
 from tests.ray.conftest import Place
 from tests.ray.processes import WORKING, command_line, descendants, wait_for_end
+from tests.support.cases.example_cases import make_cases
 
 pytestmark = [pytest.mark.ray, pytest.mark.long]
 

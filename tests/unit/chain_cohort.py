@@ -8,12 +8,12 @@ from small_cohort import reader
 
 from cardiolens.benchmarks.benchmark import read_benchmark
 from cardiolens.benchmarks.case_group import prepare_cases
-from cardiolens.benchmarks.example_cases import make_cases
 from cardiolens.benchmarks.medthinkvqa import PROTOCOL, source_of
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.inference.engine.ask import Ask, ErrorKind, Pictures, Reply, RequestError
 from cardiolens.inference.engine.readers import Reader
 from cardiolens.study.cohort import Cohort, write_cohort
+from tests.support.cases.example_cases import make_cases
 
 SELF = {"name": "twi_self", "style": "standard", "max_tokens": 64, "steps": "self"}
 DIRECT = {"name": "direct", "style": "standard", "max_tokens": 64}

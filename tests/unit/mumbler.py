@@ -37,7 +37,8 @@ class Mumbler(Reader):
             text = text if self._constrained else f"My final answer is {text}."
         else:
             text = PROSE if ask.option_keys and draw < self._prose else f"ANSWER: {letter}"
-        return Reply(text=text, finish_reason="stop", prompt_tokens=10, output_tokens=1)
+        sure = {letter: -0.1} if is_second(ask) else {}
+        return Reply(text, finish_reason="stop", prompt_tokens=10, output_tokens=1, option_logprobs=sure)
 
     @property
     def second(self) -> list[Ask]:

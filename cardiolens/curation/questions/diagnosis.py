@@ -114,6 +114,15 @@ def _of_sentence(
             yield found(subtype, _text(subtype, name))
 
 
+def names_diagnosis(subtask: Subtask, value: str, phrase: str) -> bool:
+    """Return whether a phrase names the diagnosis that an option stands for."""
+    words = _words()
+    names = [name for name in words["classes"] if _text(subtask, name) == value]
+    if value == _text(subtask, "nicm"):
+        names += words["nicm"]
+    return _names(phrase, names)
+
+
 def _names(phrase: str, classes: Sequence[str]) -> bool:
     return any(_has(_words()["classes"][name], phrase) for name in classes)
 

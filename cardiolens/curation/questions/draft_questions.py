@@ -8,31 +8,34 @@ from typing import Any
 
 from cardiolens.base import disk
 from cardiolens.base.console import say
-from cardiolens.config.questions import QuestionsSpec
+from cardiolens.config.curation_specs import QuestionsSpec
 from cardiolens.curation.questions import counts
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.drafts import automatic_of, check_of, compact, drafts_of, truth_of
 from cardiolens.curation.questions.from_masks import joined, of_masks
-from cardiolens.curation.questions.group_words import with_words
-from cardiolens.curation.questions.house_sentences import report_sentences
+from cardiolens.curation.questions.glossary import headings_of, with_glossary
+from cardiolens.curation.questions.model_gate import Gate
 from cardiolens.curation.questions.numbers import sex_of
 from cardiolens.curation.questions.report_files import Rejects, Report, read_reports, reject
 from cardiolens.curation.questions.rule_extraction import extract
 from cardiolens.curation.questions.same_pictures import Duplicates, fill_duplicates, reviewed_whole
 from cardiolens.curation.questions.stage_files import Record, Stages, body, write_lines
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
-from cardiolens.protocol.tasks.house_style import HouseStyle
+from cardiolens.report_text.sections import pieces_of
 
 Reader = Callable[[Sequence[Record], Catalogue], list[tuple[list[Record], Rejects]]]
 """A second extractor: records of `sections-1` in, findings and rejects of each out, in the same order."""
 
 
-def questions(spec: QuestionsSpec, second: Reader | None = None) -> int:
-    """Make draft questions from reports, masks or both; return 0 if there is at least one, else 1."""
+def questions(spec: QuestionsSpec, second: Reader | None = None, gate: Gate | None = None) -> int:
+    """Make draft questions from reports, masks or both; return 0 if there is at least one, else 1.
+
+    What the second extractor alone reads is drafted only if it passed the gate.
+    """
     started = time.monotonic()
-    catalogue = with_words(load_catalogue(spec.protocol), spec.words)
+    catalogue = with_glossary(load_catalogue(spec.protocol), spec.words)
     stages = Stages(spec.stages, catalogue.sha256)
-    lines, rejects = _of_reports(spec, stages, catalogue, second)
+    lines, rejects = _of_reports(spec, stages, catalogue, second, gate)
     if spec.masks is not None:
         disk.make_folder(spec.stages)
         lines, more = _with_masks(spec, spec.masks, stages, catalogue, lines)
@@ -65,7 +68,7 @@ def questions(spec: QuestionsSpec, second: Reader | None = None) -> int:
 
 
 def _of_reports(
-    spec: QuestionsSpec, stages: Stages, catalogue: Catalogue, second: Reader | None
+    spec: QuestionsSpec, stages: Stages, catalogue: Catalogue, second: Reader | None, gate: Gate | None
 ) -> tuple[list[Record], Rejects]:
     """Return the lines and rejects of reports; both are empty if no reports are configured."""
     if spec.reports is None or spec.studies is None:
@@ -76,18 +79,28 @@ def _of_reports(
         "1-sections",
         "sections-1",
         [_given(report) for report in reports],
-        partial(_sections, house=catalogue.house),
+        partial(_sections, catalogue=catalogue),
     )
     findings = {"rules": _rules(stages, sections, catalogue)}
     if second is not None:
         findings["model"], more = _second(stages, sections, catalogue, second)
         rejects += more
-    drafts, checked = _settled(stages, sections, findings, catalogue)
+    drafts, checked = _settled(stages, sections, findings, catalogue, trusted=gate is not None)
     lines: list[Record] = []
     for draft, check in zip(drafts, checked, strict=True):
         lines += compact(draft, check["checked"], catalogue)
         rejects += _refused(draft, check)
+    if gate is not None:
+        lines = [_with_gate(line, gate) for line in lines]
     return lines, rejects
+
+
+def _with_gate(line: Record, gate: Gate) -> Record:
+    """Return a line of the model alone with the record of the gate that lets it stand."""
+    verification = line["verification"]
+    if verification["drafted_by"] != "model":
+        return line
+    return {**line, "verification": {**verification, "gate": gate.summary}}
 
 
 def _with_masks(
@@ -135,10 +148,10 @@ def _given(report: Report) -> Record:
     }
 
 
-def _sections(record: Record, house: HouseStyle) -> Mapping[str, Any]:
+def _sections(record: Record, catalogue: Catalogue) -> Mapping[str, Any]:
     """Build a `sections-1` body: spans by section, and the inputs of later stages."""
     parts: list[Record] = []
-    for sentence in report_sentences(record["text"], house):
+    for sentence in pieces_of(record["text"], headings_of(catalogue)):
         if parts and parts[-1]["name"] == sentence.section and not sentence.opens:
             parts[-1]["end"] = sentence.end
         else:
@@ -176,11 +189,17 @@ def _second(
 
 
 def _settled(
-    stages: Stages, sections: Sequence[Record], findings: Mapping[str, Sequence[Record]], catalogue: Catalogue
+    stages: Stages,
+    sections: Sequence[Record],
+    findings: Mapping[str, Sequence[Record]],
+    catalogue: Catalogue,
+    *,
+    trusted: bool,
 ) -> tuple[list[Record], list[Record]]:
     """Run stages 3 to 6: truth, checks, drafts, automatic verification."""
     inputs = [
-        {**record, "findings": {name: records[place]["items"] for name, records in findings.items()}}
+        {**record, "trusted": trusted}
+        | {"findings": {name: records[place]["items"] for name, records in findings.items()}}
         for place, record in enumerate(_inputs(sections))
     ]
     truth = stages.run("3-truth", "truth-1", inputs, partial(truth_of, catalogue=catalogue))
@@ -201,10 +220,12 @@ def _inputs(sections: Sequence[Record]) -> list[Record]:
 
 
 def _refused(draft: Record, check: Record) -> Rejects:
-    lines = [
-        reject(5 if reason in _OF_DRAFTS else 3, reason, study_id=draft["study_id"], subtask=name)
-        for name, reason in draft["refused"].items()
-    ]
+    lines = []
+    for name, reason in draft["refused"].items():
+        disputed = draft["disputed"].get(name)
+        more = {} if disputed is None else {"answers": disputed}
+        stage = 5 if reason in _OF_DRAFTS else 3
+        lines.append(reject(stage, reason, study_id=draft["study_id"], subtask=name, **more))
     return lines + [
         reject(6, Reason.LEAKS, study_id=draft["study_id"], subtask=name)
         for name, state in check["checked"].items()
@@ -212,4 +233,4 @@ def _refused(draft: Record, check: Record) -> Rejects:
     ]
 
 
-_OF_DRAFTS = (Reason.EXTRACTORS_DISAGREE, Reason.NO_SEQUENCE, Reason.AGAINST_TRUTH)
+_OF_DRAFTS = (Reason.EXTRACTORS_DISAGREE, Reason.MODEL_ALONE, Reason.NO_SEQUENCE, Reason.AGAINST_TRUTH)

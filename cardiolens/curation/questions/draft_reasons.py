@@ -17,12 +17,12 @@ class Reason(StrEnum):
     NO_REPLY = "no_reply"
     NO_JSON = "no_json"
     NOT_QUOTED = "not_quoted"
-    QUOTED_TWICE = "quoted_twice"
     NO_SUCH_OPTION = "no_such_option"
     SILENT_SECTION = "silent_section"
     UNCERTAIN = "uncertain"
-    UNKNOWN_WORD = "unknown_word"
-    NOT_ALL_READ = "not_all_read"
+    NAMES_NO_FINDING = "names_no_finding"
+    MODEL_ALONE = "model_alone"
+    OTHER_STATE = "other_state"
     NAMED_ONLY = "named_only"
     AMENDED = "amended"
     NOT_TODAY = "not_today"
@@ -39,7 +39,6 @@ class Reason(StrEnum):
     SEVERAL_NUMBERS = "several_numbers"
     PART_NOT_TOLD = "part_not_told"
     INCOMPLETE_PLACES = "incomplete_places"
-    RANGE_OF_PLACES = "range_of_places"
     UNANCHORED = "unanchored"
     PARENT_UNKNOWN = "parent_unknown"
     AGAINST_TRUTH = "against_truth"
@@ -61,12 +60,12 @@ MEANINGS: dict[Reason, str] = {
     Reason.NO_REPLY: "the model gave no reply",
     Reason.NO_JSON: "the model's reply is not the JSON that was asked for",
     Reason.NOT_QUOTED: "the evidence does not occur in the report, word for word",
-    Reason.QUOTED_TWICE: "the evidence occurs in the report more than once",
     Reason.NO_SUCH_OPTION: "the finding names a field, value or certainty that does not exist",
     Reason.SILENT_SECTION: "the evidence stands where a report asks, or tells of the past",
     Reason.UNCERTAIN: "the report is not sure of it",
-    Reason.UNKNOWN_WORD: "a word, mark or number of its sentence has no role that the grammar knows",
-    Reason.NOT_ALL_READ: "another sentence that may speak of it was not understood",
+    Reason.NAMES_NO_FINDING: "the evidence does not name the finding, or says nothing of it",
+    Reason.MODEL_ALONE: "only the model reads it, and the model has not passed the gate",
+    Reason.OTHER_STATE: "it is of the heart under stress, in systole, or before contrast",
     Reason.NAMED_ONLY: "the finding is named, and nothing is said of it",
     Reason.AMENDED: "an addendum or a correction of the report may change it",
     Reason.NOT_TODAY: "the report tells it of the past, or asks for it",
@@ -83,7 +82,6 @@ MEANINGS: dict[Reason, str] = {
     Reason.SEVERAL_NUMBERS: "several numbers stand for one quantity",
     Reason.PART_NOT_TOLD: "a structure that the question asks about is not mentioned",
     Reason.INCOMPLETE_PLACES: "places are told for some of the findings only",
-    Reason.RANGE_OF_PLACES: "a range of places leaves open which are meant",
     Reason.UNANCHORED: "a place or a pattern stands in a sentence without its finding",
     Reason.PARENT_UNKNOWN: "the question that it depends on has no answer",
     Reason.AGAINST_TRUTH: "another statement of the report, or of report and mask, speaks against it",

@@ -1,4 +1,4 @@
-"""Draft questions from the answers of one or two extractors: agreed, given by one alone, or disputed."""
+"""Draft questions from the answers of one or two extractors: of both, of one alone, or disputed."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,6 @@ from cardiolens.curation.questions.checks import Violation, violations
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.extraction_truth import Answer, settle
 from cardiolens.curation.questions.rule_extraction import extract
-from cardiolens.curation.questions.segment_phrases import segments
 from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 
@@ -17,9 +16,8 @@ Item = dict[str, Any]
 
 
 def truth_of(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
-    """Build a `truth-1` body: answers and doubts by extractor, and the segments that quotes name."""
+    """Build a `truth-1` body: answers, doubts and evidence by extractor."""
     extractors: dict[str, Any] = {}
-    walls_of: dict[str, dict[str, list[str]]] = {}
     for extractor, items in record["findings"].items():
         extraction = settle(record["text"], [ReportStatement.of(item) for item in items], catalogue)
         extractors[extractor] = {
@@ -29,18 +27,17 @@ def truth_of(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
                 name: [items[place]["id"] for place in places] for name, places in extraction.evidence.items()
             },
         }
-        for item in items:
-            if item["certainty"] == "certain" and item["polarity"] == "affirmed" and not item["doubt"]:
-                for number in segments(item["quote"]):
-                    walls_of.setdefault(str(number), {}).setdefault(item["subtask"], []).append(item["id"])
-    return {
-        "extractors": extractors,
-        "segments": dict(sorted(walls_of.items(), key=lambda pair: int(pair[0]))),
-    }
+    return {"extractors": extractors}
 
 
-def merged(extractors: Mapping[str, Any], catalogue: Catalogue) -> tuple[dict[str, Item], dict[str, str]]:
-    """Merge extractors: items by subtask, and a Reason for each subtask mentioned without an answer."""
+def merged(
+    extractors: Mapping[str, Any], catalogue: Catalogue, *, trusted: bool = False
+) -> tuple[dict[str, Item], dict[str, str]]:
+    """Merge extractors: items by subtask, and a Reason for each subtask mentioned without an answer.
+
+    An item says who drafted it: both extractors, or one. An answer of the model alone is an item only if the
+    model is trusted, because it passed the gate.
+    """
     items: dict[str, Item] = {}
     refused: dict[str, str] = {}
     for subtask in catalogue.subtasks:
@@ -55,17 +52,17 @@ def merged(extractors: Mapping[str, Any], catalogue: Catalogue) -> tuple[dict[st
             if subtask in extraction["indeterminate"]
         ]
         distinct = {tuple(keys) for keys in answers.values()}
-        if len(distinct) == 1:
-            both = len(answers) == len(extractors) > 1
-            sampled = both and subtask not in ALWAYS_FULL
+        if len(distinct) > 1:
+            refused[subtask] = Reason.EXTRACTORS_DISAGREE
+        elif answers.keys() == {"model"} and not trusted:
+            refused[subtask] = doubts[0] if doubts else Reason.MODEL_ALONE
+        elif distinct:
+            both = len(answers) > 1
             items[subtask] = {
                 "answer": list(next(iter(distinct))),
-                "agreement": "agreed" if both else "alone",
-                "extractors": sorted(answers),
-                "queue": "sampling" if sampled else "full",
+                "by": "both" if both else next(iter(answers)),
+                "queue": "sampling" if both and subtask not in ALWAYS_FULL else "full",
             }
-        elif distinct:
-            refused[subtask] = Reason.EXTRACTORS_DISAGREE
         elif doubts:
             refused[subtask] = doubts[0]
     return items, refused
@@ -73,7 +70,7 @@ def merged(extractors: Mapping[str, Any], catalogue: Catalogue) -> tuple[dict[st
 
 def check_of(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
     """Build a `check-1` body: the consistency rules that the merged answers break."""
-    items, _ = merged(record["extractors"], catalogue)
+    items, _ = merged(record["extractors"], catalogue, trusted=record.get("trusted", False))
     broken = violations({name: tuple(item["answer"]) for name, item in items.items()})
     if items.get("D01", {}).get("answer") == ["A"] and any(
         _is_abnormal(item, catalogue) for found in record["findings"].values() for item in found
@@ -97,7 +94,7 @@ def _is_abnormal(item: Mapping[str, Any], catalogue: Catalogue) -> bool:
 
 def drafts_of(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
     """Build a `draft-1` body: items with their evidence, and the refused subtasks with reasons."""
-    items, refused = merged(record["extractors"], catalogue)
+    items, refused = merged(record["extractors"], catalogue, trusted=record.get("trusted", False))
     blocked = {
         name
         for violation in record["violations"]
@@ -112,11 +109,15 @@ def drafts_of(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]
             del items[name]
             refused[name] = reason
     for name, item in items.items():
-        provenance = [
-            record["extractors"][extractor]["provenance"].get(name, []) for extractor in item["extractors"]
-        ]
+        extractors = record["extractors"] if item["by"] == "both" else [item["by"]]
+        provenance = [record["extractors"][one]["provenance"].get(name, []) for one in extractors]
         item["evidence"] = [identity for ids in provenance for identity in ids]
-    return {"items": items, "refused": dict(sorted(refused.items()))}
+    disputed = {
+        name: {extractor: one["answers"][name] for extractor, one in record["extractors"].items()}
+        for name, reason in refused.items()
+        if reason == Reason.EXTRACTORS_DISAGREE
+    }
+    return {"items": items, "refused": dict(sorted(refused.items())), "disputed": disputed}
 
 
 def _not_asked(subtask: Subtask, items: Mapping[str, Item], sequences: Sequence[str]) -> str | None:
@@ -218,7 +219,7 @@ def compact(
                 "verification": {
                     "status": "draft",
                     "stage": 6,
-                    "agreement": item["agreement"],
+                    "drafted_by": item["by"],
                     "queue": "sampling" if sampled else "full",
                 },
             }

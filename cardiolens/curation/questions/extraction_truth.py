@@ -1,15 +1,17 @@
 """Truth of a report by one extractor: an answer per subtask, or why there is none (protocol 9)."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from cardiolens.curation.questions.completeness import Report
 from cardiolens.curation.questions.draft_reasons import Reason
-from cardiolens.curation.questions.house_sentences import reword
+from cardiolens.curation.questions.extent import options_of_extent
+from cardiolens.curation.questions.glossary import headings_of
 from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.curation.questions.strict_patterns import has, words
 from cardiolens.protocol.tasks.catalogue import OPEN, Catalogue, Subtask
+from cardiolens.report_text.report_layout import plain
+from cardiolens.report_text.sections import Sentence, pieces_of, sentence_at
 
 Answer = tuple[str, ...]  # option keys
 _PARTIAL = (Reason.DENIED_IN_PART, Reason.QUALIFIED_DENIAL)
@@ -28,32 +30,24 @@ class Extraction:
 def settle(text: str, statements: Sequence[ReportStatement], catalogue: Catalogue) -> Extraction:
     """Reduce statements to answers. Indeterminate is not absent; what is not mentioned has no answer."""
     extraction = Extraction()
-    if any(statement.reading for statement in statements):
-        text = reword(text, catalogue.house).text
-        statements = [statement.as_read() for statement in statements]
-    report = Report(text, statements, catalogue)
+    report = _Report(text, statements, catalogue)
     for subtask in catalogue.subtasks.values():
-        subtask_statements = [
-            statement
-            for statement in statements
-            if statement.subtask == subtask.id and statement.certainty in ("certain", "uncertain")
-        ]
-        if subtask.answer_type in OPEN or not any(
-            statement.subtask == subtask.id for statement in statements
-        ):
+        own = [statement for statement in statements if statement.subtask == subtask.id]
+        spoken = [statement for statement in own if statement.certainty in ("certain", "uncertain")]
+        if subtask.answer_type in OPEN or not own:
             continue
-        if not subtask_statements:
+        if not spoken:
             extraction.undetermined[subtask.id] = Reason.NOT_TODAY
             continue
-        outcome = _doubt_of_finding(subtask, statements, catalogue) or _outcome(
-            report, subtask, subtask_statements
-        )
+        outcome = report.doubt_of_finding(subtask) or report.outcome(subtask, spoken)
         if isinstance(outcome, str):
             extraction.undetermined[subtask.id] = outcome
         else:
             extraction.answers[subtask.id] = outcome
         extraction.evidence[subtask.id] = tuple(
-            place for place, statement in enumerate(statements) if statement in subtask_statements
+            place
+            for place, statement in enumerate(statements)
+            if statement.subtask == subtask.id and statement.certainty in ("certain", "uncertain")
         )
     _close(extraction, catalogue)
     return extraction
@@ -71,65 +65,108 @@ def _close(extraction: Extraction, catalogue: Catalogue) -> None:
             del extraction.answers[subtask.id]
 
 
-def _doubt_of_finding(
-    subtask: Subtask, statements: Sequence[ReportStatement], catalogue: Catalogue
-) -> str | None:
-    """Return the doubt of a statement on the finding that a detail is of: it may be of one more."""
-    if subtask.parent is None:
-        return None
-    normal = {option.text for option in catalogue[subtask.parent].options if option.normal}
-    return next(
-        (
+class _Report:
+    """A report, and the statements that one extractor took from it."""
+
+    def __init__(self, text: str, statements: Sequence[ReportStatement], catalogue: Catalogue) -> None:
+        self._text = plain(text)
+        self._pieces = pieces_of(self._text, headings_of(catalogue))
+        self._statements = statements
+        self._catalogue = catalogue
+
+    def doubt_of_finding(self, subtask: Subtask) -> str | None:
+        """Return the doubt of a statement on the finding that a detail is of: it may be of one more."""
+        if subtask.parent is None:
+            return None
+        normal = {option.text for option in self._catalogue[subtask.parent].options if option.normal}
+        doubts = (
             statement.doubt
-            for statement in statements
-            if statement.subtask == subtask.parent
-            and (statement.certainty, statement.measured) == ("certain", False)
+            for statement in self._statements
+            if (statement.subtask, statement.certainty, statement.measured)
+            == (subtask.parent, "certain", False)
             and statement.doubt not in (None, *_PARTIAL)
             and statement.value not in normal
-        ),
-        None,
-    )
-
-
-def _outcome(report: Report, subtask: Subtask, statements: Sequence[ReportStatement]) -> Answer | str:
-    """Return option keys, or the reason why there are none."""
-    certain = [statement for statement in statements if statement.certainty == "certain"]
-    stated = [statement for statement in certain if not statement.measured]
-    if reason := _doubt(subtask, stated) or report.lacks(subtask, statements, stated):
-        return reason
-    values = tuple(
-        dict.fromkeys(
-            statement.value for statement in stated if statement.value is not None and not statement.doubt
         )
+        return next(doubts, None)
+
+    def outcome(self, subtask: Subtask, statements: Sequence[ReportStatement]) -> Answer | str:
+        """Return option keys, or the reason why there are none."""
+        certain = [statement for statement in statements if statement.certainty == "certain"]
+        stated = [statement for statement in certain if not statement.measured]
+        numbers = [statement for statement in certain if statement.measured]
+        if reason := _doubt(subtask, stated) or self._unsure(statements, stated):
+            return reason
+        if subtask.parent and (reason := self._lacks_places(subtask, stated)):
+            return reason
+        clear = (one.value for one in stated if one.value is not None and not one.doubt)
+        values = _one(tuple(dict.fromkeys(clear)), subtask)
+        if isinstance(values, str):
+            return values
+        if _lacks_parts(subtask, certain):
+            return Reason.PART_NOT_TOLD
+        return _with_numbers(subtask, values, numbers)
+
+    def _sentence(self, statement: ReportStatement) -> Sentence:
+        return sentence_at(self._pieces, statement.start)
+
+    def _unsure(
+        self, statements: Sequence[ReportStatement], stated: Sequence[ReportStatement]
+    ) -> Reason | None:
+        """Return whether a value is hedged and no other sentence states it, with a place, for certain."""
+        values = {statement.value for statement in stated if statement.value and not statement.doubt}
+        sure = {(self._sentence(one), one.value) for one in stated if has(words()["place"], one.quote)}
+        elsewhere = {value for _, value in sure} & values
+        is_unsure = any(
+            statement.value not in elsewhere or (self._sentence(statement), statement.value) in sure
+            for statement in statements
+            if statement.certainty == "uncertain"
+        )
+        return Reason.UNCERTAIN if is_unsure else None
+
+    def _lacks_places(self, subtask: Subtask, stated: Sequence[ReportStatement]) -> Reason | None:
+        """Return why the places or patterns of a finding are not told whole.
+
+        Each stands in a sentence that tells the finding, and what such a sentence names was read.
+        """
+        gate = [
+            statement
+            for statement in self._statements
+            if (statement.subtask, statement.certainty) == (subtask.parent, "certain")
+            and statement.value is not None
+            and not statement.doubt
+        ]
+        anchored, own = {self._sentence(one) for one in gate}, {self._sentence(one) for one in stated}
+        if subtask.tier == 1 and own - anchored:
+            return Reason.UNANCHORED
+        if subtask.id in words()["places"] and not self._covers(anchored, subtask, stated):
+            return Reason.INCOMPLETE_PLACES
+        return None
+
+    def _covers(
+        self, anchored: Collection[Sentence], subtask: Subtask, stated: Sequence[ReportStatement]
+    ) -> bool:
+        """Return whether all levels, or walls, that the sentences of a finding name were read."""
+        levels, read = subtask.id in words()["levels"], {one.value for one in stated}
+        phrases = [self._text[sentence.start : sentence.end] for sentence in anchored]
+        if any(_is_range(phrase, levels=levels) for phrase in phrases):
+            return False
+        return all(options_of_extent(phrase, subtask, levels=levels) <= read for phrase in phrases)
+
+
+def _is_range(phrase: str, *, levels: bool) -> bool:
+    """Return whether places are a range, of which those in between are left open: `basal to apical`."""
+    if not levels:
+        return has(words()["range_of_walls"], phrase)
+    return has(words()["range_of_levels"], phrase) and not has(words()["neighbours"], phrase)
+
+
+def _lacks_parts(subtask: Subtask, certain: Sequence[ReportStatement]) -> bool:
+    """Return whether a question asks about several structures and one of them is not mentioned."""
+    quotes = " ".join(
+        re.sub(words()["heading_of_valves"], "", statement.quote, flags=re.IGNORECASE)
+        for statement in certain
     )
-    answer = _one(values, subtask)
-    if isinstance(answer, str):
-        return answer
-    is_affirmed = subtask.id in words()["named"] and not _is_normal(answer, subtask)
-    if report.unread.leave_open(subtask, is_affirmed=is_affirmed):
-        return Reason.NOT_ALL_READ
-    numbers = [statement for statement in certain if statement.measured]
-    if reason := _unread(report, subtask, answer, numbers) or _contradiction(report, subtask, stated):
-        return reason
-    return _with_numbers(subtask, answer, numbers)
-
-
-def _contradiction(report: Report, subtask: Subtask, stated: Sequence[ReportStatement]) -> str | None:
-    return Reason.CONTRADICTION if report.denies_a_part(subtask, stated) else None
-
-
-def _unread(
-    report: Report, subtask: Subtask, answer: Answer, numbers: Sequence[ReportStatement]
-) -> str | None:
-    """Return why sentences that were not read may tell more than an answer, or another one."""
-    if report.lacks_parts(subtask) or report.has_unread_part(subtask):
-        return Reason.PART_NOT_TOLD
-    if subtask.id == "C06" and report.tells_worse(subtask, answer):
-        return Reason.SEVERAL_VALUES
-    if report.is_denied_unread(subtask, answer or [number.value for number in numbers if number.value]):
-        return Reason.CONTRADICTION
-    is_unread = not answer and report.has_unread_words(subtask)
-    return Reason.NUMBER_AGAINST_WORDS if is_unread else None
+    return not all(has(part, quotes) for part in words()["parts"].get(subtask.id, {}).values())
 
 
 def _doubt(subtask: Subtask, stated: Sequence[ReportStatement]) -> str | None:
@@ -148,35 +185,7 @@ def _doubt(subtask: Subtask, stated: Sequence[ReportStatement]) -> str | None:
             continue
         if statement.doubt not in _PARTIAL or not abnormal_statements:
             return statement.doubt
-        if _denies(statement, abnormal_statements) or _denies_all(statement):
-            return Reason.CONTRADICTION
     return None
-
-
-def _denies(denial: ReportStatement, statements: Sequence[ReportStatement]) -> bool:
-    """Return whether a denial of a kind may apply to the abnormal statements."""
-    kinds, other_kinds = _kinds([denial]), _kinds(statements)
-    more = re.search(r"\b(or|nor|and)\b", denial.quote, re.IGNORECASE)
-    return bool(kinds) and (bool(kinds & other_kinds) or not other_kinds or more is not None)
-
-
-def _denies_all(denial: ReportStatement) -> bool:
-    """Return whether only what stands before a denial limits it: `oedema of the septum, no oedema`.
-
-    One of the left ventricle beside the right one is of a part.
-    """
-    is_of_part = has(words()["place"], denial.quote) or has(words()["left_heart"], denial.quote)
-    return denial.doubt == Reason.DENIED_IN_PART and not is_of_part
-
-
-def _is_normal(answer: Answer, subtask: Subtask) -> bool:
-    return set(answer) <= {option.text for option in subtask.options if option.normal}
-
-
-def _kinds(stated: Sequence[ReportStatement]) -> set[str]:
-    """Return the kinds of a finding, such as `focal`, that statements name."""
-    quotes = " ".join(statement.quote for statement in stated)
-    return {kind.lower() for kind in re.findall(words()["kind"], quotes, re.IGNORECASE)}
 
 
 def _one(values: tuple[str, ...], subtask: Subtask) -> tuple[str, ...] | str:

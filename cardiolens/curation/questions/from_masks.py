@@ -128,7 +128,7 @@ def truth_of_masks(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str,
         "indeterminate": doubts,
         "provenance": provenance,
     }
-    return {"extractors": {"mask": stage_record}, "segments": {}}
+    return {"extractors": {"mask": stage_record}}
 
 
 def _settled(stages: Stages, inputs: Sequence[Record], catalogue: Catalogue) -> tuple[Lines, Rejects]:

@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ def read_number(quantity: str, low: float, high: float, sex: str | None) -> Read
     )
 
 
-def measured(text: str, sentences: list[Sentence], sex: str | None) -> Iterator[ReportStatement]:
+def measured(text: str, sentences: Sequence[Sentence], sex: str | None) -> Iterator[ReportStatement]:
     """Yield statements from the measurements in a text, from sections about the current examination."""
     body = re.search(ranges()["body_surface"], text, re.IGNORECASE)
     surface = float(body[1].replace(",", ".")) if body else None

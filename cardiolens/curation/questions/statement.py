@@ -1,6 +1,6 @@
 """A statement on a finding, as both extractors return it, with its evidence in the report."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from cardiolens.base.errors import InputError
@@ -8,14 +8,6 @@ from cardiolens.base.errors import InputError
 Certainty = Literal["certain", "uncertain", "historical", "hypothetical"]
 Extractor = Literal["rules", "model"]
 CERTAINTIES: tuple[Certainty, ...] = ("certain", "uncertain", "historical", "hypothetical")
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What a statement was read of where a group taught sentences: words of ours, and their place."""
-
-    start: int
-    quote: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +26,6 @@ class ReportStatement:
     measured: bool = False  # a number tells the value
     near: tuple[str, ...] = ()  # of a number between two options: both
     doubt: str | None = None  # a Reason why the value is not told for certain
-    unknown: str | None = None  # the word, mark or number that its sentence was not understood for
-    reading: Reading | None = None  # of a report that was reworded
-
-    def as_read(self) -> "ReportStatement":
-        """The statement with the place and the words that it was read of."""
-        if self.reading is None:
-            return self
-        start, quote = self.reading.start, self.reading.quote
-        return replace(self, start=start, end=start + len(quote), quote=quote, reading=None)
 
     def check(self, text: str) -> "ReportStatement":
         """The finding itself; InputError where its quote is not what stands at its place."""
@@ -61,5 +44,4 @@ class ReportStatement:
     def of(record: dict[str, Any]) -> "ReportStatement":
         """The finding of a record."""
         fields = {name: value for name, value in record.items() if name != "id"}
-        reading = Reading(**fields["reading"]) if fields.get("reading") else None
-        return ReportStatement(**fields | {"near": tuple(fields["near"]), "reading": reading})
+        return ReportStatement(**fields | {"near": tuple(fields["near"])})

@@ -13,7 +13,7 @@ from cardiolens.base.console import say
 from cardiolens.base.digest import sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.config.command_words import read_words
-from cardiolens.config.released import INDEX
+from cardiolens.config.conf_names import INDEX
 from cardiolens.curation.questions.stage_files import write_lines
 from cardiolens.curation.release.card import card
 from cardiolens.curation.release.duplicates import check_duplicates
@@ -56,7 +56,8 @@ def release(words: Sequence[str]) -> int:
     )
     if spec.answers is not None:
         say(f"withheld: {', '.join(spec.withheld)}; their answers: {spec.answers}, which stays here")
-    say(f"sweep it: cardiolens sweep dataset={spec.out} 'model=[...]'")
+    place = spec.out if "/" in str(spec.out) else f"./{spec.out}"  # a name alone is one of conf/dataset
+    say(f"sweep it: cardiolens sweep dataset={place} 'model=[...]'")
     return 0
 
 

@@ -72,6 +72,16 @@ def agreements(
     )
 
 
+def agreements_by_mark(items: Collection[Item], outcome_of: Callable[[Item], Outcome]) -> list[Agreement]:
+    """Return agreement by who drafted the questions, which shows how many of each mark are wrong."""
+    marks: dict[str, list[Item]] = defaultdict(list)
+    for item in items:
+        if mark := item.question.verification.get("drafted_by"):
+            marks[f"drafted by {mark}"].append(item)
+    outcomes = {item.digest: outcome_of(item) for item in items}
+    return [_agreement(name, of_mark, outcomes) for name, of_mark in sorted(marks.items())]
+
+
 def _agreement(name: str, items: Sequence[Item], outcomes: Mapping[str, Outcome]) -> Agreement:
     pairs = [pair_of(item, outcomes[item.digest].firsts) for item in items]
     both = [pair for pair in pairs if pair is not None]

@@ -99,6 +99,7 @@ class Desk:
         item_state |= {
             "proposal": list(item.proposal),
             "origin": question.origin,
+            "drafted_by": question.verification.get("drafted_by", ""),
             "evidence": [asdict(quote) for quote in self.items.evidence(item)],
             "report": self.items.reports.get(question.study_id, ""),
         }

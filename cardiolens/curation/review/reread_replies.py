@@ -14,14 +14,9 @@ from cardiolens.base.console import say
 from cardiolens.base.fence import fenced
 from cardiolens.base.untrusted.bounded_files import parse_json
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.curation.questions.model_extraction import (
-    TextRequest,
-    asking_spec,
-    execute_plan,
-    plan_texts,
-    replies_of,
-)
+from cardiolens.curation.asking.ask_texts import asking_spec, execute_plan, plan_texts, replies_of
 from cardiolens.curation.review.replies import Place, ReplyView, judged_choices, shown_replies
+from cardiolens.protocol.prompts.text_request import TextRequest
 from cardiolens.show.notebook.run import FinishedRun
 
 _SYSTEM = (

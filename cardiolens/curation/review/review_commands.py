@@ -154,7 +154,7 @@ def export(words: Sequence[str]) -> int:
         result = exported(items, reviews)
         write(out, result)
         keep_quotes(_sources(out, "verify").questions.parent, out)
-        for row in [*result.batches, *result.subtasks]:
+        for row in [*result.batches, *result.subtasks, *result.marks]:
             say(_line(row))
         counts = f"{len(result.verified)} verified, {len(result.rejects)} rejected, {len(result.open)} open"
         say(f"{len(items)} questions: {counts}: {out}")

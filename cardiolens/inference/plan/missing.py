@@ -20,10 +20,11 @@ from cardiolens.inference.engine.ask import ErrorKind
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.plan.prefix_order import SHOWN, beginnings, prefix_order
 from cardiolens.protocol.dialogue.asking_back import DisplayedChoice, Texts, option_texts
+from cardiolens.protocol.tasks.catalogue import OPEN
 from cardiolens.storage import tables
-from cardiolens.storage.partitions import AT_ONCE, HashPartitions, number_keys
 from cardiolens.storage.places import Run, Store
 from cardiolens.storage.schemas import COMPLETIONS, FINAL, PLANNED, REQUESTS
+from cardiolens.storage.spool import AT_ONCE, HashPartitions, number_keys
 
 REPLY = pa.struct([("text", pa.string()), ("finish_reason", pa.string())])
 WORK = pa.schema(
@@ -184,7 +185,7 @@ class _Back:
         """Whether each request asks back."""
         if not len(self.arms):
             return np.zeros(requests.num_rows, dtype=bool)
-        is_choice = pc.not_equal(requests["answer_type"], "report")
+        is_choice = pc.invert(pc.is_in(requests["answer_type"], pa.array(sorted(OPEN))))
         return np.asarray(pc.and_(is_choice, pc.is_in(requests["arm_id"], self.arms)), dtype=bool)
 
     def look_at(self, requests: pa.Table, replies: pa.Table) -> None:

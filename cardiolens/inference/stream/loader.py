@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.inference.models.rendering import Rendering, frame_key
+from cardiolens.inference.models.token_counts import Rendering, frame_key
 from cardiolens.inference.plan.control import BLANK, blank_digest
 from cardiolens.inference.plan.missing import StoredReply, StudyWork
-from cardiolens.inference.plan.request import FrameRef, Request, read_requests
-from cardiolens.inference.plan.shown_examples import ShownExample, has_examples, read_part_examples
+from cardiolens.inference.plan.planned_study import FrameRef, ShownExample, has_examples, read_part_examples
+from cardiolens.inference.plan.request import Request, read_requests
 from cardiolens.inference.stream.messages import (
     STUDY_ASKS,
     AskRow,
@@ -37,6 +37,7 @@ from cardiolens.protocol.dialogue.chain import (
 )
 from cardiolens.protocol.dialogue.frame_requests import Choice
 from cardiolens.protocol.select.selection import Frame
+from cardiolens.protocol.tasks.catalogue import OPEN
 from cardiolens.runtime import stopping
 from cardiolens.storage.places import Store
 from cardiolens.study.frame_parts import FrameParts, VolumePlace, WantedFrames, places_of
@@ -120,7 +121,7 @@ class StudyLoader:
                 yield self._study(study, chains, self._pictures(study.places, stored), texts)
 
     def _asks_back(self, request: Request) -> bool:
-        return request.arm_id in self.asking_back and request.answer_type != "report"
+        return request.arm_id in self.asking_back and request.answer_type not in OPEN
 
     def _study(
         self,

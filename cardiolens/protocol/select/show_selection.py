@@ -1,24 +1,144 @@
 """Selections of one study, shown as records or pictures."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
+from PIL import Image, ImageColor, ImageDraw, ImageFont
+
 from cardiolens.base.errors import InputError
-from cardiolens.config.selector import SelectorSpec
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose
-from cardiolens.protocol.select.feature_source import check_encoders, sights_of
 from cardiolens.protocol.select.feature_store import Features
+from cardiolens.protocol.select.features import check_encoders, sights_of
 from cardiolens.protocol.select.route import Route
-from cardiolens.protocol.select.selection import Selection, record
-from cardiolens.protocol.select.selection_picture import Panel, picture
-from cardiolens.protocol.select.study_folder import LookedAt, declared_structure, look_at
+from cardiolens.protocol.select.selection import Frame, Selection, record
+from cardiolens.protocol.select.study_folder import LookedAt, Pixels, declared_structure, look_at
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.anatomy import anatomy_of
 from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
-from cardiolens.study.structure import StudyStructure
+from cardiolens.study.structure import StudyStructure, VolumeStructure
+
+_WIDTH = 1200
+_MARGIN = 12
+_CELL = 8
+_THUMB = 60
+_LINE = 16
+_GREYS = 24  # grey levels of the palette; few, for small files
+_PAPER, _INK, _GRID, _ED = "#ffffff", "#202020", "#d8d8d8", "#9a9a9a"
+_STEPS = ("#1b6ca8", "#d1495b", "#edae49", "#66a182")  # by the step of the rule that chose the frame
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One titled selection."""
+
+    title: str
+    selection: Selection
+
+
+def picture(structure: StudyStructure, panels: Sequence[Panel], pixels: Pixels) -> Image.Image:
+    """Draw panels below each other: grids of the volumes that any panel shows, then the chosen frames."""
+    volume_ids = {frame.volume_id for panel in panels for frame in panel.selection.frames}
+    listed = next(iter(structure.volumes.values())).anatomy.volume_ids
+    volumes = [structure.volumes[name] for name in listed if name in volume_ids]
+    heights = [_panel_height(panel, volumes) for panel in panels]
+    image = Image.new("RGB", (_WIDTH, sum(heights) + _MARGIN), _PAPER)
+    draw = ImageDraw.Draw(image)
+    top = _MARGIN
+    for panel, height in zip(panels, heights, strict=True):
+        _text(draw, _MARGIN, top, f"{panel.title}: {_summary(panel.selection)}", size=15)
+        below = _draw_grids(draw, top + _LINE + 6, volumes, panel.selection.frames)
+        _draw_frames(image, draw, below, panel.selection.frames, pixels)
+        top += height
+    return image.quantize(palette=_palette(), dither=Image.Dither.NONE)
+
+
+def _palette() -> Image.Image:
+    greys = [round(255 * grey / (_GREYS - 1)) for grey in range(_GREYS) for _ in "rgb"]
+    colours = [part for colour in (*_STEPS, _GRID, _ED, _INK) for part in ImageColor.getrgb(colour)]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(greys + colours)
+    return palette
+
+
+def _summary(selection: Selection) -> str:
+    if selection.skipped is not None:
+        return f"skipped: {selection.skipped}"
+    return ", ".join([f"{len(selection.frames)} frames", *selection.flags])
+
+
+def _rows_of_grids(volumes: Sequence[VolumeStructure]) -> list[list[VolumeStructure]]:
+    """Group volumes into rows that fit the width."""
+    rows: list[list[VolumeStructure]] = [[]]
+    for volume in volumes:
+        if rows[-1] and sum(map(_grid_width, [*rows[-1], volume])) > _WIDTH - 2 * _MARGIN:
+            rows.append([])
+        rows[-1].append(volume)
+    return rows
+
+
+def _grid_width(volume: VolumeStructure) -> int:
+    return max(volume.n_phases * _CELL, 110) + 2 * _MARGIN
+
+
+def _row_height(row: Iterable[VolumeStructure]) -> int:
+    return _LINE + max((volume.n_slices * _CELL for volume in row), default=0) + _MARGIN
+
+
+def _panel_height(panel: Panel, volumes: Sequence[VolumeStructure]) -> int:
+    lines = -(-len(panel.selection.frames) // _per_line())
+    grids = sum(map(_row_height, _rows_of_grids(volumes)))
+    return _LINE + 6 + grids + lines * (_THUMB + _LINE) + 2 * _MARGIN
+
+
+def _per_line() -> int:
+    return (_WIDTH - 2 * _MARGIN) // (_THUMB + 4)
+
+
+def _draw_grids(
+    draw: ImageDraw.ImageDraw, top: int, volumes: Sequence[VolumeStructure], frames: Sequence[Frame]
+) -> int:
+    for row in _rows_of_grids(volumes):
+        left = _MARGIN
+        for volume in row:
+            _text(draw, left, top, f"{volume.volume_id}  {volume.n_slices} x {volume.n_phases}")
+            _draw_grid(draw, (left, top + _LINE), volume, frames)
+            left += _grid_width(volume)
+        top += _row_height(row)
+    return top
+
+
+def _draw_grid(
+    draw: ImageDraw.ImageDraw, corner: tuple[int, int], volume: VolumeStructure, frames: Iterable[Frame]
+) -> None:
+    """Draw slices down, first slice first; phases across, ED outlined darker."""
+    steps = {frame.idx: frame.step for frame in frames if frame.volume_id == volume.volume_id}
+    for idx in range(volume.n_frames):
+        rank, phase = divmod(idx, volume.n_phases)
+        x, y = corner[0] + phase * _CELL, corner[1] + rank * _CELL
+        fill = _STEPS[(steps[idx] - 1) % len(_STEPS)] if idx in steps else _PAPER
+        outline = _ED if volume.over_time == "cycle" and phase == volume.ed_phase else _GRID
+        draw.rectangle((x, y, x + _CELL - 1, y + _CELL - 1), fill=fill, outline=outline)
+
+
+def _draw_frames(
+    image: Image.Image, draw: ImageDraw.ImageDraw, top: int, frames: Sequence[Frame], pixels: Pixels
+) -> None:
+    for place, frame in enumerate(frames):
+        line, column = divmod(place, _per_line())
+        x, y = _MARGIN + column * (_THUMB + 4), top + line * (_THUMB + _LINE)
+        shown = Image.fromarray(pixels[frame.volume_id][frame.idx])
+        shown.thumbnail((_THUMB, _THUMB), Image.Resampling.BICUBIC)
+        image.paste(shown, (x, y))
+        view = frame.volume_id.partition("_")[2]
+        _text(draw, x, y + _THUMB, f"{place + 1}. {view} {frame.slice}/{frame.phase}", size=11)
+
+
+def _text(draw: ImageDraw.ImageDraw, x: int, y: int, text: str, size: int = 12) -> None:
+    draw.text((x, y), text, fill=_INK, font=ImageFont.load_default(size))
 
 
 @dataclass(frozen=True, slots=True)

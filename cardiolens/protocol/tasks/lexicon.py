@@ -1,7 +1,7 @@
 """Lexicons of report text: a protocol's data file, loaded and checked (protocol 3.2)."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -71,9 +71,8 @@ class Lexicon:
     traits: Mapping[str, Trait]
     wholes: Mapping[str, Mapping[str, str]]  # by structure: field values when it is called normal
     foreign: frozenset[Phrase]  # state phrases of all sequences
-    fillers: frozenset[Phrase] = (
-        frozenset()
-    )  # of a group: phrases that change nothing of what a sentence says
+    headings: Mapping[Phrase, str] = field(default_factory=dict)  # of a group: the section that each opens
+    synonyms: Mapping[Phrase, Phrase] = field(default_factory=dict)  # of a group: phrases of this lexicon
 
 
 def load_lexicon(path: Path, sequence: str, fields: Mapping[str, Collection[str]]) -> Lexicon:

@@ -4,8 +4,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from cardiolens.protocol.tasks.legal import MOST_SEVERAL
-from cardiolens.protocol.tasks.option_texts import UNSHOWN
+from cardiolens.protocol.tasks.legal import MOST_SEVERAL, UNSHOWN
 from cardiolens.protocol.tasks.questions import FRAME_PLACE, CompactQuestion, Question
 
 SCHEMA_NAME = "question.schema.json"  # beside this module; jobs/make_schemas.py writes it

@@ -17,13 +17,21 @@ import pyarrow.compute as pc
 
 from cardiolens.score.verdicts.final_completions import duplicates, finals
 from cardiolens.storage import tables
-from cardiolens.storage.partitions import HashPartitions, number_keys
 from cardiolens.storage.schemas import COMPLETIONS, PLANNED, REQUESTS
-from cardiolens.storage.spool import Spool
+from cardiolens.storage.spool import HashPartitions, Spool, number_keys
 
 BLOCK = 2**16  # requests from which a block is full; the rows of a share are about as many
 
-_REQUEST_COLUMNS = ("arm_id", "qa_id", "answer_type", "option_keys", "exclusive", "status", "request_key")
+_REQUEST_COLUMNS = (
+    "arm_id",
+    "qa_id",
+    "answer_type",
+    "option_keys",
+    "exclusive",
+    "stage",
+    "status",
+    "request_key",
+)
 _COMPLETION_COLUMNS = ("request_key", "status", "text", "finish_reason", "option_logprobs", "written_at")
 _COMPLETION_SCHEMA = pa.schema([COMPLETIONS.field(name) for name in _COMPLETION_COLUMNS])
 _KEYS = pa.schema([("request_key", pa.string()), ("planned", pa.bool_()), ("block", pa.int32())])

@@ -12,6 +12,7 @@ from cardiolens.benchmarks.medthinkvqa import field_of
 from cardiolens.score.statistics.bootstrap import Interval, percentile, resampling_weights
 from cardiolens.score.statistics.enough_data import reason_for_none
 from cardiolens.score.verdicts.overlap import common_subsequence, tokens
+from cardiolens.storage.schemas import ASKED_BACK
 from cardiolens.study.cohort import Cohort
 
 FEWEST = 5  # cases of a group whose accuracy is given
@@ -42,7 +43,7 @@ def case_scores(verdicts: pa.Table, cohort: Cohort, *, resamples: int, seed: int
     for arm in sorted(pc.unique(answers["arm_id"]).to_pylist()):
         rows = answers.filter(pc.equal(answers["arm_id"], arm)).sort_by("study_id").to_pylist()
         right = np.array([bool(row["correct"]) for row in rows])
-        unread = np.array([row["parse_status"] != "ok" for row in rows])
+        unread = np.array([row["parse_status"] not in ("ok", ASKED_BACK) for row in rows])
         for (attribute, group), members in _groups([row["study_id"] for row in rows], cohort).items():
             yield _score((arm, attribute, group), right[members], unread[members], resamples, seed)
 

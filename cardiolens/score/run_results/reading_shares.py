@@ -8,11 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.score.claims.analysis import Analysis
-from cardiolens.score.run_results.second_turns import ASKED_BACK, NO_ANSWER
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.scores import score
 from cardiolens.score.statistics.verdict_rows import Verdicts
-from cardiolens.storage.schemas import ILLEGAL_SELECTION, VERDICTS
+from cardiolens.storage.schemas import ASKED_BACK, ILLEGAL_SELECTION, NO_ANSWER, VERDICTS
 
 NAME = "how replies were read"
 READINGS = ("at_once", "asked_back", "no_answer", "unread", "refused", "cut", ILLEGAL_SELECTION)

@@ -1,7 +1,7 @@
 """Second turns of a model: what it answered when a reply that could not be read was quoted to it."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,10 +14,8 @@ from cardiolens.protocol.dialogue.asking_back import DisplayedChoice, SecondTurn
 from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.score.verdicts.verdicts import judge
 from cardiolens.storage import tables
-from cardiolens.storage.schemas import COMPLETIONS
+from cardiolens.storage.schemas import ASKED_BACK, COMPLETIONS, NO_ANSWER, SEEN
 
-ASKED_BACK = "asked_back"  # parse status, and rule, of an answer that the second turn gave
-NO_ANSWER = "no_answer"  # parse status where the model says that its reply gives no answer
 _COLUMNS = ("request_key", "status", "text", "finish_reason", "written_at")
 
 
@@ -39,6 +37,7 @@ class SecondTurns:
         self._completions = completions
         self._protocol = protocol
         self._blocks: list[_Block] = []
+        self._seen: dict[str, dict[str, object]] = {}  # rows of SEEN by key of the second turn
         self.counts: Counter[str] = Counter()
 
     def hold(
@@ -46,7 +45,7 @@ class SecondTurns:
     ) -> pa.Table:
         """Return the verdicts that stand, and hold the others; `completions` has one row per key."""
         unread = pc.and_(pc.equal(verdicts["status"], "judged"), pc.not_equal(verdicts["parse_status"], "ok"))
-        is_choice = pc.and_(unread, pc.not_equal(verdicts["answer_type"], "report"))
+        is_choice = pc.and_(unread, pc.equal(verdicts["channel"], "answer"))
         asks = pc.and_(is_choice, pc.is_in(verdicts["arm_id"], value_set=self._arms))
         rows = pc.indices_nonzero(pc.fill_null(asks, False)).to_pylist()
         if not rows:
@@ -54,7 +53,7 @@ class SecondTurns:
         candidates = verdicts.take(rows)
         of_rows = requests.take(pc.index_in(_item(candidates), value_set=_item(requests).combine_chunks()))
         reply = pc.index_in(candidates["request_key"], value_set=completions["request_key"].combine_chunks())
-        replies = completions.select(["text", "finish_reason"]).take(reply)
+        replies = completions.select(["status", "text", "finish_reason"]).take(reply)
         texts = {
             row["qa_id"]: {option["key"]: option["text"] for option in row["options"]}
             for row in questions.select(["qa_id", "options"]).to_pylist()
@@ -63,6 +62,8 @@ class SecondTurns:
         for number, (request, completion) in enumerate(
             zip(of_rows.to_pylist(), replies.to_pylist(), strict=True)
         ):
+            if completion["status"] != "ok":  # a refusal by the host
+                continue
             form = request["answer_type"], request["option_keys"], request["exclusive"]
             choice = DisplayedChoice.of(*form, texts[request["qa_id"]])
             words = completion["text"] or "", completion["finish_reason"] or ""
@@ -91,8 +92,26 @@ class SecondTurns:
             answers = [_answer(choice, replies.get(turn.request_key)) for turn, choice in block.turns]
             for (turn, _), answer in zip(block.turns, answers, strict=True):
                 ends[turn.request_key] = "unread" if answer is None else "answered" if answer else "none"
+            self._note(block, replies)
             yield self._of_block(block, answers)
         self.counts.update(ends[key] if key in replies else "open" for key in keys)
+
+    @property
+    def seen(self) -> pa.Table:
+        """The second turns that were answered, as rows of the transcripts of a run."""
+        return tables.from_rows(list(self._seen.values()), SEEN)
+
+    def _note(self, block: _Block, replies: Mapping[str, Mapping[str, str]]) -> None:
+        for request, (turn, _) in zip(block.requests.to_pylist(), block.turns, strict=True):
+            if turn.request_key in replies:
+                self._seen[turn.request_key] = {
+                    "request_key": request["request_key"],
+                    "stage": request["stage"] + 1,
+                    "step_key": turn.request_key,
+                    "prompt": turn.ending,
+                    "reply": replies[turn.request_key]["text"],
+                    "status": ASKED_BACK,
+                }
 
     def _of_block(self, block: _Block, answers: list[tuple[str, ...] | None]) -> pa.Table:
         """The verdicts of one block, in the order in which they were held."""

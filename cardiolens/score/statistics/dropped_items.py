@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from cardiolens.base.counted import counted
+from cardiolens.base.phrasing import counted
 from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.cells import Cells, claimed_statistics
 from cardiolens.score.statistics.items import Ints, Items
@@ -17,7 +17,7 @@ from cardiolens.score.statistics.statistic import Key
 
 Rows = TypeVar("Rows", Items, Reports)
 
-UNREAD = "parse_error"  # parse status of a reply that could not be read
+UNREAD = ("parse_error", "contradicted")  # parse statuses of replies that could not be read
 
 
 def _all_options(items: Items) -> Ints:
@@ -117,7 +117,7 @@ def bounds(
 def _where_read(answers: Answers) -> Answers:
     """The judged rows but those of replies that were not read: what they answer is not known."""
     judged = answers.where_judged()
-    return replace(judged, items=judged.items.where(judged.items.parse_status != UNREAD))
+    return replace(judged, items=judged.items.where(~np.isin(judged.items.parse_status, UNREAD)))
 
 
 def _counted_rows(answers: Answers, scope: str) -> Items | Reports:

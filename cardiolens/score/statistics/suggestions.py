@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.protocol.prompts.suggestion import LEADING, suggested
+from cardiolens.protocol.prompts.question import LEADING, suggested
 from cardiolens.score.statistics.bootstrap import resampling_weights
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import ratio
@@ -15,7 +15,7 @@ from cardiolens.score.statistics.outcomes import flag_incomplete, judged_shares
 from cardiolens.score.statistics.rows import as_row
 from cardiolens.score.statistics.statistic import Basis, Statistic
 from cardiolens.score.statistics.verdict_rows import cohort
-from cardiolens.storage.schemas import SCORES
+from cardiolens.storage.schemas import READ, SCORES
 from cardiolens.storage.tables import from_rows
 
 # By control: answers with the suggested option; these minus the same without it; answers that turned.
@@ -24,7 +24,6 @@ _MEASURES = {
     "leading_right": ("followed_right", "followed_right_gain", "wrong_to_right"),
 }
 SUGGESTIONS = frozenset(metric for metrics in _MEASURES.values() for metric in metrics)
-_READ = ("ok", "inconsistent")
 _COLUMNS = ("arm_id", "qa_id", "patient_id", "parsed", "gold", "correct", "parse_status")
 
 
@@ -70,7 +69,7 @@ def suggestion_scores(
         (after.astype(float) - before, every),
         ((right_after != right).astype(float), is_at_risk),
     ]
-    unread = sum(row["parse_status"] not in _READ for _, _, row, _ in items)
+    unread = sum(row["parse_status"] not in READ for _, _, row, _ in items)
     rows = [
         {"arm_id": pair[1]}
         | as_row(
@@ -108,4 +107,4 @@ def _requests(requests: pa.Table, arm: str) -> Collection[dict[str, Any]]:
 
 
 def _holds(row: Mapping[str, Any], key: str) -> bool:
-    return row["parse_status"] in _READ and key in (row["parsed"] or ())
+    return row["parse_status"] in READ and key in (row["parsed"] or ())

@@ -12,10 +12,9 @@ from small_cohort import reader, swept
 
 from cardiolens.benchmarks.benchmark import read_benchmark
 from cardiolens.benchmarks.case_group import prepare_cases
-from cardiolens.benchmarks.example_cases import make_cases
 from cardiolens.benchmarks.medthinkvqa import PROTOCOL, field_of, source_of
 from cardiolens.config.sweep import SweepSpec, parse
-from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.missing import WORK
 from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.stream.loader import StudyLoader
@@ -24,6 +23,7 @@ from cardiolens.show.page.case_viewer.pictures import png_of
 from cardiolens.storage import schemas, tables
 from cardiolens.study.cohort import Cohort, write_cohort
 from cardiolens.study.shards import read_volumes
+from tests.support.cases.example_cases import make_cases
 
 N = 10
 WITHHELD = {  # of every setting; the two golden texts are given by one setting each

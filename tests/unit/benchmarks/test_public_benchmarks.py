@@ -15,7 +15,6 @@ from cardiolens.base.errors import InputError
 from cardiolens.benchmarks import benchmark
 from cardiolens.benchmarks.benchmark import Benchmark, Source, Split
 from cardiolens.benchmarks.case_group import prepare_cases
-from cardiolens.benchmarks.example_sets import OPEN_PART, WHOLE, make_benchmark
 from cardiolens.commands.compare import Board, leaderboard
 from cardiolens.config.command_words import read_words
 from cardiolens.config.compose import read_spec
@@ -31,6 +30,7 @@ from cardiolens.show.terminal.ending import ending
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 from cardiolens.study.cohort import Cohort, write_cohort
+from tests.support.cases.example_sets import OPEN_PART, WHOLE, make_benchmark
 
 NAMES = ("vqa_rad", "slake", "omnimedvqa")
 N = 20

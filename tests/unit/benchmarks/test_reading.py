@@ -12,10 +12,10 @@ from cardiolens.base.errors import InputError
 from cardiolens.benchmarks.benchmark import Source, read_benchmark
 from cardiolens.benchmarks.case_group import image_bytes
 from cardiolens.benchmarks.case_submission import submission_problems, write_submission
-from cardiolens.benchmarks.example_cases import make_cases
 from cardiolens.benchmarks.medthinkvqa import PROTOCOL, source_of
 from cardiolens.benchmarks.picture import pixels_of
 from cardiolens.score.run_results.case_scores import rouge_l, step_overlap
+from tests.support.cases.example_cases import make_cases
 
 
 def stored(image: Image.Image, form: str = "PNG", **options: object) -> bytes:

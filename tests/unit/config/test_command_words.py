@@ -106,7 +106,6 @@ COMMANDS: Mapping[str, Command] = {
         listed=("format", "subtask"),
     ),
     "show_study": Command("jobs.show_study", ("study=x", "out=y"), wrong="phases=two", listed=("segments",)),
-    "whole_way": Command("jobs.whole_way", ("out=x",), wrong="studies=two", listed=("vendor",)),
 }
 
 

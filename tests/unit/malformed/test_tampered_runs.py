@@ -19,15 +19,15 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.compare import compare
 from cardiolens.commands.view import served_of
-from cardiolens.curation.questions.second_reading import texts_of
+from cardiolens.curation.report_judge.second_reading import texts_of
 from cardiolens.phantom.roster import catalogue
 from cardiolens.show.export.table_export import export
 from cardiolens.show.page.write import write_page
 from cardiolens.storage import documents
 from cardiolens.storage.places import Run
 from cardiolens.workflow.slurm.run_status import status
+from cardiolens.workflow.steps.conclude import counters, write_manifest
 from cardiolens.workflow.steps.judge_run import judge, judge_together
-from cardiolens.workflow.steps.run_manifest import counters, write_manifest
 
 VERBS: dict[str, Callable[[Run, Run], object]] = {
     "compare": lambda run, other: compare(run, other, 2.0),

@@ -95,30 +95,6 @@ class Shown:
         inside = np.count_nonzero((blood == blood[middle]) & sector)
         return np.sqrt(inside * self.size.spacing_mm**2 / np.deg2rad(20))
 
-    def inward(self, degrees, share=0.45):
-        """Radius of the cavity over the cycle in one direction, as a share of that at end-diastole."""
-        radii = np.array([self.cavity_mm(share, degrees, phase) for phase in range(self.phases)])
-        return radii / radii[0]
-
-    def wall_mm(self, share, degrees):
-        """Width of the dark wall beside the cavity in a sector of a short-axis slice."""
-        frame, start = self.frames[self.number(share)], self.cavity_mm(share, degrees, 0)
-        widths = []
-        for turn in np.arange(degrees - 10, degrees + 11, 2):
-            r = start - 3 + np.arange(0, 40, 0.5)
-            columns = (r * np.cos(np.deg2rad(turn)) + 12 - self.steps[0]) / self.size.spacing_mm
-            rows = (-r * np.sin(np.deg2rad(turn)) - self.steps[0]) / self.size.spacing_mm
-            muscle = np.abs(frame[np.rint(rows).astype(int), np.rint(columns).astype(int)] - 0.42) < 0.18
-            first = np.argmax(muscle)
-            widths.append(np.argmin(muscle[first:]) * 0.5)
-        return np.median(widths)
-
-
-def runs_mm(row, spacing_mm):
-    """Lengths of the bright runs of a row of pixels."""
-    edges = np.flatnonzero(np.diff(np.r_[False, row > BLOOD, False].astype(int)))
-    return [(stop - start) * spacing_mm for start, stop in zip(edges[::2], edges[1::2], strict=True)]
-
 
 @cache
 def shown(name, code, size="ci"):
@@ -154,91 +130,12 @@ def test_signal_of_lesions_and_of_their_dark_cores(name, view, tissues, least, s
     assert found.mean(brighter) > least * found.mean(darker)
 
 
-@pytest.mark.parametrize(
-    ("name", "view", "segments", "least"),
-    [
-        ("AU-PERICARDITIS", "lge_sax", (11, 12), 4),
-        ("AU-STENOSIS", "t2_sax", range(7, 13), 12),
-        ("AU-RIGHT", "lge_sax", (11, 12), 4),
-    ],
-)
-def test_specks_are_many_separate_spots(name, view, segments, least):
-    """Bright spots, or for AU-RIGHT the bright gaps between dark ones, in one slice."""
-    found = shown(name, view, "default")
-    counts = []
-    for frame, mask in zip(found.frames, found.masks, strict=True):
-        spots, _ = ndimage.label(np.isin(mask % 50, list(segments)) & (frame > 0.5))
-        counts.append(np.count_nonzero(np.bincount(spots.ravel())[1:] >= 3))  # pixels
-    assert max(counts) >= least
-
-
-def test_enhancement_of_the_septum_begins_at_the_insertions():
-    found = shown("AU-OBSTRUCTIVE", "lge_sax", "default")
-    bright = (found.frames > 0.6) & np.isin(found.masks % 50, MUSCLE)
-    angles = np.broadcast_to(found.phi, bright.shape)[bright]
-    assert 118 < angles.min() < 126
-    assert 234 < angles.max() < 242
-    assert not ((angles > 160) & (angles < 200)).any()
-
-
 def test_enhancing_pericardium_surrounds_both_ventricles():
     """Bright fluid in every direction from the long axis, in the middle of the stack."""
     found = shown("AU-PERICARDITIS", "lge_sax", "default")
     number = found.number(0.45)
     bright = (found.frames[number] > 0.6) & (found.masks[number] == codes.LESION + codes.FLUID)
     assert len(np.unique(found.phi[bright] // 20)) >= 17  # of 18 sectors
-
-
-@pytest.mark.parametrize(
-    ("name", "early", "late"),
-    [
-        ("AU-ANEURYSM", (0, 0.4), (0, 0.4)),  # hardly fills
-        ("AU-INFARCT", (0.5, 0.9), (0.5, 0.8)),  # fills, stays darker
-        ("AU-SPADE", (0.5, 0.9), (0.5, 0.8)),
-        ("AU-STENOSIS", (0.5, 0.9), (0.5, 0.8)),
-        ("AU-OBSTRUCTIVE", (-0.1, 0.3), (0.9, 1.2)),  # dark early, catches up
-    ],
-)
-def test_uptake_of_a_defect_as_a_share_of_normal(name, early, late):
-    found = shown(name, "perf_sax")
-    before, soon, last = (
-        [found.number(share, beat) for share in (0, 0.4, 0.9)] for beat in (5, 20, found.phases - 1)
-    )
-    for frames, (low, high) in ((soon, early), (last, late)):
-        taken = (found.mean(tissue, frames) - found.mean(tissue, before) for tissue in (BRIGHT, MUSCLE))
-        assert low < next(taken) / next(taken) < high
-
-
-def test_amplitude_of_motion():
-    """Radius of the cavity at end-systole: a still, an outward, a normal and a vigorous wall."""
-    aneurysm, normal, vigorous = (
-        shown(name, "cine_sax", "default") for name in ("AU-ANEURYSM", "NORMAL", "AU-OBSTRUCTIVE")
-    )
-    assert aneurysm.inward(90).min() > 0.95
-    assert aneurysm.inward(90, 0.8).max() > 1.1
-    assert 0.6 < normal.inward(90).min() < 0.8
-    assert vigorous.inward(90).min() < 0.5
-
-
-def test_function_is_enhanced():
-    """Area of the cavity in the middle, end-systole to end-diastole."""
-    for name, low, high in (("AU-OBSTRUCTIVE", 0, 0.3), ("NORMAL", 0.4, 0.65), ("AU-LATE", 0.7, 0.95)):
-        found = shown(name, "cine_sax", "default")
-        radii = np.array([found.inward(degrees) for degrees in range(0, 360, 40)])
-        assert low < (radii**2).mean(axis=0).min() < high
-
-
-def test_lateral_wall_is_late_and_only_where_the_truth_says_so():
-    for name, least, most in (("AU-LATE", 0.12, 0.3), ("NORMAL", -0.05, 0.05)):
-        found = shown(name, "cine_sax", "default")
-        lateral, septal = (np.argmin(found.inward(degrees)) for degrees in (0, 180))
-        assert least <= (lateral - septal) / found.phases <= most
-
-
-def test_thickness_is_uneven():
-    found, even = (shown(name, "cine_sax", "default") for name in ("AU-RIGHT", "NORMAL"))
-    assert found.wall_mm(0.25, 330) > 1.4 * found.wall_mm(0.25, 180)
-    assert even.wall_mm(0.25, 330) < 1.2 * even.wall_mm(0.25, 180)
 
 
 def test_cavity_is_a_spade_at_end_diastole():
@@ -258,14 +155,6 @@ def run_at(bright, column):
     return np.flatnonzero(labels == labels[column])
 
 
-def test_pulmonary_artery_is_wider_than_the_aorta_or_not():
-    for name, low, high in (("AU-LATE", 1.3, 2.2), ("AU-STENOSIS", 0.7, 1.15)):
-        found = shown(name, "cine_3ch", "default")
-        row = found.frames[found.number()][found.row(-12.0)]
-        pulmonary, aorta = [run for run in runs_mm(row, found.size.spacing_mm) if run > 8][:2]
-        assert low < pulmonary / aorta < high
-
-
 def test_aortic_valve_hardly_opens_or_outflow_is_obstructed_below_it():
     """Dark share of the root just above the valve in mid-systole, and what darkens it."""
     shares = {}
@@ -283,36 +172,6 @@ def test_aortic_valve_hardly_opens_or_outflow_is_obstructed_below_it():
     assert shares["AU-STENOSIS"][1] > 0.15
     assert shares["AU-OBSTRUCTIVE"][0] > 0.1
     assert shares["AU-OBSTRUCTIVE"][1] == 0
-
-
-def test_the_mitral_leaflet_meets_the_septum_in_systole():
-    found = shown("AU-OBSTRUCTIVE", "cine_3ch", "default")
-    for phase, meets in ((5, True), (0, False)):
-        number, base = found.number(0.5, phase), found.row(5 if phase else 0)
-        above = slice(base - 9, base - 2)
-        leaflet = found.masks[number][above] == codes.LEAFLET
-        septum = found.masks[number][above] == 2
-        assert (ndimage.binary_dilation(leaflet, iterations=2) & septum).any() == meets
-        assert not meets or found.frames[number][above][leaflet].mean() < BLOOD
-
-
-def test_pleural_fluid_is_a_bright_crescent_in_the_lung():
-    for name in ("AU-LATE", "NORMAL"):
-        found = shown(name, "cine_4ch")
-        frame = found.frames[found.number()]
-        lung = np.broadcast_to(found.steps - 20 > 54, frame.shape)  # beyond the pericardium
-        wet = [np.count_nonzero((frame > BLOOD) & lung & band) for band in bands_of(found)]
-        if name == "NORMAL":
-            assert not any(wet)
-        else:
-            assert wet[1] > 1.5 * max(wet[0], wet[2]) > 0
-
-
-def bands_of(found):
-    """Three bands of equal height across the fluid: toward the base, the middle, toward the apex."""
-    z = found.planes[0].centre[2] - found.steps
-    for low in (-20, 20, 60):
-        yield np.broadcast_to(((z >= low) & (z < low + 40))[:, None], found.frames[0].shape)
 
 
 @pytest.mark.parametrize("name", AUTHORS)

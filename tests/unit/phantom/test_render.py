@@ -9,10 +9,9 @@ from cardiolens.phantom import codes
 from cardiolens.phantom.appearance import appearance
 from cardiolens.phantom.archetypes import canonical, canonical_values
 from cardiolens.phantom.geometry import Heart
-from cardiolens.phantom.planes import Size, sizes, views
+from cardiolens.phantom.planes import sizes, views
 from cardiolens.phantom.render import render
 from cardiolens.phantom.roster import study
-from cardiolens.study.layout import infer_n_phases, small
 
 CI = sizes()["ci"]
 CAVITY = (codes.LV_BLOOD, codes.PAPILLARY, codes.LEAFLET)
@@ -21,29 +20,6 @@ CAVITY = (codes.LV_BLOOD, codes.PAPILLARY, codes.LEAFLET)
 def rendered(heart, code, difficulty="standard", size=CI, *, masks=False):
     look = appearance(difficulty, "seed", size.spacing_mm)
     return render(heart, views()[code], size, look=look, seed="seed", masks=masks)
-
-
-@pytest.mark.parametrize("n_phases", [12, 20, 25, 30])
-@pytest.mark.parametrize(
-    ("name", "code", "difficulty"),
-    [
-        ("PH-NORMAL", "cine_sax", "standard"),  # valve planes move from slice to slice
-        ("PH-DCM", "cine_sax", "hard"),  # hardly moves
-        ("PH-HCM-ASH", "cine_4ch", "standard"),  # layers are much alike
-    ],
-)
-def test_the_number_of_phases_is_inferred_from_a_phantom(n_phases, name, code, difficulty):
-    """Acceptance check 1."""
-    size = Size(CI.pixels, CI.spacing_mm, n_phases, CI.beats, layers=3)
-    frames = rendered(Heart(canonical(name)), code, difficulty, size).frames
-    assert infer_n_phases([small(frame) for frame in frames], cyclic=True) == n_phases
-
-
-@pytest.mark.parametrize("beats", [40, 50])
-def test_the_number_of_beats_is_inferred_from_a_first_pass(beats):
-    size = Size(CI.pixels, CI.spacing_mm, CI.phases, beats, CI.layers)
-    frames = rendered(Heart(canonical("PH-ICM-RCA")), "perf_sax", size=size).frames
-    assert infer_n_phases([small(frame) for frame in frames], cyclic=False) == beats
 
 
 @settings(max_examples=6, deadline=None)

@@ -11,6 +11,7 @@ from cardiolens.show.page.case_viewer.item_sources import CaseKey, Rows, Sources
 from cardiolens.show.page.case_viewer.sent_frames import EvidenceIndex, evidence_index, sent_of
 from cardiolens.show.page.case_viewer.withheld import public_evidence, public_question, public_reply
 from cardiolens.show.page.columns import prompt_words
+from cardiolens.storage.schemas import ASKED_BACK
 
 _VERDICT_FIELDS = ("channel", "status", "parse_status", "rule", "parsed", "gold", "correct")
 _SHORT = {"lv": "LV", "rv": "RV", "av": "AV", "lge": "LGE", "t2": "T2"}
@@ -74,10 +75,12 @@ def _cases(
         )
     cases: dict[str, dict[int, dict[str, Any]]] = {}
     for row in rows.requests:
+        stages = [*rows.stages.get(row["request_key"], ())]
         reply = rows.replies.get(row["request_key"])
+        if stages and stages[-1]["status"] == ASKED_BACK:
+            reply = f"{reply}\n\n[asked back for its letters]\n{stages.pop()['reply']}"
         if not private:
             reply = public_reply(reply, questions[row["qa_id"]])
-        stages = rows.stages.get(row["request_key"], ())
         prompt, case_frames = _transcript(row, stages, questions[row["qa_id"]], private=private)
         case = {
             "system": texts.place(row["system"]),

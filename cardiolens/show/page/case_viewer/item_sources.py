@@ -24,7 +24,7 @@ _REQUEST = (
 _VERDICT = ("arm_id", "qa_id", "channel", "status", "parse_status", "rule", "parsed", "gold", "correct")
 _ENDING = ("qa_id", "arm_id", "channel", "status", "parse_status", "parsed", "correct")
 _COMPLETION = ("request_key", "text", "reasoning", "status", "written_at")
-_STAGE = ("request_key", "stage", "frames", "prompt", "reply")
+_STAGE = ("request_key", "stage", "frames", "prompt", "reply", "status")
 _SEPARATOR = "\x1f"
 _LISTINGS = 20  # attempts to read completions while another process compacts them
 
@@ -213,7 +213,7 @@ def _index(values: pa.Array, value_set: pa.Array) -> np.ndarray:
 def _letters(verdicts: pa.RecordBatch) -> np.ndarray:
     """`r` right, `w` wrong, `u` not readable, `o` no answer."""
     letters = np.where(np.asarray(pc.fill_null(verdicts["correct"], False)), ord("r"), ord("w"))
-    readable = pc.is_in(verdicts["parse_status"], value_set=pa.array(["ok", "inconsistent"]))
+    readable = pc.is_in(verdicts["parse_status"], value_set=pa.array(schemas.READ))
     letters = np.where(np.asarray(readable), letters, ord("u"))
     return np.where(np.asarray(pc.equal(verdicts["status"], "judged")), letters, ord("o")).astype(np.uint8)
 

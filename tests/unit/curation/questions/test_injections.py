@@ -12,18 +12,20 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens.benchmarks.example_cases import make_cases
+from cardiolens.benchmarks.judges.discussion_judge import Discussion, Rating, rating_prompt, read_rating
+from cardiolens.benchmarks.judges.reasoning import Reasoning
+from cardiolens.benchmarks.judges.reasoning_files import read_reasoning
+from cardiolens.benchmarks.judges.reasoning_judge import case_texts, prompt_of, read_verdicts, requests
+from cardiolens.benchmarks.judges.step_verdict import ERRORS, Form, StepVerdict
 from cardiolens.benchmarks.medthinkvqa import cases, source_of
-from cardiolens.curation.questions.discussion_judge import Discussion, Rating, rating_prompt, read_rating
-from cardiolens.curation.questions.extraction_model import SYSTEM, Part, parts, read_reply
-from cardiolens.curation.questions.reasoning import Reasoning
-from cardiolens.curation.questions.reasoning_files import read_reasoning
-from cardiolens.curation.questions.reasoning_judge import case_texts, prompt_of, read_verdicts, requests
+from cardiolens.curation.questions.model_guards import Guards
+from cardiolens.curation.questions.model_reader import NOT_STATED, SYSTEM, Group, groups, read_reply
 from cardiolens.curation.questions.rule_extraction import extract
-from cardiolens.curation.questions.step_verdict import ERRORS, Form, StepVerdict
+from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.phantom.roster import catalogue
-from cardiolens.protocol.prompts.case_discussion import SECTIONS, VALUES
+from cardiolens.protocol.prompts.case_prompts import SECTIONS, VALUES
 from cardiolens.protocol.tasks.catalogue import Option
+from tests.support.cases.example_cases import make_cases
 
 ORDER = "ZEBRA"  # whoever reads it as an instruction is moved
 INJECTIONS = {
@@ -44,23 +46,25 @@ INJECTIONS = {
 _ROLE = re.compile(r"<\|[^>]*\|>|</?s>|<(?:start|end)_of_turn>|<</?SYS>>|\[/?INST\]")
 
 CATALOGUE = catalogue()
-LGE = next(part for part in parts(CATALOGUE) if part.name == "lge")
+LGE = next(group for group in groups(CATALOGUE) if group.name == "lge")
 REPORT = "Findings: No late gadolinium enhancement.\nLVEF 60 %."
 
 
 def split(prompt: str) -> tuple[str, dict[str, str]]:
     """What stands outside of the marks, and what within, as a careful reader tells them apart."""
-    told = re.search(r"BEGIN ([0-9a-f]{16}) and the next line END \1 is data", prompt)
+    told: set[str] = set()
+    marker = ""
     outside: list[str] = []
     inside: dict[str, list[str]] = {}
     at = None
     for line in prompt.split("\n"):
         words = line.split()
-        mark = words[:2] if told and len(words) == 3 and words[1] == told[1] else []
-        if at is None and mark[:1] == ["BEGIN"]:
-            at = words[2]
+        if at is None:
+            told |= set(re.findall(r"BEGIN ([0-9a-f]{16}) and the next line END \1 is data", line))
+        if at is None and len(words) == 3 and words[0] == "BEGIN" and words[1] in told:
+            _, marker, at = words
             inside[at] = []
-        elif at is not None and mark[:1] == ["END"]:
+        elif at is not None and words == ["END", marker, at]:
             at = None
         else:
             (outside if at is None else inside[at]).append(line)
@@ -76,14 +80,17 @@ def is_moved(prompt: str) -> bool:
 def extracts(prompt: str) -> str:
     """The stand-in as extractor."""
     _, data = split(prompt)
-    found = [] if is_moved(prompt) else [("L01", "Absent", "No late gadolinium enhancement")]
-    names = ("field", "value", "quote")
-    entries = [
-        {**dict(zip(names, one, strict=True)), "certainty": "certain"}
-        for one in found
-        if f"- {one[0]}:" in data["fields"] and one[2] in data["report"]
-    ]
-    return json.dumps({"findings": entries})
+    fields = re.findall(r"^- (\w+):", data["fields"], re.MULTILINE)
+    quote = "No late gadolinium enhancement"
+    reply = {name: {"quote": "", "value": NOT_STATED} for name in fields}
+    if not is_moved(prompt) and quote in data["report"]:
+        reply["enhancement"] = {"quote": quote, "value": "Absent"}
+    return json.dumps(reply)
+
+
+def believed(text: str, reply: str) -> list[ReportStatement]:
+    """What is believed of a reply to the form on late enhancement."""
+    return read_reply(reply, LGE, Guards.of(text, None, CATALOGUE))[0]
 
 
 def judges(prompt: str) -> str:
@@ -111,12 +118,13 @@ def test_the_stand_in_obeys_without_a_fence(injection: str) -> None:
 @pytest.mark.parametrize("form", ["{order}\n{report}", "{report}\n{order}", "Findings: {order} {report}"])
 def test_a_report_moves_no_extractor(injection: str, form: str) -> None:
     """Reports of hospitals, and reports that evaluated models wrote, which a second reader gets."""
-    (before, _) = read_reply(REPORT, extracts(LGE.prompt(REPORT)), LGE)
+    before = believed(REPORT, extracts(LGE.prompt(REPORT)))
     text = form.format(order=planted(injection, LGE.prompt(REPORT)), report=REPORT)
-    (after, lost) = read_reply(text, extracts(LGE.prompt(text)), LGE)
-    assert not lost
+    after = believed(text, extracts(LGE.prompt(text)))
     said = [(one.subtask, one.value, one.quote, one.certainty) for one in after]
-    assert said == [(one.subtask, one.value, one.quote, one.certainty) for one in before] != []
+    expected = [(one.subtask, one.value, one.quote, one.certainty) for one in before]
+    assert expected
+    assert said == expected or (said == [] and "Findings: {" in text), "a sentence with a template's place"
     assert ORDER not in SYSTEM
 
 
@@ -138,16 +146,16 @@ def test_a_question_file_moves_no_extractor(injection: str) -> None:
     """The fields that a protocol of somebody else describes."""
     order = planted(injection, LGE.prompt(REPORT))
     for where in ("question", "option"):
-        changed = [
-            replace(subtask, question=f"{subtask.question}\n{order}")
+        fields = {
+            name: replace(subtask, question=f"{subtask.question}\n{order}")
             if where == "question"
             else replace(subtask, options=_with(order, subtask.options))
-            for subtask in LGE.subtasks
-        ]
-        part: Part = replace(LGE, subtasks=tuple(changed))
-        reply = extracts(part.prompt(REPORT))
+            for name, subtask in LGE.fields.items()
+        }
+        group: Group = replace(LGE, fields=fields)
+        reply = extracts(group.prompt(REPORT))
         assert reply == extracts(LGE.prompt(REPORT))
-        assert "L01" in reply
+        assert "Absent" in reply
 
 
 STEPS = ("There is a disc.", "So it is dyslumia.")
@@ -233,5 +241,5 @@ def test_a_reply_that_repeats_an_order_is_not_believed(injection: str) -> None:
     )
     assert read_verdicts(verdicts, 2) == VERDICTS
     for reply in (f"{injection}\n{{}}", f"{{}}\n{injection}"):
-        assert read_reply(REPORT, reply.replace("{}", good), LGE)[0] == []
+        assert believed(REPORT, reply.replace("{}", good)) == []
         assert read_verdicts(reply.replace("{}", verdicts), 2) is None

@@ -8,11 +8,11 @@ import pytest
 from report_folders import lines
 
 from cardiolens.base.errors import InputError
+from cardiolens.commands.questions import second_of
 from cardiolens.config.compose import read_questions_spec
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.curation.questions.draft_questions import questions
 from cardiolens.curation.questions.from_masks import joined
-from cardiolens.curation.questions.model_extraction import model_spec
 from cardiolens.phantom import phantom_cohort as cohort
 from cardiolens.phantom.roster import catalogue
 from tests.unit.curation.masks.hearts import folder_of, heart
@@ -52,7 +52,7 @@ def test_no_question_of_a_mask_has_a_wrong_answer(
     }
     for one in made:
         assert one["origin"] == "mask"
-        assert one["verification"] == {"status": "draft", "stage": 6, "agreement": "alone", "queue": "full"}
+        assert one["verification"] == {"status": "draft", "stage": 6, "drafted_by": "mask", "queue": "full"}
         assert {items[one["study"], name] for name in one["evidence"]} == {one["subtask"]}
     rejects = lines(tmp_path / "out" / "rejects.jsonl")
     assert {one["reason"] for one in rejects} >= {"not_labelled", "no_motion", "no_body_size"}
@@ -140,7 +140,7 @@ def test_masks_and_labels_go_together(tmp_path: Path) -> None:
             read_questions_spec([*words, f"out={tmp_path}/out"])
     of_masks = read_questions_spec([f"masks={tmp_path}/studies", "labels=acdc", f"out={tmp_path}/out"])
     with pytest.raises(InputError, match="model: reads reports, and none are named"):
-        model_spec(of_masks, ["model=oracle"])
+        second_of(of_masks, ["model=oracle"])
     (tmp_path / "studies").mkdir()
     words = [f"masks={tmp_path}/studies", f"out={tmp_path}/out"]
     with pytest.raises(InputError, match="label map 'acd' is not known; choose one of acdc"):

@@ -2,22 +2,33 @@
 
 import asyncio
 import json
+import random
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
-from hypothesis import strategies as st
+import pytest
 from report_folders import lines, write_reports
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_questions_spec
+from cardiolens.curation.asking.ask_texts import asking_spec
 from cardiolens.curation.questions.draft_questions import questions
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.drafts import merged
-from cardiolens.curation.questions.extraction_model import Part, parts, read_reply
-from cardiolens.curation.questions.model_extraction import extractions_from_completions, model_spec, plan_of
+from cardiolens.curation.questions.extraction_truth import settle
+from cardiolens.curation.questions.model_gate import gate_record, read_gate
+from cardiolens.curation.questions.model_guards import Guards
+from cardiolens.curation.questions.model_reader import (
+    NOT_STATED,
+    Group,
+    groups,
+    plan_reading,
+    read_reply,
+    read_store,
+)
 from cardiolens.inference.engine.ask import Ask, FrameWork, Pictures, Reply
-from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.replica import Replica
@@ -25,83 +36,190 @@ from cardiolens.phantom.roster import catalogue
 from cardiolens.protocol.tasks.legal import constraint_of, read_constraint
 
 CATALOGUE = catalogue()
-LGE: Part = next(part for part in parts(CATALOGUE) if part.name == "lge")
-TEXT = "History: known scar.\nFindings: No late gadolinium enhancement. LVEF 60 %."
+GROUPS = {group.name: group for group in groups(CATALOGUE)}
+LGE = GROUPS["lge"]
+OF_FIELD = {(group.sequence, name): group for group in GROUPS.values() for name in group.fields}
+TEXT = (
+    "LGE Imaging Centre, St Elsewhere\nHistory: known scar.\n"
+    "Findings: No late gadolinium enhancement. LVEF 60 %. LV not dilated. RV possibly dilated."
+)
+NO_LGE = "No late gadolinium enhancement"
+OTHERS = {"quote": "", "value": NOT_STATED}
 
 
-def reply(*findings: dict[str, Any]) -> str:
-    return json.dumps({"findings": list(findings)})
+def reply(group: Group, **stated: Any) -> str:
+    """A reply that states some fields, and no other."""
+    empty = {
+        name: {**OTHERS, "value": []} if subtask.answer_type == "multi" else OTHERS
+        for name, subtask in group.fields.items()
+    }
+    return json.dumps({**empty, **stated})
 
 
-def entry(
-    quote: str, value: str | None = "Absent", field: str = "L01", certainty: str = "certain"
-) -> dict[str, Any]:
-    return {"field": field, "value": value, "quote": quote, "certainty": certainty}
+def entry(quote: str, value: Any = "Absent") -> dict[str, Any]:
+    return {"quote": quote, "value": value}
+
+
+def read(text: str, written: str | None, group: Group = LGE) -> tuple[dict[str, str | None], list[str]]:
+    """The believed values by subtask, and the reasons of what was dropped."""
+    found, lost = read_reply(written, group, Guards.of(text, None, CATALOGUE))
+    assert all(text[one.start : one.end] == one.quote for one in found)
+    settle(text, found, CATALOGUE)
+    return {one.subtask: one.value for one in found}, [str(one.reason) for one in lost]
 
 
 def test_a_finding_with_its_evidence_is_believed() -> None:
-    ((one,), lost) = read_reply(TEXT, reply(entry("No late gadolinium enhancement")), LGE)
+    assert read(TEXT, reply(LGE, enhancement=entry(NO_LGE))) == ({"L01": "Absent"}, [])
+    text = "LGE: transmural  scar of the basal inferior wall."
+    whole = reply(
+        LGE,
+        enhancement=entry("transmural scar", "Present"),
+        levels=entry("scar of the basal inferior wall", ["Basal segment"]),
+        regions=entry("basal inferior wall", ["Inferior wall"]),
+        layers=entry("transmural scar", ["Transmural"]),
+    )
+    values, lost = read(text, whole)
+    assert values == {"L01": "Present", "L02": "Basal segment", "L03": "Inferior wall", "L05": "Transmural"}
     assert not lost
-    assert TEXT[one.start : one.end] == one.quote
-    assert (one.subtask, one.value, one.certainty, one.doubt) == ("L01", "Absent", "certain", None)
 
 
-def test_what_is_not_in_the_report_or_not_asked_for_is_lost_with_its_reason() -> None:
-    cases = {
-        reply(entry("No LGE")): Reason.NOT_QUOTED,
-        reply(entry("no late gadolinium enhancement")): Reason.NOT_QUOTED,
-        reply(entry("o late gadolinium enhancemen")): Reason.NOT_QUOTED,
-        reply(entry("")): Reason.NOT_QUOTED,
-        reply(entry("known scar", "Present")): Reason.SILENT_SECTION,
-        reply(entry("LVEF 60 %", "Normal", "C10")): Reason.NO_SUCH_OPTION,
-        reply(entry("No late gadolinium enhancement", "None")): Reason.NO_SUCH_OPTION,
-        reply(entry("No late gadolinium enhancement", certainty="sure")): Reason.NO_SUCH_OPTION,
-        "ANSWER: A": Reason.NO_JSON,
-        '{"findings": [': Reason.NO_JSON,
-        '{"findings": [], "findings": []}': Reason.NO_JSON,
-    }
-    for written, reason in cases.items():
-        found, lost = read_reply(TEXT, written, LGE)
-        assert not found, written
-        assert [one.reason for one in lost] == [reason], written
-    assert [one.reason for one in read_reply(TEXT, None, LGE)[1]] == [Reason.NO_REPLY]
+@pytest.mark.parametrize(
+    ("field", "quote", "value", "reason"),
+    [
+        ("enhancement", "No LGE", "Absent", Reason.NOT_QUOTED),
+        ("enhancement", "o late gadolinium enhancemen", "Absent", Reason.NOT_QUOTED),
+        ("enhancement", "", "Absent", Reason.NOT_QUOTED),
+        ("enhancement", ". ", "Absent", Reason.NOT_QUOTED),
+        ("enhancement", "LGE Imaging Centre", "Present", Reason.NAMES_NO_FINDING),
+        ("enhancement", "LVEF 60 %", "Present", Reason.NAMES_NO_FINDING),
+        ("enhancement", "known scar", "Present", Reason.SILENT_SECTION),
+        ("enhancement", NO_LGE, "Present", Reason.CONTRADICTION),
+        ("enhancement", NO_LGE, "None", Reason.NO_SUCH_OPTION),
+        ("enhancement", NO_LGE, ["Absent"], Reason.NO_SUCH_OPTION),
+        ("regions", NO_LGE, ["Septal wall"], Reason.NAMES_NO_FINDING),
+        ("lv_systolic", "LVEF 60 %", "Severely reduced", Reason.NUMBER_AGAINST_WORDS),
+        ("lv_size", "LV not dilated", "Markedly dilated", Reason.CONTRADICTION),
+        ("rv_size", "RV possibly dilated", "Markedly dilated", Reason.UNCERTAIN),
+        ("rv_size", "LV not dilated", "Normal size", Reason.NAMES_NO_FINDING),
+        ("etiology", "LGE Imaging Centre", "Normal", Reason.NAMES_NO_FINDING),
+    ],
+)
+def test_what_the_report_does_not_bear_out_is_dropped_with_its_reason(
+    field: str, quote: str, value: Any, reason: Reason
+) -> None:
+    group = next(one for (_, name), one in OF_FIELD.items() if name == field)
+    values, lost = read(TEXT, reply(group, **{field: entry(quote, value)}), group)
+    assert (values, lost) == ({}, [reason])
 
 
-def test_a_subtask_that_lost_a_finding_has_no_answer_from_the_rest() -> None:
-    found, _ = read_reply(TEXT, reply(entry("No late gadolinium enhancement"), entry("made up")), LGE)
-    assert [one.doubt for one in found] == [Reason.NOT_QUOTED]
+def hostile_replies() -> list[str]:
+    """Replies that are none of the form that is asked for, or quote what they may not."""
+    draw = random.Random(62)
+    quotes = [
+        "", " ", "\n", "LGE", "History", "known scar", TEXT, TEXT * 30, NO_LGE * 2, "x" * 2_000_000,
+        "\u202eLGE",
+        "\u041d\u0435\u0442", "\u9045\u5ef6", "\u0644\u0627", "\x00", "\ud800", "{}", '"', "\\", "(?:.*)+$",
+        "LGE Imaging", "Imaging Centre, St Elsewhere\nHistory", "gadolinium", "60", "%", "\xe9" * 300,
+        "No late\xa0gadolinium",
+    ]  # fmt: skip
+    values: list[Any] = ["Absent", "Present", None, 3, [], ["Absent"], {"a": 1}, "absent", NOT_STATED, True]
+    texts = [reply(LGE, enhancement=entry(quote, draw.choice(values[:2]))) for quote in quotes]
+    texts += [reply(LGE, enhancement=entry(NO_LGE, value)) for value in values]
+    texts += [reply(LGE, levels=entry(draw.choice(quotes[:9]), value)) for value in values]
+    texts += [
+        reply(LGE, regions=entry(NO_LGE, [["Septal wall"]] * 5000)),
+        reply(LGE, regions=entry(NO_LGE, ["Septal wall"] * 5000)),
+    ]
+    texts += [
+        "",
+        "null",
+        "[]",
+        "{}",
+        "3",
+        "ANSWER: A",
+        "{" * 50_000,
+        "[" * 50_000,
+        '{"enhancement": ',
+        "\x00",
+    ]
+    texts += [
+        '{"enhancement": {}, "enhancement": {}}',
+        "```json\n{}\n```",
+        "```",
+        '{"a": NaN}',
+        '{"a": 1e999}',
+    ]
+    texts += [json.dumps({"enhancement": one}) for one in (None, 1, "x", [], {}, {"quote": 1, "value": 2})]
+    texts += [json.dumps({"findings": [{"field": "L01"}] * 10_000}), json.dumps({"x" * 100_000: {}})]
+    whole = reply(LGE, enhancement=entry(NO_LGE))
+    texts += [whole[:at] for at in sorted(draw.sample(range(1, len(whole) - 1), 20))]
+    texts += ["".join(draw.sample(whole, len(whole))) for _ in range(10)]
+    return texts
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.text(max_size=60))
-def test_no_reply_breaks_the_reading(written: str) -> None:
-    found, lost = read_reply(TEXT, written, LGE)
-    assert lost or not found
+HOSTILE = hostile_replies()
 
 
-def test_the_schema_goes_to_decoding_as_it_is_hashed() -> None:
-    constraint = constraint_of("schema", "report", (LGE.schema,), ())
-    assert read_constraint(constraint.text) == constraint
-    assert json.loads(constraint.schema)["required"] == ["findings"]
+def test_there_are_a_hundred_hostile_replies() -> None:
+    assert len(HOSTILE) >= 100
 
 
-def test_agreed_items_are_sampled_disputed_ones_are_no_questions_and_all_others_are_reviewed() -> None:
+@pytest.mark.parametrize("number", range(len(HOSTILE)))
+@pytest.mark.parametrize("text", [TEXT, "[ ] LGE\n\nNo late gadolinium enhancement.", "[ ] LGE [ ] scar"])
+def test_no_reply_ends_the_reading(number: int, text: str) -> None:
+    values, _ = read(text, HOSTILE[number])
+    assert values in ({}, {"L01": "Absent"})
+
+
+def test_a_bad_reply_costs_its_group_alone() -> None:
+    values, lost = read(TEXT, "no JSON", GROUPS["t2"])
+    assert (values, lost) == ({}, [Reason.NO_JSON])
+    assert read(TEXT, None) == ({}, [Reason.NO_REPLY])
+    both = reply(LGE, enhancement=entry(NO_LGE), levels=entry("made up", ["Apex"]))
+    assert read(TEXT, both) == ({"L01": "Absent"}, [Reason.NOT_QUOTED])
+
+
+def test_all_before_the_report_is_the_same_text_for_all_reports() -> None:
+    for group in GROUPS.values():
+        first, second = group.prompt(TEXT), group.prompt("Findings: LVEF 35 %.")
+        n_shared = next(at for at, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1])
+        shared = first[:n_shared]
+        assert all(f"- {name}: " in shared for name in group.fields)
+        assert "Example of a reply" in shared
+        assert first.index(TEXT[:20]) > len(shared)
+
+
+def test_all_fields_are_required_and_the_quote_stands_before_the_value() -> None:
+    for group in GROUPS.values():
+        schema = json.loads(group.schema)
+        assert schema["required"] == list(group.fields)
+        assert all(list(one["properties"]) == ["quote", "value"] for one in schema["properties"].values())
+        constraint = constraint_of("schema", "report", (group.schema,), ())
+        assert read_constraint(constraint.text) == constraint
+    asked = [subtask.id for group in GROUPS.values() for subtask in group.fields.values()]
+    assert sorted(asked) == sorted(
+        one.id for one in CATALOGUE.subtasks.values() if one.answer_type != "report"
+    )
+
+
+def test_drafts_say_whose_they_are_and_those_of_the_model_alone_need_the_gate() -> None:
     def one(**answers: list[str]) -> dict[str, Any]:
         return {"answers": answers, "indeterminate": {}}
 
     both = {
         "rules": one(C10=["A"], L01=["A"], D01=["C"], T01=["A"]),
-        "model": one(C10=["A"], L01=["B"], D01=["C"]),
+        "model": one(C10=["A"], L01=["B"], D01=["C"], C19=["B"]),
     }
     items, refused = merged(both, CATALOGUE)
-    assert {name: item["queue"] for name, item in items.items()} == {
-        "C10": "sampling",
-        "D01": "full",
-        "T01": "full",
+    assert {name: (item["by"], item["queue"]) for name, item in items.items()} == {
+        "C10": ("both", "sampling"),
+        "D01": ("both", "full"),
+        "T01": ("rules", "full"),
     }
+    assert refused == {"L01": Reason.EXTRACTORS_DISAGREE, "C19": Reason.MODEL_ALONE}
+    trusted, refused = merged(both, CATALOGUE, trusted=True)
+    assert (trusted["C19"]["by"], trusted["C19"]["queue"]) == ("model", "full")
     assert refused == {"L01": Reason.EXTRACTORS_DISAGREE}
-    alone, _ = merged({"rules": both["rules"]}, CATALOGUE)
-    assert {item["queue"] for item in alone.values()} == {"full"}
 
 
 class Scripted:
@@ -119,8 +237,15 @@ class Scripted:
         self.n_asked += 1
         assert not ask.frame_keys
         assert ask.constraint.schema
-        stated = [entry("No late gadolinium enhancement")] if "L01" in ask.text else []
-        return Reply(text=reply(*stated), finish_reason="stop")
+        stated = {}
+        if "- enhancement:" in ask.text:
+            stated["enhancement"] = entry(NO_LGE)
+        if "- lv_systolic:" in ask.text and "LVEF" in ask.text:
+            stated["lv_systolic"] = entry("LVEF 60 %", "Normal")
+        if "- pericardium:" in ask.text and "No fluid" in ask.text:
+            stated["pericardium"] = entry("No fluid around the heart", "None or physiological trace")
+        group = next(one for one in GROUPS.values() if f"- {next(iter(one.fields))}: " in ask.text)
+        return Reply(text=reply(group, **stated), finish_reason="stop")
 
     def frames(self) -> FrameWork:
         return FrameWork()
@@ -132,31 +257,61 @@ class Scripted:
 def test_reports_go_through_the_stream_and_its_store_once(tmp_path: Path) -> None:
     words = write_reports(tmp_path, {"S1": TEXT, "S2": "Findings: Transmural scar of the apex."})
     spec, engine = read_questions_spec(words), Scripted()
-    sweep = model_spec(spec, ["model=uniform"])
+    assert spec.studies is not None
+    sweep = asking_spec(spec.studies, spec.stages / "model", spec.protocol, ["model=uniform"])
 
     def second(sections: Any, protocol: Any) -> Any:
-        planned = plan_of(sweep, sections, protocol)
+        planned = plan_reading(sweep, sections, protocol)
         ((name, identity),) = planned.identities.items()
         work = missing_of(planned, name).work
-        read = StudyLoader(planned.store.root, planned.volumes, Rendering(None), False)
+        loader = StudyLoader(planned.store.root, planned.volumes, Rendering(None), False)
         replica = Replica(lambda: engine, planned.store.completions(identity.model_key), 64, sweep.stream)
 
         async def run() -> None:
             for row in range(work.num_rows):
-                async for _ in replica(pa.concat_tables(read(work.slice(row, 1)))):
+                async for _ in replica(pa.concat_tables(loader(work.slice(row, 1)))):
                     pass
 
         asyncio.run(run())
-        return extractions_from_completions(planned, sections, protocol)
+        return read_store(planned, sections, protocol)
 
     assert questions(spec, second) == 0
     asked = engine.n_asked
-    assert asked == 2 * len(list(parts(CATALOGUE)))
+    assert asked == 2 * len(GROUPS)
     made = lines(tmp_path / "out" / "questions.jsonl")
-    agreed = [one for one in made if one["verification"]["queue"] == "sampling"]
-    assert [(one["study"], one["subtask"], one["answer"]) for one in agreed] == [("S1", "L01", ["A"])]
+    by = {(one["study"], one["subtask"]): one["verification"]["drafted_by"] for one in made}
+    assert by[("S1", "L01")] == by[("S1", "C10")] == "both"
+    assert by[("S1", "C01")] == "rules"
     lost = lines(tmp_path / "out" / "rejects.jsonl")
     assert [(one["study_id"], one["reason"]) for one in lost if one["stage"] == 2] == [("S2", "not_quoted")]
     assert questions(spec, second) == 0
     assert engine.n_asked == asked, "the store answers"
     assert lines(tmp_path / "out" / "questions.jsonl") == made
+
+
+def test_the_gate_is_of_one_model_and_one_prompt_and_at_most_three_per_cent_are_wrong(tmp_path: Path) -> None:
+    words = write_reports(tmp_path, {"S1": TEXT})
+    spec = read_questions_spec(words)
+    assert spec.studies is not None
+    sweep, other = (
+        asking_spec(spec.studies, spec.stages / "model", spec.protocol, [f"model={name}"])
+        for name in ("uniform", "constant")
+    )
+    path = tmp_path / "gate.json"
+    record = gate_record(sweep, CATALOGUE, {"reports": 100, "drafts": 200, "wrong": 6})
+    path.write_text(json.dumps(record))
+    gate = read_gate(path, sweep, CATALOGUE)
+    assert gate.summary == {"model": "uniform", "reports": 100, "drafts": 200, "wrong": 6}
+    with pytest.raises(InputError, match="model_key"):
+        read_gate(path, other, CATALOGUE)
+    for changed, words_of in (
+        ({"wrong": 7}, "at most 3%"),
+        ({"drafts": 99}, "at least 100"),
+        ({"prompts": "x"}, "prompts"),
+    ):
+        path.write_text(json.dumps(record | changed))
+        with pytest.raises(InputError, match=words_of):
+            read_gate(path, sweep, CATALOGUE)
+    path.write_text("{}")
+    with pytest.raises(InputError, match="no record"):
+        read_gate(path, sweep, CATALOGUE)

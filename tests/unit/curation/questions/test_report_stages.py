@@ -11,9 +11,9 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_questions_spec
 from cardiolens.curation.questions.counts import page
 from cardiolens.curation.questions.draft_questions import questions
+from cardiolens.curation.questions.glossary import with_glossary
 from cardiolens.curation.questions.report_files import read_links
 from cardiolens.curation.questions.stage_files import Stages, read_lines
-from cardiolens.curation.questions.unknown_words import count_unknown
 from cardiolens.phantom.roster import catalogue
 
 TEXTS = {
@@ -52,43 +52,37 @@ def test_reports_become_lines_of_questions_that_name_their_evidence(tmp_path: Pa
             assert {"schema", "stage", "study_id", "tool_version", "input_sha256"} <= record.keys()
 
 
-def test_what_a_group_teaches_is_drafted_with_the_words_of_its_reports(tmp_path: Path) -> None:
+def test_a_glossary_opens_sections_and_names_findings(tmp_path: Path) -> None:
     texts = {
-        "S1": "Befund\nRV G/F iO.\nNo pericardial effusion.",
-        "S2": "Vorgeschichte:\nRV G/F iO.\nBefund: o.B.",
+        "S1": "Befund\nKein Speck. LVEF 60 %.",
+        "S2": "Vorgeschichte:\nLVEF 20 %.\nBefund: No speck.",
     }
     words = tmp_path / "words.yaml"
     words.write_text(
         "headings: {Vorgeschichte: History, Befund: Findings}\n"
-        "sentences: {RV G/F iO: RV size normal. RV function normal.}\n"
+        "synonyms: {speck: late gadolinium enhancement, kein: 'no'}\n"
     )
     assert questions(read_questions_spec([*write_reports(tmp_path, texts), f"words={words}"])) == 0
-    out = tmp_path / "out"
-    answers = {(line["study"], line["subtask"]): line["answer"] for line in lines(out / "questions.jsonl")}
-    assert answers == {("S1", "C12"): ["A"], ("S1", "C15"): ["A"], ("S1", "C19"): ["A"]}
-    items = {item["subtask"]: item for item in lines(out / "2-findings.rules.jsonl")[0]["items"]}
-    assert items["C15"]["quote"] == "RV G/F iO"
-    assert items["C15"]["reading"]["quote"] == "RV function normal"
-    assert texts["S1"][items["C19"]["start"] : items["C19"]["end"]] == "No pericardial effusion"
-    checked = lines(out / "6-automatic.jsonl")[0]["checked"]
-    assert {name: state["backcheck"] for name, state in checked.items()} == dict.fromkeys(
-        ("C12", "C15", "C19"), True
-    )
-    history, findings = lines(out / "1-sections.jsonl")[1]["sections"]
+    made = lines(tmp_path / "out" / "questions.jsonl")
+    answers = {(line["study"], line["subtask"]): line["answer"] for line in made}
+    assert answers == {("S1", "L01"): ["A"], ("S1", "C10"): ["A"], ("S2", "L01"): ["A"]}
+    history, findings = lines(tmp_path / "out" / "1-sections.jsonl")[1]["sections"]
     assert (history["name"], findings["name"]) == ("silent", "any")
 
 
-def test_sentences_to_teach_are_printed_only_where_text_is_asked_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    texts = {f"S{number}": f"Befund:\nEF von {number + 40} Prozent." for number in range(3)}
-    words = [word for word in write_reports(tmp_path, texts) if not word.startswith("out=")]
-    count_unknown(read_questions_spec([*words, "mode=unknown"]))
-    printed = capsys.readouterr().out
-    assert "2 sentences or headings recur in 3 reports" in printed
-    assert "Prozent" not in printed
-    count_unknown(read_questions_spec([*words, "mode=unknown", "text=true"]))
-    assert "3 reports: EF von # Prozent" in capsys.readouterr().out
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ("headings: {Befund: Befund}", "heading 'Befund' is to mean 'Befund'"),
+        ("synonyms: {speck: Speck}", "which no lexicon has"),
+        ("synonyms: {scar: late gadolinium enhancement}", "has a meaning already"),
+        ("sentences: {}", "legal are synonyms and headings"),
+    ],
+)
+def test_a_glossary_that_cannot_be_used_is_refused(tmp_path: Path, entry: str, expected: str) -> None:
+    (tmp_path / "words.yaml").write_text(entry)
+    with pytest.raises(InputError, match=expected):
+        with_glossary(catalogue(), tmp_path / "words.yaml")
 
 
 def test_a_stage_makes_only_what_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,6 @@
 """Duplicates: a patient under two ids is found, also in another window, and so is a public study."""
 
 import json
-import time
 from pathlib import Path
 
 import nibabel as nib
@@ -10,11 +9,10 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.curation.release.duplicates import read_hashes, write_hashes
+from cardiolens.curation.release.duplicates import write_hashes
 from cardiolens.curation.release.make import release
 from cardiolens.curation.release.release_words import Hashes
 from cardiolens.phantom.phantom_cohort import make_cohort
-from cardiolens.study.frame_hashes import SIDE, HashedFrames, hash_of, same_studies
 
 
 @pytest.fixture(scope="module")
@@ -87,23 +85,3 @@ def test_a_study_of_a_public_set_is_found_and_one_that_is_none_is_not(phantoms: 
         json.loads(line)["canary"] for line in (tmp_path / "out" / "questions.jsonl").read_text().splitlines()
     }
     assert canaries == {index["canary"]}
-
-
-def test_a_list_that_is_none_is_refused_with_its_line(tmp_path: Path) -> None:
-    path = tmp_path / "list.jsonl"
-    good = json.dumps({"study": "a", "volume": "v", "phash": "0" * (SIDE * SIDE // 4)})
-    for bad in ("{}", "no JSON", '{"study": "a", "volume": "v", "phash": "00"}'):
-        path.write_text(f"{good}\n{bad}\n")
-        with pytest.raises(InputError, match="line 2: is no hash"):
-            read_hashes(path)
-
-
-def test_frames_without_a_picture_have_no_hash_and_a_thousand_take_seconds() -> None:
-    assert hash_of(np.full((64, 64), 9, np.uint8)) is None
-    rng = np.random.default_rng(1)
-    frames = rng.integers(0, 255, (500, 128, 128), np.uint8)
-    started = time.process_time()
-    rows = [(f"S{at}", "v", str(hash_of(frame))) for at, frame in enumerate(frames)]
-    hashed = HashedFrames.of(rows)
-    assert not same_studies(hashed, hashed)
-    assert time.process_time() - started < 3.0  # 10,000 frames a minute

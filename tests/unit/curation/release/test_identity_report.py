@@ -14,7 +14,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.curation.release.identities import fold
 from cardiolens.curation.release.identity_report import find_ids
 from cardiolens.curation.release.make import release
-from tests.unit.curation.release.test_release import SECRET, every_byte, line, words, write_lines, write_study
+from tests.unit.curation.release.test_release import SECRET, every_byte, line, words, write_lines
 
 __all__ = ["words"]
 SUBTASK = """
@@ -77,22 +77,6 @@ def test_a_person_confirms_what_was_found_and_more_asks_again(words: list[str], 
     assert not list((tmp_path / "out").rglob("*identities*"))
 
 
-def test_the_confirmation_is_the_same_in_every_call(words: list[str], tmp_path: Path) -> None:
-    write_lines(tmp_path, [whole(1, "Does Dr. Huber see scar?"), whole(2, "Scar on 2019-05-23?")])
-    assert digest(refusal(words)) == digest(refusal(words))
-
-
-def test_a_text_of_many_questions_is_one_finding(words: list[str], tmp_path: Path) -> None:
-    write_lines(tmp_path, [whole(number, "Does Dr. Huber see scar?") for number in range(1, 7)])
-    assert refusal(words).startswith("1 texts")
-
-
-def test_texts_that_name_nobody_need_no_word(words: list[str], tmp_path: Path) -> None:
-    write_lines(tmp_path, [whole(1), line(2)])
-    assert release(words) == 0
-    assert not (tmp_path / "out-identities.txt").exists()
-
-
 @pytest.mark.parametrize(
     "form", ["MUSTERMANN-1", "mustermann 1", "Mustermann_1.", "MUSTERMANN1", "(MUSTERMANN/1)"]
 )
@@ -104,16 +88,6 @@ def test_an_old_id_is_refused_and_cannot_be_confirmed(words: list[str], tmp_path
     assert form.lower() not in said.lower()
     with pytest.raises(InputError, match="holds the old id"):
         release([*words, "confirmed=0123456789abcdef"])
-
-
-def test_an_id_of_three_letters_is_confirmed_and_none_is_sought_in_our_own_words(tmp_path: Path) -> None:
-    """A patient 12 stands in many texts by chance; `Absent` is an option of the catalogue."""
-    write_study(tmp_path, 1, "12")
-    edit(tmp_path, 1, site="Ward 12", report_id="Is there late gadolinium enhancement of the myocardium?")
-    given = {"questions": "q.jsonl", "studies": "studies", "out": "out"}
-    words = [f"{name}={tmp_path / path}" for name, path in given.items()] + ["name=ours", "licence=internal"]
-    write_lines(tmp_path, [line(1)])
-    assert release([*words, f"confirmed={digest(refusal(words))}"]) == 0
 
 
 def test_ids_are_found_whole() -> None:
@@ -142,7 +116,7 @@ def test_ids_are_found_whole() -> None:
         {"kappa_batch": "Huber"},
         {"kappa": 19660523},
         {"kappa": "Huber"},
-        {"agreement": "Huber"},
+        {"drafted_by": "Huber"},
         {"status": "verified by Huber"},
     ],
 )
@@ -160,7 +134,7 @@ def test_a_verification_of_another_form_is_refused(
 
 def test_what_the_review_writes_is_kept(words: list[str], tmp_path: Path) -> None:
     verified = {"status": "verified", "stage": 8, "verdict": "correct", "readers": 2, "adjudicated": True}
-    verified |= {"kappa_batch": "b00", "kappa": 0.8123, "agreement": "alone"}
+    verified |= {"kappa_batch": "b00", "kappa": 0.8123, "drafted_by": "rules"}
     write_lines(
         tmp_path, [line(1, verification=verified | {"by": ["Huber"], "at": "2026-05-23", "queue": "full"})]
     )

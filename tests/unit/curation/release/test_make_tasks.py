@@ -13,7 +13,6 @@ import pytest
 from cardiolens.base.errors import InputError
 from cardiolens.curation.release.harness.make_tasks import HANDED_OUT, make_tasks
 from cardiolens.curation.release.harness.one_file import with_reader
-from cardiolens.curation.release.make import release
 from tests.unit.curation.release.released_phantoms import release_phantoms
 
 
@@ -87,13 +86,6 @@ def mark_of_a_frame(root: Path) -> None:
     question_of(root, question="How large is <image> it?")
 
 
-def reports_alone(root: Path) -> None:
-    """A release of reports: what remains of one whose index says so."""
-    lines = (root / "phantoms" / "questions.jsonl").read_text().splitlines(keepends=True)
-    kept = [line for line in lines if json.loads(line)["answer_type"] == "report"]
-    (root / "phantoms" / "questions.jsonl").write_text("".join(kept))
-
-
 def nothing(_: Path) -> None:
     pass
 
@@ -127,11 +119,3 @@ def copied(root: Path, tmp_path: Path) -> Path:
     for name in ("ours", "phantoms"):
         shutil.copytree(root / name, tmp_path / name)
     return tmp_path
-
-
-def test_a_release_without_choice_questions_has_no_task(copied: Path, tmp_path: Path) -> None:
-    reports_alone(copied)
-    given = [f"questions={copied}/phantoms/questions.jsonl", f"studies={copied}/phantoms/studies"]
-    assert release([*given, f"out={tmp_path}/r", "name=r", "licence=internal", "references=true"]) == 0
-    with pytest.raises(InputError, match="has no choice question with a told answer and frames"):
-        make_tasks([f"harness={tmp_path}/r", f"out={tmp_path}/t"])

@@ -1,9 +1,7 @@
 """Copies for a release: voxels and geometry come through, nothing else does, and no bomb is unpacked."""
 
 import gzip
-import os
 import struct
-import zlib
 from pathlib import Path
 
 import nibabel
@@ -12,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cardiolens.base.errors import InputError
 from cardiolens.curation.release.nifti_copy import copy_of
 
 # Every field of a NIfTI-1 header that says nothing of where voxels lie or what they mean: from and to.
@@ -105,13 +102,6 @@ def test_a_kept_field_has_no_room_beside_its_meaning(
     assert struct.unpack_from(order + form, copy_of(tmp_path / "x.nii"), at)[0] == kept
 
 
-def test_an_intercept_without_a_slope_means_nothing_and_is_zero(tmp_path: Path) -> None:
-    content = stored()
-    struct.pack_into("<2f", content, 112, 0.0, 1966.0)
-    (tmp_path / "x.nii").write_bytes(content)
-    assert copy_of(tmp_path / "x.nii")[112:120] == bytes(8)
-
-
 @settings(max_examples=40, deadline=None)
 @given(
     shape=st.lists(st.integers(1, 5), min_size=3, max_size=4).map(tuple),
@@ -139,44 +129,3 @@ def test_what_the_volume_means_is_unchanged(shape, slope, steps, order, tmp_path
 
 def voxels_of(plain: bytes) -> bytes:
     return np.frombuffer(plain, np.int16, 60, 352).tobytes()
-
-
-def test_a_file_that_unpacks_to_a_hundred_times_its_size_is_refused(tmp_path: Path) -> None:
-    content = stored()
-    struct.pack_into("<4h", content, 40, 3, 1024, 1024, 256)  # 512 MiB
-    packer = zlib.compressobj(9, wbits=31)
-    zeros = bytes(1 << 20)
-    pieces = [packer.compress(bytes(content[:352])), *(packer.compress(zeros) for _ in range(512))]
-    (tmp_path / "x.nii.gz").write_bytes(b"".join([*pieces, packer.flush()]))
-    with pytest.raises(InputError, match=r"x\.nii\.gz: unpacks to 536,871,264 bytes, over 100 times"):
-        copy_of(tmp_path / "x.nii.gz")
-
-
-def test_bytes_behind_the_voxels_are_bounded_too(tmp_path: Path) -> None:
-    packer = zlib.compressobj(9, wbits=31)
-    zeros = bytes(1 << 20)
-    pieces = [packer.compress(bytes(stored())), *(packer.compress(zeros) for _ in range(80))]
-    (tmp_path / "x.nii.gz").write_bytes(b"".join([*pieces, packer.flush()]))
-    with pytest.raises(InputError, match="64 MiB more than the"):
-        copy_of(tmp_path / "x.nii.gz")
-
-
-def test_a_shape_beyond_any_volume_and_a_file_far_beyond_its_shape_are_not_read(tmp_path: Path) -> None:
-    content = stored()
-    path = tmp_path / "x.nii"
-    path.write_bytes(content)
-    with path.open("r+b") as file:
-        file.truncate(4 << 30)
-    with pytest.raises(InputError, match=r"x\.nii: cannot be read \(it has 4,294,967,296 bytes"):
-        copy_of(path)
-    struct.pack_into("<5h", content, 40, 4, 1024, 1024, 256, 4)
-    path.write_bytes(content)
-    with pytest.raises(InputError, match="expected at most 536,870,912 voxels"):
-        copy_of(path)
-
-
-@pytest.mark.parametrize("name", ["missing", "", "pipe"])
-def test_what_is_no_file_is_refused(tmp_path: Path, name: str) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match="cannot be read"):
-        copy_of(tmp_path / name)

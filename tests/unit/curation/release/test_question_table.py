@@ -10,10 +10,9 @@ import datasets
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-import yaml
 
 from cardiolens.config.dataset import Windows
-from cardiolens.config.selector import SelectorSpec
+from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.curation.release import question_table
 from cardiolens.curation.release.facts import Contents, read_contents
 from cardiolens.curation.release.question_table import rows_by_study, write_rows
@@ -115,15 +114,6 @@ def test_the_canary_is_in_every_row_and_line(released: Path, loaded: datasets.Da
     lines = (released / "questions.jsonl").read_text().splitlines()
     assert {json.loads(line)["canary"] for line in lines} == {canary}
     assert {name for split in loaded.values() for name in split["canary"]} == {canary}
-
-
-def test_the_head_of_the_card_names_licence_and_splits(released: Path) -> None:
-    head = yaml.safe_load((released / "README.md").read_text().split("---")[1])
-    assert head["license"] == "cc-by-4.0"
-    assert "license_name" not in head
-    assert "selector `clinical` shows, at most 16 a question" in (released / "README.md").read_text()
-    (config,) = head["configs"]
-    assert [one["split"] for one in config["data_files"]] == ["dev", "test_b"]
 
 
 def written(held: Contents, folder: Path, *, frames: bool) -> list[dict[str, Any]]:

@@ -1,7 +1,6 @@
 """Submissions of runs on withheld answers: scored as by a sweep with the answers, read as a stranger's."""
 
 import json
-import math
 import random
 import shutil
 from collections.abc import Callable
@@ -16,10 +15,18 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.curation.release.benchmark_submission import MOST_REPLY, MOST_TEXT, Submit, submit
+from cardiolens.curation.release.benchmark_submission import (
+    MOST_REPLY,
+    MOST_TEXT,
+    Score,
+    Submit,
+    read_submission,
+    score_submission,
+    scores_of,
+    submit,
+    verdicts_of,
+)
 from cardiolens.curation.release.make import digests
-from cardiolens.curation.release.submission_file import MOST_LINE, read_submission
-from cardiolens.curation.release.submission_scores import Score, score_submission, scores_of, verdicts_of
 from cardiolens.curation.release.withheld_cohort import read_answers, without_answers, write_answers
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
@@ -32,7 +39,7 @@ from cardiolens.storage.places import Run
 CATALOGUE = load_catalogue("openprotocol-1")
 SOME = ("C02", "C10", "D01", "R-CINE")
 FIRST = "PH-0004"  # of the patients whose answers are withheld
-ONE = {"name": "standard", "style": "standard", "max_tokens": 64}
+ONE = {"name": "standard", "style": "standard", "max_tokens": 64, "asks_back": False}
 PROMPTS = [ONE, ONE | {"name": "three", "samples": 3, "temperature": 0.7}]
 FORMS = (
     "ANSWER: A",
@@ -105,19 +112,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run, RunResult
 def read(path: Path, answers: Path) -> Any:
     known = read_answers(answers)
     return verdicts_of(read_submission(path, known.release, known.questions), known), known
-
-
-@pytest.mark.full
-def test_the_verdicts_are_those_of_a_sweep_with_the_answers(made: tuple[Path, Run, RunResults]) -> None:
-    root, _, alone = made
-    verdicts, _ = read(root / "submission.jsonl", root / "answers.json")
-    expected = alone.replies.verdicts
-    names = [name for name in expected.column_names if name != "request_key"]
-    order = [(name, "ascending") for name in ("arm_id", "qa_id", "channel")]
-    assert verdicts.num_rows == expected.num_rows > 100
-    assert verdicts.select(names).to_pylist() == expected.sort_by(order).select(names).to_pylist()
-    statuses = set(expected["parse_status"].to_pylist())
-    assert {"ok", "refusal", "parse_error", "truncated"} <= statuses
 
 
 def test_the_scores_differ_by_nothing_from_those_of_a_sweep_with_the_answers(
@@ -225,89 +219,12 @@ def test_a_hostile_submission_gets_a_sentence(
     assert len(str(refusal.value)) < 1000
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"\n",
-        b"[" * 100_000,
-        b'{"a":' * 100_000,
-        b"\xff\xfe\x00",
-        b"nan\n",
-        b'{"a": 1, "a": 2}\n',
-        b"x" * (MOST_LINE + 9),
-    ],
-    ids=["empty", "blank", "deep list", "deep object", "UTF-16", "NaN", "two meanings", "one long line"],
-)
-def test_what_is_no_submission_gets_a_sentence(
-    made: tuple[Path, Run, RunResults], tmp_path: Path, content: bytes
-) -> None:
-    first = (made[0] / "submission.jsonl").read_text().splitlines(keepends=True)[0].encode()
-    for start in (b"", first):
-        path = tmp_path / "s.jsonl"
-        path.write_bytes(start + content)
-        if start and not content:
-            continue  # all replies are missing, which is legal
-        with pytest.raises(InputError, match=r"s\.jsonl"):
-            score_submission(Score(score=path, answers=made[0] / "answers.json"))
-
-
-def test_a_million_lines_are_refused_at_the_first_that_is_wrong(
-    made: tuple[Path, Run, RunResults], tmp_path: Path
-) -> None:
-    first, second = (made[0] / "submission.jsonl").read_text().splitlines(keepends=True)[:2]
-    path = tmp_path / "s.jsonl"
-    path.write_text(first + second * 10**6)
-    with pytest.raises(InputError, match=r"s\.jsonl:3: .* has a second reply"):
-        score_submission(Score(score=path, answers=made[0] / "answers.json"))
-
-
-def test_hostile_replies_are_judged_and_not_obeyed(
-    made: tuple[Path, Run, RunResults], tmp_path: Path
-) -> None:
-    """Text that a parser could stumble over: each is a reply like others, and most are unreadable."""
-    lines = [json.loads(line) for line in (made[0] / "submission.jsonl").read_text().splitlines()]
-    texts = [
-        *("[" * MOST_REPLY, '{"answer":' * 3000, "ANSWER: " * 4000, "\0" * 1000, "(" * MOST_REPLY),
-        *("A, " * 2000, '{"text":' * 3000 + "\n{}"),
-    ]
-    for number, text in enumerate(texts):
-        for finish in ("stop", "samples"):
-            lines[1 + 2 * number + (finish == "samples")] |= {
-                "text": text,
-                "finish_reason": finish,
-                "status": "ok",
-            }
-    path = tmp_path / "s.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    verdicts, known = read(path, made[0] / "answers.json")
-    assert verdicts.num_rows > 100
-    assert all(
-        math.isnan(row["value"]) or 0 <= row["value"] <= 100
-        for row in scores_of(verdicts, known.catalogue).to_pylist()
-        if row["metric"] == "primary"
-    )
-
-
 def test_answers_that_others_can_read_are_not_used(
     made: tuple[Path, Run, RunResults], tmp_path: Path
 ) -> None:
     path = shutil.copy(made[0] / "answers.json", tmp_path / "answers.json")
     path.chmod(0o644)
     with pytest.raises(InputError, match="others may read the answers"):
-        score_submission(Score(score=made[0] / "submission.jsonl", answers=path))
-
-
-@pytest.mark.parametrize(
-    "content", ["", "[]", "{}", "[" * 100_000, '{"schema": "answers-1", "release": NaN}']
-)
-def test_what_holds_no_answers_gets_a_sentence(
-    made: tuple[Path, Run, RunResults], tmp_path: Path, content: str
-) -> None:
-    path = tmp_path / "answers.json"
-    path.touch(0o600)
-    path.write_text(content)
-    with pytest.raises(InputError, match="holds no withheld answers"):
         score_submission(Score(score=made[0] / "submission.jsonl", answers=path))
 
 
@@ -331,12 +248,3 @@ def test_a_release_that_changed_since_the_run_gives_no_submission(
     assert not words.out.exists()
     assert submit(words) == 0
     assert words.out.read_bytes() == (root / "submission.jsonl").read_bytes()
-
-
-def test_a_reply_that_nobody_would_read_gives_no_submission(
-    made: tuple[Path, Run, RunResults], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cardiolens.curation.release.benchmark_submission.MOST_REPLY", 3)
-    with pytest.raises(InputError, match="has more than 3 characters"):
-        submit(Submit(submit=made[1].root, out=tmp_path / "s.jsonl"))
-    assert not list(tmp_path.iterdir())

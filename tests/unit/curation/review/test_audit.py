@@ -92,14 +92,6 @@ def test_a_person_is_shown_neither_model_nor_our_reading(server: LocalServer) ->
         assert asked(server, path)[0] == 200
 
 
-def test_nothing_is_told_without_the_token(server: LocalServer) -> None:
-    base = urlsplit(server.address)
-    connection = http.client.HTTPConnection(base.hostname or "", base.port, timeout=300)
-    connection.request("GET", "/next.json")
-    assert connection.getresponse().status == 404
-    connection.close()
-
-
 def test_a_reading_is_on_disk_and_the_next_reply_follows(server: LocalServer, desk: AuditDesk) -> None:
     first = asked(server, "next.json")[1]
     letter = first["options"][0][0]
@@ -107,16 +99,6 @@ def test_a_reading_is_on_disk_and_the_next_reply_follows(server: LocalServer, de
     assert (state["read"], state["number"]) == (1, first["number"] + 1)
     assert asked(server, f"replies/{first['number']}")[1]["chosen"] == [letter]
     assert read_readings(desk.path) == desk.readings
-
-
-@pytest.mark.parametrize(
-    "body",
-    [{"number": 10**6, "letters": []}, {"number": 0, "letters": ["Z"]}, {"number": 0, "letters": "A"}, {}],
-)
-def test_what_is_no_reading_is_refused_with_a_reason(server: LocalServer, body: dict[str, Any]) -> None:
-    status, state = asked(server, "read", body)
-    assert status in {200, 400}
-    assert state["error"]
 
 
 def test_a_reading_that_the_disk_does_not_take_is_told_and_can_be_chosen_again(
@@ -183,8 +165,8 @@ def test_a_report_stands_beside_the_scores(run: FinishedRun, capsys: pytest.Capt
     assert "misread" in capsys.readouterr().out
     assert json.loads((run.folder / "audit.json").read_text())["schema"] == "audit-1"
     facts = read_facts(Run(run.folder), [Run(run.folder)])
-    (table,) = reliability(facts).tables
-    assert table.title == "Replies that a person read"
+    tables = reliability(facts).tables
+    (table,) = (one for one in tables if one.title == "Replies that a person read")
     assert sorted(str(row[0]) for row in table.rows) == sorted(facts.models)
     (run.folder / "audit.json").write_text('{"models": 5}')
     with pytest.raises(InputError, match="make it anew with"):

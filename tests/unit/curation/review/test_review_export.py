@@ -6,8 +6,7 @@ import pytest
 from reviewers import CATALOGUE, Table, items_of
 
 from cardiolens.base.errors import InputError
-from cardiolens.curation.questions.stage_files import write_lines
-from cardiolens.curation.review.review_export import exported, readings, write
+from cardiolens.curation.review.review_export import exported, write
 from cardiolens.curation.review.review_items import BATCH, _batches
 from tests.unit.questions_file import read_questions
 
@@ -47,28 +46,6 @@ def test_every_item_stands_in_exactly_one_file_with_its_reason(tmp_path: Path) -
     assert all(line["verification"]["status"] == "draft" for line in result.open)
 
 
-def test_a_small_batch_is_let_through_as_what_it_is(tmp_path: Path) -> None:
-    table = Table(tmp_path, items_of(tmp_path, 20))
-    for reader in ("anna", "berta"):
-        table.everything(reader)
-    result = exported(table.queue.items, table.queue.reviews)
-    (batch,) = result.batches
-    assert (batch.decision, batch.why) == ("small", ("20 questions show only that 84% would be accepted",))
-    assert len(result.verified) == 20
-    assert {line["verification"]["batch_decision"] for line in result.verified} == {"small"}
-
-
-def test_nothing_of_a_failing_batch_is_verified(tmp_path: Path) -> None:
-    table = Table(tmp_path, items_of(tmp_path, 20))
-    for reader in ("anna", "berta"):
-        for _ in range(3):
-            assert table.press(reader, "correct", answer=["B"]) is None
-        table.everything(reader)
-    result = exported(table.queue.items, table.queue.reviews)
-    assert result.verified == []
-    assert {line["verification"]["review"] for line in result.open} == {"batch_fail"}
-
-
 def conditional() -> tuple[str, str, str, str]:
     """A parent and a child of the catalogue, an answer that opens the child, and one that does not."""
     for child in CATALOGUE.subtasks.values():
@@ -103,17 +80,6 @@ def test_a_question_that_its_parent_no_longer_opens_is_not_verified(tmp_path: Pa
     assert len(result.verified) == 80 - len(reasons)
 
 
-def test_readings_hold_answers_and_seconds_by_person(tmp_path: Path) -> None:
-    table = Table(tmp_path, items_of(tmp_path, 3), mode="read")
-    table.press("anna", "answer", answer=["B"], seconds=4.321)
-    table.press("anna", "cannot_tell", seconds=2)
-    table.press("berta", "answer", answer=["A"], seconds=1)
-    found = readings(table.queue.items, table.queue.reviews)
-    assert [(one["answer"], one["seconds"]) for one in found["anna"]] == [(["B"], 4.32), ([], 2.0)]
-    assert len(found["berta"]) == 1
-    write_lines(tmp_path / "a.jsonl", found["anna"])
-
-
 @pytest.mark.parametrize("per_study", [1, 7, 35])
 def test_batches_are_whole_studies_and_none_is_small(per_study: int) -> None:
     studies = [f"S{place // per_study:04d}" for place in range(1234)]
@@ -123,3 +89,16 @@ def test_batches_are_whole_studies_and_none_is_small(per_study: int) -> None:
     for study in set(studies):
         assert len({batch for batch, own in zip(batches, studies, strict=True) if own == study}) == 1
     assert list(_batches(["S"] * 5)) == ["b01"] * 5
+
+
+def test_accepted_drafts_are_counted_by_who_drafted_them(tmp_path: Path) -> None:
+    items = items_of(tmp_path, 4, marks=("both", "both", "rules", ""))
+    table = Table(tmp_path, items)
+    for reader in ("anna", "berta"):
+        assert table.press(reader, "correct", answer=["B"]) is None
+        table.everything(reader)
+    result = exported(table.queue.items, table.queue.reviews)
+    assert [(row.name, row.n_items, row.n_accepted) for row in result.marks] == [
+        ("drafted by both", 2, 1),
+        ("drafted by rules", 1, 1),
+    ]

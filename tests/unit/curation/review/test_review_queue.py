@@ -1,6 +1,5 @@
 """Who gets which item: blindness, the third person, undo, repeats, and readings."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,13 +14,6 @@ from cardiolens.curation.review.queue import DecisionRequest, outcome
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
     return Table(tmp_path, items_of(tmp_path, 4))
-
-
-def test_two_readers_get_each_item_and_a_third_gets_none(table: Table) -> None:
-    assert table.everything("anna") == 4
-    assert table.everything("berta") == 4
-    assert table.shown("clara") is None
-    assert table.shown("third") is None, "where two agree nothing is to be decided"
 
 
 def test_who_looks_at_an_item_keeps_it_from_the_third_reader_for_a_while(table: Table) -> None:
@@ -71,12 +63,6 @@ def test_people_agree_if_verdict_and_answer_are_the_same(table: Table, one, othe
     assert (table.shown("third") is None) == agree
 
 
-def test_a_third_who_was_one_of_the_two_does_not_decide_between_them(table: Table, tmp_path: Path) -> None:
-    table.press("anna", "accept")
-    table.press("berta", "cannot_tell")
-    assert table.queue.next("anna", "adjudicator") is None
-
-
 @pytest.mark.parametrize(
     ("verdict", "more"),
     [
@@ -94,13 +80,6 @@ def test_a_third_who_was_one_of_the_two_does_not_decide_between_them(table: Tabl
 def test_what_no_key_of_the_page_says_is_refused_and_not_kept(table: Table, verdict, more) -> None:
     assert table.press("anna", verdict, **more)
     assert table.queue.done("anna") == 0
-
-
-def test_an_item_that_one_was_not_shown_cannot_be_decided_on(table: Table) -> None:
-    table.shown("anna")
-    qa_id, item = list(table.queue.items)[2]
-    asked = DecisionRequest(id="x" * 16, qa_id=qa_id, item=item, verdict="accept")
-    assert table.queue.decide(asked, "anna", "reader") == "it was not shown to you; this is the next one"
 
 
 def test_undo_brings_items_back_one_by_one(table: Table) -> None:
@@ -144,18 +123,6 @@ def test_who_saw_the_truth_of_an_item_cannot_read_it(table: Table, tmp_path: Pat
     assert reading.everything("berta", "answer", answer=["B"]) == 4
     assert reading.press("berta", undo=True) is None
     assert reading.queue.done("berta") == 3
-
-
-def test_a_draft_that_changed_is_a_new_item_and_its_old_truth_was_still_seen(
-    table: Table, tmp_path: Path
-) -> None:
-    table.everything("anna")
-    changed = [replace(item, digest="changed" + item.digest) for item in table.queue.items.values()]
-    table.ledger.close()
-    again = Table(tmp_path, changed)
-    assert again.queue.left("anna", "reader") == 4
-    again.ledger.close()
-    assert Table(tmp_path, changed, mode="read").shown("anna") is None
 
 
 PRESSES = st.lists(

@@ -17,6 +17,7 @@ from small_cohort import make_cohort, swept
 
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import plan
+from cardiolens.score.statistics.confidence import AUROC
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.schemas import FINAL
 
@@ -47,7 +48,7 @@ def said(root):
 
 def test_what_cannot_be_read_is_asked_back_and_counts_by_the_second_turn(fresh):
     mumbler = Mumbler(prose=8, silent=4)
-    _, judged = swept(asking_spec(fresh), mumbler)
+    planned, judged = swept(asking_spec(fresh), mumbler)
     rows, first = answered(judged), {ask.request_key: ask for ask in mumbler.asked}
     statuses = {row["request_key"]: row["parse_status"] for row in rows}
     prose = [
@@ -67,6 +68,11 @@ def test_what_cannot_be_read_is_asked_back_and_counts_by_the_second_turn(fresh):
     assert counts["second_none"] == n_none > 0
     assert counts["second_answered"] == len(mumbler.second) - n_none
     assert counts["second_open"] == judged.replies.unrequested == 0
+    seen = tables.read(planned.run.seen, schemas.SEEN).to_pylist()
+    assert {row["step_key"] for row in seen} == {ask.request_key for ask in mumbler.second}
+    assert {row["stage"] for row in seen} == {1}
+    metrics = judged.scores["metric"].to_pylist()
+    assert not any(metric.startswith(AUROC) for metric in metrics), "a forced letter is no confidence"
 
 
 def test_a_free_second_reply_is_read_strictly(fresh):

@@ -17,13 +17,19 @@ from PIL import Image
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.model import ModelSpec, Sampling
 from cardiolens.inference.engine.ask import Ask
-from cardiolens.inference.engine.http.access import check_access, is_loopback, proxy_of, way_to
-from cardiolens.inference.engine.http.body import body, data_url, messages
 from cardiolens.inference.engine.http.budget import OwnAccount, SpendingCap
+from cardiolens.inference.engine.http.engine import body, data_url, messages
 from cardiolens.inference.engine.http.gate import Gate, Window
-from cardiolens.inference.engine.http.header_lines import Words
-from cardiolens.inference.engine.http.http_fault import Backoff, FaultError, FaultKind, read_retry_after
-from cardiolens.inference.engine.http.http_reply import read_reply
+from cardiolens.inference.engine.http.http_reply import (
+    Backoff,
+    FaultError,
+    FaultKind,
+    Words,
+    read_reply,
+    read_retry_after,
+)
+from cardiolens.inference.engine.http.transport import check_access, is_loopback, proxy_of, way_to
+from cardiolens.protocol.dialogue.asking_back import DisplayedChoice
 from cardiolens.protocol.tasks.legal import Constraint
 from cardiolens.storage.schemas import FRAME
 from tests.unit.config.test_http_spec import model, sweep
@@ -202,6 +208,16 @@ def test_decoding_is_sent_as_the_server_understands_it() -> None:
     )
     expected = {"model": "some-model", "max_completion_tokens": 8, "reasoning_effort": "low"}
     assert sent(thinking, ask()) == expected
+
+
+def test_a_second_turn_is_constrained_where_the_server_can_and_free_elsewhere() -> None:
+    choice = DisplayedChoice.of("single", ("A", "B"), (), {"A": "yes", "B": "no"})
+    turn = choice.second_turn("key", "Hard to say either way.", "stop")
+    assert turn is not None
+    second = replace(ask("q"), text=f"q{turn.ending}", constraint=turn.constraint)
+    assert sent(model(dialect="vllm"), second)["structured_outputs"] == {"choice": ["A", "B", "N"]}
+    assert "structured_outputs" not in sent(model(), second)
+    assert "Hard to say" in json.loads(body(model(), second, str))["messages"][1]["content"][0]["text"]
 
 
 def test_a_sample_is_sent_with_its_own_seed_and_temperature() -> None:

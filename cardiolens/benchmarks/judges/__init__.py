@@ -1,0 +1,1 @@
+"""Judges of MedThinkVQA: steps of reasoning, and discussions (protocol 16.17)."""

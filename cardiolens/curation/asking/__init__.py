@@ -1,0 +1,1 @@
+"""Questions about texts through the inference stream and its store."""

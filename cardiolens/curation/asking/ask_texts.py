@@ -1,0 +1,192 @@
+"""Run text-only requests through the inference stream: plan them, store the completions, read them back.
+
+The key of a request is the digest of the whole request, as in a sweep, so requests that the store already
+answers are not sent again.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import pyarrow.compute as pc
+
+from cardiolens.base import disk
+from cardiolens.base.errors import InputError
+from cardiolens.config.compose import read_spec
+from cardiolens.config.model import ModelSpec
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.inference.engine.http.transport import check_access
+from cardiolens.inference.engine.readers import check_readers
+from cardiolens.inference.engine.startup import check_engine_options
+from cardiolens.inference.models.identity import Identity, identify
+from cardiolens.inference.models.token_counts import fault_of
+from cardiolens.inference.placement.inventory import nodes_of_ray
+from cardiolens.inference.plan.candidates import place_sweep
+from cardiolens.inference.plan.missing import missing_of
+from cardiolens.inference.plan.parts import PART_ROWS
+from cardiolens.inference.plan.plan import Plan
+from cardiolens.inference.plan.request import Request, RequestColumns, hash_frames, hash_model, request_key
+from cardiolens.inference.stream.execution import execute
+from cardiolens.inference.stream.progress import begin_watches
+from cardiolens.protocol.prompts.text_request import TextRequest
+from cardiolens.protocol.tasks.legal import constraint_of
+from cardiolens.runtime import stopping
+from cardiolens.runtime.connect import ray_cluster
+from cardiolens.show.terminal import bars
+from cardiolens.storage import documents, schemas, tables
+from cardiolens.storage.places import Store, run_of
+from cardiolens.storage.schemas import PLANNED
+
+_MAX_TOKENS = 3072  # of a reply, where the model declares none for reports
+
+
+def asking_spec(studies: Path, out: Path, protocol: str, words: Sequence[str]) -> SweepSpec:
+    """Return the sweep of the one model in `words` over texts; its store and runs lie in `out`."""
+    where = [
+        "name=questions",
+        "tracker=none",
+        "dataset=real",
+        f"dataset.studies={_quoted(studies)}",
+        f"dataset.questions={_quoted(out.parent / 'questions.jsonl')}",
+        f"dataset.protocol={_quoted(protocol)}",
+        f"store={_quoted(out / 'store')}",
+        f"outputs={_quoted(out / 'outputs')}",
+    ]
+    listed = [_one_model(word) for word in words]
+    sweep = read_spec([*listed, *where])
+    if len(sweep.model) != 1:
+        raise InputError(f"model: {len(sweep.model)} models are named; name the one that reads")
+    if sweep.model[0].sampling.temperature:
+        raise InputError(
+            f"model.{sweep.model[0].name}.sampling.temperature: texts are read at temperature 0; leave it out"
+        )
+    check_readers(sweep)
+    check_access(sweep)
+    check_engine_options(sweep)
+    return sweep
+
+
+def execute_plan(planned: Plan) -> None:
+    """Run the requests that the store does not answer yet."""
+    remaining = {name: missing_of(planned, name) for name in planned.identities}
+    if any(work.left for work in remaining.values()):
+        documents.log_to(planned.run)
+        with ray_cluster(planned.spec.cluster):
+            placement = place_sweep(planned, remaining, nodes_of_ray(planned.spec.cluster))
+            with stopping.graceful(), bars.progress_display() as terminal:
+                execute(planned, placement, remaining, partial(begin_watches, (terminal,)))
+        stopping.raise_if_stopping()
+
+
+def plan_texts(
+    sweep: SweepSpec,
+    texts: Iterable[Sequence[TextRequest]],
+    *,
+    protocol: str = "",
+    catalogue_sha256: str = "",
+) -> Plan:
+    """Write a plan to disk, part by part; the requests on one text stay in one part file."""
+    (model,) = sweep.model
+    store, run = Store(sweep.store), run_of(sweep)
+    with fault_of(model.name):
+        identity = identify(model, store.models)
+    _clear(run.requests(model.name))
+    columns, n_requests = RequestColumns(), 0
+    text_ids: list[str] = []
+
+    def write_part() -> None:
+        name = f"part-{len(text_ids):08d}.parquet"
+        tables.write_part(run.requests(model.name), columns.table(), schemas.REQUESTS, name)
+
+    for requests in texts:
+        for request in requests:
+            columns.add(_request(model, identity, request))
+        text_ids += [request.text_id for request in requests[:1]]
+        n_requests += len(requests)
+        if len(columns) >= PART_ROWS:
+            write_part()
+            columns = RequestColumns()
+    if len(columns):
+        write_part()
+    return Plan(
+        spec=sweep,
+        run=run,
+        store=store,
+        arms=(),
+        identities={model.name: identity},
+        study_ids=tuple(text_ids),
+        volumes=tables.empty(schemas.VOLUMES),
+        questions_sha256="",
+        protocol=protocol,
+        catalogue_sha256=catalogue_sha256,
+        status_counts={PLANNED: n_requests},
+        most_frames={model.name: 0},
+        seconds=0.0,
+        failed={},
+    )
+
+
+def replies_of(planned: Plan, requests: Iterable[TextRequest]) -> Iterator[str | None]:
+    """Yield the reply to each request, or None if it is missing or truncated."""
+    (model,) = planned.spec.model
+    identity = planned.identities[model.name]
+    replies = _replies(planned.store.completions(identity.model_key))
+    for request in requests:
+        yield replies.get(_request(model, identity, request).request_key)
+
+
+def _request(model: ModelSpec, identity: Identity, text_request: TextRequest) -> Request:
+    constraint = constraint_of("schema", "report", (text_request.schema,), ())
+    max_tokens = model.max_tokens.get("report") or _MAX_TOKENS
+    state = hash_frames(hash_model(identity.model_key, model.sampling), text_request.system, "", ())
+    return Request(
+        arm_id="questions",
+        qa_id=f"{text_request.text_id}:{text_request.name}",
+        study_id=text_request.text_id,
+        frames_study_id=None,
+        subtask=text_request.name,
+        frames=(),
+        system=text_request.system,
+        prompt=text_request.prompt,
+        template="questions",
+        answer_format="schema",
+        answer_type="report",
+        option_keys=(text_request.schema,),
+        exclusive=(),
+        max_tokens=max_tokens,
+        stage=2,
+        replicate=0,
+        flags=(),
+        status=PLANNED,
+        predicted_tokens=None,
+        request_key=request_key(state, text_request.prompt, constraint.text, str(max_tokens), "0"),
+    )
+
+
+def _replies(completions: Path) -> dict[str, str]:
+    """Return the replies by request key, without truncated ones."""
+    columns = ("request_key", "text", "finish_reason", "status")
+    rows = tables.read(completions, schemas.COMPLETIONS, columns)
+    rows = rows.filter(pc.equal(rows["status"], "ok"))
+    return {
+        row["request_key"]: row["text"]
+        for row in rows.to_pylist()
+        if row["finish_reason"] not in ("length", None)
+    }
+
+
+def _one_model(word: str) -> str:
+    """Return `model=name` as the list that a sweep expects."""
+    name, _, value = word.partition("=")
+    return f"model=[{value}]" if name == "model" and not value.startswith("[") else word
+
+
+def _quoted(value: Path | str) -> str:
+    """Quote a path for the command line."""
+    escaped = str(value).replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _clear(folder: Path) -> None:
+    for part in tables.parts(folder):
+        disk.remove(part)

@@ -1,0 +1,1 @@
+"""Probes of leakage: what models answer of drafts without images, and from memory."""

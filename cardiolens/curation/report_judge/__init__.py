@@ -1,0 +1,1 @@
+"""Readings and errors of the reports that models wrote, by a language model as judge."""

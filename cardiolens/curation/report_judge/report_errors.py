@@ -1,0 +1,190 @@
+"""A language model as judge of reports: it names errors against a reference, by finding, type and weight.
+
+It is asked twice, with the two texts in either order. An error counts where both replies name it; what one
+alone names is kept apart. Errors by type with a clinical weight are the idea of GREEN (Ostmeier et al. 2024)
+and CRIMSON (Baharoon et al. 2026), which are about radiographs of the chest; the words, the findings and the
+weights here are ours, of the heart.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cardiolens.base.fence import fenced
+from cardiolens.base.untrusted.bounded_files import parse_json
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.curation.asking.ask_texts import execute_plan, plan_texts, replies_of
+from cardiolens.protocol.prompts.text_request import TextRequest
+
+TYPES: Mapping[str, str] = {
+    "omission": "the reference states the finding, abnormal or normal, and the report says nothing of it",
+    "hallucination": "the report states an abnormal finding of which the reference says nothing",
+    "negation": "the report denies what the reference affirms, or affirms what it denies",
+    "wrong_place": "both state the finding, in another chamber, wall, level, layer or territory",
+    "wrong_degree": "both state the finding at the same place, with another grade, extent or number",
+}
+WEIGHTS: Mapping[str, str] = {
+    "minor": "changes neither treatment nor follow-up, e.g. a normal finding left out, a grade beside normal",
+    "moderate": "changes follow-up or further tests, e.g. a dilated atrium, the wall that a scar lies in",
+    "major": "changes treatment or its urgency, e.g. a scar missed or invented, function severely reduced or "
+    "not, obstruction of the outflow tract, a large effusion, acute oedema",
+}
+OTHER_FINDING = "other"  # the finding of an error that is of no field of the report
+MOST = 24  # errors of one report
+ORDERS = ("reference first", "report first")
+
+_SYSTEM = (
+    "You compare a cardiac MRI report with the reference report of the same study, as an experienced cardiac "
+    "imager would. You judge what is stated, not how it is worded. You reply with one JSON object and no "
+    "other text."
+)
+_PROMPT = """{notice}
+
+{first}
+
+{second}
+
+Name every error of the report against the reference. Other words for the same thing are no error, and \
+neither is a normal finding that the report adds. Each error has
+- finding: one of {findings};
+- type:
+{types}
+- weight:
+{weights}
+Name each finding once for each type. Reply as \
+{{"errors": [{{"finding": "...", "type": "...", "weight": "..."}}]}}, or {{"errors": []}} if there is none."""
+
+
+class ReportError(NamedTuple):
+    """One error of a report."""
+
+    finding: str
+    type: str
+    weight: str
+
+
+Errors = tuple[ReportError, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportPair:
+    """A report and its reference, with the findings that the report's form has."""
+
+    reference: str
+    report: str
+    findings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedReport:
+    """The errors that both replies of a judge name, and those that one alone names."""
+
+    errors: Errors  # with the lower weight where the two differ
+    unsure: Errors
+    same_weights: int  # of `errors`
+
+    @staticmethod
+    def of(first: Errors, second: Errors) -> "JudgedReport":
+        """Join the replies to both orders."""
+        weights = [{error[:2]: error.weight for error in reply} for reply in (first, second)]
+        shared = sorted(weights[0].keys() & weights[1].keys())
+        alone = sorted(weights[0].keys() ^ weights[1].keys())
+        lower = [min((by_name[name] for by_name in weights), key=list(WEIGHTS).index) for name in shared]
+        return JudgedReport(
+            tuple(ReportError(*name, weight) for name, weight in zip(shared, lower, strict=True)),
+            tuple(ReportError(*name, {**weights[0], **weights[1]}[name]) for name in alone),
+            sum(weights[0][name] == weights[1][name] for name in shared),
+        )
+
+
+def judge_reports(sweep: SweepSpec, pairs: Sequence[ReportPair]) -> list[JudgedReport | None]:
+    """Let the model of a sweep judge reports; None where one of its two replies is none of its kind.
+
+    Equal pairs are asked about once.
+    """
+    distinct = {pair: requests_on(pair) for pair in pairs}
+    planned = plan_texts(sweep, list(distinct.values()))
+    execute_plan(planned)
+    replies = iter(replies_of(planned, [request for both in distinct.values() for request in both]))
+    by_pair: dict[ReportPair, JudgedReport | None] = {}
+    for pair in distinct:
+        first, second = (errors_of(next(replies), pair) for _ in ORDERS)
+        by_pair[pair] = None if first is None or second is None else JudgedReport.of(first, second)
+    return [by_pair[pair] for pair in pairs]
+
+
+def requests_on(pair: ReportPair) -> list[TextRequest]:
+    """The two requests about a report: the reference first, and the report first."""
+    fence = fenced({"reference": pair.reference, "report": pair.report})
+    number = hashlib.sha256(json.dumps([pair.reference, pair.report, pair.findings]).encode()).hexdigest()[
+        :24
+    ]
+    findings = (*pair.findings, OTHER_FINDING)
+    schema = json.dumps(_schema(findings))
+    requests = []
+    for order, (first, second) in zip(
+        ORDERS, (("reference", "report"), ("report", "reference")), strict=True
+    ):
+        prompt = _PROMPT.format(
+            notice=fence.notice,
+            first=fence.blocks[first],
+            second=fence.blocks[second],
+            findings=", ".join(findings),
+            types=_listed(TYPES, backwards=order == ORDERS[1]),
+            weights=_listed(WEIGHTS, backwards=order == ORDERS[1]),
+        )
+        requests.append(TextRequest(number, order, _SYSTEM, prompt, schema))
+    return requests
+
+
+def errors_of(reply: str | None, pair: ReportPair) -> Errors | None:
+    """The errors that a reply names, one for each finding and type; None for a reply of another form."""
+    try:
+        tree = parse_json((reply or "").encode())
+    except ValueError:
+        return None
+    entries = tree.get("errors") if isinstance(tree, dict) and tree.keys() == {"errors"} else None
+    if not isinstance(entries, list) or len(entries) > MOST:
+        return None
+    legal = {"finding": (*pair.findings, OTHER_FINDING), "type": tuple(TYPES), "weight": tuple(WEIGHTS)}
+    for entry in entries:
+        if not isinstance(entry, dict) or entry.keys() != legal.keys():
+            return None
+        if any(entry[name] not in values for name, values in legal.items()):
+            return None
+    heaviest: dict[tuple[str, str], ReportError] = {}
+    for error in (ReportError(entry["finding"], entry["type"], entry["weight"]) for entry in entries):
+        earlier = heaviest.setdefault(error[:2], error)
+        heaviest[error[:2]] = max(earlier, error, key=_heaviness)
+    return tuple(heaviest.values())
+
+
+def _heaviness(error: ReportError) -> int:
+    return list(WEIGHTS).index(error.weight)
+
+
+def _listed(meanings: Mapping[str, str], *, backwards: bool) -> str:
+    entries = list(meanings.items())
+    return "\n".join(f"  {name}: {meaning};" for name, meaning in (entries[::-1] if backwards else entries))
+
+
+def _schema(findings: Sequence[str]) -> dict[str, object]:
+    properties = {
+        "finding": {"enum": list(findings)},
+        "type": {"enum": list(TYPES)},
+        "weight": {"enum": list(WEIGHTS)},
+    }
+    error = {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {"errors": {"type": "array", "items": error, "maxItems": MOST}},
+        "required": ["errors"],
+        "additionalProperties": False,
+    }

@@ -1,0 +1,1 @@
+"""Makers of stand-ins for sets of images and questions."""

@@ -1,0 +1,208 @@
+"""Blind probes: planted give-aways are found, none where there are none, and a memory of the texts shows."""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cardiolens.base.errors import InputError
+from cardiolens.config.compose import read_questions_spec
+from cardiolens.curation.probes.blind_probes import probe, probe_drafts
+from cardiolens.curation.probes.probe_prompts import OPTIONS_ALONE, QUESTION_ALONE, SETTINGS, probes_of
+from cardiolens.phantom.roster import catalogue
+from cardiolens.protocol.prompts.text_request import TextRequest
+from cardiolens.protocol.tasks.questions import given_questions
+from tests.unit.curation.questions.report_folders import lines
+
+CATALOGUE = catalogue()
+N = 20
+
+
+def write_drafts(folder: Path, *, planted: bool) -> Path:
+    """Drafts of two subtasks; in those of L01, if planted, the right option says more than the other."""
+    folder.mkdir(parents=True, exist_ok=True)
+    records: list[dict[str, Any]] = []
+    checked: list[dict[str, Any]] = []
+    for number in range(N):
+        answer = "AB"[number % 2]
+        texts = {"A": "Absent", "B": "Present"}
+        if planted:
+            texts[answer] += " on the images that are shown here"
+        subtask = CATALOGUE["L01"]
+        records.append(
+            {
+                "schema": "qa-1",
+                "qa_id": f"S{number:02d}:L01",
+                "study_id": f"S{number:02d}",
+                "patient_id": f"P{number:02d}",
+                "tier": subtask.tier,
+                "subtask": "L01",
+                "sequence": subtask.sequence,
+                "question": subtask.question,
+                "answer_type": subtask.answer_type,
+                "options": [{"key": key, "text": text} for key, text in texts.items()],
+                "answer": [answer],
+                "origin": "report",
+                "verification": {"status": "draft", "queue": "sampling"},
+                "protocol": CATALOGUE.protocol,
+            }
+        )
+        records.append(
+            {"study": f"S{number:02d}", "subtask": "C10", "answer": ["ABCD"[number % 4]], "origin": "report"}
+        )
+        state = {"backcheck": True, "legal": True, "leakage": False, "probe": None, "verdict": "pass"}
+        checked.append({"study_id": f"S{number:02d}", "checked": {"L01": dict(state), "C10": dict(state)}})
+    for name, rows in (("questions", records), ("6-automatic", checked), ("rejects", [])):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "counts.html").write_text("<h1>Draft questions</h1></body></html>\n")
+    return folder
+
+
+def choose(request: TextRequest, pick: Any) -> str:
+    options = re.findall(r"^([A-Z])\. (.*)$", request.prompt, re.MULTILINE)
+    letter = pick(options)[0] if options else "I do not know"
+    is_list = '["<letter>"' in request.prompt
+    return json.dumps({"answer": [letter] if is_list else letter})
+
+
+def longest(requests: Sequence[TextRequest]) -> list[str | None]:
+    return [
+        choose(request, lambda options: max(options, key=lambda one: len(one[1]))) for request in requests
+    ]
+
+
+def first(requests: Sequence[TextRequest]) -> list[str | None]:
+    return [choose(request, lambda options: options[0]) for request in requests]
+
+
+def silent(requests: Sequence[TextRequest]) -> list[str | None]:
+    return [None for _ in requests]
+
+
+def test_a_planted_give_away_is_found_and_its_questions_are_out(tmp_path: Path) -> None:
+    folder = write_drafts(tmp_path, planted=True)
+    assert probe_drafts(folder, CATALOGUE, {"one": longest, "two": longest}) == 0
+    probes = json.loads((folder / "probes.json").read_text())
+    assert probes["subtasks"]["L01"]["leaks"]
+    assert probes["subtasks"]["L01"]["excess"] == pytest.approx(0.5)
+    assert "the longest option is the answer in 100%" in probes["subtasks"]["L01"]["given_away_by"]
+    assert any("'shown'" in word for word in probes["subtasks"]["L01"]["given_away_by"])
+    assert not probes["subtasks"]["C10"]["leaks"]
+    assert {line["subtask"] for line in lines(folder / "questions.jsonl")} == {"C10"}
+    assert {(line["reason"], line["subtask"]) for line in lines(folder / "rejects.jsonl")} == {
+        ("answered_blind", "L01")
+    }
+    verdicts = {
+        state["verdict"] for one in lines(folder / "6-automatic.jsonl") for state in [one["checked"]["L01"]]
+    }
+    assert verdicts == {"fail"}
+    assert "Blind probes" in (folder / "counts.html").read_text()
+
+
+def test_where_nothing_is_planted_nothing_is_found(tmp_path: Path) -> None:
+    folder = write_drafts(tmp_path, planted=False)
+    probe_drafts(folder, CATALOGUE, {"one": longest, "two": first, "three": silent})
+    probes = json.loads((folder / "probes.json").read_text())
+    assert not any(score["leaks"] for score in probes["subtasks"].values())
+    assert probes["out"] == 0
+    made = lines(folder / "questions.jsonl")
+    assert len(made) == 2 * N
+    assert {line["verification"]["probes"] for line in made} == {3}
+    assert all(line["verification"].get("queue") != "full" for line in made)
+
+
+def test_a_leak_that_one_model_alone_sees_goes_to_review_and_stays(tmp_path: Path) -> None:
+    folder = write_drafts(tmp_path, planted=True)
+    probe_drafts(folder, CATALOGUE, {"one": longest, "two": first})
+    made = [line for line in lines(folder / "questions.jsonl") if line["subtask"] == "L01"]
+    assert len(made) == N
+    assert {line["verification"]["queue"] for line in made} == {"full"}
+
+
+def test_models_that_do_not_answer_find_no_leak_and_are_no_probe(tmp_path: Path) -> None:
+    folder = write_drafts(tmp_path, planted=True)
+    before = {path.name: path.read_text() for path in folder.iterdir()}
+    with pytest.raises(InputError, match="no reply of two holds an answer"):
+        probe_drafts(folder, CATALOGUE, {"one": longest, "two": silent})
+    assert {path.name: path.read_text() for path in folder.iterdir()} == before
+
+
+def test_probing_twice_writes_the_same(tmp_path: Path) -> None:
+    folder = write_drafts(tmp_path, planted=False)
+    probe_drafts(folder, CATALOGUE, {"one": first, "two": longest})
+    before = {path.name: path.read_text() for path in folder.iterdir()}
+    probe_drafts(folder, CATALOGUE, {"one": first, "two": longest})
+    assert {path.name: path.read_text() for path in folder.iterdir()} == before
+
+
+def test_what_an_earlier_probe_left_out_stays_out_with_its_reason(tmp_path: Path) -> None:
+    folder = write_drafts(tmp_path, planted=True)
+    for _ in range(2):
+        probe_drafts(folder, CATALOGUE, {"one": longest, "two": longest})
+    assert len(lines(folder / "rejects.jsonl")) == N
+    assert len(lines(folder / "questions.jsonl")) == N
+
+
+def test_options_stand_in_three_orders_and_letters_lead_back_to_them(tmp_path: Path) -> None:
+    row = next(given_questions(write_drafts(tmp_path, planted=False) / "questions.jsonl", CATALOGUE))
+    probes = {one.setting: one for one in probes_of("x", row.question)}
+    assert list(probes) == list(SETTINGS)
+    assert probes["order 1"].answer('{"answer": "A"}') == {"A"}
+    assert probes["order 2"].answer('{"answer": "A"}') == {"B"}
+    assert probes["order 1"].answer('{"answer": "Z"}') is None
+    assert probes["order 1"].answer("no JSON") is None
+    assert row.question.question not in probes[OPTIONS_ALONE].request().prompt
+    assert "A. " not in probes[QUESTION_ALONE].request().prompt
+    assert probes[QUESTION_ALONE].answer('{"answer": "It is present."}') == {"B"}
+
+
+def test_a_model_that_knows_our_texts_goes_on_with_them_and_a_guesser_is_no_better_than_its_null(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "drafts"
+    folder.mkdir()
+    names = [name for name, one in CATALOGUE.subtasks.items() if one.options and one.parent is None]
+    records = [{"study": "S1", "subtask": name, "answer": [CATALOGUE[name].options[0].key]} for name in names]
+    (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in records))
+    (folder / "rejects.jsonl").write_text("")
+    known = {
+        row.question.question + "\n" + "\n".join(f"{one.key}. {one.text}" for one in row.question.options)
+        for row in given_questions(folder / "questions.jsonl", CATALOGUE)
+    }
+
+    def knows(requests: Sequence[TextRequest]) -> list[str | None]:
+        replies: list[str | None] = []
+        for request in requests:
+            half = request.prompt.split("\n\n")[1] if "\n\n" in request.prompt else ""
+            rest = next((text.removeprefix(half) for text in known if half and text.startswith(half)), "")
+            replies.append(json.dumps({"continuation": rest}))
+        return replies
+
+    def guesses(requests: Sequence[TextRequest]) -> list[str | None]:
+        return [
+            json.dumps({"continuation": "A. Normal B. Mildly reduced C. Severely reduced"}) for _ in requests
+        ]
+
+    def both(continues: Any) -> Any:
+        return lambda requests: [
+            (first([one]) if one.name in SETTINGS else continues([one]))[0] for one in requests
+        ]
+
+    probe_drafts(folder, CATALOGUE, {"knows": both(knows), "guesses": both(guesses)})
+    completion = json.loads((folder / "probes.json").read_text())["completion"]
+    assert completion["knows"]["memorised"]
+    assert completion["knows"]["ours"] > 0.9
+    assert not completion["guesses"]["memorised"]
+    assert completion["guesses"]["p"] == 1.0
+
+
+def test_fewer_than_two_models_and_a_folder_without_drafts_are_refused(tmp_path: Path) -> None:
+    spec = read_questions_spec(["mode=probe", f"draft={write_drafts(tmp_path, planted=False)}"])
+    with pytest.raises(InputError, match="two or more models"):
+        probe(spec, ["model=uniform"])
+    for words in (["mode=probe"], ["draft=x", "out=y", "masks=z", "labels=acdc"]):
+        with pytest.raises(InputError, match="go together"):
+            read_questions_spec(words)
