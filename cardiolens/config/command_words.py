@@ -26,9 +26,11 @@ _Words = TypeVar("_Words", bound=Spec)
 
 
 def _listed(value: object) -> object:
+    return listed(value) if isinstance(value, str) else value
+
+
+def listed(value: str) -> list[str]:
     """Split `[a,b]` into its entries."""
-    if not isinstance(value, str):
-        return value
     inner = value[1:-1] if value.startswith("[") and value.endswith("]") else value
     entries = [entry.strip() for entry in _ENTRY.findall(inner)]
     return [entry[1:-1] if entry[:1] in ("'", '"') else entry for entry in entries if entry]

@@ -36,6 +36,7 @@ from cardiolens.config.conf_names import (
 )
 from cardiolens.config.curation_specs import IngestSpec, QuestionsSpec
 from cardiolens.config.dataset import JOIN
+from cardiolens.config.named_models import with_named_models
 from cardiolens.config.rights import check_rights, made_by_others
 from cardiolens.config.sweep import SweepSpec, parse
 
@@ -274,7 +275,7 @@ def _names(value: object) -> Iterator[str]:
 
 def sweep_words(words: Sequence[str]) -> list[str]:
     """Write the words of a sweep as Hydra reads them: seeds, protocols, releases, texts and paths."""
-    return with_quoted_texts(SweepSpec, expand_release(_of_dataset(_split_seeds(words))))
+    return with_quoted_texts(SweepSpec, expand_release(_of_dataset(_split_seeds(with_named_models(words)))))
 
 
 def _split_seeds(words: Sequence[str]) -> list[str]:

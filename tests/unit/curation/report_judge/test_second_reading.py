@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
