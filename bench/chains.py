@@ -121,7 +121,7 @@ def _asked(planned: Any, left: Any) -> Pace:
 
 def _write_flat(planned: Any, completions: Path, flat: Path) -> None:
     """Plan the requests of finished chains as requests that stand alone."""
-    from cardiolens.inference.plan.request_columns import RequestColumns
+    from cardiolens.inference.plan.request import RequestColumns
     from cardiolens.storage import schemas, tables
 
     shutil.rmtree(flat, ignore_errors=True)

@@ -48,7 +48,7 @@ def run(way: str, out: Path, words: list[str]) -> None:
     import ray
 
     from cardiolens.config.compose import read_spec
-    from cardiolens.inference.models.rendering import Rendering
+    from cardiolens.inference.models.token_counts import Rendering
     from cardiolens.inference.plan.missing import missing
     from cardiolens.inference.plan.plan import plan
     from cardiolens.inference.stream.loader import StudyLoader

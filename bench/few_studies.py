@@ -22,8 +22,8 @@ import pyarrow as pa
 from bench.on_scheduler import engine as simulated
 from bench.on_scheduler.engine import Settings, SimulatedEngine, Work, total
 from bench.on_scheduler.prompts import Prompt, Tokens, planned_work, prompts_of
-from cardiolens.inference.stream.blocks import blocks
 from cardiolens.inference.stream.pipeline import _blocks_in_flight
+from cardiolens.inference.stream.replica_resources import blocks
 from cardiolens.inference.stream.study_pieces import divided, most_waiting
 
 STEP_SECONDS = 0.015  # of a step, whatever is in it: weights are read, kernels started

@@ -37,7 +37,7 @@ def _measure(words: list[str], written: Path) -> None:
     from cardiolens.inference.engine.readers import Constant
     from cardiolens.inference.engine.vllm_engine import VllmEngine
     from cardiolens.inference.models.identity import identify
-    from cardiolens.inference.models.rendering import Rendering
+    from cardiolens.inference.models.token_counts import Rendering
     from cardiolens.inference.plan.missing import missing
     from cardiolens.inference.plan.plan import plan
     from cardiolens.inference.stream.loader import StudyLoader

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -145,20 +144,6 @@ def sparse_in(name: str, size: int, head: bytes = b"") -> Callable[[Path], None]
     return make
 
 
-def archive(member: str, head: Callable[[Path], bytes], n_mib: int) -> Callable[[Path], None]:
-    def make(folder: Path) -> None:
-        (folder / "in").mkdir()
-        with (
-            zipfile.ZipFile(folder / "in" / "e.zip", "w", zipfile.ZIP_DEFLATED) as packed,
-            packed.open(member, "w", force_zip64=True) as stream,
-        ):
-            stream.write(head(folder))
-            for _ in range(n_mib):
-                stream.write(bytes(MIB))
-
-    return make
-
-
 def text_in(name: str, text: str) -> Callable[[Path], None]:
     return in_export(name, lambda _: text.encode())
 
@@ -229,18 +214,16 @@ def cases() -> Iterator[Case]:
     """The cases, verb by verb."""
     big = zeros(nifti_header(1024, 1024, 2000), 4000)
     behind = zeros(nifti_header(64, 64, 8) + bytes(2 * 64 * 64 * 8), 4000)
-    yield Case(
-        "ingest nifti.gz 4 GB", in_export("a.nii.gz", lambda _: big), INGEST, "left out|too_many|none of"
-    )
+    yield Case("ingest nifti.gz 4 GB", in_export("a.nii.gz", lambda _: big), INGEST, "left out|none of")
     yield Case("ingest nifti.gz tail", in_export("a.nii.gz", lambda _: behind), INGEST, "none of")
     double = zeros(nifti_header(1024, 1024, 60, kind=64, bits=64), 480)
     yield Case("ingest nifti.gz float64", in_export("a.nii.gz", lambda _: double), INGEST, "none of")
-    yield Case("ingest raw 4 GB", sparse_in("raw.dat", 4 * GIB - 1), INGEST, "not_dicom")
+    yield Case("ingest raw 4 GB", sparse_in("raw.dat", 4 * GIB - 1), INGEST, "no_image")
     yield Case("ingest marked 4 GB", sparse_in("a.dcm", 4 * GIB - 1, bytes(128) + b"DICM"), INGEST, "none of")
     yield Case(
         "ingest first element 3 GB", sparse_in("a", 3 * GIB, b"\x08\0\x05\0CS\4\0abcd"), INGEST, "none of"
     )
-    yield Case("ingest deflated 3 GB", in_export("a.dcm", deflated), INGEST, "too_large|none of")
+    yield Case("ingest deflated 3 GB", in_export("a.dcm", deflated), INGEST, "broken_file|none of")
     yield Case("ingest nested sequences", in_export("a.dcm", nested), INGEST, "none of")
     jpeg = {"PixelData": codestream(60000, 60000), "Rows": 4096, "Columns": 4096}
     yield Case(
@@ -251,16 +234,9 @@ def cases() -> Iterator[Case]:
     )
     many = {"NumberOfFrames": 2_000_000}
     yield Case("ingest two million frames", in_export("a.dcm", lambda f: dicom(f, **many)), INGEST, "none of")
-    yield Case("ingest zip 1 GB zeros", archive("a.dcm", lambda _: b"", 1024), INGEST, "none of")
-    yield Case("ingest zip 400 MB zeros", archive("a.dcm", lambda _: b"", 400), INGEST, "none of")
-    yield Case("ingest zip DICOM 400 MB", archive("a.dcm", dicom, 400), INGEST, "")
-    yield Case(
-        "ingest zip nifti 400 MB", archive("a.nii", lambda _: nifti_header(512, 512, 800), 400), INGEST, ""
-    )
-    yield Case("ingest zip in zip", archive("a.zip", lambda _: b"PK\3\4", 1), INGEST, "nested_archive")
     yield Case("ingest sidecar deep", text_in("a.json", DEEP), INGEST, "none of")
     yield Case("ingest sidecar 2 GB", sparse_in("a.json", 2 * GIB), INGEST, "none of")
-    yield Case("ingest device", device_in("a.dcm"), INGEST, "unsafe_path")
+    yield Case("ingest device", device_in("a.dcm"), INGEST, "unreadable")
     yield Case("ingest pipe", pipe_in("a.dcm"), INGEST, "unsafe_path|none of")
     yield Case("ingest source is a pipe", pipe_in("p"), ("ingest", "source=in/p", "out=out"), "neither")
     yield Case("ingest decisions deep", text_in("d", DEEP), (*INGEST, "decisions=in/d"), "d")

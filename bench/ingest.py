@@ -3,13 +3,11 @@
     python -m bench.ingest [images] [rounds] [size]        default: 3000 3 default
 
 A phantom study as a Siemens scanner exports it; its series are repeated under new UIDs, as acquisitions done
-again, until there are so many images. The limit is what pydicom takes to parse every file. The same files are
-imported as one zip file as well.
+again, until there are so many images. The limit is what pydicom takes to parse every file.
 """
 
 import os
 import resource
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -97,21 +95,16 @@ def main() -> None:
         parse = (
             "import sys, pathlib, pydicom\nfor p in pathlib.Path(sys.argv[1]).iterdir(): pydicom.dcmread(p)"
         )
-        shutil.make_archive(str(folder / "export"), "zip", folder / "export")
         for number in range(rounds):
             out = folder / f"out{number}"
             limit = measured([sys.executable, "-c", parse, str(folder / "export")])
             words = [f"source={folder / 'export'}", f"out={out}"]
             whole = measured([sys.executable, "-m", "cardiolens.ingest", *words])
             again = measured([sys.executable, "-m", "cardiolens.ingest", *words])
-            words = [f"source={folder / 'export.zip'}", f"out={folder / f'zip{number}'}"]
-            zipped = measured([sys.executable, "-m", "cardiolens.ingest", *words])
             print(
                 f"round {number + 1}: import {whole.seconds:.1f} s, {whole.processor_s:.1f} s of processors, "
                 f"peak {whole.peak_mib:.0f} MiB, {len(files) / whole.processor_s:.0f} images a processor "
-                f"second; again {again.seconds:.1f} s, {again.processor_s:.1f} s of processors; from a "
-                f"zip file {zipped.seconds / whole.seconds:.2f} times the seconds and "
-                f"{zipped.processor_s / whole.processor_s:.2f} times those of processors; parsing "
+                f"second; again {again.seconds:.1f} s, {again.processor_s:.1f} s of processors; parsing "
                 f"alone {limit.seconds:.1f} s, {limit.processor_s:.1f} s of processors, "
                 f"{limit.processor_s / whole.processor_s:.0%} of the import's",
                 flush=True,

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from bench.claims import SUBTASKS, verdicts
 from bench.page import write_record
 from cardiolens.base import disk
-from cardiolens.config.steps import StatisticsSpec
+from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.score.run_results.groups import Groups
 from cardiolens.score.run_results.run_analyses import analyses_of, write_analyses
 from cardiolens.score.statistics.arm_answers import ArmAnswers

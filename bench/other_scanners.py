@@ -25,18 +25,18 @@ import pydicom
 from numpy.typing import NDArray
 
 from cardiolens.base.errors import InputError
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest.import_run import ingest
 from tests.support.dicom.dicom_export import make_export
 from tests.support.dicom.habits import habits
 from tests.support.dicom.spec import ExportSpec
 
 _SAYS_LESS = {  # flags of a volume that lacks slices or phases
-    *("incomplete_slices_left_out", "uneven_spacing", "phases_missing", "slices_missing", "images_missing"),
-    *("gap_in_time", "cycle_not_covered"),
+    *("incomplete", "incomplete", "incomplete", "incomplete", "incomplete"),
+    *("incomplete", "incomplete"),
 }
-_SAYS_AGAIN = "frames_repeat"
+_SAYS_AGAIN = "repeats_left_out"
 _LEVELS, _BETWEEN = 15, 0.3765  # coarse and off the integers, so that no rounding of a slope moves a pixel
 Frame = tuple[str, int, int]  # acquisition, slice from the base, phase
 
@@ -220,7 +220,7 @@ def _wrong_facts(
         if None in (phase, expected):
             continue
         off = abs(phase - expected)
-        if min(off, truth["n_phases"] - off) > 1 and "end_systole_not_clear" not in flags:
+        if min(off, truth["n_phases"] - off) > 1 and "times_by_default" not in flags:
             return f"{mark} is {phase}, not {expected}"
     return ""
 

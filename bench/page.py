@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from bench.bootstrap import arms, verdicts
 from cardiolens.base import disk
-from cardiolens.config.steps import StatisticsSpec
+from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.score.run_results.groups import Groups
 from cardiolens.score.run_results.run_analyses import analyses_of, write_analyses
 from cardiolens.score.statistics.arm_answers import ArmAnswers

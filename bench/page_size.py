@@ -25,7 +25,7 @@ from bench.bootstrap import verdicts
 from bench.page import prompt, write_record
 from cardiolens.base import disk
 from cardiolens.commands.view import served_of
-from cardiolens.config.steps import StatisticsSpec
+from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.score.run_results.groups import Groups
 from cardiolens.score.run_results.run_analyses import analyses_of, write_analyses
 from cardiolens.score.statistics.arm_answers import ArmAnswers

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from bench.set_traits import TRAITS
 from cardiolens.base.errors import InputError
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest.import_run import ingest
 from tests.support.sets.set_export import subject_of
 from tests.support.sets.set_volume import SetVolume
@@ -39,7 +39,7 @@ _CAVITY = {
     **dict.fromkeys(("myops", "cinemyops", "mscmr"), MYOPS["lv_blood"]),
 }
 _SAME = 2e-3  # difference of two frames / range of each
-_SAYS_LESS = {"phases_missing"}  # flags of a volume that lacks phases
+_SAYS_LESS = {"incomplete"}  # flags of a volume that lacks phases
 
 
 @dataclass

@@ -17,7 +17,7 @@ import yaml
 
 from bench.report_text import Pair as EntityPair
 from cardiolens.config.compose import read_spec
-from cardiolens.config.steps import StatisticsSpec
+from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.curation.report_judge.report_errors import ReportPair, judge_reports
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.report_text.extract import extract

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cardiolens.config.selector import SelectorSpec
+from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.feature_store import StudyFeatures
 from cardiolens.protocol.select.features import volume_features

@@ -158,7 +158,7 @@ def main() -> None:
 def at_hand() -> int:
     """Largest number of rows that one replica holds before they are on disk: in flight and not flushed."""
     from cardiolens.config.model import ModelSpec
-    from cardiolens.config.steps import StreamSpec
+    from cardiolens.config.sweep import StreamSpec
 
     at_once = ModelSpec.model_fields["max_num_seqs"].default
     return int(StreamSpec().flush_rows + at_once + at_once // 2)

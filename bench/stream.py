@@ -115,7 +115,7 @@ def bare(out: Path, overrides: list[str]) -> None:
 
     from cardiolens.config.compose import read_spec
     from cardiolens.inference.models.chat import Chat
-    from cardiolens.inference.models.rendering import Rendering
+    from cardiolens.inference.models.token_counts import Rendering
     from cardiolens.inference.plan.missing import missing
     from cardiolens.inference.plan.plan import plan
     from cardiolens.inference.stream.loader import StudyLoader

@@ -17,9 +17,9 @@ from pydantic_core import PydanticUndefined
 from cardiolens.commands.command import begin_job, begin_without_words
 from cardiolens.commands.help import comments_of, remarks
 from cardiolens.config.base import Spec
-from cardiolens.config.ingest import IngestSpec
-from cardiolens.config.questions import QuestionsSpec
+from cardiolens.config.curation_specs import IngestSpec, QuestionsSpec
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.curation.ingest.reasons import FLAG_MEANINGS, MEANINGS
 from cardiolens.protocol.tasks.bridge import FROM, TO, counterparts
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.storage import schemas
@@ -58,6 +58,12 @@ _AUTHORS_FIELDS = f"""# Fields of {FROM}
 The 32 fields of the authors' early public program, as [`{FROM}`](../protocol/authors.md) asks them, and what
 `{TO}` asks in their place. S: one answer; M: one or more. *None* stands alone; `{FROM}-gated`
 leaves it out, and asks a field where the one of the column "gated by" is answered so.
+"""
+_IMPORT = """# What an import says
+
+Flags of a volume (`proposals.json`), and reasons of what is left out or waits (`rejects.jsonl`), each
+with what to do. The message of a reason says more of the file. The [how-to](../how-to/import.md) leads
+through an import.
 """
 _OF_TABLES = """# Tables
 
@@ -134,8 +140,21 @@ def pages() -> dict[Path, str]:
     return {
         _REFERENCE / "configuration.md": "\n".join([_MADE + _CONFIGURATION, *_options()]),
         _REFERENCE / "tables.md": "\n".join([_MADE + _OF_TABLES, *_columns()]),
+        _REFERENCE / "import.md": "\n".join([_MADE + _IMPORT, *_flags_and_reasons(), ""]),
         _REFERENCE / "authors-fields.md": "\n".join([_MADE + _AUTHORS_FIELDS, *_fields(), ""]),
     }
+
+
+def _flags_and_reasons() -> Iterator[str]:
+    """Yield the flags and the reasons of an import."""
+    for title, meanings in (("Flags", FLAG_MEANINGS), ("Reasons", MEANINGS)):
+        yield from (
+            f"## {title}\n",
+            _row(title.lower().rstrip("s"), "meaning, and what to do"),
+            _row("---", "---"),
+        )
+        yield from (_row(f"`{name}`", meaning) for name, meaning in meanings.items())
+        yield ""
 
 
 def _fields() -> Iterator[str]:

@@ -4,17 +4,26 @@ import json
 import sys
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from cardiolens.commands.command import begin_job, begin_without_words
-from cardiolens.protocol.tasks import question_schema as question
-from cardiolens.study import schema as study
+from cardiolens.protocol.tasks.legal import MOST_SEVERAL, UNSHOWN
+from cardiolens.protocol.tasks.questions import FRAME_PLACE, CompactQuestion, Question
+from cardiolens.study.anatomy import heart, sequences
+from cardiolens.study.manifest import MAX_ID_LENGTH, StudyManifest
+
+_LEFT_OUT = ("volume_id", "shape", "spacing_mm")  # optional: they follow from file, sequence and view
+_NULL = {"type": "null"}
+_EMPTY = {"maxItems": 0}
 
 
 def schemas() -> dict[Path, str]:
     """Return the text of every schema by its file."""
     made = {
-        f"cardiolens.study/{study.SCHEMA_NAME}": study.study_schema(),
-        f"cardiolens.protocol.tasks/{question.SCHEMA_NAME}": question.question_schema(),
+        "cardiolens.study/study.schema.json": study_schema(),
+        "cardiolens.protocol.tasks/question.schema.json": question_schema(),
     }
     return {_path(place): json.dumps(tree, indent=1) + "\n" for place, tree in made.items()}
 
@@ -22,6 +31,105 @@ def schemas() -> dict[Path, str]:
 def _path(place: str) -> Path:
     package, name = place.split("/")
     return Path(str(files(package))) / name
+
+
+def question_schema() -> dict[str, Any]:
+    """Return the shipped schema; the reader of the file checks the rules that depend on the catalogue."""
+    tree = TypeAdapter(Question | CompactQuestion).json_schema(by_alias=True)
+    schema = tree["$defs"]["Question"]
+    schema["properties"]["question"]["pattern"] = f"^[^{FRAME_PLACE}]*$"
+    tree["$defs"]["QuestionOption"]["properties"]["text"]["pattern"] = rf"^[^{UNSHOWN}]*$(?!\n)"
+    schema["properties"]["answer"]["uniqueItems"] = True
+    report: dict[str, Any] = {"answer_type": {"const": "report"}, "reference": {"type": "object"}}
+    report |= {"options": _EMPTY, "answer": _EMPTY}
+    picked: dict[str, Any] = {"reference": _NULL, "options": {"minItems": 2}}
+    single_schema = picked | {
+        "answer_type": {"enum": ["single", "ordinal"]},
+        "answer": {"minItems": 1, "maxItems": 1},
+    }
+    few = {"options": {"minItems": 2, "maxItems": MOST_SEVERAL}}
+    many = picked | few | {"answer_type": {"const": "multi"}, "answer": {"minItems": 1}}
+    open_to_all = {"withheld": {"const": False}}
+    kept: dict[str, Any] = {"withheld": {"const": True}, "answer": _EMPTY, "reference": _NULL}
+    kept_report = kept | {"answer_type": {"const": "report"}, "options": _EMPTY}
+    kept_choice = kept | {"answer_type": {"enum": ["single", "ordinal"]}, "options": {"minItems": 2}}
+    named: dict[str, Any] = {"answer_type": {"enum": ["number", "ranking"]}, "options": _EMPTY}
+    named |= {"reference": _NULL, "answer": {"minItems": 1}}
+    kept_named = kept | {"answer_type": {"enum": ["number", "ranking"]}, "options": _EMPTY}
+    kept_many = kept | few | {"answer_type": {"const": "multi"}}
+    schema["anyOf"] = [
+        {"properties": report | open_to_all, "required": ["reference"]},
+        {"properties": single_schema | open_to_all, "required": ["options", "answer"]},
+        {"properties": many | open_to_all, "required": ["options", "answer"]},
+        {"properties": named | open_to_all, "required": ["answer"]},
+        {"properties": kept_report, "required": ["withheld"]},
+        {"properties": kept_named, "required": ["withheld"]},
+        {"properties": kept_choice, "required": ["withheld", "options"]},
+        {"properties": kept_many, "required": ["withheld", "options"]},
+    ]
+    tree["$defs"]["CompactQuestion"]["anyOf"] = [
+        {"properties": open_to_all, "required": ["answer"]},
+        {
+            "properties": {"withheld": {"const": True}, "answer": {"type": "array"} | _EMPTY},
+            "required": ["withheld"],
+        },
+    ]
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    head["title"] = "a line of questions.jsonl (qa-1, or compact)"
+    return head | tree
+
+
+def study_schema() -> dict[str, Any]:
+    """Return the shipped schema; only the reader checks rules that need files or compare numbers."""
+    schema = StudyManifest.model_json_schema(by_alias=True)
+    about, volume = schema["properties"], schema["$defs"]["VolumeManifest"]
+    about["study_id"] |= {
+        "maxLength": MAX_ID_LENGTH,
+        "pattern": r"^(?!\.$)(?!.*\.\.)[^/\\\u0000-\u001f\u007f]+$",
+    }
+    volume["properties"]["spatial_order"] |= {"enum": list(heart().orders)}
+    volume["required"] = [name for name in volume["required"] if name not in _LEFT_OUT]
+    for name in _LEFT_OUT:
+        volume["properties"][name] = {"anyOf": [volume["properties"][name], _NULL]}
+    for described in (volume, schema["$defs"]["MaskDeclaration"]):
+        described["properties"]["path"]["minLength"] = 1
+    volume["allOf"] = [
+        {
+            "anyOf": [
+                _names(sequence, view) for sequence in sequences() for view in sequences()[sequence].views
+            ]
+        },
+        _first_pass(),
+    ]
+    schema["$defs"]["LayoutDeclaration"]["anyOf"] = [
+        {"properties": {"order": {"const": "explicit"}, "frames": {"type": "array"}}}
+        | _required("order", "frames"),
+        {"properties": {"order": {"not": {"const": "explicit"}}, "frames": _NULL}},
+    ]
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "study.json (study-1)"}
+    return head | {name: value for name, value in schema.items() if name != "title"}
+
+
+def _names(sequence: str, view: str) -> dict[str, Any]:
+    volume_id = sequences()[sequence].volume_id(view)
+    names = {
+        "sequence": {"const": sequence},
+        "view": {"const": view},
+        "volume_id": {"enum": [volume_id, None]},
+    }
+    return {"properties": names}
+
+
+def _first_pass() -> dict[str, Any]:
+    """Return the rule: both first-pass times, in a sequence with a first pass, or neither."""
+    timed = {"enum": [name for name, kind in sequences().items() if kind.over_time == "first_pass"]}
+    both = {"sequence": timed, "t_on": {"type": "integer"}, "t_peak": {"type": "integer"}}
+    neither = {"t_on": _NULL, "t_peak": _NULL}
+    return {"anyOf": [{"properties": both} | _required("t_on", "t_peak"), {"properties": neither}]}
+
+
+def _required(*names: str) -> dict[str, Any]:
+    return {"required": list(names)}
 
 
 def main(argv: list[str]) -> int:

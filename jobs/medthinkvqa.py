@@ -44,7 +44,7 @@ from cardiolens.curation.asking.ask_texts import (
 )
 from cardiolens.curation.report_judge.discussion_scores import discussion_scores
 from cardiolens.curation.report_judge.reasoning_agreement import JudgedSteps, agreement
-from cardiolens.protocol.prompts.case_discussion import sections_of
+from cardiolens.protocol.prompts.case_prompts import sections_of
 from cardiolens.protocol.prompts.text_request import TextRequest
 from cardiolens.score.run_results.case_discussions import discussions_by_case
 from cardiolens.score.run_results.case_rationales import responses_by_case
@@ -53,7 +53,7 @@ from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.documents import read_configuration, read_manifest
 from cardiolens.storage.places import Run, Store
-from cardiolens.storage.run_word import RunWord
+from cardiolens.storage.run_place import RunWord
 from cardiolens.study.cohort import read_cohort
 
 _MOST_SHOWN = 20  # mistakes of a submission that are printed

@@ -8,15 +8,31 @@ record needs only study.json, unless the selector looks at frames. Pictures go t
 
 import json
 import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Literal
+
+from PIL import Image, ImageColor, ImageDraw, ImageFont
 
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin_job, tell
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import split_words
 from cardiolens.config.compose import read_spec
-from cardiolens.protocol.select.show_selection import draw, find_study, records
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.config.sweep_factors import SelectorSpec
+from cardiolens.protocol.select.choose import choose
+from cardiolens.protocol.select.feature_store import Features
+from cardiolens.protocol.select.features import check_encoders, sights_of
+from cardiolens.protocol.select.route import Route
+from cardiolens.protocol.select.selection import Frame, Selection, record
+from cardiolens.protocol.select.study_folder import LookedAt, Pixels, declared_structure, look_at
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.study.anatomy import anatomy_of
+from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
+from cardiolens.study.structure import StudyStructure, VolumeStructure
 
 
 class Words(Spec):
@@ -25,6 +41,211 @@ class Words(Spec):
     study: str  # the folder of the study, or the name of a folder in the dataset's `studies`
     format: Literal["picture", "json"] = "picture"
     out: GivenPath = Path("outputs/selection")  # of pictures
+
+
+_WIDTH = 1200
+_MARGIN = 12
+_CELL = 8
+_THUMB = 60
+_LINE = 16
+_GREYS = 24  # grey levels of the palette; few, for small files
+_PAPER, _INK, _GRID, _ED = "#ffffff", "#202020", "#d8d8d8", "#9a9a9a"
+_STEPS = ("#1b6ca8", "#d1495b", "#edae49", "#66a182")  # by the step of the rule that chose the frame
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One titled selection."""
+
+    title: str
+    selection: Selection
+
+
+def picture(structure: StudyStructure, panels: Sequence[Panel], pixels: Pixels) -> Image.Image:
+    """Draw panels below each other: grids of the volumes that any panel shows, then the chosen frames."""
+    volume_ids = {frame.volume_id for panel in panels for frame in panel.selection.frames}
+    listed = next(iter(structure.volumes.values())).anatomy.volume_ids
+    volumes = [structure.volumes[name] for name in listed if name in volume_ids]
+    heights = [_panel_height(panel, volumes) for panel in panels]
+    image = Image.new("RGB", (_WIDTH, sum(heights) + _MARGIN), _PAPER)
+    draw = ImageDraw.Draw(image)
+    top = _MARGIN
+    for panel, height in zip(panels, heights, strict=True):
+        _text(draw, _MARGIN, top, f"{panel.title}: {_summary(panel.selection)}", size=15)
+        below = _draw_grids(draw, top + _LINE + 6, volumes, panel.selection.frames)
+        _draw_frames(image, draw, below, panel.selection.frames, pixels)
+        top += height
+    return image.quantize(palette=_palette(), dither=Image.Dither.NONE)
+
+
+def _palette() -> Image.Image:
+    greys = [round(255 * grey / (_GREYS - 1)) for grey in range(_GREYS) for _ in "rgb"]
+    colours = [part for colour in (*_STEPS, _GRID, _ED, _INK) for part in ImageColor.getrgb(colour)]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(greys + colours)
+    return palette
+
+
+def _summary(selection: Selection) -> str:
+    if selection.skipped is not None:
+        return f"skipped: {selection.skipped}"
+    return ", ".join([f"{len(selection.frames)} frames", *selection.flags])
+
+
+def _rows_of_grids(volumes: Sequence[VolumeStructure]) -> list[list[VolumeStructure]]:
+    """Group volumes into rows that fit the width."""
+    rows: list[list[VolumeStructure]] = [[]]
+    for volume in volumes:
+        if rows[-1] and sum(map(_grid_width, [*rows[-1], volume])) > _WIDTH - 2 * _MARGIN:
+            rows.append([])
+        rows[-1].append(volume)
+    return rows
+
+
+def _grid_width(volume: VolumeStructure) -> int:
+    return max(volume.n_phases * _CELL, 110) + 2 * _MARGIN
+
+
+def _row_height(row: Iterable[VolumeStructure]) -> int:
+    return _LINE + max((volume.n_slices * _CELL for volume in row), default=0) + _MARGIN
+
+
+def _panel_height(panel: Panel, volumes: Sequence[VolumeStructure]) -> int:
+    lines = -(-len(panel.selection.frames) // _per_line())
+    grids = sum(map(_row_height, _rows_of_grids(volumes)))
+    return _LINE + 6 + grids + lines * (_THUMB + _LINE) + 2 * _MARGIN
+
+
+def _per_line() -> int:
+    return (_WIDTH - 2 * _MARGIN) // (_THUMB + 4)
+
+
+def _draw_grids(
+    draw: ImageDraw.ImageDraw, top: int, volumes: Sequence[VolumeStructure], frames: Sequence[Frame]
+) -> int:
+    for row in _rows_of_grids(volumes):
+        left = _MARGIN
+        for volume in row:
+            _text(draw, left, top, f"{volume.volume_id}  {volume.n_slices} x {volume.n_phases}")
+            _draw_grid(draw, (left, top + _LINE), volume, frames)
+            left += _grid_width(volume)
+        top += _row_height(row)
+    return top
+
+
+def _draw_grid(
+    draw: ImageDraw.ImageDraw, corner: tuple[int, int], volume: VolumeStructure, frames: Iterable[Frame]
+) -> None:
+    """Draw slices down, first slice first; phases across, ED outlined darker."""
+    steps = {frame.idx: frame.step for frame in frames if frame.volume_id == volume.volume_id}
+    for idx in range(volume.n_frames):
+        rank, phase = divmod(idx, volume.n_phases)
+        x, y = corner[0] + phase * _CELL, corner[1] + rank * _CELL
+        fill = _STEPS[(steps[idx] - 1) % len(_STEPS)] if idx in steps else _PAPER
+        outline = _ED if volume.over_time == "cycle" and phase == volume.ed_phase else _GRID
+        draw.rectangle((x, y, x + _CELL - 1, y + _CELL - 1), fill=fill, outline=outline)
+
+
+def _draw_frames(
+    image: Image.Image, draw: ImageDraw.ImageDraw, top: int, frames: Sequence[Frame], pixels: Pixels
+) -> None:
+    for place, frame in enumerate(frames):
+        line, column = divmod(place, _per_line())
+        x, y = _MARGIN + column * (_THUMB + 4), top + line * (_THUMB + _LINE)
+        shown = Image.fromarray(pixels[frame.volume_id][frame.idx])
+        shown.thumbnail((_THUMB, _THUMB), Image.Resampling.BICUBIC)
+        image.paste(shown, (x, y))
+        view = frame.volume_id.partition("_")[2]
+        _text(draw, x, y + _THUMB, f"{place + 1}. {view} {frame.slice}/{frame.phase}", size=11)
+
+
+def _text(draw: ImageDraw.ImageDraw, x: int, y: int, text: str, size: int = 12) -> None:
+    draw.text((x, y), text, fill=_INK, font=ImageFont.load_default(size))
+
+
+@dataclass(frozen=True, slots=True)
+class ShownSelection:
+    """One selection with its subtask, selector and budget."""
+
+    study_id: str
+    subtask: str
+    selector: SelectorSpec
+    seed: int | None
+    budget: int
+    selection: Selection
+
+    @property
+    def title(self) -> str:
+        seed = "" if self.seed is None else f"@{self.seed}"
+        return f"{self.selector.name}{seed}, {self.budget}"
+
+    def record(self) -> dict[str, object]:
+        """The `selection-1` record."""
+        return record(
+            self.selection,
+            study_id=self.study_id,
+            subtask=self.subtask,
+            selector=self.selector.name,
+            budget=self.budget,
+            seed=self.seed,
+        )
+
+
+def find_study(name: str, spec: SweepSpec) -> Study:
+    """Read a study by its folder path, or by folder name in the dataset's `studies`."""
+    folders = [Path(name), spec.dataset.studies / name]
+    for folder in folders:
+        if name and (folder / MANIFEST_NAME).is_file():
+            return read_study(folder, spec.dataset.roots, anatomy_of(spec.dataset.protocol))
+    places = " nor in ".join(str(folder) for folder in folders)
+    raise InputError(f"study {name!r}: no {MANIFEST_NAME} in {places}; give the path of a study folder")
+
+
+def records(study: Study, spec: SweepSpec) -> Iterator[dict[str, object]]:
+    """Return one record per subtask, selector and budget; read pixels only if a selector needs them."""
+    windows = study.anatomy.windows(spec.dataset.display)
+    if sights_of(spec):
+        study_view = look_at(study, windows)
+        return (panel.record() for panel in _shown(study_view.structure, spec, _features(study_view, spec)))
+    structure = declared_structure(study, windows)
+    return (panel.record() for panel in _shown(structure, spec, {}))
+
+
+def draw(study: Study, spec: SweepSpec, folder: Path) -> list[Path]:
+    """Write one picture per subtask, `<study>-<subtask>.png`."""
+    study_view = look_at(study, study.anatomy.windows(spec.dataset.display))
+    panels: dict[str, list[Panel]] = {}
+    for panel in _shown(study_view.structure, spec, _features(study_view, spec)):
+        panels.setdefault(panel.subtask, []).append(Panel(panel.title, panel.selection))
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{study.study_id}-{subtask}.png" for subtask in panels]
+    for path, panel_group in zip(paths, panels.values(), strict=True):
+        picture(study_view.structure, panel_group, study_view.pixels).save(path, optimize=True)
+    return paths
+
+
+def _features(study_view: LookedAt, spec: SweepSpec) -> Features:
+    check_encoders(spec)
+    return {sight.encoder: study_view.features(sight) for sight in sights_of(spec)}
+
+
+def _shown(structure: StudyStructure, spec: SweepSpec, features: Features) -> Iterator[ShownSelection]:
+    catalogue = load_catalogue(spec.dataset.protocol)
+    subtasks: Sequence[str] = spec.subtask or tuple(catalogue.subtasks)
+    seeded = [(selector, seed) for selector in spec.selector for seed in selector.seeds or (None,)]
+    for subtask, (selector, seed), budget in product(subtasks, seeded, spec.budget):
+        if not isinstance(budget, int):
+            raise InputError(f"budget {budget}: tokens depend on a model; give a number of frames here")
+        selection = choose(
+            selector,
+            seed,
+            structure,
+            Route.of(catalogue[subtask]),
+            budget,
+            features=features.get(selector.encoder),
+            question=catalogue[subtask].question,
+        )
+        yield ShownSelection(structure.study_id, subtask, selector, seed, budget, selection)
 
 
 def main(argv: list[str]) -> int:

@@ -12,7 +12,7 @@ from cardiolens.config.base import GivenPath, Positive, Spec
 from cardiolens.config.command_words import split_words
 from cardiolens.config.compose import read_spec
 from cardiolens.study.anatomy import anatomy_of
-from cardiolens.study.sheet import study_sheet
+from cardiolens.study.overlay import study_sheet
 
 
 class Words(Spec):

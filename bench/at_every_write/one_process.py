@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.placement.placement import Deployment
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
@@ -20,11 +20,12 @@ from cardiolens.inference.stream.messages import counters_of
 from cardiolens.inference.stream.progress import Tell
 from cardiolens.inference.stream.replica import Replica
 from cardiolens.protocol.dialogue.chain import known_steps
-from cardiolens.protocol.select.feature_source import Sight
 from cardiolens.protocol.select.feature_store import missing_parts, write_features
+from cardiolens.protocol.select.features import Sight
 from cardiolens.runtime import processes
 from cardiolens.study.shards import read_volumes
-from cardiolens.workflow.steps import model_outcomes, prepare_studies, sweep
+from cardiolens.workflow import sweep
+from cardiolens.workflow.steps import prepare_cases, prepare_studies
 
 
 def run_in_one_process() -> None:
@@ -47,7 +48,7 @@ def _outcomes(studies: Sequence[Any], options: dict[str, Any], _: object) -> Gen
     groups = pa.Table.from_pylist(prepare_studies._groups(studies, 1)) if studies else None
     if groups is not None:
         rows = prepare_studies._prepare_batch(groups, **options).to_pylist()
-        yield from map(model_outcomes.outcome_of, rows)
+        yield from map(prepare_cases.outcome_of, rows)
 
 
 def _prepare_features(store: Any, sight: Sight, *_: object) -> int:

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from cardiolens.config.model import ModelSpec
-from cardiolens.inference.engine.arguments import known_options
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
-from cardiolens.inference.engine.startup import use_all_threads
+from cardiolens.inference.engine.startup import known_options, use_all_threads
 from cardiolens.inference.engine.vllm_engine import VllmEngine
 from cardiolens.inference.models.identity import Identity
 from cardiolens.inference.placement.placement import Deployment

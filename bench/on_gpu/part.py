@@ -66,7 +66,7 @@ def bare(marks: Marks, words: list[str]) -> None:
     from bench.on_gpu.engine import WARM, fitting, parts_of, settings_of, warm_frame, written, written_since
     from bench.stream import engine_of, offline_engine
     from cardiolens.config.compose import read_spec
-    from cardiolens.inference.models.rendering import Rendering
+    from cardiolens.inference.models.token_counts import Rendering
     from cardiolens.inference.plan.missing import missing
     from cardiolens.inference.plan.plan import plan
     from cardiolens.inference.stream.loader import StudyLoader

@@ -109,7 +109,7 @@ def answered(
     prompts: Sequence[Prompt],
     outputs: int = 2,
     *,
-    beginnings_first: bool = False,  # as `inference/engine/shared_beginnings.py` has them computed
+    beginnings_first: bool = False,  # as `inference/engine/engine_memory.py` has them computed
 ) -> Work:
     """Answer requests in their order, as many in flight as the stream has; return what it took."""
     engine = SimulatedEngine(settings, folder)

@@ -18,8 +18,8 @@ from typing import Any
 
 from cardiolens.base.digest import digest_of, digest_of_tree, sha256_of
 from cardiolens.base.errors import InputError, RunError
+from cardiolens.base.phrasing import choices
 from cardiolens.base.sanitize import one_line
-from cardiolens.base.suggest import choices
 
 GROUPS = ("selectors", "engines", "report_metrics", "controls", "layouts", "readers")
 _PREFIX = "cardiolens."  # of a group in a package's metadata

@@ -20,7 +20,7 @@ from cardiolens.benchmarks.case_map import (
     read_map,
 )
 from cardiolens.benchmarks.record_files import Place, Row, columns_of, quoted, rows_of, value_of
-from cardiolens.protocol.prompts.case_text import told_path
+from cardiolens.protocol.prompts.case_prompts import told_path
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask, load_catalogue
 from cardiolens.protocol.tasks.questions import write_questions
 

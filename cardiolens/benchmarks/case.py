@@ -14,7 +14,7 @@ from cardiolens.base.untrusted.bounded_files import parse_json
 from cardiolens.benchmarks.case_map import CaseMap, Column, Columns, Fault, LetteredText, SameText, expanded
 from cardiolens.benchmarks.record_files import EmbeddedImages, Place, Row, quoted, value_of
 from cardiolens.protocol.dialogue.pending import without_marks
-from cardiolens.protocol.tasks.option_texts import fold, option_problems
+from cardiolens.protocol.tasks.legal import fold, option_problems
 
 UNKNOWN = "unknown"
 _BANDS = {1: "1", 3: "2-3", 6: "4-6", 10: "7-10", 20: "11-20"}  # of numbers of images, by the largest

@@ -18,9 +18,9 @@ from cardiolens.benchmarks.case import Case, CaseImage, listed
 from cardiolens.benchmarks.picture import pixels_of
 from cardiolens.benchmarks.record_files import value_at
 from cardiolens.storage import schemas, tables
+from cardiolens.study.anatomy import CASE_IMAGES
 from cardiolens.study.cohort import FileRecord, Stamp, StudyRecord, stamp
 from cardiolens.study.group import Outcome
-from cardiolens.study.sequences import CASE_IMAGES
 from cardiolens.study.shards import PartWriter, part_writer, pixel_digest
 
 _RULES = 1  # version of decoding; increment when it gives other pixels for the same file

@@ -16,7 +16,7 @@ from typing import Annotated
 from pydantic import Field, field_validator
 
 from cardiolens.base.console import say
-from cardiolens.base.counted import counted
+from cardiolens.base.phrasing import counted
 from cardiolens.commands.command import door
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import Listed, read_words
@@ -29,7 +29,7 @@ from cardiolens.show.leaderboard.leaderboard_page import write_leaderboard
 from cardiolens.show.page.page_data import read_facts
 from cardiolens.storage import documents
 from cardiolens.storage.places import Run
-from cardiolens.storage.run_word import open_run
+from cardiolens.storage.run_place import open_run
 from cardiolens.workflow.steps.judge_run import joined, judge_together
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from cardiolens.base.console import say, shown_word
-from cardiolens.base.counted import counted
+from cardiolens.base.phrasing import counted
 from cardiolens.commands.command import door
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import read_words

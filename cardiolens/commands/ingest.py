@@ -19,7 +19,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from cardiolens.commands.command import begin, tell
     from cardiolens.config.command_words import read_words
     from cardiolens.config.compose import read_ingest_spec
-    from cardiolens.config.ingest import IngestSpec
+    from cardiolens.config.curation_specs import IngestSpec
     from cardiolens.curation.ingest.import_run import ingest_by_layout
     from cardiolens.curation.ingest.manifest_draft import Words, write_skeletons
     from cardiolens.curation.questions.set_questions import write_all_questions, write_set_questions

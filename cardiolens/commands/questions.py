@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cardiolens.config.questions import QuestionsSpec
+    from cardiolens.config.curation_specs import QuestionsSpec
     from cardiolens.curation.questions.draft_questions import Reader
     from cardiolens.curation.questions.model_gate import Gate
 
@@ -17,7 +17,7 @@ def main() -> int:
     from cardiolens.commands.command import begin, tell
     from cardiolens.config.command_words import check_once
     from cardiolens.config.compose import read_questions_spec
-    from cardiolens.config.questions import QuestionsSpec
+    from cardiolens.config.curation_specs import QuestionsSpec
     from cardiolens.curation.probes.blind_probes import probe
     from cardiolens.curation.questions.draft_questions import questions
     from cardiolens.runtime.stopping import StoppedError

@@ -17,12 +17,12 @@ from cardiolens.commands.help import Options
 def main() -> int:
     """Make or verify a release, make a task folder of one, or submit or score replies to withheld answers."""
     from cardiolens.config.command_words import ReleaseVerifyWord, read_words, verify_word
+    from cardiolens.curation.release.benchmark_submission import Score, Submit, score_submission, submit
     from cardiolens.curation.release.duplicates import write_hashes
     from cardiolens.curation.release.harness.make_tasks import Harness, make_tasks
     from cardiolens.curation.release.make import release
     from cardiolens.curation.release.public_set import SET_NAME, verify_set
     from cardiolens.curation.release.release_words import Hashes, Release
-    from cardiolens.curation.release.submission import Score, Submit, score_submission, submit
     from cardiolens.curation.release.verify import verify
 
     options: Options = {"": Release, "verify": ReleaseVerifyWord, "harness": Harness, "hashes": Hashes}

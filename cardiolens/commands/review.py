@@ -15,7 +15,7 @@ def main() -> int:
     from cardiolens.curation.review.audit import Audit, audit, report
     from cardiolens.curation.review.review_commands import Export, Serve, export, serve
     from cardiolens.runtime.stopping import StoppedError
-    from cardiolens.storage.run_word import RunWord
+    from cardiolens.storage.run_place import RunWord
 
     begin(__doc__, {"": Serve, "export": Export, "audit": Audit, "report": RunWord})
     actions = {"export": export, "audit": audit, "report": report}

@@ -7,17 +7,15 @@ from typing import Annotated, Any
 from rich.table import Table
 
 from cardiolens.base.console import console, say
-from cardiolens.base.counted import counted
 from cardiolens.base.errors import InputError
+from cardiolens.base.phrasing import counted
 from cardiolens.commands.command import door
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import Listed, read_words
 from cardiolens.storage.places import Store
 from cardiolens.study.cohort import read_cohort
 from cardiolens.workflow.upkeep.compact import compact
-from cardiolens.workflow.upkeep.contents import contents
-from cardiolens.workflow.upkeep.prune import delete, removable
-from cardiolens.workflow.upkeep.store_checks import problems
+from cardiolens.workflow.upkeep.contents import contents, delete, problems, removable
 
 
 class Words(Spec):

@@ -10,7 +10,7 @@ import sys
 from cardiolens.base.sanitize import PlainFormatter
 from cardiolens.commands.command import door
 from cardiolens.config.command_words import read_words
-from cardiolens.inference.stream import stall_clock
+from cardiolens.inference.stream import loading
 from cardiolens.workflow.slurm.job_steps import Words, work
 
 
@@ -24,7 +24,7 @@ def _work(words: list[str]) -> int:
     shown.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[shown])
     # How far engines have loaded: a job has no other log.
-    logging.getLogger(stall_clock.__name__).setLevel(logging.INFO)
+    logging.getLogger(loading.__name__).setLevel(logging.INFO)
     return work(read_words(Words, words))
 
 

@@ -8,10 +8,8 @@ from typing import Any
 from cardiolens.base.digest import digest_of
 from cardiolens.config.http import SERVING as HTTP_SERVING
 from cardiolens.config.model import SERVING, ModelSpec
-from cardiolens.config.prompt import PromptSpec
-from cardiolens.config.selector import SelectorSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.config.sweep_factors import AnyControl, Budget, TokenBudget
+from cardiolens.config.sweep_factors import AnyControl, Budget, PromptSpec, SelectorSpec, TokenBudget
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
+from cardiolens.base.phrasing import nearest_first
 from cardiolens.base.sanitize import without_credentials
-from cardiolens.base.suggest import nearest_first
 
 Positive = Annotated[int, Field(gt=0)]
 Auto = Literal["auto"]

@@ -3,9 +3,15 @@
 from typing import TYPE_CHECKING, get_args
 
 from cardiolens.base.entry_points import is_word
-from cardiolens.config.primary import PrimaryQuestionSpec
-from cardiolens.config.prompt import PromptSpec
-from cardiolens.config.sweep_factors import CHANGED_FRAMES, HEADLINE, REFERENCES, Control, TokenBudget
+from cardiolens.config.sweep_factors import (
+    CHANGED_FRAMES,
+    HEADLINE,
+    REFERENCES,
+    Control,
+    PrimaryQuestionSpec,
+    PromptSpec,
+    TokenBudget,
+)
 
 if TYPE_CHECKING:
     from cardiolens.config.sweep import SweepSpec

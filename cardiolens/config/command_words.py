@@ -2,14 +2,20 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
-from typing import Annotated, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
-from pydantic import BeforeValidator, Field, ValidationError
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Quote, QuotedString, Sweep
+from hydra.errors import HydraException
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.suggest import choices
-from cardiolens.config.base import GivenPath, Spec, describe
+from cardiolens.base.phrasing import choices
+from cardiolens.config.base import GivenPath, Spec, annotation_at, describe
+from cardiolens.config.conf_names import quoted
 from cardiolens.config.sweep import SweepSpec
 
 # first names of the words that describe a sweep
@@ -20,9 +26,11 @@ _Words = TypeVar("_Words", bound=Spec)
 
 
 def _listed(value: object) -> object:
+    return listed(value) if isinstance(value, str) else value
+
+
+def listed(value: str) -> list[str]:
     """Split `[a,b]` into its entries."""
-    if not isinstance(value, str):
-        return value
     inner = value[1:-1] if value.startswith("[") and value.endswith("]") else value
     entries = [entry.strip() for entry in _ENTRY.findall(inner)]
     return [entry[1:-1] if entry[:1] in ("'", '"') else entry for entry in entries if entry]
@@ -150,3 +158,58 @@ def _usage(kind: type[Spec]) -> str:
     fields = _fields(kind).items()
     required = [f"{name}=..." for name, is_required in fields if is_required]
     return " ".join([*required, *(f"[{name}=...]" for name, is_required in fields if not is_required)])
+
+
+_INTERPOLATION = re.compile(r"\$\{[^{}]*\}")
+_MULTIRUN = frozenset({"-m", "--multirun"})
+
+
+def with_quoted_texts(kind: type[BaseModel], words: Sequence[str]) -> list[str]:
+    """Quote the values of texts and paths that Hydra would take for something else, e.g. `out=/a=b,c`.
+
+    Values that Hydra reads as text stay: those with its own quotes or escapes, and interpolations.
+    """
+    return list(_quoted_texts(kind, words, several=not _MULTIRUN.isdisjoint(words)))
+
+
+def _quoted_texts(kind: type[BaseModel], words: Sequence[str], *, several: bool) -> Iterator[str]:
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals and not name.startswith(("-", "~")):
+            raise InputError(f"{not_a_word(word)}{joined_hint(word, words)}")
+        is_set = value not in ("", "null") and not name.startswith(("-", "~"))
+        types = _text_types(annotation_at(kind, name.lstrip("+").split("."))) if name and is_set else set()
+        if not types or _stays(word, value, is_path=Path in types, several=several):
+            yield word
+        elif _INTERPOLATION.search(value):
+            yield f"{name}={QuotedString(value, Quote.single).with_quotes()}"
+        else:
+            yield f"{name}={quoted(value)}"
+
+
+def _stays(word: str, value: str, *, is_path: bool, several: bool) -> bool:
+    """Return whether Hydra's reading of a value is what was meant."""
+    try:
+        read = OverridesParser.create().parse_override(word).value()
+    except HydraException:
+        return False
+    if isinstance(read, Sweep):
+        return several
+    if isinstance(read, str):
+        return read == value or "\\" in value or value[0] in "'\""
+    return not is_path  # a number or a list, which a text is not
+
+
+def not_a_word(word: str) -> str:
+    """Return the message for a word that Hydra cannot read."""
+    return f"{word!r} is not of the form name=value; quote lists in the shell, e.g. 'budget=[8,16]'"
+
+
+def _text_types(annotation: Any) -> set[Any]:
+    """Return which of text and path an option takes; empty if it takes anything else too."""
+    if get_origin(annotation) is Annotated:
+        return _text_types(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        types = [_text_types(kind) for kind in get_args(annotation) if kind is not NoneType]
+        return set().union(*types) if all(types) else set()
+    return {annotation} & {str, Path} if isinstance(annotation, type) else set()

@@ -19,19 +19,26 @@ from pydantic import ValidationError
 from yaml import YAMLError
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.suggest import choices
+from cardiolens.base.phrasing import choices
 from cardiolens.base.untrusted.bounded_files import BYTE_ORDER_MARK, decode, read_bytes
 from cardiolens.base.untrusted.yaml_file import check_aliases
 from cardiolens.config.base import Spec, describe, options_at
-from cardiolens.config.command_words import check_once
-from cardiolens.config.conf_names import GROUPS, ONE_OF, conf_files, conf_folders, legal_names, packaged_conf
+from cardiolens.config.command_words import check_once, not_a_word, with_quoted_texts
+from cardiolens.config.conf_names import (
+    GROUPS,
+    ONE_OF,
+    conf_files,
+    conf_folders,
+    expand_release,
+    is_release,
+    legal_names,
+    packaged_conf,
+)
+from cardiolens.config.curation_specs import IngestSpec, QuestionsSpec
 from cardiolens.config.dataset import JOIN
-from cardiolens.config.ingest import IngestSpec
-from cardiolens.config.questions import QuestionsSpec
-from cardiolens.config.released import expand_release, is_release
+from cardiolens.config.named_models import with_named_models
 from cardiolens.config.rights import check_rights, made_by_others
 from cardiolens.config.sweep import SweepSpec, parse
-from cardiolens.config.text_words import not_a_word, with_quoted_texts
 
 CONFIG_NAME = "sweep"
 _LISTS = "python -m cardiolens.sweep --help"  # every name
@@ -268,7 +275,7 @@ def _names(value: object) -> Iterator[str]:
 
 def sweep_words(words: Sequence[str]) -> list[str]:
     """Write the words of a sweep as Hydra reads them: seeds, protocols, releases, texts and paths."""
-    return with_quoted_texts(SweepSpec, expand_release(_of_dataset(_split_seeds(words))))
+    return with_quoted_texts(SweepSpec, expand_release(_of_dataset(_split_seeds(with_named_models(words)))))
 
 
 def _split_seeds(words: Sequence[str]) -> list[str]:

@@ -1,11 +1,21 @@
-"""The names that a command line may use: the files of conf/, shipped and the user's own, by group."""
+"""The names that a command line may use: files of conf/ by group, and releases by their folder.
 
-from collections.abc import Iterator
+Only a release's index is read, and of that only names. A release is made by strangers, so it cannot name
+models, prompts, engines or options: whatever lies in a `conf/` of its own is not looked at.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
+from pydantic import ValidationError
+
+from cardiolens.base.errors import InputError
 from cardiolens.base.paths import shipped
-from cardiolens.base.untrusted.bounded_files import is_housekeeping
-from cardiolens.config.released import is_release
+from cardiolens.base.untrusted.bounded_files import is_housekeeping, parse_json, read_bytes
+from cardiolens.config.dataset import ReleaseSpec
 
 GROUPS = ("model", "selector", "prompt", "control", "dataset", "cluster", "tracker", "experiment")
 ONE_OF = ("dataset", "cluster", "tracker")  # groups of which a sweep selects exactly one entry
@@ -36,3 +46,120 @@ def legal_names(group: str) -> list[str]:
 def conf_files(folder: Path) -> Iterator[Path]:
     """Yield the configuration files of a folder."""
     return (path for path in folder.glob("*.yaml") if not is_housekeeping(path.name))
+
+
+INDEX = "release.json"
+SCHEMA = "release-1"
+MOST_INDEX = 24 << 20  # bytes: the files of twenty thousand studies; more could take a GiB when parsed
+_WORD = "dataset="
+_QUESTIONS = "questions.jsonl"
+_PROTOCOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+def is_release(folder: Path) -> bool:
+    """Whether a folder has the index of a release."""
+    return (folder / INDEX).is_file()
+
+
+def read_index(folder: Path) -> Any:
+    """Value of a release's index, whatever its type; OSError or ValueError where it cannot be read."""
+    return parse_json(read_bytes(folder / INDEX, MOST_INDEX))
+
+
+def expand_release(words: Sequence[str]) -> list[str]:
+    """Write `dataset=<folder>` as the words that name the folder's studies, questions and protocol.
+
+    A folder is told from a name by its slash or dot. InputError if it holds no release.
+    """
+    expanded: list[str] = []
+    for word in words:
+        value = word.removeprefix(_WORD)
+        if not word.startswith(_WORD) or not ("/" in value or value.startswith(".")):
+            expanded.append(word)
+            continue
+        quote = value[:1] if value[:1] in {"'", '"'} and value[:1] == value[-1:] else ""
+        folder = Path(value.removeprefix(quote).removesuffix(quote)).expanduser()
+        expanded += [*_words(folder), _identity_word(folder)]
+    return expanded
+
+
+def released_options(folder: Path) -> dict[str, str]:
+    """Name, studies, questions and protocol of a release, as options of a data set; InputError if none."""
+    facts = _facts(folder)
+    name, protocol = str(facts.get("name")), str(facts.get("protocol"))
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            f"dataset={folder}: the name in its {INDEX} is not of small letters, digits, _ and -; it is no "
+            "release of cardiolens"
+        )
+    own_protocol = folder / "protocol"
+    if not own_protocol.is_dir() and not _PROTOCOL.fullmatch(protocol):
+        raise InputError(
+            f"dataset={folder}: its {INDEX} names a protocol that is no name of letters, digits, ., - and _; "
+            "it is no release of cardiolens"
+        )
+    for path in (folder / "studies", folder / "questions.jsonl", own_protocol, *own_protocol.glob("*")):
+        if path.is_symlink():
+            raise InputError(
+                f"dataset={folder}: {path.relative_to(folder)} is a link, and a release has files "
+                "alone; ask for it anew"
+            )
+    options = {
+        "name": name,
+        "studies": folder.absolute() / "studies",
+        "questions": folder.absolute() / "questions.jsonl",
+        "protocol": own_protocol.absolute() if own_protocol.is_dir() else protocol,
+        "allow_unverified": "true" if facts.get("unverified_allowed") is True else "false",
+    }
+    return {option: str(value) for option, value in options.items()}
+
+
+def _words(folder: Path) -> list[str]:
+    options = released_options(folder)
+    return [f"{_WORD}real", *(f"dataset.{option}={quoted(value)}" for option, value in options.items())]
+
+
+def _facts(folder: Path) -> dict[str, Any]:
+    """Content of the index; InputError if there is none of this schema."""
+    try:
+        facts = read_index(folder)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(
+            f"dataset={folder}: holds no release ({INDEX}: {reason}); give the folder of one, or a name of "
+            "conf/dataset"
+        ) from None
+    if not isinstance(facts, dict) or facts.get("schema") != SCHEMA:
+        raise InputError(f"dataset={folder}: its {INDEX} is not of schema {SCHEMA}; another version made it")
+    return facts
+
+
+def _identity_word(folder: Path) -> str:
+    """The word that says which release this is; InputError where its index does not."""
+    try:
+        stored = read_bytes(folder / INDEX)  # of a bounded size: the other words were read from it
+        facts = parse_json(stored)
+        told = {
+            "name": facts.get("name"),
+            "number": facts.get("number"),
+            "sha256": sha256(stored).hexdigest(),
+        }
+        files = facts.get("files")
+        entry = files.get(_QUESTIONS) if isinstance(files, dict) else None
+        told["questions_sha256"] = entry.get("sha256") if isinstance(entry, dict) else None
+        release = ReleaseSpec.model_validate(told)
+    except ValidationError as error:
+        raise InputError(
+            f"dataset={folder}: its {INDEX} has no legal {error.errors()[0]['loc'][0]}; it is no release of "
+            "cardiolens"
+        ) from None
+    entries = ",".join(f"{name}:{quoted(value)}" for name, value in release.model_dump().items())
+    return f"+{_WORD.removesuffix('=')}.release={{{entries}}}"
+
+
+def quoted(text: str) -> str:
+    """A value as Hydra reads it back, whatever characters a path has."""
+    escaped = re.sub(r"(\\*)'", lambda found: found[1] * 2 + r"\'", text).replace("${", r"\${")
+    trailing = len(escaped) - len(escaped.rstrip("\\"))
+    return f"'{escaped}{chr(92) * trailing}'"

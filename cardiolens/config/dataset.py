@@ -7,7 +7,20 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from cardiolens.config.base import GivenPath, Seed, Spec
-from cardiolens.config.release_identity import ReleaseSpec
+
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class ReleaseSpec(Spec):
+    """A release, told apart from all others by the SHA-256 of its `release.json`."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]  # of the benchmark
+    number: Annotated[str, Field(pattern=r"^\d{1,9}(\.\d{1,9}){0,9}$")]  # of the version
+    sha256: Digest  # of release.json, which has the digest of every other file
+    questions_sha256: Digest  # of questions.jsonl, as release.json has it
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.number}, release.json with SHA-256 {self.sha256}"
 
 
 class PhantomSpec(Spec):

@@ -14,8 +14,8 @@ from pathlib import Path
 from cardiolens.base.entry_points import is_word
 from cardiolens.base.errors import InputError
 from cardiolens.config.cluster import SlurmSpec
+from cardiolens.config.conf_names import INDEX, is_release
 from cardiolens.config.engine_options import LETS_NOTHING_OUT
-from cardiolens.config.released import INDEX, is_release
 from cardiolens.config.sweep import SweepSpec
 
 _CONTROL = "control."  # before the word of another package's control, which no word of a command line names

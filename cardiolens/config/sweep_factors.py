@@ -1,12 +1,138 @@
-"""Factors of a sweep that are words or numbers: budget, control, wording; and their levels of reference."""
+"""What a sweep varies, as its configuration names it: selectors, prompts, budgets and controls."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, model_validator
 
-from cardiolens.config.base import Positive, Spec
-from cardiolens.config.plugin_words import OURS, PluginControl, whose
+from cardiolens.base.entry_points import is_word
+from cardiolens.config.base import GivenPath, Positive, Seed, Spec
+from cardiolens.config.plugin_words import OURS, Options, PluginControl, PluginSelector, whose
+
+OwnSelector = Literal[
+    "random", "stratified", "clinical", "uniform", "all", "kcenter", "kmedoids", "relevance", "self"
+]
+
+SelectorKind = Annotated[Annotated[OwnSelector, Tag(OURS)] | PluginSelector, Discriminator(whose)]
+
+
+class SelectorSpec(Spec):
+    """One protocol that selects frames."""
+
+    name: str  # name in arms and tables
+    # the selection rule; docs/selection.md; package.name: of another package
+    kind: SelectorKind
+    seeds: tuple[Seed, ...] = ()  # random and stratified: one arm per seed
+    pool: Literal["routed", "sequence"] = "routed"  # candidate frames; not for clinical and stratified
+    lax_small_k: Literal["temporal", "spatial"] = "temporal"  # clinical: long-axis frames at small budgets
+    encoder: GivenPath | None = None  # folder of the image encoder for kcenter, kmedoids, relevance
+    order: Literal["presented", "nested"] = "presented"  # nested: smaller budgets first, a shared prefix
+    rounds: Positive = 2  # self: most requests for frames before the answer
+    options: Options = ()  # of a kind of another package, by name
+
+    @model_validator(mode="after")
+    def _seeded(self) -> "SelectorSpec":
+        if not self.plugged and (self.kind in ("random", "stratified")) != bool(self.seeds):
+            raise ValueError("a random or stratified selector needs seeds, e.g. [2026]; no other has any")
+        if self.kind == "stratified" and self.pool != "routed":
+            raise ValueError("kind stratified has clinical's quotas of the routed views; leave out pool")
+        if len(set(self.seeds)) != len(self.seeds):
+            raise ValueError(f"seeds {list(self.seeds)} contain a seed twice; give each once")
+        if self.kind == "relevance" and self.encoder is None:
+            raise ValueError("kind relevance needs encoder, the local folder of a CLIP type model")
+        if self.encoder is not None and not self.looks_at_pixels:
+            raise ValueError(
+                f"kind {self.kind} looks at no frames; encoder goes with kcenter, kmedoids, relevance"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _by_the_reader(self) -> "SelectorSpec":
+        if self.kind != "self" and self.rounds != type(self).model_fields["rounds"].default:
+            raise ValueError(
+                f"rounds are requests for frames by readers of kind self, not {self.kind}; leave them out"
+            )
+        if self.kind == "self" and self.order != "presented":
+            raise ValueError("kind self has no smaller budgets to show first; leave out order")
+        return self
+
+    @model_validator(mode="after")
+    def _optional(self) -> "SelectorSpec":
+        if self.options and not self.plugged:
+            raise ValueError(
+                f"options {[name for name, _ in self.options]} are for kinds of other packages, and "
+                f"{self.kind} is ours; leave them out"
+            )
+        return self
+
+    @property
+    def plugged(self) -> bool:
+        """True if the rule is a part of another package."""
+        return is_word(self.kind)
+
+    @property
+    def looks_at_pixels(self) -> bool:
+        """True if the selector uses features of the frames, which must be computed first."""
+        return self.kind in ("kcenter", "kmedoids", "relevance")
+
+
+class PromptSpec(Spec):
+    """One prompt: how a question is asked."""
+
+    name: str  # name in arms and tables
+    # reasoning: the reply may reason before its answer; paper: so, by the paper's points where they are known
+    style: Literal["standard", "reasoning", "paper"]
+    max_tokens: Positive  # limit of a reply
+    report_max_tokens: Positive = 2048  # limit of a reply that is a report
+    gold: Literal["none", "captions", "findings"] = "none"  # cases: texts about the images in the prompt
+    # cases only: before it answers, the model describes and summarises (self), or discusses the case
+    steps: Literal["none", "self", "discussion"] = "none"
+    step_max_tokens: Positive = 512  # limit of the reply to a step
+    samples: Positive = 1  # replies per question; the most frequent answer counts
+    # temperature of several samples, above 0; with one sample, set the model's sampling.temperature
+    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    asks_back: bool = True  # a reply that cannot be read is quoted to its model, which gives its letters
+    shots: Annotated[int, Field(ge=0)] = 0  # solved questions of other patients before each question
+    shots_seed: Seed = 2026  # which ones they are
+    # video: phases of a slice that follow one another are one video, for models with takes_video
+    cine: Literal["frames", "video"] = "frames"
+
+    @model_validator(mode="after")
+    def _own_words(self) -> "PromptSpec":
+        if self.steps == "self" and self.gold != "none":
+            raise ValueError(f"steps self and gold {self.gold} both describe the images; choose one")
+        return self
+
+    @model_validator(mode="after")
+    def _drawn(self) -> "PromptSpec":
+        if self.samples > 1 and not self.temperature:
+            given = "none" if self.temperature is None else f"{self.temperature:g}"
+            raise ValueError(
+                f"samples {self.samples} would all be the same reply with temperature {given}; give one "
+                "above 0, e.g. temperature: 0.7, or samples: 1"
+            )
+        if self.samples == 1 and self.temperature is not None:
+            raise ValueError(
+                f"temperature {self.temperature:g} is for several samples, and samples is 1; give more, e.g. "
+                "samples: 5, or set the model's sampling.temperature"
+            )
+        if self.shots and self.steps != "none":
+            raise ValueError(
+                f"shots {self.shots} show solved questions, and steps {self.steps} need cases, which have no "
+                "solved ones; give shots: 0, or leave out steps"
+            )
+        if not self.shots and self.shots_seed != type(self).model_fields["shots_seed"].default:
+            raise ValueError(
+                f"shots_seed {self.shots_seed} chooses solved examples, and shots is 0; give more, e.g. "
+                "shots: 2, or leave it out"
+            )
+        if self.samples > 1 and self.steps != "none":
+            raise ValueError(
+                f"samples {self.samples} go with a single request, and steps {self.steps} make several; give "
+                "samples: 1, or leave out steps"
+            )
+        return self
+
 
 # Levels that the other levels of a factor are compared with (protocol 17.6).
 REFERENCES = {"selector": "clinical", "prompt": "standard", "control": "none"}
@@ -62,3 +188,70 @@ AnyControl = Annotated[Annotated[Control, Tag(OURS)] | PluginControl, Discrimina
 
 # Controls that do not show the selected frames.
 CHANGED_FRAMES: tuple[Control, ...] = ("blind", "captions", "blank", "other_patient")
+
+
+class PrimarySpec(Spec):
+    """The comparison declared before a run: the scores of two models on one tier.
+
+    It is tested alone, at 5 % (protocol 16.12); all other comparisons share the levels of their families.
+    """
+
+    model: str  # name of the first model
+    versus: str  # name of the second model
+    tier: Annotated[int, Field(ge=1, le=3)]  # tier of the questions
+
+    @model_validator(mode="after")
+    def _two(self) -> "PrimarySpec":
+        if self.model == self.versus:
+            raise ValueError(f"compares {self.model} with itself; name two models")
+        return self
+
+    @property
+    def words(self) -> str:
+        """What is compared, in words."""
+        return f"{self.model} against {self.versus}"
+
+
+class PrimaryQuestionSpec(Spec):
+    """The question declared before a run: what a level of a factor does, over all models, on one tier.
+
+    A selector is compared with `clinical`, a prompt with `standard`, no control with a control, the largest
+    budget with the smallest (protocol 17.6). It is tested alone, at 5 %, as that of two models is.
+    """
+
+    factor: Literal["selector", "budget", "prompt", "control"]  # of which levels are compared
+    level: str | None = None  # the level; of budgets none is named
+    tier: Annotated[int, Field(ge=1, le=3)]  # tier of the questions
+    claim: Literal["difference", "equivalence"] = "difference"  # that they differ, or differ by less than 2
+
+    @model_validator(mode="after")
+    def _of_factor(self) -> "PrimaryQuestionSpec":
+        if self.factor == "budget" and self.level is not None:
+            raise ValueError("compares the largest budget with the smallest; leave out level")
+        reference = REFERENCES.get(self.factor)
+        if reference and self.level in (None, reference):
+            raise ValueError(f"compares a {self.factor} with {reference}; name another as level")
+        return self
+
+    @property
+    def words(self) -> str:
+        """What is compared, in words."""
+        if self.factor == "budget":
+            return "the largest budget against the smallest, over all models"
+        first, second = self.level, REFERENCES[self.factor]
+        if self.factor == "control":
+            first, second = second, str(first)
+        return f"{self.factor} {first} against {second}, over all models"
+
+
+def _primary_kind(value: object) -> str:
+    """Which of the two is declared, by its keys."""
+    is_question = "factor" in value if isinstance(value, Mapping) else isinstance(value, PrimaryQuestionSpec)
+    return "<question>" if is_question else "<models>"
+
+
+Primary = Annotated[
+    Annotated[PrimarySpec, Tag("<models>")] | Annotated[PrimaryQuestionSpec, Tag("<question>")],
+    Discriminator(_primary_kind),
+]
+"""What is declared before a run: a comparison of two models, or a question over all of them."""

@@ -7,6 +7,7 @@ from cardiolens.phantom import codes
 from cardiolens.phantom.geometry import (
     END_SYSTOLE,
     Floats,
+    Points,
     base_plane,
     cosine,
     sine,
@@ -14,7 +15,6 @@ from cardiolens.phantom.geometry import (
     tricuspid_plane,
 )
 from cardiolens.phantom.parameters import Parameters
-from cardiolens.phantom.points import Points
 
 Codes = NDArray[np.uint8]
 Spot = tuple[float, float]  # x, y

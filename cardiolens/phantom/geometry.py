@@ -242,3 +242,48 @@ def rv_egg(heart: Heart, a: float, z: Floats) -> Egg:
     r_e = lv_radii(heart, a, septal, np.maximum(z, base_plane(p, a))).epicardium
     d = 0.35 * width
     return Egg(-0.5 * r_e - d, 0.5 * r_e + width - d, d / 0.6, 1.0825 * r_e, u)
+
+
+@dataclass(frozen=True)
+class Points:
+    """Flat arrays over points: position in mm, distance from the long axis in mm, and bin of the angle."""
+
+    x: Floats
+    y: Floats
+    z: Floats
+    rho: Floats
+    angle: Ints
+    heights: Floats  # distinct values of z
+    at_height: Ints  # index into `heights`
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def take(self, where: Ints) -> "Points":
+        """Return a subset of the points; `heights` keeps all its values."""
+        x, y, z, rho = (array[where] for array in (self.x, self.y, self.z, self.rho))
+        return Points(x, y, z, rho, self.angle[where], self.heights, self.at_height[where])
+
+
+def points(x: Floats, y: Floats, z: Floats) -> Points:
+    """Return points from their coordinates."""
+    turns = np.arctan2(y, x) * (ANGLES / (2 * np.pi))
+    heights, at_height = np.unique(z, return_inverse=True)
+    return Points(
+        x, y, z, np.sqrt(x * x + y * y), np.rint(turns).astype(np.intp) % ANGLES, heights, at_height
+    )
+
+
+BUMP_DIRECTION = (cosine(205), sine(205))  # seen from the centre of the cross-section: the inferior free wall
+_BUMP_EDGE = cosine(22)  # the bump ends 22 degrees from its middle
+BUMP_HEIGHT, _BUMP_HALF_HEIGHT = 0.40, 0.20  # in u_r
+
+
+def bump_radius(p: Parameters, a: float, cos: Floats, sin: Floats, height: Floats) -> Floats:
+    """Return the outward displacement of the free wall, mm, by direction from the centre and height u_r."""
+    size = p.rv_bump + p.rv_bump_growth * a
+    across = np.clip(
+        (cos * BUMP_DIRECTION[0] + sin * BUMP_DIRECTION[1] - _BUMP_EDGE) / (1 - _BUMP_EDGE), 0.0, 1.0
+    )
+    along = (height - BUMP_HEIGHT) / _BUMP_HALF_HEIGHT
+    return np.asarray(size * across * np.clip(1 - along * along, 0.0, None))

@@ -12,11 +12,11 @@ from cardiolens.phantom.geometry import (
     Heart,
     activation,
     base_plane,
+    bump_radius,
     lv_radii,
     rv_egg,
     tricuspid_plane,
 )
-from cardiolens.phantom.outpouching import bump_radius
 
 _ANGLE_STEP = 6  # bins: 120 angles
 _PLANES = 60

@@ -12,11 +12,11 @@ from cardiolens.base import disk
 from cardiolens.base.digest import digest_of_tree
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import WINDOW_PCT, PhantomSpec
+from cardiolens.phantom import codes
 from cardiolens.phantom.appearance import appearance
 from cardiolens.phantom.fixed_reports import reports
 from cardiolens.phantom.geometry import Heart
-from cardiolens.phantom.lesion_slices import lesion_slices, with_slices
-from cardiolens.phantom.planes import sizes, views
+from cardiolens.phantom.planes import Size, sizes, views
 from cardiolens.phantom.quantities import first_phase, quantity_findings
 from cardiolens.phantom.render import Rendered, render
 from cardiolens.phantom.roster import PROTOCOL, SEQUENCES, catalogue, roster, study
@@ -31,6 +31,9 @@ from cardiolens.study.windowing import grey_scale
 
 Window = tuple[float, float]  # intensities shown as black and white
 STUDIES, QUESTIONS = "studies", "questions.jsonl"
+_WITH_LESIONS = ("lge", "t2")  # of one frame a slice
+LEAST_MM2 = 20.0  # of lesion, by which a slice shows it
+Slices = Mapping[str, list[dict[str, Any]]]  # evidence slices by sequence
 
 
 def make_cohort(
@@ -168,3 +171,34 @@ def _written_by_ray(
         if row["problem"]:
             raise OSError(0, row["problem"])
         yield json.loads(row["records"])
+
+
+def lesion_slices(rendered: Rendered, size: Size) -> list[dict[str, Any]]:
+    """Return the evidence slices of one volume; none without masks, or of a sequence with phases."""
+    if rendered.masks is None or rendered.view.sequence not in _WITH_LESIONS:
+        return []
+    lesion = (rendered.masks >= codes.LESION) & (rendered.masks < codes.DARK_RIM)
+    areas = lesion.sum(axis=(1, 2)) * size.spacing_mm**2
+    return [
+        {"volume_id": rendered.view.code, "slice": rank}
+        for rank, area in enumerate(areas)
+        if area >= LEAST_MM2
+    ]
+
+
+def with_slices(
+    records: Iterable[dict[str, Any]], catalogue: Catalogue, slices: Slices
+) -> list[dict[str, Any]]:
+    """Add evidence slices to the `qa-1` records whose answer is a lesion that was seen."""
+    return [
+        record | {"evidence_slices": slices[record["sequence"]]}
+        if slices.get(record["sequence"]) and _is_lesion(record, catalogue)
+        else record
+        for record in records
+    ]
+
+
+def _is_lesion(record: Mapping[str, Any], catalogue: Catalogue) -> bool:
+    """Whether the answer is an abnormality of tissue; what is normal is seen on no single slice."""
+    normal = {option.key for option in catalogue[record["subtask"]].options if option.normal}
+    return bool(record.get("answer")) and not normal & set(record["answer"])

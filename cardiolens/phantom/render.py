@@ -10,13 +10,20 @@ from numpy.typing import NDArray
 from cardiolens.phantom import signal
 from cardiolens.phantom.appearance import Appearance
 from cardiolens.phantom.draws import Draws
-from cardiolens.phantom.geometry import Floats, Heart
+from cardiolens.phantom.geometry import Floats, Heart, Points, points
 from cardiolens.phantom.lesions import Lesions
 from cardiolens.phantom.parameters import LesionShape
 from cardiolens.phantom.planes import Plane, Size, View, grid, planes
-from cardiolens.phantom.points import Points, points
-from cardiolens.phantom.surroundings import surroundings
-from cardiolens.phantom.tissue import REST, Distractors, Moment, Scene, heart_region, moment, tissue
+from cardiolens.phantom.tissue import (
+    REST,
+    Distractors,
+    Moment,
+    Scene,
+    heart_region,
+    moment,
+    surroundings,
+    tissue,
+)
 from cardiolens.protocol.tasks.segments import SEGMENTS
 
 Frames = NDArray[np.int16]  # (frame, row, column), slice by slice; the phase runs fastest

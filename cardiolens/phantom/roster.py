@@ -11,7 +11,6 @@ from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom import draws
 from cardiolens.phantom.archetypes import archetypes, canonical_values
 from cardiolens.phantom.sampler import Study, canonical_study, draw_study
-from cardiolens.phantom.sub_cohort import class_of, is_public
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.instantiate import answer, answerable_subtasks
 from cardiolens.protocol.tasks.truth import Truth, findings
@@ -25,6 +24,8 @@ NOT_GENERATED = frozenset({("C13", "B")})  # a thinned RV wall is below resoluti
 _NUMBERED = re.compile(r"PH-(\d{4,})")
 _WANTED = re.compile(r"PH-(\w\d\d)([A-Z])-(\d+)")
 Choice = tuple[str, str]  # subtask, option key
+PUBLIC_SHARE = 135 / 670  # sizes of the public and the full cohort in the paper
+_GROWTH = 128
 
 
 @lru_cache(maxsize=1)
@@ -126,3 +127,31 @@ def _wanted(seed: int, study_id: str, choice: Choice) -> Study:
         is_wanted=lambda truth: choice in set(answers(truth)),
         tries=4000,
     )
+
+
+def class_of(seed: int, number: int) -> tuple[str, str]:
+    """Return class and variant of a numbered study; studies 1 .. n nearly have the shares of 10.4."""
+    names = list(archetypes())
+    shares = [archetypes()[name].share for name in names]
+    which, rest = draws.pick(draws.spread(seed, number), shares)
+    variants = list(archetypes()[names[which]].variants)
+    return names[which], variants[min(int(rest * len(variants)), len(variants) - 1)]
+
+
+def is_public(seed: int, number: int) -> bool:
+    """Return whether a numbered study belongs to the public sub-cohort."""
+    return number in _public(seed, -(-number // _GROWTH) * _GROWTH)
+
+
+@lru_cache(maxsize=16)
+def _public(seed: int, count: int) -> frozenset[int]:
+    """Return the public numbers up to `count`: a study is public when due, if its class has credit left."""
+    credit: Counter[str] = Counter()
+    public: list[int] = []
+    for number in range(1, count + 1):
+        kind = class_of(seed, number)[0]
+        credit[kind] += 135
+        if credit[kind] > 0 and len(public) < int(number * PUBLIC_SHARE + 0.5):
+            public.append(number)
+            credit[kind] -= 670
+    return frozenset(public)

@@ -7,11 +7,10 @@ from typing import Any
 
 from cardiolens.base.errors import InputError
 from cardiolens.phantom.archetypes import archetype_of, archetypes, canonical, modifiers, variant_parameters
-from cardiolens.phantom.bands import GuardBandError
 from cardiolens.phantom.draws import Draws, study_seed
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.parameters import Parameters
-from cardiolens.phantom.truth_labels import truth
+from cardiolens.phantom.truth_labels import GuardBandError, truth
 from cardiolens.protocol.tasks.truth import Truth
 from cardiolens.protocol.tasks.twins import twin_of
 

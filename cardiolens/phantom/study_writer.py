@@ -1,5 +1,6 @@
 """Write one phantom study: volumes, masks and JSON files (protocol 9 stage 0, 10.5)."""
 
+import gzip
 import hashlib
 import json
 from collections.abc import Mapping
@@ -7,11 +8,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import nibabel as nib
 import numpy as np
+from numpy.typing import NDArray
 
 from cardiolens.base import disk
 from cardiolens.phantom import codes, signal
-from cardiolens.phantom.nifti_writer import nifti_bytes, stored
 from cardiolens.phantom.planes import Size, Vector, affine
 from cardiolens.phantom.render import Rendered
 from cardiolens.phantom.sampler import Study
@@ -19,6 +21,9 @@ from cardiolens.protocol.tasks.truth import Details, Truth
 
 _DISPLAY = {"transpose": True, "flip_rows": True, "flip_cols": False}
 _LAYER_MM = 8.0
+_DECIMALS = 6  # for computed header values: linear algebra may round differently between machines
+_COMPUTED = ("pixdim", "srow_x", "srow_y", "srow_z", "quatern_b", "quatern_c", "quatern_d")
+_OFFSETS = ("qoffset_x", "qoffset_y", "qoffset_z")
 
 
 def write_volume(folder: Path, rendered: Rendered, size: Size) -> dict[str, Any]:
@@ -135,3 +140,24 @@ def _write(path: Path, content: bytes) -> str:
 
 def _write_json(path: Path, tree: Any) -> None:
     disk.write_draft(path, (json.dumps(tree, indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def stored(frames: NDArray[np.generic]) -> NDArray[np.generic]:
+    """Convert displayed frames (frame, row, column) to stored axes (column, row from the bottom, frame)."""
+    return np.ascontiguousarray(frames[:, ::-1, :].transpose(2, 1, 0))
+
+
+def nifti_bytes(volume_IJK: NDArray[np.generic], affine: NDArray[np.float64]) -> bytes:
+    """Return a volume as the bytes of a `.nii.gz` file, in mm and scanner coordinates."""
+    image = nib.Nifti1Image(volume_IJK, affine)
+    image.header.set_xyzt_units("mm")
+    image.set_qform(affine, code="scanner")
+    image.set_sform(affine, code="scanner")
+    for name in (*_COMPUTED, *_OFFSETS):
+        image.header[name] = np.round(image.header[name], _DECIMALS) + 0.0  # no negative zero
+    return gzipped(image.to_bytes())
+
+
+def gzipped(content: bytes) -> bytes:
+    """Gzip without compression, which saves little on noise, and without a time."""
+    return gzip.compress(content, compresslevel=0, mtime=0)

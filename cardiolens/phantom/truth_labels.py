@@ -1,15 +1,31 @@
 """Derive the truth of a study from measurements of its modelled heart (protocol 10.3)."""
 
-import numpy as np
+from functools import lru_cache
+from pathlib import Path
 
-from cardiolens.phantom.bands import GuardBandError, classify
-from cardiolens.phantom.geometry import RV_LENGTH, Floats, Heart, rv_egg, segment_middle, tricuspid_plane
-from cardiolens.phantom.lesions import INSERTIONS, islands
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from cardiolens.phantom.geometry import (
+    ANGLES,
+    BUMP_DIRECTION,
+    BUMP_HEIGHT,
+    HEIGHTS,
+    RV_LENGTH,
+    Floats,
+    Heart,
+    bump_radius,
+    rv_egg,
+    segment_map,
+    segment_middle,
+    tricuspid_plane,
+)
+from cardiolens.phantom.lesions import INSERTIONS, Lesions, islands
 from cardiolens.phantom.measure import Measures, measure
-from cardiolens.phantom.outpouching import DIRECTION, HEIGHT, bump_radius
 from cardiolens.phantom.parameters import DefectShape, LesionShape, Parameters
+from cardiolens.phantom.planes import View, heights, views
 from cardiolens.phantom.signal import uptake_share
-from cardiolens.phantom.visible import check_seen
 from cardiolens.protocol.tasks.segments import LEVELS, SEGMENTS, WALL_SEGMENTS
 from cardiolens.protocol.tasks.truth import (
     Chambers,
@@ -32,6 +48,9 @@ _LAYERS: tuple[tuple[Layer, tuple[float, float], tuple[float, float]], ...] = (
 _INSERTION_GAP_DEG = 2.0  # at most, between an island and the insertion that it is at
 _LATE_BEAT = 39  # the last of the shortest first pass
 _THIN_WALL_MM = 6.0  # in a thinner wall the layer of a lesion is not visible
+Band = tuple[float, float]
+_ARC_DEG = 10.0  # shortest visible arc of a lesion in a short-axis slice
+_LENGTH_MM = 5.0  # shortest visible length of a lesion in a long-axis slice
 
 
 def truth(heart: Heart, etiology: str, subtype: str | None) -> Truth:
@@ -166,9 +185,9 @@ def _free_wall_mm(heart: Heart, a: float) -> float:
     """Return the distance from the septal chord's middle (x = -0.5 R_e) to the outpouching's middle, mm."""
     p = heart.parameters
     z_r = tricuspid_plane(p, a)
-    z = np.array([z_r + HEIGHT * (RV_LENGTH * p.length - z_r)])
+    z = np.array([z_r + BUMP_HEIGHT * (RV_LENGTH * p.length - z_r)])
     egg = rv_egg(heart, a, z)
-    cos, sin = DIRECTION
+    cos, sin = BUMP_DIRECTION
     radius = 1 / np.sqrt((cos / egg.left) ** 2 + (sin / egg.vertical) ** 2)
     bump = bump_radius(p, a, np.array(cos), np.array(sin), egg.height)
     return float((radius + bump - egg.centre)[0])
@@ -230,3 +249,68 @@ def _defect(p: Parameters) -> PerfusionDefect | None:
 
 def _switched_on(**switches: bool) -> tuple[str, ...]:
     return tuple(name for name, on in switches.items() if on)
+
+
+class GuardBandError(ValueError):
+    """A measured value lies between two classes."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"{name} {problem}")
+        self.name = name
+
+
+@lru_cache(maxsize=1)
+def bands() -> dict[str, dict[str, Band]]:
+    """Load the limits of each class, by name of the measured quantity."""
+    tree = yaml.safe_load((Path(__file__).parent / "data" / "bands.yaml").read_text())
+    return {
+        name: {label: _band(*limits) for label, limits in classes.items()} for name, classes in tree.items()
+    }
+
+
+def classify(name: str, value: float) -> str:
+    """Return the class of a value; GuardBandError if the value lies between two classes."""
+    for label, (low, high) in bands()[name].items():
+        if low <= value <= high:
+            return label
+    limits = ", ".join(f"{label} {low:g}..{high:g}" for label, (low, high) in bands()[name].items())
+    raise GuardBandError(name, f"{value:.4g} is in a guard band of {limits}")
+
+
+def _band(low: float | None, high: float | None) -> Band:
+    return (float("-inf") if low is None else low, float("inf") if high is None else high)
+
+
+def check_seen(p: Parameters) -> None:
+    """Raise GuardBandError if a lesion that the parameters name is not to be seen."""
+    lesions = Lesions(p.oedema, p.length, p.t2_low)
+    areas = (*lesions.areas, *lesions.low_areas)
+    for shape, area in zip((*p.oedema, *p.t2_low), areas, strict=True):
+        if unseen := [number for number in shape.segments if not _is_seen(area, number, p)]:
+            raise GuardBandError("oedema_seen", f"fails: no T2 slice cuts the lesion in segments {unseen}")
+    for core in p.lge_low:
+        if not any(_lies_in(core, shape) for shape in p.lge):
+            raise GuardBandError("lge_low", f"in {core.segments} lies outside continuous enhancement")
+    if p.pericardial_enhancement and classify("pericardium", p.fluid) == "none":
+        raise GuardBandError("pericardial_enhancement", f"cannot be shown in {p.fluid:g} mm of fluid")
+
+
+def _lies_in(core: LesionShape, shape: LesionShape) -> bool:
+    if not core.segments:
+        return core.papillary and shape.papillary
+    deep = shape.depth[0] <= core.depth[0] and core.depth[1] <= shape.depth[1]
+    return deep and shape.pattern == "continuous" and set(core.segments) <= set(shape.segments)
+
+
+def _is_seen(area: NDArray[np.bool_], segment: int, p: Parameters) -> bool:
+    own_area = area & (segment_map() == segment)
+    return any(_cuts(view, own_area, p) for view in views().values() if view.sequence == "t2")
+
+
+def _cuts(view: View, area: NDArray[np.bool_], p: Parameters) -> bool:
+    """Return whether one slice of a view shows enough of an area of (angle, height) bins."""
+    if view.kind == "long_axis":  # a plane through the long axis: two opposite angles, all heights
+        angles = [round((view.angle + turn) * ANGLES / 360) % ANGLES for turn in (0, 180)]
+        return bool(area[angles].sum(axis=1).max() * p.length / (HEIGHTS - 1) >= _LENGTH_MM)
+    rows = [round(min(z / p.length, 1.0) * (HEIGHTS - 1)) for z in heights(view, p)]
+    return bool(area[:, rows].sum(axis=0).max() * 360 / ANGLES >= _ARC_DEG)

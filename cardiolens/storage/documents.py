@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -16,11 +17,33 @@ from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.sanitize import PlainFormatter
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.base import describe
-from cardiolens.config.primary import Primary
-from cardiolens.config.release_identity import ReleaseSpec
+from cardiolens.config.dataset import ReleaseSpec
 from cardiolens.config.sweep import SweepSpec, parse
+from cardiolens.config.sweep_factors import Primary
 from cardiolens.storage.places import Run
 from cardiolens.storage.run_place import located, record_place
+
+
+def release_of(manifest: Mapping[str, Any]) -> ReleaseSpec | None:
+    """Return the release that a run asked; None if it asked other questions."""
+    told = manifest.get("release")
+    return None if told is None else ReleaseSpec.model_validate(told)
+
+
+def check_one_release(runs: Sequence[Run], manifests: Sequence[Mapping[str, Any]]) -> None:
+    """Raise InputError, with both digests, for runs of several releases or several versions of one."""
+    first, *others = [release_of(manifest) for manifest in manifests]
+    for run, other in zip(runs[1:], others, strict=True):
+        if other != first:
+            raise InputError(
+                f"{run.root}: asked {_told(other)}, but {runs[0].root} asked {_told(first)}; runs are ranked "
+                "within one version of one release; run both on the same"
+            )
+
+
+def _told(release: ReleaseSpec | None) -> str:
+    return "no release" if release is None else str(release)
+
 
 _REMEDY = "another version of CardioLens wrote it, or it was changed: run the sweep again"
 

@@ -225,9 +225,7 @@ VERDICTS = _schema(
     ("answer_type", pa.string()),
     ("request_key", pa.string()),
     ("status", pa.string()),  # judged | overflow | skipped: <why> | engine_error | missing
-    # null unless judged: ok, asked_back, no_answer, inconsistent, contradicted, parse_error, refusal,
-    # truncated, illegal_selection
-    ("parse_status", pa.string()),
+    ("parse_status", pa.string()),  # null unless judged; ok, asked_back, no_answer, refusal, truncated ...
     ("rule", pa.string()),  # the parsing rule that found the answer; asked_back; illegal_selection
     ("parsed", _STRINGS),
     ("gold", _STRINGS),

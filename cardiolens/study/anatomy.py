@@ -18,6 +18,11 @@ from cardiolens.config.base import Spec, describe
 from cardiolens.config.dataset import WindowPct, Windows
 from cardiolens.study.protocol_folder import DATA, lineage, protocols_of, read_yaml
 
+SHORT_AXIS = "sax"
+PICTURE = "picture"  # sequence of questions on one picture of a public benchmark, whose volume is CASE_IMAGES
+CASE_IMAGES = "images"  # sequence, view and volume_id of case images, which belong to no study
+
+
 ANATOMY_NAME = "anatomy.yaml"
 HEART = "openprotocol-1"  # the protocol whose anatomy folders without one have
 RESERVED = (
@@ -272,3 +277,8 @@ def check_heart(anatomy: Anatomy, what: str) -> None:
             f"{what}: is about the heart, and the protocol's {ANATOMY_NAME} describes {anatomy.words}; "
             f"expected a protocol of the heart, such as {HEART}"
         )
+
+
+def sequences() -> Mapping[str, Sequence]:
+    """Return the sequences of the heart, which import, masks, drafts and phantoms are about."""
+    return heart().sequences

@@ -10,7 +10,7 @@ import pyarrow as pa
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.storage import schemas
-from cardiolens.study.cycle import Cycle, cycle_of, size_doubts, with_cycle
+from cardiolens.study.blood_pool import Cycle, cycle_of, size_doubts, with_cycle
 from cardiolens.study.layout import small
 from cardiolens.study.manifest import Study
 from cardiolens.study.orientation import heart_frame, orientation_doubts, volume_placements

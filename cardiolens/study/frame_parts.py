@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 
 from cardiolens.base.errors import InputError
 from cardiolens.storage import schemas, tables
-from cardiolens.study.shard_checks import REMEDY, check_group
-from cardiolens.study.shards import FRAMES_FOLDER, FrameDigest, StoredFrame, pixel_digest
+from cardiolens.study.shards import FRAMES_FOLDER, REMEDY, FrameDigest, StoredFrame, check_group, pixel_digest
 
 READ_BYTES = 4 << 20  # of row groups that are read in one call
 

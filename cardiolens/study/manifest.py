@@ -15,9 +15,8 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import decode, parse_json, read_bytes
 from cardiolens.config.base import Spec, describe
 from cardiolens.study.anatomy import Anatomy, heart
-from cardiolens.study.manifest_defaults import Reading
 from cardiolens.study.nifti import Header, read_header
-from cardiolens.study.volume_manifest import VolumeManifest
+from cardiolens.study.volume_manifest import Reading, VolumeManifest
 
 MANIFEST_NAME = "study.json"
 MAX_ID_LENGTH = 128

@@ -7,12 +7,12 @@ from functools import partial
 from pathlib import Path
 
 from cardiolens.base.console import say
-from cardiolens.base.counted import counted
 from cardiolens.base.errors import InputError, RunError
+from cardiolens.base.phrasing import counted
 from cardiolens.config.cluster import SlurmSpec
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.inference.engine.http.reach import reach
+from cardiolens.inference.engine.http.transport import reach
 from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.identity import identify, installed_engine
 from cardiolens.inference.models.thinking import unseparated

@@ -14,7 +14,7 @@ from cardiolens.inference.plan.missing import Missing, missing_of
 from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.inference.plan.totals import totals_of
 from cardiolens.inference.stream.in_this_process import need_no_cluster
-from cardiolens.protocol.tasks.withheld_answers import is_withheld
+from cardiolens.protocol.tasks.questions import is_withheld
 from cardiolens.runtime import stopping
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.score.claims.planned_power import power_lines
@@ -23,8 +23,7 @@ from cardiolens.show.terminal import show
 from cardiolens.show.terminal.placement_table import show_placement
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import run_of
-from cardiolens.workflow.steps.answer import answer
-from cardiolens.workflow.steps.conclude import conclude
+from cardiolens.workflow.steps.conclude import answer, conclude
 from cardiolens.workflow.steps.prepare_studies import prepare_sweep
 from cardiolens.workflow.sweep_checks import check_sweep
 

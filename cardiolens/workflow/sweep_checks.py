@@ -7,12 +7,12 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_bytes
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.inference.engine.arguments import check_engine_options
-from cardiolens.inference.engine.http.access import check_access
+from cardiolens.inference.engine.http.transport import check_access
 from cardiolens.inference.engine.readers import check_readers
+from cardiolens.inference.engine.startup import check_engine_options
 from cardiolens.inference.models.thinking import unseparated
-from cardiolens.inference.plan.plugin_checks import check_plugins
-from cardiolens.protocol.select.feature_source import check_encoders
+from cardiolens.inference.plan.control import check_plugins
+from cardiolens.protocol.select.features import check_encoders
 from cardiolens.score.verdicts.text_metrics import open_text_metrics
 from cardiolens.show.tracker.run_group import check_tracker
 

@@ -11,17 +11,13 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from running_server import running
 
-from cardiolens.config.dataset import PhantomSpec
-from cardiolens.config.ingest import IngestSpec
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.confirm.confirm_server import Desk, desk_server
 from cardiolens.curation.ingest.confirm.imported import read_imported
 from cardiolens.curation.ingest.decisions import Ledger, read_decisions
 from cardiolens.curation.ingest.import_run import ingest
-from tests.support.sets.set_export import subject_of
-from tests.support.sets.set_writers import SETS
 from tests.unit.curation.ingest.exports import CURRENT, LGE, NORMAL, SHORT_AXIS, healthy, series
 from tests.unit.curation.ingest.test_first_pass_confirmed import export as export_of_first_pass
-from tests.unit.curation.ingest.test_loose_masks import loosen
 
 from .conftest import Seen, findings_of_axe, watch
 
@@ -215,63 +211,6 @@ def test_a_first_pass_is_marked_by_its_onset_and_then_its_peak(
         press(page, "u")
         [decided] = served.decided().values()
         assert decided == {}
-        page.close()
-    assert seen == Seen()
-
-
-def loose(folder: Path, form: str, names: tuple[str, ...], pattern: str) -> None:
-    """Write hearts as a set, import it, and leave the masks of a pattern without a volume."""
-    hearts = [subject_of(name, PhantomSpec(), SETS[form], number) for number, name in enumerate(names, 1)]
-    SETS[form].write(folder / "export", hearts)
-    for path in sorted((folder / "export").glob(pattern)):
-        loosen(path)
-    ingest(IngestSpec(source=folder / "export", out=folder / "out", key=folder / "key"))
-
-
-def test_a_loose_mask_is_given_to_its_volume_and_to_those_of_all_studies(
-    context: BrowserContext, tmp_path: Path, seen: Seen
-) -> None:
-    loose(tmp_path, "emidec", ("PH-NORMAL", "PH-ICM-LAD"), "*/*/Contours/*.gz")
-    for served in serving(tmp_path / "out", tmp_path):
-        page = opened_page(context, served, seen)
-        page.keyboard.press("w")
-        expect(page.locator("#detail")).to_contain_text("mask 1 of 1")
-        expect(page.locator("#detail")).to_contain_text("its voxels have another size than its image's")
-        first, second = served.desk.studies
-        press(page, "y")
-        [given] = served.decided()[first.study_id].values()
-        assert given["loose_masks"] == {first.masks[0]["mask"]: None}, "a still picture has no phase"
-        assert served.decided()[second.study_id] == {}
-        press(page, "e")
-        expect(page.locator("#message")).to_contain_text("Confirmed in 1 other studies")
-        [other] = served.decided()[second.study_id].values()
-        assert other["loose_masks"] == {second.masks[0]["mask"]: None}
-        press(page, "u")
-        [back] = served.decided()[first.study_id].values()
-        assert back["loose_masks"] == given["loose_masks"], "U takes back the last key alone"
-        page.close()
-    assert seen == Seen()
-    spec = {"source": tmp_path / "export", "out": tmp_path / "out", "key": tmp_path / "key"}
-    ingest(IngestSpec(decisions=tmp_path / "decisions.jsonl", **spec))
-    assert len(list((tmp_path / "out").glob("studies/*/masks/lge_sax.nii"))) == 2
-
-
-def test_a_mask_of_one_phase_is_given_in_the_phase_that_is_shown(
-    context: BrowserContext, tmp_path: Path, seen: Seen
-) -> None:
-    loose(tmp_path, "acdc", ("PH-NORMAL",), "**/*_frame0[2-9]_gt.nii.gz")
-    for served in serving(tmp_path / "out", tmp_path):
-        page = opened_page(context, served, seen)
-        [study] = served.desk.studies
-        rank = next(rank for rank, mask in enumerate(study.masks) if mask["why"])
-        for _ in range(rank):
-            page.keyboard.press("w")
-        expect(page.locator("#detail")).to_contain_text("it is of no volume")
-        page.keyboard.press(" ")
-        page.evaluate("at.phase = 7")
-        press(page, "y")
-        [given] = served.decided()[study.study_id].values()
-        assert given["loose_masks"] == {study.masks[rank]["mask"]: 7}
         page.close()
     assert seen == Seen()
 

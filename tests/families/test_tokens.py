@@ -11,7 +11,7 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.model import ModelSpec
-from cardiolens.inference.models import placeholders
+from cardiolens.inference.models import chat_template
 from cardiolens.inference.models.chat import Chat
 from cardiolens.storage.schemas import FRAME
 from tests.families.build import build
@@ -84,7 +84,7 @@ def test_options_that_are_no_mapping_are_refused(tmp_path: Path):
 @pytest.mark.parametrize("module", ["kimi_vl", "minicpmv", "phi3v", "phi4mm"])
 def test_placeholders_are_those_that_vllm_declares(module: str):
     models = import_module(f"vllm.model_executor.models.{module}")
-    declared = {name: text for name, text in placeholders._BY_ARCHITECTURE.items() if hasattr(models, name)}
+    declared = {name: text for name, text in chat_template._BY_ARCHITECTURE.items() if hasattr(models, name)}
     assert declared
     for name, text in declared.items():
         for number in (1, 12):

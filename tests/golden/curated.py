@@ -15,8 +15,8 @@ from pyarrow import parquet
 
 from bench.report_drafts import made as make_report_folders
 from bench.report_drafts import run
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest.import_run import ingest
 from tests.golden.planned import digest
 from tests.support.dicom.dicom_export import make_export

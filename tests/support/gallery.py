@@ -16,7 +16,7 @@ from PIL import Image
 from cardiolens.config.dataset import Windows
 from cardiolens.study.displayed import DisplayedVolume, displayed_volumes
 from cardiolens.study.manifest import read_study
-from cardiolens.study.sheet import ShownFrame, contact_sheet
+from cardiolens.study.overlay import ShownFrame, contact_sheet
 
 COLUMNS, TILE, SIGN_TILE = 8, 96, 120
 # frames drawn per view: slices and phases as shares of their counts; cine phases also by name

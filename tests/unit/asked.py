@@ -10,7 +10,7 @@ from cardiolens.base.errors import RunError
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import StreamSpec
 from cardiolens.inference.engine.http.engine import HttpEngine
-from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.missing import missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.loader import StudyLoader

@@ -12,7 +12,7 @@ from cardiolens.inference.plan.plan import Plan
 from cardiolens.score.run_results.scoring import RunResults, judge_and_write
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run
-from cardiolens.workflow.steps.run_manifest import counters, write_manifest
+from cardiolens.workflow.steps.conclude import counters, write_manifest
 
 SOME = ["C02", "C10", "D01", "D02", "R-CINE"]
 PROMPTS = [

@@ -17,7 +17,7 @@ from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.inference.engine.ask import Engine
 from cardiolens.inference.engine.readers import open_reader
-from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.inference.stream.loader import StudyLoader

@@ -34,7 +34,7 @@ def test_imports_point_one_way():
 @pytest.mark.parametrize(
     ("module", "statement"),
     [
-        ("inference/plan/keys.py", "from cardiolens.inference.stream import messages"),
+        ("inference/plan/request.py", "from cardiolens.inference.stream import messages"),
         ("score/run_results/merging.py", "from cardiolens.inference.plan import missing"),
         ("workflow/steps/judge_run.py", "from cardiolens.commands import judge"),
         ("study/volume.py", "from cardiolens.protocol import tasks"),
@@ -155,11 +155,11 @@ READS = {
     "json": {"load"},
 }
 # The unlinked file of a process has no name that an event could tell.
-MAY_WRITE = {"base/disk.py", "storage/unnamed_file.py"}
+MAY_WRITE = {"base/disk.py", "storage/spool.py"}
 DOOR = "base/untrusted/"
 # What they read is this package's, an installed library's, or their own process's.
 READ_OUR_OWN = {
-    "inference/engine/arguments.py",
+    "inference/engine/startup.py",
     "score/statistics/spilled_mapping.py",
     "show/page/page_rendering.py",
 }

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from cardiolens.config.compose import read_spec
-from cardiolens.config.prompt import PromptSpec
+from cardiolens.config.sweep_factors import PromptSpec
 from cardiolens.protocol.prompts.template import check_folder
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -24,10 +24,9 @@ from cardiolens.curation.ingest.layouts.convention import convention
 from cardiolens.inference.engine.ask import Ask, RequestError
 from cardiolens.inference.engine.engine_plugin import open_engine
 from cardiolens.inference.engine.readers import check_readers
-from cardiolens.inference.plan.control_plugin import open_control
+from cardiolens.inference.plan.control import check_plugins, open_control
 from cardiolens.inference.plan.plan import plan
-from cardiolens.inference.plan.plugin_checks import check_plugins
-from cardiolens.protocol.select.selector_plugin import open_selector
+from cardiolens.protocol.select.pool_selectors import open_selector
 from cardiolens.score.verdicts.text_metrics import open_text_metrics
 from cardiolens.storage import schemas, tables
 

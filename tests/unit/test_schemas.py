@@ -16,19 +16,17 @@ from study_folders import study, voxels, write_nifti
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
-from cardiolens.protocol.tasks import question_schema
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.instantiate import records
-from cardiolens.study import schema as study_schema
 from cardiolens.study.group import prepare_group
 from cardiolens.study.manifest import read_study
-from jobs.make_schemas import schemas
+from jobs.make_schemas import question_schema, schemas, study_schema
 from tests.unit.questions_file import read_questions
 
 ROOT = Path(__file__).resolve().parents[2]
 CATALOGUE = load_catalogue("openprotocol-1")
-STUDY = Draft202012Validator(study_schema.study_schema())
-QUESTION = Draft202012Validator(question_schema.question_schema())
+STUDY = Draft202012Validator(study_schema())
+QUESTION = Draft202012Validator(question_schema())
 
 # Reasons for which a reader refuses what is valid; the pages list them.
 OF_STUDIES = (

@@ -1,10 +1,10 @@
 """DICOM files of strangers: parsed only if they begin as DICOM does, unpacked and decoded within bounds."""
 
 import warnings
-from contextlib import nullcontext
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,11 @@ from pydicom.dataset import Dataset
 from pydicom.filereader import read_dataset, read_partial
 from pydicom.uid import DeflatedExplicitVRLittleEndian
 
-from cardiolens.base.untrusted.bounded_files import open_binary
-from cardiolens.base.untrusted.file_place import MOST_MEMBER, Place
+from cardiolens.base.untrusted.bounded_files import open_binary, read_bytes, read_start
 from cardiolens.base.untrusted.gzip_stream import raw_unpacked
 
 MOST_PIXELS: Final = 1 << 30  # bytes of the decoded frames of one file
+_MOST_DEFLATED: Final = 512 << 20  # bytes of a deflated file, packed and unpacked
 _PIXELS: Final = (0x7FE00008, 0x7FE00009, 0x7FE00010)  # as floats of 32 and 64 bits, and as integers
 _MARK_AT: Final = 128  # bytes of the preamble, before the mark
 _FIRST_AT: Final = _MARK_AT + 4
@@ -34,50 +34,36 @@ class NotDicomError(ValueError):
     """A file that does not begin as DICOM does."""
 
 
-def has_mark(start: bytes) -> bool:
-    """Whether the first bytes of a file bear DICOM's mark."""
-    return start[_MARK_AT:_FIRST_AT] == b"DICM"
-
-
-def read(place: Place, *, pixels: bool) -> Dataset:
-    """Parse a DICOM file, without its pixels unless they are asked for.
+def read(path: Path, *, pixels: bool) -> Dataset:
+    """Parse a DICOM file up to its pixels, or with them; what lies behind them is not looked at.
 
     NotDicomError after the first bytes of anything else; what pydicom raises for a damaged file; ValueError
     for one that unpacks to more than a file may have.
     """
-    start = place.read_start(_START)
-    marked = has_mark(start)
+    start = read_start(path, _START)
+    marked = start[_MARK_AT:_FIRST_AT] == b"DICM"
     if not marked and start[:4] not in _FIRST_ELEMENTS:
         raise NotDicomError("it does not begin as DICOM does")
+    stop = _is_behind_pixels if pixels else _is_pixels
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         syntax, end = _transfer_syntax(start, _FIRST_AT if marked else 0)
         if syntax == str(DeflatedExplicitVRLittleEndian):
-            return _inflated(place, start, end, pixels=pixels)
-        if place.member:
-            with place.open() as stream:
-                return _parsed(stream, pixels=pixels, marked=marked, defer=None)
-        complete = pixels or any(uid in start for uid in _MULTI_FRAME)
-        return _parsed(place.path, pixels=pixels, marked=marked, defer=None if complete else _CHEAP)
-
-
-def _parsed(file: BinaryIO | str, *, pixels: bool, marked: bool, defer: int | None) -> Dataset:
-    """Parse a file up to its pixels, or with them; what lies behind them is not looked at."""
-    with nullcontext(file) if not isinstance(file, str) else open_binary(Path(file)) as stream:
-        stop = _is_behind_pixels if pixels else _is_pixels
-        dataset = read_partial(stream, stop, defer_size=defer, force=not marked)
+            dataset = _inflated(path, start, end, stop)
+        else:
+            complete = pixels or any(uid in start for uid in _MULTI_FRAME)
+            with open_binary(path) as file:
+                dataset = read_partial(file, stop, defer_size=None if complete else _CHEAP, force=not marked)
     if not marked and "SOPClassUID" not in dataset:
         raise NotDicomError("it has no SOP class")
     return dataset
 
 
-def _inflated(place: Place, start: bytes, end: int, *, pixels: bool) -> Dataset:
-    """A deflated file; pydicom alone would unpack it whatever it unpacks to."""
-    meta = dcmread(BytesIO(start[:end]), force=not has_mark(start)).file_meta
-    body = raw_unpacked(place.read(MOST_MEMBER)[end:], MOST_MEMBER)
-    stop = _is_behind_pixels if pixels else _is_pixels
+def _inflated(path: Path, start: bytes, end: int, stop: Callable[[Any, str | None, int], bool]) -> Dataset:
+    """Parse a deflated file; pydicom alone would unpack it whatever it unpacks to."""
+    body = raw_unpacked(read_bytes(path, _MOST_DEFLATED)[end:], _MOST_DEFLATED)
     dataset = read_dataset(BytesIO(body), is_implicit_VR=False, is_little_endian=True, stop_when=stop)
-    dataset.file_meta = meta
+    dataset.file_meta = dcmread(BytesIO(start[:end]), force=True).file_meta
     dataset.set_original_encoding(is_implicit_vr=False, is_little_endian=True)
     return dataset
 

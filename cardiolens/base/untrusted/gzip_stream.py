@@ -27,18 +27,12 @@ class TooLargeError(ValueError):
 
 
 def swells(packed: int, unpacked: int, free: int) -> bool:
-    """Whether so many bytes unpack to more than an image does, beyond an amount that is free.
-
-    Gzip makes images 2 to 5 times as small, and masks, which are small, up to 1,000 times.
-    """
+    """Return whether so many bytes unpack to more than an image does, beyond an amount that is free."""
     return unpacked > max(free, MOST_RATIO * packed)
 
 
 def start_of(stored: bytes, most: int) -> tuple[bytes, bool]:
-    """The first `most` bytes of a gzip stream, and whether the stream ends within them.
-
-    Fewer bytes come where `stored` is itself only the start of a file. DamagedError if it cannot be unpacked.
-    """
+    """Return the first `most` bytes of a gzip stream, and whether it ends within them; DamagedError."""
     inflater = zlib.decompressobj(wbits=_GZIP_BITS)
     try:
         return inflater.decompress(stored, most), inflater.eof

@@ -17,7 +17,7 @@ from cardiolens.benchmarks.benchmark import Source
 from cardiolens.benchmarks.judges.reasoning import lines_of
 from cardiolens.benchmarks.judges.reasoning_judge import case_texts
 from cardiolens.benchmarks.medthinkvqa import cases
-from cardiolens.protocol.prompts.case_discussion import MOST_VALUE, VALUES, sections_of, sentences_of
+from cardiolens.protocol.prompts.case_prompts import MOST_VALUE, VALUES, sections_of, sentences_of
 from cardiolens.protocol.prompts.text_request import TextRequest
 from cardiolens.storage.schemas import FRAME
 

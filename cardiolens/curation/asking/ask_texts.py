@@ -15,19 +15,17 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.inference.engine.arguments import check_engine_options
-from cardiolens.inference.engine.http.access import check_access
+from cardiolens.inference.engine.http.transport import check_access
 from cardiolens.inference.engine.readers import check_readers
-from cardiolens.inference.models.fault import fault_of
+from cardiolens.inference.engine.startup import check_engine_options
 from cardiolens.inference.models.identity import Identity, identify
+from cardiolens.inference.models.token_counts import fault_of
 from cardiolens.inference.placement.inventory import nodes_of_ray
 from cardiolens.inference.plan.candidates import place_sweep
-from cardiolens.inference.plan.keys import hash_frames, hash_model, request_key
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.parts import PART_ROWS
 from cardiolens.inference.plan.plan import Plan
-from cardiolens.inference.plan.request import Request
-from cardiolens.inference.plan.request_columns import RequestColumns
+from cardiolens.inference.plan.request import Request, RequestColumns, hash_frames, hash_model, request_key
 from cardiolens.inference.stream.execution import execute
 from cardiolens.inference.stream.progress import begin_watches
 from cardiolens.protocol.prompts.text_request import TextRequest

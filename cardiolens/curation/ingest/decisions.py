@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 from cardiolens.base.errors import InputError
 from cardiolens.config.base import Spec
 from cardiolens.storage.decision_log import DecisionLog, read_decision_lines
-from cardiolens.study.sequences import sequences
+from cardiolens.study.anatomy import sequences
 from cardiolens.study.volume_manifest import DisplayTransform
 
 SCHEMA = "decision-1"
@@ -40,7 +40,6 @@ class Choice(Spec):
         None  # whether the first slice, in the chosen order, is the base; null: as found
     )
     mask: bool | None = None  # whether the mask that the import found is of this volume; null: as found
-    loose_masks: dict[str, Phase | None] = Field(default_factory=dict)  # given to it, each with its phase
     t_on: Phase | None = None  # of a first pass: when contrast reaches the left ventricle, and when it peaks
     t_peak: Phase | None = None
 

@@ -1,25 +1,63 @@
-"""Run an import: read all headers once, then import study by study; both on all cores."""
+"""Run an import: read all headers once, then import study by study, on all cores; say what it did."""
 
 import json
+import logging
 import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from cardiolens.base import disk
+from cardiolens.base import disk, stage_versions
+from cardiolens.base.console import say, shown_word
 from cardiolens.base.digest import digest_of
-from cardiolens.base.errors import InputError
-from cardiolens.config.ingest import IngestSpec
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.base.untrusted.bounded_files import parse_json, read_json, read_text
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest import write
-from cardiolens.curation.ingest.decisions import Decisions, read_decisions
-from cardiolens.curation.ingest.deidentify import Pseudonyms, read_key
-from cardiolens.curation.ingest.export_reading import Export, read_export
-from cardiolens.curation.ingest.import_report import report, report_decisions, report_study, write_links
+from cardiolens.curation.ingest.decisions import Choices, Decisions, read_decisions
+from cardiolens.curation.ingest.frame_records import Image
+from cardiolens.curation.ingest.ids import Pseudonyms, read_key
 from cardiolens.curation.ingest.layouts.convention import Convention
-from cardiolens.curation.ingest.layouts.layout_file import write_layout
-from cardiolens.curation.ingest.study_import import StudyTask, import_or_reuse, import_without_deadly_files
+from cardiolens.curation.ingest.reasons import MEANINGS, Reason
+from cardiolens.curation.ingest.scan import Export, Rejects, path_below, read_export, reject
+from cardiolens.curation.ingest.study import Imported, import_study
+from cardiolens.curation.ingest.whose_images import WORTH, mixed
 from cardiolens.runtime.processes import spread
+from cardiolens.study.anatomy import heart
+
+log = logging.getLogger(__name__)
 
 _MOST_REASONS = 8  # that a message names
-_WORTH = 400  # files from which further processes save more time than they take to start
+_REFUSED = {
+    "two_stacks": "another stack is confirmed as the same volume; confirm one of them",
+    "sequence": "cine and perfusion have several phases, others one; correct the sequence",
+    "spacing": "the size of its voxels is not settled by it; state spacing in the decision",
+    "phase": "the stack has no such phase, or is no cycle or first pass; correct its phases",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One study to import, with all inputs of a worker process."""
+
+    spec: IngestSpec
+    study_id: str
+    images: Sequence[Image]
+    files: dict[str, tuple[int, int]]  # name → size, stamp
+    names: Pseudonyms
+    choices: Choices
+    layout: str | None = None  # digest of the layout that says what each file is
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """Result of one study: its build record, its rejects, and the names of rejected files by id."""
+
+    build: dict[str, Any]
+    rejects: Rejects
+    names: dict[str, str]
 
 
 def ingest(spec: IngestSpec) -> int:
@@ -30,49 +68,29 @@ def ingest(spec: IngestSpec) -> int:
 def ingest_by_layout(spec: IngestSpec) -> tuple[int, Convention | None]:
     """Import an export; return what `ingest` returns, and the layout that said what each file is."""
     started = time.monotonic()
-    names = Pseudonyms(read_key(_key_of(spec)))
+    key = spec.key or spec.out.with_name(f"{spec.out.resolve().name}.key")
     decisions = read_decisions(spec.decisions) if spec.decisions is not None else Decisions()
-    export = read_export(spec, names)
-    names = export.pseudonyms or names
+    export = read_export(spec, Pseudonyms(read_key(key)))
     _check_found(spec, export)
     spec.out.mkdir(parents=True, exist_ok=True)
-    rejects, builds = list(export.rejects), []
-    layout = None if export.convention is None else digest_of(export.convention.model_dump(mode="json"))
+    rejects, builds, names = list(export.rejects), [], export.name_of
+    layout = None if export.layout is None else digest_of(export.layout.model_dump(mode="json"))
     tasks = [
-        StudyTask(
-            spec,
-            study_id,
-            images,
-            export.files[study_id],
-            names,
-            decisions.of(study_id),
-            layout,
-            masks=export.masks.get(study_id, ()),
-        )
+        _Task(spec, study_id, images, export.files[study_id], export.names, decisions.of(study_id), layout)
         for study_id, images in sorted(export.studies.items())
     ]
-    for outcome in spread(
-        import_or_reuse, tasks, worth=export.n_files >= _WORTH, lost=import_without_deadly_files
-    ):
+    for outcome in spread(_import_or_reuse, tasks, worth=export.n_files >= WORTH, lost=_outcome_of_a_crash):
         builds.append(outcome.build)
         rejects += outcome.rejects
-        export.names |= outcome.names
-        report_study(outcome.build)
+        names |= outcome.names
+        _say_study(outcome.build)
     rejects.sort(key=lambda line: (line["file"], line["frame"]))
-    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in rejects)
-    disk.write_text(spec.out / write.REJECTS_NAME, text)
-    if export.convention is not None:
-        write_layout(spec.out, export.convention)
+    disk.write_text(spec.out / write.REJECTS_NAME, write.json_lines(rejects))
     if spec.links is not None:
-        write_links(spec.links, export, names)
+        _write_links(spec.links, export)
     if spec.decisions is not None:
-        report_decisions(decisions, builds)
-    return report(spec, builds, rejects, export, time.monotonic() - started), export.convention
-
-
-def _key_of(spec: IngestSpec) -> Path:
-    """Return the path of the key: as configured, else beside `out`."""
-    return spec.key or spec.out.with_name(f"{spec.out.resolve().name}.key")
+        _say_decisions(decisions, builds)
+    return _say_all(spec, builds, rejects, export, time.monotonic() - started), export.layout
 
 
 def _check_found(spec: IngestSpec, export: Export) -> None:
@@ -86,3 +104,153 @@ def _check_found(spec: IngestSpec, export: Export) -> None:
             f"source={spec.source}: none of its {export.n_files} files is a usable MR image in DICOM "
             f"or NIfTI ({'; '.join(reasons[:_MOST_REASONS])}); correct source"
         )
+
+
+def _import_or_reuse(task: _Task) -> _Outcome:
+    """Import one study; reuse an earlier import of the same files with the same options."""
+    spec, names = task.spec, task.names
+    options = {
+        "threshold": spec.threshold,
+        "lge": spec.lge,
+        "cohort": list(spec.cohort),
+        "layout": task.layout,
+    }
+    files = sorted(task.files.items())
+    lines = (f"{stack} {choice.model_dump_json()}" for stack, choice in sorted(task.choices.items()))
+    provenance = {
+        "input_sha256": names.digest(f"{name} {size} {stamp}" for name, (size, stamp) in files),
+        "options": options,
+        "decisions_sha256": names.digest(lines) if task.choices else None,
+        "code": digest_of([stage_versions.IMPORT, heart().digest]),
+    }
+    folder = write.Places.of(spec.out, task.study_id).proposals
+    build = _reusable_build(folder, provenance)
+    if build is not None:
+        rejects = [parse_json(line) for line in read_text(folder / write.REJECTS_NAME).splitlines()]
+        by_id = {names.file(name): name for name in task.files}
+        name_of = {line["file"]: by_id.get(line["file"], "") for line in rejects}
+        return _Outcome(build | {"unchanged": True}, rejects, name_of)
+    try:
+        return _write_outcome(task, provenance, _imported(task))
+    except (OSError, MemoryError) as error:
+        why = f"stopped ({type(error).__name__}); free disk space or memory, and run it again"
+        raise RunError(f"{task.study_id}: {why}") from error
+    except Exception as error:  # an unforeseen error in one study must not stop the others
+        log.debug("%s failed", task.study_id, exc_info=True)
+        return _write_outcome(task, provenance, _left_out(task, Reason.FAILED, type(error).__name__))
+
+
+def _outcome_of_a_crash(task: _Task) -> _Outcome:
+    """Leave a study out whose process ended, as by a file that breaks a decoder, or for lack of memory."""
+    return _write_outcome(
+        task, {"options": {}}, _left_out(task, Reason.FAILED, "the process that imported it ended")
+    )
+
+
+def _left_out(task: _Task, reason: Reason, detail: str) -> Imported:
+    return Imported(left_out=[(image, reason, detail) for image in task.images])
+
+
+def _imported(task: _Task) -> Imported:
+    images = task.images
+    if why := mixed(images):
+        return _left_out(task, Reason.MIXED_STUDY, why)
+    return import_study(
+        images,
+        task.spec.lge,
+        task.spec.threshold,
+        identify=lambda parts: task.names.stack(images[0].identity, parts),
+        choices=task.choices,
+    )
+
+
+def _write_outcome(task: _Task, provenance: dict[str, Any], imported: Imported) -> _Outcome:
+    name_of: dict[str, str] = {}
+    rejects = list(_rejects(task, imported, name_of))
+    build = write.write_study(
+        task.spec.out, task.study_id, task.images, imported,
+        names=task.names, provenance=provenance, rejects=rejects, choices=task.choices,
+    )  # fmt: skip
+    if build["prepare_refuses"] and write.hold_refused(task.spec.out, task.study_id, imported):
+        return _write_outcome(task, provenance, imported)
+    return _Outcome(build, rejects, name_of)
+
+
+def _reusable_build(folder: Path, provenance: dict[str, Any]) -> dict[str, Any] | None:
+    try:
+        build: dict[str, Any] = read_json(folder / write.BUILD_NAME)
+    except (OSError, ValueError):
+        return None
+    is_current = all(build.get(name) == value for name, value in provenance.items())
+    return build if is_current and write.is_whole(folder, build) else None
+
+
+def _rejects(task: _Task, imported: Imported, name_of: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """Yield a line for each frame that was left out, and add its file's name to `name_of`."""
+    for image, reason, detail in imported.left_out:
+        name = path_below(image.place, task.spec.source)
+        file = task.names.file(name)
+        name_of[file] = name
+        yield reject(file, reason, frame=image.frame, detail=detail, study_id=task.study_id)
+
+
+def _write_links(path: Path, export: Export) -> None:
+    """Write the links file (id to patient, id to file): the only output that names patients."""
+    lines: list[dict[str, str]] = []
+    for study_id, images in sorted(export.studies.items()):
+        identity = images[0].identity
+        lines.append(
+            {
+                "study_id": study_id,
+                "patient_id": export.names.patient(identity),
+                "patient": identity.patient,
+                "study": identity.study,
+                "accession": identity.accession,
+                "date": identity.date,
+            }
+        )
+    lines += [{"file": file, "name": name} for file, name in sorted(export.name_of.items())]
+    text = "".join(json.dumps(line, ensure_ascii=True) + "\n" for line in lines)
+    disk.write_private(path, text.encode())
+
+
+def _say_study(build: dict[str, Any]) -> None:
+    """Print the volumes of a study, and what a person should look at."""
+    flags = f"; look at: {', '.join(build['flags'])}" if build["flags"] else ""
+    waiting = f"; waiting for a person: {', '.join(build['waiting'])}" if build["waiting"] else ""
+    before = " (unchanged)" if build.get("unchanged") else ""
+    say(f"{build['study_id']}: {', '.join(build['volumes']) or 'no volume'}{waiting}{flags}{before}")
+
+
+def _say_decisions(decisions: Decisions, builds: Sequence[dict[str, Any]]) -> None:
+    """Print how many decisions were applied, which were refused, and how many fit no stack here."""
+    fits, applied = (sum(build["decisions"][name] for build in builds) for name in ("fit", "applied"))
+    for build in builds:
+        for stack, reason in build["decisions"]["refused"].items():
+            say(f"{build['study_id']}: decision on {stack} refused: {_REFUSED[reason]}")
+    n_others = decisions.count - fits
+    say(f"decisions: {applied} applied, {fits - applied} refused, {n_others} fit nothing in this export")
+
+
+def _say_all(
+    spec: IngestSpec, builds: Sequence[dict[str, Any]], rejects: Rejects, export: Export, seconds: float
+) -> int:
+    """Print what an import left out and made; return 0 if a study has volumes and none failed, else 1."""
+    counts = Counter(line["reason"] for line in rejects)
+    for reason, count in sorted(counts.items()):
+        say(f"left out: {count} x {reason}: {MEANINGS[Reason(reason)]}")
+    n_with_volumes = sum(bool(build["volumes"]) for build in builds)
+    frames, to_look_at = (
+        sum(build["frames"] for build in builds),
+        sum(bool(build["flags"] or build["waiting"]) for build in builds),
+    )
+    say(
+        f"{export.n_files} files, {frames} frames, {len(builds)} studies: {n_with_volumes} with volumes, "
+        f"{to_look_at} to look at ({seconds:.1f} s)"
+    )
+    say(
+        f"next: look at {spec.out / 'proposals'}, then python -m cardiolens.prepare dataset=real "
+        f"{shown_word('dataset.studies', spec.out / 'studies')} dataset.questions=..."
+    )
+    failed = any(str(Reason.FAILED) in build["left_out"] for build in builds)
+    return 0 if n_with_volumes and not failed else 1

@@ -12,9 +12,9 @@ from cardiolens.base.untrusted.bounded_files import is_housekeeping
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.dataset import DatasetSpec
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
+from cardiolens.study.anatomy import sequences
 from cardiolens.study.manifest import MANIFEST_NAME
 from cardiolens.study.orientation import displays_by_affine
-from cardiolens.study.sequences import sequences
 
 QUESTIONS_NAME = "questions.jsonl"
 EXAMPLE, EXAMPLE_FILE = "S001", "lge_sax.nii.gz"  # if there are no files yet

@@ -1,6 +1,7 @@
 """Decode the stored values of frames, without any bits outside the image."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,51 +9,37 @@ from numpy.typing import NDArray
 from pydicom.dataset import Dataset
 
 from cardiolens.base.untrusted import dicom_file
-from cardiolens.base.untrusted.file_place import Place
-from cardiolens.base.untrusted.resource_limits import limited
-from cardiolens.curation.ingest.drawn_outlines import mask_of
-from cardiolens.curation.ingest.header import inverted_about, read_dataset
-from cardiolens.curation.ingest.image import ORDINARY, HeaderRule, Image, MaskFrame, RejectedError
-from cardiolens.curation.ingest.nifti.nifti_file import frames_at
+from cardiolens.curation.ingest.dicom import inverted_about, read_dataset
+from cardiolens.curation.ingest.frame_records import Image, MaskFrame, RejectedError, Stack
+from cardiolens.curation.ingest.nifti_file import frames_at
+from cardiolens.curation.ingest.outlines import mask_of
 from cardiolens.curation.ingest.reasons import Reason
-from cardiolens.curation.ingest.stack import Stack
 
 Frame = NDArray[Any]
-
-MEMORY = 512 << 20  # bytes that reading one file may take beyond four times its size
-SECONDS = 20  # of a processor, for one file; 500 frames of JPEG 2000 take some 5
 
 
 class PixelReader:
     """Frame reader that caches the last file, because a multi-frame file has hundreds of frames."""
 
-    def __init__(self, unreadable: Collection[Place] = ()) -> None:
-        self._unreadable = unreadable  # files that ended the process that read them
-        self._place: Place | None = None
+    def __init__(self) -> None:
+        self._place: Path | None = None
         self._frames: Frame = np.empty((0, 0, 0))
 
     def frame(self, image: Image) -> Frame:
         """Read a frame's stored values (row, column); RejectedError if they cannot be read."""
         if image.place != self._place:
-            reading = image.reading
             self._frames = np.empty((0, 0, 0))  # free the last file before the next is decoded
-            if image.place in self._unreadable:
-                raise RejectedError(Reason.READER_ENDED)
-            self._frames = (
-                decoded(image.place, one_phase=None)
-                if reading is None
-                else decoded(image.place, one_phase=reading.one_phase, rule=reading.rule)
-            )
+            self._frames = decoded(image.place, nifti=image.rule is not None)
             self._place = image.place
         return self._checked(image)
 
     def mask(self, mask: MaskFrame, shape: tuple[int, ...]) -> Frame:
         """Read the labels of one frame (row, column); RejectedError if they cannot be read."""
-        if mask.outline is not None:
-            return mask_of(mask.outline, shape)
+        if mask.rule is None:
+            return mask_of(mask.place, mask.outer, shape)
         if mask.place != self._place:
             self._frames = np.empty((0, 0, 0))
-            self._frames = decoded_mask(mask.place, mask.rule)
+            self._frames = _labels(decoded(mask.place, nifti=True))
             self._place = mask.place
         if mask.frame >= len(self._frames) or self._frames[mask.frame].shape != shape:
             raise RejectedError(Reason.MASK, "has other frames than its header says")
@@ -61,39 +48,31 @@ class PixelReader:
 
     def _checked(self, image: Image) -> Frame:
         if image.frame >= len(self._frames):
-            raise RejectedError(Reason.BROKEN_PIXELS, "fewer frames than the header says")
+            raise RejectedError(Reason.BROKEN_FILE, "fewer frames than the header says")
         frame: Frame = self._frames[image.frame]
         if frame.shape != (image.rows, image.columns):
-            raise RejectedError(Reason.BROKEN_PIXELS, "another matrix than the header says")
+            raise RejectedError(Reason.BROKEN_FILE, "another matrix than the header says")
         return frame
 
 
-def decoded_mask(place: Place, rule: HeaderRule) -> Frame:
-    """Decode all frames of a mask in NIfTI; RejectedError if it holds values that are no labels."""
-    frames = decoded(place, one_phase=False, rule=rule)
+def _labels(frames: Frame) -> Frame:
     if not np.array_equal(frames, np.round(frames)) or frames.min() < 0 or frames.max() >= 1 << 15:
         raise RejectedError(Reason.MASK, "holds values that are no labels")
     return frames.astype(np.int32)
 
 
-def decoded(place: Place, *, one_phase: bool | None, rule: HeaderRule = ORDINARY) -> Frame:
-    """Decode all frames of a DICOM file, or of NIfTI if `one_phase` is told, within bounds.
-
-    `rule`: what a layout says of the header of NIfTI.
-
-    RejectedError if the file cannot be decoded; a process that takes longer for it ends.
-    """
+def decoded(place: Path, *, nifti: bool = False) -> Frame:
+    """Decode all frames of a file of DICOM or NIfTI; RejectedError if it cannot be decoded."""
     try:
-        with limited(MEMORY + 4 * place.size(), SECONDS):
-            return _decoded(place) if one_phase is None else frames_at(place, one_phase=one_phase, rule=rule)
+        return frames_at(place) if nifti else _decoded(place)
     except MemoryError:
-        raise RejectedError(Reason.TOO_LARGE) from None
+        raise RejectedError(Reason.BROKEN_FILE, "it unpacks to too much") from None
 
 
-def _decoded(place: Place) -> Frame:
+def _decoded(place: Path) -> Frame:
     dataset = read_dataset(place, pixels=True)
     if "PixelData" not in dataset:
-        raise RejectedError(Reason.NO_PIXELS)
+        raise RejectedError(Reason.NO_IMAGE, "no pixels")
     try:
         _check_length(dataset)
         values = dicom_file.frames_of(dataset)
@@ -107,10 +86,10 @@ def _decoded(place: Place) -> Frame:
             "missing" in str(error) or ("plugin" in str(error) and "install" in str(error))
         )
         raise RejectedError(
-            Reason.NO_DECODER if missing else Reason.BROKEN_PIXELS, type(error).__name__
+            Reason.NO_DECODER if missing else Reason.BROKEN_FILE, type(error).__name__
         ) from None
     except Exception as error:  # noqa: BLE001 - decoders raise kinds of their own for damaged streams
-        raise RejectedError(Reason.BROKEN_PIXELS, type(error).__name__) from None
+        raise RejectedError(Reason.BROKEN_FILE, type(error).__name__) from None
     frames = values[None] if values.ndim == 2 else values
     frames = _own_bits(frames, dataset)
     ends = inverted_about(dataset)
@@ -124,7 +103,7 @@ def _check_length(dataset: Dataset) -> None:
     frames = int(dataset.get("NumberOfFrames") or 1)
     expected = frames * int(dataset.Rows) * int(dataset.Columns) * int(dataset.BitsAllocated) // 8
     if len(dataset.PixelData) < expected:
-        raise RejectedError(Reason.BROKEN_PIXELS, "fewer bytes than the header says")
+        raise RejectedError(Reason.BROKEN_FILE, "fewer bytes than the header says")
 
 
 def _own_bits(frames: Frame, dataset: Dataset) -> Frame:

@@ -1,43 +1,24 @@
-"""Sequence of a series from tags, words and structure, and detection of series that studies exclude."""
+"""Sequence of a series: witnesses from tags, words and structure; kinds that studies exclude."""
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 import numpy as np
 
-from cardiolens.curation.ingest.evidence import Witness
-from cardiolens.curation.ingest.image import Image
-from cardiolens.curation.ingest.reasons import Reason
+from cardiolens.curation.ingest.frame_records import Image, Witness
 from cardiolens.curation.ingest.words import Words
 
 CLASSES = ("cine", "lge", "perfusion", "t2", "other")
 _WORDS = 0.85  # share of correct names among series names that name a sequence
-_DERIVED = {
-    "MPR",
-    "MIP",
-    "MINIP",
-    "PROJECTION IMAGE",
-    "REFORMATTED",
-    "SUBTRACT",
-    "SUBTRACTION",
-    "SUB",
-    "COMPOSED",
+_DERIVED = frozenset(["MPR", "MIP", "MINIP", "REFORMATTED", "SUBTRACT", "SUBTRACTION", "SUB", "COMPOSED"]) | {
+    "PROJECTION IMAGE"
 }
-_MAPS = {
-    "MAP",
-    "T1",
-    "T2",
+_MAPS = frozenset(["MAP", "T1", "T2", "T1_MAP", "T2_MAP", "T2_STAR_MAP", "R1", "R2", "ECV"]) | {
     "T1 MAP",
     "T2 MAP",
-    "T1_MAP",
-    "T2_MAP",
-    "T2_STAR_MAP",
     "T2 STAR MAP",
-    "R1",
-    "R2",
-    "ECV",
 }
 _TILES = {"MOSAIC", "VFRAME"}  # of Siemens and United Imaging: the slices of a volume in one matrix
 _FLOW = {"VELOCITY", "V", "FLOW_ENCODED", "PHASE MAP", "PCA", "PHASE CONTRAST", "VELOCITY MAP", "PC"}
@@ -48,26 +29,26 @@ _T2_ECHO_MS = 35.0  # echo time above which an image is T2-weighted
 _SHORT_ECHO_MS = 20.0  # echo time below which no spin echo is
 
 
-def kind_by_tags(images: Sequence[Image], words: Words) -> Reason | None:
-    """Return why a series is left out by image types, inversion times and planes, or None."""
+def kind_by_tags(images: Sequence[Image], words: Words) -> str:
+    """Return the kind that studies exclude, by image types, inversion times and planes; else nothing."""
     if "LOCALIZER" in images[0].image_type or _is_three_planes(images):
-        return Reason.LOCALIZER
+        return "localizer"
     return _kind_by_type(images[0], words) or _kind_by_inversions(images)
 
 
-def _kind_by_type(image: Image, words: Words) -> Reason | None:
+def _kind_by_type(image: Image, words: Words) -> str:
     types = set(image.image_type)
     if types & _TILES:
-        return Reason.MOSAIC
+        return "mosaic: export its slices one by one"
     if image.velocity or _NAMED_FLOW.search(image.sequence_name.lower()):
-        return Reason.PHASE_CONTRAST
+        return "phase contrast"
     if types & _FLOW or (image.component == "P" and words.sequence != "lge" and not _is_inverted(image)):
-        return Reason.PHASE_CONTRAST
+        return "phase contrast"
     if types & _MAPS or any(word.endswith(("MAP", "_T1", "_T2")) for word in types):
-        return Reason.MAP
+        return "map"
     if types & _DERIVED:
-        return Reason.DERIVED
-    return None
+        return "derived"
+    return ""
 
 
 def _is_inverted(image: Image) -> bool:
@@ -78,15 +59,14 @@ def _is_inverted(image: Image) -> bool:
     )
 
 
-def _kind_by_inversions(images: Sequence[Image]) -> Reason | None:
-    """Return TI_SCOUT or MAP for a series with many inversion times at one position, else None."""
+def _kind_by_inversions(images: Sequence[Image]) -> str:
     times = {round(image.inversion) for image in images if image.inversion}
     places = Counter(image.position for image in images)
     if len(times) >= 5 and len(places) == 1:
-        return Reason.TI_SCOUT
+        return "ti scout"
     if len(times) >= 3 and max(places.values()) >= 3 and len(times) >= max(places.values()) - 1:
-        return Reason.MAP
-    return None
+        return "map"
+    return ""
 
 
 def _is_three_planes(images: Sequence[Image]) -> bool:
@@ -112,25 +92,19 @@ def sequence_witnesses(images: Sequence[Image], per_place: int, words: Words) ->
 
 
 def _structure(images: Sequence[Image], per_place: int) -> list[Witness]:
-    times = _cycle(images)
+    times, what = _cycle(images), f"{per_place} frames a place"
     if per_place > 1 and times is not None and times >= min(per_place, 8):
         return [
             Witness(
                 "structure", "cine", 0.98, f"{per_place} trigger times within one heartbeat at each place"
             )
         ]
-    if per_place >= 15:
-        seconds = _seconds(images, per_place)
-        if seconds is not None and seconds > 0.35:
-            return [
-                Witness(
-                    "structure", "perfusion", 0.98, f"{per_place} frames a place, one every {seconds:.1f} s"
-                )
-            ]
-        return [
-            Witness("structure", "perfusion" if times is None else "cine", 0.7, f"{per_place} frames a place")
-        ]
-    return []
+    if per_place < 15:
+        return []
+    seconds = _seconds(images, per_place)
+    if seconds is not None and seconds > 0.35:
+        return [Witness("structure", "perfusion", 0.98, f"{what}, one every {seconds:.1f} s")]
+    return [Witness("structure", "perfusion" if times is None else "cine", 0.7, what)]
 
 
 def _cycle(images: Sequence[Image]) -> int | None:
@@ -197,3 +171,39 @@ def _weighting(image: Image, words: Words) -> Witness:
     if is_t2:
         return Witness("tags", "t2", 0.9, f"{evidence}, named T2-weighted")
     return Witness("tags", "other", _WORDS if is_named else 0.98, f"{evidence}: not T2-weighted by that")
+
+
+def component_of(image: Image, words: Words) -> str:
+    """Return `psir` for a phase-sensitive image, else `magnitude`."""
+    if image.component in ("P", "R") or {"PSIR", "PS", "REAL"} & set(image.image_type):
+        return "psir"
+    if image.component != "M" and words.component is None and image.image_type[:1] == ("DERIVED",):
+        return "psir"
+    return "magnitude" if image.component == "M" else words.component or "magnitude"
+
+
+def sequence_of(witnesses: Sequence[Witness]) -> str:
+    """Return the sequence that the witnesses name, `other` without any."""
+    return best(weigh(witnesses, CLASSES))[0] if witnesses else "other"
+
+
+def weigh(witnesses: Iterable[Witness], classes: Sequence[str]) -> dict[str, float]:
+    """Return the posterior probability of each class: uniform prior, independent witnesses."""
+    likely = dict.fromkeys(classes, 1.0)
+    for witness in witnesses:
+        other = (1 - witness.reliability) / (len(classes) - 1)
+        for name in classes:
+            likely[name] *= witness.reliability if name == witness.says else other
+    total = sum(likely.values())
+    return {name: value / total for name, value in likely.items()}
+
+
+def best(likely: Mapping[str, float]) -> tuple[str, float]:
+    """Return the likeliest class and its probability; the first class wins ties."""
+    name = max(likely, key=lambda key: likely[key])
+    return name, likely[name]
+
+
+def disagree(witnesses: Iterable[Witness]) -> bool:
+    """Return whether two witnesses name different classes."""
+    return len({witness.says for witness in witnesses}) > 1

@@ -1,8 +1,7 @@
 """Match descriptions against `words.yaml`; the text itself is never kept, because it may name people."""
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -65,14 +64,11 @@ def vocabulary() -> Vocabulary:
 def words_of(*texts: str) -> Words:
     """Match several texts; each field comes from the first text that sets it."""
     read = [_words(_normal(text)) for text in dict.fromkeys(texts) if text.strip()]
-    return Words(
-        next((words.kind for words in read if words.kind), None),
-        next((words.sequences for words in read if words.sequences), ()),
-        next((words.views for words in read if words.views), ()),
-        next((words.component for words in read if words.component), None),
-        next((words.state for words in read if words.state), None),
-        next((words.technique for words in read if words.technique), None),
-    )
+    merged = Words()
+    for words in reversed(read):
+        told = {each.name: value for each in fields(Words) if (value := getattr(words, each.name))}
+        merged = replace(merged, **told)
+    return merged
 
 
 @cache
@@ -101,14 +97,8 @@ def _words(text: str) -> Words:
     kind = next(iter(_matching(entries.kinds, text)), None)
     if kind == "other_part" and "lv" in text.split() and not re.search(r"\b(rv|rvot|lvot|lv ot)\b", text):
         kind = None  # "LV 2ch"
-    return Words(
-        kind,
-        sequences,
-        views,
-        next(iter(_matching(entries.components, text)), None),
-        next(iter(_matching(entries.states, text)), None),
-        next(iter(_matching(entries.techniques, text)), None),
-    )
+    once = (entries.components, entries.states, entries.techniques)
+    return Words(kind, sequences, views, *(next(iter(_matching(each, text)), None) for each in once))
 
 
 def _matching(patterns: dict[str, tuple[Pattern, ...]], text: str) -> tuple[str, ...]:
@@ -134,11 +124,3 @@ def _normal(text: str) -> str:
     return re.sub(
         r"\b(cine|fiesta|trufi|lge|psir|perf|stir|t2w)(?=sax|sa\b|[234]ch|lax|hla|vla)", r"\1 ", text
     )
-
-
-def names(words: Iterable[Words]) -> list[str]:
-    """Return the sorted vocabulary terms of many descriptions for a proposal, never their text."""
-    matches = set()
-    for each in words:
-        matches |= {*each.sequences, *each.views, *filter(None, (each.kind, each.component, each.state))}
-    return sorted(matches)

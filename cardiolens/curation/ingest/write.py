@@ -6,7 +6,7 @@ volumes that wait for a decision. A study appears whole or not at all.
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,29 +19,20 @@ from cardiolens.base import disk
 from cardiolens.base.digest import sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
-from cardiolens.curation.ingest.decide import runs_along_normal
+from cardiolens.curation.ingest.classify import Proposal
 from cardiolens.curation.ingest.decisions import Choices
-from cardiolens.curation.ingest.deidentify import PASSES, Pseudonyms, age_band, removed, sex, tesla, vendor
-from cardiolens.curation.ingest.image import Image, RejectedError
-from cardiolens.curation.ingest.imported_volume import Imported, Volume
-from cardiolens.curation.ingest.loose_masks import Masks, fitting
-from cardiolens.curation.ingest.orient import affine
-from cardiolens.curation.ingest.phase_times import FIRST_PASS_FLAGS
-from cardiolens.curation.ingest.pixels import decoded_mask
-from cardiolens.curation.ingest.propose import Proposal
-from cardiolens.curation.ingest.reasons import MEANINGS, Reason
-from cardiolens.curation.ingest.stack import Stack
+from cardiolens.curation.ingest.frame_records import Image, Stack
+from cardiolens.curation.ingest.ids import PASSES, Pseudonyms, age_band, removed, sex, tesla, vendor
+from cardiolens.curation.ingest.orient import Volume, affine
+from cardiolens.curation.ingest.reasons import Flag, Reason
+from cardiolens.curation.ingest.study import Imported
+from cardiolens.study.anatomy import SHORT_AXIS
 from cardiolens.study.displayed import refused_volumes
 from cardiolens.study.manifest import MANIFEST_NAME, StudyManifest, read_study
-from cardiolens.study.sequences import SHORT_AXIS
-from cardiolens.study.sheet import study_sheet
+from cardiolens.study.overlay import study_sheet
 
-BUILD_NAME, PROPOSALS_NAME, REJECTS_NAME, SHEET_NAME = (
-    "build.json",
-    "proposals.json",
-    "rejects.jsonl",
-    "sheet.png",
-)
+BUILD_NAME, PROPOSALS_NAME, REJECTS_NAME = "build.json", "proposals.json", "rejects.jsonl"
+SHEET_NAME = "sheet.png"
 _SHEET_PHASES = 8
 _SHEAR = 1e-3  # cosine of two axes from which they are not at right angles
 
@@ -95,7 +86,6 @@ def write_study(
         StudyManifest.model_validate_json(manifest)
         disk.write_draft(study / MANIFEST_NAME, manifest.encode())
         refused = _draw_sheet(study, notes / SHEET_NAME)
-    _write_loose_masks(notes, imported)
     disk.write_draft(notes / PROPOSALS_NAME, _json(_proposals(study_id, imported, entries)).encode())
     build = {
         "schema": "build-1",
@@ -108,34 +98,26 @@ def write_study(
         "volumes": sorted(volume.proposal.volume_id for volume in accepted),
         "waiting": sorted(volume.proposal.volume_id for volume in waiting),
         "decisions": _decisions(imported, choices),
-        "flags": _open_flags(imported, refused),
+        "flags": _open_flags(imported),
         "prepare_refuses": refused or None,
-        "left_out": dict(sorted(Counter(str(reason) for _, reason in imported.left_out).items())),
+        "left_out": dict(sorted(Counter(str(reason) for _, reason, _ in imported.left_out).items())),
         "passes": sorted({tag for image in images for tag in image.tags} & PASSES.keys()),
         "removed": removed(images),
         "set": _of_set(images[0]),
     }
-    lines = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in rejects)
-    disk.write_draft(notes / REJECTS_NAME, lines.encode("utf-8", "surrogatepass"))
+    disk.write_draft(notes / REJECTS_NAME, json_lines(rejects).encode("utf-8", "surrogatepass"))
     disk.write_draft(notes / BUILD_NAME, _json(build).encode())
     _publish(places, has_study=bool(accepted))
     return build
 
 
-def _open_flags(imported: Imported, refused: str) -> list[str]:
-    """Return the flags of a study that no confirmation answers; `refused` says why `prepare` refuses it."""
-    flags = {
-        flag
-        for volume in imported.volumes
-        for flag in volume.proposal.flags
-        if not volume.proposal.confirmed or flag in FIRST_PASS_FLAGS
-    }
-    return sorted(flags | ({"prepare_refuses"} if refused else set()))
-
-
-def _own_cohort(image: Image) -> list[str]:
-    """Return the cohort of a study whose import names none: its set, if it has one."""
-    return [image.of_set] if image.of_set else []
+def _open_flags(imported: Imported) -> list[str]:
+    """Return the flags of a study that no confirmation answers."""
+    flags: set[Flag] = set()
+    for proposal in (volume.proposal for volume in imported.volumes):
+        answered = proposal.confirmed and proposal.sequence != "perfusion"
+        flags |= set() if answered else {*proposal.flags} & ({Flag.TIMES} if proposal.confirmed else {*Flag})
+    return sorted(flags)
 
 
 def _of_set(image: Image) -> dict[str, Any] | None:
@@ -162,24 +144,17 @@ def hold_refused(out: Path, study_id: str, imported: Imported) -> bool:
         why = refused.get(volume.proposal.volume_id) if volume.proposal.status == "taken" else None
         if why is None:
             continue
-        waiting = volume.proposal.flagged("prepare_refuses").left_out(Reason.PREPARE_REFUSES, waits=True)
+        waiting = volume.proposal.left_out(Reason.CONTRADICTED, why, waits=True)
         imported.volumes[number] = replace(volume, proposal=waiting)
         imported.proposals = [waiting if each.stack is volume.stack else each for each in imported.proposals]
-        imported.left_out += [(image, Reason.PREPARE_REFUSES) for image in volume.stack.images()]
-        imported.details |= {(image.place.name, image.frame): why for image in volume.stack.images()}
+        imported.left_out += [(image, Reason.CONTRADICTED, why) for image in volume.stack.images()]
     return bool(refused)
 
 
 def _decisions(imported: Imported, choices: Choices) -> dict[str, Any]:
-    """Count the choices that fit a stack and those applied; list refused choices with their flags."""
-    fit = [proposal for proposal in imported.proposals if proposal.stack_id in choices]
-    refused = {
-        proposal.stack_id: flag
-        for proposal in fit
-        for flag in proposal.flags
-        if flag.startswith("decision_refused_")
-    }
-    return {"fit": len(fit), "applied": len(fit) - len(refused), "refused": refused}
+    """Count the choices that fit a stack and those applied; list refused choices with their reasons."""
+    fit = sum(proposal.stack_id in choices for proposal in imported.proposals)
+    return {"fit": fit, "applied": fit - len(imported.refused), "refused": imported.refused}
 
 
 def is_whole(folder: Path, build: dict[str, Any]) -> bool:
@@ -249,41 +224,6 @@ def _write_mask(folder: Path, volume: Volume, name: str) -> dict[str, Any]:
     return {"path": f"masks/{path.name}", "sha256": sha256_of(path), "labels": labels}
 
 
-def _write_loose_masks(notes: Path, imported: Imported) -> None:
-    """Write a picture of each mask that fits a stack, as its file holds it, for a person to look at."""
-    wanted = {name for proposal in imported.proposals for name in fitting(proposal.stack, imported.masks)}
-    for number, (name, mask) in enumerate(imported.masks.items(), start=1):
-        if name not in wanted:
-            continue
-        try:
-            frames = decoded_mask(mask.place, mask.rule)
-        except RejectedError:
-            continue
-        slices, phases, rows, columns = mask.grid
-        voxels = frames.reshape(slices, phases, rows, columns).transpose(3, 2, 0, 1).astype(np.int16)
-        image = nib.Nifti1Image(np.asfortranarray(voxels), np.eye(4), dtype=np.int16)
-        (notes / "masks").mkdir(exist_ok=True)
-        disk.write_draft(notes / _mask_path(number), _nifti_bytes(image, np.asfortranarray(voxels)))
-
-
-def _mask_path(number: int) -> str:
-    return f"masks/loose_{number:03d}.nii"
-
-
-def _loose_masks(masks: Masks) -> list[dict[str, Any]]:
-    return [
-        {
-            "mask": name,
-            "kind": mask.kind,
-            "slices": mask.grid[0],
-            "phases": mask.grid[1],
-            "why": mask.why or None,
-            "path": _mask_path(number),
-        }
-        for number, (name, mask) in enumerate(masks.items(), start=1)
-    ]
-
-
 def _write_nifti(path: Path, stack: Stack, values: Any, slope: float, intercept: float) -> Any:
     """Write values (slice, phase, row, column) as (column, row, slice, phase), and return them so."""
     voxels = values.transpose(3, 2, 0, 1)
@@ -336,7 +276,7 @@ def _manifest(
             "schema": "study-1",
             "study_id": study_id,
             "patient_id": names.patient(image.identity),
-            "cohort": provenance["options"]["cohort"] or _own_cohort(image),
+            "cohort": provenance["options"]["cohort"] or [image.of_set] * bool(image.of_set),
             "species": "human",
             "report_id": None,
             **{name: value for name, value in facts.items() if value is not None},
@@ -350,9 +290,7 @@ def _proposals(study_id: str, imported: Imported, entries: dict[int, dict[str, A
     listed = []
     for proposal in imported.proposals:
         volume = volumes.get(id(proposal.stack))
-        entry = entries.get(id(proposal.stack))
-        decided = proposal if volume is None else volume.proposal
-        stack = proposal.stack
+        decided, stack = proposal if volume is None else volume.proposal, proposal.stack
         listed.append(
             {
                 "stack": proposal.stack_id,
@@ -365,49 +303,24 @@ def _proposals(study_id: str, imported: Imported, entries: dict[int, dict[str, A
                 "volume_id": decided.volume_id or None,
                 "confidence": round(decided.confidence, 4),
                 "flags": list(decided.flags),
-                "witnesses": [
-                    {"about": subject, **witness.record()} for subject, witness in decided.witnesses
-                ],
+                "witnesses": [{"about": about, **witness.record()} for about, witness in decided.witnesses],
                 "alternatives": {name: round(p, 4) for name, p in sorted(decided.alternatives.items())},
                 "component": decided.component or None,
                 "series": stack.series,
                 "slices": stack.n_slices,
                 "phases": stack.n_phases,
-                "along_normal": runs_along_normal(stack),
-                "places_mm": {name: list(mm) for name, mm in _places(stack).items()},
+                "along_normal": stack.along_normal,
+                "places_mm": {name: list(mm) for name, mm in stack.first.places_mm.items()},
                 "masked": any(image.mask is not None for image in stack.images()),
-                "fitting_masks": fitting(stack, imported.masks),
-                "entry": entry,
+                "entry": entries.get(id(proposal.stack)),
             }
         )
-    return {
-        "schema": "proposals-1",
-        "study_id": study_id,
-        "proposals": listed,
-        "masks": _loose_masks(imported.masks),
-    }
+    return {"schema": "proposals-1", "study_id": study_id, "proposals": listed}
 
 
-def _places(stack: Stack) -> Mapping[str, tuple[float, float, float]]:
-    """Return what each place of a header says of columns, rows and slices."""
-    reading = stack.first.reading
-    return {} if reading is None else reading.places_mm
-
-
-def reject(
-    file: str, reason: Reason, *, frame: int = 0, detail: str = "", study_id: str | None = None
-) -> dict[str, Any]:
-    """Return a line of rejects.jsonl; `file` is a file's id, never its name."""
-    meaning = MEANINGS[reason] + (f" ({detail})" if detail else "")
-    return {
-        "schema": "reject-1",
-        "stage": "intake",
-        "study_id": study_id,
-        "file": file,
-        "frame": frame,
-        "reason": str(reason),
-        "message": meaning,
-    }
+def json_lines(lines: Sequence[dict[str, Any]]) -> str:
+    """Return JSON Lines."""
+    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
 
 def _json(tree: object) -> str:

@@ -17,8 +17,8 @@ from cardiolens.curation.masks.mask_stack import Masked, read_masked
 from cardiolens.curation.masks.ring import check_ring
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask, load_catalogue
 from cardiolens.protocol.tasks.instantiate import answer as keys_of
+from cardiolens.study.anatomy import SHORT_AXIS
 from cardiolens.study.manifest import Study, StudyManifest, read_study
-from cardiolens.study.sequences import SHORT_AXIS
 from cardiolens.study.volume_manifest import VolumeManifest
 
 ORIGIN = "mask"

@@ -9,7 +9,7 @@ from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_text
-from cardiolens.config.questions import QuestionsSpec
+from cardiolens.config.curation_specs import QuestionsSpec
 from cardiolens.curation.asking.ask_texts import asking_spec, execute_plan, plan_texts, replies_of
 from cardiolens.curation.probes.completion_probe import completion_scores, half_texts
 from cardiolens.curation.probes.probe_prompts import SETTINGS, distinct, probes_of

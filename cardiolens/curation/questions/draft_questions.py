@@ -8,7 +8,7 @@ from typing import Any
 
 from cardiolens.base import disk
 from cardiolens.base.console import say
-from cardiolens.config.questions import QuestionsSpec
+from cardiolens.config.curation_specs import QuestionsSpec
 from cardiolens.curation.questions import counts
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.drafts import automatic_of, check_of, compact, drafts_of, truth_of

@@ -9,8 +9,8 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.questions.model_reader import prompts_digest
-from cardiolens.inference.models.fault import fault_of
 from cardiolens.inference.models.identity import identify
+from cardiolens.inference.models.token_counts import fault_of
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.storage.places import Store
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from cardiolens.base.errors import InputError
 from cardiolens.curation.questions.stage_files import Record, Stages, read_lines, write_lines
-from cardiolens.study.frame_hashes import HashedFrames, hashes_of, same_studies
 from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
+from cardiolens.study.same_pixels import HashedFrames, hashes_of, same_studies
 
 Duplicates = Mapping[str, list[str] | None]
 """Of each study, those that show the same pictures; None if its images cannot be read."""

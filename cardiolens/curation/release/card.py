@@ -82,7 +82,7 @@ Answers come from: {origins}. {verified} Evidence and the names of who verified 
 
 {_table(("kappa of two readers, in the batch", "questions"), _agreement(facts))}
 
-{_probes(facts["probes"])}
+{_probes(facts["probes"])}{_gates(facts.get("gates", ()))}
 
 {_withheld(facts.get("withheld", ()))}## Known limits
 
@@ -242,6 +242,15 @@ def _probes(facts: Mapping[str, Any]) -> str:
     return (
         f"{facts['models']} models were asked {facts['questions']} of the questions without images before "
         f"the release: beyond the best constant answer they were right in {where}."
+    )
+
+
+def _gates(gates: Sequence[Mapping[str, Any]]) -> str:
+    """Say how good the models were that drafted questions alone; people verified these as all others."""
+    return "".join(
+        f" {gate['model']} alone drafted {gate['questions']} of the questions; in a blind test of "
+        f"{gate['reports']} reports {gate['wrong']} of its {gate['drafts']} drafts were wrong."
+        for gate in gates
     )
 
 

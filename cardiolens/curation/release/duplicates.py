@@ -15,8 +15,8 @@ from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 from cardiolens.curation.release.release_words import Hashes, Release
-from cardiolens.study.frame_hashes import SIDE, HashedFrames, hashes_of, same_studies
 from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
+from cardiolens.study.same_pixels import SIDE, HashedFrames, hashes_of, same_studies
 
 _DIGITS = 16  # of the digest that names duplicates
 _MOST_LIST = 1 << 30  # bytes of a list of hashes

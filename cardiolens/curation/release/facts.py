@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.released import SCHEMA
+from cardiolens.config.conf_names import SCHEMA
 from cardiolens.curation.release.release_words import Release
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.protocol.tasks.questions import Question, given_questions
@@ -94,6 +94,7 @@ def counted(contents: Contents) -> Record:
         "small_batches": sum(one.verification.get("batch_decision") == "small" for one in questions),
         "duplicates": _duplicates(contents),
         "probes": _probed(questions),
+        "gates": _gates(questions),
     }
 
 
@@ -120,6 +121,16 @@ def _agreement(questions: Iterable[Question]) -> list[Record]:
     counts = Counter(question.verification.get("kappa") for question in questions)
     ordered = sorted(counts, key=lambda kappa: (kappa is None, kappa))
     return [{"kappa": kappa, "questions": counts[kappa]} for kappa in ordered]
+
+
+def _gates(questions: Iterable[Question]) -> list[Record]:
+    """Return the blind tests of the models that drafted questions alone, each with how many it drafted."""
+    counts: Counter[tuple[tuple[str, Any], ...]] = Counter()
+    for question in questions:
+        gate = question.verification.get("gate")
+        if isinstance(gate, dict) and {"model", "reports", "drafts", "wrong"} <= gate.keys():
+            counts[tuple((name, gate[name]) for name in ("model", "reports", "drafts", "wrong"))] += 1
+    return [{**dict(gate), "questions": count} for gate, count in sorted(counts.items(), key=str)]
 
 
 def _probed(questions: Iterable[Question]) -> Record:

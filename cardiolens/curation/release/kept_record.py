@@ -19,6 +19,17 @@ _Kappa = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
 _Count = Annotated[int, Field(ge=0, le=99)]
 
 
+class _Gate(Spec):
+    """The blind test of a model that drafted a question alone."""
+
+    model_config = ConfigDict(strict=True)
+
+    model: Annotated[str, Field(pattern=r"^[\w.-]{1,64}$")]
+    reports: Annotated[int, Field(ge=0)]
+    drafts: Annotated[int, Field(ge=0)]
+    wrong: Annotated[int, Field(ge=0)]
+
+
 class _Verification(Spec):
     """The kept entries of `verification`, as drafts and review write them; no free text among them."""
 
@@ -35,6 +46,7 @@ class _Verification(Spec):
     probes: _Count | None = None  # models that probed it
     blind_excess: _Kappa | None = None
     drafted_by: Literal["both", "rules", "model", "mask"] | None = None
+    gate: _Gate | None = None
 
 
 def kept_question(row: GivenQuestion, file: str) -> Record:

@@ -13,7 +13,7 @@ from cardiolens.base.console import say
 from cardiolens.base.digest import sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.config.command_words import read_words
-from cardiolens.config.released import INDEX
+from cardiolens.config.conf_names import INDEX
 from cardiolens.curation.questions.stage_files import write_lines
 from cardiolens.curation.release.card import card
 from cardiolens.curation.release.duplicates import check_duplicates

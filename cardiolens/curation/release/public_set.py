@@ -15,8 +15,8 @@ from cardiolens.base.console import say
 from cardiolens.base.digest import digest_of, sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import parse_json, read_json, read_text
-from cardiolens.curation.ingest.find import find
 from cardiolens.curation.ingest.layouts.convention import Convention
+from cardiolens.curation.ingest.scan import find
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.manifest import MANIFEST_NAME, read_study
 
@@ -65,7 +65,7 @@ def _source_digests(source: Path) -> Iterator[str]:
     for candidate in find(source):
         if candidate.reason is None:
             total = hashlib.sha256()
-            with candidate.place.open() as stream:
+            with candidate.place.open("rb") as stream:
                 while chunk := stream.read(_CHUNK):
                     total.update(chunk)
             yield total.hexdigest()

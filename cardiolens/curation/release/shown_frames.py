@@ -14,11 +14,10 @@ from PIL import Image
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
-from cardiolens.config.selector import SelectorSpec
+from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.prompts.frames import captions
-from cardiolens.protocol.prompts.prompt_rendering import render
 from cardiolens.protocol.prompts.question import asked_of
-from cardiolens.protocol.prompts.template import template_for
+from cardiolens.protocol.prompts.template import render, template_for
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.select.study_folder import look_at

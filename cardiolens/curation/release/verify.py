@@ -16,7 +16,7 @@ from cardiolens.base.console import say
 from cardiolens.base.digest import sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import MOST_BYTES, parse_json, read_bytes
-from cardiolens.config.released import INDEX, SCHEMA, read_index
+from cardiolens.config.conf_names import INDEX, SCHEMA, read_index
 from cardiolens.study.manifest import MANIFEST_NAME
 
 MADE_BY_SWEEPS = ("outputs", "stores")  # in the folder that a sweep is started in

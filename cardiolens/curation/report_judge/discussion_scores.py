@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cardiolens.benchmarks.judges.discussion_judge import Discussion, Rating
-from cardiolens.protocol.prompts.case_discussion import SECTIONS, VALUES
+from cardiolens.protocol.prompts.case_prompts import SECTIONS, VALUES
 from cardiolens.score.statistics.bootstrap import Interval, percentile, resampling_weights
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import ratio

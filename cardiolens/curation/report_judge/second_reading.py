@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.base.digest import digest_of
-from cardiolens.config.steps import StatisticsSpec
-from cardiolens.config.sweep import SweepSpec
+from cardiolens.config.sweep import StatisticsSpec, SweepSpec
 from cardiolens.curation.questions.report_files import Rejects
 from cardiolens.curation.questions.stage_files import Record
 from cardiolens.curation.questions.statement import ReportStatement

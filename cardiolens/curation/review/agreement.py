@@ -6,8 +6,8 @@ with expectations within each subtask. A single table of all answers would under
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 import numpy as np
 
@@ -70,6 +70,16 @@ def agreements(
         [_agreement(name, batch_pairs, outcomes) for name, batch_pairs in batches.items()],
         [_agreement(name, subtask_pairs, outcomes) for name, subtask_pairs in subtasks.items()],
     )
+
+
+def agreements_by_mark(items: Collection[Item], outcome_of: Callable[[Item], Outcome]) -> list[Agreement]:
+    """Return agreement by who drafted the questions, which shows how many of each mark are wrong."""
+    marks: dict[str, list[Item]] = defaultdict(list)
+    for item in items:
+        if mark := item.question.verification.get("drafted_by"):
+            marks[f"drafted by {mark}"].append(item)
+    outcomes = {item.digest: outcome_of(item) for item in items}
+    return [_agreement(name, of_mark, outcomes) for name, of_mark in sorted(marks.items())]
 
 
 def _agreement(name: str, items: Sequence[Item], outcomes: Mapping[str, Outcome]) -> Agreement:
@@ -170,3 +180,19 @@ def _disagreement(counts: Floats) -> tuple[Floats, Floats, Floats]:
     n_others = max(counts.shape[-1] - 1, 1)
     by_shares = total * (1 - (shares * (1 - shares)).sum(axis=-1) / n_others)
     return observed, by_margins, by_shares
+
+
+def as_record(row: Any) -> dict[str, Any]:
+    """Return a row of agreement as JSON values, with null for undefined numbers."""
+    return {name: _without_nan(value) for name, value in asdict(row).items()}
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nan(part) for name, part in value.items()}
+    return None if isinstance(value, float) and np.isnan(value) else value
+
+
+def in_words(interval: Interval) -> str:
+    """Return an interval as the terminal shows it."""
+    return f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]"

@@ -46,7 +46,7 @@ from cardiolens.show.notebook.run import FinishedRun, read_run
 from cardiolens.show.page.page_rendering import asset, templates
 from cardiolens.storage.decision_log import DecisionLog, read_decision_lines
 from cardiolens.storage.places import Run
-from cardiolens.storage.run_word import RunWord
+from cardiolens.storage.run_place import RunWord
 
 LEDGER = "audit.jsonl"
 SCHEMA = "audit-reading-1"

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.curation.questions.stage_files import read_lines, write_lines
-from cardiolens.curation.review.agreement import Agreement, agreements
-from cardiolens.curation.review.desk import plain
+from cardiolens.curation.review.agreement import Agreement, agreements, agreements_by_mark, as_record
 from cardiolens.curation.review.ledger import Line, Reviews
 from cardiolens.curation.review.queue import Outcome, outcome
 from cardiolens.curation.review.review_items import Item
@@ -31,14 +30,16 @@ class Exported:
     open: list[Record]
     batches: list[Agreement]
     subtasks: list[Agreement]
+    marks: list[Agreement]  # by who drafted the questions
 
 
 def exported(items: Mapping[tuple[str, str], Item], reviews: Reviews) -> Exported:
     """Sort the items of a verification into exactly one of verified, rejected and open."""
     outcomes = {item.digest: outcome(reviews.of("verify", key)) for key, item in items.items()}
     batches, subtasks = agreements(items.values(), lambda item: outcomes[item.digest])
+    marks = agreements_by_mark(items.values(), lambda item: outcomes[item.digest])
     by_name = {batch.name: batch for batch in batches}
-    sorted_items = Exported([], [], [], batches, subtasks)
+    sorted_items = Exported([], [], [], batches, subtasks, marks)
     finals = {
         (item.question.study_id, item.subtask.id): (item, outcomes[item.digest]) for item in items.values()
     }
@@ -89,7 +90,7 @@ def answer_of(item: Item, final: Line) -> tuple[str, ...]:
 
 
 def _verified(item: Item, outcome: Outcome, final: Line, batch: Agreement) -> Record:
-    kappa = plain(batch)["kappa"]["value"]
+    kappa = as_record(batch)["kappa"]["value"]
     verification = {
         **item.question.verification,
         "status": "verified",
@@ -148,6 +149,7 @@ def write(out: Path, result: Exported) -> None:
     write_lines(out / "questions.jsonl", result.verified)
     write_lines(out / "rejects.jsonl", result.rejects)
     write_lines(out / "open.jsonl", result.open)
-    rows = [{"schema": "batch-1", **plain(row)} for row in result.batches]
-    rows += [{"schema": "subtask-agreement-1", **plain(row)} for row in result.subtasks]
+    rows = [{"schema": "batch-1", **as_record(row)} for row in result.batches]
+    rows += [{"schema": "subtask-agreement-1", **as_record(row)} for row in result.subtasks]
+    rows += [{"schema": "mark-agreement-1", **as_record(row)} for row in result.marks]
     write_lines(out / "batches.jsonl", rows)

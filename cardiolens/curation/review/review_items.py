@@ -58,7 +58,6 @@ class Quote:
     section: str = ""
     start: int | None = None
     end: int | None = None
-    read_as: str = ""  # the same in words of ours, where a group taught its sentence
 
 
 @dataclass(frozen=True)
@@ -161,7 +160,5 @@ def _evidence(folder: Path) -> tuple[dict[tuple[str, str], Quote], dict[str, str
 
 
 def _quote(finding: Mapping[str, Any]) -> Quote:
-    reading = (finding.get("reading") or {}).get("quote", "")
-    read_as = "" if reading == finding["quote"] else reading
     place = finding["start"], finding["end"]
-    return Quote(finding["id"], finding["quote"], finding.get("section", ""), *place, read_as)
+    return Quote(finding["id"], finding["quote"], finding.get("section", ""), *place)

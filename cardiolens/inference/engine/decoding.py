@@ -1,7 +1,18 @@
-"""Options of structured decoding, sampling and log-probabilities for one request."""
+"""Decoding of answers: legal letters, reasoning apart from the answer, probabilities of options."""
 
-from cardiolens.config.model import Sampling
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cardiolens.base.errors import RunError
+from cardiolens.config.model import ModelSpec, Sampling
 from cardiolens.inference.engine.ask import Ask
+
+if TYPE_CHECKING:
+    from vllm.reasoning import ReasoningParser
+
 
 _MAX_LOGPROBS = 20  # per token; vLLM's limit unless configured (max_logprobs)
 
@@ -39,3 +50,186 @@ def alternatives(ask: Ask) -> int:
 def one_letter(ask: Ask) -> bool:
     """Return whether each legal reply is one letter, so that the first token gives all probabilities."""
     return must_be_legal_reply(ask) and all(len(reply) == 1 for reply in ask.constraint.legal)
+
+
+_HARMONY = "openai_gptoss"  # in vLLM it marks where reasoning ends, and does not separate a whole text
+_CHANNEL, _MESSAGE = "<|channel|>", "<|message|>"
+_FINAL = f"{_CHANNEL}final"
+_ANSWER_MARKS = re.compile(r"box|answer")  # marks around the answer itself, by which a reply is read
+
+
+class ReasoningSplit:
+    """Separates the texts of one model, written with their special tokens."""
+
+    def __init__(self, parser: "ReasoningParser | None", special_tokens: Iterable[str]) -> None:
+        self._parser = parser  # None: harmony
+        self._special_tokens = [token for token in special_tokens if not _ANSWER_MARKS.search(token)]
+
+    @staticmethod
+    def of(model: ModelSpec, tokenizer: Any) -> "ReasoningSplit":
+        """Make the parser that a model names; RunError if there is none, or if it needs other tokens."""
+        from vllm.reasoning import ReasoningParserManager
+
+        special_tokens = tokenizer.all_special_tokens
+        if model.reasoning_parser == _HARMONY:
+            return ReasoningSplit(None, special_tokens)
+        legal = ReasoningParserManager.list_registered()
+        if model.reasoning_parser not in legal:
+            raise RunError(
+                f"model {model.name}: reasoning_parser {model.reasoning_parser!r} is not one of vLLM's: "
+                f"{', '.join(sorted(legal))}; correct it in conf/model/{model.name}.yaml"
+            )
+        kind = ReasoningParserManager.get_reasoning_parser(model.reasoning_parser)
+        try:
+            parser = kind(tokenizer, chat_template_kwargs=dict(model.template_options))
+        except Exception as error:  # parsers raise what they like about a vocabulary without their marks
+            raise RunError(
+                f"model {model.name}: vLLM's reasoning_parser {model.reasoning_parser!r} does not fit its "
+                f"tokenizer ({error}); name the parser of its family"
+            ) from error
+        return ReasoningSplit(parser, special_tokens)
+
+    def __call__(self, text: str) -> tuple[str | None, str]:
+        """Return the reasoning of a text, None without any, and its answer, empty if cut before one."""
+        reasoning, answer = self._separate(text)
+        return self._without_marks(reasoning) or None, self._without_marks(answer)
+
+    def _separate(self, text: str) -> tuple[str | None, str | None]:
+        if self._parser is None:
+            reasoning, final, answer = text.rpartition(_FINAL)
+            if not final:
+                return (text, "") if _CHANNEL in text else (None, text)
+            return reasoning, answer.partition(_MESSAGE)[2]
+        from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
+
+        reasoning, answer = self._parser.extract_reasoning(text, ChatCompletionRequest(messages=[], model=""))
+        return reasoning, answer
+
+    def _without_marks(self, text: str | None) -> str:
+        for token in self._special_tokens:
+            text = (text or "").replace(token, "")
+        return (text or "").strip()
+
+
+ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenStep:
+    """One token of a reply, with the log-probability of each possible token text at this step."""
+
+    said: str
+    logprobs: Mapping[str, float]
+
+
+def letter_logprobs(steps: Sequence[TokenStep], text: str, legal: Collection[str]) -> dict[str, float]:
+    """Return the log-probability of each letter that may be the reply, from the token that is the reply.
+
+    The probabilities sum to 1, because decoding masked all other tokens; letters without a finite value are
+    left out. Empty unless the whole output is that token and an end token: a model that thinks writes
+    reasoning first, whose tokens are not masked.
+    """
+    if not steps or len(steps) > 2 or steps[0].said != text:
+        return {}
+    logprobs = steps[0].logprobs
+    return {letter: logprobs[letter] for letter in legal if math.isfinite(logprobs.get(letter, math.nan))}
+
+
+def set_logprobs(steps: Sequence[TokenStep], legal: Collection[str]) -> dict[str, float]:
+    """Return the log-probability that each letter is named, given the decisions on all earlier letters.
+
+    Exact up to the last letter named. For a later letter, only the probability that the reply continues is
+    known, and the legal continuations share it equally. Letters that no legal reply could still name are left
+    out. Empty for a reply that was cut off or is not legal.
+    """
+    replies = _Replies.of(legal)
+    path = replies.path(steps)
+    if path is None or path[-1] != ENDED:
+        return {}
+    logprobs = {}
+    for letter in replies.letters:
+        letter_probability, passed = _decision(letter, steps, path, replies)
+        if letter_probability > 0:
+            logprobs[letter] = math.log(letter_probability / (letter_probability + passed))
+    return logprobs
+
+
+@dataclass(frozen=True, slots=True)
+class _Replies:
+    """Legal replies without spaces, and the letters that each reply names.
+
+    Spaces are dropped because tokenizers attach them to different tokens: "," + " C" or ", " + "C".
+    """
+
+    named: Mapping[str, frozenset[str]]  # letters by reply
+
+    @staticmethod
+    def of(legal: Collection[str]) -> "_Replies":
+        bare = [reply.replace(" ", "") for reply in legal]
+        return _Replies({reply: frozenset(reply.split(",")) for reply in bare})
+
+    @property
+    def letters(self) -> list[str]:
+        return sorted(frozenset().union(*self.named.values()))
+
+    def after(self, prefix: str, token: str) -> str | None:
+        """Return the text, without spaces, after a token follows `prefix`.
+
+        ENDED if the token ends a whole legal reply, None if no legal reply continues this way.
+        """
+        text = prefix + token.replace(" ", "")
+        if token and any(reply.startswith(text) for reply in self.named):
+            return text
+        # Decoding allows only legal tokens, so any other token after a whole reply is an end-of-text token.
+        return ENDED if prefix in self.named else None
+
+    def possible(self, prefix: str, token: str) -> list[frozenset[str]]:
+        """Return the letters of each legal reply that is still possible after a token follows `prefix`."""
+        text = self.after(prefix, token)
+        if text == ENDED:
+            return [self.named[prefix]]
+        return [
+            reply_letter
+            for reply, reply_letter in self.named.items()
+            if text is not None and reply.startswith(text)
+        ]
+
+    def path(self, steps: Sequence[TokenStep]) -> list[str] | None:
+        """Return the text before each step and after the last step; None if a token does not fit."""
+        path = [""]
+        for step in steps:
+            text = None if path[-1] == ENDED else self.after(path[-1], step.said)
+            if text is None:
+                return None
+            path.append(text)
+        return path
+
+
+def _decision(
+    letter: str, steps: Sequence[TokenStep], path: Sequence[str], replies: _Replies
+) -> tuple[float, float]:
+    """Return the probabilities that a letter is named and that it is passed over.
+
+    Both count only replies that name the same earlier letters as this reply, so they do not sum to 1.
+    """
+    earlier = _earlier(letter, replies.named[path[-2]])
+    reached, letter_probability, passed = 1.0, 0.0, 0.0  # reached: probability of all tokens chosen so far
+    for step, prefix in zip(steps, path, strict=False):
+        # After this token, either all possible replies name the letter or none does.
+        decided = len({letter in reply for reply in replies.possible(prefix, step.said)}) == 1
+        for token, logprob in step.logprobs.items():
+            if token == step.said and not decided:
+                continue  # the next steps divide the probability of the chosen token
+            possible = replies.possible(prefix, token)
+            comparable = [reply for reply in possible if _earlier(letter, reply) == earlier]
+            share = reached * math.exp(logprob) / max(len(possible), 1)
+            letter_probability += share * sum(letter in reply for reply in comparable)
+            passed += share * sum(letter not in reply for reply in comparable)
+        if decided:
+            break
+        reached *= math.exp(step.logprobs[step.said])
+    return letter_probability, passed
+
+
+def _earlier(letter: str, letters: frozenset[str]) -> frozenset[str]:
+    return frozenset(earlier for earlier in letters if earlier < letter)

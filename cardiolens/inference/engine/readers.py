@@ -22,7 +22,7 @@ from cardiolens.inference.engine.engine_plugin import failure
 from cardiolens.inference.engine.frame_choice import MANNERS, Manner, ask_for_frames
 from cardiolens.inference.models.human_reader import Reading, readings_of
 from cardiolens.protocol.dialogue.asking_back import NONE
-from cardiolens.protocol.prompts.suggestion import suggested
+from cardiolens.protocol.prompts.question import suggested
 from cardiolens.protocol.tasks.catalogue import GATES, OPEN
 from cardiolens.protocol.tasks.legal import legal_replies, letters_of
 from cardiolens.storage import schemas, tables

@@ -23,16 +23,26 @@ from cardiolens.inference.engine.ask import (
     RequestError,
 )
 from cardiolens.inference.engine.decoding import (
+    ReasoningSplit,
+    TokenStep,
     alternatives,
+    letter_logprobs,
     must_be_legal_reply,
     sampling_of,
+    set_logprobs,
     structured_output_args,
 )
-from cardiolens.inference.engine.encoder_cache import enlarge, room_on_cpu, room_on_gpu
-from cardiolens.inference.engine.gpu_memory import batched_tokens, gpu_gib, turn_on, wait_for_memory
-from cardiolens.inference.engine.option_probabilities import TokenStep, letter_logprobs, set_logprobs
-from cardiolens.inference.engine.reasoning_split import ReasoningSplit
-from cardiolens.inference.engine.shared_beginnings import SharedBeginnings, match_finely
+from cardiolens.inference.engine.engine_memory import (
+    SharedBeginnings,
+    batched_tokens,
+    enlarge,
+    gpu_gib,
+    match_finely,
+    room_on_cpu,
+    room_on_gpu,
+    turn_on,
+    wait_for_memory,
+)
 from cardiolens.inference.engine.startup import (
     cause_of_death,
     failure_of,
@@ -40,12 +50,10 @@ from cardiolens.inference.engine.startup import (
     use_all_threads,
     written_so_far,
 )
-from cardiolens.inference.models.adapter import room_for
-from cardiolens.inference.models.chat import Chat
-from cardiolens.inference.models.identity import Identity, installed_engine
-from cardiolens.inference.models.video_input import metadata_of
+from cardiolens.inference.models.chat import Chat, metadata_of
+from cardiolens.inference.models.identity import Identity, installed_engine, room_for
 from cardiolens.inference.placement.placement import Deployment
-from cardiolens.protocol.prompts.videos import by_place, count_videos
+from cardiolens.protocol.prompts.frames import by_place, count_videos
 from cardiolens.protocol.tasks.legal import FREE, Constraint
 from cardiolens.storage.schemas import FRAME
 

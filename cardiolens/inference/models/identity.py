@@ -1,19 +1,93 @@
 """Identity of a model: its files, and the key under which its completions are stored."""
 
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
 from cardiolens.base import disk, entry_points
-from cardiolens.base.digest import digest_of, digest_of_files
+from cardiolens.base.digest import digest_of, digest_of_files, sha256_of
 from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted.bounded_files import read_bytes
 from cardiolens.config.engine_options import changing_answers
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.plugin_words import engine_plugin
-from cardiolens.inference.models.adapter import find_adapter
-from cardiolens.inference.models.digest_cache import known_digests
 from cardiolens.inference.models.human_reader import readings_of
 from cardiolens.storage.model_files import check_architectures, check_files, check_length, read_object
+
+_SETTLED_NS = 2 * 10**9  # a file changed more recently may change again within one clock tick
+
+Digests = dict[str, tuple[int, int, int, int, str]]
+"""By path: size in bytes, mtime and ctime in nanoseconds, inode, SHA-256."""
+
+_DIGESTS = TypeAdapter(Digests)
+
+
+@contextmanager
+def known_digests(cache: Path) -> Iterator[Callable[[Path], str]]:
+    """Yield a function from a file to its SHA-256, with digests cached in the file `cache`.
+
+    The cache is rewritten if a digest is new. An unreadable cache counts as empty; an unwritable cache is no
+    error.
+    """
+    cached = _read(cache)
+    digests = dict(cached)
+    yield lambda file: _sha256(file, digests)
+    if digests != cached:
+        with suppress(OSError):
+            cache.parent.mkdir(parents=True, exist_ok=True)
+            disk.write_text(cache, _DIGESTS.dump_json(digests, indent=1).decode() + "\n")
+
+
+def _read(cache: Path) -> Digests:
+    try:
+        return _DIGESTS.validate_json(read_bytes(cache))
+    except (OSError, ValidationError):
+        return {}
+
+
+def _sha256(file: Path, digests: Digests) -> str:
+    state = file.stat()
+    fingerprint = state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino
+    name = str(file.resolve())
+    if name in digests and digests[name][:4] == fingerprint:
+        return digests[name][4]
+    began = time.time_ns()
+    digest = sha256_of(file)
+    if began - max(state.st_mtime_ns, state.st_ctime_ns) > _SETTLED_NS:
+        digests[name] = *fingerprint, digest
+    return digest
+
+
+_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # legal values of vLLM's max_lora_rank
+_CONFIG = "adapter_config.json"
+
+
+def find_adapter(adapter: str, folder: Path) -> Path:
+    """Find the folder of an adapter, inside the model's folder or separate; InputError if neither exists."""
+    for path in (folder / adapter, Path(adapter).expanduser()):
+        if (path / _CONFIG).is_file():
+            return path.resolve()
+    raise InputError(
+        f"adapter {adapter!r}: no folder of this name, in the model's folder or elsewhere, holds {_CONFIG}; "
+        "give the folder of a LoRA adapter"
+    )
+
+
+def room_for(adapter: Path) -> int:
+    """Return vLLM's smallest legal max_lora_rank that is at least the adapter's rank; else InputError."""
+    rank = read_object(adapter / _CONFIG).get("r")
+    fitting = [legal for legal in _RANKS if isinstance(rank, int) and rank <= legal]
+    if not fitting:
+        raise InputError(
+            f"{adapter / _CONFIG}: rank r is {rank!r}; vLLM serves adapters of rank 1 to {_RANKS[-1]}"
+        )
+    return fitting[0]
+
 
 EMBEDDED = "embedded"  # the source of the model that is built at first use
 PACKAGED = "packaged/"  # prefix of the source of a model whose files come with this package

@@ -9,8 +9,7 @@ from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import absence, installed_engine
 from cardiolens.inference.models.weights import weight_gib
-from cardiolens.inference.placement.estimate import Rates
-from cardiolens.inference.placement.footprint import Candidate, Needs, Node
+from cardiolens.inference.placement.footprint import Candidate, Needs, Node, Rates
 from cardiolens.inference.placement.placement import Placement, place
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan

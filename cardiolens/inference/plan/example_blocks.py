@@ -4,16 +4,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cardiolens.config.arms import Arm
-from cardiolens.inference.plan.control import SHOWN, with_options
-from cardiolens.inference.plan.frame_blocks import FrameBlocks
-from cardiolens.inference.plan.planned_question import PlannedQuestion, SolvedExample
-from cardiolens.inference.plan.planned_study import NO_EXAMPLES, ExampleBlock, Picture, StudyFrames, View
-from cardiolens.inference.plan.reply_form import ReplyForm
-from cardiolens.inference.plan.selected_frames import FrameSelector
-from cardiolens.inference.plan.shown_examples import ShownExample
-from cardiolens.protocol.prompts.example_words import after_examples, example_block, solution
-from cardiolens.protocol.prompts.prompt_rendering import question_block
-from cardiolens.protocol.prompts.template import template_for
+from cardiolens.inference.plan.control import SHOWN, FrameSelector, with_options
+from cardiolens.inference.plan.frame_blocks import FrameBlocks, ReplyForm
+from cardiolens.inference.plan.planned_study import (
+    NO_EXAMPLES,
+    ExampleBlock,
+    Picture,
+    PlannedQuestion,
+    ShownExample,
+    SolvedExample,
+    StudyFrames,
+    View,
+)
+from cardiolens.protocol.prompts.question import after_examples, example_block, solution
+from cardiolens.protocol.prompts.template import question_block, template_for
 from cardiolens.protocol.tasks.catalogue import OPEN
 
 _SOLUTIONS = 4096  # texts of examples kept, one for each arm and subtask if few patients are left out

@@ -1,9 +1,11 @@
 """Inputs of planning: a sweep's questions, studies and templates, read and checked before any decision."""
 
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TypedDict
 
 import pyarrow as pa
@@ -12,27 +14,28 @@ import pyarrow.compute as pc
 from cardiolens.base import entry_points, stage_versions
 from cardiolens.base.digest import digest_of, digest_of_tree, sha256_of
 from cardiolens.base.errors import InputError
-from cardiolens.base.suggest import nearest_first
+from cardiolens.base.phrasing import nearest_first
 from cardiolens.config.plugin_words import selecting
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import PACKAGED
 from cardiolens.inference.plan.cache import Fingerprint
 from cardiolens.inference.plan.control import Subject, donors
-from cardiolens.inference.plan.patients import check_patients, with_patients
-from cardiolens.inference.plan.planned_question import PlannedQuestion
-from cardiolens.inference.plan.solved_examples import Lending, check_examples, lending, training_patients
-from cardiolens.inference.plan.withheld_questions import check_withheld
-from cardiolens.protocol.prompts.case_text import CaseText, read_told, told_path
-from cardiolens.protocol.prompts.question import asked_of
-from cardiolens.protocol.prompts.suggestion import LEADING, suggested
+from cardiolens.inference.plan.planned_study import (
+    Lending,
+    PlannedQuestion,
+    check_examples,
+    lending,
+    training_patients,
+)
+from cardiolens.protocol.prompts.case_prompts import CaseText, read_told, told_path
+from cardiolens.protocol.prompts.question import LEADING, asked_of, suggested
 from cardiolens.protocol.prompts.template import check_folder, template_folders
-from cardiolens.protocol.select.feature_source import Sight, sights_of
+from cardiolens.protocol.select.features import Sight, sights_of
 from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask, load_catalogue
-from cardiolens.protocol.tasks.evidence_slices import check_evidence_slices
 from cardiolens.protocol.tasks.quantity import PHASE
-from cardiolens.protocol.tasks.question_evidence import evidence_of
-from cardiolens.protocol.tasks.questions import given_questions, questions_table
+from cardiolens.protocol.tasks.question_evidence import check_evidence_slices, evidence_of
+from cardiolens.protocol.tasks.questions import count_withheld, given_questions, questions_table
 from cardiolens.protocol.tasks.twins import LESION, TWIN, is_twin, original_of
 from cardiolens.storage.places import Store, deciding
 from cardiolens.study.anatomy import check_heart
@@ -42,6 +45,68 @@ from cardiolens.study.shards import read_volumes
 from cardiolens.study.structure import structures
 
 log = logging.getLogger(__name__)
+
+
+def with_patients(questions: pa.Table, volumes: pa.Table) -> pa.Table:
+    """Return the questions, with a missing patient filled in from the study."""
+    patients = _patients(volumes)
+    rows = questions.select(["study_id", "patient_id"]).to_pylist()
+    filled = [row["patient_id"] or patients.get(row["study_id"]) for row in rows]
+    at = questions.schema.get_field_index("patient_id")
+    return questions.set_column(at, questions.schema.field(at), pa.array(filled, pa.string()))
+
+
+def _patients(volumes: pa.Table) -> dict[str, str]:
+    """Return the patient of each prepared study."""
+    return dict(zip(volumes["study_id"].to_pylist(), volumes["patient_id"].to_pylist(), strict=True))
+
+
+def check_patients(path: Path, questions: pa.Table, volumes: pa.Table) -> None:
+    """Raise InputError if the patient of a question is not the patient of its study; name no patient.
+
+    Questions on studies that are not prepared are not asked; a warning counts them.
+    """
+    patients = _patients(volumes)
+    absent: Counter[str] = Counter()
+    for row in questions.select(["qa_id", "study_id", "patient_id"]).to_pylist():
+        study = row["study_id"]
+        if study not in patients:
+            absent[study] += 1
+        elif patients[study] != row["patient_id"]:
+            raise InputError(
+                f"{path}: {row['qa_id']}: its patient_id is not that of study {study} in study.json, and "
+                "intervals and controls go by patient; correct the one that is wrong"
+            )
+    if absent:
+        log.warning(
+            "%s: questions not asked: %d, as studies are not prepared: %d, e.g. %s",
+            path,
+            absent.total(),
+            len(absent),
+            next(iter(absent)),
+        )
+
+
+def check_withheld(path: Path, questions: pa.Table, spec: SweepSpec) -> None:
+    """Raise InputError if an answer is withheld, and a reader knows or a control looks at the answers."""
+    if not (number := count_withheld(questions)):
+        return
+    told = f"{path}: the answers of {number} of its {questions.num_rows} questions are withheld"
+    if knowing := [model.name for model in spec.model if model.answers_from == "truth"]:
+        raise InputError(
+            f"{told}, and model {knowing[0]} is a simulated reader that answers from them; leave it out "
+            "(uniform and constant need no answers), or ask whoever has the answers"
+        )
+    if suggesting := [control for control in spec.control if control in LEADING]:
+        raise InputError(
+            f"{told}, and control {suggesting[0]} suggests an answer that is known to be right or wrong; "
+            "leave it out"
+        )
+    if "other_patient" in spec.control:
+        raise InputError(
+            f"{told}, and control other_patient shows the frames of a patient with another "
+            "answer; leave it out"
+        )
 
 
 class _Option(TypedDict):

@@ -22,9 +22,9 @@ from cardiolens.inference.plan.prefix_order import SHOWN, beginnings, prefix_ord
 from cardiolens.protocol.dialogue.asking_back import DisplayedChoice, Texts, option_texts
 from cardiolens.protocol.tasks.catalogue import OPEN
 from cardiolens.storage import tables
-from cardiolens.storage.partitions import AT_ONCE, HashPartitions, number_keys
 from cardiolens.storage.places import Run, Store
 from cardiolens.storage.schemas import COMPLETIONS, FINAL, PLANNED, REQUESTS
+from cardiolens.storage.spool import AT_ONCE, HashPartitions, number_keys
 
 REPLY = pa.struct([("text", pa.string()), ("finish_reason", pa.string())])
 WORK = pa.schema(

@@ -17,18 +17,21 @@ from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.chat import Chat
-from cardiolens.inference.models.fault import BlamingCounter, ModelError, fault_of
 from cardiolens.inference.models.identity import Identity
-from cardiolens.inference.models.token_counts import EstimatedTokens, TokenCounter
+from cardiolens.inference.models.token_counts import (
+    BlamingCounter,
+    EstimatedTokens,
+    ModelError,
+    TokenCounter,
+    fault_of,
+)
 from cardiolens.inference.plan.inputs import Inputs
-from cardiolens.inference.plan.planned_question import PlannedQuestion
-from cardiolens.inference.plan.planned_study import StudyFrames
+from cardiolens.inference.plan.planned_study import PlannedQuestion, StudyFrames, write_examples
 from cardiolens.inference.plan.planner import ModelPlanner
-from cardiolens.inference.plan.request_columns import RequestColumns
-from cardiolens.inference.plan.shown_examples import write_examples
+from cardiolens.inference.plan.request import RequestColumns
 from cardiolens.protocol.dialogue.chain import offer_row, write_chains
-from cardiolens.protocol.select.feature_source import Sight
 from cardiolens.protocol.select.feature_store import read_features
+from cardiolens.protocol.select.features import Sight
 from cardiolens.runtime.processes import spread
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run

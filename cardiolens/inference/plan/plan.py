@@ -18,8 +18,8 @@ from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.config.arms import Arm, arms
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.inference.models.fault import ModelError, fault_of
 from cardiolens.inference.models.identity import Identity, identify
+from cardiolens.inference.models.token_counts import ModelError, fault_of
 from cardiolens.inference.plan.cache import PlanTotals, cached, keep
 from cardiolens.inference.plan.inputs import Inputs, read_inputs
 from cardiolens.inference.plan.parts import write_parts

@@ -4,48 +4,128 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
+from cardiolens.base.digest import digest_of
 from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
-from cardiolens.config.selector import SelectorSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.config.sweep_factors import Budget
+from cardiolens.config.sweep_factors import Budget, SelectorSpec
 from cardiolens.inference.models.human_reader import readings_of
 from cardiolens.inference.models.identity import Identity
-from cardiolens.inference.models.rendering import Rendering
-from cardiolens.inference.models.token_counts import TokenCounter
-from cardiolens.inference.plan.control import SHOWN, with_options
+from cardiolens.inference.models.token_counts import Rendering, TokenCounter
+from cardiolens.inference.plan.control import SHOWN, FrameSelector, with_options
 from cardiolens.inference.plan.example_blocks import ExampleBlocks
-from cardiolens.inference.plan.frame_blocks import FrameBlocks
-from cardiolens.inference.plan.keys import hash_frames, hash_model, request_key
-from cardiolens.inference.plan.planned_question import PlannedQuestion
-from cardiolens.inference.plan.planned_study import ExampleBlock, StudyFrames, View
-from cardiolens.inference.plan.reply_form import ReplyForm
-from cardiolens.inference.plan.request import Request
-from cardiolens.inference.plan.request_chains import (
-    choice_of,
-    declared_by,
-    frame_budget,
-    largest_frames,
-    offer_among,
-    samples_of,
-    stages_before,
-    tokens_to_ask,
+from cardiolens.inference.plan.frame_blocks import FrameBlocks, ReplyForm, as_read, with_examples, with_gold
+from cardiolens.inference.plan.planned_study import (
+    ExampleBlock,
+    FrameBlock,
+    PlannedQuestion,
+    PlannedStudy,
+    StudyFrames,
+    View,
+    flag_of,
 )
-from cardiolens.inference.plan.request_columns import RequestColumns
-from cardiolens.inference.plan.selected_frames import FrameSelector
-from cardiolens.inference.plan.shown_examples import flag_of
-from cardiolens.inference.plan.skip_reasons import as_read, with_examples, with_gold
+from cardiolens.inference.plan.request import Request, RequestColumns, hash_frames, hash_model, request_key
 from cardiolens.protocol.dialogue.chain import Chain, Samples, Stage, Steps
-from cardiolens.protocol.prompts.case_steps import before_answer
-from cardiolens.protocol.prompts.frame_request_prompt import Asking, Turns, asking, listed
-from cardiolens.protocol.prompts.prompt_rendering import question_block, system_message
+from cardiolens.protocol.dialogue.frame_requests import Choice, Offer
+from cardiolens.protocol.prompts.case_prompts import before_answer
+from cardiolens.protocol.prompts.frame_request_prompt import Asking, Turns, asking, listed, offered
+from cardiolens.protocol.prompts.frames import FLAG as VIDEO_FLAG
+from cardiolens.protocol.prompts.frames import CaptionLevel
 from cardiolens.protocol.prompts.question import with_points_of_paper
-from cardiolens.protocol.prompts.template import Style, template_folders, template_for
-from cardiolens.protocol.prompts.videos import FLAG as VIDEO_FLAG
+from cardiolens.protocol.prompts.template import (
+    Style,
+    question_block,
+    system_message,
+    template_folders,
+    template_for,
+)
+from cardiolens.protocol.select.selection import Frame
 from cardiolens.protocol.tasks.catalogue import OPEN
-from cardiolens.protocol.tasks.legal import constraint_of
+from cardiolens.protocol.tasks.legal import FREE, constraint_of
 from cardiolens.protocol.tasks.twins import LESION, is_twin
 from cardiolens.storage.schemas import PLANNED
+
+
+def offer_among(study: PlannedStudy, frames: tuple[Frame, ...], caption: CaptionLevel) -> Offer:
+    """Return the offer of frames among which a reader may choose."""
+    if frames not in study.offers:
+        offer = offered(frames, study.structure, caption)
+        pictures = [study.pictures[frame.volume_id, frame.idx][0] for frame in frames]
+        study.offers[frames] = Offer(digest_of([list(map(list, offer)), pictures]), offer)
+    return study.offers[frames]
+
+
+def choice_of(arm: Arm, words: Asking, offer: Offer, max_tokens: int, stage_key: str) -> Choice:
+    """Build the chain of a reader that chooses its frames."""
+    return Choice(
+        offer=offer,
+        budget=frame_budget(arm),
+        rounds=arm.selector.rounds,
+        first=words.first,
+        further=words.further,
+        answer_one=words.answer_one,
+        answer_many=words.answer_many,
+        ask_max_tokens=tokens_to_ask(frame_budget(arm)),
+        max_tokens=max_tokens,
+        bound=arm.model.http is None or arm.model.http.dialect == "vllm",
+        stage_key=stage_key,
+    )
+
+
+def stages_before(
+    block: FrameBlock, endings: Sequence[str], max_tokens: int, decoding: tuple[str, ...]
+) -> tuple[Stage, ...]:
+    """Build the stages before the answer: free text after the same images."""
+    return tuple(
+        Stage(
+            f"{block.text}{ending}",
+            max_tokens,
+            request_key(block.state, ending, FREE.text, str(max_tokens), *decoding),
+        )
+        for ending in endings
+    )
+
+
+def samples_of(prompt: str, max_tokens: int, key: Callable[..., str], arm: Arm) -> tuple[Stage, ...]:
+    """Build the samples of one question; keys do not depend on their number, so more samples reuse fewer."""
+    temperature, first = arm.prompt.temperature, arm.model.sampling.seed or 0
+    assert temperature, "checked when the configuration was read"
+    return tuple(
+        Stage(prompt, max_tokens, key("sample", str(temperature), str(seed)), seed, temperature)
+        for seed in range(first, first + arm.prompt.samples)
+    )
+
+
+def declared_by(chain: Chain | None) -> tuple[str, ...]:
+    """Return the parts of a chain that also decide its last reply, for the request key."""
+    if chain is None:
+        return ()
+    if isinstance(chain, Steps | Samples):
+        return tuple(stage.key for stage in chain.stages)
+    prompts = chain.first, chain.further, chain.answer_one, chain.answer_many
+    return chain.stage_key, *prompts, *map(str, (chain.budget, chain.rounds, chain.bound))
+
+
+def frame_budget(arm: Arm) -> int:
+    """Return the frame budget of an arm whose reader chooses its frames."""
+    assert isinstance(arm.budget, int), "a token budget is refused for a reader that chooses its frames"
+    return arm.budget
+
+
+def largest_frames(study: PlannedStudy, offer: Sequence[Frame], budget: int) -> tuple[Frame, ...]:
+    """Return the `budget` frames of an offer that have the most pixels as rendered."""
+
+    def pixels(frame: Frame) -> int:
+        height, width = study.pictures[frame.volume_id, frame.idx][1]
+        return height * width
+
+    return tuple(sorted(offer, key=pixels, reverse=True)[:budget])
+
+
+def tokens_to_ask(budget: int) -> int:
+    """Return the token limit of a reply that names frames, each of about 16 tokens."""
+    return 64 + 24 * budget
+
 
 ESTIMATED = "estimated_tokens"  # flag of a request whose tokens are estimated, not counted by a processor
 

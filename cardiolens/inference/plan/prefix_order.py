@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.inference.plan.control import BLANK
-from cardiolens.inference.plan.shown_examples import has_examples
-from cardiolens.protocol.prompts.videos import has_videos
+from cardiolens.inference.plan.planned_study import has_examples
+from cardiolens.protocol.prompts.frames import has_videos
 
 SHOWN = (
     "frames_study_id",

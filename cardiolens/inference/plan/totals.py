@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.inference.placement.estimate import CHOICE_TOKENS, REPLY_SHARE
+from cardiolens.inference.placement.footprint import CHOICE_TOKENS, REPLY_SHARE
+from cardiolens.inference.plan.planned_study import ShownExample, has_examples, read_part_examples
 from cardiolens.inference.plan.prefix_order import beginnings, frames_of, prefix_order, shared_frames
-from cardiolens.inference.plan.shown_examples import ShownExample, has_examples, read_part_examples
-from cardiolens.protocol.prompts.videos import has_videos
+from cardiolens.protocol.prompts.frames import has_videos
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.schemas import OVERFLOW, PLANNED
 

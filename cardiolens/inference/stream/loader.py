@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.inference.models.rendering import Rendering, frame_key
+from cardiolens.inference.models.token_counts import Rendering, frame_key
 from cardiolens.inference.plan.control import BLANK, blank_digest
 from cardiolens.inference.plan.missing import StoredReply, StudyWork
-from cardiolens.inference.plan.request import FrameRef, Request, read_requests
-from cardiolens.inference.plan.shown_examples import ShownExample, has_examples, read_part_examples
+from cardiolens.inference.plan.planned_study import FrameRef, ShownExample, has_examples, read_part_examples
+from cardiolens.inference.plan.request import Request, read_requests
 from cardiolens.inference.stream.messages import (
     STUDY_ASKS,
     AskRow,

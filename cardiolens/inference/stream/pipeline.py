@@ -20,22 +20,21 @@ from cardiolens.base import disk
 from cardiolens.base.errors import RunError
 from cardiolens.config.arms import Arm, arms_asking_back
 from cardiolens.config.model import ModelSpec
-from cardiolens.config.steps import StreamSpec
+from cardiolens.config.sweep import StreamSpec
 from cardiolens.inference.engine.ask import Engine
-from cardiolens.inference.engine.http.access import way_to
+from cardiolens.inference.engine.http.transport import way_to
 from cardiolens.inference.models.identity import Identity
-from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.placement.placement import Deployment
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
-from cardiolens.inference.stream.blocks import blocks
 from cardiolens.inference.stream.in_this_process import answers_here
 from cardiolens.inference.stream.loader import StudyLoader
+from cardiolens.inference.stream.loading import StallClock
 from cardiolens.inference.stream.messages import counters_of
 from cardiolens.inference.stream.progress import Tell
 from cardiolens.inference.stream.replica import Replica
-from cardiolens.inference.stream.replica_resources import Places, bounded, reserved
-from cardiolens.inference.stream.stall_clock import StallClock
+from cardiolens.inference.stream.replica_resources import Places, blocks, bounded, reserved
 from cardiolens.inference.stream.study_pieces import divided, most_waiting
 from cardiolens.protocol.dialogue.chain import known_steps
 from cardiolens.runtime import stopping

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from cardiolens.base.errors import RunError
-from cardiolens.config.steps import StreamSpec
+from cardiolens.config.sweep import StreamSpec
 from cardiolens.inference.engine.ask import (
     Ask,
     Engine,
@@ -40,8 +40,7 @@ from cardiolens.inference.stream.messages import (
     studies_of,
 )
 from cardiolens.inference.stream.rendered_frames import LoadVolume, StudyPictures
-from cardiolens.inference.stream.told_warnings import ToldWarnings
-from cardiolens.inference.stream.writer import CompletionWriter
+from cardiolens.inference.stream.writer import CompletionWriter, ToldWarnings
 from cardiolens.protocol.dialogue.asking_back import DisplayedChoice, SecondTurn
 from cardiolens.protocol.dialogue.chain import Chain, offers_of
 from cardiolens.runtime import stopping

@@ -14,9 +14,8 @@ from cardiolens.protocol.dialogue.frame_requests import (
 )
 from cardiolens.protocol.dialogue.pending import mark
 from cardiolens.protocol.prompts.frames import CaptionLevel, captions, word_of_phase, words_of
-from cardiolens.protocol.prompts.prompt_rendering import Closing, question_block
 from cardiolens.protocol.prompts.question import AskedQuestion
-from cardiolens.protocol.prompts.template import Template
+from cardiolens.protocol.prompts.template import Closing, Template, question_block
 from cardiolens.protocol.select.selection import Frame
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 

@@ -1,14 +1,52 @@
-"""Questions as prompts see them: without answer, study or patient."""
+"""A question in a prompt: its words, options and suggestion, and the words around solved examples."""
 
 import json
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
 from typing import Literal
 
-from cardiolens.protocol.prompts.prompt_words import words
+import yaml
+from pydantic import BaseModel, ConfigDict
+
+from cardiolens.base.digest import digest_of
 from cardiolens.protocol.tasks.catalogue import AnswerType, Catalogue, Subtask
 from cardiolens.protocol.tasks.legal import letters_of
-from cardiolens.study.anatomy import HEART, Anatomy, heart
-from cardiolens.study.sequences import CASE_IMAGES, PICTURE
+from cardiolens.study.anatomy import CASE_IMAGES, HEART, PICTURE, Anatomy, heart
+
+
+class Words(BaseModel):
+    """Words for rules, closing lines, and questions that belong to no sequence of a study."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sequences: Mapping[str, str]
+    rules: Mapping[str, str]
+    suggestions: Mapping[str, str]
+    exclusive: str
+    closings: Mapping[str, Mapping[str, str]]
+    examples: Mapping[str, str]
+
+
+@cache
+def words() -> Words:
+    """Load the packaged words once."""
+    text = files("cardiolens.protocol.prompts").joinpath("words.yaml").read_text(encoding="utf-8")
+    return Words.model_validate(yaml.safe_load(text))
+
+
+SEED = 2026
+LEADING: Mapping[str, bool] = {"leading": False, "leading_right": True}  # control: whether it is right
+
+
+def suggested(control: str, qa_id: str, keys: Collection[str], answer: Collection[str]) -> str | None:
+    """Return the option that is suggested; None where a control suggests none or no option fits."""
+    if control not in LEADING:
+        return None
+    fitting = [key for key in keys if (key in answer) == LEADING[control]]
+    return min(fitting, key=lambda key: digest_of([SEED, control, qa_id, key]), default=None)
+
 
 QuestionKind = Literal["question", "diagnosis", "report", "case", "picture"]
 
@@ -126,3 +164,33 @@ def report_fields(subtask: Subtask, catalogue: Catalogue) -> tuple[ReportField, 
 def _values(field: ReportField) -> str:
     values = ", ".join(map(json.dumps, field.values))
     return f"list from [{values}]" if field.many else f"one of {values}"
+
+
+def example_block(question: str, reply: str, number: int, n: int) -> str:
+    """Render an example: a heading, the question as it is asked, and the reply that solves it."""
+    heading = words().examples["before"].format(number=number, n=n)
+    return f"{heading}\n{question}\n{reply}\n\n"
+
+
+def after_examples(examples: str) -> str:
+    """Add the line after the last example, which says that the question to answer begins."""
+    return f"{examples}{words().examples['after']}\n"
+
+
+def solution(question: AskedQuestion, answer: Collection[str], answer_format: str) -> str:
+    """Write an answer as a reply in this form would be, in the letters that the question displays."""
+    letters = [
+        letter for letter, key in zip(letters_of(question.keys), question.keys, strict=True) if key in answer
+    ]
+    quoted = ", ".join(f'"{letter}"' for letter in letters)
+    form = "choice" if question.letters_first else answer_format
+    return words().examples[form].format(letters=", ".join(letters), quoted=quoted)
+
+
+def with_suggestion(question: AskedQuestion, key: str | None) -> AskedQuestion:
+    """Add to the words of a question that a colleague would pick an option; None leaves it unchanged."""
+    if key is None:
+        return question
+    letter, text = question.displayed[question.keys.index(key)]
+    form = words().suggestions["several" if question.answer_type == "multi" else "one"]
+    return replace(question, question=form.format(question=question.question, letter=letter, text=text))

@@ -1,12 +1,9 @@
-"""Prompt templates: Jinja files, checked before a run.
-
-A template is looked for in the user's folder, then in that of the protocol, then among the packaged ones.
-"""
+"""Prompt templates: found, checked, rendered to system and user messages."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from hashlib import sha256
 from importlib.resources import files
 from itertools import product
@@ -14,16 +11,106 @@ from pathlib import Path
 from typing import Literal, get_args
 
 import jinja2
-from jinja2 import meta
+from jinja2 import meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import is_housekeeping, read_text
-from cardiolens.protocol.prompts.language import check_language
-from cardiolens.protocol.prompts.question import AskedQuestion, QuestionKind
+from cardiolens.protocol.prompts.frames import CaptionLevel, frame_block
+from cardiolens.protocol.prompts.question import AskedQuestion, QuestionKind, words
+from cardiolens.protocol.select.selection import Frame
 from cardiolens.storage.schemas import FRAME
 from cardiolens.study.anatomy import HEART, anatomy_of
 from cardiolens.study.protocol_folder import DATA, lineage
+from cardiolens.study.structure import StudyStructure
+
+_LEGAL: tuple[type[nodes.Node], ...] = (
+    nodes.Template,
+    nodes.Output,
+    nodes.TemplateData,
+    nodes.Name,
+    nodes.Const,
+    nodes.List,
+    nodes.Tuple,
+    nodes.Getattr,
+    nodes.Getitem,
+    nodes.Slice,
+    nodes.If,
+    nodes.For,
+    nodes.CondExpr,
+    nodes.Compare,
+    nodes.Operand,
+    nodes.And,
+    nodes.Or,
+    nodes.Not,
+    nodes.Add,
+    nodes.Sub,
+    nodes.Neg,
+    nodes.Keyword,
+    nodes.Concat,
+    nodes.Filter,
+    nodes.Test,
+)
+_FILTERS = frozenset(
+    (
+        "capitalize", "count", "d", "default", "first", "int", "join", "last", "length", "list",
+        "lower", "reverse", "sort", "string", "title", "trim", "truncate", "unique", "upper",
+        "wordcount",
+    )
+)  # fmt: skip
+_TESTS = frozenset(
+    (
+        "defined", "divisibleby", "eq", "equalto", "even", "false", "ge", "gt", "in", "le", "lt", "ne",
+        "none", "number", "odd", "sameas", "string", "true", "undefined",
+    )
+)  # fmt: skip
+_NESTED_LOOPS = 2
+_NESTED_JOINS = 1  # each multiplies the length of a text
+_LONGEST_SEPARATOR = 16  # characters
+
+
+def check_language(template: nodes.Template, where: str) -> None:
+    """Raise InputError for a template that uses Jinja outside the subset."""
+    for refused in _refused(template, loops=0, joins=0):
+        raise InputError(
+            f"{where}: uses {refused}, which prompts do not need; use variables, if, for over the "
+            f"variables ({_NESTED_LOOPS} loops deep), + - ~, comparisons, and the filters "
+            f"{', '.join(sorted(_FILTERS))}"
+        )
+
+
+def _has_short_arguments(call: nodes.Filter) -> bool:
+    values = [*call.args, *(keyword.value for keyword in call.kwargs)]
+    short = (
+        isinstance(value, nodes.Const) and len(str(value.value)) <= _LONGEST_SEPARATOR for value in values
+    )
+    return call.dyn_args is None and call.dyn_kwargs is None and all(short)
+
+
+def _refused(node: nodes.Node, loops: int, joins: int) -> Iterator[str]:
+    """Yield what a template uses outside the subset, in Jinja's terms."""
+    match node:
+        case nodes.For(recursive=True):
+            yield "a recursive loop"
+        case nodes.For():
+            loops += 1
+            if loops > _NESTED_LOOPS:
+                yield f"{loops} nested loops"
+        case nodes.Filter(name=name):
+            if name not in _FILTERS:
+                yield f"the filter {name!r}"
+            joins += name == "join"
+            if joins > _NESTED_JOINS:
+                yield "a join of a join"
+            if name == "join" and not _has_short_arguments(node):
+                yield f"a join by anything but a literal of at most {_LONGEST_SEPARATOR} characters"
+        case nodes.Test(name=name) if name not in _TESTS:
+            yield f"the test {name!r}"
+        case _ if not isinstance(node, _LEGAL):
+            yield f"{type(node).__name__.lower()!r}"
+    for child in node.iter_child_nodes():
+        yield from _refused(child, loops, joins)
+
 
 Style = Literal["standard", "reasoning"]
 Display = Literal["frames", "captions", "nothing"]
@@ -198,3 +285,55 @@ def _check(used: set[str], variables: set[str], needed: frozenset[str], where: s
         raise InputError(f"{where}: uses {unknown}, which it is not given; it may use {sorted(variables)}")
     if missing := sorted(needed - used):
         raise InputError(f"{where}: never uses {missing}; write e.g. {{{{ {missing[0]} }}}} where it belongs")
+
+
+Closing = Literal["letters", "json"]
+_ENDINGS = {"multi": "several", "number": "number", "ranking": "ranking"}  # by answer type; others: one
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """System and user message; U+FFFC marks the place of a frame."""
+
+    system: str
+    text: str
+    template: str
+
+
+def render(
+    frames: Sequence[Frame],
+    structure: StudyStructure,
+    question: AskedQuestion,
+    template: Template,
+    level: CaptionLevel,
+    *,
+    closing: Closing = "letters",
+) -> Prompt:
+    """Render frames and captions first, then the text that depends on their number or on the question."""
+    text = frame_block(frames, structure, level) + question_block(question, len(frames), template, closing)
+    return Prompt(system_message(template), text, template.name)
+
+
+def system_message(template: Template) -> str:
+    """Return the system message; it is independent of the question, so that requests share it."""
+    return template.system
+
+
+@lru_cache(maxsize=8192)
+def question_block(
+    question: AskedQuestion, n_frames: int, template: Template, closing: Closing = "letters"
+) -> str:
+    """Render the text after the frames; `closing` names the required form of the answer."""
+    return template.render(
+        {
+            "n": n_frames,
+            "subtask": question.subtask,
+            "sequence": question.sequence_name,
+            "question": question.question,
+            "rule": question.rule,
+            "options": [{"letter": letter, "text": text} for letter, text in question.displayed],
+            "closing": words().closings[closing][_ENDINGS.get(question.answer_type, "one")],
+            "checklist": question.checklist,
+            "schema": question.schema,
+        }
+    )

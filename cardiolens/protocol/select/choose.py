@@ -1,21 +1,75 @@
-"""Frame selection by any selector, from a study's structure, a route and a budget.
+"""Choose frames for a question by a selector, a budget and an order."""
 
-Selectors cannot see labels, masks, reports or patients: their arguments do not contain them.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.selector import SelectorSpec
+from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select import clinical
 from cardiolens.protocol.select.cine import SmallK
 from cardiolens.protocol.select.feature_store import StudyFeatures
-from cardiolens.protocol.select.order import nested, presented
 from cardiolens.protocol.select.pool_selectors import PoolContext, chosen, stratified
 from cardiolens.protocol.select.route import Route, Routed, Source, Volumes, resolve
 from cardiolens.protocol.select.selection import Frame, Selection
 from cardiolens.study.structure import StudyStructure
+
+LADDER = (8, 16, 32, 64)  # budgets of 5.1; a nested order puts their frames first
+
+
+def presented(frames: Iterable[Frame], volumes: Volumes) -> tuple[Frame, ...]:
+    """Sort frames by volume as listed, then slice, then phase from end-diastole; a first pass by time."""
+    places = {
+        volume.volume_id: (place, 0 if volume.over_time == "first_pass" else volume.ed_phase, volume.n_phases)
+        for place, volume in enumerate(volumes)
+    }
+
+    def key(frame: Frame) -> tuple[int, int, int]:
+        place, first, n_phases = places[frame.volume_id]
+        return place, frame.slice, (frame.phase - first) % n_phases
+
+    return tuple(sorted(frames, key=key))
+
+
+def nested(
+    frames: Sequence[Frame], budget: int, smaller: Callable[[int], Sequence[Frame]]
+) -> tuple[Frame, ...]:
+    """Reorder frames: first those of the largest smaller LADDER budget, if all are among them.
+
+    `smaller` returns the nested frames of a smaller budget. The ladder is fixed so that the order does not
+    depend on the budgets of a sweep.
+    """
+    here = {(frame.volume_id, frame.idx): frame for frame in frames}
+    for step in reversed([step for step in LADDER if step < budget]):
+        first = [(frame.volume_id, frame.idx) for frame in smaller(step)]
+        if all(place in here for place in first):
+            front = set(first)
+            rest = (frame for place, frame in here.items() if place not in front)
+            return (*(here[place] for place in first), *rest)
+    return tuple(frames)
+
+
+def fitting(
+    choose_at: Callable[[int], Selection], tokens_of: Callable[[Frame], int], limit: int, available: int
+) -> Selection:
+    """Return the selection with the most frames whose visual tokens are at most `limit`.
+
+    `choose_at` selects for a budget in frames, at most `available`. If not even one frame fits, the selection
+    is skipped with `frame_over_budget`.
+    """
+    if limit < 1:
+        raise InputError(f"budget tokens:{limit} is not a number of tokens; give 1 or more, e.g. tokens:8192")
+
+    def fits(selection: Selection) -> bool:
+        return sum(map(tokens_of, selection.frames)) <= limit
+
+    low, high = 0, available  # invariant: `low` frames fit
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(choose_at(middle)):
+            low = middle
+        else:
+            high = middle - 1
+    return choose_at(low) if low else Selection((), skipped="frame_over_budget")
 
 
 def choose(

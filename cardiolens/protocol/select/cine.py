@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from cardiolens.protocol.select.selection import Frame, pick
-from cardiolens.protocol.select.spread import center_out, deal, even
+from cardiolens.protocol.select.selection import Frame, center_out, deal, even, pick
 from cardiolens.study.structure import VolumeStructure
 
 SmallK = Literal["temporal", "spatial"]

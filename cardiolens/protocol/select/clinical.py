@@ -5,16 +5,38 @@ slices form a stack, decides the cascade of one volume; the anatomy names that o
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain, zip_longest
 
 from cardiolens.protocol.select import cine
-from cardiolens.protocol.select.quota import settle, split
 from cardiolens.protocol.select.route import Routed, Source, Volumes
-from cardiolens.protocol.select.selection import Frame, pick, pick_all
-from cardiolens.protocol.select.spread import center_out, deal, even
+from cardiolens.protocol.select.selection import Frame, center_out, deal, even, pick, pick_all
 from cardiolens.study.anatomy import Cascade
 from cardiolens.study.structure import VolumeStructure
+
+
+def split(budget: int, weights: Sequence[int]) -> list[int]:
+    """Split a budget: one frame each, the rest by weight with largest remainder; ties in listed order."""
+    if budget < len(weights):
+        return [int(place < budget) for place in range(len(weights))]
+    rest, total = budget - len(weights), sum(weights)
+    quotas = [1 + rest * weight // total for weight in weights]
+    by_remainder = sorted(range(len(weights)), key=lambda place: -(rest * weights[place] % total))
+    for place in by_remainder[: budget - sum(quotas)]:
+        quotas[place] += 1
+    return quotas
+
+
+def settle(quotas: Sequence[int], capacities: Sequence[int]) -> list[int]:
+    """Limit quotas to capacities; the total deficit goes to views with room, in listed order."""
+    filled = [min(quota, capacity) for quota, capacity in zip(quotas, capacities, strict=True)]
+    deficit = sum(quotas) - sum(filled)
+    for place, capacity in enumerate(capacities):
+        n_moved = min(deficit, capacity - filled[place])
+        filled[place] += n_moved
+        deficit -= n_moved
+    return filled
+
 
 _MYOCARDIUM_AFTER_PEAK = 6  # heartbeats, one frame each
 _WINDOW_AFTER_PEAK = 12

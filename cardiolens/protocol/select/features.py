@@ -1,15 +1,21 @@
-"""Frame features for data-driven selectors, made without labels or questions (protocol 6).
+"""Features of frames for selectors: of pixels, or of an image encoder."""
 
-A vector has three blocks, each scaled to unit length: brightness of the centre, its edge directions, and its
-change to the neighbouring phases. Choices that protocol 6 leaves open: the centre is a square of 70 % of the
-shorter side; edges are central differences of the small picture, weighted by strength, in eight signed
-directions; the phases of a cardiac cycle wrap around, those of a first pass do not.
-"""
-
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from cardiolens.base.digest import digest_of_files
+from cardiolens.base.errors import InputError
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.config.sweep_factors import SelectorSpec
+from cardiolens.storage.model_files import check_files
 
 Floats = NDArray[np.float64]
 
@@ -91,3 +97,152 @@ def _unit(block: Floats) -> Floats:
     length = np.linalg.norm(block, axis=1, keepdims=True)
     unit: Floats = np.divide(block, length, out=np.zeros_like(block), where=length > 0)
     return unit
+
+
+_AT_ONCE = 32  # frames per batch
+_REMEDY = "give the folder of a saved image encoder, e.g. of CLIP or ResNet type"
+
+
+@lru_cache(maxsize=4)
+def open_encoder(folder: Path) -> "Encoder":
+    """Load the encoder of a folder once per process."""
+    return Encoder(folder)
+
+
+class Encoder:
+    """An image encoder and, if the folder has them, a text tower and tokenizer."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            from huggingface_hub.errors import StrictDataclassError
+            from transformers import AutoImageProcessor, AutoModel
+            from transformers.utils.logging import disable_progress_bar
+
+            disable_progress_bar()
+            self._model: Any = AutoModel.from_pretrained(folder, local_files_only=True).eval()
+            self._images: Any = AutoImageProcessor.from_pretrained(folder, local_files_only=True)
+        except ImportError as error:
+            raise InputError(
+                f"encoder {folder}: {error}; install the extra: pip install 'cardiolens[encoder]'"
+            ) from None
+        except (OSError, ValueError, RuntimeError, TypeError, StrictDataclassError, UnpicklingError) as error:
+            raise InputError(f"encoder {folder}: cannot be loaded ({_first(error)}); {_REMEDY}") from None
+        self._folder = folder
+
+    def frames(self, frames_FHW: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Return unit vectors of frames: (frames, features)."""
+        encode = getattr(self._model, "get_image_features", self._model)
+        vectors = []
+        for start in range(0, len(frames_FHW), _AT_ONCE):
+            pictures = [np.repeat(frame[..., None], 3, axis=2) for frame in frames_FHW[start:][:_AT_ONCE]]
+            with self._used_as("an image encoder"):
+                vectors.append(self._vectors(encode, self._images(images=pictures, return_tensors="pt")))
+        return np.concatenate(vectors)
+
+    def text(self, words: str) -> NDArray[np.float32]:
+        """Return the unit vector of a text, truncated to the model's limit; InputError unless CLIP type."""
+        if not hasattr(self._model, "get_text_features"):
+            raise InputError(
+                f"encoder {self._folder}: reads no text, and kind relevance compares frames with "
+                "questions; give the folder of a CLIP type model, or choose kind kcenter"
+            )
+        with self._used_as("a reader of text"):
+            tokens = self._tokenizer()([words], truncation=True, return_tensors="pt")
+            tokens.pop("token_type_ids", None)
+            vector: NDArray[np.float32] = self._vectors(self._model.get_text_features, tokens)[0]
+        return vector
+
+    @contextmanager
+    def _used_as(self, role: str) -> Iterator[None]:
+        """Convert errors of an unsuitable model or processor to InputError."""
+        try:
+            yield
+        except InputError:
+            raise
+        except (OSError, ValueError, TypeError, RuntimeError) as error:
+            reason = _first(error)
+            raise InputError(
+                f"encoder {self._folder}: cannot be used as {role} ({reason}); {_REMEDY}"
+            ) from error
+
+    def _tokenizer(self) -> Any:
+        from transformers import AutoTokenizer
+
+        if not any(self._folder.glob("tokenizer*.json")):  # transformers would create an empty one
+            raise InputError(f"encoder {self._folder}: has no tokenizer; save it in the same folder")
+        return AutoTokenizer.from_pretrained(self._folder, local_files_only=True)
+
+    def _vectors(self, encode: Any, inputs: Any) -> NDArray[np.float32]:
+        import torch
+
+        with torch.inference_mode():
+            outputs = encode(**inputs)
+        pooled = outputs if isinstance(outputs, torch.Tensor) else getattr(outputs, "pooler_output", None)
+        if pooled is None:
+            raise InputError(f"encoder {self._folder}: gives no pooled vector of a frame; {_REMEDY}")
+        rows = pooled.reshape(len(pooled), -1).to(torch.float32).numpy()
+        unit: NDArray[np.float32] = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+        return unit
+
+
+def _first(error: Exception) -> str:
+    """Return the first line of an error message; libraries write long ones."""
+    return str(error).strip().partition("\n")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """One source of features; `key` identifies its features in the store and changes with their content."""
+
+    key: str
+    encoder: Path | None = None
+
+    def of_volume(self, frames_FHW: NDArray[np.uint8], n_phases: int, cyclic: bool) -> NDArray[np.float32]:
+        """Return one vector per frame, in canonical order; frames are windowed grey values as displayed."""
+        if self.encoder is None:
+            return volume_features(frames_FHW, n_phases, cyclic)
+        return open_encoder(self.encoder).frames(frames_FHW)
+
+    def of_question(self, question: str) -> NDArray[np.float32]:
+        """Return the vector of a question in the space of the frames; only CLIP-type encoders have one."""
+        assert self.encoder is not None, "kind relevance requires an encoder"
+        return _of_question(self.encoder, question)
+
+
+PIXELS = Sight(f"v{VERSION}")
+
+
+def sight_of(selector: SelectorSpec) -> Sight:
+    """Return the sight of a selector; InputError if the encoder folder has no model."""
+    return PIXELS if selector.encoder is None else _encoder_sight(selector.encoder)
+
+
+def sights_of(spec: SweepSpec) -> tuple[Sight, ...]:
+    """Return the distinct sights of the selectors that look at frames."""
+    return tuple({sight_of(selector): None for selector in spec.selector if selector.looks_at_pixels})
+
+
+def check_encoders(spec: SweepSpec) -> None:
+    """Raise InputError unless every encoder of a sweep loads and accepts the inputs its selector needs."""
+    for selector in spec.selector:
+        if selector.encoder is not None:
+            sight = sight_of(selector)
+            sight.of_volume(np.zeros((1, 32, 32), np.uint8), n_phases=1, cyclic=False)
+            if selector.kind == "relevance":
+                sight.of_question("Is there late gadolinium enhancement?")
+
+
+@lru_cache(maxsize=4)
+def _encoder_sight(folder: Path) -> Sight:
+    files = [path for path in folder.iterdir() if path.is_file()] if folder.is_dir() else []
+    if not any(path.name == "config.json" for path in files):
+        raise InputError(
+            f"encoder {folder}: no folder with a config.json; give the local folder of a saved image encoder"
+        )
+    check_files(folder)
+    return Sight(f"encoder-{digest_of_files(files)[:16]}", folder.resolve())
+
+
+@lru_cache(maxsize=4096)
+def _of_question(folder: Path, question: str) -> NDArray[np.float32]:
+    return open_encoder(folder).text(question)

@@ -1,17 +1,98 @@
 """Selectors on one pool of frames: random, uniform, all, those that look at frames, and other packages'."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import lru_cache
+from hashlib import sha256
+from typing import Literal, Protocol
 
+from cardiolens.base.digest import digest_of
+from cardiolens.base.entry_points import PluginError, blamed, make
 from cardiolens.base.errors import InputError
 from cardiolens.config.plugin_words import Options
-from cardiolens.protocol.select import hashed
 from cardiolens.protocol.select.feature_store import StudyFeatures
 from cardiolens.protocol.select.route import Volumes
-from cardiolens.protocol.select.selection import Frame, pick_all
-from cardiolens.protocol.select.selector_plugin import plugged
-from cardiolens.protocol.select.spread import even
+from cardiolens.protocol.select.selection import Frame, even, pick_all, pick_idx
+
+_Digests = tuple[tuple[bytes, int], ...]
+
+
+def first_by_hash(seed: int, study_id: str, pool: Volumes, budget: int) -> list[Frame]:
+    """Return the first `budget` frames of a pool in hash order; smaller budgets are subsets of larger."""
+    return [pick_idx(pool[place], idx) for place, idx in _ranked(seed, study_id, pool)[:budget]]
+
+
+@lru_cache(maxsize=64)
+def _ranked(seed: int, study_id: str, pool: Volumes) -> tuple[tuple[int, int], ...]:
+    """Return every frame of a pool as (position of its volume, canonical index), in hash order."""
+    ranked = sorted(
+        (digest, place, idx)
+        for place, volume in enumerate(pool)
+        for digest, idx in _digests(seed, study_id, volume.volume_id, volume.n_frames)
+    )
+    return tuple((place, idx) for _, place, idx in ranked)
+
+
+@lru_cache(maxsize=64)
+def _digests(seed: int, study_id: str, volume_id: str, n_frames: int) -> _Digests:
+    """Return SHA-256 of `seed|study_id|volume|idx` for every frame of a volume, with its index."""
+    prefix = sha256(f"{seed}|{study_id}|{volume_id}|".encode())
+    digests = []
+    for idx in range(n_frames):
+        digest = prefix.copy()
+        digest.update(b"%d" % idx)
+        digests.append((digest.digest(), idx))
+    return tuple(digests)
+
+
+class FrameSelector(Protocol):
+    """Chooses frames. The entry point makes it of the `options` of `conf/selector`."""
+
+    def select(
+        self, pool: Volumes, budget: int, *, seed: int | None, question: str
+    ) -> Sequence[tuple[str, int]]:
+        """Return at most `budget` different frames of the pool, each as volume_id and canonical index.
+
+        The answer must depend on the arguments alone. `seed` differs by study; it is None without `seeds`.
+        """
+        ...
+
+
+@lru_cache
+def open_selector(word: str, options: Options) -> FrameSelector:
+    """Make the selector that a word names; InputError or PluginError if it cannot be used."""
+    selector: FrameSelector = make("selectors", word, FrameSelector, **dict(options))
+    return selector
+
+
+def plugged(pool: Volumes, budget: int, context: "PoolContext") -> list[Frame]:
+    """Choose frames of the pool by a selector of another package; PluginError if its answer is not usable."""
+    selector = open_selector(context.kind, context.options)
+    seed = None if context.seed is None else int(digest_of([context.seed, context.study_id])[:8], 16)
+    with blamed(context.kind):
+        picked = [
+            (str(volume_id), int(idx))
+            for volume_id, idx in selector.select(pool, budget, seed=seed, question=context.question or "")
+        ]
+    for problem in _problems(picked, pool, budget):
+        raise PluginError(f"plugin {context.kind}: {problem}; its maker must correct it")
+    by_id = {volume.volume_id: volume for volume in pool}
+    return [pick_idx(by_id[volume_id], idx) for volume_id, idx in picked]
+
+
+def _problems(picked: Sequence[tuple[str, int]], pool: Volumes, budget: int) -> Iterable[str]:
+    n_frames = {volume.volume_id: volume.n_frames for volume in pool}
+    for volume_id, idx in picked:
+        if not 0 <= idx < n_frames.get(volume_id, 0):
+            offered = ", ".join(f"{name} 0..{number - 1}" for name, number in n_frames.items())
+            yield f"chose frame {idx} of {volume_id!r}, which is not in the pool ({offered})"
+    for place, times in Counter(picked).items():
+        if times > 1:
+            yield f"chose frame {place[1]} of {place[0]} {times} times"
+    if len(picked) > budget:
+        yield f"chose {len(picked)} frames of a budget of {budget}"
+
 
 _LENT = 4  # step of frames outside the pool, as in the clinical cascades
 
@@ -64,7 +145,7 @@ def _lent(frames: Iterable[Frame]) -> list[Frame]:
 def _random(pool: Volumes, budget: int, context: PoolContext) -> list[Frame]:
     if context.seed is None:
         raise InputError(f"selector {context.selector!r} is random and needs a seed, e.g. seeds: [2026]")
-    return hashed.first_by_hash(context.seed, context.study_id, pool, budget)
+    return first_by_hash(context.seed, context.study_id, pool, budget)
 
 
 def _uniform(pool: Volumes, budget: int, context: PoolContext) -> list[Frame]:

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
-from cardiolens.protocol.select.feature_source import Sight
 from cardiolens.protocol.select.feature_store import StudyFeatures
-from cardiolens.study.cycle import SHORT_AXIS_CINE, needs_cycle
+from cardiolens.protocol.select.features import Sight
+from cardiolens.study.blood_pool import SHORT_AXIS_CINE, needs_cycle
 from cardiolens.study.displayed import DisplayedVolume, displayed_volumes
 from cardiolens.study.layout import Layout
 from cardiolens.study.manifest import Study

@@ -19,13 +19,12 @@ from cardiolens.protocol.tasks.data_files import (
     POINTS_NAME,
     Entry,
     read_data_files,
+    wording_problems,
 )
-from cardiolens.protocol.tasks.legal import MOST_SEVERAL
+from cardiolens.protocol.tasks.legal import MOST_SEVERAL, option_problems
 from cardiolens.protocol.tasks.lexicon import Lexicon, load_lexicon
-from cardiolens.protocol.tasks.option_texts import option_problems
 from cardiolens.protocol.tasks.quantity import Quantity
-from cardiolens.protocol.tasks.wordings import wording_problems
-from cardiolens.study.anatomy import HEART, Anatomy, anatomy_of, heart
+from cardiolens.study.anatomy import CASE_IMAGES, HEART, PICTURE, Anatomy, anatomy_of, heart
 from cardiolens.study.protocol_folder import (
     DATA,
     MOST_BYTES,
@@ -34,7 +33,6 @@ from cardiolens.study.protocol_folder import (
     protocols_of,
     read_yaml,
 )
-from cardiolens.study.sequences import CASE_IMAGES, PICTURE
 
 AnswerType = Literal["single", "ordinal", "multi", "report", "number", "ranking"]
 OPEN: frozenset[AnswerType] = frozenset({"report", "number", "ranking"})  # without options

@@ -1,15 +1,50 @@
 """Evidence of questions: report quotes and slices that support an answer, and its verification."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import parse_json, read_text
-from cardiolens.protocol.tasks.questions import Question
+from cardiolens.protocol.tasks.questions import EvidenceSlice, GivenQuestion, Question
 from cardiolens.storage import schemas, tables
+from cardiolens.study.structure import StudyStructure, structures
+
+
+def check_evidence_slices(path: Path, questions: Iterable[GivenQuestion], volumes: pa.Table) -> None:
+    """Raise InputError for a slice that a prepared study does not have; it would never count as shown."""
+    with_slices = [row for row in questions if row.question.evidence_slices]
+    studies = structures(volumes) if with_slices else {}
+    for row in with_slices:
+        study = studies.get(row.question.study_id)
+        for evidence_slice in row.question.evidence_slices if study else ():
+            assert study is not None
+            if problem := _problem(evidence_slice, study):
+                raise InputError(
+                    f"{path}:{row.number}: {row.question.qa_id}: evidence_slices: {problem}; correct it, or "
+                    "leave it out"
+                )
+
+
+def _problem(evidence_slice: EvidenceSlice, study: StudyStructure) -> str:
+    volume = study.volumes.get(evidence_slice.volume_id)
+    if volume is None:
+        return (
+            f"volume_id is {evidence_slice.volume_id!r}; expected a volume of the study: "
+            f"{', '.join(study.volumes)}"
+        )
+    if evidence_slice.slice >= volume.n_slices:
+        return (
+            f"slice is {evidence_slice.slice}; {volume.volume_id} has slices 0..{volume.n_slices - 1}, "
+            "counted from the base"
+        )
+    if beyond := [phase for phase in evidence_slice.phases if phase >= volume.n_phases]:
+        return f"phases has {beyond[0]}; {volume.volume_id} has phases 0..{volume.n_phases - 1}"
+    return ""
+
 
 FINDINGS = "2-findings.*.jsonl"  # stage files of drafting; `evidence` refers to their ids
 Quote = dict[str, str]

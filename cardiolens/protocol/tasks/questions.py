@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 
 from cardiolens.base import disk
@@ -15,8 +16,7 @@ from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 from cardiolens.config.base import Spec, describe
 from cardiolens.config.dataset import JOIN
 from cardiolens.protocol.tasks.catalogue import OPEN, AnswerType, Catalogue, Subtask
-from cardiolens.protocol.tasks.legal import MOST_SEVERAL
-from cardiolens.protocol.tasks.option_texts import fold, option_problems
+from cardiolens.protocol.tasks.legal import MOST_SEVERAL, fold, option_problems
 from cardiolens.storage import schemas, tables
 
 FRAME_PLACE = "\ufffc"  # marks the place of a frame in a prompt; no text may contain it
@@ -378,3 +378,14 @@ def _row(question: Question, subtask: Subtask) -> dict[str, object]:
     row["parent"] = subtask.parent
     row["reference"] = None if question.reference is None else question.reference.model_dump_json()
     return row
+
+
+def is_withheld(questions: pa.Table) -> pa.ChunkedArray:
+    """Whether each row of table `questions` has neither an answer nor a reference, as booleans."""
+    n_options = pc.fill_null(pc.list_value_length(questions["answer"]), 0)
+    return pc.and_(pc.equal(n_options, 0), pc.is_null(questions["reference"]))
+
+
+def count_withheld(questions: pa.Table) -> int:
+    """Number of questions whose answers are withheld."""
+    return int(pc.sum(is_withheld(questions)).as_py() or 0)

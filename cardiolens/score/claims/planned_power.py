@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.base.counted import counted
+from cardiolens.base.phrasing import counted
 from cardiolens.score.statistics.collapse_question import collapse_questions
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.headlines import headlines

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from cardiolens.base.counted import counted
+from cardiolens.base.phrasing import counted
 from cardiolens.score.claims.evidence_analysis import LEVEL, Evidence, Rows, interval_of
 from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.score.statistics.cells import EXTRA_METRICS

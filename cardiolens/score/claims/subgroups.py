@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 
-from cardiolens.base.counted import counted
+from cardiolens.base.phrasing import counted
 from cardiolens.score.claims.analysis import Analysis
 from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.arm_answers import ArmAnswers

@@ -17,9 +17,8 @@ import pyarrow.compute as pc
 
 from cardiolens.score.verdicts.final_completions import duplicates, finals
 from cardiolens.storage import tables
-from cardiolens.storage.partitions import HashPartitions, number_keys
 from cardiolens.storage.schemas import COMPLETIONS, PLANNED, REQUESTS
-from cardiolens.storage.spool import Spool
+from cardiolens.storage.spool import HashPartitions, Spool, number_keys
 
 BLOCK = 2**16  # requests from which a block is full; the rows of a share are about as many
 

@@ -15,8 +15,8 @@ from cardiolens.score.run_results.asked_alike import check_names
 from cardiolens.score.run_results.scoring import Replies
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage import schemas, tables
+from cardiolens.storage.documents import check_one_release
 from cardiolens.storage.places import Run
-from cardiolens.storage.released_runs import check_one_release
 
 # Entries of the manifest (first) and of the configuration (second) that all merged runs must share.
 _ALIKE = ("protocol", "catalogue_sha256", "questions_sha256", "questions_digest", "cohort_digest")

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.config.arms import Arm
-from cardiolens.config.steps import StatisticsSpec
-from cardiolens.protocol.prompts.suggestion import LEADING
+from cardiolens.config.sweep import StatisticsSpec
+from cardiolens.protocol.prompts.question import LEADING
 from cardiolens.protocol.tasks.twins import LESION
 from cardiolens.score.run_results.judged_arms import judged_arms
 from cardiolens.score.statistics.confidence import AUROC, AVERAGE_PRECISION, confidence_scores

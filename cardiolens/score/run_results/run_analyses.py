@@ -17,7 +17,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.phases import begin
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.base import describe
-from cardiolens.config.steps import StatisticsSpec
+from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.protocol.replies import RULES_VERSION
 from cardiolens.score.claims.analyses import analyse, rows_read
 from cardiolens.score.claims.analysis import Analysis

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.steps import StatisticsSpec
+from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.score.run_results.run_analyses import read_judged
 from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM
 from cardiolens.score.statistics.scores import score
 from cardiolens.storage import documents, schemas, tables
+from cardiolens.storage.documents import check_one_release
 from cardiolens.storage.places import Run, deciding
-from cardiolens.storage.released_runs import check_one_release
 
 _FACTORS = ("model", "selector", "budget", "prompt", "control")
 _WORDING = "wording"  # absent from manifests of earlier versions

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cardiolens.base.counted import counted
+from cardiolens.base.phrasing import counted
 from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.collapse import ENTROPY_DEFICIT
 from cardiolens.score.statistics.corrected import corrected_statistics

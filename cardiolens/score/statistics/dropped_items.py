@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from cardiolens.base.counted import counted
+from cardiolens.base.phrasing import counted
 from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.cells import Cells, claimed_statistics
 from cardiolens.score.statistics.items import Ints, Items

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from cardiolens.base.counted import counted
+from cardiolens.base.phrasing import counted
 from cardiolens.config.sweep_factors import HEADLINE
 from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.cells import Cells, claimed_statistics

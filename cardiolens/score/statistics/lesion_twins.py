@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.base.counted import counted
+from cardiolens.base.phrasing import counted
 from cardiolens.protocol.tasks.twins import original_of
 from cardiolens.score.statistics.bootstrap import resampling_weights
 from cardiolens.score.statistics.metrics import ratio

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from cardiolens.base.counted import counted
+from cardiolens.base.phrasing import counted
 from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.score.statistics.cells import Cells, claimed_statistics
 from cardiolens.score.statistics.hypothesis_tests import (

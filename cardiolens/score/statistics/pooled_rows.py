@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cardiolens.base.counted import counted
+from cardiolens.base.phrasing import counted
 from cardiolens.score.statistics.between_models import between_models
 from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.score.statistics.differences import DIFFERING

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
-from cardiolens.storage.unnamed_file import Place, UnlinkedFile
+from cardiolens.storage.spool import Place, UnlinkedFile
 
 Value = TypeVar("Value")
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.protocol.prompts.suggestion import LEADING, suggested
+from cardiolens.protocol.prompts.question import LEADING, suggested
 from cardiolens.score.statistics.bootstrap import resampling_weights
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import ratio

@@ -5,7 +5,7 @@ import functools
 from cardiolens.protocol.replies import refuses, visible_text
 from cardiolens.protocol.replies.open_answer import OpenReading, read_number, read_ranking
 from cardiolens.protocol.tasks.catalogue import Subtask, load_catalogue
-from cardiolens.protocol.tasks.option_texts import fold
+from cardiolens.protocol.tasks.legal import fold
 from cardiolens.score.verdicts.case_verdict import Case, CaseReply, Judgement
 
 

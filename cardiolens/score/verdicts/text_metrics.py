@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from cardiolens.base.entry_points import PluginError, blamed, find, is_word, make
 from cardiolens.base.errors import InputError
-from cardiolens.config.steps import StatisticsSpec
+from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.score.verdicts.overlap import tokens
 
 Pairs = Sequence[tuple[str, str]]

@@ -10,8 +10,8 @@ from cardiolens.base import disk
 from cardiolens.score.statistics.factors import FACTORS, ArmFactors
 from cardiolens.show.export.dataset_export import answers_of_arm, last_reply_at
 from cardiolens.show.page.page_data import Header, read_header
+from cardiolens.storage.documents import release_of
 from cardiolens.storage.places import Run
-from cardiolens.storage.released_runs import release_of
 
 _VERSION = 2  # of Inspect's log format
 _NEVER = datetime.fromtimestamp(0, UTC)  # of a run without a reply

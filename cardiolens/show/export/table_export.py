@@ -15,8 +15,8 @@ from cardiolens.show.page.embed import tables_of
 from cardiolens.show.page.page_data import read_facts
 from cardiolens.show.page.page_rendering import SECTIONS
 from cardiolens.storage import schemas, tables
+from cardiolens.storage.documents import release_of
 from cardiolens.storage.places import Run
-from cardiolens.storage.released_runs import release_of
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.base import disk
-from cardiolens.base.counted import counted
+from cardiolens.base.phrasing import counted
 from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM
 from cardiolens.show.leaderboard.contrast import contrast
 from cardiolens.show.leaderboard.standings import HEADLINE, standings, tier_groups
@@ -15,7 +15,7 @@ from cardiolens.show.page.page_data import Facts
 from cardiolens.show.page.page_rendering import asset, templates
 from cardiolens.show.page.sections.run_setup import PUBLIC_BENCHMARK, PUBLIC_HEARTS, UNVERIFIED_ALLOWED
 from cardiolens.show.page.too_few_items import too_few_items
-from cardiolens.storage.released_runs import release_of
+from cardiolens.storage.documents import release_of
 
 _RUNS = (
     *(Column("run", "run"), Column("cardiolens", "CardioLens"), Column("commit", "commit")),

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.suggest import nearest_first
+from cardiolens.base.phrasing import nearest_first
 
 if TYPE_CHECKING:
     import altair as alt

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.suggest import nearest_first
+from cardiolens.base.phrasing import nearest_first
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.score.run_results.stored_replies import check_stored
 from cardiolens.score.verdicts.final_completions import finals

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from cardiolens.base.counted import counted
+from cardiolens.base.phrasing import counted
 from cardiolens.score.claims.confusion import JOINT
 from cardiolens.score.claims.evidence_analysis import interval_of
 from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM

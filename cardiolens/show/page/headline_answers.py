@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from cardiolens.base.counted import counted
-from cardiolens.config.primary import PrimaryQuestionSpec
+from cardiolens.base.phrasing import counted
+from cardiolens.config.sweep_factors import PrimaryQuestionSpec
 from cardiolens.score.claims import preregistered, sentences
 from cardiolens.score.claims.evidence_analysis import Evidence, interval_of
 from cardiolens.score.claims.sentences import Side, signed

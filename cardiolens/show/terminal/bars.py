@@ -21,8 +21,8 @@ from rich.progress import (
 from rich.table import Column
 
 from cardiolens.base.console import console, say
-from cardiolens.base.counted import counted
 from cardiolens.base.phases import Listener, Phase
+from cardiolens.base.phrasing import counted
 from cardiolens.base.sanitize import one_line
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.stream.progress import Standing, Watch

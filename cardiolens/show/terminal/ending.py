@@ -4,7 +4,7 @@ import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
-from cardiolens.base.counted import counted
+from cardiolens.base.phrasing import counted
 from cardiolens.score.claims.evidence_analysis import interval_of
 from cardiolens.score.run_results.run_analyses import AnalysisRow
 from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM

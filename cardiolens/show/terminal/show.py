@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from rich.table import Table
 
 from cardiolens.base.console import console, say
-from cardiolens.base.counted import counted
+from cardiolens.base.phrasing import counted
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.plan.totals import Totals

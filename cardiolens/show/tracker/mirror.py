@@ -9,8 +9,7 @@ from tempfile import TemporaryDirectory
 from cardiolens.base.errors import RunError
 from cardiolens.base.sanitize import one_line
 from cardiolens.config.arms import Arm, arms
-from cardiolens.config.steps import TrackerSpec
-from cardiolens.config.sweep import SweepSpec
+from cardiolens.config.sweep import SweepSpec, TrackerSpec
 from cardiolens.show.page.page_data import Facts, read_facts
 from cardiolens.show.tracker.live import add_progress, open_model
 from cardiolens.show.tracker.run_group import open_group

@@ -4,8 +4,7 @@ import os
 from netrc import netrc
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.steps import TrackerSpec
-from cardiolens.config.sweep import SweepSpec
+from cardiolens.config.sweep import SweepSpec, TrackerSpec
 from cardiolens.show.tracker.tracked_run import RunGroup
 from cardiolens.show.tracker.wandb_runs import WandbGroup
 from cardiolens.storage.places import Run

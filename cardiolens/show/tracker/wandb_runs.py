@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from cardiolens.base.digest import digest_of
 from cardiolens.base.untrusted.bounded_files import read_json
-from cardiolens.config.steps import TrackerSpec
+from cardiolens.config.sweep import TrackerSpec
 from cardiolens.show.tracker.tracked_progress import DONE
 from cardiolens.show.tracker.tracked_run import JobType, TrackedRun, Value
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from cardiolens.base.console import say
-from cardiolens.base.counted import counted
 from cardiolens.base.errors import InputError, RunError
+from cardiolens.base.phrasing import counted
 from cardiolens.config.base import GivenPath, Positive, Spec
 from cardiolens.config.cluster import SlurmSpec
 from cardiolens.config.sweep import SweepSpec
@@ -25,7 +25,7 @@ from cardiolens.runtime.stopping import StoppedError
 from cardiolens.score.run_results.scoring import judge_ahead
 from cardiolens.storage import documents, tables
 from cardiolens.storage.places import Run, Store, run_of
-from cardiolens.storage.run_word import open_run
+from cardiolens.storage.run_place import open_run
 from cardiolens.study.cohort import read_cohort
 from cardiolens.workflow.slurm.records import (
     Attempt,
@@ -36,9 +36,8 @@ from cardiolens.workflow.slurm.records import (
     read_model_record,
     set_done,
 )
-from cardiolens.workflow.steps.answer import answer
-from cardiolens.workflow.steps.conclude import conclude
-from cardiolens.workflow.steps.model_outcomes import Prepared
+from cardiolens.workflow.steps.conclude import answer, conclude
+from cardiolens.workflow.steps.prepare_cases import Prepared
 from cardiolens.workflow.steps.prepare_studies import prepare_sweep
 from cardiolens.workflow.upkeep.compact import compact_folder
 

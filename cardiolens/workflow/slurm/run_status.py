@@ -20,7 +20,7 @@ from cardiolens.workflow.slurm import commands
 from cardiolens.workflow.slurm.commands import Alive
 from cardiolens.workflow.slurm.jobs import mark_of
 from cardiolens.workflow.slurm.records import ModelRecord, read_model_record, read_submission
-from cardiolens.workflow.steps.closing_progress import read_closing
+from cardiolens.workflow.steps.conclude import read_closing
 
 _WINDOW_SECONDS = 600.0  # averaging window of the rate
 _COLUMNS = ("model", "state", "where or why", "done / unique", "failed", "a second", "restarts", "left")

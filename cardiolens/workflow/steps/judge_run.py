@@ -29,7 +29,7 @@ from cardiolens.show.terminal import show
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run
 from cardiolens.storage.run_place import store_of
-from cardiolens.workflow.steps.closing_progress import closing_progress
+from cardiolens.workflow.steps.conclude import closing_progress
 
 
 def judge(run: Run, *, by_others: bool = False) -> int:

@@ -2,27 +2,96 @@
 
 import logging
 import time
-from collections.abc import Generator, Sequence
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from cardiolens.base.errors import InputError, RunError
+from cardiolens.base.phrasing import counted
 from cardiolens.benchmarks.benchmark import Benchmark, Source, read_benchmark
 from cardiolens.benchmarks.case import Case
 from cardiolens.benchmarks.case_group import is_current
 from cardiolens.benchmarks.case_group import prepare_cases as prepare_group
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.dataset import DatasetSpec
-from cardiolens.protocol.prompts.case_text import told_path
+from cardiolens.protocol.prompts.case_prompts import told_path
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.storage import tables
 from cardiolens.study.cohort import Cohort, StudyRecord, write_cohort
 from cardiolens.study.group import Outcome, current_cohort
 from cardiolens.study.shards import holds_part
-from cardiolens.workflow.steps.model_outcomes import OUTCOMES, Prepared, outcome_of, row_of, sorted_pairs
+
+# Rows from workers to the driver, one per study; `record` is the JSON for cohort.json.
+OUTCOMES = pa.schema(
+    [
+        ("name", pa.string()),
+        ("record", pa.string()),
+        ("prepared", pa.bool_()),
+        ("error", pa.string()),
+        ("warnings", pa.list_(pa.string())),
+        ("n_bytes", pa.int64()),
+        ("fatal", pa.string()),  # a reason to end the run, e.g. a full disk
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Outcome of preparing a dataset; `failed` has (study, message) pairs."""
+
+    prepared: int
+    unchanged: int
+    failed: tuple[tuple[str, str], ...]
+    seconds: float
+    bytes_read: int
+    warnings: Mapping[str, int] = field(default_factory=dict)  # number of studies per warning
+    found: Mapping[str, int] = field(default_factory=dict)  # studies per fact read from pixels
+
+    def __str__(self) -> str:
+        studies = self.prepared + self.unchanged + len(self.failed)
+        return (
+            f"{counted(studies, 'study')}: {self.prepared} prepared, {self.unchanged} unchanged, "
+            f"{len(self.failed)} failed ({self.bytes_read / 1e6:.1f} MB read in {self.seconds:.1f} s)"
+        )
+
+
+def sorted_pairs(failed: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return (study, error) pairs, sorted by study."""
+    return tuple(sorted(failed.items()))
+
+
+def counts_of(records: Mapping[str, StudyRecord]) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """Return study counts per warning, and per finding in the pixels; no study is named."""
+    return (
+        Counter(warning for record in records.values() for warning in record.warnings),
+        Counter(words for record in records.values() for words in record.found),
+    )
+
+
+def row_of(outcome: Outcome) -> dict[str, Any]:
+    """Convert an outcome to a row of OUTCOMES."""
+    return {
+        "name": outcome.name,
+        "record": None if outcome.record is None else outcome.record.model_dump_json(),
+        "prepared": outcome.prepared,
+        "error": outcome.error,
+        "warnings": list(outcome.warnings),
+        "n_bytes": outcome.n_bytes,
+    }
+
+
+def outcome_of(row: dict[str, Any]) -> Outcome:
+    """Convert a row of OUTCOMES to an outcome; RunError if the row is fatal."""
+    if row["fatal"] is not None:
+        raise RunError(row["fatal"])
+    record = None if row["record"] is None else StudyRecord.model_validate_json(row["record"])
+    return Outcome(row["name"], record, row["prepared"], row["error"], tuple(row["warnings"]), row["n_bytes"])
+
 
 IMAGES_A_PART = 192  # have about 100 MiB compressed
 

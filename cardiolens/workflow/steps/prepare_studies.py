@@ -17,8 +17,8 @@ from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.dataset import DatasetSpec, Windows
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.phantom.phantom_cohort import add_questions, make_cohort
-from cardiolens.protocol.select.feature_source import Sight, check_encoders, sights_of
 from cardiolens.protocol.select.feature_store import missing_parts, write_features
+from cardiolens.protocol.select.features import Sight, check_encoders, sights_of
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.storage import tables
 from cardiolens.study.anatomy import Anatomy, anatomy_of
@@ -27,15 +27,16 @@ from cardiolens.study.group import Outcome, by_pixels, current_cohort, prepare_g
 from cardiolens.study.manifest import Study, read_study, shown_name
 from cardiolens.study.same_pixels import check_same_pixels, same_pixels
 from cardiolens.study.shards import holds_part, read_volumes
-from cardiolens.workflow.steps.model_outcomes import (
+from cardiolens.workflow.steps.prepare_cases import (
     OUTCOMES,
     Prepared,
+    are_prepared,
     counts_of,
     outcome_of,
+    prepare_cases,
     row_of,
     sorted_pairs,
 )
-from cardiolens.workflow.steps.prepare_cases import are_prepared, prepare_cases
 
 PART_PIXELS = 192 << 20  # about 128 MiB compressed
 OWN_CLUSTER = ClusterSpec()

@@ -1,18 +1,20 @@
-"""List the tables of a store with parts, rows and bytes; reads only the footers of parts."""
+"""Contents of a store: tables and sizes, faults, and files that no command reads any more."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.protocol.select.feature_store import FEATURES
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Store
-from cardiolens.study.cohort import COHORT_NAME
-from cardiolens.study.shards import FRAMES_FOLDER, VOLUMES_FOLDER
+from cardiolens.study.cohort import COHORT_NAME, read_cohort
+from cardiolens.study.shards import FRAMES_FOLDER, VOLUMES_FOLDER, holds_part, pixel_digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +78,103 @@ def contents(store: Store) -> Iterator[Content]:
 
 def _folders(root: Path) -> list[Path]:
     return sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
+
+
+def problems(store: Store) -> Iterator[str]:
+    """Yield one sentence per fault of a store, none if it is intact. Memory: one row group."""
+    for table in stored_tables(store):
+        for path in tables.parts(table.folder):
+            yield from _part_problems(table, path)
+    cohort = read_cohort(store.root)
+    for study_id, record in cohort.studies.items() if cohort is not None else ():
+        if not holds_part(store.root, record):
+            yield f"{study_id}: its part {record.part} is not there; prepare again"
+
+
+def _part_problems(table: StoredTable, path: Path) -> Iterator[str]:
+    try:
+        with tables.open_part(path) as part:
+            if not part.schema_arrow.equals(table.schema):
+                yield f"{path}: its columns are not those of table {table.name}; move it out of the store"
+                return
+            for group in range(part.num_row_groups):
+                rows = part.read_row_group(group)
+                yield from _changed_pixels(path, rows) if table.name == FRAMES_FOLDER else ()
+    except tables.UNREADABLE as error:
+        reason = str(error).splitlines()[0]
+        yield f"{path}: not a whole Parquet file ({reason}); delete it, and run the same command again"
+
+
+def _changed_pixels(path: Path, frames: pa.Table) -> Iterator[str]:
+    columns = (frames[name].to_pylist() for name in ("study_id", "volume_id", "idx", "digest"))
+    shapes = zip(*(frames[name].to_pylist() for name in ("height", "width", "channels")), strict=True)
+    for place, pixels, shape in zip(zip(*columns, strict=True), frames["pixels"], shapes, strict=True):
+        study_id, volume_id, idx, digest = place
+        if pixel_digest(pixels.as_buffer(), *shape) != digest:
+            yield (
+                f"{path}: {study_id} {volume_id} frame {idx}: its pixels have changed since preparation; "
+                "delete the part, and prepare again"
+            )
+
+
+_SETTLING_SECONDS = 24 * 3600.0  # newer files may belong to a running writer
+
+
+@dataclass(frozen=True, slots=True)
+class Removable:
+    """A file that may be deleted, and why."""
+
+    path: Path
+    n_bytes: int
+    reason: str
+
+
+def removable(store: Store, models: Sequence[str] = ()) -> list[Removable]:
+    """List files that no command reads, and all completions of the named models; delete nothing.
+
+    `models` are model keys; InputError for a key without completions in the store.
+    """
+    pairs = [*_leftovers(store), *_superseded(store), *_completions(store, models)]
+    return [Removable(path, path.stat().st_size, reason) for path, reason in pairs]
+
+
+def delete(files: Sequence[Removable]) -> None:
+    """Delete files; a missing file is no error."""
+    for file in files:
+        disk.remove(file.path)
+
+
+def _leftovers(store: Store) -> Iterator[tuple[Path, str]]:
+    """Yield temporary files of killed writers."""
+    for path in sorted(store.root.rglob(".*.tmp")):
+        if path.is_file() and _is_settled(path):
+            yield path, "left by a writer that was killed"
+
+
+def _superseded(store: Store) -> Iterator[tuple[Path, str]]:
+    """Yield parts without a study of the current cohort, and their features."""
+    cohort = read_cohort(store.root)
+    if cohort is None:
+        return
+    current = {record.part for record in cohort.studies.values()}
+    for table in stored_tables(store):
+        if table.name.partition("/")[0] in ("frames", "volumes", "features"):
+            for path in tables.parts(table.folder):
+                if path.name not in current and _is_settled(path):
+                    yield path, "its studies were prepared again, or left the dataset"
+
+
+def _completions(store: Store, models: Sequence[str]) -> Iterator[tuple[Path, str]]:
+    model_keys = [table.folder.name for table in stored_tables(store) if table.schema is schemas.COMPLETIONS]
+    if unknown := sorted(set(models) - set(model_keys)):
+        raise InputError(
+            f"models: {unknown[0]!r} has no completions in {store.root}; choose from "
+            f"{', '.join(model_keys) or 'none: there are no completions'}"
+        )
+    for model_key in models:
+        for path in tables.parts(store.completions(model_key)):
+            yield path, f"completions of {model_key}, which you named"
+
+
+def _is_settled(path: Path) -> bool:
+    return time.time() - path.stat().st_mtime > _SETTLING_SECONDS

@@ -8,10 +8,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 import yaml
-from cardiolens.base.provenance import code_of
 
 from cardiolens.base import disk
 from cardiolens.base.console import say
+from cardiolens.base.entry_points import code_of
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin_job, tell
 from cardiolens.inference.models.embedded import IMAGE_SIDE

@@ -24,11 +24,10 @@ from cardiolens.config.sweep_factors import Control
 from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.embedded import IMAGE_SIDE
 from cardiolens.inference.models.identity import Identity
-from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.control import BLANK, reversed_options
 from cardiolens.inference.plan.inputs import Inputs, read_inputs
-from cardiolens.inference.plan.planned_question import PlannedQuestion
-from cardiolens.inference.plan.planned_study import StudyFrames
+from cardiolens.inference.plan.planned_study import PlannedQuestion, StudyFrames
 from cardiolens.inference.plan.planner import ModelPlanner
 from cardiolens.inference.plan.request import Request
 from cardiolens.phantom.signal import MUSCLE_ARRIVAL

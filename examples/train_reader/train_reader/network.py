@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.inference.models.embedded import CONTEXT, IMAGE_SIDE, SPECIAL, finished, processor
-from cardiolens.protocol.prompts.prompt_rendering import question_block
-from cardiolens.protocol.prompts.prompt_words import words
-from cardiolens.protocol.prompts.question import AskedQuestion, report_fields
-from cardiolens.protocol.prompts.template import template_for
+from cardiolens.protocol.prompts.question import AskedQuestion, report_fields, words
+from cardiolens.protocol.prompts.template import question_block, template_for
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.study.anatomy import heart
 from train_reader.vision import localise

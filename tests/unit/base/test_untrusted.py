@@ -1,8 +1,6 @@
 """Readers of what strangers made: a value or a named error for any bytes, never more than the bound."""
 
 import gzip
-import io
-import zipfile
 import zlib
 from contextlib import suppress
 from itertools import pairwise
@@ -14,9 +12,8 @@ from hypothesis import strategies as st
 from pydicom import dcmread
 from pydicom.data import get_testdata_file
 
-from cardiolens.base.untrusted import csv_file, dicom_file, gzip_stream, image_file, yaml_file, zip_archive
+from cardiolens.base.untrusted import csv_file, dicom_file, gzip_stream, image_file, yaml_file
 from cardiolens.base.untrusted.bounded_files import parse_json
-from cardiolens.base.untrusted.file_place import Place
 from cardiolens.base.untrusted.gzip_stream import DamagedError, TooLargeError, TruncatedError
 
 MIB = 1 << 20
@@ -72,47 +69,13 @@ def test_a_deflated_bomb_is_refused_at_its_bound() -> None:
         gzip_stream.raw_unpacked(zeros(4, wbits=-15)[:-9], 8 * MIB)
 
 
-def archive(path: Path, **members: bytes) -> str:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
-        for name, content in members.items():
-            packed.writestr(name, content)
-    return str(path)
-
-
-def test_a_member_is_unpacked_as_far_as_it_is_read(tmp_path: Path) -> None:
-    path = archive(tmp_path / "a.zip", big=bytes(64 * MIB), small=b"abc")
-    assert zip_archive.read_member(path, "small", 10) == b"abc"
-    with pytest.raises(TooLargeError):
-        zip_archive.read_member(path, "big", MIB)
-    stream = zip_archive.open_member(path, "big", 100 * MIB)
-    assert stream.read(4) == bytes(4)
-    assert len(stream.getbuffer()) < MIB
-    assert (stream.seek(10), stream.tell(), stream.read(2)) == (10, 10, bytes(2))
-    assert stream.seek(0, io.SEEK_END) == 64 * MIB
-    with pytest.raises(TooLargeError):
-        zip_archive.open_member(path, "big", MIB).read()
-
-
-def test_damaged_archives_have_one_error(tmp_path: Path) -> None:
-    whole = Path(archive(tmp_path / "a.zip", a=bytes(range(256)) * 20)).read_bytes()
-    for number, at in enumerate(range(0, len(whole), 7)):
-        path = tmp_path / f"{number}.zip"
-        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
-        with suppress(zip_archive.BrokenArchiveError, TooLargeError):
-            for member in zip_archive.members(str(path)):
-                zip_archive.read_member(str(path), member.filename, MIB)
-
-
 @pytest.mark.parametrize("name", ["CT_small.dcm", "MR_small.dcm", "image_dfl.dcm", "MR_small_RLE.dcm"])
 def test_files_as_others_wrote_them_are_read_as_pydicom_reads_them(name: str, tmp_path: Path) -> None:
     path = get_testdata_file(name, download=False)
-    ours, theirs = dicom_file.read(Place(path), pixels=True), dcmread(path, force=True)
+    ours, theirs = dicom_file.read(Path(path), pixels=True), dcmread(path, force=True)
     assert ours == theirs or ours.PatientID == theirs.PatientID
     assert (dicom_file.frames_of(ours) == theirs.pixel_array).all()
-    inside = archive(tmp_path / "a.zip", member=Path(path).read_bytes())
-    zipped = dicom_file.read(Place(inside, "member"), pixels=True)
-    assert (dicom_file.frames_of(zipped) == theirs.pixel_array).all()
-    assert "PixelData" not in dicom_file.read(Place(inside, "member"), pixels=False)
+    assert "PixelData" not in dicom_file.read(Path(path), pixels=False)
 
 
 @SMALL

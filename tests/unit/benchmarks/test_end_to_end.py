@@ -14,7 +14,7 @@ from cardiolens.benchmarks.benchmark import read_benchmark
 from cardiolens.benchmarks.case_group import prepare_cases
 from cardiolens.benchmarks.medthinkvqa import PROTOCOL, field_of, source_of
 from cardiolens.config.sweep import SweepSpec, parse
-from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.missing import WORK
 from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.stream.loader import StudyLoader

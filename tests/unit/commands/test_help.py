@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from cardiolens import __version__
 from cardiolens.base.errors import InputError
-from cardiolens.base.suggest import choices, nearest_first
+from cardiolens.base.phrasing import choices, nearest_first
 from cardiolens.commands.help import VERBS, known_verb, options_of, remarks
 from cardiolens.config.conf_names import GROUPS, legal_names
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.storage.run_word import RunWord
+from cardiolens.storage.run_place import RunWord
 from tests.unit.test_architecture import PACKAGE
 from tests.unit.test_architecture import VERBS as MODULES
 

@@ -7,13 +7,13 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
-from cardiolens.config.primary import PrimarySpec
 from cardiolens.config.sweep import parse
+from cardiolens.config.sweep_factors import PrimarySpec
 from cardiolens.inference.plan.plan import plan
 from cardiolens.show.terminal.show import show_plan
 from cardiolens.storage import documents
 from cardiolens.storage.places import run_of
-from cardiolens.workflow.steps.run_manifest import write_manifest
+from cardiolens.workflow.steps.conclude import write_manifest
 
 PRIMARY = "primary={model: oracle, versus: uniform, tier: 1}"
 

@@ -5,7 +5,7 @@ import pytest
 from cardiolens.base.errors import InputError
 from cardiolens.base.sanitize import without_credentials
 from cardiolens.commands.command import run_verb
-from cardiolens.inference.engine.http.access import check_access
+from cardiolens.inference.engine.http.transport import check_access
 from tests.unit.config.test_http_spec import sweep
 
 SECRET = "Tr0ub4dor-and-3"
@@ -59,7 +59,7 @@ def test_the_key_itself_is_found_wherever_it_stands(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("key", ["a b", "a\nHost: other", "k\x00y", "clé", "k\x1b[2J"])
 def test_a_key_that_no_header_can_hold_is_refused(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     environ = {"SOME_KEY": key}
-    monkeypatch.setattr("cardiolens.inference.engine.http.access.os.environ", environ)
+    monkeypatch.setattr("cardiolens.inference.engine.http.transport.os.environ", environ)
     with pytest.raises(InputError, match="other characters that no key has") as refused:
         check_access(sweep("+model.served.http.api_key_env=SOME_KEY"))
     assert key not in str(refused.value)

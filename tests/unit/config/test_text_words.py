@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from cardiolens.base.console import shown_word
 from cardiolens.base.errors import InputError
-from cardiolens.config.command_words import read_words
+from cardiolens.config.command_words import read_words, with_quoted_texts
 from cardiolens.config.compose import read_ingest_spec, read_spec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.config.text_words import with_quoted_texts
-from cardiolens.storage.run_word import RunWord, RunWords
+from cardiolens.storage.run_place import RunWord, RunWords
 
 NAMES = [
     *(

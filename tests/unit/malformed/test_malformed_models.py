@@ -15,7 +15,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.commands.command import tell
 from cardiolens.inference.models import embedded
 from cardiolens.inference.plan.plan import plan
-from cardiolens.protocol.select.feature_source import check_encoders
+from cardiolens.protocol.select.features import check_encoders
 
 Break = Callable[[Path], object]
 AGAIN = "copy or download the model again"

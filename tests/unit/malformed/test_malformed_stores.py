@@ -17,8 +17,8 @@ from cardiolens.commands.command import tell
 from cardiolens.inference.plan.plan import plan
 from cardiolens.storage import documents
 from cardiolens.storage.places import Run
+from cardiolens.workflow.steps.conclude import counters, write_manifest
 from cardiolens.workflow.steps.judge_run import judge
-from cardiolens.workflow.steps.run_manifest import counters, write_manifest
 
 Break = Callable[[Path], object]
 AGAIN = "delete it and prepare again"

@@ -26,8 +26,8 @@ from cardiolens.show.page.write import write_page
 from cardiolens.storage import documents
 from cardiolens.storage.places import Run
 from cardiolens.workflow.slurm.run_status import status
+from cardiolens.workflow.steps.conclude import counters, write_manifest
 from cardiolens.workflow.steps.judge_run import judge, judge_together
-from cardiolens.workflow.steps.run_manifest import counters, write_manifest
 
 VERBS: dict[str, Callable[[Run, Run], object]] = {
     "compare": lambda run, other: compare(run, other, 2.0),

@@ -5,12 +5,11 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.phantom.archetypes import archetypes
-from cardiolens.phantom.bands import GuardBandError, bands, classify
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.parameters import DefectShape, LesionShape, Parameters
 from cardiolens.phantom.roster import SEQUENCES, catalogue, study
 from cardiolens.phantom.sampler import draw_study
-from cardiolens.phantom.truth_labels import truth
+from cardiolens.phantom.truth_labels import GuardBandError, bands, classify, truth
 from cardiolens.protocol.tasks.instantiate import answer, answerable_subtasks
 from cardiolens.protocol.tasks.truth import findings
 

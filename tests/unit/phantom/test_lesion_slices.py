@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.phantom.lesion_slices import LEAST_MM2
-from cardiolens.phantom.phantom_cohort import write_study
+from cardiolens.phantom.phantom_cohort import LEAST_MM2, write_study
 
 
 @pytest.fixture(scope="module")

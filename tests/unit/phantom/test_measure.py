@@ -9,13 +9,13 @@ from cardiolens.phantom.geometry import (
     Heart,
     activation,
     base_plane,
+    points,
     segment_map,
     tricuspid_plane,
 )
 from cardiolens.phantom.lesions import Lesions
 from cardiolens.phantom.measure import measure
 from cardiolens.phantom.parameters import Parameters
-from cardiolens.phantom.points import points
 from cardiolens.phantom.tissue import Moment, Scene, moment, tissue
 
 # LVEDV index, LVEF, RVEDV index, RVEF of protocol 10.4

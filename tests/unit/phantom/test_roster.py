@@ -5,8 +5,7 @@ import pytest
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom import roster
-from cardiolens.phantom.roster import answers, covered, study
-from cardiolens.phantom.sub_cohort import class_of, is_public
+from cardiolens.phantom.roster import answers, class_of, covered, is_public, study
 
 SEED = 2026
 # answers of a parent that open its conditional subtasks, and what else each of these needs (protocol 2)

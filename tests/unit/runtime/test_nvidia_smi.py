@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens.inference.engine.gpu_memory import gpu_gib, wait_for_memory
+from cardiolens.inference.engine.engine_memory import gpu_gib, wait_for_memory
 from cardiolens.runtime import nvidia_smi
 from cardiolens.runtime.nvidia_smi import gib, gpu_rows
 

@@ -13,9 +13,8 @@ from cardiolens.commands.command import warn_of_open_folders
 from cardiolens.config.compose import read_spec
 
 DOORS = (
-    *("sweep", "prepare", "judge", "report", "view", "export", "compare", "track"),
-    *("ingest", "confirm", "submit", "status", "work", "reread"),
-    *("store", "questions", "review", "release", "doctor", "plugins", "completion"),
+    *("sweep", "prepare", "judge", "report", "view", "export", "compare", "ingest", "confirm", "submit"),
+    *("status", "work", "store", "questions", "review", "release", "doctor"),
 )
 
 

@@ -10,9 +10,8 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
-from cardiolens.study.cycle import Cycle, cycle_of, size_doubts
+from cardiolens.study.blood_pool import Cycle, cycle_of, has_heart_size, size_doubts
 from cardiolens.study.displayed import displayed_volumes
-from cardiolens.study.heart_size import has_heart_size
 from cardiolens.study.manifest import read_study
 from cardiolens.study.voxel_lengths import VoxelLengths
 

@@ -4,9 +4,9 @@ import pytest
 from study_folders import study, volume, voxels
 
 from cardiolens.base.errors import InputError
+from cardiolens.study.anatomy import sequences
 from cardiolens.study.layout import Layout
 from cardiolens.study.manifest import read_study
-from cardiolens.study.sequences import sequences
 from cardiolens.study.volume_manifest import VolumeManifest
 
 

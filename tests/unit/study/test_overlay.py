@@ -13,14 +13,16 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.study.manifest import read_study
 from cardiolens.study.overlay import (
+    GAP,
+    LABEL_HEIGHT,
     LESION_COLOUR,
     check_masked,
     colour,
     read_labels,
     read_overlay,
+    study_sheet,
     visible_values,
 )
-from cardiolens.study.sheet import GAP, LABEL_HEIGHT, study_sheet
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "jobs"))
 from show_study import main

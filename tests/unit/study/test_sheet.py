@@ -3,7 +3,7 @@ import pytest
 from study_folders import study, volume, voxels
 
 from cardiolens.config.dataset import Windows
-from cardiolens.study.sheet import GAP, LABEL_HEIGHT, MARK, ShownFrame, contact_sheet, study_sheet
+from cardiolens.study.overlay import GAP, LABEL_HEIGHT, MARK, ShownFrame, contact_sheet, study_sheet
 
 
 def frame(rank, level, size=(10, 20)):

@@ -127,7 +127,7 @@ def test_a_file_that_may_not_be_read_is_one_line(
     def locked(file: Path) -> str:
         raise PermissionError(errno.EACCES, "Permission denied", str(file))
 
-    monkeypatch.setattr("cardiolens.inference.models.digest_cache.sha256_of", locked)
+    monkeypatch.setattr("cardiolens.inference.models.identity.sha256_of", locked)
     said = printed("model=[tiny]", f"model.tiny.source={folder}")
     assert "Permission denied; change its permissions" in said
 

@@ -15,7 +15,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.base import Spec
 from cardiolens.curation.ingest.confirm.imported import ImportedStudy, sheet_of
 from cardiolens.curation.ingest.decisions import Choice, Ledger, contradicted
-from cardiolens.curation.ingest.nifti.nifti_file import SPACING_FLAGS
+from cardiolens.curation.ingest.reasons import Flag
 from cardiolens.show.local_server import (
     LocalServer,
     Reply,
@@ -29,7 +29,7 @@ from cardiolens.show.local_server import (
     text_reply,
 )
 from cardiolens.show.page.page_rendering import asset, templates
-from cardiolens.study.sequences import sequences
+from cardiolens.study.anatomy import sequences
 
 
 class Change(Spec):
@@ -61,24 +61,20 @@ class Desk:
                 with self.lock:
                     tree = {"studies": [self._entry(study) for study in self.studies], "legal": _legal()}
                 return json_reply(tree)
-            case ["sheets" | "masks" as kind, study, name]:
-                return self._sheet(kind, number_of(study), number_of(name.removesuffix(".png")))
+            case ["sheets", study, name]:
+                return self._sheet(number_of(study), number_of(name.removesuffix(".png")))
             case _:
                 return None
 
-    def _sheet(self, kind: str, study: int, number: int) -> Reply | None:
-        if not 0 <= study < len(self.studies):
+    def _sheet(self, study: int, number: int) -> Reply | None:
+        if not 0 <= study < len(self.studies) or not 0 <= number < len(self.studies[study].files):
             return None
-        files = self.studies[study].files if kind == "sheets" else self.studies[study].mask_files
-        if not 0 <= number < len(files):
-            return None
-        path = files[number]
-        sheet = None if path is None else sheet_of(path)
-        return png_reply(None if sheet is None else sheet[0])
+        path = self.studies[study].files[number]
+        return png_reply(None if path is None else sheet_of(path))
 
     def _entry(self, study: ImportedStudy) -> dict[str, Any]:
         state = self._state(study.study_id)
-        return {"study_id": study.study_id, "proposals": study.proposals, "masks": study.masks, **state}
+        return {"study_id": study.study_id, "proposals": study.proposals, **state}
 
     def _state(self, study_id: str) -> dict[str, Any]:
         choices = self.ledger.decisions.of(study_id)
@@ -136,11 +132,7 @@ class Desk:
                 if neighbour is study or choice.volume_id in {each.volume_id for each in decided.values()}:
                     continue
                 for stack, proposal in neighbour.by_stack().items():
-                    masks = alike_masks(choice, study, neighbour, proposal)
-                    if masks is None:
-                        continue
-                    like = choice.model_copy(update={"loose_masks": masks})
-                    carried_choice = carried_over(like, study.by_stack()[own], proposal)
+                    carried_choice = carried_over(choice, study.by_stack()[own], proposal)
                     if stack not in decided and carried_choice is not None:
                         carried.setdefault(neighbour.study_id, {})[stack] = carried_choice
                         break
@@ -155,7 +147,7 @@ class Desk:
         if not change.stacks or not change.stacks.keys() <= stacks.keys():
             return "no such stack; load the page again"
         for stack, choice in change.stacks.items():
-            if choice is not None and (why := _why_refused(choice, stacks[stack], study.masks)):
+            if choice is not None and (why := _why_refused(choice, stacks[stack])):
                 return f"{_WORDS[why]}"
         merged = self.ledger.decisions.of(study.study_id) | change.stacks
         twice = contradicted([choice for choice in merged.values() if choice is not None])
@@ -187,46 +179,9 @@ def carried_over(choice: Choice, own: Mapping[str, Any], proposal: Mapping[str, 
     return carried
 
 
-def alike_masks(
-    choice: Choice, study: ImportedStudy, neighbour: ImportedStudy, proposal: Mapping[str, Any]
-) -> dict[str, int | None] | None:
-    """Return the masks of another study that are what a decision gives in its own; None if not sure.
-
-    A phase belongs to one study, so a mask that needs one is not given elsewhere, nor is one of which
-    another study has none or several of the same kind that fit.
-    """
-    kinds = {str(mask["mask"]): mask["kind"] for mask in study.masks}
-    alike: dict[str, int | None] = {}
-    for name, phase in choice.loose_masks.items():
-        candidates = [
-            str(mask["mask"])
-            for mask in neighbour.masks
-            if mask["kind"] == kinds[name] and mask["mask"] in proposal["fitting_masks"]
-        ]
-        if phase is not None or len(candidates) != 1:
-            return None
-        alike[candidates[0]] = None
-    return alike
-
-
-def _misfits(choice: Choice, proposal: Mapping[str, Any], masks: Sequence[Mapping[str, Any]]) -> bool:
-    phases = {str(mask["mask"]): int(mask["phases"]) for mask in masks}
-    return any(
-        name not in proposal["fitting_masks"]
-        or (phase is None) != (phases[name] == proposal["phases"])
-        or (phase or 0) >= proposal["phases"]
-        for name, phase in choice.loose_masks.items()
-    )
-
-
-def _why_refused(
-    choice: Choice, proposal: Mapping[str, Any], masks: Sequence[Mapping[str, Any]]
-) -> str | None:
-    if _misfits(choice, proposal, masks):
-        return "mask"
-    refused = _unfit(choice, proposal)
+def _why_refused(choice: Choice, proposal: Mapping[str, Any]) -> str | None:
     is_open = choice.status == "confirmed" and _is_open(proposal, choice)
-    return refused or ("spacing" if is_open else None)
+    return _unfit(choice, proposal) or ("spacing" if is_open else None)
 
 
 def _unfit(choice: Choice, proposal: Mapping[str, Any]) -> str | None:
@@ -237,11 +192,10 @@ def _is_open(proposal: Mapping[str, Any], choice: Choice) -> bool:
     """Return whether a decision leaves the size of voxels open that the header does not settle."""
     if isinstance(choice.spacing, str):
         return choice.spacing not in proposal["places_mm"]
-    return choice.spacing is None and bool(set(SPACING_FLAGS) & set(proposal["flags"]))
+    return choice.spacing is None and Flag.SPACING in proposal["flags"]
 
 
 _WORDS = {
-    "mask": "no such mask fits this series; show the phase that it is of, and press W",
     "spacing": "its header does not settle the size of voxels; P steps through what it says, or state it",
     "sequence": "a cine or a first pass has several phases, other sequences one; choose another sequence",
     "phase": "ED and ES are phases of a cine, onset and peak those of a first pass, counted from 0",

@@ -25,8 +25,6 @@ class ImportedStudy:
     study_id: str
     proposals: tuple[dict[str, Any], ...]
     files: tuple[Path | None, ...]  # of their volumes
-    masks: tuple[dict[str, Any], ...] = ()  # that may be given to a volume
-    mask_files: tuple[Path, ...] = ()
 
     def by_stack(self) -> Mapping[str, dict[str, Any]]:
         """Proposals by the ids of their stacks."""
@@ -48,14 +46,12 @@ def _study(out: Path, folder: Path) -> ImportedStudy:
         proposals = tuple(dict(each) for each in tree["proposals"])
         files = tuple(_file(out, folder, each) for each in proposals)
         stacks = [str(each["stack"]) for each in proposals]
-        masks = tuple(dict(each) for each in tree["masks"])
-        mask_files = tuple(folder / "masks" / Path(str(each["path"])).name for each in masks)
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(
             f"{path}: is no list of proposals of this version; run the import again, it changes nothing else"
         ) from None
     unique = proposals if len(set(stacks)) == len(stacks) else ()
-    return ImportedStudy(folder.name, unique, files, masks, mask_files)
+    return ImportedStudy(folder.name, unique, files)
 
 
 def _file(out: Path, folder: Path, proposal: Mapping[str, Any]) -> Path | None:
@@ -66,8 +62,8 @@ def _file(out: Path, folder: Path, proposal: Mapping[str, Any]) -> Path | None:
 
 
 @lru_cache(maxsize=256)
-def sheet_of(path: Path) -> tuple[bytes, int, int] | None:
-    """All frames of a volume as one PNG, slices down and phases across, with a frame's width and height.
+def sheet_of(path: Path) -> bytes | None:
+    """All frames of a volume as one PNG, slices down and phases across.
 
     Frames stand as DICOM has them, rows down; the page turns them. None where the volume cannot be read.
     """
@@ -89,4 +85,4 @@ def sheet_of(path: Path) -> tuple[bytes, int, int] | None:
     sheet = grey.transpose(0, 2, 1, 3).reshape(slices * height, phases * width)
     png = io.BytesIO()
     Image.fromarray(sheet).save(png, "PNG", compress_level=1)
-    return png.getvalue(), width, height
+    return png.getvalue()

@@ -1,26 +1,31 @@
-"""Which file of an export is what, by a layout: roles of images and masks, and facts of subjects."""
+"""Which file of an export is what, by a layout: roles of images and masks, facts of subjects, outlines."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
 
+from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.file_place import Place
-from cardiolens.curation.ingest.image import ORDINARY, Declared, HeaderRule, Image, MaskFrame
+from cardiolens.curation.ingest.frame_records import Declared, HeaderRule, Image, MaskFrame
 from cardiolens.curation.ingest.layouts.convention import (
     Convention,
     FileRule,
+    OutlineRule,
     RefusedFiles,
+    convention,
     conventions,
     volume_kind,
 )
 from cardiolens.curation.ingest.layouts.information import Facts, facts_of_subjects
-from cardiolens.curation.ingest.layouts.outlines import Outlines, outlines_of
 from cardiolens.curation.ingest.names import Name
 
 _IMAGES = (".nii", ".nii.gz")
 _FEWEST_SHARE = 0.5  # of the NIfTI files below a source; a layout that explains fewer is not proposed
 _MOST_NAMED = 3  # files that a message names
+_NUMBER = re.compile(r"(\d+)\D*$")  # the last number of a name
+NO_LAYOUT = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +47,28 @@ class FileRole:
 
 
 @dataclass(frozen=True, slots=True)
+class Outlines:
+    """Outlines by subject and number of the image, and all their files."""
+
+    rule: OutlineRule | None = None
+    of_image: Mapping[tuple[str, int], Mapping[str, Path]] = field(default_factory=dict)  # by side, i or o
+    files: Mapping[str, str] = field(default_factory=dict)  # path → subject
+
+    def mask_of(self, subject: str, path: str, image: Image, labels: str) -> MaskFrame | None:
+        """Return the outlines of an image as its mask, if it is of the series that was drawn."""
+        number = _NUMBER.search(PurePosixPath(path).name)
+        series = f"{PurePosixPath(path).parent} {image.description}".upper()
+        if self.rule is None or number is None or self.rule.series.upper() not in series:
+            return None
+        sides = self.of_image.get((subject, int(number[1])), {})
+        return MaskFrame(sides["i"], 0, labels, None, sides.get("o")) if "i" in sides else None
+
+
+@dataclass(frozen=True, slots=True)
 class Assignment:
     """All files of an export by a layout."""
 
-    convention: Convention
+    layout: Convention
     roles: Mapping[str, FileRole]
     facts: Mapping[str, Facts] = field(default_factory=dict)
     unlabelled: frozenset[str] = frozenset()
@@ -57,34 +80,71 @@ class Assignment:
         """Files that tell facts about subjects."""
         return {path for facts in self.facts.values() for path in facts.files} | self.outlines.files.keys()
 
-    @property
-    def labels(self) -> str:
-        return self.convention.labels or ""
-
     def facts_of(self, subject: str) -> Facts:
         """Return the facts of a subject; empty if no file tells any."""
         return self.facts.get(subject, Facts())
 
+    def outlines_of(self, subject: str) -> list[str]:
+        """Return the files with outlines of a subject."""
+        return [path for path, owner in self.outlines.files.items() if owner == subject]
+
     def of_subject(self, path: str, images: Sequence[Image]) -> list[Image]:
-        """Return the frames of a DICOM file as those of its subject."""
+        """Return the frames of a DICOM file as those of its subject, with the outlines drawn on them."""
         subject = self.subjects[path]
-        ours = [_of_subject(image, subject, self.facts_of(subject), self.convention.name) for image in images]
-        return [self._with_outline(image, subject, path) for image in ours]
+        facts, layout = self.facts_of(subject), self.layout
+        return [
+            replace(
+                image,
+                identity=replace(image.identity, patient=subject, study=subject),
+                person=facts.person.completed_by(image.person),
+                of_set=layout.name,
+                mask=self.outlines.mask_of(subject, path, image, layout.labels or ""),
+            )
+            for image in images
+        ]
 
-    def _with_outline(self, image: Image, subject: str, path: str) -> Image:
-        outline = self.outlines.of(subject, path, image)
-        if outline is None:
-            return image
-        return replace(image, mask=MaskFrame(outline.inner, 0, self.labels, ORDINARY, outline))
 
-    def is_unlabelled(self, path: str) -> bool:
-        """Return whether a mask is one of those that the set leaves empty."""
-        return path in self.unlabelled
+def _outlines_of(convention: Convention, facts: Mapping[str, Facts], files: Mapping[str, Path]) -> Outlines:
+    """Return the outlines among files, by the set's own name of each subject's case."""
+    rule = convention.outlines
+    if rule is None:
+        return Outlines()
+    pattern = convention.pattern(rule.files)
+    subject_of = {_case(told.case): subject for subject, told in facts.items() if told.case}
+    places: dict[tuple[str, int], dict[str, Path]] = {}
+    used: dict[str, str] = {}
+    for path, place in sorted(files.items()):
+        match = pattern.match(path)
+        subject = subject_of.get(_case(match["case"])) if match else None
+        if match is not None and subject is not None:
+            places.setdefault((subject, int(match["number"])), {})[match["side"].lower()] = place
+            used[path] = subject
+    return Outlines(rule, places, used)
 
 
-def assign(
-    convention: Convention, files: Mapping[str, Place], information: Mapping[str, Place]
-) -> Assignment:
+def _case(name: str) -> str:
+    """Return a case's name without zeros before its last number: SC-HF-I-01 is SC-HF-I-1."""
+    return re.sub(r"\d+$", lambda number: str(int(number[0])), name.strip().upper())
+
+
+def assigned(word: str | None, nifti: Mapping[str, Path], others: Mapping[str, Path]) -> Assignment | None:
+    """Return what each file is by the layout that is named, or by the one that fits; None without one."""
+    if word == NO_LAYOUT:
+        return None
+    if word is not None:
+        chosen = convention(word)
+        if chosen.dicom is not None:
+            return assign_dicom(chosen, others)
+    else:
+        proposed = propose_layout(list(nifti))
+        if proposed is None:
+            return None
+        chosen, evidence = proposed
+        say(f"layout={chosen.name} is taken: {evidence}; layout=none imports without one")
+    return assign(chosen, nifti, others)
+
+
+def assign(convention: Convention, files: Mapping[str, Path], information: Mapping[str, Path]) -> Assignment:
     """Assign a role to each NIfTI file; read the facts of subjects from the other files.
 
     InputError for a repackaged version, two files that would be the same, and if no file fits.
@@ -109,7 +169,7 @@ def assign(
     return Assignment(convention, roles, facts, frozenset(unlabelled))
 
 
-def assign_dicom(convention: Convention, files: Mapping[str, Place]) -> Assignment:
+def assign_dicom(convention: Convention, files: Mapping[str, Path]) -> Assignment:
     """Assign each DICOM file to its subject by its path; InputError if no file fits."""
     assert convention.dicom is not None
     _check_refused(convention, list(files))
@@ -121,27 +181,12 @@ def assign_dicom(convention: Convention, files: Mapping[str, Place]) -> Assignme
             f"{convention.dicom}; correct source, or name another layout, or none with layout=none"
         )
     facts = facts_of_subjects(convention, matches, files)
-    outlines = outlines_of(convention, {subject: told.case for subject, told in facts.items()}, files)
+    outlines = _outlines_of(convention, facts, files)
     return Assignment(convention, {}, facts, subjects=matches, outlines=outlines)
 
 
-def _of_subject(image: Image, subject: str, facts: Facts, layout: str) -> Image:
-    """Return a DICOM frame as one of a subject of a set, with what the set tells of it."""
-    person = facts.person.completed_by(image.person)
-    identity = replace(image.identity, patient=subject, study=subject)
-    return replace(image, identity=identity, person=person, of_set=layout)
-
-
-@dataclass(frozen=True, slots=True)
-class Proposed:
-    """A layout that fits an export, and by what."""
-
-    convention: Convention
-    evidence: str
-
-
-def propose_layout(paths: Sequence[str]) -> Proposed | None:
-    """Return the layout that explains most files of an export, if it explains at least half of them.
+def propose_layout(paths: Sequence[str]) -> tuple[Convention, str] | None:
+    """Return the layout that explains most files of an export and at least half of them, and by what.
 
     InputError if the files are a repackaged version of a known set.
     """
@@ -162,9 +207,8 @@ def propose_layout(paths: Sequence[str]) -> Proposed | None:
     chosen = next(each for each in layouts if each.name == name)
     explained = [path for path in images if _match(chosen, path) is not None]
     example = next(path for path in explained if (match := _match(chosen, path)) and match.rule.image)
-    return Proposed(
-        chosen, f"{len(explained)} of {len(images)} files have its names, such as {_shape(chosen, example)}"
-    )
+    names = f"{len(explained)} of {len(images)} files have its names"
+    return chosen, f"{names}, such as {_shape(chosen, example)}"
 
 
 def _fit(convention: Convention, images: Iterable[str]) -> float:
@@ -220,8 +264,7 @@ def _role(convention: Convention, match: _Matched) -> FileRole:
         phase=match.phase,
         moment=match.moment,
     )
-    display = rule.display or convention.display
-    declared = Declared(convention.name, sequence, view, header.order, display) if rule.image else None
+    declared = Declared(convention.name, sequence, view, convention.display) if rule.image else None
     return FileRole(
         match.subject,
         match.study,

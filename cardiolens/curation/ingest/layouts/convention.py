@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,13 +9,13 @@ from pydantic import Field, ValidationError, model_validator
 
 from cardiolens.base.entry_points import PluginError, blamed, code_of, find, is_word, load, pinned
 from cardiolens.base.errors import InputError
-from cardiolens.base.suggest import choices
+from cardiolens.base.phrasing import choices
 from cardiolens.base.untrusted.yaml_file import read_yaml
 from cardiolens.config.base import Spec, describe
 from cardiolens.config.conf_names import conf_folders
-from cardiolens.curation.ingest.image import HeaderRule
+from cardiolens.curation.ingest.frame_records import HeaderRule
 from cardiolens.curation.masks.labels import label_maps
-from cardiolens.study.sequences import sequences
+from cardiolens.study.anatomy import sequences
 from cardiolens.study.volume_manifest import DisplayTransform
 
 FOLDER = "layout"  # below conf/
@@ -28,23 +27,10 @@ _NIFTI = r"\.nii(?:\.gz)?(?:/[^/]+\.nii(?:\.gz)?)?"  # some unpackers put x.nii 
 _NO_SUBJECT = r"[^/]+?"
 
 Column = Annotated[str, Field(min_length=1)]
-FactName = Literal[
-    "ed",
-    "es",
-    "group",
-    "height_cm",
-    "weight_kg",
-    "sex",
-    "age",
-    "vendor",
-    "field_tesla",
-    "site",
-    "slice_mm",
-    "phases",
-    "lv_edv_ml",
-    "lv_esv_ml",
-    "case",
-]
+FactName = (
+    Literal["ed", "es", "phases", "group", "case", "sex", "age", "height_cm", "weight_kg", "vendor", "site"]
+    | (Literal["field_tesla", "slice_mm", "lv_edv_ml", "lv_esv_ml"])
+)
 
 
 class FileRule(Spec):
@@ -60,11 +46,8 @@ class FileRule(Spec):
     mask_of: tuple[str, ...] = ()  # the volumes that the file is a mask of
     unlabelled: str | None = None  # folders whose masks are empty, by a pattern of the path
     moment: Literal["ED", "ES"] | None = None  # the moment of a file of one phase
-    display: DisplayTransform | None = None  # of this image, instead of the layout's
     first_phase: Literal["ED"] | None = None  # what the first of several phases is
-    needed: bool = (
-        False  # without such a file the layout is not proposed: its other names are another set's too
-    )
+    needed: bool = False  # without such a file the layout is not proposed: others share its other names
 
     @model_validator(mode="after")
     def _is_one_thing(self) -> "FileRule":
@@ -102,8 +85,6 @@ class FactRule(Spec):
 
     column: Column
     counts_from: Literal[0, 1] = 1  # of ed and es: the number of the first phase
-    values: Mapping[str, str] = {}  # what the values mean, instead of themselves
-    times: float = 1.0  # factor to the unit of the fact, such as 100 for metres to cm
 
 
 class InfoRule(Spec):
@@ -129,22 +110,14 @@ class HeaderSource(Spec):
     """What of the NIfTI headers of a set holds."""
 
     spacing: Literal["agree", "pixdim", "sform"] = "agree"  # agree: a contradiction waits for a person
-    position: Literal["header", "none"] = (
-        "header"  # none: straight affines are no positions, display is declared
-    )
+    position: Literal["header", "none"] = "header"  # none: straight affines are none, and display is declared
     stored: Annotated[str, Field(pattern=r"^([LRAPHF]{2})?$")] = ""  # where columns and rows point, as LP
-    axes: Literal["pixels", "xyzt"] = "pixels"  # xyzt: slices on the third axis, phases on the fourth
     time: Literal["header", "none"] = "header"  # none: the fourth voxel length is no time
-    order: Literal["header", "mask", "base_to_apex", "apex_to_base"] = "header"  # mask: masks or blood tell
 
     def rule(self) -> HeaderRule:
         """Return what reading a file needs to know."""
         return HeaderRule(
-            self.spacing,
-            positions=self.position == "header",
-            xyzt=self.axes == "xyzt",
-            timed=self.time == "header",
-            stored=self.stored,
+            self.spacing, positions=self.position == "header", timed=self.time == "header", stored=self.stored
         )
 
 
@@ -160,9 +133,7 @@ class Convention(Spec):
     limits: str = ""  # what its answers cannot say, and what is known of leakage
     subject: str = _NO_SUBJECT
     files: tuple[FileRule, ...] = ()
-    dicom: str | None = (
-        None  # a pattern of the DICOM files of a subject, instead of files; ** crosses folders
-    )
+    dicom: str | None = None  # a pattern of a subject's DICOM files, instead of files; ** crosses folders
     outlines: OutlineRule | None = None  # of DICOM images
     proposed: bool = True  # False: taken only by name
     refused: tuple[RefusedFiles, ...] = ()
@@ -183,10 +154,6 @@ class Convention(Spec):
             raise ValueError(f"labels {self.labels!r}: choose of {', '.join(label_maps())}")
         if self.labels is None and (self.outlines or any(rule.mask_of for rule in self.files)):
             raise ValueError("has masks without labels; name their label map")
-        if self.header.position == "none" and self.header.axes != "xyzt":
-            raise ValueError(
-                "position none needs axes xyzt: without positions, display is of the stored axes"
-            )
         try:
             re.compile(self.subject)
         except re.error as error:
@@ -205,11 +172,6 @@ class Convention(Spec):
     def pattern(self, template: str) -> re.Pattern[str]:
         """Return the regular expression of a path pattern; ValueError names an unknown place."""
         return _pattern(template, self.subject)
-
-    @cached_property
-    def answered_groups(self) -> tuple[str, ...]:
-        """Groups whose diagnosis the catalogue holds."""
-        return tuple(self.groups)
 
 
 def _pattern(template: str, subject: str) -> re.Pattern[str]:

@@ -5,14 +5,14 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.bounded_files import decode
+from cardiolens.base.untrusted.bounded_files import decode, read_bytes
 from cardiolens.base.untrusted.csv_file import parse_rows
-from cardiolens.base.untrusted.file_place import Place
-from cardiolens.curation.ingest.image import Person
+from cardiolens.curation.ingest.frame_records import Person
 from cardiolens.curation.ingest.layouts.convention import Convention, FactName, FactRule, InfoRule
+from cardiolens.curation.ingest.reasons import Flag
 
 _MOST_BYTES = 16 << 20
 _PAIR = re.compile(r"^[^\S\n]*([^:=\n]{1,80}?)[^\S\n]*[:=][^\S\n]*(.{0,200}?)[^\S\n]*$", re.MULTILINE)
@@ -31,13 +31,13 @@ class Facts:
     slice_mm: float | None = None  # distance of slices
     phases: float | None = None  # of a cine
     person: Person = field(default_factory=Person)
-    doubts: tuple[str, ...] = ()  # facts whose values are not usable
+    flags: tuple[Flag, ...] = ()  # for facts whose values are not usable
     files: tuple[str, ...] = ()
     case: str = ""  # the set's own name of the subject, in other files of the set
 
 
 def facts_of_subjects(
-    convention: Convention, subject_of: Mapping[str, str], files: Mapping[str, Place]
+    convention: Convention, subject_of: Mapping[str, str], files: Mapping[str, Path]
 ) -> dict[str, Facts]:
     """Read the information files of a set, given the subject of each image and mask by its path.
 
@@ -83,9 +83,9 @@ def _only_subject(path: str, subject_of: Mapping[str, str]) -> str:
     return subjects.pop() if len(subjects) == 1 else ""
 
 
-def _content(path: str, place: Place) -> str:
+def _content(path: str, place: Path) -> str:
     try:
-        stored = place.read(_MOST_BYTES)
+        stored = read_bytes(place, _MOST_BYTES)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: cannot be read ({reason}); copy it again") from None
@@ -97,9 +97,7 @@ def _content(path: str, place: Place) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _pairs(
-    rule: InfoRule, path: str, place: Place, subject: str
-) -> Iterator[tuple[str, dict[FactName, str]]]:
+def _pairs(rule: InfoRule, path: str, place: Path, subject: str) -> Iterator[tuple[str, dict[FactName, str]]]:
     pairs: dict[str, str] = {}
     for match in _PAIR.finditer(_content(path, place)):
         key = _plain(match[1])
@@ -116,7 +114,7 @@ def _pairs(
     )
 
 
-def _rows(rule: InfoRule, path: str, place: Place) -> Iterator[tuple[str, dict[FactName, str]]]:
+def _rows(rule: InfoRule, path: str, place: Path) -> Iterator[tuple[str, dict[FactName, str]]]:
     text = _content(path, place)
     head = text.split("\n", 1)[0]
     delimiter = max(",;\t", key=head.count)
@@ -149,12 +147,10 @@ def _plain(name: str) -> str:
 
 
 def _facts(values: Mapping[FactName, str], rules: Mapping[FactName, FactRule]) -> Facts:
-    doubts: list[str] = []
+    flags: list[Flag] = []
 
     def text(name: FactName) -> str:
         value = values.get(name, "").strip()
-        rule = rules.get(name)
-        value = rule.values.get(value, value) if rule is not None else value
         return "" if value.lower() in _MISSING else value
 
     def number(name: FactName, low: float, high: float) -> float | None:
@@ -162,10 +158,9 @@ def _facts(values: Mapping[FactName, str], rules: Mapping[FactName, FactRule]) -
         if not value:
             return None
         match = _NUMBER.search(value)
-        rule = rules.get(name)
-        parsed = float(match[0].replace(",", ".")) * (rule.times if rule else 1.0) if match else math.nan
+        parsed = float(match[0].replace(",", ".")) if match else math.nan
         if not low < parsed < high:
-            doubts.append(f"{name}_not_usable")
+            flags.append(Flag.VALUES)
             return None
         return parsed
 
@@ -176,7 +171,7 @@ def _facts(values: Mapping[FactName, str], rules: Mapping[FactName, FactRule]) -
         if parsed is None:
             return None
         if parsed != int(parsed) or parsed + offset < 1:
-            doubts.append(f"{name}_not_usable")
+            flags.append(Flag.TIMES)
             return None
         return int(parsed) + offset
 
@@ -195,8 +190,8 @@ def _facts(values: Mapping[FactName, str], rules: Mapping[FactName, FactRule]) -
     )
     ed, es = phase("ed"), phase("es")
     if ed is not None and ed == es:
-        doubts.append("ed_and_es_are_one_phase")
+        flags.append(Flag.TIMES)
         ed = es = None
     slice_mm = number("slice_mm", 0.5, 50)
     phases = number("phases", 0, 10_000)
-    return Facts(ed, es, slice_mm, phases, person, tuple(doubts), case=text("case"))
+    return Facts(ed, es, slice_mm, phases, person, tuple(flags), case=text("case"))

@@ -13,7 +13,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_bytes
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import read_words
-from cardiolens.config.released import INDEX, read_index, released_options
+from cardiolens.config.conf_names import INDEX, read_index, released_options
 from cardiolens.curation.release.card import split_of
 from cardiolens.curation.release.facts import read_contents
 from cardiolens.curation.release.harness.one_file import with_reader

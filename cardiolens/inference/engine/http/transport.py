@@ -1,13 +1,99 @@
-"""HTTP connections to one server; the only module that imports aiohttp."""
+"""Requests to a server of a model: who may be asked, with which key, by which way, and whether it answers."""
 
+import asyncio
+import ipaddress
+import json
+import os
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.http import HttpSpec
-from cardiolens.inference.engine.http.header_lines import HttpAnswer, Words
-from cardiolens.inference.engine.http.http_fault import FaultError, FaultKind
+from cardiolens.config.model import ModelSpec
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.inference.engine.http.http_reply import FaultError, FaultKind, HttpAnswer, Words, fault_of
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
+
+
+_SHORTEST = 8  # characters; shorter keys, such as "EMPTY", may appear in the configuration
+
+
+def check_access(spec: SweepSpec) -> None:
+    """Raise InputError, before anything starts, if a server may not be asked or its key is missing.
+
+    A dry run (mode=plan) sends nothing, so it can show the requests of a commercial model without permission
+    and key.
+    """
+    if spec.mode == "plan":
+        return
+    for model in spec.model:
+        if model.engine == "http":
+            check_leave(model)
+            read_key(model)
+
+
+def check_leave(model: ModelSpec) -> None:
+    """Raise InputError unless the model runs on this machine or frames may leave the machine."""
+    http = model.served
+    if not is_loopback(http.host) and not http.allow_external:
+        raise InputError(
+            f"model {model.name}: frames of patients would be sent to {http.host}, not this machine; "
+            f"if you may do that, set model.{model.name}.http.allow_external=true"
+        )
+
+
+def read_key(model: ModelSpec) -> str | None:
+    """Return the API key from the environment; None if the server needs none, InputError if unusable."""
+    name = model.served.api_key_env
+    if name is None:
+        return None
+    key = os.environ.get(name, "").strip()
+    if not key:
+        raise InputError(
+            f"model {model.name}: the environment variable {name} is not set; put the key of "
+            f"{model.served.host} there, here and on every node of the cluster"
+        )
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise InputError(
+            f"model {model.name}: the environment variable {name} holds spaces, lines or other characters "
+            "that no key has; put the key alone there"
+        )
+    description = json.dumps(model.served.model_dump(mode="json"), ensure_ascii=False)
+    if len(key) >= _SHORTEST and key in description:
+        raise InputError(
+            f"model {model.name}: its configuration holds the key of {name}, which would be written to every "
+            "run; remove it there: the key is sent in the header Authorization and nowhere else"
+        )
+    return key
+
+
+def password_of(url: str | None) -> str | None:
+    """Return the password in an address; None without one."""
+    return None if url is None else urlsplit(url).password
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine by name or address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def way_to(http: HttpSpec) -> str:
+    """Return a text for the log: the address of a model, and whether a proxy is used."""
+    return f"{http.base_url}{', through a proxy that the environment names' if proxy_of(http) else ''}"
+
+
+def proxy_of(http: HttpSpec) -> str | None:
+    """Return the proxy that the environment names for a server; None without one or for this machine."""
+    if is_loopback(http.host) or proxy_bypass(http.host):
+        return None
+    return getproxies().get(urlsplit(http.base_url).scheme)
+
 
 _CONNECT_SECONDS = 5.0
 _MOST_BYTES = 4 << 20  # of a body: many times the longest reply, and affordable for every request in flight
@@ -82,3 +168,45 @@ class Transport:
 
     def _fault(self, kind: FaultKind, error: BaseException) -> FaultError:
         return FaultError(kind, self._words.line(str(error) or type(error).__name__))
+
+
+_SECONDS = 15.0
+_LISTED = 5  # names in a message
+
+
+def reach(model: ModelSpec) -> str:
+    """Ask the server of a model for its list of models; InputError if it cannot be used.
+
+    Servers that have no such list answer with an error, which shows that they are there.
+    """
+    http = model.served
+    check_leave(model)
+    try:
+        answer = asyncio.run(asyncio.wait_for(_models(model), _SECONDS))
+        if answer.status in (401, 403):
+            raise fault_of(answer)
+    except (FaultError, TimeoutError) as error:
+        raise InputError(f"{http.base_url} {error or 'did not answer in time'}") from None
+    names = _names(answer)
+    if names and http.api_model not in names:
+        raise InputError(
+            f"{http.base_url} answers and lists no model {http.api_model}, but {', '.join(names[:_LISTED])}; "
+            "correct http.api_model"
+        )
+    return f"{http.base_url} answers{' and has the model' if names else ''}"
+
+
+async def _models(model: ModelSpec) -> HttpAnswer:
+    key, proxy = read_key(model), proxy_of(model.served)
+    transport = Transport(model.served, key, proxy, Words(key, password_of(proxy)))
+    try:
+        return await transport.models()
+    finally:
+        await transport.close()
+
+
+def _names(answer: HttpAnswer) -> list[str]:
+    """Return the names in a list of models; empty if the server sent none."""
+    listed = answer.tree.get("data") if isinstance(answer.tree, dict) else None
+    entries = listed if isinstance(listed, list) else []
+    return [str(entry["id"]) for entry in entries if isinstance(entry, dict) and "id" in entry]

@@ -7,7 +7,7 @@ const TRANSFORMS = [false, true].flatMap(transpose => [false, true].flatMap(flip
 const MS_PER_CYCLE = 1100, MS_PER_SLICE = 350;
 
 const byId = id => document.getElementById(id);
-const at = {study: 0, series: 0, slice: null, phase: null, picking: false, mask: 0};
+const at = {study: 0, series: 0, slice: null, phase: null, picking: false};
 let studies = [], legal = {}, waiting = Promise.resolve(), drawn = [];
 
 const study = () => studies[at.study];
@@ -30,7 +30,7 @@ function standing(own, one) {
     display: entry.display_transform || {transpose: true, flip_rows: false, flip_cols: false},
     ed_phase: entry.ed_phase ?? null, es_phase: entry.es_phase ?? null,
     spacing: null, base_first: one.view === "sax" ? entry.spatial_order === "base_to_apex" : null,
-    mask: one.masked ? Boolean(entry.mask) : null, loose_masks: {},
+    mask: one.masked ? Boolean(entry.mask) : null,
     t_on: entry.t_on ?? null, t_peak: entry.t_peak ?? null,
   };
 }
@@ -62,7 +62,6 @@ function confirmed(one, change = {}) {
     status: "confirmed", sequence: now.sequence, view: now.view, display: now.display,
     along_normal: now.along_normal, ed_phase: cycle ? now.ed_phase : null, es_phase: cycle ? now.es_phase : null,
     spacing: now.spacing ?? null, base_first: now.base_first ?? null, mask: now.mask ?? null,
-    loose_masks: now.loose_masks ?? {},
     t_on: pass ? now.t_on ?? null : null, t_peak: pass ? now.t_peak ?? null : null,
   };
 }
@@ -145,22 +144,6 @@ function markPeak() {
   else change({t_on: onset, t_peak: phase});
 }
 
-/* Masks of the study whose frames are those of this series: W steps through them, Y gives it the one shown. */
-const fittingMasks = one => study().masks.filter(mask => one.fitting_masks.includes(mask.mask));
-
-function stepMask() {
-  const count = fittingMasks(shown()).length;
-  if (!count) say("Not done: no mask of this study has the frames of this series.");
-  else { at.mask = (at.mask + 1) % count; show(); }
-}
-
-function giveMask() {
-  const one = shown(), fitting = fittingMasks(one), mask = fitting[at.mask % (fitting.length || 1)];
-  if (!mask) { say("Not done: no mask of this study has the frames of this series."); return; }
-  const phase = mask.phases === one.phases ? null : phaseShown();
-  change({loose_masks: {...standing(study(), one).loose_masks, [mask.mask]: phase}});
-}
-
 function cycleSequence() {
   const names = Object.keys(legal), now = standing(study(), shown());
   change({sequence: names[(names.indexOf(now.sequence) + 1) % names.length]});
@@ -210,8 +193,6 @@ const ACTIONS = [
   ["o", "the first slice is the base", () => change({base_first: !standing(study(), shown()).base_first})],
   ["p", "spacing: as sform or pixdim says", cycleSpacing],
   ["m", "the mask is of this volume", () => change({mask: !standing(study(), shown()).mask})],
-  ["w", "next mask of this study", stepMask],
-  ["y", "the mask shown is of this volume, in this phase", giveMask],
   ["e", "the same in all studies", everywhere],
   ["r", "reverse the slices", () => change({along_normal: !standing(study(), shown()).along_normal})],
   ["d", "this phase is end-diastole", () => mark("ed_phase", "es_phase")],
@@ -347,26 +328,10 @@ function detail(own, one) {
   if (places.length) parts.push(element("p", `spacing: ${now.spacing ?? "as found"} (${places.join(", ")})`));
   if (now.view === "sax") parts.push(element("p", now.base_first ? "the first slice is the base" : "slice order not known"));
   if (one.masked) parts.push(element("p", now.mask ? "with its mask" : "without its mask"));
-  parts.push(...looseMasks(one, now));
   if (one.component) parts.push(element("p", `image: ${one.component}`));
   if (one.flags.length) parts.push(element("p", `look at: ${one.flags.join(", ")}`));
   if (legal[now.sequence]?.over_time === "first_pass" && (now.t_peak ?? null) === null)
     parts.push(element("p", "The first pass was not found: show its onset in the left ventricle and press I, its peak and press L."));
-  return parts;
-}
-
-function looseMasks(one, now) {
-  const fitting = fittingMasks(one), parts = [];
-  if (!fitting.length) return parts;
-  const mask = fitting[at.mask % fitting.length];
-  const label = `mask ${at.mask % fitting.length + 1} of ${fitting.length}: ${mask.kind}`;
-  mask.load();
-  parts.push(group([figure(picture(mask, {...now, along_normal: one.along_normal}, label,
-    {slice: Math.floor(mask.slices / 2), phase: 0}), label)]));
-  if (mask.why) parts.push(element("p", `it is of no volume: ${mask.why}`));
-  for (const [name, phase] of Object.entries(now.loose_masks ?? {}))
-    parts.push(element("p", `given: ${study().masks.find(each => each.mask === name)?.kind ?? name}`
-      + (phase === null ? "" : `, phase ${phase + 1}`)));
   return parts;
 }
 
@@ -403,10 +368,6 @@ async function start() {
     own.proposals.forEach((one, k) => {
       one.sheet = new Image();
       one.load = () => { one.sheet.src ||= `sheets/${number}/${k}.png`; };
-    });
-    own.masks.forEach((mask, k) => {
-      Object.assign(mask, {sheet: new Image(), along_normal: true});
-      mask.load = () => { mask.sheet.src ||= `masks/${number}/${k}.png`; };
     });
     return {...own, shown: own.proposals.filter(one => one.entry).sort((a, b) => rank[a.status] - rank[b.status])};
   });

@@ -145,10 +145,10 @@ function truth() {
       `${WORDS[one.verdict]} ${one.answer.join(", ")}${REASONS.find(([name]) => name === one.reason)?.[1] ?? ""}`));
   }
   if (item.proposal) {
-    parts.push(element("h3", `Evidence (${item.origin})`));
+    const mark = item.drafted_by ? `, drafted by ${item.drafted_by}` : "";
+    parts.push(element("h3", `Evidence (${item.origin}${mark})`));
     for (const quote of item.evidence) {
       parts.push(element("blockquote", quote.text));
-      if (quote.read_as) parts.push(element("p", `read as: ${quote.read_as}`));
     }
     if (!item.evidence.length) parts.push(element("p", "none is given"));
     if (item.report && view.whole) parts.push(element("h3", "Report"), report(item));

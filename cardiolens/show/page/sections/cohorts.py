@@ -1,6 +1,6 @@
 """Section on cohorts: the full cohort beside named parts of it, such as the public one."""
 
-from cardiolens.base.counted import counted
+from cardiolens.base.phrasing import counted
 from cardiolens.score.claims import sentences, subgroups
 from cardiolens.score.claims.evidence_analysis import Evidence, by_interval
 from cardiolens.score.claims.sentences import Finding

@@ -1,5 +1,7 @@
 """Section on open questions: numbers beside a constant reader, and names in rankings."""
 
+from cardiolens.protocol.prompts.question import LEADING
+from cardiolens.protocol.tasks.twins import LESION
 from cardiolens.score.statistics import open_scores as scores
 from cardiolens.show.page.columns import (
     COUNTS,
@@ -51,6 +53,7 @@ _CHARTS = {  # form: title and note
         "A name counts if it is the true one or a given synonym, letter by letter: a lower bound.",
     ),
 }
+_UNCHANGED = (*LEADING, LESION)  # controls that ask for numbers as they are
 _METRICS = (
     *(scores.ERROR, scores.WITHIN, scores.BIAS, *scores.LIMITS),
     *(scores.CONSTANT, scores.CONSTANT_WITHIN, scores.GAIN),
@@ -77,7 +80,7 @@ def _numbers(facts: Facts) -> Table:
     for row in facts.of_arms(_METRICS, "subtask:"):
         subtask = facts.subtasks.get(str(row["scope"]).removeprefix("subtask:"))
         arm = facts.arm(row["arm_id"])
-        if arm is None or subtask is None or subtask.quantity is None:
+        if arm is None or arm.control in _UNCHANGED or subtask is None or subtask.quantity is None:
             continue
         metric = str(row["metric"])
         record = records.setdefault((row["arm_id"], row["scope"]), {})

@@ -2,12 +2,12 @@
 
 from collections import Counter
 
-from cardiolens.base.counted import counted
+from cardiolens.base.phrasing import counted
 from cardiolens.show.page.columns import ARM, arm_cells, shots_words
 from cardiolens.show.page.elements import Column, Section, Table
 from cardiolens.show.page.page_data import Facts
 from cardiolens.show.page.reader_agreement import ceiling
-from cardiolens.storage.released_runs import release_of
+from cardiolens.storage.documents import release_of
 
 _MODELS = (
     Column("model", "model"),

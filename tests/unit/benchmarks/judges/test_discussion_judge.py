@@ -19,7 +19,7 @@ from cardiolens.benchmarks.judges.discussion_judge import (
 )
 from cardiolens.benchmarks.medthinkvqa import records, source_of
 from cardiolens.curation.report_judge.discussion_scores import discussion_scores
-from cardiolens.protocol.prompts.case_discussion import SECTIONS, VALUES
+from cardiolens.protocol.prompts.case_prompts import SECTIONS, VALUES
 from cardiolens.protocol.tasks.legal import constraint_of
 from jobs import medthinkvqa
 from tests.support.cases.example_cases import make_cases

@@ -21,7 +21,7 @@ from cardiolens.curation.asking.ask_texts import asking_spec, plan_texts, replie
 from cardiolens.curation.report_judge.reasoning_agreement import agreement
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
-from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.replica import Replica

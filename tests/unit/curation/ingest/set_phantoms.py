@@ -8,10 +8,10 @@ from typing import Any
 import nibabel as nib
 import numpy as np
 
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.config.ingest import IngestSpec
-from cardiolens.curation.ingest.deidentify import public_pseudonyms
-from cardiolens.curation.ingest.image import Identity
+from cardiolens.curation.ingest.frame_records import Identity
+from cardiolens.curation.ingest.ids import public_pseudonyms
 from cardiolens.curation.ingest.import_run import ingest
 from tests.support.sets.set_export import subject_of, truth_of
 from tests.support.sets.set_writers import SETS, SetFormat, Subject

@@ -1,14 +1,12 @@
-"""The heart's axis from the stack itself, its siblings, mask and name; else the typical axis."""
+"""The heart's axis from the stack itself, its siblings and name; else the typical axis."""
+
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cardiolens.base.untrusted.file_place import Place
-from cardiolens.curation.ingest.image import Identity, Image, Person, Reading
-from cardiolens.curation.ingest.mask_rings import shows_rings
-from cardiolens.curation.ingest.propose import propose
-from cardiolens.curation.ingest.stack import Stack
-from cardiolens.curation.ingest.stack_geometry import heart_frame
+from cardiolens.curation.ingest.classify import heart_frame, propose
+from cardiolens.curation.ingest.frame_records import Identity, Image, Person, Stack
 from cardiolens.curation.ingest.words import words_of
 from cardiolens.study.heart_frame import TYPICAL_BASE, frame_along
 
@@ -25,20 +23,19 @@ def tilted(degrees: float) -> np.ndarray:
     return np.cos(angle) * BASE + np.sin(angle) * toward
 
 
-def stack(normal, name="", slices=12, phases=20, *, ringed=None) -> Stack:
-    """A stack of 64 x 64 pixels of 2 mm around the centre of the heart; a NIfTI file if `ringed` is told."""
+def stack(normal, name="", slices=12, phases=20) -> Stack:
+    """A stack of 64 x 64 pixels of 2 mm around the centre of the heart."""
     normal = np.asarray(normal) / np.linalg.norm(normal)
     across = np.cross(normal, [0.3, 0.9, 0.1])
     across /= np.linalg.norm(across)
     down = np.cross(normal, across)
-    reading = None if ringed is None else Reading("4D", ringed=ringed)
     grid = []
     for k in range(slices):
         corner = CENTRE - 64 * (across + down) + (k - slices / 2) * 8.0 * normal
         line = [
             Image(
-                Place("x"), phase, Identity("p", "s", name, ""), Person(), 64, 64, (2.0, 2.0),
-                tuple(corner), tuple(across), tuple(down), trigger=phase * 40.0, reading=reading,
+                Path("x"), phase, Identity("p", "s", name, ""), Person(), 64, 64, (2.0, 2.0),
+                tuple(corner), tuple(across), tuple(down), trigger=phase * 40.0,
             )
             for phase in range(phases)
         ]  # fmt: skip
@@ -53,7 +50,7 @@ def plane(axis, about: float, name="") -> Stack:
 
 
 def view(stacks, number=0) -> str:
-    return propose(stacks, heart_frame(stacks, None))[number].view
+    return propose(stacks, heart_frame(stacks))[number].view
 
 
 FAR = tilted(49)
@@ -61,7 +58,7 @@ FAR = tilted(49)
 
 def test_a_stack_named_sax_with_a_plane_across_is_the_short_axis_however_it_lies():
     stacks = [stack(FAR, "sax"), plane(FAR, 8, "4ch")]
-    assert heart_frame(stacks, None).known
+    assert heart_frame(stacks).known
     assert (view(stacks), view(stacks, 1)) == ("sax", "4ch")
 
 
@@ -73,33 +70,28 @@ def test_planes_that_meet_along_the_normal_are_enough_without_a_name():
     assert view([stack(FAR), plane(FAR, 8), plane(FAR, 67)]) == "sax"
 
 
-def test_a_mask_of_rings_is_enough_without_a_name():
-    assert view([stack(FAR, slices=8, phases=1, ringed=True)]) == "sax"
-    assert view([stack(FAR, slices=8, phases=1, ringed=False)]) != "sax"
-
-
 @pytest.mark.parametrize("normal", np.eye(3))
 def test_an_axial_coronal_or_sagittal_stack_is_no_short_axis_by_its_name_alone(normal):
-    assert not heart_frame([stack(normal, "sax", phases=1)], None).known
-    assert not heart_frame([stack(normal, "sax")], None).known
+    assert not heart_frame([stack(normal, "sax", phases=1)]).known
+    assert not heart_frame([stack(normal, "sax")]).known
 
 
 def test_a_name_that_its_siblings_contradict_is_not_enough():
     stacks = [stack(FAR, "sax", slices=4, phases=1), plane(tilted(5), 8, "4ch"), plane(tilted(5), 67, "2ch")]
-    frame = heart_frame(stacks, None)
+    frame = heart_frame(stacks)
     tilt = np.degrees(np.arccos(abs(frame.base @ tilted(5))))
     assert tilt < 1, "the long-axis planes define the axis"
 
 
 def test_beyond_seventy_degrees_nobody_knows_which_end_is_the_base():
     stacks = [stack(tilted(80), "sax"), plane(tilted(80), 8, "4ch")]
-    assert not heart_frame(stacks, None).known
+    assert not heart_frame(stacks).known
 
 
 def test_without_a_short_axis_named_planes_define_the_axis():
     heart = tilted(22)
     stacks = [plane(heart, 8, "4ch"), plane(heart, 67, "2ch"), plane(heart, 128, "3ch")]
-    frame = heart_frame(stacks, None)
+    frame = heart_frame(stacks)
     assert frame.known
     assert np.degrees(np.arccos(abs(frame.base @ heart))) < 1
     assert [view(stacks, k) for k in range(3)] == ["4ch", "2ch", "3ch"]
@@ -107,20 +99,4 @@ def test_without_a_short_axis_named_planes_define_the_axis():
 
 def test_planes_that_share_no_line_define_no_axis():
     stacks = [plane(tilted(22), 8, "4ch"), plane(tilted(-40), 67, "2ch"), plane(BASE, 128, "3ch")]
-    assert not heart_frame(stacks, None).known
-
-
-def rings(n: int) -> np.ndarray:
-    rows, columns = np.indices((32, 32)) - 15.5
-    away = np.hypot(rows, columns)
-    ring = np.where(away < 6, 1, np.where(away < 10, 2, 0))
-    return np.stack([ring] * n)
-
-
-def test_rings_of_a_mask():
-    assert shows_rings(rings(6))
-    assert not shows_rings(rings(2))
-    open_at_the_valve = rings(6)
-    open_at_the_valve[:, 16:] = 0  # a long axis: the muscle is a horseshoe
-    assert not shows_rings(open_at_the_valve)
-    assert not shows_rings((rings(6) > 0).astype(int))
+    assert not heart_frame(stacks).known

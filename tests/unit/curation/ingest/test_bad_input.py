@@ -1,6 +1,5 @@
 """Malformed and strange files: each is left out with a named reason, and costs the others nothing."""
 
-import io
 import json
 import os
 import struct
@@ -16,7 +15,7 @@ from pydicom.sequence import Sequence
 from pydicom.uid import JPEG2000Lossless, JPEGLosslessSV1, RLELossless, generate_uid
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.ingest import IngestSpec
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest import import_run, write
 from cardiolens.curation.ingest.import_run import ingest
 from tests.unit.curation.ingest.exports import CINE, CURRENT, LGE, NORMAL, SHORT_AXIS, header, healthy, save
@@ -62,34 +61,6 @@ def archive(*members: tuple[str, bytes], name: str = "case.zip") -> Callable[[Pa
                 zipped.writestr(member, content)
 
     return write
-
-
-def dicom_bytes(**elements) -> bytes:
-    dataset, buffer = header(**elements), io.BytesIO()
-    dataset.save_as(buffer, enforce_file_format=True)
-    return buffer.getvalue()
-
-
-def broken_archive(folder: Path) -> None:
-    archive(("IM1", dicom_bytes()))(folder)
-    content = (folder / "case.zip").read_bytes()
-    (folder / "case.zip").write_bytes(content[:-30])
-
-
-def encrypted_archive(folder: Path) -> None:
-    archive(("IM1", dicom_bytes()))(folder)
-    content = bytearray((folder / "case.zip").read_bytes())
-    content[6] |= 1  # the flag of encryption, in the local header and in the directory
-    content[content.index(b"PK\x01\x02") + 8] |= 1
-    (folder / "case.zip").write_bytes(bytes(content))
-
-
-def damaged_member(folder: Path) -> None:
-    with zipfile.ZipFile(folder / "case.zip", "w", zipfile.ZIP_DEFLATED) as zipped:
-        zipped.writestr("IM1", dicom_bytes())
-    content = bytearray((folder / "case.zip").read_bytes())
-    content[60:120] = b"\xff" * 60
-    (folder / "case.zip").write_bytes(bytes(content))
 
 
 def link_out(folder: Path) -> None:
@@ -213,81 +184,72 @@ PDF = "1.2.840.10008.5.1.4.1.1.104.1"
 
 CASES: dict[str, tuple[Callable[[Path], None], str]] = {
     # files
-    "empty": (raw(b""), "empty_file"),
-    "one byte": (raw(b"\0"), "not_dicom"),
-    "text": (raw(b"dear radiologist", "readme.txt"), "not_dicom"),
-    "picture": (raw(b"\x89PNG\r\n\x1a\n" + b"\0" * 200, "a.png"), "not_dicom"),
-    "mark and nothing": (raw(b"\0" * 128 + b"DICM"), "broken_header"),
-    "mark and noise": (raw(b"\0" * 128 + b"DICM" + bytes(range(256)) * 4), "broken_header"),
-    "random": (raw(np.random.default_rng(0).bytes(5000)), "not_dicom"),
-    "header cut in the middle": (cut(0.05), "broken_header"),
-    "pixels cut": (cut(0.7), "broken_pixels"),
+    "empty": (raw(b""), "unreadable"),
+    "one byte": (raw(b"\0"), "no_image"),
+    "text": (raw(b"dear radiologist", "readme.txt"), "no_image"),
+    "picture": (raw(b"\x89PNG\r\n\x1a\n" + b"\0" * 200, "a.png"), "no_image"),
+    "mark and nothing": (raw(b"\0" * 128 + b"DICM"), "broken_file"),
+    "mark and noise": (raw(b"\0" * 128 + b"DICM" + bytes(range(256)) * 4), "broken_file"),
+    "random": (raw(np.random.default_rng(0).bytes(5000)), "no_image"),
+    "header cut in the middle": (cut(0.05), "broken_file"),
+    "pixels cut": (cut(0.7), "broken_file"),
     "DICOMDIR": (raw(b"\0" * 128 + b"DICM", "DICOMDIR"), "housekeeping"),
     "Apple double": (raw(b"x", "._IM1"), "housekeeping"),
     "desktop file": (raw(b"x", ".DS_Store"), "housekeeping"),
-    "nifti": (raw(b"\x5c\x01\0\0" + b"\0" * 400, "a.nii"), "broken_nifti"),
-    "tar": (raw(b"x" * 600, "a.tar"), "nested_archive"),
-    "rar": (raw(b"Rar!\x1a\x07" + b"x" * 60, "a.rar"), "nested_archive"),
-    "link to a file": (link_out, "unsafe_path"),
-    "link to a folder": (link_of_folder, "unsafe_path"),
-    "pipe": (pipe, "unsafe_path"),
+    "nifti": (raw(b"\x5c\x01\0\0" + b"\0" * 400, "a.nii"), "broken_file"),
+    "tar": (raw(b"x" * 600, "a.tar"), "packed"),
+    "rar": (raw(b"Rar!\x1a\x07" + b"x" * 60, "a.rar"), "packed"),
+    "link to a file": (link_out, "unreadable"),
+    "link to a folder": (link_of_folder, "unreadable"),
+    "pipe": (pipe, "unreadable"),
     # archives
-    "zip without its end": (broken_archive, "broken_archive"),
-    "zip by name only": (raw(b"no zip", "a.zip"), "broken_archive"),
-    "encrypted zip": (encrypted_archive, "encrypted_archive"),
-    "damaged member": (damaged_member, "broken_archive"),
-    "member that climbs out": (archive(("../../evil", b"x")), "unsafe_path"),
-    "member with a root": (archive(("/etc/passwd", b"x")), "unsafe_path"),
-    "member of Windows": (archive(("..\\..\\evil", b"x")), "unsafe_path"),
-    "member on a drive": (archive(("C:/evil", b"x")), "unsafe_path"),
-    "zip in a zip": (archive(("inner.zip", b"x")), "nested_archive"),
-    "empty member": (archive(("IM1", b"")), "empty_file"),
-    "member of macOS": (archive(("__MACOSX/IM1", b"x")), "housekeeping"),
-    "checkpoint": (archive((".ipynb_checkpoints/IM1", b"x")), "housekeeping"),
+    "zip": (archive(("IM1", b"x")), "packed"),
+    "zip by name only": (raw(b"no zip", "a.zip"), "packed"),
+    "zip without a name": (raw(b"PK\3\4" + b"x" * 60), "packed"),
     # kinds of objects
-    "CT": (one(Modality="CT", SOPClassUID="1.2.840.10008.5.1.4.1.1.2"), "not_mr"),
-    "ultrasound": (one(Modality="US"), "not_mr"),
-    "no modality": (one(Modality=None), "not_mr"),
-    "secondary capture": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.7"), "secondary_capture"),
-    "multi-frame capture": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.7.4"), "secondary_capture"),
-    "PDF": (one(SOPClassUID=PDF, Modality="DOC"), "not_an_image"),
-    "structured report": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.88.33", Modality="SR"), "not_an_image"),
-    "presentation state": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.11.1", Modality="PR"), "not_an_image"),
-    "segmentation": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.66.4", Modality="SEG"), "not_an_image"),
-    "ECG": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.9.1.1", Modality="ECG"), "not_an_image"),
-    "spectroscopy": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.4.2"), "not_an_image"),
+    "CT": (one(Modality="CT", SOPClassUID="1.2.840.10008.5.1.4.1.1.2"), "no_image"),
+    "ultrasound": (one(Modality="US"), "no_image"),
+    "no modality": (one(Modality=None), "no_image"),
+    "secondary capture": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.7"), "no_image"),
+    "multi-frame capture": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.7.4"), "no_image"),
+    "PDF": (one(SOPClassUID=PDF, Modality="DOC"), "no_image"),
+    "structured report": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.88.33", Modality="SR"), "no_image"),
+    "presentation state": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.11.1", Modality="PR"), "no_image"),
+    "segmentation": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.66.4", Modality="SEG"), "no_image"),
+    "ECG": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.9.1.1", Modality="ECG"), "no_image"),
+    "spectroscopy": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.4.2"), "no_image"),
     # headers of images
-    "no study": (one(StudyInstanceUID=None), "no_study"),
-    "no series": (one(SeriesInstanceUID=""), "no_study"),
-    "no rows": (one(Rows=None, Columns=None, PixelData=b""), "no_pixels"),
-    "no pixel data": (without_pixels, "no_pixels"),
-    "colour": (one(SamplesPerPixel=3, PhotometricInterpretation="RGB", PixelData=b"\0" * 6144), "colour"),
-    "palette": (one(PhotometricInterpretation="PALETTE COLOR"), "colour"),
-    "tiny": (one(Rows=4, Columns=4), "bad_matrix"),
-    "huge": (one(Rows=60000, Columns=60000, PixelData=b"\0\0"), "bad_matrix"),
-    "no bits": (one(BitsAllocated=None), "bad_bits"),
-    "17 bits": (one(BitsAllocated=17), "bad_bits"),
-    "more stored than allocated": (one(BitsStored=20, HighBit=19), "bad_bits"),
-    "high bit elsewhere": (one(HighBit=15), "bad_bits"),
-    "third sign": (one(PixelRepresentation=2), "bad_bits"),
+    "no study": (one(StudyInstanceUID=None), "patient_unclear"),
+    "no series": (one(SeriesInstanceUID=""), "patient_unclear"),
+    "no rows": (one(Rows=None, Columns=None, PixelData=b""), "no_image"),
+    "no pixel data": (without_pixels, "no_image"),
+    "colour": (one(SamplesPerPixel=3, PhotometricInterpretation="RGB", PixelData=b"\0" * 6144), "no_image"),
+    "palette": (one(PhotometricInterpretation="PALETTE COLOR"), "no_image"),
+    "tiny": (one(Rows=4, Columns=4), "bad_shape"),
+    "huge": (one(Rows=60000, Columns=60000, PixelData=b"\0\0"), "bad_shape"),
+    "no bits": (one(BitsAllocated=None), "broken_file"),
+    "17 bits": (one(BitsAllocated=17), "broken_file"),
+    "more stored than allocated": (one(BitsStored=20, HighBit=19), "broken_file"),
+    "high bit elsewhere": (one(HighBit=15), "broken_file"),
+    "third sign": (one(PixelRepresentation=2), "broken_file"),
     "no position": (one(ImagePositionPatient=None), "no_position"),
     "no orientation": (one(ImageOrientationPatient=None), "no_position"),
     "two coordinates": (one(ImagePositionPatient=[0.0, 0.0]), "no_position"),
-    "direction of zero": (one(ImageOrientationPatient=[0.0] * 6), "bad_position"),
-    "directions not square": (one(ImageOrientationPatient=[1, 0, 0, 0.9, 0.436, 0]), "bad_position"),
-    "another planet": (one(ImagePositionPatient=[0.0, 0.0, 1e9]), "bad_position"),
+    "direction of zero": (one(ImageOrientationPatient=[0.0] * 6), "no_position"),
+    "directions not square": (one(ImageOrientationPatient=[1, 0, 0, 0.9, 0.436, 0]), "no_position"),
+    "another planet": (one(ImagePositionPatient=[0.0, 0.0, 1e9]), "no_position"),
     "no spacing": (one(PixelSpacing=None), "no_spacing"),
     "spacing of zero": (one(PixelSpacing=[0.0, 2.0]), "no_spacing"),
     "spacing of a millionth": (one(PixelSpacing=["1e-9", "1e-9"]), "no_spacing"),
     "negative spacing": (one(PixelSpacing=[-2.0, 2.0]), "no_spacing"),
-    "slope of zero": (one(RescaleSlope=0.0, RescaleIntercept=0.0), "bad_rescale"),
-    "slope out of range": (one(RescaleSlope="1e300", RescaleIntercept=0.0), "bad_rescale"),
+    "slope of zero": (one(RescaleSlope=0.0, RescaleIntercept=0.0), "broken_file"),
+    "slope out of range": (one(RescaleSlope="1e300", RescaleIntercept=0.0), "broken_file"),
     "burned-in text": (one(BurnedInAnnotation="YES"), "burned_in_text"),
     "same instance twice": (duplicate, "duplicate"),
     "frames without records": (multi_frame(), "no_position"),
     "records and frames differ": (
         multi_frame(PerFrameFunctionalGroupsSequence=Sequence([Dataset()])),
-        "broken_header",
+        "broken_file",
     ),
     "frame records without planes": (
         multi_frame(
@@ -296,32 +258,32 @@ CASES: dict[str, tuple[Callable[[Path], None], str]] = {
         "no_position",
     ),
     # pixels
-    "noise as JPEG 2000": (compressed(JPEG2000Lossless, b"\xff\x4f\xff\x51" + b"\0" * 60), "broken_pixels"),
-    "noise as JPEG": (compressed(JPEGLosslessSV1, b"\xff\xd8\xff" + b"\0" * 60), "broken_pixels"),
-    "noise as RLE": (compressed(RLELossless, struct.pack("<16I", *[9] * 16) + b"\0"), "broken_pixels"),
-    "one grey value": (one(PixelData=BLANK, **LGE), "constant"),
+    "noise as JPEG 2000": (compressed(JPEG2000Lossless, b"\xff\x4f\xff\x51" + b"\0" * 60), "broken_file"),
+    "noise as JPEG": (compressed(JPEGLosslessSV1, b"\xff\xd8\xff" + b"\0" * 60), "broken_file"),
+    "noise as RLE": (compressed(RLELossless, struct.pack("<16I", *[9] * 16) + b"\0"), "broken_file"),
+    "one grey value": (one(PixelData=BLANK, **LGE), "broken_file"),
     # series
-    "localizer by type": (one(ImageType=["ORIGINAL", "PRIMARY", "M", "LOCALIZER"]), "localizer"),
-    "localizer by planes": (three_planes, "localizer"),
-    "localizer by name": (one(SeriesDescription="3-plane localizer"), "localizer"),
-    "scout": (one(SeriesDescription="HASTE survey"), "scout"),
-    "TI scout by name": (one(SeriesDescription="TI_scout"), "ti_scout"),
-    "TI scout by times": (times_of_inversion, "ti_scout"),
-    "flow by name": (one(SeriesDescription="fl2d_pc QFlow"), "phase_contrast"),
-    "flow by type": (one(ImageType=["ORIGINAL", "PRIMARY", "P", "VELOCITY"]), "phase_contrast"),
-    "tagging": (one(SeriesDescription="cine grid tagging"), "tagging"),
-    "map by name": (one(SeriesDescription="ShMOLLI_192i"), "map"),
-    "map by type": (one(ImageType=["DERIVED", "PRIMARY", "T1 MAP"]), "map"),
-    "projection": (one(ImageType=["DERIVED", "SECONDARY", "PROJECTION IMAGE"]), "derived"),
+    "localizer by type": (one(ImageType=["ORIGINAL", "PRIMARY", "M", "LOCALIZER"]), "other_image"),
+    "localizer by planes": (three_planes, "other_image"),
+    "localizer by name": (one(SeriesDescription="3-plane localizer"), "other_image"),
+    "scout": (one(SeriesDescription="HASTE survey"), "other_image"),
+    "TI scout by name": (one(SeriesDescription="TI_scout"), "other_image"),
+    "TI scout by times": (times_of_inversion, "other_image"),
+    "flow by name": (one(SeriesDescription="fl2d_pc QFlow"), "other_image"),
+    "flow by type": (one(ImageType=["ORIGINAL", "PRIMARY", "P", "VELOCITY"]), "other_image"),
+    "tagging": (one(SeriesDescription="cine grid tagging"), "other_image"),
+    "map by name": (one(SeriesDescription="ShMOLLI_192i"), "other_image"),
+    "map by type": (one(ImageType=["DERIVED", "PRIMARY", "T1 MAP"]), "other_image"),
+    "projection": (one(ImageType=["DERIVED", "SECONDARY", "PROJECTION IMAGE"]), "other_image"),
     "right ventricle": (
         one(SeriesDescription="cine RVOT", ImageOrientationPatient=[0, 1, 0, 0, 0, -1]),
-        "other_part",
+        "other_view",
     ),
     "no sequence": (one(SeriesDescription=""), "other_sequence"),
     "axial": (one(SeriesDescription="", **LGE), "other_view"),
     "slice acquired twice": (doubled_slice, "repeat"),
-    "slice with a phase too few": (short_slice, "incomplete_slice"),
-    "nothing orders the phases": (without_order, "unordered"),
+    "slice with a phase too few": (short_slice, "incomplete"),
+    "nothing orders the phases": (without_order, "incomplete"),
 }
 
 
@@ -346,23 +308,9 @@ def test_every_file_is_in_a_volume_or_has_one_reason(imported):
     assert len(rejects) == len({(line["file"], line["frame"]) for line in rejects}), "one reason a frame"
     manifests = [json.loads(path.read_text()) for path in (root / "out").glob("studies/*/study.json")]
     frames = sum(int(np.prod(v["shape"][2:])) for manifest in manifests for v in manifest["volumes"])
-    members = sum(
-        len(zipfile.ZipFile(path).namelist()) - 1 for path in root.rglob("case.zip") if readable(path)
-    )
     folders = {path for path in (root / "export").rglob("*") if path.is_dir() and not path.is_symlink()}
     files = sum(1 for path in (root / "export").rglob("*") if path not in folders)
-    assert frames + len(rejects) == files + members
-
-
-def readable(path: Path) -> bool:
-    try:
-        return bool(zipfile.ZipFile(path).namelist())
-    except zipfile.BadZipFile:
-        return False
-
-
-def test_the_cases_are_at_least_sixty():
-    assert len(CASES) >= 60
+    assert frames + len(rejects) == files
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.ingest import IngestSpec
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.import_run import ingest
 from tests.unit.curation.ingest.exports import NORMAL, SHORT_AXIS
 from tests.unit.curation.ingest.nifti_exports import save
@@ -85,57 +85,67 @@ def missing(kind: type) -> np.ndarray:
     return values
 
 
+def blank() -> np.ndarray:
+    values = OTHER.astype(np.float32)
+    values[:, :, 2, 3] = np.nan
+    return values
+
+
 RGB = np.zeros((32, 32, 4), dtype=[("R", "u1"), ("G", "u1"), ("B", "u1")])
 HUGE = {"ndim": 4, "x": 32000, "y": 32000, "z": 32000, "t": 2}
 
 CASES: dict[str, tuple[Case, str]] = {
-    "gz cut in two": (raw(gzip.compress(whole())[:800], "case.nii.gz"), "broken_nifti"),
-    "gz cut within its header": (raw(gzip.compress(whole())[:40], "case.nii.gz"), "broken_nifti"),
-    "gz with a wrong checksum": (raw(gzip.compress(whole())[:-8] + b"\0" * 8, "case.nii.gz"), "broken_nifti"),
-    "gz of nothing": (raw(gzip.compress(b""), "case.nii.gz"), "broken_nifti"),
-    "cut in two": (raw(whole()[:40000]), "broken_nifti"),
-    "header alone": (raw(whole()[:352]), "broken_nifti"),
-    "half a header": (raw(whole()[:100]), "broken_nifti"),
-    "no bytes": (raw(b""), "empty_file"),
-    "text": (raw(b"patient: none\n" * 100), "broken_nifti"),
-    "no voxels": (raw(whole(x=0)), "no_pixels"),
-    "a negative length": (raw(whole(y=-32)), "no_pixels"),
-    "an absurd number of axes": (raw(whole(ndim=99)), "too_many_voxels"),
-    "a shape of terabytes": (raw(whole(**HUGE)), "too_many_voxels"),
-    "a shape of terabytes in gz": (raw(gzip.compress(whole(**HUGE)), "case.nii.gz"), "too_many_voxels"),
-    "a shape larger than its file": (raw(whole(x=320)), "broken_nifti"),
-    "voxels far behind the header": (raw(whole(vox_offset=3e9)), "broken_nifti"),
-    "voxels within the header": (raw(whole(vox_offset=8)), "broken_nifti"),
-    "an unknown type": (raw(whole(datatype=999)), "bad_voxels"),
-    "bits": (raw(whole(datatype=1, bitpix=1)), "bad_voxels"),
-    "complex": (voxels(OTHER.astype(np.complex64)), "bad_voxels"),
-    "colour": (voxels(RGB), "bad_voxels"),
-    "NaN": (voxels(missing(np.nan)), "not_finite"),
-    "infinity": (voxels(missing(np.inf)), "not_finite"),
-    "five axes": (voxels(np.repeat(OTHER[..., None], 3, axis=4)), "bad_axes"),
-    "one axis": (raw(whole(ndim=1)), "bad_axes"),
-    "a small matrix": (voxels(OTHER[:8, :8]), "bad_matrix"),
-    "one grey value": (voxels(np.full((32, 32, 6), 7, np.int16), name="lge_4ch.nii"), "constant"),
+    "gz cut in two": (raw(gzip.compress(whole())[:800], "case.nii.gz"), "broken_file"),
+    "gz cut within its header": (raw(gzip.compress(whole())[:40], "case.nii.gz"), "broken_file"),
+    "gz with a wrong checksum": (raw(gzip.compress(whole())[:-8] + b"\0" * 8, "case.nii.gz"), "broken_file"),
+    "gz of nothing": (raw(gzip.compress(b""), "case.nii.gz"), "broken_file"),
+    "cut in two": (raw(whole()[:40000]), "broken_file"),
+    "header alone": (raw(whole()[:352]), "broken_file"),
+    "half a header": (raw(whole()[:100]), "broken_file"),
+    "no bytes": (raw(b""), "unreadable"),
+    "text": (raw(b"patient: none\n" * 100), "broken_file"),
+    "no voxels": (raw(whole(x=0)), "no_image"),
+    "a negative length": (raw(whole(y=-32)), "no_image"),
+    "an absurd number of axes": (raw(whole(ndim=99)), "bad_shape"),
+    "a shape of terabytes": (raw(whole(**HUGE)), "bad_shape"),
+    "a shape of terabytes in gz": (raw(gzip.compress(whole(**HUGE)), "case.nii.gz"), "bad_shape"),
+    "a shape larger than its file": (raw(whole(x=320)), "broken_file"),
+    "voxels far behind the header": (raw(whole(vox_offset=3e9)), "broken_file"),
+    "voxels within the header": (raw(whole(vox_offset=8)), "broken_file"),
+    "an unknown type": (raw(whole(datatype=999)), "broken_file"),
+    "bits": (raw(whole(datatype=1, bitpix=1)), "broken_file"),
+    "complex": (voxels(OTHER.astype(np.complex64)), "broken_file"),
+    "RGB": (voxels(RGB), "broken_file"),
+    "NaN": (voxels(missing(np.nan)), "broken_file"),
+    "infinity": (voxels(missing(np.inf)), "broken_file"),
+    "five axes": (voxels(np.repeat(OTHER[..., None], 3, axis=4)), "bad_shape"),
+    "one axis": (raw(whole(ndim=1)), "bad_shape"),
+    "a small matrix": (voxels(OTHER[:8, :8]), "bad_shape"),
+    "one grey value": (voxels(np.full((32, 32, 6), 7, np.int16), name="lge_4ch.nii"), "broken_file"),
+    "infinity at the border": (voxels(missing(-np.inf)), "broken_file"),
+    "a slice of NaN": (voxels(blank()), "broken_file"),
     "a mask by its values": (voxels((OTHER > 500).astype(np.uint8)), "mask"),
     "a mask by its name": (raw(whole(), "case_gt.nii"), "mask"),
-    "header and voxels apart": (raw(whole()[:348], "case.hdr"), "nifti_pair"),
-    "a pair's mark": (raw(whole().replace(b"n+1\0", b"ni1\0")), "nifti_pair"),
-    "an affine with equal directions": (column(1, AFFINE[:3, 0]), "bad_position"),
-    "slices in their plane": (column(2, AFFINE[:3, 0] * 4), "bad_position"),
-    "NaN in the affine": (raw(whole(row=float("nan"))), "broken_nifti"),
-    "ten kilometres away": (column(3, 1e7), "bad_position"),
-    "a copy": (voxels(VOXELS), "duplicate"),
-    "a copy as floats": (voxels(VOXELS.astype(np.float32), name="z_case.nii.gz"), "duplicate"),
+    "header and voxels apart": (raw(whole()[:348], "case.hdr"), "bad_shape"),
+    "a pair's mark": (raw(whole().replace(b"n+1\0", b"ni1\0")), "bad_shape"),
+    "an affine with equal directions": (column(1, AFFINE[:3, 0]), "no_position"),
+    "slices in their plane": (column(2, AFFINE[:3, 0] * 4), "no_position"),
+    "NaN in the affine": (raw(whole(row=float("nan"))), "broken_file"),
+    "ten kilometres away": (column(3, 1e7), "no_position"),
+    "a copy": (voxels(VOXELS), "patient_unclear"),
+    "a copy as floats": (voxels(VOXELS.astype(np.float32), name="z_case.nii.gz"), "patient_unclear"),
     "a sidecar alone": (raw(b"{}", "case.json"), "no_image"),
-    "an Info.cfg that says nothing": (raw(b"Group: NOR\n", "Info.cfg"), "bad_sidecar"),
-    "a sidecar that is no JSON": (raw(b"{", "cine_sax.json"), "bad_sidecar"),
-    "a sidecar that is a list": (raw(b"[1]", "cine_sax.json"), "bad_sidecar"),
-    "a sidecar with a key twice": (raw(b'{"a": 1, "a": 2}', "cine_sax.json"), "bad_sidecar"),
-    "a sidecar nested too deeply": (raw(b"[" * 100_000, "cine_sax.json"), "bad_sidecar"),
-    "a pipe": (lambda folder: os.mkfifo(folder / "case.nii.gz"), "unsafe_path"),
-    "a link": (lambda folder: os.symlink("/etc/passwd", folder / "case.nii"), "unsafe_path"),
-    "a link to a folder": (lambda folder: os.symlink("/etc", folder / "case.nii"), "unsafe_path"),
-    "a name that leads out of its archive": (zipped("../../case.nii"), "unsafe_path"),
+    "an Info.cfg without a layout": (raw(b"Group: NOR\n", "Info.cfg"), "no_image"),
+    "time first": (voxels(VOXELS.transpose(3, 0, 1, 2)), "bad_shape"),
+    "flat": (voxels(np.tile(OTHER.reshape(32, 32, -1), 3)[:, :, :40], AFFINE), "bad_shape"),
+    "a sidecar that is no JSON": (raw(b"{", "cine_sax.json"), "broken_file"),
+    "a sidecar that is a list": (raw(b"[1]", "cine_sax.json"), "broken_file"),
+    "a sidecar with a key twice": (raw(b'{"a": 1, "a": 2}', "cine_sax.json"), "broken_file"),
+    "a sidecar nested too deeply": (raw(b"[" * 100_000, "cine_sax.json"), "broken_file"),
+    "a pipe": (lambda folder: os.mkfifo(folder / "case.nii.gz"), "unreadable"),
+    "a link": (lambda folder: os.symlink("/etc/passwd", folder / "case.nii"), "unreadable"),
+    "a link to a folder": (lambda folder: os.symlink("/etc", folder / "case.nii"), "unreadable"),
+    "a zip file": (zipped("case.nii"), "packed"),
 }  # fmt: skip
 
 
@@ -183,5 +193,31 @@ def test_a_small_file_that_declares_much_is_refused_before_it_is_unpacked(good, 
     (tmp_path / "in" / "p1" / "case.nii.gz").write_bytes(bomb)
     ingest(IngestSpec(source=tmp_path / "in", out=tmp_path / "out", key=good / "key"))
     (line,) = (tmp_path / "out" / "rejects.jsonl").read_text().splitlines()
-    assert json.loads(line)["reason"] == "broken_nifti"
+    assert json.loads(line)["reason"] == "broken_file"
     assert taken(tmp_path / "out") == taken(good / "out")
+
+
+def test_a_border_without_values_comes_in_as_zeros_and_is_flagged(good, tmp_path):
+    values = VOXELS.astype(np.float32) + 1
+    rows, columns = np.indices(values.shape[:2])
+    values[rows + columns < 9] = np.nan
+    save(tmp_path / "in" / "p1" / "cine_sax.nii.gz", values, AFFINE, step_s=0.1)
+    ingest(IngestSpec(source=tmp_path / "in", out=tmp_path / "out", key=good / "key"))
+    [path] = (tmp_path / "out").glob("studies/*/cine_sax.nii")
+    assert (np.asarray(nib.load(path).dataobj) == 0).sum() == np.isnan(values).sum()
+    [proposals] = (tmp_path / "out").glob("proposals/*/proposals.json")
+    assert "values_changed" in json.loads(proposals.read_text())["proposals"][0]["flags"]
+
+
+def test_a_still_stack_that_ends_as_it_began_or_reaches_too_far_is_not_taken(tmp_path):
+    """Phases on the third axis: of one slice, and of slices one after the other."""
+    cycle = VOXELS[:, :, 2].astype(np.int16)
+    save(tmp_path / "in" / "p1" / "lge_sax.nii.gz", cycle, AFFINE)
+    far = np.random.default_rng(1).integers(0, 900, (48, 48, 40)).astype(np.int16)
+    save(tmp_path / "in" / "p1" / "t2_sax.nii.gz", far, AFFINE)
+    ingest(IngestSpec(source=tmp_path / "in", out=tmp_path / "out"))
+    [path] = (tmp_path / "out").glob("proposals/*/proposals.json")
+    [proposal] = json.loads(path.read_text())["proposals"]
+    assert (proposal["status"], proposal["reason"]) == ("waits", "contradicted")
+    assert "phases_contradicted" in proposal["flags"]
+    assert '"bad_shape"' in (tmp_path / "out" / "rejects.jsonl").read_text()

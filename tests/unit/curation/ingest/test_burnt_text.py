@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-from cardiolens.config.ingest import IngestSpec
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.burnt_text import shows_text
 from cardiolens.curation.ingest.import_run import ingest
 from tests.unit.curation.ingest.exports import CINE, NORMAL, SHORT_AXIS, series

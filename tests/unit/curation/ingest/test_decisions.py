@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.ingest import IngestSpec
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.decisions import Choice, Decisions, Ledger, legal_volumes, read_decisions
 from cardiolens.curation.ingest.import_run import ingest
 from cardiolens.study.manifest import read_study
@@ -123,7 +123,7 @@ WHOLE = {
         ("{", "line 2"),
         ("[]", "schema decision-1"),
         (GOOD.replace("decision-1", "decision-9"), "schema decision-1"),
-        (GOOD.replace('"at"', '"colour"'), "colour"),
+        (GOOD.replace('"at"', '"no_image"'), "no_image"),
         (GOOD.replace('"at"', '"study_id"'), "stands twice"),
         (GOOD.replace('"stacks"', '"undo": true, "stacks"'), "either stacks or undo"),
         (GOOD.replace("excluded", "perhaps"), "confirmed"),
@@ -288,8 +288,8 @@ def test_what_cannot_stand_is_refused_by_name_and_waits(
     told = capsys.readouterr().out
     assert f"0 applied, {refused} refused, 0 fit nothing" in told
     assert told.count("refused: ") == refused
-    for number in choices:
-        assert f"decision_refused_{reason}" in proposals(tmp_path / "out")[number]["flags"]
+    [build] = [json.loads(path.read_text()) for path in (tmp_path / "out").glob("proposals/*/build.json")]
+    assert build["decisions"]["refused"] == {listed[number]["stack"]: reason for number in choices}
 
 
 def test_a_missing_file_of_decisions_is_named(twice: Path, tmp_path: Path):

@@ -9,20 +9,36 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from cardiolens.config.ingest import IngestSpec
-from cardiolens.curation.ingest.file_owners import IDS_DIFFER, NO_SUBJECT, owners
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.import_run import ingest
+from cardiolens.curation.ingest.owners import IDS_DIFFER, NO_SUBJECT, owners
 from tests.unit.curation.ingest.exports import CINE, header, save
 from tests.unit.study_folders import SHORT_AXIS_AFFINE
 
 FOLDER = Path(__file__).parent / "layouts"
 LAYOUTS = json.loads((FOLDER / "layouts.json").read_text(encoding="utf-8"))
 DICOM = json.loads((FOLDER / "dicom.json").read_text(encoding="utf-8"))
-HELD = {  # nothing in these paths says for certain whose the files are
+HELD = {  # names of files alone tell whose they are, or nothing does: a person states subject
+    "blind_sequence_first_names_many_scripts",
     "blind_patient_then_accession",
+    "blind_sequence_first_files_by_patient",
+    "blind_flat_prefix_p1_p10_p100",
     "blind_one_patient_flat_series_numbers",
     "blind_flat_ids_with_view_tokens",
     "blind_ukb_field_and_instance_folders",
+    "greek_flat",
+    "japanese_flat",
+    "bids_flat_underscores",
+    "two_people_in_one_folder",
+    "initials_flat",
+    "views_first_names_below",
+    "one_folder_disjoint",
+    "views",
+    "views_one_each",
+    "sub_files_dash",
+    "sub_files_us",
+    "sub_contradiction",
+    "scripts_files",
 }
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from cardiolens.config.ingest import IngestSpec
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.decisions import Choice, Ledger
 from cardiolens.curation.ingest.import_run import ingest
 from cardiolens.study.manifest import read_study
@@ -53,7 +53,7 @@ def test_confirming_keeps_the_flag_until_onset_and_peak_are_marked(imported):
     before = again()
     (path,) = (folder / "out" / "proposals").glob("*/proposals.json")
     (proposal,) = json.loads(path.read_text())["proposals"]
-    (flag,) = {"first_pass_not_located", "no_bolus_found"} & set(proposal["flags"])
+    (flag,) = {"times_by_default"} & set(proposal["flags"])
     ledger = Ledger(folder / "decisions.jsonl")
     ledger.decide(before["study_id"], {proposal["stack"]: choice()})
     assert flag in again(decisions=folder / "decisions.jsonl")["flags"]

@@ -8,9 +8,9 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from cardiolens.curation.ingest.image import Image
+from cardiolens.curation.ingest.frame_records import Image
 from cardiolens.curation.ingest.reasons import Reason
-from cardiolens.curation.ingest.series_grouping import stacks_of
+from cardiolens.curation.ingest.series_stacks import stacks_of
 from tests.unit.curation.ingest.exports import CINE, NORMAL, PERFUSION, SHORT_AXIS
 from tests.unit.curation.ingest.set_phantoms import hearts, imported_set, proposals_of, write_set
 from tests.unit.curation.ingest.test_other_makers import image
@@ -110,7 +110,7 @@ def test_a_phase_that_every_slice_lacks_is_told_by_numbers(tmp_path, kind, phase
     phases = len(made) // SLICES
     flags, (_, count), _ = flags_without(made, lambda _, at: at == phase % phases)
     assert count == phases - 1
-    assert flags & {"phases_missing", "images_missing"}
+    assert flags & {"incomplete"}
 
 
 @pytest.mark.parametrize("kind", MAKE)
@@ -118,10 +118,10 @@ def test_numbered_anew_it_is_told_by_times(tmp_path, kind):
     made = MAKE[kind](tmp_path)
     left = [each for each, (_, phase) in zip(made, _places(made), strict=True) if phase != 5]
     [stack], _ = stacks_of(renumbered(left))
-    assert set(stack.flags) & {"phases_missing", "gap_in_time"}
+    assert set(stack.flags) & {"incomplete"}
     untold = [replace(each, temporal=None) for each in renumbered(left)]
     [stack], _ = stacks_of(untold)
-    assert set(stack.flags) & {"phases_missing", "gap_in_time"}
+    assert set(stack.flags) & {"incomplete"}
 
 
 @pytest.mark.parametrize(
@@ -137,10 +137,10 @@ def test_a_last_phase_that_is_lost_is_told_by_the_count(tmp_path, kind, declared
         for each, again in zip(told, renumbered(left), strict=True)
     ]
     [stack], _ = stacks_of(numbered)
-    assert "phases_missing" in stack.flags
+    assert "incomplete" in stack.flags
 
 
-@pytest.mark.parametrize(("phases", "flags"), [(PHASES, set()), (PHASES - 1, {"cycle_not_covered"})])
+@pytest.mark.parametrize(("phases", "flags"), [(PHASES, set()), (PHASES - 1, {"incomplete"})])
 def test_a_last_phase_is_told_by_the_length_of_a_beat(tmp_path, phases, flags):
     made = [replace(each, beat=PHASES * 67.5) for each in cine(tmp_path)]
     left = [each for each, (_, phase) in zip(made, _places(made), strict=True) if phase < phases]
@@ -152,7 +152,7 @@ def test_a_beat_that_the_scanner_missed_is_no_loss_for_certain(tmp_path):
     made = [
         replace(each, clock=each.clock + (0.81 if each.temporal > 9 else 0)) for each in first_pass(tmp_path)
     ]
-    assert flags_without(made, lambda *_: False)[0] == {"gap_in_time"}
+    assert flags_without(made, lambda *_: False)[0] == {"incomplete"}
 
 
 @pytest.mark.parametrize("kind", MAKE)
@@ -160,19 +160,19 @@ def test_of_a_slice_that_lacks_a_phase_within_nothing_is_cut_off(tmp_path, kind)
     made = MAKE[kind](tmp_path)
     flags, grid, left_out = flags_without(made, lambda k, phase: (k, phase) == (1, 6))
     assert grid == (SLICES - 1, len(made) // SLICES)
-    assert {reason for _, reason in left_out} == {Reason.INCOMPLETE_SLICE}
-    assert "incomplete_slices_left_out" in flags
+    assert {reason for _, reason, _ in left_out} == {Reason.INCOMPLETE}
+    assert "incomplete" in flags
 
 
 @pytest.mark.parametrize("kind", MAKE)
 def test_slices_that_lack_another_phase_each_are_no_volume(tmp_path, kind):
     flags, _, _ = flags_without(MAKE[kind](tmp_path), lambda k, phase: phase == 2 + 2 * k)
-    assert "phases_do_not_correspond" in flags
+    assert "phases_contradicted" in flags
 
 
 def test_a_last_slice_is_told_by_the_count_of_images(tmp_path):
     made = cine(tmp_path, images_declared=SLICES * PHASES)
-    assert "images_missing" in flags_without(made, lambda k, _: k == SLICES - 1)[0]
+    assert "incomplete" in flags_without(made, lambda k, _: k == SLICES - 1)[0]
     whole = cine(tmp_path / "whole", images_declared=SLICES * PHASES)
     assert flags_without(whole, lambda *_: False)[0] == set()
 
@@ -188,13 +188,13 @@ def test_slices_of_an_own_series_that_are_lost_together_are_told(tmp_path):
             made.append(replace(each, identity=identity, position=(x, y, z), series_number=k + offset))
     stacks, _ = stacks_of(made)
     assert len(stacks) == 2
-    assert all("slices_missing" in stack.flags for stack in stacks)
+    assert all("incomplete" in stack.flags for stack in stacks)
 
 
 def test_every_second_slice_is_told_by_the_declared_distance(tmp_path):
     made = cine(tmp_path, apart=8.0)
-    assert "slices_missing" in flags_without(made, lambda k, _: k % 2 == 1)[0]
-    assert "slices_missing" not in flags_without(made, lambda *_: False)[0]
+    assert "incomplete" in flags_without(made, lambda k, _: k % 2 == 1)[0]
+    assert "incomplete" not in flags_without(made, lambda *_: False)[0]
 
 
 @pytest.mark.parametrize("kind", MAKE)
@@ -204,8 +204,8 @@ def test_a_frame_that_is_there_twice_is_taken_once(tmp_path, kind):
     stacks, left_out = stacks_of([*made, second])
     [stack] = stacks
     assert (stack.n_slices, stack.n_phases) == (SLICES, len(made) // SLICES)
-    assert [reason for _, reason in left_out] == [Reason.REPEAT]
-    assert "repeated_frames_left_out" in stack.flags
+    assert [reason for _, reason, _ in left_out] == [Reason.REPEAT]
+    assert "repeats_left_out" in stack.flags
 
 
 def test_a_cine_of_a_set_that_lacks_a_phase_waits_for_a_person(tmp_path):

@@ -8,14 +8,13 @@ from pydicom.dataset import Dataset
 from pydicom.sequence import Sequence
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.file_place import Place
-from cardiolens.config.ingest import IngestSpec
-from cardiolens.curation.ingest.header import read_images
+from cardiolens.config.curation_specs import IngestSpec
+from cardiolens.curation.ingest.dicom import read_images
 from cardiolens.curation.ingest.import_run import ingest
-from cardiolens.curation.ingest.mixed_study import mixed
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.sequence import kind_by_tags, sequence_witnesses
-from cardiolens.curation.ingest.series_grouping import stacks_of
+from cardiolens.curation.ingest.series_stacks import stacks_of
+from cardiolens.curation.ingest.whose_images import mixed
 from cardiolens.curation.ingest.words import Words
 from tests.unit.curation.ingest.exports import CINE, NORMAL, SHORT_AXIS, header, healthy, save
 
@@ -24,7 +23,7 @@ ENHANCED = "1.2.840.10008.5.1.4.1.1.4.1"
 
 
 def image(folder: Path, **elements):
-    (read,) = read_images(Place(str(save(header(**elements), folder / "IM"))))
+    (read,) = read_images(Path(str(save(header(**elements), folder / "IM"))))
     return read
 
 
@@ -73,8 +72,8 @@ def test_a_first_pass_of_ge_is_no_cine_and_keeps_its_order(tmp_path, times):
 def test_a_first_pass_that_was_stopped_loses_its_last_beat_and_no_slice(tmp_path):
     (stack,), left_out = stacks_of(first_pass(tmp_path, [20, 20, 19]))
     assert (stack.n_slices, stack.n_phases) == (3, 19)
-    assert [reason for _, reason in left_out] == [Reason.INCOMPLETE_SLICE] * 2
-    assert "incomplete_slices_left_out" in stack.flags
+    assert [reason for _, reason, _ in left_out] == [Reason.INCOMPLETE] * 2
+    assert "incomplete" in stack.flags
 
 
 @pytest.mark.parametrize(
@@ -104,14 +103,14 @@ FLOWS = {
 @pytest.mark.parametrize("dataset", FLOWS.values(), ids=FLOWS.keys())
 def test_flow_is_left_out_without_a_name(tmp_path, dataset):
     dataset.SeriesDescription = ""
-    (read,) = read_images(Place(str(save(dataset, tmp_path / "IM"))))
-    assert kind_by_tags([read], Words()) is Reason.PHASE_CONTRAST
+    (read,) = read_images(Path(str(save(dataset, tmp_path / "IM"))))
+    assert kind_by_tags([read], Words()) == "phase contrast"
 
 
 @pytest.mark.parametrize("word", ["MOSAIC", "VFRAME"])
 def test_slices_as_tiles_of_one_matrix_are_left_out(tmp_path, word):
     read = image(tmp_path, ImageType=["ORIGINAL", "PRIMARY", "M", "ND", word])
-    assert kind_by_tags([read], Words()) is Reason.MOSAIC
+    assert kind_by_tags([read], Words()).startswith("mosaic")
 
 
 def test_frames_of_a_multi_frame_file_are_no_tiles_whatever_its_type_says(tmp_path):
@@ -119,11 +118,11 @@ def test_frames_of_a_multi_frame_file_are_no_tiles_whatever_its_type_says(tmp_pa
     dataset = header(**told)
     dataset.file_meta.MediaStorageSOPClassUID = ENHANCED
     dataset.PerFrameFunctionalGroupsSequence = Sequence([Dataset()])
-    (read,) = read_images(Place(str(save(dataset, tmp_path / "IM"))))
-    assert kind_by_tags([read], Words()) is None
+    (read,) = read_images(Path(str(save(dataset, tmp_path / "IM"))))
+    assert kind_by_tags([read], Words()) == ""
 
 
-@pytest.mark.parametrize(("moved_mm", "flags"), [(3.51, {"slices_overlap"}), (4.5, set())])
+@pytest.mark.parametrize(("moved_mm", "flags"), [(3.51, {"slices_contradicted"}), (4.5, set())])
 def test_phases_of_a_slice_that_lie_elsewhere_are_flagged(tmp_path, moved_mm, flags):
     """Every second phase of a cine lies somewhat off, as a tool has left it."""
     images = []
@@ -134,14 +133,14 @@ def test_phases_of_a_slice_that_lie_elsewhere_are_flagged(tmp_path, moved_mm, fl
             told |= {"TriggerTime": 60.0 * phase, "InstanceNumber": 12 * k + phase + 1}
             images.append(image(tmp_path / f"{k}-{phase}", **CINE | told))
     stacks, _ = stacks_of(images)
-    assert {flag for stack in stacks for flag in stack.flags} & {"slices_overlap"} == flags
+    assert {flag for stack in stacks for flag in stack.flags} & {"slices_contradicted"} == flags
 
 
 def test_velocities_of_zero_are_no_flow(tmp_path):
     dataset = private(0x2001, "Philips Imaging DD 001", 0x1A, "FL", [0.0, 0.0, 0.0])
     dataset.VelocityEncodingMinimumValue = 0.0
-    (read,) = read_images(Place(str(save(dataset, tmp_path / "IM"))))
-    assert kind_by_tags([read], Words()) is None
+    (read,) = read_images(Path(str(save(dataset, tmp_path / "IM"))))
+    assert kind_by_tags([read], Words()) == ""
 
 
 def test_numbers_that_were_never_set_are_none(tmp_path):
@@ -163,7 +162,7 @@ def test_many_frames_of_an_enhanced_file_are_read(tmp_path):
         frames.append(frame)
     dataset.PerFrameFunctionalGroupsSequence = Sequence(frames)
     dataset.PixelData = np.zeros((400, 32, 32), np.uint16).tobytes()
-    assert len(read_images(Place(str(save(dataset, tmp_path / "IM"))))) == 400
+    assert len(read_images(Path(str(save(dataset, tmp_path / "IM"))))) == 400
 
 
 def people(folder: Path, **second) -> list:
@@ -237,7 +236,7 @@ def test_a_study_for_each_image_is_refused_and_named(tmp_path):
     for number in range(20):
         save(header(StudyInstanceUID=f"1.2.9.{number}", InstanceNumber=number), tmp_path / "a" / f"{number}")
     spec = IngestSpec(source=tmp_path / "a", out=tmp_path / "out", key=tmp_path / "key")
-    with pytest.raises(InputError, match=r"20 files is a usable MR image .*study_per_image"):
+    with pytest.raises(InputError, match=r"20 files is a usable MR image .*patient_unclear"):
         ingest(spec)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pydicom import dcmread
 
-from cardiolens.config.ingest import IngestSpec
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.import_run import ingest
 from cardiolens.study.manifest import read_study
 
@@ -41,7 +41,7 @@ def test_a_siemens_export_with_a_wrong_name_becomes_four_views(real):
         (22001,): ("left_out", "other"),
     }
     flags = {tuple(p["series"]): p["flags"] for p in told}
-    assert "view_witnesses_disagree" in flags[16001,]
+    assert "witnesses_disagree" in flags[16001,]
     manifest = read_study(out / "studies" / ids["SIEMENS1"]).manifest
     short = next(volume for volume in manifest.volumes if volume.view == "sax")
     assert (short.shape[2:], short.spatial_order, short.ed_phase) == ((6, 25), "base_to_apex", 0)
@@ -62,7 +62,7 @@ def test_slices_of_a_ge_export_that_lack_a_phase_are_named(real):
     (volume,) = read_study(out / "studies" / ids["GE1"]).manifest.volumes
     assert (volume.volume_id, volume.shape[2:]) == ("cine_sax", (4, 2))
     lines = (out / "proposals" / ids["GE1"] / "rejects.jsonl").read_text().splitlines()
-    assert [json.loads(line)["reason"] for line in lines] == ["incomplete_slice"] * 2
+    assert [json.loads(line)["reason"] for line in lines] == ["incomplete"] * 2
 
 
 def test_no_planted_identity_leaves(real):

@@ -8,7 +8,7 @@ import nibabel as nib
 import numpy as np
 from pydicom.uid import generate_uid
 
-from cardiolens.config.ingest import IngestSpec
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.import_run import ingest
 from tests.unit.curation.ingest.exports import LGE, NORMAL, SHORT_AXIS, header, save
 
@@ -53,7 +53,7 @@ def imported(folder: Path, scales: Sequence[float | None]) -> tuple[np.ndarray, 
 def test_slices_that_the_maker_scaled_apart_come_back_on_one_scale(tmp_path):
     values, _, flags = imported(tmp_path, [1.0, 2.0, 4.0, 0.5 * 4, 8.0])
     assert np.array_equal(values, SIGNAL)
-    assert "rescaled_frame_by_frame" not in flags
+    assert "values_changed" not in flags
 
 
 def test_stored_values_stay_where_only_the_display_was_scaled_apart(tmp_path):
@@ -61,7 +61,7 @@ def test_stored_values_stay_where_only_the_display_was_scaled_apart(tmp_path):
     assert image.get_data_dtype().kind in "iu"
     assert np.array_equal(np.asarray(image.dataobj.get_unscaled()).transpose(2, 1, 0), SIGNAL * 2)
     assert np.array_equal(values, SIGNAL)
-    assert "rescaled_frame_by_frame" not in flags
+    assert "values_changed" not in flags
 
 
 def test_slopes_alone_are_applied_and_told(tmp_path):
@@ -71,4 +71,4 @@ def test_slopes_alone_are_applied_and_told(tmp_path):
         stored = SIGNAL * np.array([scale or 1 for scale in scales])[:, None, None]
         expected = stored * np.array(RESCALED)[:, None, None]
         assert np.allclose(values, expected, rtol=1e-6, atol=0)
-        assert "rescaled_frame_by_frame" in flags
+        assert "values_changed" in flags

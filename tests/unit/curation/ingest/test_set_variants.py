@@ -109,7 +109,7 @@ def test_the_test_part_of_emidec_has_numbers_for_names_and_no_masks(normal, tmp_
     out = imported_set(export, tmp_path / "out")
     folder = expect_whole(out, "emidec", "101", truth)
     assert volume_of(folder, "lge_sax")["spatial_order"] == "unknown", "nothing tells its base from its apex"
-    assert "slice_order_unknown" in proposals_of(out, folder)[0]["flags"]
+    assert "order_by_default" in proposals_of(out, folder)[0]["flags"]
 
 
 def test_myops_of_care_has_cases_and_not_every_sequence(normal, tmp_path):
@@ -122,7 +122,7 @@ def test_myops_of_care_has_cases_and_not_every_sequence(normal, tmp_path):
     export = moved(tmp_path / "export", as_care)
     proposed = propose_layout([str(path.relative_to(export)) for path in export.rglob("*.nii.gz")])
     assert proposed is not None
-    assert proposed.convention.name == "myops"
+    assert proposed[0].name == "myops"
     truth["volumes"].pop("cine_sax")
     out = imported_set(export, tmp_path / "out")
     assert "mask" in volume_of(expect_whole(out, "myops", "Case1001", truth), "lge_sax")
@@ -193,7 +193,7 @@ def test_a_frame_that_is_rounded_otherwise_than_its_cine_gives_no_wrong_phase(no
     volume = volume_of(folder, "cine_sax")
     assert frames_of_file(folder / volume["path"]) == truth["volumes"]["cine_sax"]["frames"]
     flags = {flag for proposal in proposals_of(out, folder) for flag in proposal["flags"]}
-    assert "mask" in volume or "mask_phase_unknown" in flags
+    assert "mask" in volume or "mask_not_used" in flags
 
 
 def test_cines_whose_slices_and_phases_lie_on_one_axis_are_refused_by_name():
@@ -234,9 +234,9 @@ def _turned(values: np.ndarray) -> np.ndarray:
 
 
 MASKS = {
-    "labels of ACDC": ("mnms", _swapped, {"mask_of_other_labels"}),
-    "one value": ("mnms", lambda values: (values > 0).astype(np.uint8), {"mask_of_other_labels"}),
-    "turned": ("mnms", _turned, {"display_contradicted_by_mask", "mask_elsewhere"}),
+    "labels of ACDC": ("mnms", _swapped, {"mask_contradicted"}),
+    "one value": ("mnms", lambda values: (values > 0).astype(np.uint8), {"mask_contradicted"}),
+    "turned": ("mnms", _turned, {"display_contradicted", "mask_contradicted"}),
 }
 
 

@@ -57,7 +57,7 @@ def decided(root: Path, choices: dict[str, Choice]) -> list[dict]:
 def test_a_header_in_two_minds_waits_and_says_what_each_place_tells(waiting):
     for proposal in open_stacks(waiting).values():
         assert proposal["reason"] == "no_position"
-        assert "spacing_contradicted" in proposal["flags"]
+        assert "spacing_unsettled" in proposal["flags"]
         assert proposal["places_mm"]["sform"] == [1.0, 1.0, 1.0]
         assert proposal["places_mm"]["pixdim"][:2] == pytest.approx([3.2, 3.2])
         assert proposal["entry"]["spacing_mm"][:2] == pytest.approx([3.2, 3.2]), "the proposal"

@@ -23,7 +23,7 @@ from cardiolens.curation.questions.model_reader import NOT_STATED, SYSTEM, Group
 from cardiolens.curation.questions.rule_extraction import extract
 from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.phantom.roster import catalogue
-from cardiolens.protocol.prompts.case_discussion import SECTIONS, VALUES
+from cardiolens.protocol.prompts.case_prompts import SECTIONS, VALUES
 from cardiolens.protocol.tasks.catalogue import Option
 from tests.support.cases.example_cases import make_cases
 

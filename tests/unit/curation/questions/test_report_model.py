@@ -28,7 +28,7 @@ from cardiolens.curation.questions.model_reader import (
     read_store,
 )
 from cardiolens.inference.engine.ask import Ask, FrameWork, Pictures, Reply
-from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.replica import Replica

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from cardiolens.config.conf_names import released_options
 from cardiolens.config.dataset import Windows
-from cardiolens.config.released import released_options
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.release.harness.make_tasks import make_tasks
 from cardiolens.storage import schemas, tables

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cardiolens.config.dataset import Windows
-from cardiolens.config.selector import SelectorSpec
+from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.curation.release import question_table
 from cardiolens.curation.release.facts import Contents, read_contents
 from cardiolens.curation.release.question_table import rows_by_study, write_rows

@@ -15,8 +15,7 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.curation.release.make import digests
-from cardiolens.curation.release.submission import (
+from cardiolens.curation.release.benchmark_submission import (
     MOST_REPLY,
     MOST_TEXT,
     Score,
@@ -27,6 +26,7 @@ from cardiolens.curation.release.submission import (
     submit,
     verdicts_of,
 )
+from cardiolens.curation.release.make import digests
 from cardiolens.curation.release.withheld_cohort import read_answers, without_answers, write_answers
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.released import INDEX
+from cardiolens.config.conf_names import INDEX
 from cardiolens.curation.release.verify import differences, verify
 
 pytestmark = pytest.mark.timeout(30)

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cardiolens.commands.reread import RereadWords, judge_errors
 from page_run import finished, small_spec
 from scripted_engine import answering
 from small_cohort import make_cohort
 
 from cardiolens.base.errors import InputError
+from cardiolens.commands.judge import ReadingWords, judge_errors
 from cardiolens.config.command_words import read_words
 from cardiolens.config.compose import read_spec
 from cardiolens.curation.report_judge import report_errors
@@ -184,7 +184,7 @@ def test_a_judge_without_a_usable_reply_is_no_success(run: Run, monkeypatch: pyt
 
 def test_people_are_compared_with_errors_alone() -> None:
     with pytest.raises(InputError, match="people= is compared with errors, and of is reports; add of=errors"):
-        read_words(RereadWords, ["run=r", "people=p"])
+        read_words(ReadingWords, ["run=r", "of=reports", "people=p"])
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 from page_run import finished, small_spec
 from small_cohort import make_cohort
 
-from cardiolens.config.steps import StatisticsSpec
+from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.curation.report_judge.second_reading import Readings, ReportTexts, readings, texts_of
 from cardiolens.phantom.roster import catalogue
@@ -106,10 +105,9 @@ def test_nothing_of_the_run_changes_and_the_file_says_who_read(run: Run, told: R
 
 
 def test_what_cannot_be_read_twice_is_refused(run: Run, tmp_path: Path) -> None:
-    from cardiolens.commands.reread import reread
-
     from cardiolens.base.errors import InputError
-    from cardiolens.storage.run_word import read_run
+    from cardiolens.commands.judge import reread
+    from cardiolens.storage.run_place import read_run
 
     with pytest.raises(InputError, match="model= is not given"):
         reread(run, [])

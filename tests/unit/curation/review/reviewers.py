@@ -20,8 +20,12 @@ def items_of(
     studies: int,
     subtasks: Sequence[str] = ("C01",),
     answers: Mapping[str, str] = MappingProxyType({}),
+    marks: Sequence[str] = (),
 ) -> list[Item]:
-    """A draft of each subtask in each study, all of one batch; its answer is A unless another is given."""
+    """A draft of each subtask in each study, all of one batch; its answer is A unless another is given.
+
+    `marks` say of each study who drafted its questions.
+    """
     path = folder / "drafts.jsonl"
     lines = [
         {
@@ -29,7 +33,8 @@ def items_of(
             "subtask": subtask,
             "answer": [answers.get(subtask, "A")],
             "origin": "report",
-            "verification": {"status": "draft", "stage": 6},
+            "verification": {"status": "draft", "stage": 6}
+            | ({"drafted_by": marks[number]} if marks else {}),
         }
         for number in range(studies)
         for subtask in subtasks

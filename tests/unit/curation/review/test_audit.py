@@ -165,8 +165,8 @@ def test_a_report_stands_beside_the_scores(run: FinishedRun, capsys: pytest.Capt
     assert "misread" in capsys.readouterr().out
     assert json.loads((run.folder / "audit.json").read_text())["schema"] == "audit-1"
     facts = read_facts(Run(run.folder), [Run(run.folder)])
-    (table,) = reliability(facts).tables
-    assert table.title == "Replies that a person read"
+    tables = reliability(facts).tables
+    (table,) = (one for one in tables if one.title == "Replies that a person read")
     assert sorted(str(row[0]) for row in table.rows) == sorted(facts.models)
     (run.folder / "audit.json").write_text('{"models": 5}')
     with pytest.raises(InputError, match="make it anew with"):

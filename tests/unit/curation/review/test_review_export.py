@@ -89,3 +89,16 @@ def test_batches_are_whole_studies_and_none_is_small(per_study: int) -> None:
     for study in set(studies):
         assert len({batch for batch, own in zip(batches, studies, strict=True) if own == study}) == 1
     assert list(_batches(["S"] * 5)) == ["b01"] * 5
+
+
+def test_accepted_drafts_are_counted_by_who_drafted_them(tmp_path: Path) -> None:
+    items = items_of(tmp_path, 4, marks=("both", "both", "rules", ""))
+    table = Table(tmp_path, items)
+    for reader in ("anna", "berta"):
+        assert table.press(reader, "correct", answer=["B"]) is None
+        table.everything(reader)
+    result = exported(table.queue.items, table.queue.reviews)
+    assert [(row.name, row.n_items, row.n_accepted) for row in result.marks] == [
+        ("drafted by both", 2, 1),
+        ("drafted by rules", 1, 1),
+    ]

@@ -37,7 +37,6 @@ def drafts(data: Path, folder: Path) -> Path:
         lines.append(json.dumps(record))
     (folder / "questions.jsonl").write_text("\n".join(lines) + "\n")
     item: dict[str, Any] = {"id": "R1", "quote": "normal size", "start": 7, "end": 18}
-    item["reading"] = {"start": 0, "quote": "LV size normal"}
     found = {"study_id": "PH-NORMAL", "items": [item]}
     (folder / "2-findings.rules.jsonl").write_text(json.dumps(found) + "\n")
     text = {"study_id": "PH-NORMAL", "text": "LV is: normal size. The secret rest."}
@@ -123,7 +122,7 @@ def test_a_reader_of_a_draft_sees_evidence_and_nobody_elses_decision(verify: Ser
     first = anna.tree("GET", "/state.json")
     assert first["item"]["proposal"]
     assert first["item"]["evidence"][0]["text"] == "normal size"
-    assert first["item"]["evidence"][0]["read_as"] == "LV size normal"
+    assert first["item"]["drafted_by"] == ""
     assert first["item"]["report"][7:18] == "normal size"
     before = berta.tree("GET", "/state.json")
     after = press(anna, first, "a1", verdict="reject", reason="bad_images")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cardiolens.inference.engine.encoder_cache import embedding_bytes, enlarge, room_on_gpu
+from cardiolens.inference.engine.engine_memory import embedding_bytes, enlarge, room_on_gpu
 
 
 def config(hidden: int, own: int = 2048, dtype: str = "torch.bfloat16", deepstack: object = None) -> Any:

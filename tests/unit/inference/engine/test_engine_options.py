@@ -10,12 +10,12 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
 from cardiolens.config.engine_options import SAME_ANSWERS, SET_HERE
 from cardiolens.config.model import ModelSpec
-from cardiolens.inference.engine import arguments, gpu_memory, vllm_engine
-from cardiolens.inference.engine.arguments import check_engine_options, known_options
+from cardiolens.inference.engine import engine_memory, startup, vllm_engine
+from cardiolens.inference.engine.startup import check_engine_options, known_options
 from cardiolens.inference.engine.vllm_engine import VllmEngine
 from cardiolens.inference.models.identity import Identity
 from cardiolens.inference.placement.placement import Deployment
-from cardiolens.storage.places import deciding, run_of
+from cardiolens.storage.places import run_of
 
 TINY = ["model=[tiny]"]
 
@@ -65,13 +65,12 @@ def test_only_an_engine_of_vllm_has_them():
 
 
 def test_without_vllm_nothing_is_known_and_nothing_refused(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(arguments, "known_options", frozenset)
+    monkeypatch.setattr(startup, "known_options", frozenset)
     check_engine_options(read_spec(option("zzz=1")))
 
 
 def test_a_run_is_another_one_only_where_answers_may_be():
     plain = read_spec(TINY)
-    assert "engine_options" not in deciding(plain)["model"][0]
     assert run_of(read_spec(option("mm_processor_cache_gb=8"))) == run_of(plain)
     assert run_of(read_spec(option("kv_cache_dtype=fp8"))) != run_of(plain)
 
@@ -114,7 +113,7 @@ def test_steps_are_as_large_as_the_memory_bears(
     mib: int, share: float, tokens: int, monkeypatch: pytest.MonkeyPatch
 ):
     rows = [[str(mib)] * 2, [str(2 * mib)] * 2]
-    monkeypatch.setattr(gpu_memory, "gpu_rows", lambda fields: rows)
+    monkeypatch.setattr(engine_memory, "gpu_rows", lambda fields: rows)
     assert handed(monkeypatch, share=share)["max_num_batched_tokens"] == tokens
     own = handed(monkeypatch, engine_options={"max_num_batched_tokens": 4096})
     assert own["max_num_batched_tokens"] == 4096

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens.inference.engine.gpu_memory import lock_of, turn_on, wait_for_memory
+from cardiolens.inference.engine.engine_memory import lock_of, turn_on, wait_for_memory
 
 
 def locked(gpus: str) -> bool:

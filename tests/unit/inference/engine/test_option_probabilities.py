@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from cardiolens.inference.engine.option_probabilities import TokenStep, letter_logprobs, set_logprobs
+from cardiolens.inference.engine.decoding import TokenStep, letter_logprobs, set_logprobs
 from cardiolens.protocol.tasks.legal import legal_replies
 
 END = "<eos>"

@@ -6,7 +6,7 @@ from transformers import PreTrainedTokenizerFast
 
 from cardiolens.base.errors import RunError
 from cardiolens.config.model import ModelSpec
-from cardiolens.inference.engine.reasoning_split import ReasoningSplit
+from cardiolens.inference.engine.decoding import ReasoningSplit
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch, which vLLM's parsers import
 

@@ -9,7 +9,7 @@ import pytest
 
 from cardiolens.config.model import ModelSpec
 from cardiolens.inference.engine.ask import Ask, Reply
-from cardiolens.inference.engine.shared_beginnings import SharedBeginnings, match_finely
+from cardiolens.inference.engine.engine_memory import SharedBeginnings, match_finely
 from cardiolens.inference.engine.vllm_engine import VllmEngine
 from cardiolens.inference.models.identity import Identity
 from cardiolens.inference.placement.placement import Deployment

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cardiolens.inference.engine.slots import Slots
+from cardiolens.inference.engine.supervisor import Slots
 
 
 def test_a_lower_limit_holds_once_what_is_beyond_it_is_given_back() -> None:

@@ -13,8 +13,8 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.model import ModelSpec
 from cardiolens.inference.engine.ask import Ask, ErrorKind, Reply, RequestError
 from cardiolens.inference.engine.vllm_engine import VllmEngine
+from cardiolens.inference.models.chat import Grid, check_frames_kept, check_takes_video
 from cardiolens.inference.models.identity import Identity
-from cardiolens.inference.models.video_input import Grid, check_frames_kept, check_takes_video
 from cardiolens.inference.placement.placement import Deployment
 from cardiolens.storage.schemas import FRAME
 

@@ -10,8 +10,8 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
 from cardiolens.config.conf_names import packaged_conf
 from cardiolens.config.model import ModelCard, ModelSpec
-from cardiolens.inference.engine.arguments import check_engine_options
-from cardiolens.inference.models.adapter import find_adapter, room_for
+from cardiolens.inference.engine.startup import check_engine_options
+from cardiolens.inference.models.identity import find_adapter, room_for
 from cardiolens.inference.placement.footprint import Candidate, Node, footprints
 from cardiolens.storage.places import deciding
 from jobs import show_catalogue

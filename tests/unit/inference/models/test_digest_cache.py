@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens.inference.models import digest_cache as module
-from cardiolens.inference.models.digest_cache import known_digests
+from cardiolens.inference.models import identity as module
+from cardiolens.inference.models.identity import known_digests
 
 
 @pytest.fixture

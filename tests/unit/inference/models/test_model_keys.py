@@ -75,6 +75,6 @@ def test_files_that_are_closed_to_the_user_are_a_fault_of_this_model(
     def locked(file: Path) -> str:
         raise PermissionError(errno.EACCES, "Permission denied", str(file))
 
-    monkeypatch.setattr("cardiolens.inference.models.digest_cache.sha256_of", locked)
+    monkeypatch.setattr("cardiolens.inference.models.identity.sha256_of", locked)
     with pytest.raises(InputError, match=r"model m: .*\.(json|jinja): Permission denied; change its perm"):
         key(folder)

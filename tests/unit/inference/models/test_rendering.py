@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.models.token_counts import Rendering
 
 
 @pytest.mark.parametrize(

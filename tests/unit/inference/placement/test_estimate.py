@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from cardiolens.inference.placement.estimate import Rates, most_seconds, work_seconds
+from cardiolens.inference.placement.footprint import Rates, most_seconds, work_seconds
 from cardiolens.inference.placement.placement import place
 from tests.unit.clusters import EIGHT, model
 

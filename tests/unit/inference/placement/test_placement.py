@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cardiolens.inference.placement.board import Board
 from cardiolens.inference.placement.footprint import Candidate, Node, footprints
-from cardiolens.inference.placement.placement import Placement, place
+from cardiolens.inference.placement.placement import Board, Placement, place
 from cardiolens.inference.placement.schedule import schedule
 from tests.unit.clusters import EIGHT, TWICE_EIGHT, candidates, model, nodes
 

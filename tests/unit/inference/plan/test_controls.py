@@ -13,7 +13,7 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep_factors import Control
-from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.control import Subject, donors
 from cardiolens.inference.plan.missing import missing
 from cardiolens.inference.plan.plan import Plan

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cardiolens.config.model import Sampling
-from cardiolens.inference.models.rendering import Rendering, frame_key
-from cardiolens.inference.plan.keys import hash_frames, hash_model, request_key
+from cardiolens.inference.models.token_counts import Rendering, frame_key
+from cardiolens.inference.plan.request import hash_frames, hash_model, request_key
 
 TEXTS = st.text(max_size=8)
 ASKED = st.tuples(TEXTS, TEXTS, TEXTS, st.lists(TEXTS, max_size=3), TEXTS, st.lists(TEXTS, max_size=3))

@@ -11,7 +11,7 @@ from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models import embedded
 from cardiolens.inference.models.chat import Chat
-from cardiolens.inference.models.fault import ModelError
+from cardiolens.inference.models.token_counts import ModelError
 from cardiolens.inference.placement.placement import Deployment, Placement
 from cardiolens.inference.plan.missing import Missing, missing_of
 from cardiolens.inference.plan.plan import Plan, plan
@@ -20,7 +20,7 @@ from cardiolens.inference.stream.execution import Executed, execute
 from cardiolens.inference.stream.pipeline import Streamed
 from cardiolens.storage import documents
 from cardiolens.workflow.steps.conclude import conclude
-from cardiolens.workflow.steps.model_outcomes import Prepared
+from cardiolens.workflow.steps.prepare_cases import Prepared
 from cardiolens.workflow.sweep import sweep
 
 Sweep = Callable[..., SweepSpec]

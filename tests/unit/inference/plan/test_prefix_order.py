@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cardiolens.inference.plan.missing import missing
+from cardiolens.inference.plan.planned_study import FrameRef, ShownExample, rows_of, write_examples
 from cardiolens.inference.plan.prefix_order import beginnings, frames_of, prefix_order, shared_frames
-from cardiolens.inference.plan.request import FrameRef
-from cardiolens.inference.plan.shown_examples import ShownExample, rows_of, write_examples
 from cardiolens.inference.plan.totals import totals_of
 from cardiolens.storage import tables
 from cardiolens.storage.schemas import PLANNED, REQUESTS

@@ -9,7 +9,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.chat import Chat
-from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.plan import plan
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.feature_store import missing_parts, read_features, write_features

@@ -7,8 +7,8 @@ import pytest
 from small_cohort import reader
 
 from cardiolens.config.model import ModelSpec
-from cardiolens.config.prompt import PromptSpec
-from cardiolens.inference.plan.reply_form import ReplyForm
+from cardiolens.config.sweep_factors import PromptSpec
+from cardiolens.inference.plan.frame_blocks import ReplyForm
 
 QUESTION: Any = SimpleNamespace(answer_type="single")
 REPORT: Any = SimpleNamespace(answer_type="report")

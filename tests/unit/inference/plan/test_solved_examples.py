@@ -16,10 +16,10 @@ from small_cohort import frame_rows, make_cohort, reader, sweep_spec, swept, vol
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.arms import arms
-from cardiolens.inference.models.rendering import Rendering, frame_key
+from cardiolens.inference.models.token_counts import Rendering, frame_key
 from cardiolens.inference.plan.missing import missing
 from cardiolens.inference.plan.plan import Plan, plan
-from cardiolens.inference.plan.shown_examples import read_part_examples
+from cardiolens.inference.plan.planned_study import read_part_examples
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.messages import studies_of
 from cardiolens.protocol.tasks.catalogue import load_catalogue
@@ -31,7 +31,6 @@ from cardiolens.show.page.columns import prompt_words
 from cardiolens.show.page.sections.run_setup import _examples
 from cardiolens.show.page.write import write_page
 from cardiolens.storage import documents, schemas, tables
-from cardiolens.storage.places import deciding
 from cardiolens.study.anatomy import HEART
 from cardiolens.study.cohort import Cohort, StudyRecord, write_cohort
 from cardiolens.study.protocol_folder import DATA
@@ -94,8 +93,6 @@ def test_no_examples_leave_every_request_and_file_as_it_was(root: Path) -> None:
     alone, beside = planned_with(root, STANDARD), planned_with(root, STANDARD, TWO)
     assert rows_of(alone, "standard") == rows_of(beside, "standard")
     assert {path.name for path in alone.run.root.rglob("*")}.isdisjoint({"examples"})
-    assert {"shots", "shots_seed"}.isdisjoint(deciding(alone.spec)["prompt"][0])
-    assert deciding(beside.spec)["prompt"][1]["shots"] == 2
 
 
 def test_a_report_is_asked_without_examples_and_once(root: Path) -> None:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cardiolens.inference.plan.missing import WORK
-from cardiolens.inference.stream.blocks import blocks
 from cardiolens.inference.stream.pipeline import _blocks_in_flight
+from cardiolens.inference.stream.replica_resources import blocks
 
 SIZES = st.lists(st.one_of(st.integers(1, 4), st.integers(1, 3000)), min_size=1, max_size=60)
 

@@ -16,7 +16,7 @@ from small_cohort import VIEWS, frame_rows, make_cohort, reader, sweep_spec, swe
 from cardiolens.base.errors import InputError
 from cardiolens.inference.engine.ask import FRAMES, ErrorKind, Reply, RequestError
 from cardiolens.inference.engine.readers import Reader, check_readers
-from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.plan import plan
 from cardiolens.protocol.dialogue.chain import read_chains, walk
 from cardiolens.protocol.dialogue.frame_requests import (

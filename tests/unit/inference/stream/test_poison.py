@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cardiolens.config.steps import StreamSpec
+from cardiolens.config.sweep import StreamSpec
 from cardiolens.inference.engine.ask import Ask, FrameWork, Pictures, Reply
 from cardiolens.inference.stream.messages import STUDY_ASKS
 from cardiolens.inference.stream.replica import Replica

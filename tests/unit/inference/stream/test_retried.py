@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cardiolens.config.steps import StreamSpec
+from cardiolens.config.sweep import StreamSpec
 from cardiolens.inference.engine.ask import (
     Ask,
     EngineDeadError,

@@ -14,7 +14,7 @@ from cardiolens.inference.stream.execution import Executed
 from cardiolens.inference.stream.pipeline import Streamed
 from cardiolens.storage import documents
 from cardiolens.workflow.steps.conclude import conclude
-from cardiolens.workflow.steps.model_outcomes import Prepared
+from cardiolens.workflow.steps.prepare_cases import Prepared
 
 N = 3
 LONGER = SELF | {"name": "longer", "max_tokens": 65}

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from cardiolens.base.errors import RunError
-from cardiolens.config.steps import StreamSpec
-from cardiolens.inference.stream import stall_clock
-from cardiolens.inference.stream.loading import LoadingSigns, share_read, sign_of_loading
-from cardiolens.inference.stream.stall_clock import StallClock
+from cardiolens.config.sweep import StreamSpec
+from cardiolens.inference.stream import loading
+from cardiolens.inference.stream.loading import LoadingSigns, StallClock, share_read, sign_of_loading
 
 VLLM = (
     "\rLoading safetensors checkpoint shards:   0% Completed | 0/4 [00:00<?, ?it/s]"
@@ -44,7 +43,7 @@ def test_the_share_of_the_weights_is_what_vllm_shows() -> None:
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1000.0]
-    monkeypatch.setattr(stall_clock.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(loading.time, "monotonic", lambda: now[0])
     return now
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from small_cohort import make_cohort, reader, sweep_spec
 
-from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.missing import missing
 from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.stream import loader

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cardiolens.config.steps import StreamSpec
+from cardiolens.config.sweep import StreamSpec
 from cardiolens.inference.engine.ask import Ask, EngineDeadError, FrameWork, Pictures, Reply
 from cardiolens.inference.stream import pipeline, replica
 from cardiolens.inference.stream.messages import COUNTERS, PROGRESS, STUDY_ASKS

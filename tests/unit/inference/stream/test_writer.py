@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from cardiolens.config.steps import StreamSpec
+from cardiolens.config.sweep import StreamSpec
 from cardiolens.inference.engine.readers import Constant
 from cardiolens.inference.stream.messages import STUDY_ASKS, AskRow
 from cardiolens.inference.stream.replica import Replica

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens.config.selector import SelectorSpec
+from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.inference.plan.control import reversed_options
 from cardiolens.protocol.prompts.frames import caption_block, captions
-from cardiolens.protocol.prompts.prompt_rendering import question_block, render
 from cardiolens.protocol.prompts.question import AskedQuestion, report_fields
-from cardiolens.protocol.prompts.template import template_for
+from cardiolens.protocol.prompts.template import question_block, render, template_for
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.tasks.catalogue import load_catalogue

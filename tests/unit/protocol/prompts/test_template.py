@@ -10,9 +10,14 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.protocol.prompts.frames import caption, frame_block
-from cardiolens.protocol.prompts.prompt_rendering import question_block, render
 from cardiolens.protocol.prompts.question import AskedQuestion
-from cardiolens.protocol.prompts.template import check_folder, template_folders, template_for
+from cardiolens.protocol.prompts.template import (
+    check_folder,
+    question_block,
+    render,
+    template_folders,
+    template_for,
+)
 from cardiolens.protocol.select.selection import pick
 from cardiolens.storage.schemas import FRAME
 from cardiolens.study.structure import StudyStructure, VolumeStructure
@@ -139,7 +144,7 @@ def test_a_system_message_is_given_no_variables(tmp_path):
 
 def test_selection_and_prompts_import_without_heavy_libraries():
     code = (
-        "import sys, cardiolens.protocol.prompts.prompt_rendering, cardiolens.protocol.select.choose;"
+        "import sys, cardiolens.protocol.prompts.template, cardiolens.protocol.select.choose;"
         "print([m for m in ('ray', 'torch', 'vllm', 'wandb', 'transformers') if m in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

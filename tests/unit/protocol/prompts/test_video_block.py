@@ -8,8 +8,14 @@ from typing import Literal
 import pytest
 from small_cohort import VIEWS, volume_row
 
-from cardiolens.protocol.prompts.frames import frame_block
-from cardiolens.protocol.prompts.videos import by_place, count_videos, has_videos, shots, video_block
+from cardiolens.protocol.prompts.frames import (
+    by_place,
+    count_videos,
+    frame_block,
+    has_videos,
+    shots,
+    video_block,
+)
 from cardiolens.protocol.select.selection import Frame, pick, pick_idx
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.schemas import FRAME

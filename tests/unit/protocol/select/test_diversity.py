@@ -7,11 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.selector import SelectorSpec
+from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose
-from cardiolens.protocol.select.diversity import distances, kcenter, kmedoids
 from cardiolens.protocol.select.feature_store import (
     StudyFeatures,
+    distances,
+    kcenter,
+    kmedoids,
     missing_parts,
     read_features,
     write_features,

@@ -10,10 +10,8 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.inference.plan.plan import plan
-from cardiolens.protocol.select.diversity import relevant
-from cardiolens.protocol.select.encoder import Encoder
-from cardiolens.protocol.select.feature_source import PIXELS, check_encoders, sights_of
-from cardiolens.protocol.select.feature_store import missing_parts, read_features, write_features
+from cardiolens.protocol.select.feature_store import missing_parts, read_features, relevant, write_features
+from cardiolens.protocol.select.features import PIXELS, Encoder, check_encoders, sights_of
 from cardiolens.storage import schemas, tables
 from cardiolens.study.shards import read_volumes
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
-from cardiolens.config.selector import SelectorSpec
 from cardiolens.config.sweep import parse
+from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.feature_store import StudyFeatures
 from cardiolens.protocol.select.route import Route, resolve

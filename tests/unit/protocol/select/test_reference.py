@@ -10,7 +10,7 @@ from math import floor
 
 import pytest
 
-from cardiolens.config.selector import SelectorSpec
+from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.tasks.catalogue import load_catalogue

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.selector import SelectorSpec
+from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.select.selection import Selection, record

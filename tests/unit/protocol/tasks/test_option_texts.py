@@ -7,7 +7,7 @@ import yaml
 
 from cardiolens.base.errors import InputError
 from cardiolens.protocol.tasks.catalogue import load_catalogue
-from cardiolens.protocol.tasks.option_texts import option_problems
+from cardiolens.protocol.tasks.legal import option_problems
 from cardiolens.protocol.tasks.questions import write_questions
 from tests.unit.questions_file import read_questions
 

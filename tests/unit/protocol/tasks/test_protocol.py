@@ -10,7 +10,7 @@ import pytest
 
 from cardiolens.config.compose import read_spec
 from cardiolens.inference.engine.readers import open_reader
-from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.missing import missing
 from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.stream.loader import StudyLoader

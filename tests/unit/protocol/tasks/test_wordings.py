@@ -3,7 +3,7 @@
 import pytest
 
 from cardiolens.protocol.tasks.catalogue import load_catalogue
-from cardiolens.protocol.tasks.wordings import wording_problems
+from cardiolens.protocol.tasks.data_files import wording_problems
 
 SUBTASKS = load_catalogue("openprotocol-1").subtasks
 OPTIONS = ["Normal", "Mildly reduced", "Dilated (DCM)"]

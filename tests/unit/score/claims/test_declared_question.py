@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[4]))
 from bench.claims import arms_of, verdicts
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
-from cardiolens.config.primary import PrimaryQuestionSpec
+from cardiolens.config.sweep_factors import PrimaryQuestionSpec
 from cardiolens.score.claims.declared_question import DeclaredQuestion, declared_question
 from cardiolens.score.claims.preregistered import Declaration
 from cardiolens.score.statistics.factors import families

@@ -13,9 +13,9 @@ from cardiolens.commands.view import served_of
 from cardiolens.score.run_results.merging import merged_run
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run
-from cardiolens.storage.run_word import read_runs
+from cardiolens.storage.run_place import read_runs
+from cardiolens.workflow.steps.conclude import counters, write_manifest
 from cardiolens.workflow.steps.judge_run import judge_together
-from cardiolens.workflow.steps.run_manifest import counters, write_manifest
 
 ORACLE, CONSTANT = reader("oracle"), reader("constant", answer="A")
 

@@ -10,7 +10,7 @@ from small_cohort import make_cohort, reader
 
 from cardiolens.base.errors import InputError
 from cardiolens.commands.compare import compare
-from cardiolens.config.release_identity import ReleaseSpec
+from cardiolens.config.dataset import ReleaseSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.score.run_results.merging import check_alike
 from cardiolens.score.run_results.run_comparison import compare_runs, configuration_changes

@@ -9,7 +9,7 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
 from cardiolens.inference.plan.plan import Plan
-from cardiolens.protocol.prompts.suggestion import LEADING, suggested
+from cardiolens.protocol.prompts.question import LEADING, suggested
 from cardiolens.score.run_results.scoring import RunResults
 from cardiolens.show.page.page_data import read_facts
 from cardiolens.show.page.sections.controls import controls

@@ -7,7 +7,7 @@ import pytest
 from small_cohort import make_cohort, reader, sweep_spec, swept, values
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.steps import StatisticsSpec
+from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.score.verdicts.text_metrics import open_text_metrics
 
 WORDS = ["the", "lateral", "septal", "wall", "enhances", "no", "effusion", "in"]

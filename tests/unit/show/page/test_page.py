@@ -12,7 +12,7 @@ from page_markup import Markup, records
 from page_run import finished, full_spec, reply_instead, small_spec, with_probabilities, write_record
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
-from cardiolens.config.primary import PrimarySpec
+from cardiolens.config.sweep_factors import PrimarySpec
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader, open_reader
 from cardiolens.inference.plan.plan import Plan, plan

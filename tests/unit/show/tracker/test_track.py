@@ -14,7 +14,7 @@ import wandb
 from page_run import finished, small_spec
 from small_cohort import make_cohort
 
-from cardiolens.config.steps import TrackerSpec
+from cardiolens.config.sweep import TrackerSpec
 from cardiolens.show.page.write import write_page
 from cardiolens.show.tracker import wandb_runs
 from cardiolens.show.tracker.mirror import track

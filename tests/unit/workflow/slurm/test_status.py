@@ -12,7 +12,7 @@ from cardiolens.storage import documents
 from cardiolens.storage.places import Run, run_of
 from cardiolens.workflow.slurm.records import give_up
 from cardiolens.workflow.slurm.run_status import status
-from cardiolens.workflow.steps.closing_progress import closing_progress
+from cardiolens.workflow.steps.conclude import closing_progress
 
 
 @pytest.fixture

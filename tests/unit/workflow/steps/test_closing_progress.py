@@ -11,7 +11,7 @@ from small_cohort import make_cohort, swept
 from cardiolens.base.phases import phase
 from cardiolens.show.terminal import bars
 from cardiolens.storage.places import Run
-from cardiolens.workflow.steps.closing_progress import ClosingRecord, closing_progress, read_closing
+from cardiolens.workflow.steps.conclude import ClosingRecord, closing_progress, read_closing
 
 
 def test_judging_and_scoring_are_heard_and_leave_no_record(

@@ -20,8 +20,7 @@ from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Store
 from cardiolens.study.shards import FRAMES_FOLDER, read_volumes
 from cardiolens.workflow.upkeep.compact import PART_ROWS, compact
-from cardiolens.workflow.upkeep.prune import removable
-from cardiolens.workflow.upkeep.store_checks import problems
+from cardiolens.workflow.upkeep.contents import problems, removable
 
 KEY = "tiny-0123"
 WHEN = datetime(2026, 11, 22, tzinfo=UTC)

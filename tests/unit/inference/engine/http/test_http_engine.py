@@ -17,13 +17,18 @@ from PIL import Image
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.model import ModelSpec, Sampling
 from cardiolens.inference.engine.ask import Ask
-from cardiolens.inference.engine.http.access import check_access, is_loopback, proxy_of, way_to
-from cardiolens.inference.engine.http.body import body, data_url, messages
 from cardiolens.inference.engine.http.budget import OwnAccount, SpendingCap
+from cardiolens.inference.engine.http.engine import body, data_url, messages
 from cardiolens.inference.engine.http.gate import Gate, Window
-from cardiolens.inference.engine.http.header_lines import Words
-from cardiolens.inference.engine.http.http_fault import Backoff, FaultError, FaultKind, read_retry_after
-from cardiolens.inference.engine.http.http_reply import read_reply
+from cardiolens.inference.engine.http.http_reply import (
+    Backoff,
+    FaultError,
+    FaultKind,
+    Words,
+    read_reply,
+    read_retry_after,
+)
+from cardiolens.inference.engine.http.transport import check_access, is_loopback, proxy_of, way_to
 from cardiolens.protocol.dialogue.asking_back import DisplayedChoice
 from cardiolens.protocol.tasks.legal import Constraint
 from cardiolens.storage.schemas import FRAME

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cardiolens.base.errors import InputError
-from cardiolens.inference.engine.http.reach import reach
+from cardiolens.inference.engine.http.transport import reach
 from tests.unit.asked import served
 from tests.unit.http_server import MODEL
 from tests.unit.running_server import running

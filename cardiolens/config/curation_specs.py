@@ -1,0 +1,112 @@
+"""Configuration of an import of images, and of questions from reports and masks."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from cardiolens.config.base import GivenPath, Spec
+
+
+class IngestSpec(Spec):
+    """An export, the folder to write, and the rules of the conversion."""
+
+    source: GivenPath  # a folder or a file
+    out: GivenPath  # a folder outside source, for studies and proposals
+    key: GivenPath | None = None  # file with the secret key of all ids; null: <out>.key beside out
+    links: GivenPath | None = None  # output file that maps each id to its patient and source file
+    decisions: GivenPath | None = None  # a person's decisions, as `confirm` writes them
+    threshold: Annotated[float, Field(ge=0, le=1)] = 0.8  # least confidence of a volume that needs no person
+    lge: Literal["magnitude", "psir"] = "magnitude"  # which of the two images of an inversion recovery to use
+    layout: str | None = (
+        None  # a name of conf/layout, the path of such a file, or none; null: the one that fits
+    )
+    subject: str | None = (
+        None  # a regular expression of a patient's name in paths of NIfTI; null: folders tell
+    )
+    cohort: tuple[str, ...] = ()  # names of cohorts to which every study is added
+
+    @model_validator(mode="after")
+    def _has_expression(self) -> "IngestSpec":
+        try:
+            re.compile(self.subject or "")
+        except re.error as error:
+            raise ValueError(
+                f"subject={self.subject}: is no regular expression ({error}); correct it"
+            ) from None
+        return self
+
+    @model_validator(mode="after")
+    def _apart(self) -> "IngestSpec":
+        source, out = self.source.resolve(), self.out.resolve()
+        if out == source or out.is_relative_to(source) or source.is_relative_to(out):
+            raise ValueError(
+                "source and out lie within each other; name an out elsewhere, as source is never changed"
+            )
+        for name, path in (("key", self.key), ("links", self.links)):
+            for folder in (out, source) if path is not None else ():
+                if path is not None and path.resolve().is_relative_to(folder):
+                    raise ValueError(
+                        f"{name} lies in source or out; name a file elsewhere, as it identifies patients"
+                    )
+        return self
+
+
+class QuestionsSpec(Spec):
+    """Reports, masks or both, the studies they belong to, and the folder of all stages."""
+
+    reports: GivenPath | None = None  # a folder of text files or a CSV file
+    studies: GivenPath | None = None  # the folder of the studies that the reports describe
+    masks: GivenPath | None = None  # a folder of studies with masks
+    labels: str | None = None  # name of the masks' label convention
+    out: GivenPath | None = None  # a folder outside the inputs, for the stages
+    mode: Literal["draft", "probe"] = "draft"  # draft, or ask the drafts without images
+    draft: GivenPath | None = None  # of a probe: the folder that drafts were written to
+    words: GivenPath | None = None  # a glossary of a group: synonyms and headings
+    gate: GivenPath | None = None  # the record of a blind test of the model: what it reads alone is drafted
+    links: GivenPath | None = None  # a table that maps accession numbers to studies
+    protocol: str = "openprotocol-1"  # a packaged protocol, or a folder of one
+
+    @property
+    def stages(self) -> Path:
+        """The folder of the stages, which every draft has."""
+        if self.out is None:
+            raise AssertionError("checked by _of_mode")
+        return self.out
+
+    @model_validator(mode="after")
+    def _of_mode(self) -> "QuestionsSpec":
+        if self.mode == "draft" and self.out is None:
+            raise ValueError("out has no value; give one: out=..., a folder for the stages")
+        if (self.mode == "probe") != (self.draft is not None):
+            raise ValueError("mode=probe and draft=<the folder of the drafts> go together; give both or none")
+        if self.mode != "draft" and self.out is not None:
+            raise ValueError(f"mode={self.mode} writes no stages; leave out away")
+        return self
+
+    @model_validator(mode="after")
+    def _apart(self) -> "QuestionsSpec":
+        if self.out is None:
+            return self
+        out = self.out.resolve()
+        for name, value in (("reports", self.reports), ("studies", self.studies), ("masks", self.masks)):
+            path = None if value is None else value.resolve()
+            if path and (out == path or out.is_relative_to(path) or path.is_relative_to(out)):
+                raise ValueError(f"{name} and out lie within each other; name an out elsewhere")
+        return self
+
+    @model_validator(mode="after")
+    def _something_to_read(self) -> "QuestionsSpec":
+        if self.mode == "probe":
+            return self
+        if self.reports is None and self.masks is None:
+            raise ValueError("neither reports nor masks has a value; give one: reports=... or masks=...")
+        if (self.reports is None) != (self.studies is None):
+            raise ValueError(
+                "reports and studies go together: studies is the folder that the reports describe; give "
+                "both, or masks=... and labels=... alone"
+            )
+        if (self.masks is None) != (self.labels is None):
+            raise ValueError("masks and labels go together: labels names the convention of masks; give both")
+        return self

@@ -1,0 +1,122 @@
+"""Models named without a file: `hf:OWNER/NAME` of the hub, a folder of weights, `http:MODEL@URL` of a server.
+
+What the model's own config.json says becomes its options; a sentence says what it cannot say.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from cardiolens.base.console import say
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted.bounded_files import read_json
+from cardiolens.config.command_words import listed
+from cardiolens.config.conf_names import quoted
+from cardiolens.config.model import VIDEO_ARCHITECTURES, ModelSpec
+
+_HUB, _SERVER = "hf:", "http:"
+_TEXT = ("text_config", "llm_config", "language_config")  # where a config.json describes its language model
+
+
+def with_named_models(words: Sequence[str]) -> list[str]:
+    """Write each model without a file as options of a model, `++model.<name>={...}`, for Hydra."""
+    written: list[str] = []
+    for word in words:
+        key, equals, value = word.partition("=")
+        if key != "model" or not equals:
+            written.append(word)
+            continue
+        names: list[str] = []
+        added: list[str] = []
+        for entry in listed(value):
+            options = _options(entry)
+            if options is None:
+                names.append(entry)
+            else:
+                name = _name(entry)
+                added.append(f"++model.{name}={_hydra(options)}")
+        written += [f"model=[{','.join(names)}]", *added] if added else [word]
+    return written
+
+
+def _options(entry: str) -> dict[str, Any] | None:
+    """Return the options of an entry that names a model itself; None for the name of a file."""
+    if entry.startswith(_SERVER):
+        model, at, url = entry.removeprefix(_SERVER).partition("@")
+        if not model or not at or not url:
+            raise InputError(
+                f"model={entry}: expected http:MODEL@URL, e.g. http:qwen@http://127.0.0.1:8000/v1"
+            )
+        _tell(
+            entry,
+            "nothing",
+            "its version, the tokens of a frame, and whether it thinks; see docs/how-to/http.md",
+        )
+        return {"engine": "http", "revision": "as served", "http": {"base_url": url, "api_model": model}}
+    if entry.startswith(_HUB):
+        source = entry.removeprefix(_HUB)
+        if not re.fullmatch(r"[\w.-]+/[\w.-]+", source):
+            raise InputError(f"model={entry}: expected hf:OWNER/NAME, e.g. hf:Qwen/Qwen2.5-VL-7B-Instruct")
+        return {"source": source, **_read(entry, _snapshot(source))}
+    if "/" in entry or entry.startswith((".", "~")):
+        folder = Path(entry).expanduser()
+        if not (folder / "config.json").is_file():
+            raise InputError(
+                f"model={entry}: holds no config.json; name a folder of weights, or hf:OWNER/NAME"
+            )
+        return {"source": str(folder.absolute()), **_read(entry, folder)}
+    return None
+
+
+def _read(entry: str, folder: Path | None) -> dict[str, Any]:
+    """Return what the config.json of a model says; nothing if the model is not on this machine."""
+    try:
+        tree = {} if folder is None else read_json(folder / "config.json")
+    except (OSError, ValueError) as error:
+        raise InputError(f"model={entry}: its config.json cannot be read ({error}); copy it again") from None
+    text = next((tree[name] for name in _TEXT if isinstance(tree.get(name), dict)), tree)
+    options: dict[str, Any] = {}
+    if isinstance(heads := text.get("num_attention_heads"), int):
+        options["attention_heads"] = heads
+    if isinstance(positions := text.get("max_position_embeddings"), int):
+        options["max_model_len"] = min(positions, int(ModelSpec.model_fields["max_model_len"].default))
+    if set(tree.get("architectures") or ()) & set(VIDEO_ARCHITECTURES):
+        options["takes_video"] = True
+    said = ", ".join(f"{name} {value}" for name, value in options.items()) or "nothing"
+    _tell(
+        entry, said, "whether it thinks (reasoning_parser), its licence and its sampling; see docs/models.md"
+    )
+    return options
+
+
+def _tell(entry: str, read: str, not_read: str) -> None:
+    say(f"model {_name(entry)}: read of {entry}: {read}; not read: {not_read}")
+
+
+def _snapshot(source: str) -> Path | None:
+    """Return the newest snapshot of a hub model on this machine; None if there is none."""
+    home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
+    folder = home / "hub" / f"models--{source.replace('/', '--')}" / "snapshots"
+    found = [path for path in folder.glob("*") if (path / "config.json").is_file()]
+    return max(found, key=lambda path: path.stat().st_mtime, default=None)
+
+
+def _name(entry: str) -> str:
+    """Return the name of a model without a file, as files of conf/model are named."""
+    last = entry.removeprefix(_SERVER).partition("@")[0] if entry.startswith(_SERVER) else entry
+    return re.sub(r"[^a-z0-9]+", "_", last.rstrip("/").rpartition("/")[2].lower()).strip("_")
+
+
+def _hydra(tree: dict[str, Any]) -> str:
+    """Return options as Hydra reads them from a word."""
+    return "{" + ",".join(_entries(tree)) + "}"
+
+
+def _entries(tree: dict[str, Any]) -> Iterator[str]:
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            yield f"{name}:{_hydra(value)}"
+        else:
+            yield f"{name}:{quoted(value) if isinstance(value, str) else str(value).lower()}"

@@ -1,0 +1,285 @@
+"""One frame of DICOM or NIfTI, and a stack of frames: parallel slices of phases."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardiolens.curation.ingest.reasons import Flag, Reason
+from cardiolens.curation.ingest.words import Words
+from cardiolens.study.volume_manifest import DisplayTransform
+
+Vector = tuple[float, float, float]
+Point = NDArray[Any]  # three coordinates or components
+
+
+class RejectedError(Exception):
+    """A file or frame is unusable for one reason; `detail` quotes nothing of a header."""
+
+    def __init__(self, reason: Reason, detail: str = "") -> None:
+        super().__init__(reason.value)
+        self.reason, self.detail = reason, detail
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Hospital identifiers of a frame; they stay in memory and are written only as keyed hashes."""
+
+    patient: str
+    study: str
+    series: str
+    instance: str
+    accession: str = ""
+    date: str = ""
+    birth_date: str = ""
+    device: str = ""  # serial number of the scanner
+    height_m: float | None = None
+    weight_kg: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Facts about patient and scanner that a study may keep, as in the header."""
+
+    sex: str = ""
+    age: str = ""
+    manufacturer: str = ""
+    model: str = ""
+    tesla: float | None = None
+    height_cm: float | None = None
+    weight_kg: float | None = None
+    site: str = ""
+    group: str = ""  # the set's own name of the patient's disease
+    lv_edv_ml: float | None = None  # volumes of the left ventricle, measured by the set
+    lv_esv_ml: float | None = None
+
+    def completed_by(self, header: "Person") -> "Person":
+        """Return these facts of a set with those of the header that the set does not tell."""
+        return replace(
+            self,
+            sex=self.sex or header.sex,
+            age=self.age or header.age,
+            manufacturer=self.manufacturer or header.manufacturer,
+            model=self.model or header.model,
+            tesla=header.tesla if self.tesla is None else self.tesla,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderRule:
+    """What holds of the NIfTI headers of a set."""
+
+    spacing: Literal["agree", "pixdim", "sform"] = "agree"
+    positions: bool = True  # False: an affine along the scanner's axes tells how arrays are stored
+    timed: bool = True  # False: the fourth voxel length is no time
+    stored: str = ""  # where stored columns and rows point by an affine that is no position, such as LP
+
+
+ORDINARY = HeaderRule()  # of a header that no layout speaks of
+
+
+@dataclass(frozen=True, slots=True)
+class MaskFrame:
+    """The mask of a frame, and the label map of its values."""
+
+    place: Path  # of a NIfTI file, or of the outline inside the muscle
+    frame: int
+    labels: str
+    rule: HeaderRule | None = ORDINARY  # None: the mask is drawn from outlines
+    outer: Path | None = None  # the outline outside the muscle
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What a layout says of a frame's volume."""
+
+    layout: str
+    sequence: str
+    view: str
+    display: DisplayTransform | None  # where the header holds no position
+
+
+@dataclass(frozen=True, slots=True, eq=False)  # frames compare by identity, not by header
+class Image:
+    """One frame: the header fields that decide its stack, class and position. Lengths in mm, times in ms.
+
+    Positions and directions are DICOM's: toward the patient's left, back and head.
+    """
+
+    place: Path
+    frame: int  # of a multi-frame file, from 0; 0 for a classic one
+    identity: Identity
+    person: Person
+    rows: int
+    columns: int
+    spacing: tuple[float, float]  # between rows, between columns
+    position: Vector
+    row_direction: Vector  # along a row, as the column number grows
+    column_direction: Vector
+    slope: float = 1.0
+    intercept: float = 0.0
+    maker_scale: tuple[float, float] | None = None  # slope and intercept of the vendor's private elements
+    inverted: int | None = None  # lowest plus highest value that can be stored, where high values are dark
+    series_number: int = 0
+    acquisition: int = 0
+    instance_number: int = 0
+    description: str = ""
+    protocol: str = ""
+    sequence_name: str = ""
+    image_type: tuple[str, ...] = ()
+    scanning: tuple[str, ...] = ()
+    variant: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    component: str = ""  # M, P, R or I of a complex image, if declared
+    thickness: float | None = None
+    trigger: float | None = None
+    temporal: int | None = None
+    clock: float | None = None  # time of day of the acquisition, s
+    inversion: float | None = None
+    echo: float | None = None
+    flip: float | None = None
+    velocity: float | None = None  # encoded by phase contrast; 0 or None for other images
+    phases_declared: int | None = None
+    temporals_declared: int | None = None  # temporal positions
+    images_declared: int | None = None  # of its acquisition
+    beat: float | None = None  # length of a heartbeat, ms
+    apart: float | None = None  # of neighbouring slices, as declared
+    location: float | None = None  # along the normal, as declared beside the position
+    flags: tuple[Flag, ...] = ()  # of the stack that it becomes part of
+    tags: tuple[str, ...] = field(default=(), repr=False)  # keywords of all header elements
+    of_set: str = ""  # the layout of the set that the file belongs to
+    mask: MaskFrame | None = None
+    # of NIfTI alone
+    rule: HeaderRule | None = None  # by which the header was read; None for DICOM
+    placed: bool = True  # False: the position in the patient is unknown
+    places_mm: Mapping[str, Vector] = field(default_factory=dict)  # lengths of columns, rows, slices by place
+    doubt: str = ""  # on the size of voxels, in words
+    moment: str = ""  # ED or ES, if a file or its name declares it
+    declared: Declared | None = None  # by a layout
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """One statement about a stack: source, named class, reliability and evidence."""
+
+    source: str  # words, tags, structure, geometry, pixels, layout or person
+    says: str
+    reliability: float  # how often a statement of this kind is right
+    evidence: str
+
+    def record(self) -> dict[str, object]:
+        """Return the entry for proposals.json."""
+        reliability = round(self.reliability, 3)
+        return {
+            "source": self.source,
+            "says": self.says,
+            "reliability": reliability,
+            "evidence": self.evidence,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """Frames by slice along the normal, then by phase. Positions are DICOM's (left, back, head; mm)."""
+
+    grid: tuple[tuple[Image, ...], ...]
+    words: tuple[Words, ...]  # of the series that form the stack
+    witnesses: tuple[Witness, ...]  # for the sequence
+    flags: tuple[Flag, ...] = ()
+
+    @property
+    def first(self) -> Image:
+        return self.grid[0][0]
+
+    @property
+    def placed(self) -> bool:
+        """Whether the position in the patient is known."""
+        return self.first.placed
+
+    @property
+    def n_slices(self) -> int:
+        return len(self.grid)
+
+    @property
+    def n_phases(self) -> int:
+        return len(self.grid[0])
+
+    @property
+    def normal(self) -> Point:
+        """Unit normal: rows x columns."""
+        return normal(self.first)
+
+    @property
+    def along_normal(self) -> bool:
+        """Whether slice numbers grow along the normal; True for a single slice."""
+        return float((self.corner(self.n_slices - 1) - self.corner(0)) @ self.normal) >= 0
+
+    def reversed(self) -> "Stack":
+        """Return the stack with its slices in reverse order."""
+        return replace(self, grid=self.grid[::-1])
+
+    def with_spacing(self, mm: Vector) -> "Stack":
+        """Return the stack with other lengths of columns, rows and slices; the first pixel stays in place."""
+        across, down, apart = mm
+        origin = self.corner(0)
+        step = self.corner(self.n_slices - 1) - origin if self.n_slices > 1 else self.normal
+        unit = step / float(np.linalg.norm(step))
+        grid = []
+        for number, line in enumerate(self.grid):
+            at = vector(origin + unit * apart * number)
+            grid.append(
+                tuple(replace(each, spacing=(down, across), position=at, thickness=apart) for each in line)
+            )
+        return replace(self, grid=tuple(grid))
+
+    @property
+    def series(self) -> list[int]:
+        """Numbers of the series that form the stack."""
+        return sorted({image.series_number for image in self.images()})
+
+    @property
+    def later(self) -> tuple[int, int, int]:
+        """Sort key by acquisition: larger for the later of two stacks."""
+        return max((image.series_number, image.acquisition, image.instance_number) for image in self.images())
+
+    def images(self) -> Iterator[Image]:
+        """Yield all frames, slice by slice."""
+        for line in self.grid:
+            yield from line
+
+    def corner(self, index: int) -> Point:
+        """Return the centre of a slice's first pixel."""
+        return np.array(self.grid[index][0].position)
+
+    def centre(self, index: int) -> Point:
+        """Return the centre of a slice."""
+        image = self.grid[index][0]
+        return self.point(index, (image.columns - 1) / 2, (image.rows - 1) / 2)
+
+    def point(self, index: int, column: float, row: float) -> Point:
+        """Return the patient coordinates of a slice's pixel."""
+        image = self.grid[index][0]
+        along, down = np.array(image.row_direction), np.array(image.column_direction)
+        return self.corner(index) + along * image.spacing[1] * column + down * image.spacing[0] * row
+
+    @property
+    def step(self) -> float:
+        """Distance between slices, mm; the thickness of a single slice."""
+        if self.n_slices == 1:
+            return self.first.thickness if self.first.thickness and self.first.thickness > 0 else 8.0
+        places = [float(self.corner(k) @ self.normal) for k in range(self.n_slices)]
+        return float(np.median(np.abs(np.diff(places))))
+
+
+def normal(image: Image) -> Point:
+    """Return the unit normal of a frame's plane: rows x columns."""
+    return np.cross(image.row_direction, image.column_direction)
+
+
+def vector(values: Collection[Any] | Point) -> Vector:
+    """Return three numbers as Python floats."""
+    x, y, z = (float(value) for value in values)
+    return x, y, z

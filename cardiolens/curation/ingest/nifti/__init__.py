@@ -1,1 +1,0 @@
-"""NIfTI files of an export become the same frame records as DICOM files."""

@@ -1,0 +1,324 @@
+"""Read one NIfTI file: bounded header, position in the patient, voxels x, y, z, t as frames.
+
+Only shape, type, scaling, affine and time step of the header are used; description, names and extensions
+never leave this module.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from cardiolens.base.untrusted import gzip_stream
+from cardiolens.base.untrusted.bounded_files import read_bytes, read_start
+from cardiolens.curation.ingest.frame_records import ORDINARY, HeaderRule, RejectedError
+from cardiolens.curation.ingest.reasons import Flag, Reason
+from cardiolens.study import nifti
+from cardiolens.study.volume_manifest import MOST_FRAMES, MOST_VOXELS
+from cardiolens.study.voxel_lengths import UNITS_MM, Lengths, VoxelLengths
+
+SUFFIXES = (".nii", ".nii.gz")
+FEWEST_PHASES = 8  # for pixels to tell whether phases form a cycle
+_PAIR_SUFFIXES = (".hdr", ".img", ".hdr.gz", ".img.gz")
+_MOST_BYTES = 2 << 30  # of a file
+_HEAD = 1 << 16  # bytes that contain the header, gzipped or not
+_MOST_RATIO = 1100  # largest compression of gzip: a file cannot hold a shape beyond it
+_SMALLEST, _LARGEST = 16, 4096  # pixels per side
+_LONGEST_STACK_MM = 250.0
+_GREY_KINDS = {2, 4, 8, 16, 64, 256, 512, 768, 1024, 1280}
+_FIELDS = {*range(1004, 1011), *range(2003, 2010), *range(2016, 2019)}  # intents: vectors, matrices, warps
+_PATIENT_CODES = (1, 2)  # scanner and aligned; 3 and 4 are templates of the head
+_STRAIGHT = 0.9999  # cosine from which a direction equals a scanner axis
+_PARALLEL = 0.02
+_MS = {8: 1000.0, 16: 1.0, 24: 0.001}
+_TEXTS = ("descrip", "aux_file", "db_name", "intent_name")
+_FEW = 16  # most grey values of a mask
+_UNFILLED = (1.0, 1.0, 1.0)  # what writers put where they know nothing
+_SIDE = 24  # pixels per side of compared frames: at finer scales noise outweighs motion
+_CYCLIC, _CLOSED = 0.65, 2.5  # last frame against first / the largest difference, / the mean step
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Content of a file, without its voxels."""
+
+    place: Path
+    grid: tuple[int, int, int, int]  # slices, phases, rows, columns
+    affine: Array | None  # (column, row, slice) to DICOM's coordinates (left, back, head; mm)
+    lengths: Lengths  # mm between columns, rows, slices
+    places_mm: dict[str, Lengths]  # what each place of the header says of them
+    doubt: str  # on the size of voxels, in words
+    slope: float
+    intercept: float
+    phase_ms: float | None  # time between phases
+    cyclic: bool  # whether its phases end as they began
+    few_values: bool  # like a mask
+    flags: tuple[Flag, ...]
+    texts: tuple[str, ...]  # names of non-empty text fields of the header
+    digests: tuple[str, ...]  # of the frames' intensities, slice by slice
+    middle: Array | None  # middle slice of a file with one phase
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file as read: its header, and its frames (slice, phase, row, column)."""
+
+    header: nifti.Header
+    raw: Any
+    frames: Array
+    missing: Array | None  # where voxels have no value
+
+
+def is_nifti(name: str) -> bool:
+    """Return whether a file has a suffix of NIfTI, single file or pair."""
+    return name.lower().endswith((*SUFFIXES, *_PAIR_SUFFIXES))
+
+
+def frames_at(place: Path) -> Array:
+    """Read all frames as stored, slice by slice; shape (frame, row, column)."""
+    frames = _read(place).frames
+    return frames.reshape(-1, *frames.shape[2:])
+
+
+def scan(place: Path, rule: HeaderRule = ORDINARY) -> Scan:
+    """Read a file once by what a layout says of its header; RejectedError if it holds no usable image."""
+    file = _read(place)
+    header, frames, flags = file.header, file.frames, []
+    if file.missing is not None:
+        _check_border(file.missing)
+        flags.append(Flag.VALUES)
+    slices, phases, rows, columns = frames.shape
+    if not all(_SMALLEST <= side <= _LARGEST for side in (rows, columns)):
+        raise RejectedError(Reason.BAD_SHAPE, f"{rows} x {columns}")
+    lengths, places_mm, doubt, times = _lengths(header.lengths, rule)
+    flags += [Flag.SPACING] if doubt else []
+    extent = slices * lengths[2]
+    if slices > min(rows, columns) or (rule == ORDINARY and extent > _LONGEST_STACK_MM):
+        raise RejectedError(
+            Reason.BAD_SHAPE, f"{slices} slices of {lengths[2]:g} mm; its third axis holds others"
+        )
+    if rule == ORDINARY and phases == 1 and is_cycle([line[0] for line in frames]):
+        flags.append(Flag.PHASES)
+    affine = _affine(file, lengths, times)
+    matrix = None if affine is None else np.diag([-1.0, -1.0, 1.0, 1.0]) @ affine
+    if matrix is None or _is_straight(matrix) or header.lengths.turned:
+        flags += [Flag.POSITION] if rule.positions else []
+        flags += (
+            [Flag.DISPLAY]
+            if rule.stored and _stored(None if affine is None else header.affine) != rule.stored
+            else []
+        )
+        matrix = None
+    return Scan(
+        place=place,
+        grid=(slices, phases, rows, columns),
+        affine=matrix,
+        lengths=lengths,
+        places_mm=places_mm,
+        doubt=doubt,
+        slope=header.slope,
+        intercept=header.inter,
+        phase_ms=_phase_ms(file.raw) if rule.timed else None,
+        cyclic=phases > 1 and is_cycle([frames[:, k].reshape(-1, columns) for k in range(phases)]),
+        few_values=_has_few_values(frames),
+        flags=tuple(dict.fromkeys(flags)),
+        texts=tuple(f"NIfTI {name}" for name in _TEXTS if _holds_text(file.raw, name)),
+        digests=tuple(_digest(frame, header) for line in frames for frame in line),
+        middle=frames[slices // 2, 0].copy() if phases == 1 else None,
+    )
+
+
+def is_cycle(frames: Sequence[Array]) -> bool:
+    """Return whether at least eight frames end as they began, as the phases of a heartbeat do."""
+    if len(frames) < FEWEST_PHASES:
+        return False
+    small = np.array([_small(frame) for frame in frames])
+    step = float(np.mean(np.abs(np.diff(small, axis=0))))
+    largest = max(float(np.abs(small - frame).mean(axis=(1, 2)).max()) for frame in small)
+    last = float(np.abs(small[-1] - small[0]).mean())
+    return last < _CYCLIC * largest and last < _CLOSED * step
+
+
+def _small(frame: Array) -> Array:
+    """Average a frame over square blocks, so that noise does not count as motion."""
+    block = -(-frame.shape[1] // _SIDE)
+    rows, columns = max(frame.shape[0] // block, 1), max(frame.shape[1] // block, 1)
+    cropped = frame[: rows * block, : columns * block].astype(np.float64)
+    means: Array = cropped.reshape(rows, -1, columns, block).mean(axis=(1, 3))
+    return means
+
+
+def _lengths(declared: VoxelLengths, rule: HeaderRule) -> tuple[Lengths, dict[str, Lengths], str, float]:
+    """Return the voxel lengths that are likeliest, those of each place, what is open, factor of units."""
+    places = {"sform": declared.sform, "pixdim": declared.pixdim}
+    chosen = declared.proposal if rule.spacing == "agree" else places[rule.spacing] or declared.proposal
+    times, doubt = 1.0, ""
+    if chosen in (None, _UNFILLED):
+        doubt = "its header tells no size of voxels"
+    elif rule.spacing == "agree" and declared.contradicted:
+        doubt = "sform and pixdim differ"
+    elif chosen is not None:
+        doubt = declared.doubt(chosen)
+        _, likely = declared.in_likely_unit(chosen) or ("", chosen)
+        times, chosen = likely[0] / chosen[0], likely
+    told = {name: mm for name, mm in places.items() if mm is not None}
+    in_mm = {name: (times * mm[0], times * mm[1], times * mm[2]) for name, mm in told.items()}
+    return chosen or _UNFILLED, in_mm, doubt, times
+
+
+def _affine(file: _File, lengths: Lengths, times: float) -> Array | None:
+    """Return the affine in mm with the voxel lengths that hold; None if the header holds no position.
+
+    `times`: how many times as long the likely unit is as the declared one. RejectedError for a skewed one.
+    """
+    header, raw = file.header, file.raw
+    if header.affine is None or max(int(raw["sform_code"]), int(raw["qform_code"])) not in _PATIENT_CODES:
+        return None
+    affine = header.affine.copy()
+    affine[:3] *= UNITS_MM.get(int(raw["xyzt_units"]) & 7, 1.0) * times
+    columns = np.linalg.norm(affine[:3, :3], axis=0)
+    if not all(0 < length < 1000 for length in columns):
+        raise RejectedError(Reason.NO_POSITION, "an axis without length")
+    directions = affine[:3, :3] / columns
+    if abs(float(directions[:, 0] @ directions[:, 1])) > _PARALLEL:
+        raise RejectedError(Reason.NO_POSITION, "rows and columns are not at right angles")
+    if abs(float(np.linalg.det(directions))) < 0.5:
+        raise RejectedError(Reason.NO_POSITION, "slices lie in their own plane")
+    if float(np.abs(affine[:3, 3]).max()) > 10_000:
+        raise RejectedError(Reason.NO_POSITION, "more than 10 m from the scanner")
+    if header.lengths.sform is not None:
+        affine[:3, :3] *= np.array(lengths) / columns
+    return affine
+
+
+def _read(place: Path) -> _File:
+    """Read header and voxels, and where voxels have no value; check the declared size before reading."""
+    if place.name.lower().endswith(_PAIR_SUFFIXES):
+        raise RejectedError(Reason.BAD_SHAPE, "half of a pair of header and voxels; convert it to one .nii")
+    with _damaged():
+        size, head = place.stat().st_size, read_start(place, _HEAD)
+        raw = _raw(head)
+        if int(raw["datatype"]) not in _GREY_KINDS or int(raw["intent_code"]) in _FIELDS:
+            raise RejectedError(
+                Reason.BROKEN_FILE, "complex, coloured or extended voxels, or a field of vectors"
+            )
+        shape = tuple(map(int, raw.get_data_shape()))
+        if not shape or any(length < 1 for length in shape):
+            raise RejectedError(Reason.NO_IMAGE, "no pixels")
+        if math.prod(shape) > MOST_VOXELS or math.prod(shape[2:]) > MOST_FRAMES:
+            raise RejectedError(Reason.BAD_SHAPE, "more voxels or frames than any heart")
+        if len(shape) < 2 or math.prod(shape[4:]) > 1:
+            raise RejectedError(Reason.BAD_SHAPE, f"{len(shape)} axes")
+        if fault := nifti.settle_rotation(raw.copy()):
+            raise RejectedError(Reason.NO_POSITION, fault)
+        header = nifti.parse_header(head)
+        if header.n_bytes > size * (_MOST_RATIO if head.startswith(nifti.GZIP_MAGIC) else 1):
+            raise RejectedError(Reason.BROKEN_FILE, "its shape does not fit into the file")
+        if size > header.n_bytes + nifti.MOST_EXTENSION:
+            raise RejectedError(Reason.BROKEN_FILE, "much larger than its header says")
+        if not math.isfinite(header.slope) or not math.isfinite(header.inter) or header.slope == 0:
+            raise RejectedError(Reason.BROKEN_FILE, "its rescale slope or intercept")
+        flat = nifti.voxels(read_bytes(place, _MOST_BYTES), header)
+        voxels = flat.reshape((*shape, 1, 1)[:4], order="F").transpose(2, 3, 1, 0)
+        missing = np.isnan(voxels) if voxels.dtype.kind == "f" and not np.isfinite(voxels).all() else None
+        if missing is not None:
+            if np.isinf(voxels).any():
+                raise RejectedError(Reason.BROKEN_FILE, "some voxels are infinite")
+            voxels = np.where(missing, voxels.dtype.type(0), voxels)  # what windows take for padding
+        return _File(header, raw, voxels.astype(voxels.dtype.newbyteorder("="), copy=False), missing)
+
+
+@contextmanager
+def _damaged() -> Iterator[None]:
+    """Turn the readers' errors on a damaged file into one reason; drop messages, which may quote the file."""
+    try:
+        yield
+    except (RejectedError, MemoryError):
+        raise
+    except OSError as error:
+        raise RejectedError(Reason.UNREADABLE, type(error).__name__) from None
+    except Exception as error:  # noqa: BLE001 - nibabel and zlib raise a dozen kinds
+        raise RejectedError(Reason.BROKEN_FILE, type(error).__name__) from None
+
+
+def _raw(head: bytes) -> Any:
+    """Parse nibabel's header, unchecked, for the texts and codes that `nifti.Header` omits."""
+    from nibabel.nifti1 import Nifti1Header
+    from nibabel.nifti2 import Nifti2Header
+
+    block = head
+    if head.startswith(nifti.GZIP_MAGIC):
+        block, _ = gzip_stream.start_of(head, nifti.HEADER_BYTES)
+    if block[344:348] == b"ni1\0" or block[4:8] == b"ni2\0":
+        raise RejectedError(Reason.BAD_SHAPE, "half of a pair of header and voxels; convert it to one .nii")
+    if block[344:348] == b"n+1\0":
+        return Nifti1Header(block[:348], check=False)
+    if block[4:8] == b"n+2\0" and len(block) >= nifti.HEADER_BYTES:
+        return Nifti2Header(block[: nifti.HEADER_BYTES], check=False)
+    raise RejectedError(Reason.BROKEN_FILE, "no NIfTI magic bytes")
+
+
+def _check_border(missing: Array) -> None:
+    """Check that missing voxels (slice, phase, row, column) surround each frame; RejectedError if not."""
+    inside = 0
+    for frame in filter(np.any, missing.reshape(-1, *missing.shape[2:])):
+        if frame.all():
+            raise RejectedError(Reason.BROKEN_FILE, "a slice holds no value at all; cut it off")
+        regions, count = ndimage.label(frame)
+        edge = np.concatenate([regions[0], regions[-1], regions[:, 0], regions[:, -1]])
+        sizes = np.bincount(regions.ravel(), minlength=count + 1)
+        sizes[np.union1d(edge, [0])] = 0
+        inside += int(sizes.sum())
+    if inside:
+        raise RejectedError(Reason.BROKEN_FILE, f"{inside} voxels within the picture hold no value")
+
+
+def _stored(affine: Array | None) -> str:
+    """Return where columns and rows point, such as LP, as an affine that is no position tells."""
+    if affine is None:
+        return ""
+    axes = (np.diag([-1.0, -1.0, 1.0]) @ affine[:3, :2]).T
+    names, largest = (("L", "R"), ("P", "A"), ("H", "F")), np.abs(axes).argmax(axis=1)
+    return "".join(names[at][int(axis[at] < 0)] for axis, at in zip(axes, largest, strict=True))
+
+
+def _is_straight(matrix: Array) -> bool:
+    """Return whether a grid is aligned with the scanner axes, as no view of the heart is."""
+    directions = np.abs(matrix[:3, :3] / np.linalg.norm(matrix[:3, :3], axis=0))
+    return bool((directions.max(axis=0) > _STRAIGHT).all())
+
+
+def _phase_ms(raw: Any) -> float | None:
+    """Return milliseconds between phases; None if the header has no value or a writer's default."""
+    step, unit = abs(float(raw["pixdim"][4])), int(raw["xyzt_units"]) & 56
+    if not math.isfinite(step) or step in (0.0, 1.0):
+        return None
+    return step * _MS.get(unit, 1.0 if step > 10 else 1000.0)
+
+
+def _has_few_values(voxels: Array) -> bool:
+    """Return whether a volume has as few values as a mask."""
+    sample = voxels.reshape(-1)
+    if len(np.unique(sample[:: max(sample.size // 100_000, 1)])) > _FEW:
+        return False
+    values = np.unique(sample)
+    return 1 < len(values) <= _FEW and bool((values == np.round(values)).all())
+
+
+def _holds_text(raw: Any, name: str) -> bool:
+    return name in raw.keys() and bool(bytes(raw[name].tobytes()).strip(b"\0 "))  # noqa: SIM118 - no mapping
+
+
+def _digest(frame: Array, header: nifti.Header) -> str:
+    """Hash a frame's intensities independently of their stored type."""
+    scaled = np.ascontiguousarray((frame * header.slope + header.inter).astype(np.float32))
+    return hashlib.sha256(scaled.tobytes()).hexdigest()

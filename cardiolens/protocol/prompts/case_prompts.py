@@ -1,0 +1,196 @@
+"""Prompts about cases: their texts and images, and the steps before an answer."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted.bounded_files import parse_json, read_text
+from cardiolens.protocol.dialogue.pending import mark
+from cardiolens.protocol.prompts.frames import CaptionLevel
+from cardiolens.protocol.prompts.question import AskedQuestion
+from cardiolens.protocol.select.selection import Frame
+from cardiolens.storage.schemas import FRAME
+
+Gold = Literal["none", "captions", "findings"]
+"""The gold text that a setting gives: none (direct), captions (twi_oracle1) or findings (twi_oracle2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseText:
+    """The texts of one case for prompts; None for those that no setting of the sweep needs."""
+
+    history: str
+    modalities: tuple[str, ...] | None = None  # by slot
+    captions: tuple[str, ...] | None = None  # by slot; bears the answer
+    findings: str | None = None  # bears the answer
+
+
+def told_path(questions: Path) -> Path:
+    """Return the path of the case texts beside a file of questions."""
+    return questions.with_suffix(".told.jsonl")
+
+
+def read_told(questions: Path, golds: Collection[Gold], *, modalities: bool) -> Mapping[str, CaseText]:
+    """Load the case texts that the given prompt settings need, by study."""
+    path = told_path(questions)
+    try:
+        lines = [parse_json(line) for line in read_text(path).split("\n") if line]
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); prepare the dataset again") from None
+    return {
+        line["study"]: CaseText(
+            history=line["history"],
+            modalities=tuple(line["modalities"]) if modalities else None,
+            captions=tuple(line["captions"]) if "captions" in golds else None,
+            findings=line["findings"] if "findings" in golds else None,
+        )
+        for line in lines
+    }
+
+
+Lacking = Literal["captions_missing", "findings_missing"]
+
+
+def case_block(
+    case_text: CaseText, frames: Sequence[Frame], gold: Gold, level: CaptionLevel, *, pictures: bool = True
+) -> str:
+    """Render the history and the images; without `pictures`, only the text lines of the images."""
+    images = "".join(
+        _image(case_text, frame, number, gold, level, pictures=pictures)
+        for number, frame in enumerate(frames, start=1)
+    )
+    findings = (
+        f"Imaging findings of all images of the case:\n{case_text.findings}\n" if gold == "findings" else ""
+    )
+    history = f"Clinical history:\n{case_text.history}\n" if case_text.history else ""
+    return f"{history}{images}{findings}"
+
+
+def lacking(case_text: CaseText, frames: Sequence[Frame], gold: Gold) -> Lacking | None:
+    """Return which gold text of a setting the case lacks; None if it has some or the setting needs none."""
+    if gold == "findings" and not case_text.findings:
+        return "findings_missing"
+    if gold == "captions" and frames and not any(_captions(case_text)[frame.idx] for frame in frames):
+        return "captions_missing"
+    return None
+
+
+def _image(
+    case_text: CaseText, frame: Frame, number: int, gold: Gold, level: CaptionLevel, *, pictures: bool
+) -> str:
+    name = case_text.modalities[frame.idx] if level == "full" and case_text.modalities is not None else ""
+    modality = f" {name}" if name else ""
+    place = f"{FRAME}\n" if pictures else ""
+    caption = _captions(case_text)[frame.idx] if gold == "captions" else ""
+    return f"Image {number}:{modality}\n{place}" + (
+        f"Findings of image {number}: {caption}\n" if caption else ""
+    )
+
+
+def _captions(case_text: CaseText) -> tuple[str, ...]:
+    assert case_text.captions is not None, "captions are loaded if a setting needs them"
+    return case_text.captions
+
+
+SECTIONS = (
+    "Background",
+    "Clinical Perspective",
+    "Imaging Perspective",
+    "Clinical Significance",
+    "Outcome",
+    "Take Home Message / Teaching Points",
+)
+VALUES = (  # what a discussion is worth to learners
+    "disease_definition",
+    "clinical_manifestation",
+    "imaging_findings",
+    "diagnostic_reasoning",
+    "transferable_learning",
+)
+MOST_VALUE = 2  # of each of these, from 0
+
+_LAST = r"take[- ]home messages?(?: ?(?:/|and|&) ?teaching points?)?|teaching points?"
+_NAMES = "|".join([*(name.lower().replace(" ", "[ ]") for name in SECTIONS[:-1]), _LAST])
+_MARKS = r"[ \t>*#_-]*"
+_HEADING = re.compile(
+    rf"^{_MARKS}(?:\d+[.)])?{_MARKS}({_NAMES})[ \t*_]*(?::[ \t*_]*|$)", re.IGNORECASE | re.MULTILINE
+)
+_SENTENCE = re.compile(r"(?<=[.!?])[ \t]+(?=[A-Z0-9(\"'])")
+_BULLET = re.compile(r"^[ \t]*(?:[-*\u2022][ \t]+|\d+[.)][ \t]+)")
+
+
+def sections_of(text: str) -> dict[str, str] | None:
+    """Split a discussion at the headings of its sections; None if these are not all there once, in order.
+
+    A heading stands at the beginning of a line and ends with a colon or the line. What comes before the first
+    one is dropped.
+    """
+    headings = list(_HEADING.finditer(text))
+    if [_section(heading[1]) for heading in headings] != list(SECTIONS):
+        return None
+    ends = [*(heading.start() for heading in headings[1:]), len(text)]
+    texts = [text[heading.end() : end].strip() for heading, end in zip(headings, ends, strict=True)]
+    return dict(zip(SECTIONS, texts, strict=True)) if all(texts) else None
+
+
+def sentences_of(text: str) -> list[str]:
+    """Split a section into sentences, on one line each; an item of a list begins one."""
+    lines = (_BULLET.sub("", line).strip() for line in text.splitlines())
+    return [" ".join(part.split()) for line in lines for part in _SENTENCE.split(line) if part.strip()]
+
+
+def _section(heading: str) -> str:
+    name = heading.lower()
+    return next((known for known in SECTIONS if known.lower() == name), SECTIONS[-1])
+
+
+CaseSteps = Literal["none", "self", "discussion"]
+"""self: findings of each image, then a summary. discussion: a teaching discussion of the case."""
+
+_IMAGES = "Step 1: findings of each image, as you described them:"
+_FINDINGS = "Step 2: imaging findings of the case, as you summarised them:"
+_DISCUSSION = "Case discussion, as you wrote it:"
+
+
+def before_answer(
+    steps: CaseSteps, asked: AskedQuestion, n_images: int, ending: str
+) -> tuple[tuple[str, ...], str]:
+    """Return the texts after the images: one for each request before the answer, and that of the answer.
+
+    `ending` is the text that asks for the answer alone.
+    """
+    if steps == "self":
+        first, second, last = steps_before(ending, n_images)
+        return (first, second), last
+    if steps == "discussion":
+        return (_discuss(asked),), f"{_DISCUSSION}\n{mark(0)}\n{ending}"
+    return (), ending
+
+
+def steps_before(ending: str, n_images: int) -> tuple[str, str, str]:
+    """Return the texts after the images for step 1, step 2 and the answer, which ends with `ending`."""
+    first = (
+        f"Step 1: describe the findings of each of the {n_images} images above, one line for each image, in "
+        "their order, as `Image 1: ...`. Do not name a diagnosis."
+    )
+    images = f"{_IMAGES}\n{mark(0)}\n"
+    second = (
+        f"{images}Step 2: summarise the imaging findings of the whole case in one paragraph. Do not name a "
+        "diagnosis."
+    )
+    return first, second, f"{images}{_FINDINGS}\n{mark(1)}\n{ending}"
+
+
+def _discuss(asked: AskedQuestion) -> str:
+    """Ask for the discussion; the diagnoses are shown, because those of the benchmark name no others."""
+    options = "\n".join(f"{letter}. {text}" for letter, text in asked.displayed)
+    headings = "\n".join(f"{name}:" for name in SECTIONS)
+    return (
+        f"Question: {asked.question}\n{options}\n"
+        "Decide for one of these diagnoses, and write a discussion that teaches the case to students of "
+        "radiology. Write these six sections in this order, each under its heading on a line of its own:\n"
+        f"{headings}"
+    )

@@ -1,0 +1,64 @@
+"""Models named without a file: of the hub, of a folder, of a server."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cardiolens.base.errors import InputError
+from cardiolens.config.compose import read_spec
+
+CONFIG = {
+    "architectures": ["Qwen2_5_VLForConditionalGeneration"],
+    "text_config": {"num_attention_heads": 28, "max_position_embeddings": 4096},
+}
+
+
+def folder_of(path: Path) -> Path:
+    path.mkdir(parents=True)
+    (path / "config.json").write_text(json.dumps(CONFIG))
+    return path
+
+
+def test_a_model_of_the_hub_is_read_from_its_snapshot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    folder_of(tmp_path / "hub" / "models--Qwen--Qwen2.5-VL-7B-Instruct" / "snapshots" / "abc")
+    spec = read_spec(["model=[oracle,hf:Qwen/Qwen2.5-VL-7B-Instruct]"])
+    model = {model.name: model for model in spec.model}["qwen2_5_vl_7b_instruct"]
+    assert {model.name for model in spec.model} == {"oracle", "qwen2_5_vl_7b_instruct"}
+    assert (model.engine, model.source) == ("vllm", "Qwen/Qwen2.5-VL-7B-Instruct")
+    assert (model.attention_heads, model.max_model_len, model.takes_video) == (28, 4096, True)
+    assert "not read: whether it thinks (reasoning_parser)" in capsys.readouterr().out
+
+
+def test_a_model_that_is_not_here_has_the_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    (model,) = read_spec(["model=[hf:a/b-1]", "+model.b_1.max_num_seqs=4"]).model
+    assert (model.name, model.source, model.max_num_seqs, model.attention_heads) == ("b_1", "a/b-1", 4, None)
+
+
+def test_a_folder_of_weights_is_a_model(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "my weights" / "Tuned-7B")
+    (model,) = read_spec([f"model=['{folder}']"]).model
+    assert (model.name, model.source, model.attention_heads) == ("tuned_7b", str(folder), 28)
+
+
+def test_a_server_is_a_model() -> None:
+    (model,) = read_spec(["model=[http:Qwen/qwen@http://127.0.0.1:8000/v1]"]).model
+    assert (model.name, model.engine, model.served.api_model) == ("qwen", "http", "Qwen/qwen")
+    assert model.served.base_url == "http://127.0.0.1:8000/v1"
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("hf:qwen", "expected hf:OWNER/NAME"),
+        ("http:qwen", "expected http:MODEL@URL"),
+        ("./nowhere", "holds no config.json"),
+    ],
+)
+def test_what_names_no_model_is_refused(entry: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        read_spec([f"model=[{entry}]"])
