@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from small_cohort import make_cohort, reader, sweep_spec
 
@@ -15,7 +14,6 @@ from cardiolens.inference.plan.plan import plan
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.question_evidence import evidence_of
 from cardiolens.protocol.tasks.questions import given_questions, questions_table
-from cardiolens.storage import schemas, tables
 
 LGE = {"volume_id": "lge_sax", "slice": 2}
 CATALOGUE = load_catalogue("openprotocol-1")
@@ -92,12 +90,3 @@ def test_a_release_has_none_and_withheld_answers_do_not_show_through(cohort: Pat
     withheld = without_answers(rows, {"PH-0001", "PH-0002"})
     assert not any(row.question.evidence_slices for row in withheld)
     assert "evidence_slices" not in json.dumps([row.record for row in withheld])
-
-
-def test_evidence_of_a_store_that_has_none_yet_is_read(tmp_path: Path) -> None:
-    old = pa.schema(
-        [field for field in schemas.EVIDENCE if field.name != "slices"], schemas.EVIDENCE.metadata
-    )
-    row = {"qa_id": "a", "study_id": "s", "origin": "report", "quotes": [], "verification": "{}"}
-    tables.write_part(tmp_path / "evidence", tables.from_rows([row], old), old)
-    assert tables.read(tmp_path / "evidence", schemas.EVIDENCE).to_pylist() == [row | {"slices": None}]
