@@ -24,8 +24,8 @@ from cardiolens.protocol.select.feature_store import missing_parts, write_featur
 from cardiolens.protocol.select.features import Sight
 from cardiolens.runtime import processes
 from cardiolens.study.shards import read_volumes
+from cardiolens.workflow import sweep
 from cardiolens.workflow.steps import prepare_cases, prepare_studies
-from cardiolens.workflow.sweep import sweep
 
 
 def run_in_one_process() -> None:

@@ -91,9 +91,7 @@ class PromptSpec(Spec):
     samples: Positive = 1  # replies per question; the most frequent answer counts
     # temperature of several samples, above 0; with one sample, set the model's sampling.temperature
     temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    # a reply that cannot be read is quoted to the model, which is asked for its letters; with one sample, and
-    # without structured decoding of the first reply
-    asks_back: bool = True
+    asks_back: bool = True  # a reply that cannot be read is quoted to its model, which gives its letters
     shots: Annotated[int, Field(ge=0)] = 0  # solved questions of other patients before each question
     shots_seed: Seed = 2026  # which ones they are
     # video: phases of a slice that follow one another are one video, for models with takes_video

@@ -102,11 +102,11 @@ def scan(place: Path, rule: HeaderRule = ORDINARY) -> Scan:
     lengths, places_mm, doubt, times = _lengths(header.lengths, rule)
     flags += [Flag.SPACING] if doubt else []
     extent = slices * lengths[2]
-    if slices > min(rows, columns) or (rule is ORDINARY and extent > _LONGEST_STACK_MM):
+    if slices > min(rows, columns) or (rule == ORDINARY and extent > _LONGEST_STACK_MM):
         raise RejectedError(
             Reason.BAD_SHAPE, f"{slices} slices of {lengths[2]:g} mm; its third axis holds others"
         )
-    if rule is ORDINARY and phases == 1 and is_cycle([line[0] for line in frames]):
+    if rule == ORDINARY and phases == 1 and is_cycle([line[0] for line in frames]):
         flags.append(Flag.PHASES)
     affine = _affine(file, lengths, times)
     matrix = None if affine is None else np.diag([-1.0, -1.0, 1.0, 1.0]) @ affine

@@ -6,8 +6,8 @@ with expectations within each subtask. A single table of all answers would under
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 import numpy as np
 
@@ -180,3 +180,19 @@ def _disagreement(counts: Floats) -> tuple[Floats, Floats, Floats]:
     n_others = max(counts.shape[-1] - 1, 1)
     by_shares = total * (1 - (shares * (1 - shares)).sum(axis=-1) / n_others)
     return observed, by_margins, by_shares
+
+
+def as_record(row: Any) -> dict[str, Any]:
+    """Return a row of agreement as JSON values, with null for undefined numbers."""
+    return {name: _without_nan(value) for name, value in asdict(row).items()}
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nan(part) for name, part in value.items()}
+    return None if isinstance(value, float) and np.isnan(value) else value
+
+
+def in_words(interval: Interval) -> str:
+    """Return an interval as the terminal shows it."""
+    return f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]"

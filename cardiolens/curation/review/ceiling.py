@@ -12,7 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from cardiolens.curation.review.agreement import ALL, RESAMPLES, SEED, Pair, intervals
+from cardiolens.curation.review.agreement import (
+    ALL,
+    RESAMPLES,
+    SEED,
+    Pair,
+    as_record,
+    in_words,
+    intervals,
+)
 from cardiolens.curation.review.ledger import Line, Reviews
 from cardiolens.curation.review.review_items import Item
 from cardiolens.score.statistics.bootstrap import Interval, percentile, resampling_weights
@@ -127,7 +135,7 @@ def _same(pairs: Sequence[Pair]) -> Interval:
 def lines_of(persons: Sequence[Person], rows: Sequence[Between]) -> list[Record]:
     """Return the lines of the file: people, then agreement; null for undefined numbers."""
     lines = [{"schema": "human-reader-1", **asdict(person)} for person in persons]
-    return lines + [{"schema": "human-agreement-1", **_plain(asdict(row))} for row in rows]
+    return lines + [{"schema": "human-agreement-1", **as_record(row)} for row in rows]
 
 
 def told_person(row: Person) -> str:
@@ -142,15 +150,5 @@ def told_person(row: Person) -> str:
 def told_between(row: Between) -> str:
     """Format one row of agreement as a line for the terminal."""
     numbers = f"{row.n_pairs} pairs, {row.n_patients} patients"
-    agreed = f"same answer {_text(row.same)}, kappa {_text(row.kappa)}, AC1 {_text(row.ac1)}"
+    agreed = f"same answer {in_words(row.same)}, kappa {in_words(row.kappa)}, AC1 {in_words(row.ac1)}"
     return f"{row.subtask} ({', '.join(row.readers)}): {numbers}; {agreed}"
-
-
-def _text(interval: Interval) -> str:
-    return f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items()}
-    return None if isinstance(value, float) and np.isnan(value) else value

@@ -6,9 +6,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
-from cardiolens.curation.review.agreement import Agreement, agreements
+from cardiolens.curation.review.agreement import agreements, as_record
 from cardiolens.curation.review.blinding import Blinding
 from cardiolens.curation.review.people import Person
 from cardiolens.curation.review.queue import DecisionRequest, Queue, outcome
@@ -150,18 +148,10 @@ class Desk:
                 for key, item in self.queue.items.items()
             }
         batches, subtasks = agreements(self.queue.items.values(), lambda item: outcomes[item.digest])
-        return {"batches": [plain(row) for row in batches], "subtasks": [plain(row) for row in subtasks]}
-
-
-def plain(agreement: Agreement) -> Mapping[str, Any]:
-    """Convert agreement to JSON values, with null for undefined numbers."""
-    return {name: _plain(value) for name, value in asdict(agreement).items()}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items()}
-    return None if isinstance(value, float) and np.isnan(value) else value
+        return {
+            "batches": [as_record(row) for row in batches],
+            "subtasks": [as_record(row) for row in subtasks],
+        }
 
 
 def _unwritten(error: OSError) -> str:

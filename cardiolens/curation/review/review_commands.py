@@ -15,7 +15,7 @@ from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.base import GivenPath, Spec, describe
 from cardiolens.config.command_words import Listed, read_words
 from cardiolens.curation.questions.stage_files import write_lines
-from cardiolens.curation.review.agreement import FEWEST, Agreement
+from cardiolens.curation.review.agreement import FEWEST, Agreement, in_words
 from cardiolens.curation.review.blinding import Blinding
 from cardiolens.curation.review.ceiling import ceiling, lines_of, people_of, told_between, told_person
 from cardiolens.curation.review.desk import Desk
@@ -27,7 +27,6 @@ from cardiolens.curation.review.review_items import Item, Items, Mode, read_item
 from cardiolens.curation.review.review_pictures import Pictures
 from cardiolens.curation.review.review_server import review_server
 from cardiolens.protocol.tasks.catalogue import load_catalogue
-from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.score.statistics.hypothesis_tests import wilson
 
 CEILING = "ceiling.jsonl"
@@ -180,10 +179,6 @@ def _items(out: Path, mode: Mode) -> dict[tuple[str, str], Item]:
 
 def _line(row: Agreement) -> str:
     numbers = f"{row.n_settled}/{row.n_items} settled, {row.n_pairs} pairs, {row.n_patients} patients"
-    agreed = f"kappa {_text(row.kappa)}, AC1 {_text(row.ac1)}, accepted {_text(row.accepted)}"
+    agreed = f"kappa {in_words(row.kappa)}, AC1 {in_words(row.ac1)}, accepted {in_words(row.accepted)}"
     why = f" ({'; '.join(row.why)})" if row.why else ""
     return f"{row.name}: {numbers}; {agreed}: {row.decision}{why}"
-
-
-def _text(interval: Interval) -> str:
-    return f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]"

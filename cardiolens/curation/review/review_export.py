@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.curation.questions.stage_files import read_lines, write_lines
-from cardiolens.curation.review.agreement import Agreement, agreements, agreements_by_mark
-from cardiolens.curation.review.desk import plain
+from cardiolens.curation.review.agreement import Agreement, agreements, agreements_by_mark, as_record
 from cardiolens.curation.review.ledger import Line, Reviews
 from cardiolens.curation.review.queue import Outcome, outcome
 from cardiolens.curation.review.review_items import Item
@@ -91,7 +90,7 @@ def answer_of(item: Item, final: Line) -> tuple[str, ...]:
 
 
 def _verified(item: Item, outcome: Outcome, final: Line, batch: Agreement) -> Record:
-    kappa = plain(batch)["kappa"]["value"]
+    kappa = as_record(batch)["kappa"]["value"]
     verification = {
         **item.question.verification,
         "status": "verified",
@@ -150,7 +149,7 @@ def write(out: Path, result: Exported) -> None:
     write_lines(out / "questions.jsonl", result.verified)
     write_lines(out / "rejects.jsonl", result.rejects)
     write_lines(out / "open.jsonl", result.open)
-    rows = [{"schema": "batch-1", **plain(row)} for row in result.batches]
-    rows += [{"schema": "subtask-agreement-1", **plain(row)} for row in result.subtasks]
-    rows += [{"schema": "mark-agreement-1", **plain(row)} for row in result.marks]
+    rows = [{"schema": "batch-1", **as_record(row)} for row in result.batches]
+    rows += [{"schema": "subtask-agreement-1", **as_record(row)} for row in result.subtasks]
+    rows += [{"schema": "mark-agreement-1", **as_record(row)} for row in result.marks]
     write_lines(out / "batches.jsonl", rows)

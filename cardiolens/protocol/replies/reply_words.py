@@ -57,6 +57,11 @@ NOUNS = "|".join(
         r"正解|答え|回答",
     )
 )
+# One of these is in each noun.
+NOUN_STEMS = (
+    *("answer", "option", "choice", "letter", "response", "antwort", "réponse", "respuesta"),
+    *("答", "选项", "正解", "답"),
+)
 IS = (
     r"(?:is|are)(?: most likely| likely| probably| therefore| thus)?\b"
     r"|ist|sind|lautet|lauten|est|es|son|[是为為]|は"

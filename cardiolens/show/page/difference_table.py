@@ -10,6 +10,7 @@ from cardiolens.score.claims.evidence_analysis import Evidence, Rows
 from cardiolens.score.claims.sentences import Finding
 from cardiolens.score.run_results.run_analyses import AnalysisRow
 from cardiolens.score.statistics.factors import FACTORS, ArmFactors
+from cardiolens.score.statistics.read_in_both import READ_IN_BOTH
 from cardiolens.show.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, scope_words, setting
 from cardiolens.show.page.elements import Column, Table
 from cardiolens.show.page.page_data import Facts
@@ -25,6 +26,7 @@ READINGS: Mapping[Reading, str] = {
 _METRICS = (
     *("primary", "primary.holm_p", "primary.fdr_p", "primary.bounds", "primary.equivalence"),
     *("primary.equivalence_holm_p", "primary.equivalence_fdr_p", "primary.equivalence_differing"),
+    f"primary.{READ_IN_BOTH}",
 )
 _NAMES = {
     **{"model": "model", "selector": "selection", "budget": "K", "prompt": "prompt", "control": "control"},
@@ -46,6 +48,8 @@ _COLUMNS = (
     *ESTIMATE,
     *COUNTS,
     Column("n_same_request", "same request", "count"),
+    Column("at_once", "on items read at once", "points"),
+    Column("n_at_once", "these items", "count"),
     METHOD,
 )
 
@@ -150,6 +154,7 @@ def difference_table(name: str, title: str, comparisons: list[Difference], facts
 
 def _record(difference: Difference, facts: Facts) -> dict[str, object]:
     star = "*" if difference.ours.model in facts.simulated else ""
+    at_once = difference.by_metric.get(f"primary.{READ_IN_BOTH}", {})  # without one, all items are
     return {
         **difference.row,
         "model": f"{difference.ours.model}{star}",
@@ -161,4 +166,6 @@ def _record(difference: Difference, facts: Facts) -> dict[str, object]:
         "high_90": difference.equivalence["high"],
         "reading": READINGS[difference.reading],
         "adjusted_p": difference.adjusted_p,
+        "at_once": at_once.get("value"),
+        "n_at_once": at_once.get("n_items"),
     }

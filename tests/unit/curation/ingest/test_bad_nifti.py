@@ -207,3 +207,17 @@ def test_a_border_without_values_comes_in_as_zeros_and_is_flagged(good, tmp_path
     assert (np.asarray(nib.load(path).dataobj) == 0).sum() == np.isnan(values).sum()
     [proposals] = (tmp_path / "out").glob("proposals/*/proposals.json")
     assert "values_changed" in json.loads(proposals.read_text())["proposals"][0]["flags"]
+
+
+def test_a_still_stack_that_ends_as_it_began_or_reaches_too_far_is_not_taken(tmp_path):
+    """Phases on the third axis: of one slice, and of slices one after the other."""
+    cycle = VOXELS[:, :, 2].astype(np.int16)
+    save(tmp_path / "in" / "p1" / "lge_sax.nii.gz", cycle, AFFINE)
+    far = np.random.default_rng(1).integers(0, 900, (48, 48, 40)).astype(np.int16)
+    save(tmp_path / "in" / "p1" / "t2_sax.nii.gz", far, AFFINE)
+    ingest(IngestSpec(source=tmp_path / "in", out=tmp_path / "out"))
+    [path] = (tmp_path / "out").glob("proposals/*/proposals.json")
+    [proposal] = json.loads(path.read_text())["proposals"]
+    assert (proposal["status"], proposal["reason"]) == ("waits", "contradicted")
+    assert "phases_contradicted" in proposal["flags"]
+    assert '"bad_shape"' in (tmp_path / "out" / "rejects.jsonl").read_text()

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -103,14 +102,3 @@ def test_nothing_of_the_run_changes_and_the_file_says_who_read(run: Run, told: R
     assert document["unread"] == document["texts"] == len(told.sections)
     assert not document["reads_itself"]
     assert read(run.verdicts, VERDICTS).equals(before)
-
-
-def test_what_cannot_be_read_twice_is_refused(run: Run, tmp_path: Path) -> None:
-    from cardiolens.base.errors import InputError
-    from cardiolens.commands.judge import reread
-    from cardiolens.storage.run_place import read_run
-
-    with pytest.raises(InputError, match="model= is not given"):
-        reread(run, [])
-    with pytest.raises(InputError, match="no such folder"):
-        read_run([f"run={tmp_path}/none"])

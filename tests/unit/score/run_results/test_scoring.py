@@ -93,7 +93,7 @@ def test_analyses_of_a_run_are_written_with_their_sentences(root: Path) -> None:
     found = {entry["name"]: entry for entry in tree["analyses"]}
     assert list(found) == [
         *("landscape", "collapse", "slice protocols", "spread", "full versus public cohort"),
-        *("item difficulty", "confusion", "how requests ended"),
+        *("item difficulty", "how replies were read", "confusion", "how requests ended"),
     ]
     assert found["landscape"]["findings"] == []  # simulated readers are described only
     headline = [row for row in found["landscape"]["table"] if row["arm_id"] == "headline:oracle"]
