@@ -15,12 +15,11 @@ from cardiolens.score.statistics.outcomes import flag_incomplete, judged_shares
 from cardiolens.score.statistics.rows import as_row
 from cardiolens.score.statistics.statistic import Basis, Statistic
 from cardiolens.score.statistics.verdict_rows import cohort
-from cardiolens.storage.schemas import SCORES
+from cardiolens.storage.schemas import READ, SCORES
 from cardiolens.storage.tables import from_rows
 
 MOVED, FOLLOWED, STRAYED = "moved_with_lesion", "right_with_and_without", "moved_without_cause"
 LESION_METRICS = frozenset({MOVED, FOLLOWED, STRAYED})
-_READ = ("ok", "inconsistent")
 
 
 def lesion_scores(
@@ -48,7 +47,7 @@ def lesion_scores(
     method = f"expanded percentile cluster bootstrap, B={resamples}, seed {seed}"
     patient = np.array([place[row["patient_id"]] for row, _ in both])
     must = np.array([row["gold"] != twin["gold"] for row, twin in both])
-    read = np.array([all(answer["parse_status"] in _READ for answer in items) for items in both])
+    read = np.array([all(answer["parse_status"] in READ for answer in items) for items in both])
     moved = np.array([set(row["parsed"] or ()) != set(twin["parsed"] or ()) for row, twin in both]) & read
     shares_request = np.array([row["request_key"] == twin["request_key"] for row, twin in both])
     right = np.array([bool(row["correct"] and twin["correct"]) for row, twin in both])

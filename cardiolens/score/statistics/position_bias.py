@@ -13,7 +13,7 @@ from cardiolens.score.statistics.outcomes import flag_incomplete, judged_shares
 from cardiolens.score.statistics.rows import as_row
 from cardiolens.score.statistics.statistic import Basis, Statistic
 from cardiolens.score.statistics.verdict_rows import cohort
-from cardiolens.storage.schemas import SCORES
+from cardiolens.storage.schemas import READ, SCORES
 from cardiolens.storage.tables import from_rows
 
 POSITION_BIAS = "position_bias"
@@ -122,7 +122,7 @@ def _places(verdicts: pa.Table, requests: pa.Table) -> list[dict[str, object]]:
     """Parsed answers of tier 1, with flags for the chosen and the right displayed places."""
     displayed = _displayed_keys(requests)
     is_parsed = pc.and_(
-        pc.equal(verdicts["tier"], 1), pc.is_in(verdicts["parse_status"], pa.array(["ok", "inconsistent"]))
+        pc.equal(verdicts["tier"], 1), pc.is_in(verdicts["parse_status"], pa.array(READ))
     )
     is_parsed = pc.and_(is_parsed, pc.not_equal(verdicts["answer_type"], "ordinal"))
     columns = ["arm_id", "qa_id", "patient_id", "parsed", "gold"]
