@@ -21,6 +21,7 @@ ASKED = [
     "name=faults",
     "model=[tiny]",
     "model.tiny.max_tokens.standard=48",
+    "+prompt.standard.asks_back=false",  # else almost every reply of this model is asked for twice
     "selector=[clinical,random]",
     "budget=[8]",
     "tracker=none",
