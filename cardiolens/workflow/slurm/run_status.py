@@ -66,11 +66,11 @@ def status(run: Run) -> int:
 
 def _status(run: Run, spec: SweepSpec, model: ModelSpec, alive: Sequence[Alive]) -> ModelStatus:
     record = read_model_record(run, model.name)
+    if not run.requests(model.name).is_dir():
+        state, where = ("failed", record.reason) if record.state == "failed" else ("not planned", "")
+        return ModelStatus(model.name, state, where or _where(alive), record.restarts)
+    store = store_of(run, spec)
     try:
-        if not run.requests(model.name).is_dir():
-            state, where = ("failed", record.reason) if record.state == "failed" else ("not planned", "")
-            return ModelStatus(model.name, state, where or _where(alive), record.restarts)
-        store = store_of(run, spec)
         model_key = _model_key(run, model, store)
     except InputError as error:
         return ModelStatus(model.name, "failed", str(error), record.restarts)
