@@ -290,7 +290,7 @@ PROTOCOLS: list[tuple[str, str | bytes | Callable[[dict[str, Any]], None], str]]
     ("questions.yaml", subtask(sequence="t9"), r"sequence is 't9'; expected one of cine, lge, perfusion"),
     ("questions.yaml", subtask(route={"lge_sax": 0}), r"SCAR: weights must be positive"),
     ("questions.yaml", subtask(route={}), r"SCAR: route is empty; name at least one view"),
-    ("questions.yaml", subtask(answer_type="essay"), r"SCAR: answer_type: .* 'report', got 'essay'"),
+    ("questions.yaml", subtask(answer_type="essay"), r"SCAR: answer_type: .* 'ranking', got 'essay'"),
     ("questions.yaml", subtask(tier=9), r"SCAR: tier: Input should be 1, 2 or 3, got 9"),
     ("questions.yaml", subtask(parent="NO", parent_answers=["A"]), r"parent 'NO' is not in the catalogue"),
     ("lexicon.yaml", "[]", r"lexicon\.yaml: must hold keys and values"),
