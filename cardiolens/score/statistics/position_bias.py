@@ -121,9 +121,7 @@ def _excess(difference: Floats, patient: np.ndarray, weights: Floats) -> Floats:
 def _places(verdicts: pa.Table, requests: pa.Table) -> list[dict[str, object]]:
     """Parsed answers of tier 1, with flags for the chosen and the right displayed places."""
     displayed = _displayed_keys(requests)
-    is_parsed = pc.and_(
-        pc.equal(verdicts["tier"], 1), pc.is_in(verdicts["parse_status"], pa.array(READ))
-    )
+    is_parsed = pc.and_(pc.equal(verdicts["tier"], 1), pc.is_in(verdicts["parse_status"], pa.array(READ)))
     is_parsed = pc.and_(is_parsed, pc.not_equal(verdicts["answer_type"], "ordinal"))
     columns = ["arm_id", "qa_id", "patient_id", "parsed", "gold"]
     rows = verdicts.filter(pc.fill_null(is_parsed, False)).select(columns).to_pylist()

@@ -128,7 +128,11 @@ MODELS: list[tuple[str, Break, str]] = [
         edited("config.json", lambda t: t["text_config"].update(max_position_embeddings=4096)),
         r"max_model_len: 8,192 is more than the 4,096 tokens that .*config\.json allows; set it to 4096",
     ),
-    ("no processor", gone("processor_config.json"), r"processor cannot be loaded .* is it a language model\?"),
+    (
+        "no processor",
+        gone("processor_config.json"),
+        r"processor cannot be loaded .* is it a language model\?",
+    ),
     ("processor broken", text("processor_config.json", "{"), r"processor_config\.json: is not a whole JSON"),
     ("processor a list", text("processor_config.json", "[]"), r"processor_config\.json: holds a list"),
     ("no tokenizer", gone("tokenizer.json", "tokenizer_config.json"), r"its processor cannot be loaded"),
