@@ -178,12 +178,6 @@ def remove_tree(path: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def copy_file(source: Path, target: Path) -> None:
-    """Copy the bytes of a file."""
-    with _changing("write", target):
-        shutil.copyfile(source, target)
-
-
 def copy_tree(source: Path, target: Path, ignore: Callable[[str, list[str]], set[str]] | None = None) -> None:
     """Copy a folder with its files, into an existing folder too; links are followed."""
     with _changing("folder", target):

@@ -76,12 +76,6 @@ def _own_lines(line: str) -> str:
     return line
 
 
-def is_unanswered(line: str) -> bool:
-    """Return whether a line has boxes, and none of them is ticked."""
-    boxes = list(_BOX.finditer(line))
-    return bool(boxes) and not any(map(_is_ticked, boxes))
-
-
 def _is_ticked(box: re.Match[str]) -> bool:
     return any(box[name] for name in ("square", "round", "line", "ticked"))
 

@@ -27,7 +27,6 @@ QUIET_ENVIRONMENT = {
     "RAY_USAGE_STATS_REPORT_URL": "http://127.0.0.1:9",  # `ray start` reports even that usage reports are off
     "VLLM_NO_USAGE_STATS": "1",
     "DO_NOT_TRACK": "1",
-    "MLFLOW_DISABLE_TELEMETRY": "true",  # MLflow takes DO_NOT_TRACK=1 for no
     "WANDB_ERROR_REPORTING": "false",  # W&B resolves the host of its error reports even offline
     "HF_HUB_OFFLINE": "1",  # a sweep downloads nothing
     "HF_HUB_DISABLE_TELEMETRY": "1",

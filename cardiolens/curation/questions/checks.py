@@ -70,7 +70,6 @@ _RULES: tuple[tuple[str, tuple[str, ...], Literal["error", "warning"], Callable[
         lambda a: _is(a, "D02", "A") and _is(a, "C02", "A"),
     ),
 )
-_ENHANCED_WALLS = {"A", "B", "C", "D"}
 
 
 def violations(answers: Answers) -> list[Violation]:

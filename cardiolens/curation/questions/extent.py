@@ -37,11 +37,6 @@ def options_of_extent(sentence: str, subtask: Subtask, *, levels: bool) -> set[s
     return {text for text in texts if bare_place(text) in levels_named}
 
 
-def places_named(sentence: str) -> set[str]:
-    """Return the levels and walls that a sentence may name, whatever the subtask."""
-    return {bare_place(name) for levels in (True, False) for name in _named(sentence, levels=levels)}
-
-
 def bare_place(option: str) -> str:
     """Return the name that the options of several subtasks have for one level or wall."""
     return option.removesuffix(" segment")

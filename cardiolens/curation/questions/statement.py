@@ -6,7 +6,6 @@ from typing import Any, Literal
 from cardiolens.base.errors import InputError
 
 Certainty = Literal["certain", "uncertain", "historical", "hypothetical"]
-Extractor = Literal["rules", "model"]
 CERTAINTIES: tuple[Certainty, ...] = ("certain", "uncertain", "historical", "hypothetical")
 
 

@@ -105,8 +105,7 @@ class StallClock:
         if self._loading_since is not None and self._since - self._loading_since > self._spec.load_seconds:
             raise RunError(
                 f"an engine has been loading for {self._spec.load_seconds:g} s: see its logs, copy the "
-                "weights to a disk of the node (on SLURM cluster.stage=true does), or raise "
-                "stream.load_seconds; what was completed is kept"
+                "weights to a disk of the node, or raise stream.load_seconds; what was completed is kept"
             )
         if now - self._since > self._spec.stall_seconds:
             raise RunError(

@@ -2,8 +2,7 @@
 
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from itertools import product
 
 Phrase = tuple[str, ...]  # words in lower case
@@ -51,18 +50,3 @@ def _choice(pieces: list[str], at: int) -> tuple[list[Phrase], int]:
 
 def _joined(parts: list[list[Phrase]]) -> list[Phrase]:
     return [tuple(word for part in chosen for word in part) for chosen in product(*parts)]
-
-
-@dataclass(frozen=True, eq=False)
-class HouseStyle:
-    """Headings and whole sentences of a house, each with what it says in words of ours.
-
-    A sentence may have slots: `#` for a number, `{}` for words, `{name}` for one of the values of that name.
-    Ours has those that are taken over; values are given in ours.
-    """
-
-    headings: Mapping[str, str] = field(default_factory=dict)
-    values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    sentences: Mapping[str, str] = field(default_factory=dict)
-    findings: frozenset[Phrase] = frozenset()  # phrases of ours that name a structure, a finding or a place
-    fillers: frozenset[Phrase] = frozenset()  # phrases that change nothing of what a sentence says

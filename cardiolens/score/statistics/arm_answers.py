@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.hospital_codes import hospital_codes
-from cardiolens.score.statistics.items import Ints, Items
+from cardiolens.score.statistics.items import Ints
 from cardiolens.score.statistics.name_codes import Vocabulary
 from cardiolens.score.statistics.outcomes import judged_shares
 from cardiolens.score.statistics.spilled_mapping import SpilledMapping
@@ -54,11 +54,6 @@ class ArmAnswers(Mapping[str, Answers]):
         """The judged rows of each arm that has at least one."""
         return JudgedAnswers(self)
 
-    @property
-    def judged_items(self) -> "JudgedItems":
-        """The judged picked answers of each arm."""
-        return JudgedItems(self.judged)
-
     def __getitem__(self, arm: str) -> Answers:
         return self.answers[arm]
 
@@ -85,19 +80,3 @@ class JudgedAnswers(Mapping[str, Answers]):
 
     def __len__(self) -> int:
         return len(self.answers.arms)
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedItems(Mapping[str, Items]):
-    """The judged picked answers of each arm that has a judged row."""
-
-    judged: JudgedAnswers
-
-    def __getitem__(self, arm: str) -> Items:
-        return self.judged[arm].items
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.judged)
-
-    def __len__(self) -> int:
-        return len(self.judged)

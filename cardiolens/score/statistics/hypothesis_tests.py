@@ -146,9 +146,3 @@ def gwet_ac1(table: Floats) -> Floats:
     chance = (shares * (1 - shares)).sum(axis=-1) / max(table.shape[-1] - 1, 1)
     observed = ratio(np.trace(table, axis1=-2, axis2=-1), total)
     return ratio(observed - chance, 1 - chance)
-
-
-def standard_error(values: Floats) -> float:
-    """Standard deviation of the resampled values (entries 1 on) of a statistic; NaN for fewer than two."""
-    resampled = values[1:][~np.isnan(values[1:])]
-    return float(resampled.std(ddof=1)) if len(resampled) > 1 else float("nan")

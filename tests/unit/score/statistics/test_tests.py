@@ -117,11 +117,6 @@ def test_gwet_ac1_where_kappa_collapses() -> None:
     assert inference.gwet_ac1(np.eye(3)) == 1
 
 
-def test_the_standard_error_is_that_of_the_resampled_values() -> None:
-    assert inference.standard_error(np.array([9.0, 1.0, 2.0, 3.0, np.nan])) == pytest.approx(1)
-    assert np.isnan(inference.standard_error(np.array([1.0])))
-
-
 def test_the_difference_that_can_be_shown_uses_the_adjusted_level() -> None:
     alone, among = (inference.detectable_difference(1.0, number) for number in (1, 20))
     assert alone == pytest.approx(2.8016, abs=1e-4)
