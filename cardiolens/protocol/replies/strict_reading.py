@@ -9,7 +9,7 @@ from cardiolens.protocol.replies.marks import EXPLICIT, Mark, MarkRule, marks
 from cardiolens.protocol.replies.reply_words import DOUBTS, REASONS
 from cardiolens.protocol.replies.visible_reply import refuses, visible
 
-RULES_VERSION = "2.0"
+RULES_VERSION = "2.1"
 
 Status = Literal["read", "refused", "cut", "contradicted", "unread"]
 Rule = Literal[MarkRule, "letters", "option_text", "none"]
@@ -26,6 +26,7 @@ _DOUBT = re.compile(rf"(?<![^\W_])(?:{DOUBTS})(?![^\W_])|[?~→⇒]|->", re.IGNO
 _SET_OFF = re.compile(r"[ \t]*(?:\n|[.](?:\s+(?![a-z])|$)|\()")
 _REASONS = re.compile(r"[ \t.]*\n+\W*reason(?:s|ing)?\W*:", re.IGNORECASE)
 _ENDS_REPLY = re.compile(r"[.。]?\Z")
+_COMMA = re.compile(r" *, *")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,8 @@ def _of_whole(plain: str, values: Values, *, several: bool) -> Reading | None:
     """A reply that is nothing but an answer, or begins or ends with letters."""
     value = values.read(plain)
     if value and len(value.letters) == len(values.letters) > 2:
-        return None  # all options are those of the prompt
+        is_list = several and _COMMA.split(plain.strip(" .")) == list(values.letters)
+        return Reading("read", values.letters, "letters") if is_list else None  # else those of the prompt
     if value and _ENDS_REPLY.match(plain, value.end):
         return Reading("read", value.letters, "letters" if _LETTER.search(plain) else "option_text")
     return _at_beginning(plain, values, several=several) or _on_last_line(plain, values)

@@ -304,7 +304,6 @@ def check(subtasks: list[Subtask], anatomy: Anatomy | None = None) -> None:
 
 def _problems(subtask: Subtask, subtask_of: Mapping[str, Subtask], anatomy: Anatomy) -> list[str]:
     report, is_open = subtask.answer_type == "report", subtask.answer_type in OPEN
-    lettered = [option.key for option in subtask.options if not option.none]
     rules = [
         (not subtask.route, "route is empty; name at least one view"),
         (
@@ -314,7 +313,7 @@ def _problems(subtask: Subtask, subtask_of: Mapping[str, Subtask], anatomy: Anat
         (len(set(dict(subtask.route))) != len(subtask.route), "route names a view twice"),
         (len(set(subtask.keys)) != len(subtask.keys), f"option keys {list(subtask.keys)} are not unique"),
         (
-            lettered != sorted(lettered),
+            list(subtask.keys) != sorted(subtask.keys),
             f"option keys {list(subtask.keys)} do not ascend; letter the options in the order shown",
         ),
         (not is_open and len(subtask.options) < 2, "needs at least two options"),

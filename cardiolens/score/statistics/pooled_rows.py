@@ -160,7 +160,7 @@ def _effect_rows(effect: Effect, key: Key, note: str, sampling: Resampling) -> l
     if not effect.n_dropped:
         return rows
     share = effect.n_dropped / (effect.n_dropped + effect.basis.n_items)
-    words = f"{counted(effect.n_dropped, 'item')} fell out or not read"
+    words = f"{counted(effect.n_dropped, 'item')} fell out or were not read"
     words = f"{INCOMPLETE}, {words}" if share > 1 - COMPLETE else words
     bounds = {"metric": f"{metric}.bounds", "n_items": effect.n_dropped, "method": words}
     bounds |= {"low": scale(metric) * effect.low, "high": scale(metric) * effect.high}

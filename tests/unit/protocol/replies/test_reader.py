@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cardiolens.protocol.prompts.question import asked_of
 from cardiolens.protocol.replies import Reading, read_reply
 from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.legal import legal_replies
 
 GRADES = (("A", "Normal"), ("B", "Mildly reduced"), ("C", "Moderately reduced"), ("D", "Severely reduced"))
 LEVELS = (
@@ -214,3 +216,22 @@ def test_time_is_linear_in_the_length_of_a_reply(piece: str) -> None:
     before = time.process_time()
     read_reply(piece * (100_000 // len(piece)), LEVELS, several=True)
     assert time.process_time() - before < 2
+
+
+@pytest.mark.parametrize(
+    "form", ["{}", "ANSWER: {}", "First points.\nANSWER: {}", "{}\nReason: bright areas"]
+)
+@pytest.mark.parametrize("protocol", ["openprotocol-1", "authors-1"])
+def test_every_reply_that_decoding_may_allow_is_read_as_it_is(protocol: str, form: str) -> None:
+    """All letters at once too: a model that picks every option has answered."""
+    catalogue = load_catalogue(protocol)
+    for subtask in catalogue.subtasks.values():
+        if subtask.answer_type in ("report", "number", "ranking"):
+            continue
+        options = tuple((option.key, option.text) for option in subtask.options)
+        displayed = asked_of(subtask, catalogue, subtask.question, options).displayed
+        assert displayed == options, "letters are those of the catalogue"
+        several = subtask.answer_type == "multi"
+        for legal in legal_replies(subtask.answer_type, subtask.keys, subtask.exclusive):
+            reading = read_reply(form.format(legal), options, several=several)
+            assert (reading.status, ", ".join(reading.answers)) == ("read", legal), (subtask.id, legal)
