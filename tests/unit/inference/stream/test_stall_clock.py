@@ -84,7 +84,7 @@ def test_a_sign_that_a_shared_file_system_shows_late_stands_for_one_load(
             (tmp_path / ".loading-a").write_text(f"{minute} ")
             ticks(clock, now, 60)
 
-    with pytest.raises(RunError, match=r"loading for 600 s.*on SLURM cluster\.stage"):
+    with pytest.raises(RunError, match=r"loading for 600 s.*copy the weights"):
         minutes(20)
     assert now[0] - 1000 <= 600 + 2 * 60
 
