@@ -51,7 +51,9 @@ def text_of(path: Path) -> str | None:
     """The text of a page, also of one that the site generates; None if there is none."""
     if path.is_relative_to(DOCS) and path.relative_to(DOCS).as_posix() in GENERATED:
         return GENERATED[path.relative_to(DOCS).as_posix()]
-    return path.read_text("utf-8") if path.is_file() else "" if path.exists() else None
+    if path.suffix == ".md" and path.is_file():
+        return path.read_text("utf-8")
+    return "" if path.exists() else None
 
 
 def is_planned(path: Path) -> bool:
