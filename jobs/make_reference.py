@@ -75,8 +75,8 @@ leaves it out, and asks a field where the one of the column "gated by" is answer
 """
 _CHECKLISTS = f"""# Checklists
 
-The five points of the [reasoning prompt](../protocol/prompts.md#73-reasoning-tier-1) by subtask of `{TO}`, and its
-other wordings. The wording of both is **[design]**.
+The five points of the [reasoning prompt](../protocol/prompts.md#73-reasoning-tier-1) by subtask of `{TO}`,
+and its other wordings. The wording of both is **[design]**.
 """
 _IMPORT = """# Flags and reasons of an import
 
