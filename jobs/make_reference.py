@@ -73,6 +73,11 @@ The 32 fields of the authors' early public program, as [`{FROM}`](../protocol/au
 `{TO}` asks in their place. S: one answer; M: one or more. *None* stands alone; `{FROM}-gated`
 leaves it out, and asks a field where the one of the column "gated by" is answered so.
 """
+_CHECKLISTS = f"""# Checklists
+
+The five points of the [reasoning prompt](../protocol/prompts.md#73-reasoning-tier-1) by subtask of `{TO}`,
+and its other wordings. The wording of both is **[design]**.
+"""
 _IMPORT = """# Flags and reasons of an import
 
 Flags of a volume (`proposals.json`), and reasons of what is left out or waits (`rejects.jsonl`), each
@@ -165,6 +170,7 @@ def pages() -> dict[str, str]:
         "reference/catalogue.md": "\n".join([_CATALOGUE, *catalogue_table(catalogue()), ""]),
         "reference/import.md": "\n".join([_IMPORT, *_flags_and_reasons(), ""]),
         "reference/authors-fields.md": "\n".join([_AUTHORS_FIELDS, *_fields(), ""]),
+        "reference/checklists.md": "\n".join([_CHECKLISTS, *_checklists(), ""]),
     }
 
 
@@ -212,6 +218,15 @@ def _fields() -> Iterator[str]:
         yield _row(
             f"`{name}`", f"`{view}`", kind, field.question, options, by, asks, pair.note, field.provenance
         )
+
+
+def _checklists() -> Iterator[str]:
+    """Yield the points and the other wordings of every subtask that has options."""
+    yield _row("id", "points", "other wordings")
+    yield _row(*["---"] * 3)
+    for name, subtask in load_catalogue(TO).subtasks.items():
+        if subtask.checklist:
+            yield _row(f"`{name}`", "; ".join(subtask.checklist), " / ".join(subtask.wordings))
 
 
 def classes() -> dict[type[Spec], str]:

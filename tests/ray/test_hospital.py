@@ -74,9 +74,9 @@ PEOPLE: dict[str, Callable[[dict[str, str]], None]] = {"confirm": confirm, "revi
 
 def visit(command: str, folder: Path, environment: dict[str, str], people: Callable[..., None]) -> None:
     """Serve a page meanwhile, and end it by Ctrl-C."""
-    process = subprocess.Popen(
-        ["bash", "-ec", f"exec {command}"], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True
-    )
+    # Tests that run in the background of a script ignore SIGINT, and so would what they start.
+    heard = ["env", "--default-signal=INT", "bash", "-ec", f"exec {command}"]
+    process = subprocess.Popen(heard, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         printed = ""
