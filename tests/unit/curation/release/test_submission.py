@@ -26,8 +26,13 @@ from cardiolens.curation.release.benchmark_submission import (
     submit,
     verdicts_of,
 )
-from cardiolens.curation.release.make import digests
-from cardiolens.curation.release.withheld_cohort import read_answers, without_answers, write_answers
+from cardiolens.curation.release.verify import index_of
+from cardiolens.curation.release.withheld_cohort import (
+    ReleaseName,
+    read_answers,
+    without_answers,
+    write_answers,
+)
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
 from cardiolens.protocol.dialogue.samples import Sample, samples_to_lines
@@ -85,14 +90,10 @@ def write_release(root: Path) -> None:
     out = root / "release"
     out.mkdir()
     write_questions(out / "questions.jsonl", [row.record for row in without_answers(rows, kept)])
-    index = {name: {"bytes": size, "sha256": digest} for name, size, digest in digests(out)}
-    facts = {"schema": "release-1", "name": "small", "number": "1.0", "files": index}
+    facts = {"schema": "release-1", "name": "small", "number": "1.0", "files": index_of(out)}
     (out / "release.json").write_text(json.dumps(facts))
-    named = {
-        "name": "small",
-        "number": "1.0",
-        "sha256": sha256((out / "release.json").read_bytes()).hexdigest(),
-    }
+    digest = sha256((out / "release.json").read_bytes()).hexdigest()
+    named = ReleaseName(name="small", number="1.0", sha256=digest)
     lines = [dict(row.record) for row in withheld]
     write_answers(root / "answers.json", named, CATALOGUE, {study: study for study in kept}, lines)
 

@@ -13,8 +13,7 @@ from reviewers import CATALOGUE, Table, items_of
 from running_server import running
 from test_review_server import Client, press
 
-from cardiolens.curation.review.blinding import Blinding
-from cardiolens.curation.review.desk import UNREADABLE, Desk
+from cardiolens.curation.review.desk import UNREADABLE, Blinding, Desk
 from cardiolens.curation.review.ledger import NAME as REVIEWS
 from cardiolens.curation.review.ledger import Ledger
 from cardiolens.curation.review.people import read_people
@@ -195,7 +194,7 @@ def test_the_command_blinds_those_who_read_and_nobody_else(
     def interrupted(server: LocalServer) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cardiolens.curation.review.review_commands.review_server", noted)
+    monkeypatch.setattr("cardiolens.curation.review.review_server.review_server", noted)
     monkeypatch.setattr(LocalServer, "serve_forever", interrupted)
     words = [f"questions={questions}", f"studies={studies}", f"out={tmp_path}/out", "port=0"]
     assert serve([*words, "mode=verify", "readers=[anna]"]) == 0

@@ -7,7 +7,7 @@ import pytest
 from reviewers import Table, items_of
 
 from cardiolens.curation.review.agreement import Agreement, Pair, agreements, intervals
-from cardiolens.curation.review.queue import outcome
+from cardiolens.curation.review.queue import outcomes_of
 from cardiolens.score.statistics.hypothesis_tests import gwet_ac1
 
 
@@ -59,9 +59,7 @@ def batch_of(tmp_path: Path, n: int, wrong: int = 0, differ: int = 0) -> Agreeme
             said = ("correct", {"answer": ["B"]}) if corrects else ("accept", {})
             assert table.press(reader, said[0], **said[1]) is None
     table.everything("third")
-    (batch,), (subtask,) = agreements(
-        items, lambda one: outcome(table.queue.reviews.of("verify", (one.qa_id, one.digest)))
-    )
+    (batch,), (subtask,), _ = agreements(items, outcomes_of(items, table.queue.reviews))
     assert (batch.kappa.value, batch.decision) == (
         pytest.approx(subtask.kappa.value, nan_ok=True),
         subtask.decision,
@@ -103,12 +101,8 @@ def test_a_batch_is_open_until_every_item_is_settled(tmp_path: Path) -> None:
     table.everything("anna")
     for _ in range(39):
         table.press("berta", "accept")
-    (batch,), _ = agreements(
-        items, lambda one: outcome(table.queue.reviews.of("verify", (one.qa_id, one.digest)))
-    )
+    (batch,), *_ = agreements(items, outcomes_of(items, table.queue.reviews))
     assert (batch.decision, batch.n_pairs, batch.n_settled) == ("open", 39, 39)
     table.press("berta", "cannot_tell")
-    (batch,), _ = agreements(
-        items, lambda one: outcome(table.queue.reviews.of("verify", (one.qa_id, one.digest)))
-    )
+    (batch,), *_ = agreements(items, outcomes_of(items, table.queue.reviews))
     assert (batch.decision, batch.n_pairs, batch.n_settled) == ("open", 40, 39)

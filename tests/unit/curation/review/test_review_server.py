@@ -13,8 +13,7 @@ from reviewers import CATALOGUE
 from running_server import running
 
 from cardiolens.base.errors import InputError
-from cardiolens.curation.review.blinding import Blinding
-from cardiolens.curation.review.desk import Desk
+from cardiolens.curation.review.desk import Blinding, Desk
 from cardiolens.curation.review.ledger import NAME, Ledger
 from cardiolens.curation.review.people import read_people
 from cardiolens.curation.review.queue import Queue
@@ -268,9 +267,6 @@ def test_what_no_review_can_be_made_of_is_named(prepared_phantom: Path, tmp_path
         serve([*words[:2], f"out={path.parent}", "mode=verify", "readers=[anna]"])
     with pytest.raises(InputError, match="holds no study"):
         serve([words[0], f"studies={tmp_path}/nothing", *words[2:]])
-    (tmp_path / "file").write_text("kept")
-    with pytest.raises(InputError, match="is no folder and cannot be made one"):
-        serve([*words[:2], f"out={tmp_path}/file/below", "mode=verify", "readers=[anna]"])
 
 
 def test_two_people_read_over_the_server_and_the_export_tells_how_far_they_agree(
