@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_text
 from cardiolens.config.curation_specs import QuestionsSpec
-from cardiolens.curation.asking.ask_texts import asking_spec, execute_plan, plan_texts, replies_of
+from cardiolens.curation.asking.ask_texts import ask, asking_spec
 from cardiolens.curation.probes.completion_probe import completion_scores, half_texts
-from cardiolens.curation.probes.probe_prompts import SETTINGS, distinct, probes_of
+from cardiolens.curation.probes.probe_prompts import SETTINGS, probes_of
 from cardiolens.curation.probes.probe_scores import Replies, SubtaskProbe, answered_blind, probe_scores
 from cardiolens.curation.questions.counts import with_probes
 from cardiolens.curation.questions.draft_reasons import Reason
@@ -32,9 +33,11 @@ def probe(spec: QuestionsSpec, words: Sequence[str]) -> int:
     if spec.draft is None:
         raise AssertionError("checked by the configuration")
     names = _models(words)
-    models = {
-        name: _asker(spec, name, [word for word in words if not word.startswith("model=")]) for name in names
-    }
+    others = [word for word in words if not word.startswith("model=")]
+    models: dict[str, Ask] = {}
+    for name in names:
+        place = spec.draft / "probes" / name
+        models[name] = partial(ask, asking_spec(spec.draft, place, spec.protocol, [f"model={name}", *others]))
     return probe_drafts(spec.draft, load_catalogue(spec.protocol), models)
 
 
@@ -49,10 +52,10 @@ def probe_drafts(folder: Path, catalogue: Catalogue, models: Mapping[str, Ask]) 
     texts = half_texts(questions, catalogue)
     replies: dict[str, dict[str, list[Any]]] = {}
     completions = {}
-    for name, ask in models.items():
+    for name, ask_model in models.items():
         requests = [probe.request() for probe in probes]
         requests += [request for text in texts for request in text.requests()]
-        answers = _answers(ask, requests)
+        answers = ask_model(requests)
         choices = [probe.answer(reply) for probe, reply in zip(probes, answers, strict=False)]
         replies[name] = {setting: choices[at :: len(SETTINGS)] for at, setting in enumerate(SETTINGS)}
         rest = answers[len(probes) :]
@@ -81,16 +84,6 @@ def _check_read(replies: Replies) -> None:
         )
     for model in silent:
         say(f"{model}: none of its replies holds an answer; it probes nothing")
-
-
-def _answers(ask: Ask, requests: Sequence[TextRequest]) -> list[str | None]:
-    """Return the reply to each request; those in the same words are asked once."""
-    once = distinct(requests)
-    replies = {
-        (request.system, request.prompt, request.schema): reply
-        for request, reply in zip(once, ask(once), strict=True)
-    }
-    return [replies[request.system, request.prompt, request.schema] for request in requests]
 
 
 def _write(
@@ -204,16 +197,3 @@ def _models(words: Sequence[str]) -> list[str]:
             "taken for a leak; give e.g. model=[qwen3_vl_8b,internvl3_8b]"
         )
     return list(dict.fromkeys(names))
-
-
-def _asker(spec: QuestionsSpec, name: str, words: Sequence[str]) -> Ask:
-    if spec.draft is None:
-        raise AssertionError("checked by the configuration")
-    sweep = asking_spec(spec.draft, spec.draft / "probes" / name, spec.protocol, [f"model={name}", *words])
-
-    def ask(requests: Sequence[TextRequest]) -> list[str | None]:
-        planned = plan_texts(sweep, [[request] for request in requests])
-        execute_plan(planned)
-        return list(replies_of(planned, requests))
-
-    return ask

@@ -4,13 +4,8 @@ Selector clinical, at most 16 frames, captions that name the view, the prompt of
 PNG of the native size, as displayed; a sweep resizes them to what its model takes.
 """
 
-import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
-from PIL import Image
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
@@ -23,6 +18,7 @@ from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.select.study_folder import look_at
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.protocol.tasks.questions import FRAME_PLACE, Question
+from cardiolens.show.page.case_viewer.pictures import encoded
 from cardiolens.study.manifest import Study
 
 SELECTOR, BUDGET = SelectorSpec(name="clinical", kind="clinical"), 16  # as conf/sweep.yaml has them
@@ -58,7 +54,7 @@ def shown_frames(
         for frame in selection.frames:
             place = frame.volume_id, frame.idx
             if place not in drawn:
-                drawn[place] = _png(seen.pixels[frame.volume_id][frame.idx])
+                drawn[place] = encoded(seen.pixels[frame.volume_id][frame.idx])
         options = tuple((option.key, option.text) for option in question.options)
         asked = asked_of(subtask, catalogue, question.question, options)
         told = render(selection.frames, seen.structure, asked, template_for(asked, "standard"), "view")
@@ -74,9 +70,3 @@ def shown_frames(
             selection.skipped,
         )
     return shown
-
-
-def _png(pixels_HW: NDArray[np.uint8]) -> bytes:
-    stored = io.BytesIO()
-    Image.fromarray(pixels_HW).save(stored, "PNG", optimize=False)
-    return stored.getvalue()

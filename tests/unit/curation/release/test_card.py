@@ -52,7 +52,6 @@ def test_it_counts_scanners_and_ages_by_cohort(tmp_path: Path) -> None:
     ("verification", "line"),
     [
         ({"kappa": 0.87321, "kappa_batch": "b01", "readers": 2}, "| 0.87 | 3 |"),
-        ({"kappa": None}, "| not measured | 3 |"),
         ({}, "| not measured | 3 |"),
     ],
 )
@@ -64,13 +63,6 @@ def test_it_says_how_well_readers_agreed_where_that_is_known(
     assert line in card
     assert ("Agreement of two readers is not known for 3 of 3 questions" in card) == ("not measured" in line)
     assert "Muster" not in card
-
-
-def test_it_tells_the_blind_test_of_a_model_that_drafted_alone(tmp_path: Path) -> None:
-    gate = {"model": "coder", "reports": 100, "drafts": 200, "wrong": 5}
-    card = (make(tmp_path, [{}, {}, {}], {"drafted_by": "model", "gate": gate}) / "README.md").read_text()
-    assert "coder alone drafted 3 of the questions" in card
-    assert "in a blind test of 100 reports 5 of its 200 drafts were wrong" in card
 
 
 def test_withheld_answers_are_no_absent_ones_and_conditional_questions_tell_some() -> None:

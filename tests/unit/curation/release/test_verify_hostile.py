@@ -58,11 +58,6 @@ def test_an_index_of_no_use_is_refused(tmp_path: Path, text: str) -> None:
         list(differences(tmp_path))
 
 
-def test_a_manifest_nested_deeply_costs_one_line(tmp_path: Path) -> None:
-    folder = folder_of(tmp_path, {"studies/a/study.json": {}}, "[" * 100_000)
-    assert list(differences(folder)) == ["studies/a/study.json: is not what was released"]
-
-
 def test_half_a_character_in_a_name_is_printed_as_an_escape(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
