@@ -195,8 +195,8 @@ def _replies(run: Run, model: str, completions: Path, qa_ids: pa.Array) -> Itera
         for row in rows.to_pylist():
             reply = replied.get(row.pop("request_key"))
             if reply is not None:
-                told = {name: reply[name] for name in _REPLY}
-                yield row | told | {"text": told["text"] or "", "option_keys": row["option_keys"] or []}
+                fields = {name: reply[name] for name in _REPLY}
+                yield row | fields | {"text": fields["text"] or "", "option_keys": row["option_keys"] or []}
 
 
 _Line = TypeVar("_Line", bound=Strict)
@@ -210,7 +210,7 @@ def read_submission(path: Path, release: ReleaseName, questions: Mapping[str, Qu
     lines = _lines(path)
     head = _read(_Head, next(lines, b""), f"{path}:1")
     if head.release != release:
-        theirs, ours = (f"{one.name} {one.number} ({one.sha256[:12]})" for one in (head.release, release))
+        theirs, ours = (f"{name.name} {name.number} ({name.sha256[:12]})" for name in (head.release, release))
         raise InputError(
             f"{path}: is of release {one_line(theirs, _WORD)}, and the answers are of {ours}; score it "
             "with the answers of its own release"

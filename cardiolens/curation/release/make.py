@@ -107,7 +107,7 @@ def _write(
     spec: Release,
     out: Path,
     catalogue: Catalogue,
-    given: Sequence[GivenQuestion],
+    rows: Sequence[GivenQuestion],
     studies: Mapping[str, Study],
     *,
     perceptual: Record,
@@ -118,7 +118,7 @@ def _write(
     for name, study in studies.items():
         _write_study(study, out / "studies" / ids.studies[name], ids, masks=name not in withheld)
     facts = described(spec, catalogue, str(uuid.uuid4()))
-    lines = [ids.line(row) | {"canary": facts["canary"]} for row in without_answers(given, withheld)]
+    lines = [ids.line(row) | {"canary": facts["canary"]} for row in without_answers(rows, withheld)]
     lines.sort(key=lambda line: (line.get("study") or line["study_id"], line["subtask"]))
     write_lines(out / "questions.jsonl", lines)
     if Path(spec.protocol).is_dir():
@@ -142,7 +142,7 @@ def _write(
     disk.write_text(out / INDEX, json.dumps({**facts, "files": index_of(out)}, indent=1) + "\n")
     if spec.answers is not None:
         name = ReleaseName(name=spec.name, number=spec.number, sha256=sha256_of(out / INDEX))
-        lines = [ids.line(row) for row in given if row.question.study_id in withheld]
+        lines = [ids.line(row) for row in rows if row.question.study_id in withheld]
         patients = {ids.studies[old]: ids.patients[old] for old in sorted(withheld)}
         write_answers(spec.answers, name, catalogue, patients, lines)
     return facts

@@ -33,7 +33,7 @@ class Kind:
     index: str
     schema: str
     places: re.Pattern[str]
-    made: str
+    verb: str
     is_closed: bool  # whether no other file may lie in the folder
 
 
@@ -88,7 +88,7 @@ def verify(folder: Path, sha256: str | None = None) -> int:
             say(line)
     if count > _MOST_LINES:
         say(f"and {count - _MOST_LINES} more")
-    say(f"{folder}: {count} differences" if count else f"{folder}: as {kind.made}")
+    say(f"{folder}: {count} differences" if count else f"{folder}: as {kind.verb}")
     return 1 if count else 0
 
 
@@ -147,7 +147,7 @@ def _file_differences(path: Path, name: str, entry: Mapping[str, Any], kind: Kin
         if size > MOST_BYTES:
             yield f"{name}: has {size:,} bytes; a file of a {kind.name} has at most {MOST_BYTES:,}"
         elif size != entry.get("bytes") or sha256_of(path) != entry.get("sha256"):
-            yield f"{name}: is not what was {kind.made}"
+            yield f"{name}: is not what was {kind.verb}"
     except OSError as error:
         yield f"{name}: cannot be read ({error.strerror})"
 

@@ -69,8 +69,8 @@ def without_answers(questions: Iterable[GivenQuestion], studies: Collection[str]
 def _without_answer(row: GivenQuestion) -> GivenQuestion:
     status = {name: value for name, value in row.question.verification.items() if name == "status"}
     empty: Record = {"answer": [], "reference": None, "evidence": [], "evidence_slices": []}
-    kept = {name: value for name, value in row.record.items() if name not in {*empty, "verification"}}
-    record = kept | {"withheld": True} | ({"verification": status} if status else {})
+    public = {name: value for name, value in row.record.items() if name not in {*empty, "verification"}}
+    record = public | {"withheld": True} | ({"verification": status} if status else {})
     changes = empty | {"withheld": True, "verification": status}
     return replace(row, record=record, question=row.question.model_copy(update=changes))
 

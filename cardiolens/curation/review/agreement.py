@@ -120,10 +120,12 @@ def _decision(
         return "pass", ()
     if len(pairs) >= FEWEST or ac1.value < KAPPA or accepted.value < ACCEPTED:
         return "fail", why
-    shown: tuple[str, ...] = (f"{len(pairs)} questions show only that {accepted.low:.0%} would be accepted",)
+    summary: tuple[str, ...] = (
+        f"{len(pairs)} questions show only that {accepted.low:.0%} would be accepted",
+    )
     if kappa.value < KAPPA:
-        shown += (f"AC1 stands for kappa, which is below {KAPPA:.2f}",)
-    return "small", shown
+        summary += (f"AC1 stands for kappa, which is below {KAPPA:.2f}",)
+    return "small", summary
 
 
 def _pair(item: Item, firsts: Sequence[Line]) -> Pair | None:

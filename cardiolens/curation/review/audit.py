@@ -93,15 +93,15 @@ def audit_desk(
 
 def _as_displayed(row: Row, view: ReplyView) -> Question:
     """Return a question without its answer, its options under the letters that the model saw."""
-    kept = {
+    fields = {
         name: row[name]
         for name in ("qa_id", "study_id", "tier", "subtask", "sequence", "question", "answer_type")
     }
     options = [
         {"key": letter, "text": text} for letter, (_, text) in zip(view.key_of, view.options, strict=True)
     ]
-    shown = {"schema": "qa-1", "patient_id": "-", "origin": "reader", "protocol": "-", "options": options}
-    return Question.model_validate(kept | shown)
+    rest = {"schema": "qa-1", "patient_id": "-", "origin": "reader", "protocol": "-", "options": options}
+    return Question.model_validate(fields | rest)
 
 
 def readings_of(reviews: Reviews, views: Mapping[Place, ReplyView]) -> Readings:
@@ -192,7 +192,7 @@ def _pair(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]
         "difference": difference,
         # if every misread or missed reply changed sides
         "most_by_reading": sum(
-            one[kind]["high"] for one in (first, second) for kind in ("misread", "missed")
+            entry[kind]["high"] for entry in (first, second) for kind in ("misread", "missed")
         ),
         "could_turn": difference + least < 0,  # within the intervals of the shifts
     }

@@ -33,7 +33,7 @@ class Person:
     n_missing: int
     seconds_median: float
 
-    def told(self) -> str:
+    def line(self) -> str:
         """Return the line for the terminal."""
         barred = f", {self.n_barred} whose answer they had been shown" if self.n_barred else ""
         read = f"{self.n_read}/{self.n_items} read, {self.n_missing} missing{barred}"
@@ -53,7 +53,7 @@ class Between:
     kappa: Interval
     ac1: Interval
 
-    def told(self) -> str:
+    def line(self) -> str:
         """Return the line for the terminal."""
         numbers = f"{self.n_pairs} pairs, {self.n_patients} patients"
         agreed = f"same answer {in_words(self.same)}, kappa {in_words(self.kappa)}, AC1 {in_words(self.ac1)}"

@@ -124,9 +124,9 @@ class Desk:
             "exclusive": list(item.subtask.exclusive),
         }
         if self.blinding is not None:
-            named = {"qa_id": self._handle(item), "study": self.blinding.study(question.study_id)}
+            names = {"qa_id": self._handle(item), "study": self.blinding.study(question.study_id)}
             of_reply = {} if item.reply is None else {"reply": item.reply, "cut": item.is_cut}
-            return state | named | of_reply
+            return state | names | of_reply
         state |= {
             "proposal": list(item.proposal),
             "origin": question.origin,
@@ -136,11 +136,11 @@ class Desk:
         }
         if person.role == "adjudicator":
             firsts = outcome(self.queue.reviews.of("verify", (item.qa_id, item.digest))).firsts
-            said = [
+            verdicts = [
                 {"verdict": line.verdict, "answer": list(line.answer), "reason": line.reason}
                 for line in firsts
             ]
-            state["firsts"] = sorted(said, key=str)  # without names, in an order that hides who was first
+            state["firsts"] = sorted(verdicts, key=str)  # without names, in an order that hides who was first
         return state
 
     def loops(self, handle: str) -> DeskState | None:
@@ -152,8 +152,8 @@ class Desk:
         loops, remark = self.pictures.routed(item)
         if is_blind and not loops:
             remark = UNREADABLE  # the reason names files, and the name of a file may tell an answer
-        told = [loop.told() | {"mask": loop.overlay is not None and not is_blind} for loop in loops]
-        return {"loops": told, "remark": remark}
+        drawings = [loop.facts() | {"mask": loop.overlay is not None and not is_blind} for loop in loops]
+        return {"loops": drawings, "remark": remark}
 
     def sheet(self, handle: str, volume: str, name: str) -> bytes | None:
         """Return all phases of a slice as PNG: `<rank>.png`, or `<rank>-mask.png` with the mask."""

@@ -103,7 +103,9 @@ def keys_of(reply: str | None, view: ReplyView) -> tuple[str, ...] | None:
     except ValueError:
         return None
     letters = tree.get("options") if isinstance(tree, dict) else None
-    if not isinstance(letters, list) or not all(isinstance(one, str) and one in key_of for one in letters):
+    if not isinstance(letters, list) or not all(
+        isinstance(letter, str) and letter in key_of for letter in letters
+    ):
         return None
     keys = tuple(dict.fromkeys(key_of[letter] for letter in letters))
     return keys if view.several or len(keys) < 2 else None

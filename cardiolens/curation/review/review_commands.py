@@ -148,7 +148,7 @@ def _export_readings(out: Path, reviews: Reviews) -> int:
     persons, rows = people_of(items, reviews), ceiling(items, reviews)
     write_lines(out / CEILING, lines_of(persons, rows))
     for row in (*persons, *rows):
-        say(row.told())
+        say(row.line())
     return n_lines
 
 

@@ -34,20 +34,20 @@ class Loop:
     frames_FHW: NDArray[np.uint8]
     overlay: Overlay | None
 
-    def told(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """Return the facts with which the page draws the loop."""
-        one = self.structure
+        volume = self.structure
         _, height, width = self.frames_FHW.shape
         return {
-            "id": one.volume_id,
-            "name": f"{one.sequence} {one.view}",
-            "slices": one.n_slices,
-            "phases": one.n_phases,
+            "id": volume.volume_id,
+            "name": f"{volume.sequence} {volume.view}",
+            "slices": volume.n_slices,
+            "phases": volume.n_phases,
             "height": height,
             "width": width,
-            "columns": min(COLUMNS, one.n_phases),
-            "ed": one.ed_phase,
-            "es": one.es_phase,
+            "columns": min(COLUMNS, volume.n_phases),
+            "ed": volume.ed_phase,
+            "es": volume.es_phase,
             "mask": self.overlay is not None,
         }
 

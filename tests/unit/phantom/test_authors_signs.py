@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from cardiolens.phantom import codes
-from cardiolens.phantom.appearance import appearance
-from cardiolens.phantom.archetypes import canonical, canonical_values
 from cardiolens.phantom.geometry import Heart
+from cardiolens.phantom.parameters import canonical, canonical_values
 from cardiolens.phantom.planes import sizes, views
 from cardiolens.phantom.render import render
 from cardiolens.phantom.roster import study
+from cardiolens.phantom.signal import appearance
 from cardiolens.protocol.tasks.segments import LEVELS, SIX_WALLS, touched
 from cardiolens.protocol.tasks.truth import findings
 

@@ -8,11 +8,11 @@ import pytest
 
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom import codes, roster
-from cardiolens.phantom.appearance import appearance
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.parameters import LesionShape, Parameters
 from cardiolens.phantom.planes import planes, sizes, views
 from cardiolens.phantom.render import end_systole, phases, render
+from cardiolens.phantom.signal import appearance
 from cardiolens.phantom.truth_labels import GuardBandError, truth
 from cardiolens.protocol.prompts.frames import captions
 from cardiolens.protocol.tasks.instantiate import answer, answerable_subtasks

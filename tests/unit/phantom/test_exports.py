@@ -11,7 +11,7 @@ import pytest
 
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom import phantom_cohort as cohort
-from cardiolens.phantom.archetypes import canonical_values
+from cardiolens.phantom.parameters import canonical_values
 from cardiolens.phantom.planes import Size, views
 from cardiolens.phantom.roster import catalogue, study
 from cardiolens.protocol.tasks.instantiate import answer

@@ -4,11 +4,9 @@ from dataclasses import replace
 import pytest
 
 from cardiolens.base.errors import InputError
-from cardiolens.phantom.archetypes import archetypes
 from cardiolens.phantom.geometry import Heart
-from cardiolens.phantom.parameters import DefectShape, LesionShape, Parameters
-from cardiolens.phantom.roster import SEQUENCES, catalogue, study
-from cardiolens.phantom.sampler import draw_study
+from cardiolens.phantom.parameters import DefectShape, LesionShape, Parameters, archetypes
+from cardiolens.phantom.roster import SEQUENCES, catalogue, draw_study, study
 from cardiolens.phantom.truth_labels import GuardBandError, bands, truth
 from cardiolens.protocol.tasks.instantiate import answer, answerable_subtasks
 from cardiolens.protocol.tasks.truth import findings

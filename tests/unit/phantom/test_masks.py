@@ -7,12 +7,12 @@ import pytest
 from scipy import ndimage
 
 from cardiolens.phantom import codes
-from cardiolens.phantom.appearance import appearance
-from cardiolens.phantom.archetypes import canonical_values
 from cardiolens.phantom.geometry import Heart
+from cardiolens.phantom.parameters import canonical_values
 from cardiolens.phantom.planes import sizes, views
 from cardiolens.phantom.render import render
 from cardiolens.phantom.roster import SEQUENCES, catalogue, study
+from cardiolens.phantom.signal import appearance
 from cardiolens.protocol.tasks.instantiate import answer, answerable_subtasks
 from cardiolens.protocol.tasks.segments import LEVELS, WALLS, touched
 from cardiolens.protocol.tasks.truth import findings

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from cardiolens.phantom import codes
-from cardiolens.phantom.archetypes import canonical
 from cardiolens.phantom.geometry import (
     Heart,
     base_plane,
@@ -13,6 +12,7 @@ from cardiolens.phantom.geometry import (
     tricuspid_plane,
 )
 from cardiolens.phantom.lesions import Lesions
+from cardiolens.phantom.parameters import canonical
 from cardiolens.phantom.tissue import Moment, Scene, tissue
 
 # LVEDV index, LVEF, RVEDV index, RVEF of protocol 10.4

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cardiolens.phantom import codes
-from cardiolens.phantom.appearance import appearance
-from cardiolens.phantom.archetypes import canonical, canonical_values
 from cardiolens.phantom.geometry import Heart
+from cardiolens.phantom.parameters import canonical, canonical_values
 from cardiolens.phantom.planes import sizes, views
 from cardiolens.phantom.render import render
 from cardiolens.phantom.roster import study
+from cardiolens.phantom.signal import appearance
 
 CI = sizes()["ci"]
 CAVITY = (codes.LV_BLOOD, codes.PAPILLARY, codes.LEAFLET)

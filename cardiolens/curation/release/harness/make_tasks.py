@@ -72,8 +72,8 @@ def make_tasks(words: Sequence[str]) -> int:
         splits = []
         for name, questions in given.cohorts.items():
             groups = rows_by_study(name, scored, catalogue, canary=canary, frames=True)
-            shown = ([row for row in rows if row["frames"]] for rows in groups)
-            asked = write_rows(draft / "data" / split_of(name), filter(None, shown), frames=True)
+            visible = ([row for row in rows if row["frames"]] for rows in groups)
+            asked = write_rows(draft / "data" / split_of(name), filter(None, visible), frames=True)
             _tell(name, questions, len(scored.cohorts[name]), asked)
             splits += [split_of(name)] if asked else []
         if not splits:

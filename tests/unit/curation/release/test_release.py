@@ -176,6 +176,7 @@ def test_an_index_that_does_not_say_which_release_it_is_of_is_refused(
         read_spec([f"dataset={tmp_path}/out", "model=[oracle]"])
 
 
+@pytest.mark.parametrize("name", ["studies", "protocol/lexicon.yaml"])
 def test_a_link_in_a_release_is_not_followed(words: list[str], tmp_path: Path, name: str) -> None:
     release(words)
     path = tmp_path / "out" / name
@@ -187,6 +188,7 @@ def test_a_link_in_a_release_is_not_followed(words: list[str], tmp_path: Path, n
         read_spec([f"dataset={tmp_path}/out", "model=[oracle]"])
 
 
+@pytest.mark.parametrize("protocol", ["/etc", "../elsewhere", ["x"], "${oc.env:HOME}"])
 def test_the_index_leads_to_no_protocol_elsewhere(words: list[str], tmp_path: Path, protocol: object) -> None:
     release(words)
     index = tmp_path / "out" / "release.json"
