@@ -116,7 +116,9 @@ def split_of(cohort: str) -> str:
 
 def known_limits(facts: Facts, catalogue: Catalogue) -> list[str]:
     """Return a sentence for each limit: of answers, subgroups and duplicates; then those of every release."""
-    return [*_of_answers(facts, catalogue), *_of_subgroups(facts), *_of_duplicates(facts), *ALWAYS]
+    pairs = facts["perceptual"]["pairs"]
+    same = [f"**{pairs} pairs of patients show the same pictures**, also across cohorts."] if pairs else []
+    return [*_of_answers(facts, catalogue), *_of_subgroups(facts), *same, *ALWAYS]
 
 
 def _of_answers(facts: Facts, catalogue: Catalogue) -> Iterator[str]:
@@ -156,11 +158,6 @@ def _of_subgroups(facts: Facts) -> Iterator[str]:
             yield f"All studies have one {name}: {next(iter(values))}."
     if silent:
         yield f"Of no study is told: {', '.join(silent)}."
-
-
-def _of_duplicates(facts: Facts) -> Iterator[str]:
-    if count := facts["duplicates"]["across_cohorts"]:
-        yield f"**{count} volumes are in two cohorts**, which their patients' ids do not show."
 
 
 def _table(names: Sequence[str], rows: Rows) -> str:

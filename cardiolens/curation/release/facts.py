@@ -93,7 +93,6 @@ def counted(contents: Contents) -> Record:
         },
         "agreement": _agreement(questions),
         "small_batches": sum(one.verification.get("batch_decision") == "small" for one in questions),
-        "duplicates": _duplicates(contents),
         "probes": _probed(questions),
         "gates": _gates(questions),
     }
@@ -141,21 +140,4 @@ def _probed(questions: Iterable[Question]) -> Record:
         "questions": len(models),
         "models": min(models, default=0),
         "excess": dict(sorted(excess.items())),
-    }
-
-
-def _duplicates(contents: Contents) -> Record:
-    """Count the volumes whose file is, byte for byte, also a volume of another study."""
-    holders: dict[str, set[str]] = defaultdict(set)
-    for study in contents.studies.values():
-        for volume in study.manifest.volumes:
-            if volume.sha256 is not None:
-                holders[volume.sha256].add(study.study_id)
-    shared = [
-        [contents.studies[name].manifest for name in names] for names in holders.values() if len(names) > 1
-    ]
-    return {
-        "volumes": len(shared),
-        "across_patients": sum(len({study.patient_id for study in studies}) > 1 for studies in shared),
-        "across_cohorts": sum(len({study.cohort for study in studies}) > 1 for studies in shared),
     }

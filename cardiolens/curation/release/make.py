@@ -141,10 +141,10 @@ def _write(
         write_lines(spec.links, links)
     disk.write_text(out / INDEX, json.dumps({**facts, "files": index_of(out)}, indent=1) + "\n")
     if spec.answers is not None:
-        name = ReleaseName(name=spec.name, number=spec.number, sha256=sha256_of(out / INDEX))
+        release_name = ReleaseName(name=spec.name, number=spec.number, sha256=sha256_of(out / INDEX))
         lines = [ids.line(row) for row in rows if row.question.study_id in withheld]
         patients = {ids.studies[old]: ids.patients[old] for old in sorted(withheld)}
-        write_answers(spec.answers, name, catalogue, patients, lines)
+        write_answers(spec.answers, release_name, catalogue, patients, lines)
     return facts
 
 

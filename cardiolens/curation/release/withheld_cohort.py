@@ -39,7 +39,7 @@ class ReleaseName(Strict):
 class _AnswersFile(Strict):
     """The content of an owner's file."""
 
-    schema_: Literal["answers-1"] = Field("answers-1", alias="schema")
+    schema_: Literal["answers-1"] = Field(alias="schema")
     release: ReleaseName
     protocol: str
     catalogue_sha256: Digest
@@ -96,6 +96,7 @@ def write_answers(
     `lines` are the withheld questions under new ids, with answers.
     """
     content = _AnswersFile(
+        schema="answers-1",
         release=release,
         protocol=catalogue.protocol,
         catalogue_sha256=catalogue.sha256,

@@ -62,7 +62,7 @@ class Sampled(Spec):
 class Sample(Spec):
     """Replies in the order in which they are read, and the sizes of their strata."""
 
-    schema_: Literal["audit-sample-1"] = Field("audit-sample-1", alias="schema")
+    schema_: Literal["audit-sample-1"] = Field(alias="schema")
     replies: tuple[Sampled, ...]
     sizes: Mapping[str, Mapping[str, int]]  # model -> stratum -> replies in the run
 
@@ -129,7 +129,7 @@ def draw(verdicts: Sequence[Row], per_model: int, seed: int) -> Sample:
             for row in dice.sample(rows, numbers[name]):
                 replies.append(Sampled(model=model, arm_id=row["arm_id"], qa_id=row["qa_id"], stratum=name))
     dice.shuffle(replies)  # whose reply is read next, and by which rule, says nothing
-    return Sample(replies=tuple(replies), sizes=sizes)
+    return Sample(schema="audit-sample-1", replies=tuple(replies), sizes=sizes)
 
 
 def allocate(sizes: Mapping[str, int], total: int) -> dict[str, int]:

@@ -56,7 +56,7 @@ class Export(Spec):
 class Sources(Spec):
     """Inputs of a review, stored beside the ledger for `export`."""
 
-    schema_: Literal["review-sources-1"] = Field("review-sources-1", alias="schema")
+    schema_: Literal["review-sources-1"] = Field(alias="schema")
     questions: GivenPath
     studies: GivenPath
     protocol: str
@@ -98,7 +98,10 @@ def _keep_sources(options: Serve) -> None:
         raise InputError(f"out={options.out}: its export would replace {options.questions}; name another out")
     path = options.out / SOURCES.format(options.mode)
     sources = Sources(
-        questions=options.questions.resolve(), studies=options.studies.resolve(), protocol=options.protocol
+        schema="review-sources-1",
+        questions=options.questions.resolve(),
+        studies=options.studies.resolve(),
+        protocol=options.protocol,
     )
     if path.exists() and _sources(options.out, options.mode) != sources:
         raise InputError(f"out={options.out}: holds a review of other questions or studies; name another out")
@@ -147,8 +150,8 @@ def _export_readings(out: Path, reviews: Reviews) -> int:
         n_lines += len(lines)
     persons, rows = people_of(items, reviews), ceiling(items, reviews)
     write_lines(out / CEILING, lines_of(persons, rows))
-    for row in (*persons, *rows):
-        say(row.line())
+    for line in (*(person.line() for person in persons), *(row.line() for row in rows)):
+        say(line)
     return n_lines
 
 

@@ -46,7 +46,7 @@ def in_one_territory(segments: Collection[int]) -> bool:
     return any(set(segments) <= members for members in TERRITORIES.values())
 
 
-def segments_at(degrees: NDArray[np.float64], level: str) -> NDArray[Any]:
+def segments_at(degrees: NDArray[np.floating[Any]], level: str) -> NDArray[Any]:
     """Return the segment at each angle of a level: 0 at image right (lateral), 90 up (anterior)."""
     if level == "apex":
         return np.full(degrees.shape, 17)

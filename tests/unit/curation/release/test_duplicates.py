@@ -61,6 +61,6 @@ def test_one_heart_under_two_patients_is_refused_until_it_is_named(phantoms: Pat
     assert release(words(double, tmp_path / "out", name)) == 0
     index = json.loads((tmp_path / "out" / "release.json").read_text())
     assert index["perceptual"]["pairs"] == 1
-    assert (
-        "1 pairs of studies of several patients show the same" in (tmp_path / "out" / "README.md").read_text()
-    )
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "1 pairs of studies of several patients show the same" in card
+    assert "* **1 pairs of patients show the same pictures**" in card
