@@ -149,7 +149,7 @@ def read_study(folder: Path, roots: Sequence[Path] = (), anatomy: Anatomy | None
 
 
 def read_studies(folder: Path, word: str) -> dict[str, Study]:
-    """Read the studies in a folder that an option named, by id; InputError if there is none, or two of an id."""
+    """Read the studies in a folder that an option named, by id; InputError if there is none, or two alike."""
     studies: dict[str, Study] = {}
     for path in sorted(folder.glob(f"*/{MANIFEST_NAME}")):
         study = read_study(path.parent)

@@ -141,7 +141,7 @@ def _has_segments(masked: Masked, wall: Wall) -> bool:
 
 
 def _thickness(thickness: Mapping[int, float], sex: Sex | None) -> dict[str, Answer]:
-    """Return what the thickness of the segments tells of the wall; nothing for sure where some are unknown."""
+    """Return what the thickness of segments says of the wall; nothing for sure where some are unknown."""
     words = ", ".join(f"{segment}: {value:.1f} mm" for segment, value in thickness.items())
 
     def unanswered(reason: Reason) -> dict[str, Answer]:

@@ -46,15 +46,18 @@ class _Routes:
     def read(self, request: Request) -> Reply | None:
         token, *rest = request.parts
         person = self.people.whose(token)
-        return None if person is None else self._content(person, rest)
-
-    def _content(self, person: Person, parts: Sequence[str]) -> Reply | None:
-        """Return what the page asks for below a person's link, or None."""
-        match parts:
+        if person is None:
+            return None
+        match rest:
             case [""] | ["index.html"]:
                 return text_reply("html", templates().get_template("review.html").render())
             case ["review.js" | "review.css" as name]:
                 return text_reply("js" if name.endswith(".js") else "css", asset(name))
+        return self._content(person, rest)
+
+    def _content(self, person: Person, parts: Sequence[str]) -> Reply | None:
+        """Return what the page asks for below a person's link, or None."""
+        match parts:
             case ["state.json"]:
                 return json_reply(self.desk.state(person))
             case ["agreement.json"] if person.role == "adjudicator" and self.desk.blinding is None:
