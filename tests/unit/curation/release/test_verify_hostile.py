@@ -41,12 +41,13 @@ def test_values_of_any_type_are_taken_as_they_come(files, manifest, tmp_path_fac
 
 
 def test_pipes_devices_and_links_are_named_and_not_opened(tmp_path: Path) -> None:
-    names = ("pipe", "endless", "outside", "loop")
+    names = ("pipe", "endless", "outside", "loop", "file")
     folder = folder_of(tmp_path, {name: {"bytes": 1, "sha256": "0"} for name in names})
     os.mkfifo(folder / "pipe")
     (folder / "endless").symlink_to("/dev/zero")
     (folder / "outside").symlink_to("/etc")
     (folder / "loop").symlink_to(folder)
+    (folder / "file").symlink_to(folder / "studies" / "a" / "study.json")
     lines = list(differences(folder))
     assert {line.partition(":")[0] for line in lines if "a link, a pipe or a device" in line} == set(names)
 

@@ -1,6 +1,8 @@
 """An audit of a finished run: what a person is shown, what is kept, and what is told of misreading."""
 
 import json
+import re
+import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -18,6 +20,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.curation.review.audit import (
     AUDITOR,
     LEDGER,
+    audit,
     audit_desk,
     audit_report,
     readings_of,
@@ -36,6 +39,7 @@ from cardiolens.curation.review.replies import (
     shown_replies,
 )
 from cardiolens.curation.review.review_server import review_server
+from cardiolens.show.local_server import LocalServer
 from cardiolens.show.notebook.run import FinishedRun, read_run
 from cardiolens.show.page.page_data import read_facts
 from cardiolens.show.page.sections.reliability import reliability
@@ -133,6 +137,22 @@ def test_a_sample_is_drawn_once_and_a_report_needs_one(
         read_sample(tmp_path / SAMPLE)
     with pytest.raises(InputError, match="no audit yet"):
         report([f"run={run.folder}"])
+
+
+def test_the_command_prints_a_link_and_keeps_its_sample(
+    run: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_: LocalServer) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LocalServer, "serve_forever", interrupted)
+    folder = shutil.copytree(run.folder, tmp_path / "outputs" / run.folder.name)
+    words = [f"run={folder}", f"store={run.configuration.store}", "replies=20", "port=0"]
+    assert audit(words) == audit(words) == 0
+    links = re.findall(r"auditor \(reader\): http://127\.0\.0\.1:\d+/(\S{32})/", capsys.readouterr().out)
+    assert len(set(links)) == 2
+    assert read_sample(folder / SAMPLE) == draw(judged_choices(run), 20, seed=0)
+    assert read_ledger(folder / LEDGER).decided["audit"] == {}
 
 
 def test_a_report_stands_beside_the_scores(

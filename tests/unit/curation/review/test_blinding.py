@@ -18,6 +18,7 @@ from cardiolens.curation.review.ledger import NAME as REVIEWS
 from cardiolens.curation.review.ledger import Ledger
 from cardiolens.curation.review.people import read_people
 from cardiolens.curation.review.queue import Queue
+from cardiolens.curation.review.review_commands import serve
 from cardiolens.curation.review.review_items import Item, read_items
 from cardiolens.curation.review.review_pictures import Pictures
 from cardiolens.curation.review.review_server import review_server
@@ -177,3 +178,20 @@ def test_an_answer_that_decides_what_is_asked_next_cannot_be_taken_back(tmp_path
     assert table.queue.items[table.ledger.reviews.last("anna", "read").key].subtask.id == parent
     assert "cannot be taken back" in refused
     table.ledger.close()
+
+
+def test_the_command_blinds_those_who_read_and_nobody_else(
+    prepared_phantom: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    questions, studies = planted(prepared_phantom / "data", tmp_path)
+    desks: list[Desk] = []
+    monkeypatch.setattr(
+        "cardiolens.curation.review.review_commands.serve_desk", lambda desk, *_: desks.append(desk)
+    )
+    words = [f"questions={questions}", f"studies={studies}", f"out={tmp_path}/out", "port=0"]
+    assert serve([*words, "mode=verify", "readers=[anna]"]) == 0
+    assert serve([*words, "mode=read"]) == serve([*words, "mode=read"]) == 0
+    assert desks[0].blinding is None
+    assert desks[1].blinding == desks[2].blinding
+    read = list(desks[1].queue.items.values())
+    assert read == desks[1].blinding.in_order(desks[1].items.items)

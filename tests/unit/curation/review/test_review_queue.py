@@ -25,6 +25,7 @@ def test_two_readers_decide_and_a_third_one_comes_too_late(table: Table) -> None
     assert table.press("berta", "accept") is None
     asked = DecisionRequest(id="z" * 16, qa_id=late.qa_id, item=late.digest, verdict="accept")
     assert "two others decided" in table.queue.decide(asked, "clara", "reader")
+    assert table.shown("clara") == "S0001:C01"
 
 
 def test_two_who_disagree_bring_an_item_to_the_third_alone(table: Table) -> None:
