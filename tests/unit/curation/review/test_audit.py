@@ -52,7 +52,7 @@ PEOPLE = People({TOKEN: Person(AUDITOR, "reader")}, key=b"k" * 32)
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     root = make_cohort(tmp_path_factory.mktemp("audit"), 4)
-    return read_run(finished(small_spec(root, "audit", control=["none"])).root)
+    return read_run(finished(small_spec(root, "audit", control=["none", "shuffled_options"])).root)
 
 
 @pytest.fixture(scope="module")
@@ -88,15 +88,16 @@ def test_letters_are_those_that_the_model_saw_and_survive_a_restart(
     client: Client, run: FinishedRun, sample: Sample, tmp_path: Path
 ) -> None:
     state = client.tree("GET", "/state.json")
-    for number in range(5):
+    for number in range(12):
         last = state["item"]["options"][-1]["key"]
         state = press(client, state, f"r{number}", verdict="answer", answer=[last])
-    assert state["done"] == 5
+    assert state["done"] == 12
     requests = run.requests.filter(pc.equal(run.requests["status"], "planned")).to_pylist()
     displayed = {(row["arm_id"], row["qa_id"]): row["option_keys"] for row in requests}
     places = [one.place for one in sample.replies]
     readings = readings_of(read_ledger(tmp_path / LEDGER), shown_replies(run, places))
-    assert readings == {place: (displayed[place][-1],) for place in places[:5]}
+    assert readings == {place: (displayed[place][-1],) for place in places[:12]}
+    assert any(keys != tuple(sorted(displayed[place])[-1:]) for place, keys in readings.items())
 
 
 def test_a_reading_that_the_disk_does_not_take_is_told_and_can_be_sent_again(client: Client) -> None:
