@@ -14,12 +14,11 @@ import numpy as np
 from cardiolens.curation.review.ledger import Line
 from cardiolens.curation.review.queue import Outcome
 from cardiolens.curation.review.review_items import Item
-from cardiolens.score.statistics.bootstrap import Interval, percentile, resampling_weights
+from cardiolens.score.statistics.bootstrap import Interval, cluster_interval, cluster_weights
 from cardiolens.score.statistics.hypothesis_tests import wilson
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import ratio
 
-RESAMPLES, SEED = 2000, 2026
 KAPPA, ACCEPTED, ACCEPTED_LOW = 0.80, 0.95, 0.90
 FEWEST = 35  # items of a batch: with fewer, the lower bound stays below 90 % even if all are accepted
 
@@ -149,20 +148,15 @@ def intervals(pairs: Sequence[Pair]) -> tuple[Interval, Interval]:
         parts = _disagreement(np.einsum("rp,pij->rij", weights, table))
         observed, by_margins, by_shares = observed + parts[0], by_margins + parts[1], by_shares + parts[2]
     return (
-        interval(1 - ratio(observed, by_margins), patients),
-        interval(1 - ratio(observed, by_shares), patients),
+        cluster_interval(1 - ratio(observed, by_margins), len(patients)),
+        cluster_interval(1 - ratio(observed, by_shares), len(patients)),
     )
 
 
 def resampled(pairs: Sequence[Pair]) -> tuple[Mapping[str, int], Floats]:
     """Return the place of each patient, and how often each resample draws them; of one patient none."""
     patients = {name: place for place, name in enumerate(sorted({pair.patient for pair in pairs}))}
-    return patients, resampling_weights(len(patients), RESAMPLES if len(patients) > 1 else 0, SEED)
-
-
-def interval(values: Floats, patients: Mapping[str, int]) -> Interval:
-    """Return the interval of a resampled value; of one patient there is none."""
-    return percentile(values, patients=len(patients) if len(patients) > 1 else np.inf)
+    return patients, cluster_weights(len(patients))
 
 
 def _tables(pairs: Sequence[Pair], patients: Mapping[str, int]) -> list[Floats]:

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from cardiolens.curation.review.agreement import Pair, as_record, in_words, interval, intervals, resampled
+from cardiolens.curation.review.agreement import Pair, as_record, in_words, intervals, resampled
 from cardiolens.curation.review.ledger import Key, Line, Reviews
 from cardiolens.curation.review.review_items import Item
-from cardiolens.score.statistics.bootstrap import Interval
+from cardiolens.score.statistics.bootstrap import Interval, cluster_interval
 from cardiolens.score.statistics.metrics import ratio
 
 ALL = "all"
@@ -112,7 +112,7 @@ def _between(subtask: str, readers: tuple[str, ...], pairs: Sequence[Pair]) -> B
     for pair in pairs:
         counts[patients[pair.patient]] += (pair.answers[0] == pair.answers[1], 1)
     sums = weights @ counts
-    same = interval(ratio(sums[:, 0], sums[:, 1]), patients)
+    same = cluster_interval(ratio(sums[:, 0], sums[:, 1]), len(patients))
     return Between(subtask, readers, len(pairs), len(patients), same, *intervals(pairs))
 
 
