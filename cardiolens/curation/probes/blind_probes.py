@@ -12,7 +12,6 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_text
 from cardiolens.config.curation_specs import QuestionsSpec
 from cardiolens.curation.asking.ask_texts import ask, asking_spec
-from cardiolens.curation.probes.completion_probe import completion_scores, half_texts
 from cardiolens.curation.probes.probe_prompts import SETTINGS, probes_of
 from cardiolens.curation.probes.probe_scores import Replies, SubtaskProbe, answered_blind, probe_scores
 from cardiolens.curation.questions.counts import with_probes
@@ -49,24 +48,18 @@ def probe_drafts(folder: Path, catalogue: Catalogue, models: Mapping[str, Ask]) 
         raise InputError(f"draft={folder}: questions.jsonl holds no question with options; draft some first")
     questions = [row.question for row in rows]
     probes = [probe for question in questions for probe in probes_of(question.qa_id, question)]
-    texts = half_texts(questions, catalogue)
     replies: dict[str, dict[str, list[Any]]] = {}
-    completions = {}
+    requests = [probe.request() for probe in probes]
     for name, ask_model in models.items():
-        requests = [probe.request() for probe in probes]
-        requests += [request for text in texts for request in text.requests()]
-        answers = ask_model(requests)
-        choices = [probe.answer(reply) for probe, reply in zip(probes, answers, strict=False)]
+        choices = [probe.answer(reply) for probe, reply in zip(probes, ask_model(requests), strict=True)]
         replies[name] = {setting: choices[at :: len(SETTINGS)] for at, setting in enumerate(SETTINGS)}
-        rest = answers[len(probes) :]
-        completions[name] = completion_scores(texts, list(zip(rest[::2], rest[1::2], strict=True)))
     _check_read(replies)
     scores = probe_scores(questions, replies)
     out = {
         (questions[at].study_id, questions[at].subtask) for at in answered_blind(questions, replies, scores)
     }
-    _write(folder, scores, completions, out, replies=replies, questions=questions)
-    _say(scores, completions, len(out))
+    _write(folder, scores, out, replies=replies, questions=questions)
+    _say(scores, len(out))
     return 0
 
 
@@ -89,7 +82,6 @@ def _check_read(replies: Replies) -> None:
 def _write(
     folder: Path,
     scores: Mapping[str, SubtaskProbe],
-    completions: Mapping[str, Any],
     out: set[tuple[str, str]],
     *,
     replies: Replies,
@@ -133,7 +125,6 @@ def _write(
     record = {
         "models": sorted(replies),
         "subtasks": {name: score.record() for name, score in scores.items()},
-        "completion": completions,
         "out": len(out),
     }
     disk.write_text(folder / PROBES, json.dumps(record, indent=1) + "\n")
@@ -161,25 +152,12 @@ def _probed(line: Record, scores: Mapping[str, SubtaskProbe], n_models: int) -> 
     return {**line, "verification": verification}
 
 
-def _say(scores: Mapping[str, SubtaskProbe], completions: Mapping[str, Any], n_out: int) -> None:
+def _say(scores: Mapping[str, SubtaskProbe], n_out: int) -> None:
     leaking = {name: score for name, score in scores.items() if score.leaks}
     for name, score in leaking.items():
         why = "; ".join(score.given_away_by) or "no single word or length tells why"
         say(
             f"{name}: blind accuracy exceeds the best constant answer by {score.excess:.0%}, to review: {why}"
-        )
-    for model, score in completions.items():
-        if not score["read"]:
-            say(f"{model}: no continuation of a text was read, so nothing is known of its memory")
-            continue
-        verdict = (
-            "goes on with our words: they were in its training"
-            if score["memorised"]
-            else "shows no memory of them"
-        )
-        say(
-            f"{model}: {score['ours']:.0%} of second halves, null {score['null']:.0%} (p {score['p']:.2g}): "
-            f"{verdict}"
         )
     say(
         f"probed: {sum(score.questions for score in scores.values())} questions of {len(scores)} subtasks; "

@@ -38,6 +38,7 @@ class Release(Spec):
     withheld: Annotated[tuple[Name, ...], Listed] = ()  # cohorts whose answers stay here
     answers: GivenPath | None = None  # a file to be written with these answers, for the owner alone
     protocol: str = "openprotocol-1"
+    known: Annotated[tuple[GivenPath, ...], Listed] = ()  # folders of studies of public sets
     # digest of duplicates that are as they should be
     duplicates: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None = None
     # digest of texts that a person found to name nobody

@@ -64,3 +64,19 @@ def test_one_heart_under_two_patients_is_refused_until_it_is_named(phantoms: Pat
     card = (tmp_path / "out" / "README.md").read_text()
     assert "1 pairs of studies of several patients show the same" in card
     assert "* **1 pairs of patients show the same pictures**" in card
+
+
+def test_a_study_of_a_public_set_is_found_and_one_that_is_none_is_not(phantoms: Path, tmp_path: Path) -> None:
+    double = with_copy(phantoms, tmp_path / "double")
+    public = tmp_path / "public"
+    public.mkdir()
+    (double / "studies" / "AGAIN").rename(public / "AGAIN")
+    with pytest.raises(InputError, match="1 a study of a public set"):
+        release(words(phantoms, tmp_path / "out", f"known=[{public}]"))
+    with pytest.raises(InputError, match="known=.*holds no study"):
+        release(words(phantoms, tmp_path / "out", f"known=[{tmp_path}/none]"))
+    make_cohort(PhantomSpec(n_sampled=1, seed=77), tmp_path / "others")
+    assert release(words(phantoms, tmp_path / "out", f"known=[{tmp_path}/others/studies]")) == 0
+    facts = json.loads((tmp_path / "out" / "release.json").read_text())["perceptual"]
+    assert (facts["pairs"], facts["known_sets"], facts["known_pairs"]) == (0, 1, 0)
+    assert "; 0 show a study of 1 public sets." in (tmp_path / "out" / "README.md").read_text()
