@@ -1,7 +1,7 @@
 """Duplicates that a release would hold: one heart under two patients, or a study of a public set.
 
-They are refused until somebody names them, by a digest of all of them, so one more asks again. A public set is
-a folder of its studies, as the import makes it.
+They are refused until somebody names them, by a digest of all of them, so one more asks again. A public set
+is a folder of its studies, as the import makes it.
 """
 
 from collections.abc import Iterable, Mapping

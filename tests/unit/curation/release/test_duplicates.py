@@ -73,7 +73,7 @@ def test_a_study_of_a_public_set_is_found_and_one_that_is_none_is_not(phantoms: 
     (double / "studies" / "AGAIN").rename(public / "AGAIN")
     with pytest.raises(InputError, match="1 a study of a public set"):
         release(words(phantoms, tmp_path / "out", f"known=[{public}]"))
-    with pytest.raises(InputError, match="known=.*holds no study"):
+    with pytest.raises(InputError, match=r"known=.*holds no study"):
         release(words(phantoms, tmp_path / "out", f"known=[{tmp_path}/none]"))
     make_cohort(PhantomSpec(n_sampled=1, seed=77), tmp_path / "others")
     assert release(words(phantoms, tmp_path / "out", f"known=[{tmp_path}/others/studies]")) == 0
