@@ -184,8 +184,9 @@ def _read_dicom(
         export.take(name, candidate, flagged, copies)
         if assignment is not None and any(image.mask is not None for image in images):
             study_id, subject = export.names.study(images[0].identity), images[0].identity.patient
-            for path in assignment.outlines_of(subject):
-                export.use(study_id, path, sources[path])
+            for path, owner in assignment.outlines.files.items():
+                if owner == subject:
+                    export.use(study_id, path, sources[path])
 
 
 def _of_people(export: Export, by_file: _ByFile) -> Iterator[tuple[str, Candidate, list[Image]]]:

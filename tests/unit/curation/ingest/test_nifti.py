@@ -10,8 +10,8 @@ import pytest
 
 from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.import_run import ingest
-from cardiolens.curation.ingest.names import name_of
 from cardiolens.curation.ingest.nifti_file import scan
+from cardiolens.curation.ingest.owners import name_of
 from cardiolens.study.manifest import read_study
 from tests.unit.curation.ingest.exports import healthy
 from tests.unit.curation.ingest.nifti_exports import PLACEMENTS, SPELLINGS, Grid, grids, save, step_of, whole
