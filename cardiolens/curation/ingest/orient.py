@@ -1,21 +1,43 @@
-"""Where the heart of a study lies: display, order and blood of its stacks, phases that selectors use."""
+"""Where the heart of a study lies: display, order, size and phases of its stacks, by place and pictures."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from cardiolens.base.errors import InputError
 from cardiolens.curation.ingest.classify import Proposal, propose
-from cardiolens.curation.ingest.frame_records import Frame, Point, Stack
+from cardiolens.curation.ingest.frame_records import Frame, Point, RejectedError, Stack, Witness
 from cardiolens.curation.ingest.heart_axis import FEWEST_SLICES, heart_frame
-from cardiolens.curation.ingest.pixels import Pixels, stacked
+from cardiolens.curation.ingest.pixels import (
+    PixelReader,
+    Pixels,
+    drawn_phases,
+    key_of,
+    masks_of,
+    stacked,
+    stacked_masks,
+)
 from cardiolens.curation.ingest.reasons import Flag
+from cardiolens.curation.masks.labels import CAVITY, WALL, Tissue, Tissues, label_map
+from cardiolens.curation.masks.mask_stack import Stack as MaskStack
+from cardiolens.curation.masks.ring import impossible_in
 from cardiolens.study.anatomy import SHORT_AXIS, heart
-from cardiolens.study.blood_pool import BloodAreas, Cine, moving_pixel, slice_areas
+from cardiolens.study.blood_pool import BloodAreas, Cine, has_heart_size, moving_pixel, slice_areas
 from cardiolens.study.heart_frame import PROTOTYPE_RIGHT, Display, HeartFrame, best_display
 from cardiolens.study.times import first_pass
 from cardiolens.study.volume_manifest import DisplayTransform
 
+Step = tuple[float, float]  # rows and columns
+_MASK_WITNESS, _BLOOD_WITNESS = 0.97, 0.85
+_RIGHT_AND_FRONT = np.array([-1.0, -1.0, 0.0]) / np.sqrt(2)  # DICOM's axes point left and back
+_RIGHTWARD = 0.2  # cosine of the largest angle between that and the direction of a right ventricle
+_SIDEWAYS = 0.5  # cosine of the largest angle between the direction of the right ventricle and image left
+_FEWEST_SLICES = 3  # with a cavity, for its area to tell base from apex
+_SLOPE = 0.5  # least correlation of area and slice number
+_FEWEST_PIXELS = 20  # of a ventricle in a slice, for its centre to tell a side
+_FEWEST_FOR_LENGTH = 4
 _CAVITY_MM = 12.0  # radius around the axis, within the left ventricle's blood, for the first pass
 
 
@@ -66,18 +88,18 @@ def locate_heart(stacks: Sequence[Stack], pixels: Pixels) -> tuple[HeartFrame, B
     seeds = [frame.axis] if frame.axis is not None else []
     seeds += [cine.point(cine.n_slices // 2, moving[1], moving[0])] if moving is not None else []
     for seed in seeds:
-        areas = blood_areas(values, cine, lambda index, seed=seed: on_axis(cine, index, seed, frame))
+        areas = blood_areas(values, cine, [on_axis(cine, k, seed, frame) for k in range(cine.n_slices)])
         if areas.found():
             return (frame if frame.axis is not None else replace(frame, axis=seed)), areas
     return frame, None
 
 
-def blood_areas(cine: Cine, stack: Stack, centre: Callable[[int], Point]) -> BloodAreas:
-    """Measure the blood by slice and phase around the point in each slice that `centre` returns, mm²."""
+def blood_areas(cine: Cine, stack: Stack, centres: Sequence[Point]) -> BloodAreas:
+    """Measure the blood by slice and phase around a point in each slice, mm²."""
     row_mm, column_mm = stack.first.spacing
     areas = [
-        slice_areas(line.astype(np.float64), stack.away_mm(index, centre(index)))
-        for index, line in enumerate(cine)
+        slice_areas(line.astype(np.float64), stack.away_mm(index, centre))
+        for index, (line, centre) in enumerate(zip(cine, centres, strict=True))
     ]
     return BloodAreas(np.array(areas) * row_mm * column_mm)
 
@@ -155,3 +177,179 @@ def _first_pass_times(volume: Volume, frame: HeartFrame) -> Volume:
     if not found.bolus_found:
         return volume.timed(Flag.TIMES)
     return volume.timed(t_on=found.t_on, t_peak=found.t_peak)
+
+
+# What a layout leaves to the pictures: order, display and size by masks and by blood
+
+
+@dataclass(frozen=True, slots=True)
+class MaskEvidence:
+    """What the mask of a short axis tells."""
+
+    larger_end: int  # 1: the base is at the last slice, -1: at the first, 0: undecided
+    right_ventricle: Step | None  # from the left ventricle, as stored
+    has_size: bool  # whether it is as large as a heart
+    possible: bool  # whether its tissues lie as in a heart
+    cavities: NDArray[np.int64]  # pixels by phase
+
+
+def settled(proposal: Proposal, reader: PixelReader, pixels: Pixels) -> Proposal:
+    """Order a stack that a layout names from base to apex, and flag what masks or blood contradict."""
+    stack, is_short = proposal.stack, proposal.view == SHORT_AXIS
+    is_drawn = any(image.mask is not None for image in stack.images())
+    if stack.first.declared is None and not (is_drawn and is_short):
+        return proposal
+    try:
+        masks = masks_of(stack, reader)
+    except RejectedError:
+        proposal, masks = proposal.flagged(Flag.UNMASKED), {}
+    if not any(mask.any() for mask in masks.values()):
+        masks = {}  # those of parts of a set that are not drawn
+    proposal = replace(proposal, masks=masks)
+    try:
+        tissues = _tissues(proposal)
+    except InputError:
+        proposal, tissues = proposal.flagged(Flag.MASK), None
+    if not is_short:
+        return proposal
+    by_mask = None if tissues is None else mask_evidence(tissues, (*stack.first.spacing, stack.step))
+    areas = None if by_mask is not None or stack.placed else _blood(stack, proposal.sequence, pixels)
+    proposal = _checked(proposal, by_mask, areas)
+    if any(image.mask is not None and image.mask.outlines for image in stack.images()) and masks:
+        phases = drawn_phases(stacked_masks(stack, masks))
+        proposal = replace(proposal, drawn=phases).flagged(*[Flag.TIMES] * (phases is None))
+    if stack.placed:
+        return _with_position(replace(proposal, ordered=True), by_mask)
+    return _unplaced(proposal, by_mask, areas, pixels)
+
+
+def _tissues(proposal: Proposal) -> Tissues | None:
+    """Return the tissues of a stack's masks; None without a mask, InputError for unknown labels."""
+    if not proposal.masks:
+        return None
+    labels = next(image.mask.labels for image in proposal.stack.images() if image.mask is not None)
+    return label_map(labels).tissues(stacked_masks(proposal.stack, proposal.masks), proposal.sequence)
+
+
+def mask_evidence(tissues: Tissues, spacing: tuple[float, float, float]) -> MaskEvidence | None:
+    """Return the evidence of tissues (slice, phase, row, column); None without a cavity.
+
+    `spacing`: mm between rows, columns, slices.
+    """
+    cavity, wall = (np.isin(tissues, [int(kind) for kind in kinds]) for kinds in (CAVITY, WALL))
+    by_phase = cavity.sum(axis=(0, 2, 3))
+    if not by_phase.any():
+        return None
+    widest = int(by_phase.argmax())
+    inside, right = cavity[:, widest], tissues[:, widest] == int(Tissue.RV_BLOOD)
+    pixel_mm2 = spacing[0] * spacing[1]
+    areas = inside.sum(axis=(1, 2)) * pixel_mm2
+    labelled = np.flatnonzero(areas)
+    length = (labelled[-1] - labelled[0]) * spacing[2] if len(labelled) >= _FEWEST_FOR_LENGTH else None
+    walled = int(np.where(wall.any(axis=(0, 2, 3)), by_phase, -1).argmax())
+    return MaskEvidence(
+        _larger_end(areas + right.sum(axis=(1, 2)) * pixel_mm2),
+        _right_of(inside, right),
+        has_heart_size(float(2 * np.sqrt(areas.max() / np.pi)), length),
+        impossible_in(MaskStack(tissues[:, walled], *spacing)) is None,
+        by_phase,
+    )
+
+
+def _larger_end(areas: NDArray[np.float64]) -> int:
+    inside = np.flatnonzero(areas)
+    if len(inside) < _FEWEST_SLICES or areas[inside].std() == 0:
+        return 0
+    slope = float(np.corrcoef(inside, areas[inside])[0, 1])
+    return int(np.sign(slope)) if abs(slope) > _SLOPE else 0
+
+
+def _right_of(lv: NDArray[np.bool_], rv: NDArray[np.bool_]) -> Step | None:
+    steps = [
+        np.argwhere(chamber).mean(axis=0) - np.argwhere(cavity).mean(axis=0)
+        for cavity, chamber in zip(lv, rv, strict=True)
+        if min(np.count_nonzero(cavity), np.count_nonzero(chamber)) >= _FEWEST_PIXELS
+    ]
+    if not steps:
+        return None
+    row, column = np.mean(steps, axis=0)
+    return float(row), float(column)
+
+
+def _blood(stack: Stack, sequence: str, pixels: Pixels) -> BloodAreas | None:
+    """Measure the blood of a cine without a position, around the point of most motion."""
+    if stack.n_phases == 1 or sequence != "cine":
+        return None
+    values, _, _ = stacked(stack, pixels)
+    seed = moving_pixel(values)
+    if seed is None:
+        return None
+    return blood_areas(values, stack, [stack.point(k, seed[1], seed[0]) for k in range(stack.n_slices)])
+
+
+def _checked(proposal: Proposal, by_mask: MaskEvidence | None, areas: BloodAreas | None) -> Proposal:
+    """Flag what no heart has: its size, its ring of muscle, an end-systole larger than its end-diastole."""
+    if by_mask is None:
+        is_odd = areas is not None and areas.found()
+        widest = 2 * np.sqrt(areas.by_slice_and_phase.max() / np.pi) if areas is not None and is_odd else None
+        return proposal if has_heart_size(widest) else proposal.flagged(Flag.SPACING)
+    moments = {
+        image.moment: int(by_mask.cavities[phase])
+        for line in proposal.stack.grid
+        for phase, image in enumerate(line)
+        if image.moment and key_of(image) in proposal.masks
+    }
+    is_swapped = proposal.stack.n_phases > 1 and 0 < moments.get("ED", 0) <= moments.get("ES", 0)
+    flags = [Flag.MASK] * (not by_mask.possible) + [Flag.SPACING] * (not by_mask.has_size)
+    return proposal.flagged(*flags, *[Flag.PHASES] * is_swapped)
+
+
+def _with_position(proposal: Proposal, by_mask: MaskEvidence | None) -> Proposal:
+    """Check the order that coordinates give against the mask; the stack already runs from the base."""
+    if by_mask is None:
+        return proposal
+    step, first = by_mask.right_ventricle, proposal.stack.first
+    is_right = True
+    if step is not None:
+        down = step[0] * first.spacing[0] * np.array(first.column_direction)
+        away = down + step[1] * first.spacing[1] * np.array(first.row_direction)
+        is_right = bool(away @ _RIGHT_AND_FRONT > _RIGHTWARD * max(float(np.linalg.norm(away)), 1e-9))
+    flags = [Flag.ORDER] * (by_mask.larger_end > 0) + [Flag.DISPLAY] * (not is_right)
+    return proposal.flagged(*flags)
+
+
+def _unplaced(
+    proposal: Proposal, by_mask: MaskEvidence | None, areas: BloodAreas | None, pixels: Pixels
+) -> Proposal:
+    """Order a stack whose header tells no position, and check its display, by mask or blood."""
+    if by_mask is not None and by_mask.right_ventricle is not None:
+        others = tuple(flag for flag in proposal.flags if flag is not Flag.DISPLAY)
+        shown = is_shown_left(by_mask.right_ventricle, proposal.display or DisplayTransform(transpose=True))
+        proposal = replace(proposal, flags=others).flagged(*[Flag.DISPLAY] * (not shown))
+        evidence = "the mask's right ventricle lies left of the left ventricle as shown"
+        proposal = proposal.witnessed("display", Witness("pixels", "as declared", _MASK_WITNESS, evidence))
+    by, end, reliability = "mask", by_mask.larger_end if by_mask is not None else 0, _MASK_WITNESS
+    if not end and areas is not None and areas.found():
+        by, end, reliability = "blood", areas.larger_end(), _BLOOD_WITNESS
+    if not end:
+        return replace(proposal.flagged(Flag.ORDER_BY_DEFAULT), areas=areas)
+    says = "base at the last slice" if end > 0 else "base at the first slice"
+    evidence = f"by the area of the ventricle's {by}"
+    proposal = proposal.witnessed("order", Witness("pixels", says, reliability, evidence))
+    proposal = proposal.flagged(*[Flag.ORDER_BY_DEFAULT] * (by == "blood"))
+    if end > 0:
+        proposal = replace(proposal, stack=proposal.stack.reversed())
+    moments = {image.moment for image in proposal.stack.images()}
+    if not {"ED", "ES"} <= moments:
+        areas = _blood(proposal.stack, proposal.sequence, pixels)
+    return replace(proposal, ordered=True, areas=areas)
+
+
+def is_shown_left(step: Step, transform: DisplayTransform) -> bool:
+    """Return whether a display shows the right ventricle on the image's left; `step`: its (row, column).
+
+    Stored frames of NIfTI are (column, row), so `transpose` shows rows as rows.
+    """
+    row, column = step if transform.transpose else (step[1], step[0])
+    across = -column if transform.flip_cols else column
+    return bool(-across / max(float(np.hypot(row, column)), 1e-9) > _SIDEWAYS)

@@ -146,21 +146,23 @@ def _by_folder(paths: Sequence[str]) -> dict[str, Owner]:
         tops[parts[: shared + 1]].append(path)
     first = {top: top[shared] for top in tops if len(top) > shared}
     numbers = Counter(match[0] for name in first.values() if (match := _LONG_NUMBER.match(name)))
-    owner_of = {}
+    owner_of: dict[str, Owner] = {}
     for top, members in tops.items():
-        name = first.get(top, "")
+        name, key = first.get(top, ""), "/".join(top)
         number = _LONG_NUMBER.match(name)
         others = {_folded(other) for other in first.values()} - {_folded(name)}
         inner = {path: folders[path][len(top) :] for path in members}
+        named = {path: beside for path, beside in inner.items() if beside or _is_named(path)}
+        why = NAMES_DIFFER if _may_be_several(named or inner, alone=len(tops) == 1) else ""
         if name and (not _split(name)[1] or _VISIT.fullmatch(name) or _DATE.fullmatch(name)):
             why = NO_PATIENT
         elif number and 1 < numbers[number[0]] < len(first):
             why = NUMBER_SHARED
         elif any(_folded(word) in others for path in members for word in (*inner[path], _left_over(path))):
             why = NAMED_AFTER_OTHER
-        else:
-            why = NAMES_DIFFER if _may_be_several(inner, alone=len(tops) == 1) else ""
-        owner_of |= dict.fromkeys(members, Owner("/".join(top), "/".join(top), why))
+        for path in members:
+            is_nameless = bool(named) and path not in named
+            owner_of[path] = Owner(key, key, why or (NAMES_DIFFER if is_nameless else ""))
     return owner_of
 
 
@@ -199,6 +201,11 @@ def _split(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
             rest.append(tokens[at])
         at += len(term) or 1
     return tuple(word.lower() for word in known), tuple(rest)
+
+
+def _is_named(path: str) -> bool:
+    name = name_of(path)
+    return bool(_split(stem(path))[0]) or bool(name.moment) or name.phase is not None
 
 
 def _left_over(path: str) -> str:

@@ -10,11 +10,10 @@ from cardiolens.curation.ingest.burnt_text import shows_text
 from cardiolens.curation.ingest.classify import Proposal, choose, propose
 from cardiolens.curation.ingest.decisions import Choice, Choices, contradicted
 from cardiolens.curation.ingest.frame_records import Image, RejectedError, Stack, Vector, Witness, vector
-from cardiolens.curation.ingest.orient import Volume, display, in_order, locate_heart, with_times
+from cardiolens.curation.ingest.orient import Volume, display, in_order, locate_heart, settled, with_times
 from cardiolens.curation.ingest.pixels import PixelReader, Pixels, key_of, one_scale, stacked
 from cardiolens.curation.ingest.reasons import Flag, Reason
 from cardiolens.curation.ingest.series_stacks import LeftOut, stacks_of
-from cardiolens.curation.ingest.settle import settled
 from cardiolens.study.anatomy import SHORT_AXIS
 from cardiolens.study.blood_pool import BloodAreas
 from cardiolens.study.heart_frame import Display, HeartFrame

@@ -71,7 +71,7 @@ def write_study(
     study, notes = places.drafts / "study", places.drafts / "proposals"
     study.mkdir(parents=True)
     notes.mkdir()
-    volumes = {name: [] for name in ("taken", "waits", "left_out")}
+    volumes: dict[str, list[str]] = {name: [] for name in ("taken", "waits", "left_out")}
     entries: dict[str, Entry] = {}
     for number, volume in enumerate(imported.volumes, start=1):
         proposal = volume.proposal

@@ -139,9 +139,11 @@ class Convention(Spec):
             raise ValueError(f"labels {self.labels!r}: choose of {', '.join(label_maps())}")
         if self.labels is None and (self.outlines or any(rule.mask_of for rule in self.files)):
             raise ValueError("has masks without labels; name their label map")
-        rules = [*self.files, *self.refused, *self.information, *([self.outlines] if self.outlines else [])]
+        patterns = [rule.files for rules in (self.files, self.refused, self.information) for rule in rules]
+        patterns += [self.outlines.files] if self.outlines else []
         try:
-            for pattern in (*(rule.files for rule in rules), *([self.dicom] if self.dicom else [])):
+            re.compile(self.subject)
+            for pattern in (*patterns, *([self.dicom] if self.dicom else [])):
                 self.pattern(pattern)
         except re.error as error:
             raise ValueError(f"subject {self.subject!r}: is no regular expression ({error})") from None

@@ -73,10 +73,10 @@ def facts_of_subjects(
                     values[subject] |= facts
                     sources[subject].append(path)
     groups = convention.group_by_subject.items()
-    for subject in values:
+    for subject, stated in values.items():
         by_name = [group for start, group in groups if subject.lower().startswith(start.lower())]
-        stated = {**convention.facts, **({"group": by_name[0]} if by_name else {})}
-        values[subject] = {**stated, **values[subject]}
+        group: Values = {"group": by_name[0]} if by_name else {}
+        values[subject] = {**convention.facts, **group, **stated}
     return {
         subject: replace(_facts(told, counts_from), files=tuple(sources[subject]))
         for subject, told in values.items()

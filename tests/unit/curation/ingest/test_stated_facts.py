@@ -8,8 +8,7 @@ import pytest
 
 from cardiolens.commands.confirm import Words
 from cardiolens.config.command_words import read_words
-from cardiolens.curation.ingest.confirm.confirm_server import Change, Desk, carried_over
-from cardiolens.curation.ingest.confirm.imported import read_imported
+from cardiolens.curation.ingest.confirm_server import Change, Desk, carried_over, read_imported
 from cardiolens.curation.ingest.decisions import Choice, Ledger
 from cardiolens.show.local_server import Request
 from cardiolens.study.volume_manifest import DisplayTransform
@@ -23,6 +22,8 @@ def waiting(tmp_path_factory) -> Path:
     """Two patients whose headers contradict themselves, imported without a layout: both wait."""
     root = tmp_path_factory.mktemp("waiting")
     write_set(hearts(("PH-NORMAL", "PH-ICM-LAD")), "acdc", root / "in")
+    for path in (root / "in").rglob("*_4d.nii.gz"):  # only a name tells a cine from a first pass
+        path.rename(path.with_name(path.name.replace("4d", "4d_cine")))
     imported_set(root / "in", root / "out", layout="none")
     return root
 
