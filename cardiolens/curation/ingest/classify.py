@@ -51,7 +51,7 @@ class Proposal:
     ordered: bool = False  # whether a short axis is known to run from base to apex
     masks: Mapping[Hashable, Frame] = field(default_factory=dict)  # by place and frame
     areas: BloodAreas | None = None  # of a cine without a position in the patient
-    drawn: tuple[int, int] | None = None  # end-diastole and end-systole, where only they are drawn
+    drawn_phases: tuple[int, int] | None = None  # end-diastole and end-systole, where only they are drawn
 
     @property
     def confirmed(self) -> bool:
@@ -147,8 +147,8 @@ def _declared(stack: Stack, declared: Declared, frame: HeartFrame) -> Proposal:
     """Return the volume that a layout names; geometry that contradicts its view lowers the confidence."""
     evidence = f"the layout {declared.layout} says so"
     witnesses = [
-        (about, Witness("layout", says, _DECLARED, evidence))
-        for about, says in (("sequence", declared.sequence), ("view", declared.view))
+        (subject, Witness("layout", says, _DECLARED, evidence))
+        for subject, says in (("sequence", declared.sequence), ("view", declared.view))
     ]
     likely, flags = {declared.view: 1.0}, stack.flags
     if stack.placed:
@@ -195,11 +195,11 @@ def view_by_geometry(stack: Stack, frame: HeartFrame) -> tuple[dict[str, float],
     if leaning > _LONG_AXIS_DEG + (0 if frame.known else 4):
         evidence = f"leans by {leaning:.0f} degrees on the long axis, which no view does"
         return _sure("other", 0.9), evidence
-    about = frame.angle(np.cross(frame.base, stack.normal)) % 180
-    evidence = f"a plane at {about:.0f} degrees about the long axis, leaning by {leaning:.0f}"
+    degrees = frame.angle(np.cross(frame.base, stack.normal)) % 180
+    evidence = f"a plane at {degrees:.0f} degrees about the long axis, leaning by {leaning:.0f}"
     spread = _SPREAD_DEG if frame.known else 1.3 * _SPREAD_DEG
-    apart = {view: abs((about - at + 90) % 180 - 90) for view, at in PROTOTYPES.items()}
-    weights = {view: float(np.exp(-0.5 * (degrees / spread) ** 2)) for view, degrees in apart.items()}
+    apart = {view: abs((degrees - at + 90) % 180 - 90) for view, at in PROTOTYPES.items()}
+    weights = {view: float(np.exp(-0.5 * (away / spread) ** 2)) for view, away in apart.items()}
     if frame.axis is not None:
         away = plane_distance(stack, frame.axis)
         through = float(np.exp(-0.5 * (max(away - 4.0, 0.0) / _SPREAD_MM) ** 2))

@@ -58,13 +58,13 @@ def read_images(place: Path) -> list[Image]:
     with _broken():
         _check_kind(dataset)
         _check_pixels(dataset)
-        whole = Header((dataset,))
-        count = whole.whole_number("NumberOfFrames") or 0
+        header = Header((dataset,))
+        count = header.whole_number("NumberOfFrames") or 0
         frames = dataset.get("PerFrameFunctionalGroupsSequence")
         if frames is None:
             if count > 1:
                 raise RejectedError(Reason.NO_POSITION, "many frames and no positions of single frames")
-            return [_image(place, 0, whole)]
+            return [_image(place, 0, header)]
         if count < 1 or len(frames) != count:
             raise RejectedError(Reason.BROKEN_FILE, "number of frames and frame records differ")
         shared = list(dataset.get("SharedFunctionalGroupsSequence") or [])[:1]
@@ -159,15 +159,15 @@ class Header:
         """Return the finite numbers of the first element that has one; none if an entry is no number."""
         for name in names:
             value = self.value(name)
-            if (found := _finite(value if _is_several(value) else [value])) is not None:
-                return found
+            if numbers := _finite(value if _is_several(value) else [value]):
+                return numbers
         return []
 
     def number(self, *names: str, default: float | None = None) -> float | None:
         """Return the number of the first element that holds one; the default if all are absent."""
-        given = [value for name in names if (value := self.value(name)) is not None]
-        found = [each for value in given if (each := _finite([value])) is not None]
-        return found[0][0] if found else (None if given else default)
+        values = [value for name in names if (value := self.value(name)) is not None]
+        numbers = [each for value in values if (each := _finite([value])) is not None]
+        return numbers[0][0] if numbers else (None if values else default)
 
     def whole_number(self, *names: str) -> int | None:
         """Return a number without its fraction; None if it is absent or no number that counts anything."""
@@ -273,6 +273,7 @@ def _image(place: Path, frame: int, header: Header) -> Image:
         phases_declared=header.whole_number("CardiacNumberOfImages"),
         temporals_declared=header.whole_number("NumberOfTemporalPositions"),
         images_declared=header.whole_number("ImagesInAcquisition"),
+        beat=header.number("NominalInterval", "RRIntervalTimeNominal"),
         apart=header.number("SpacingBetweenSlices"),
         tags=tuple(sorted({_keyword(tag) for tag in tags})),
     )

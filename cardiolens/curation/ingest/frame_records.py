@@ -146,6 +146,7 @@ class Image:
     phases_declared: int | None = None
     temporals_declared: int | None = None  # temporal positions
     images_declared: int | None = None  # of its acquisition
+    beat: float | None = None  # length of a heartbeat, ms
     apart: float | None = None  # of neighbouring slices, as declared
     flags: tuple[Flag, ...] = ()  # of the stack that it becomes part of
     tags: tuple[str, ...] = field(default=(), repr=False)  # keywords of all header elements

@@ -89,12 +89,12 @@ class Sidecar:
     """The allowed entries of a BIDS JSON sidecar; times in ms."""
 
     entries: Mapping[str, Any] = field(default_factory=dict)
-    others: int = 0  # number of ignored entries
+    n_ignored: int = 0  # number of ignored entries
 
     @property
     def tags(self) -> tuple[str, ...]:
         """Names of entries; ignored entries share one name, because their own may name people."""
-        return (*sorted(self.entries), *(("other entries of sidecars",) if self.others else ()))
+        return (*sorted(self.entries), *(("other entries of sidecars",) if self.n_ignored else ()))
 
     def text(self, name: str) -> str:
         """Return a text entry, or an empty string."""
@@ -141,8 +141,8 @@ class _File:
     def words(self) -> str:
         """The words of the name, and of the folder if that tells a view; only a cine has moments."""
         folder = PurePosixPath(self.name.folder).name
-        told = [folder] * tells_view(folder) + ["cine"] * bool(self.name.moment)
-        return " ".join((self.name.words, *told))
+        words = [folder] * tells_view(folder) + ["cine"] * bool(self.name.moment)
+        return " ".join((self.name.words, *words))
 
     @property
     def sequence(self) -> str | None:
@@ -349,8 +349,8 @@ def _add_images(
             moment = declared[0] if declared and n_phases > 1 else moment
             image = _image(file, series, index, slice_number)
             rank_of_all = slice_number * n_phases + phase + 1
-            told = times(phase) if n_phases > 1 else {}
-            images.append(replace(image, moment=moment, flags=flags, instance_number=rank_of_all, **told))
+            timing = times(phase) if n_phases > 1 else {}
+            images.append(replace(image, moment=moment, flags=flags, instance_number=rank_of_all, **timing))
         frames.images[file.path] = images
 
 
@@ -450,8 +450,8 @@ def _link_masks(images: Sequence[_File], masks: Sequence[_File], frames: Frames,
     """Give each frame the mask that the layout names for its volume and phase; reject the other masks."""
     linked: dict[str, dict[int, MaskFrame]] = defaultdict(dict)
     for mask in masks:
-        named = () if mask.role is None else mask.role.rule.mask_of
-        files = [file for file in images if file.role is not None and file.role.rule.image in named]
+        volumes = () if mask.role is None else mask.role.rule.mask_of
+        files = [file for file in images if file.role is not None and file.role.rule.image in volumes]
         reasons = [_link(mask, file, frames.images[file.path], linked[file.path], labels) for file in files]
         for file, why in zip(files, reasons, strict=True):
             if why == _NO_PHASE:

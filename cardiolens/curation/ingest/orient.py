@@ -143,8 +143,8 @@ def _cycle_phases(volume: Volume, areas: BloodAreas | None) -> Volume:
     proposal, n_phases = volume.proposal, volume.stack.n_phases
     lines = volume.stack.grid
     moments = {image.moment: phase for line in lines for phase, image in enumerate(line) if image.moment}
-    if proposal.drawn is not None:
-        return volume.timed(ed_phase=proposal.drawn[0], es_phase=proposal.drawn[1])
+    if proposal.drawn_phases is not None:
+        return volume.timed(ed_phase=proposal.drawn_phases[0], es_phase=proposal.drawn_phases[1])
     if {"ED", "ES"} <= moments.keys():
         return volume.timed(ed_phase=moments["ED"], es_phase=moments["ES"])
     if n_phases == 1:
@@ -173,10 +173,10 @@ def _first_pass_times(volume: Volume, frame: HeartFrame) -> Volume:
         if not inside.any():
             return volume.timed(Flag.TIMES)
         curves.append(volume.values[index][:, inside].mean(axis=1) * volume.slope)
-    found = first_pass([float(value) for value in np.mean(curves, axis=0)])
-    if not found.bolus_found:
+    passage = first_pass([float(value) for value in np.mean(curves, axis=0)])
+    if not passage.bolus_found:
         return volume.timed(Flag.TIMES)
-    return volume.timed(t_on=found.t_on, t_peak=found.t_peak)
+    return volume.timed(t_on=passage.t_on, t_peak=passage.t_peak)
 
 
 # What a layout leaves to the pictures: order, display and size by masks and by blood
@@ -217,7 +217,7 @@ def settled(proposal: Proposal, reader: PixelReader, pixels: Pixels) -> Proposal
     proposal = _checked(proposal, by_mask, areas)
     if any(image.mask is not None and image.mask.outlines for image in stack.images()) and masks:
         phases = drawn_phases(stacked_masks(stack, masks))
-        proposal = replace(proposal, drawn=phases).flagged(*[Flag.TIMES] * (phases is None))
+        proposal = replace(proposal, drawn_phases=phases).flagged(*[Flag.TIMES] * (phases is None))
     if stack.placed:
         return _with_position(replace(proposal, ordered=True), by_mask)
     return _unplaced(proposal, by_mask, areas, pixels)
@@ -323,9 +323,9 @@ def _unplaced(
 ) -> Proposal:
     """Order a stack whose header tells no position, and check its display, by mask or blood."""
     if by_mask is not None and by_mask.right_ventricle is not None:
-        others = tuple(flag for flag in proposal.flags if flag is not Flag.DISPLAY)
-        shown = is_shown_left(by_mask.right_ventricle, proposal.display or DisplayTransform(transpose=True))
-        proposal = replace(proposal, flags=others).flagged(*[Flag.DISPLAY] * (not shown))
+        flags = tuple(flag for flag in proposal.flags if flag is not Flag.DISPLAY)
+        is_left = is_shown_left(by_mask.right_ventricle, proposal.display or DisplayTransform(transpose=True))
+        proposal = replace(proposal, flags=flags).flagged(*[Flag.DISPLAY] * (not is_left))
         evidence = "the mask's right ventricle lies left of the left ventricle as shown"
         proposal = proposal.witnessed("display", Witness("pixels", "as declared", _MASK_WITNESS, evidence))
     by, end, reliability = "mask", by_mask.larger_end if by_mask is not None else 0, _MASK_WITNESS

@@ -94,8 +94,8 @@ def name_of(path: str) -> Name:
 
 def tells_view(folder: str) -> bool:
     """Return whether a folder's name has a word of a view or sequence that is no initials."""
-    known, _ = _split(folder)
-    meaning = words_of(" ".join(word for word in known if len(word) > 2 or re.search(r"\d", word)))
+    view_words, _ = _split(folder)
+    meaning = words_of(" ".join(word for word in view_words if len(word) > 2 or re.search(r"\d", word)))
     return bool(meaning.sequences or meaning.views)
 
 
@@ -150,18 +150,21 @@ def _by_folder(paths: Sequence[str]) -> dict[str, Owner]:
     for top, members in tops.items():
         name, key = first.get(top, ""), "/".join(top)
         number = _LONG_NUMBER.match(name)
-        others = {_folded(other) for other in first.values()} - {_folded(name)}
+        other_tops = {_folded(folder) for folder in first.values()} - {_folded(name)}
         inner = {path: folders[path][len(top) :] for path in members}
-        named = {path: beside for path, beside in inner.items() if beside or _is_named(path)}
-        why = NAMES_DIFFER if _may_be_several(named or inner, alone=len(tops) == 1) else ""
+        rests = {_left_over(path) for path in members if _is_named(path)}
+        evidence = {path: inner[path] for path in members if inner[path] or _left_over(path) in rests}
+        why = NAMES_DIFFER if _may_be_several(evidence or inner, alone=len(tops) == 1) else ""
         if name and (not _split(name)[1] or _VISIT.fullmatch(name) or _DATE.fullmatch(name)):
             why = NO_PATIENT
         elif number and 1 < numbers[number[0]] < len(first):
             why = NUMBER_SHARED
-        elif any(_folded(word) in others for path in members for word in (*inner[path], _left_over(path))):
+        elif any(
+            _folded(word) in other_tops for path in members for word in (*inner[path], _left_over(path))
+        ):
             why = NAMED_AFTER_OTHER
         for path in members:
-            is_nameless = bool(named) and path not in named
+            is_nameless = bool(evidence) and path not in evidence
             owner_of[path] = Owner(key, key, why or (NAMES_DIFFER if is_nameless else ""))
     return owner_of
 
@@ -174,33 +177,33 @@ def _may_be_several(inner: Mapping[str, Sequence[str]], *, alone: bool) -> bool:
     """
     rests, texts = set(), set()
     for path, folders in inner.items():
-        known, rest = _split(stem(path))
-        meaning = words_of(" ".join(known))
-        rest = (*known, *rest) if len(meaning.sequences) > 1 else rest
-        beside = tuple(word for folder in folders for word in _split(folder)[1])
-        rests.add((beside, rest if alone else tuple(word for word in rest if not word.isdigit())))
-        shown = tuple(word for folder in folders for word in _split(folder)[0])
-        texts.add(((shown, meaning), (known, rest)))
+        view_words, rest = _split(stem(path))
+        meaning = words_of(" ".join(view_words))
+        rest = (*view_words, *rest) if len(meaning.sequences) > 1 else rest
+        rest_beside = tuple(word for folder in folders for word in _split(folder)[1])
+        rests.add((rest_beside, rest if alone else tuple(word for word in rest if not word.isdigit())))
+        described = tuple(word for folder in folders for word in _split(folder)[0])
+        texts.add(((described, meaning), (view_words, rest)))
     return len(rests) > 1 or len(texts) > len({view for view, _ in texts})
 
 
 def _split(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the words of a name that tell views or sequences, and those that tell no part either."""
     tokens, at = _tokens(name), 0
-    known: list[str] = []
+    view_words: list[str] = []
     rest: list[str] = []
     while at < len(tokens):
         terms = (tokens[at : at + width] for width in range(_LONGEST_TERM, 0, -1))
         term = next((term for term in terms if are_vocabulary(" ".join(term))), [])
         lower = tokens[at].lower()
         if term:
-            known += term
+            view_words += term
         elif part := _PART.fullmatch(lower):
             at += part[1] == "" and at + 1 < len(tokens) and tokens[at + 1].isdigit()
         elif lower not in _MOMENTS and not _MASKS.fullmatch(lower):
             rest.append(tokens[at])
         at += len(term) or 1
-    return tuple(word.lower() for word in known), tuple(rest)
+    return tuple(word.lower() for word in view_words), tuple(rest)
 
 
 def _is_named(path: str) -> bool:

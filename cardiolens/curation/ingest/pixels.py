@@ -52,7 +52,7 @@ class PixelReader:
     def mask(self, mask: MaskFrame, shape: tuple[int, ...]) -> Frame:
         """Read the labels of one frame (row, column); RejectedError if they cannot be read."""
         if mask.outlines:
-            return _drawn(mask.place, mask.outer, shape)
+            return _mask_of_outlines(mask.place, mask.outer, shape)
         frames = self._read(mask.place, nifti=True)
         if mask.frame >= len(frames) or frames[mask.frame].shape != shape:
             raise RejectedError(Reason.MASK, "has other frames than its header says")
@@ -163,7 +163,7 @@ def _common(values: Frame) -> Frame:
 # Outlines of the left ventricle as text, a point a line, become masks: cavity 1, muscle 2
 
 
-def _drawn(inner: Path, outer: Path | None, shape: tuple[int, ...]) -> Mask:
+def _mask_of_outlines(inner: Path, outer: Path | None, shape: tuple[int, ...]) -> Mask:
     """Draw the outlines of one frame (row, column); RejectedError if one is none, or leaves the picture."""
     mask = np.zeros(shape, dtype=np.int32)
     if outer is not None:

@@ -123,20 +123,20 @@ class Export:
 def read_export(spec: IngestSpec, names: Pseudonyms) -> Export:
     """Read the headers of all files of a source."""
     export, nifti = Export(spec.source, names), NiftiSource()
-    others: dict[str, Path] = {}  # no NIfTI, and no sidecar for certain
+    plain: dict[str, Path] = {}  # no NIfTI, and no sidecar for certain
     for candidate in find(spec.source):
         name = path_below(candidate.place, spec.source)
         export.candidates[name] = candidate
         if candidate.reason is not None:
             export.reject(name, candidate.reason, candidate.detail)
         elif not nifti.takes(name, candidate.place):
-            others[name] = candidate.place
-    assignment = assigned(spec.layout, nifti.files, others | nifti.sidecars)
+            plain[name] = candidate.place
+    assignment = assigned(spec.layout, nifti.files, plain | nifti.sidecars)
     if assignment is not None:
         export.layout = assignment.layout
         export.names = public_pseudonyms(assignment.layout.name) if assignment.layout.public else names
-        others = {name: place for name, place in others.items() if name not in assignment.information}
-    _read_dicom(export, others, assignment)
+        plain = {name: place for name, place in plain.items() if name not in assignment.information}
+    _read_dicom(export, plain, assignment)
     frames = nifti_frames(nifti, assignment, spec.subject)
     for name, reason, detail in frames.rejects:
         export.reject(name, reason, detail)
@@ -173,8 +173,8 @@ def _read_dicom(export: Export, files: Mapping[str, Path], assignment: Assignmen
         read = list(_of_people(export, read))
     copies, namesakes = copies_and_namesakes(image for _, image in read)
     for name, image in read:
-        taken = replace(image, flags=(*image.flags, Flag.REPEATS)) if image in namesakes else image
-        export.take(name, taken, copies.get(image))
+        flagged = replace(image, flags=(*image.flags, Flag.REPEATS)) if image in namesakes else image
+        export.take(name, flagged, copies.get(image))
         for path, subject in assignment.outlines.files.items() if assignment is not None else ():
             if image.mask is not None and subject == image.identity.patient:
                 export.use(image, path)

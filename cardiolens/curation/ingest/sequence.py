@@ -139,8 +139,8 @@ def _weighting(image: Image, words: Words) -> Witness:
         return Witness("tags", "t2", 0.98, f"echo time {image.echo:.0f} ms")
     is_named = words.sequences == ("t2",) or bool(re.search(r"t2|\*?tir|stir", image.sequence_name.lower()))
     is_t2 = is_named and (image.echo is None or image.echo >= _SHORT_ECHO_MS)
-    told = "without an echo time" if image.echo is None else f"with an echo time of {image.echo:.0f} ms"
-    evidence = f"a spin echo {told}"
+    timing = "without an echo time" if image.echo is None else f"with an echo time of {image.echo:.0f} ms"
+    evidence = f"a spin echo {timing}"
     if is_t2:
         return Witness("tags", "t2", 0.9, f"{evidence}, named T2-weighted")
     return Witness("tags", "other", _WORDS if is_named else 0.98, f"{evidence}: not T2-weighted by that")

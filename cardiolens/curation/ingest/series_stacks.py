@@ -24,6 +24,7 @@ _REPEATED = 0.25  # share of the phases of a slice that are there twice, from wh
 _MANY = 5  # images of one phase at one position that are no repeats
 _WIDEST_GAP_MM, _WIDEST_GAP = 20.0, 2.2  # between slices of two series, or times the median: one is lost
 _WIDE = 1.6  # gap / usual step between two phases or slices
+_UNCOVERED = 0.8  # phases that a heartbeat would hold beyond those that are there
 _LATE, _LATE_BEAT = 0.6, 0.9  # first phase of a slice behind that of the others / step; of a first pass
 _IRREGULAR = 0.2  # share of wide gaps, or of absent numbers, from which they do not count the frames
 _FRAMES = 100_000  # instance numbers of frames per file
@@ -110,8 +111,8 @@ def _of_layout(series: Sequence[Image], left_out: LeftOut) -> Iterator[Stack]:
 def _piles(series: Sequence[Image], left_out: LeftOut) -> Iterator[Pile]:
     """Yield the piles of a series: one for each orientation, matrix, spacing, component and echo."""
     words = words_of(series[0].description, series[0].protocol)
-    named = words.kind.replace("_", " ") if words.kind and words.kind not in _WEIGHED else ""
-    kind = kind_by_tags(series, words) or named
+    kind_by_name = words.kind.replace("_", " ") if words.kind and words.kind not in _WEIGHED else ""
+    kind = kind_by_tags(series, words) or kind_by_name
     for bucket in _grouped(series, lambda group, image: _is_one_bucket(group[0], image)):
         pile = _pile_of(bucket, words, left_out)
         if kind:
@@ -341,11 +342,22 @@ def _with_losses(stack: Stack, by_series: Mapping[Hashable, Sequence[Image]]) ->
     elif (
         gaps[0]
         or (stack.n_phases > 1 and max(counted) > stack.n_phases)
+        or (sequence == "cine" and _ends_before_the_beat(stack))
         or (stack.n_slices > 1 and apart >= max(0.9 * thickness, 1.0) and stack.step > _WIDE * apart)
         or any(map(_is_short, series))
     ):
         flags.append(Flag.INCOMPLETE)
     return replace(stack, flags=tuple(dict.fromkeys(flags)))
+
+
+def _ends_before_the_beat(stack: Stack) -> bool:
+    """Return whether the phases of most slices end before the heartbeat that the headers tell of."""
+    uncovered = []
+    for line, triggers in zip(stack.grid, _rising(stack.grid, _KEYS["trigger"]), strict=False):
+        beats = [image.beat for image in line if image.beat]
+        step = float(np.median(np.diff(triggers))) if len(line) >= WHOLE_CYCLE else 0.0
+        uncovered.append(float(np.median(beats)) / step - len(line) if beats and step else 0.0)
+    return bool(uncovered) and float(np.median(uncovered)) > _UNCOVERED
 
 
 def _gaps(lines: Sequence[Line], sequence: str) -> list[set[int]]:

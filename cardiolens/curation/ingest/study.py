@@ -73,8 +73,8 @@ def _read_stacks(
         left_out = [line for line in left_out if line[1] is not Reason.REPEAT]
         left_out += [(image, Reason.REPEAT, "") for image, _, _ in again]
         bad: set[Image] = set()
-        wanted = [image for stack in (*stacks, *repeats) for image in stack.images()]
-        for image in sorted(wanted, key=lambda image: (image.place, image.frame)):
+        frames = [image for stack in (*stacks, *repeats) for image in stack.images()]
+        for image in sorted(frames, key=lambda image: (image.place, image.frame)):
             try:
                 if key_of(image) not in pixels:
                     pixels[key_of(image)] = reader.frame(image)
@@ -209,13 +209,13 @@ def _with_spacing(stack: Stack, mm: Vector) -> Stack:
 def _volume(proposal: Proposal, pixels: Pixels, frame: HeartFrame, areas: BloodAreas | None) -> Volume:
     """Return the volume of a proposal; one that is left out has no times, for a person to look at."""
     stack = proposal.stack
-    shown = Display(proposal.display or DisplayTransform(transpose=True), clear=True)
+    displayed = Display(proposal.display or DisplayTransform(transpose=True), clear=True)
     if stack.placed and proposal.volume_id:
-        shown = display(stack, proposal.view, frame)
-    volume = Volume(proposal, *stacked(stack, pixels), shown.transform)
+        displayed = display(stack, proposal.view, frame)
+    volume = Volume(proposal, *stacked(stack, pixels), displayed.transform)
     if proposal.status == "left_out":
         return volume
-    flags = [Flag.WITNESSES] * (not shown.clear) + [Flag.VALUES] * (not one_scale(stack))
+    flags = [Flag.WITNESSES] * (not displayed.clear) + [Flag.VALUES] * (not one_scale(stack))
     return with_times(volume.timed(*flags), frame, proposal.areas or areas)
 
 

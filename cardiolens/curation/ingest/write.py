@@ -81,10 +81,10 @@ def write_study(
         entries[proposal.stack_id] = _write_volume(study if is_taken else notes, volume, name)
     refused = ""
     if volumes["taken"]:
-        taken = [
+        accepted = [
             entries[each.proposal.stack_id] for each in imported.volumes if each.proposal.status == "taken"
         ]
-        manifest = _manifest(study_id, images[0], taken, names, provenance)
+        manifest = _manifest(study_id, images[0], accepted, names, provenance)
         StudyManifest.model_validate_json(manifest)
         disk.write_draft(study / MANIFEST_NAME, manifest.encode())
         refused = _draw_sheet(study, notes / SHEET_NAME)
@@ -206,10 +206,10 @@ def _write_volume(folder: Path, volume: Volume, name: str) -> Entry:
     }
     if proposal.masks:
         labels = next(image.mask.labels for image in stack.images() if image.mask is not None)
-        drawn = folder / "masks" / f"{name}.nii"
-        drawn.parent.mkdir(exist_ok=True)
-        _write_nifti(drawn, stack, stacked_masks(stack, proposal.masks), 1.0, 0.0)
-        entry["mask"] = {"path": f"masks/{drawn.name}", "sha256": sha256_of(drawn), "labels": labels}
+        mask_path = folder / "masks" / f"{name}.nii"
+        mask_path.parent.mkdir(exist_ok=True)
+        _write_nifti(mask_path, stack, stacked_masks(stack, proposal.masks), 1.0, 0.0)
+        entry["mask"] = {"path": f"masks/{mask_path.name}", "sha256": sha256_of(mask_path), "labels": labels}
     return entry | ({"confirmed": ["display"]} if proposal.confirmed else {})
 
 
@@ -269,8 +269,8 @@ def _proposal(name: str, proposal: Proposal, entry: Entry) -> Entry:
     """Return the entry of a proposal for proposals.json."""
     stack = proposal.stack
     witnesses = [
-        {"about": about, **asdict(witness), "reliability": round(witness.reliability, 3)}
-        for about, witness in proposal.witnesses
+        {"about": subject, **asdict(witness), "reliability": round(witness.reliability, 3)}
+        for subject, witness in proposal.witnesses
     ]
     return {
         "stack": proposal.stack_id,

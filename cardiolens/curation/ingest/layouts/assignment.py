@@ -99,40 +99,42 @@ class Assignment:
         ]
 
 
-def assigned(word: str | None, nifti: Mapping[str, Path], others: Mapping[str, Path]) -> Assignment | None:
+def assigned(
+    word: str | None, nifti: Mapping[str, Path], other_files: Mapping[str, Path]
+) -> Assignment | None:
     """Return what each file is by the layout that is named, or by the one that fits; None without one."""
     if word == NO_LAYOUT:
         return None
     if word is not None:
-        return assign(convention(word), nifti, others)
+        return assign(convention(word), nifti, other_files)
     proposed = propose_layout(list(nifti))
     if proposed is None:
         return None
     chosen, evidence = proposed
     say(f"layout={chosen.name} is taken: {evidence}; layout=none imports without one")
-    return assign(chosen, nifti, others)
+    return assign(chosen, nifti, other_files)
 
 
-def assign(convention: Convention, files: Mapping[str, Path], others: Mapping[str, Path]) -> Assignment:
+def assign(convention: Convention, files: Mapping[str, Path], other_files: Mapping[str, Path]) -> Assignment:
     """Assign a role to each NIfTI file, or each DICOM file to its subject; read the facts of subjects.
 
     InputError for a repackaged version, two files that would be the same, and if no file fits.
     """
-    _check_refused(convention, [*files, *others])
+    _check_refused(convention, [*files, *other_files])
     roles: dict[str, FileRole] = {}
     if convention.dicom is None:
         roles = {path: role for path in files if (role := _role(convention, path)) is not None}
         subjects = {path: role.subject for path, role in roles.items()}
         is_any, expected = any(role.rule.image for role in roles.values()), _example(convention)
     else:
-        matches = {path: convention.pattern(convention.dicom).match(path) for path in others}
+        matches = {path: convention.pattern(convention.dicom).match(path) for path in other_files}
         subjects = {path: match["subject"] for path, match in matches.items() if match}
         is_any, expected = bool(subjects), convention.dicom
     if not is_any:
         kind = "NIfTI files" if convention.dicom is None else "files"
         raise InputError(
-            f"layout={convention.name}: none of {len(files or others)} {kind} is an image of it; expected "
-            f"files such as {expected}; correct source, or name another layout, or none: layout=none"
+            f"layout={convention.name}: none of {len(files or other_files)} {kind} is an image of it; "
+            f"expected files such as {expected}; correct source, or name another layout, or none: layout=none"
         )
     path_of: dict[tuple[object, ...], str] = {}
     for path, role in sorted(roles.items()):
@@ -141,10 +143,10 @@ def assign(convention: Convention, files: Mapping[str, Path], others: Mapping[st
                 f"layout={convention.name}: {twin} and {path} are the same file of one subject by this "
                 "layout; give a source with one copy of the set"
             )
-    facts = facts_of_subjects(convention, subjects, others)
+    facts = facts_of_subjects(convention, subjects, other_files)
     if convention.dicom is None:
         return Assignment(convention, roles, facts)
-    outlines = _outlines_of(convention, facts, others)
+    outlines = _outlines_of(convention, facts, other_files)
     return Assignment(convention, facts=facts, subjects=subjects, outlines=outlines)
 
 
@@ -215,7 +217,7 @@ def _outlines_of(convention: Convention, facts: Mapping[str, Facts], files: Mapp
     if rule is None:
         return Outlines()
     pattern = convention.pattern(rule.files)
-    subject_of = {_case(told.case): subject for subject, told in facts.items() if told.case}
+    subject_of = {_case(fact.case): subject for subject, fact in facts.items() if fact.case}
     places: dict[tuple[str, int], dict[str, Path]] = {}
     used: dict[str, str] = {}
     for path, place in sorted(files.items()):

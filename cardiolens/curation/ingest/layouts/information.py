@@ -66,8 +66,12 @@ def facts_of_subjects(
             if match is None:
                 continue
             text = _content(path, files[path])
-            own = match.groupdict().get("subject") or _only_subject(path, subject_of)
-            entries = [(own, _pairs(rule, path, text))] if rule.kind == "pairs" else _rows(rule, path, text)
+            subject_named = match.groupdict().get("subject") or _only_subject(path, subject_of)
+            entries = (
+                [(subject_named, _pairs(rule, path, text))]
+                if rule.kind == "pairs"
+                else _rows(rule, path, text)
+            )
             for subject, facts in entries:
                 if subject in values:
                     values[subject] |= facts
@@ -78,8 +82,8 @@ def facts_of_subjects(
         group: Values = {"group": by_name[0]} if by_name else {}
         values[subject] = {**convention.facts, **group, **stated}
     return {
-        subject: replace(_facts(told, counts_from), files=tuple(sources[subject]))
-        for subject, told in values.items()
+        subject: replace(_facts(stated, counts_from), files=tuple(sources[subject]))
+        for subject, stated in values.items()
     }
 
 
@@ -87,7 +91,7 @@ def _only_subject(path: str, subject_of: Mapping[str, str]) -> str:
     """Return the subject whose files alone lie in a file's folder, or below it; else nothing."""
     folder = PurePosixPath(path).parent
     subjects = {
-        subject for other, subject in subject_of.items() if PurePosixPath(other).is_relative_to(folder)
+        subject for image, subject in subject_of.items() if PurePosixPath(image).is_relative_to(folder)
     }
     return subjects.pop() if len(subjects) == 1 else ""
 

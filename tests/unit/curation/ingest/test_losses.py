@@ -140,6 +140,14 @@ def test_a_last_phase_that_is_lost_is_told_by_the_count(tmp_path, kind, declared
     assert "incomplete" in stack.flags
 
 
+@pytest.mark.parametrize(("phases", "flags"), [(PHASES, set()), (PHASES - 1, {"incomplete"})])
+def test_a_last_phase_is_told_by_the_length_of_a_beat(tmp_path, phases, flags):
+    made = [replace(each, beat=PHASES * 67.5) for each in cine(tmp_path)]
+    left = [each for each, (_, phase) in zip(made, _places(made), strict=True) if phase < phases]
+    [stack], _ = stacks_of(renumbered(left))
+    assert set(stack.flags) == flags
+
+
 def test_a_beat_that_the_scanner_missed_is_no_loss_for_certain(tmp_path):
     made = [
         replace(each, clock=each.clock + (0.81 if each.temporal > 9 else 0)) for each in first_pass(tmp_path)

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens.commands.confirm import Words
-from cardiolens.config.command_words import read_words
 from cardiolens.curation.ingest.confirm_server import Change, Desk, carried_over, read_imported
 from cardiolens.curation.ingest.decisions import Choice, Ledger
 from cardiolens.show.local_server import Request
@@ -123,9 +121,3 @@ def test_a_first_pass_of_one_study_is_not_that_of_another(waiting):
     carried = carried_over(choice(sequence="perfusion", t_on=5, t_peak=12, spacing=None), proposal, proposal)
     assert carried is not None
     assert (carried.t_on, carried.t_peak) == (None, None)
-
-
-def test_the_page_stands_on_a_chosen_port():
-    assert read_words(Words, ["out=/data", "port=8001"]).port == 8001
-    with pytest.raises(Exception, match="port"):
-        read_words(Words, ["out=/data", "port=70000"])
