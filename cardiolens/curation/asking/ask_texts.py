@@ -66,6 +66,14 @@ def asking_spec(studies: Path, out: Path, protocol: str, words: Sequence[str]) -
     return sweep
 
 
+def ask(sweep: SweepSpec, requests: Sequence[TextRequest]) -> list[str | None]:
+    """Ask the model of a sweep, equal requests once; return each reply, None if missing or truncated."""
+    distinct = {(request.system, request.prompt, request.schema): request for request in requests}
+    planned = plan_texts(sweep, [[request] for request in distinct.values()])
+    execute_plan(planned)
+    return list(replies_of(planned, requests))
+
+
 def execute_plan(planned: Plan) -> None:
     """Run the requests that the store does not answer yet."""
     remaining = {name: missing_of(planned, name) for name in planned.identities}

@@ -9,6 +9,8 @@ import numpy as np
 
 from cardiolens.score.statistics.items import Floats, Ints
 
+_RESAMPLES, _SEED = 2000, 2026  # of agreement and of published scores, which no sweep sets
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -33,6 +35,16 @@ def resampling_weights(patients: int, resamples: int, seed: int, hospitals: Ints
     counts = np.random.default_rng(seed).multinomial(units, np.full(units, 1 / units), size=resamples)
     counts = counts if hospitals is None else counts[:, hospitals]
     return np.concatenate([np.ones((1, patients)), counts.astype(np.float64)])
+
+
+def cluster_weights(n: int) -> Floats:
+    """Return how often each of n cases or patients is drawn, by resample; of a single one there are none."""
+    return resampling_weights(n, _RESAMPLES if n > 1 else 0, _SEED)
+
+
+def cluster_interval(values: Floats, n: int) -> Interval:
+    """Return the interval of a statistic resampled by `cluster_weights`; of a single case it has no ends."""
+    return percentile(values, patients=n if n > 1 else math.inf)
 
 
 def percentile(values: Floats, level: float = 0.95, patients: float = math.inf) -> Interval:

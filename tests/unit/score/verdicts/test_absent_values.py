@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from cardiolens.phantom.archetypes import canonical_values
 from cardiolens.phantom.fixed_reports import reports
+from cardiolens.phantom.parameters import canonical_values
 from cardiolens.phantom.roster import SEQUENCES, catalogue, study
 from cardiolens.protocol.tasks.truth import findings
 from cardiolens.report_text.entities import ReportForm
