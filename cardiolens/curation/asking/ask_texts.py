@@ -49,7 +49,7 @@ def asking_spec(studies: Path, out: Path, protocol: str, words: Sequence[str]) -
         "dataset=real",
         f"dataset.studies={quoted(str(studies))}",
         f"dataset.questions={quoted(str(out.parent / 'questions.jsonl'))}",
-        f"dataset.protocol={quoted(str(protocol))}",
+        f"dataset.protocol={quoted(protocol)}",
         f"store={quoted(str(out / 'store'))}",
         f"outputs={quoted(str(out / 'outputs'))}",
     ]
