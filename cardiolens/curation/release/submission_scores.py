@@ -14,7 +14,7 @@ from cardiolens.curation.release.submission_file import NO_REPLY, Submission, re
 from cardiolens.curation.release.withheld_cohort import Answers, read_answers
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.report_text.entities import report_forms
-from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.scores import Settings, score
 from cardiolens.score.verdicts.verdicts import judge
 from cardiolens.storage.schemas import COMPLETIONS, PLANNED, REQUESTS
 
@@ -79,4 +79,6 @@ def verdicts_of(submission: Submission, answers: Answers) -> pa.Table:
 
 def scores_of(verdicts: pa.Table, catalogue: Catalogue) -> pa.Table:
     """Score verdicts with the options that a sweep has by default: single arms, as in table `scores`."""
-    return score(verdicts, **StatisticsSpec().sampling, forms=report_forms(catalogue))
+    chosen = StatisticsSpec()
+    settings = Settings(chosen.min_n, chosen.resamples, chosen.seed, report_forms(catalogue))
+    return score(verdicts, (), settings).scores.whole()

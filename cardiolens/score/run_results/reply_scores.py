@@ -8,11 +8,10 @@ import pyarrow.compute as pc
 from cardiolens.config.arms import Arm
 from cardiolens.config.steps import StatisticsSpec
 from cardiolens.protocol.prompts.suggestion import LEADING
-from cardiolens.score.run_results.judged_arms import judged_arms
+from cardiolens.score.run_results.groups import judged_arms
 from cardiolens.score.statistics.confidence import AUROC, AVERAGE_PRECISION, confidence_scores
 from cardiolens.score.statistics.factors import control_pairs
-from cardiolens.score.statistics.position_bias import order_scores, position_scores
-from cardiolens.score.statistics.suggestions import suggestion_scores
+from cardiolens.score.statistics.option_order import order_scores, position_scores, suggestion_scores
 from cardiolens.score.statistics.verdict_rows import Verdicts, cohort
 from cardiolens.storage import tables
 from cardiolens.storage.schemas import COMPLETIONS, REQUESTS, SCORES, VERDICTS

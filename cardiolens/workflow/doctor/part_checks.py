@@ -20,7 +20,7 @@ from cardiolens.inference.plan.plugin_checks import check_plugins
 from cardiolens.protocol.select.feature_source import check_encoders
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.score.verdicts.text_metrics import open_text_metrics
-from cardiolens.show.tracker.run_group import check_tracker
+from cardiolens.show.tracker.wandb_runs import check_tracker
 from cardiolens.storage.places import Store
 from cardiolens.study.cohort import read_cohort
 from cardiolens.workflow.doctor.check import Check, check_of

@@ -18,7 +18,7 @@ from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.inference.plan.plugin_checks import check_plugins
 from cardiolens.protocol.select.feature_source import check_encoders
-from cardiolens.show.tracker.run_group import check_tracker
+from cardiolens.show.tracker.wandb_runs import check_tracker
 from cardiolens.storage import documents, tables
 from cardiolens.storage.places import Run, Store, run_of
 from cardiolens.study.cohort import read_cohort

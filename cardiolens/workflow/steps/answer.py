@@ -9,7 +9,7 @@ from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.execution import Executed, execute
 from cardiolens.inference.stream.progress import begin_watches
 from cardiolens.show.terminal import bars
-from cardiolens.show.tracker.live import watching
+from cardiolens.show.tracker.tracked_progress import watching
 
 
 def answer(plan: Plan, placement: Placement, missing: Mapping[str, Missing]) -> Executed:

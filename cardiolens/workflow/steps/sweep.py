@@ -24,11 +24,11 @@ from cardiolens.protocol.tasks.withheld_answers import is_withheld
 from cardiolens.runtime import stopping
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.score.claims.planned_power import power_lines
-from cardiolens.score.run_results.judged_arms import arm_factors
+from cardiolens.score.run_results.groups import arm_factors
 from cardiolens.score.verdicts.text_metrics import open_text_metrics
 from cardiolens.show.terminal import show
 from cardiolens.show.terminal.placement_table import show_placement
-from cardiolens.show.tracker.run_group import check_tracker
+from cardiolens.show.tracker.wandb_runs import check_tracker
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import run_of
 from cardiolens.workflow.steps.answer import answer
