@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cardiolens.commands.reread import RereadWords, judge_errors
+from cardiolens.commands.reread import RereadWords
 from page_run import finished, small_spec
 from scripted_engine import answering
 from small_cohort import make_cohort
 
 from cardiolens.base.errors import InputError
+from cardiolens.commands.judge import judge_errors
 from cardiolens.config.command_words import read_words
 from cardiolens.config.compose import read_spec
 from cardiolens.curation.questions import report_errors

@@ -106,9 +106,8 @@ def test_nothing_of_the_run_changes_and_the_file_says_who_read(run: Run, told: R
 
 
 def test_what_cannot_be_read_twice_is_refused(run: Run, tmp_path: Path) -> None:
-    from cardiolens.commands.reread import reread
-
     from cardiolens.base.errors import InputError
+    from cardiolens.commands.judge import reread
     from cardiolens.storage.run_word import read_run
 
     with pytest.raises(InputError, match="model= is not given"):
