@@ -161,7 +161,7 @@ DOOR = "base/untrusted/"
 READ_OUR_OWN = {
     "base/provenance.py",
     "inference/engine/arguments.py",
-    "score/statistics/spilled_mapping.py",
+    "score/statistics/verdict_rows.py",
     "show/page/page_rendering.py",
 }
 
