@@ -12,7 +12,7 @@ def main() -> int:
     from cardiolens.curation.audit.audit_commands import report, serve
     from cardiolens.runtime.stopping import StoppedError
 
-    begin()
+    begin(__doc__)
     words = sys.argv[1:]
     try:
         return report(words[1:]) if words[:1] == ["report"] else serve(words)
