@@ -14,9 +14,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from cardiolens.score.statistics.near_boundary import Kind as IntervalKind
+from cardiolens.score.statistics.paired import mcnemar_of, wilcoxon
+from cardiolens.score.statistics.patient_states import AnswerMasks
 from numpy.typing import NDArray
 from scipy import special
 
+from bench.at_every_write.verb import state_of
 from cardiolens.score.statistics import metrics
 from cardiolens.score.statistics.bootstrap import (
     effective_items,
@@ -24,15 +28,11 @@ from cardiolens.score.statistics.bootstrap import (
     percentile,
     resampling_weights,
 )
-from cardiolens.score.statistics.confidence_curves import ConfidentAnswers, confidence_curves
-from cardiolens.score.statistics.hypothesis_tests import margin_side
-from cardiolens.score.statistics.near_boundary import Kind as IntervalKind
-from cardiolens.score.statistics.paired import mcnemar_of, wilcoxon
-from cardiolens.score.statistics.patient_states import AnswerMasks, state_of
+from cardiolens.score.statistics.confidence import ConfidentAnswers, confidence_curves
+from cardiolens.score.statistics.hypothesis_tests import coins, margin_side, swap_p
+from cardiolens.score.statistics.metrics import of_entities
 from cardiolens.score.statistics.references import gold_classes
-from cardiolens.score.statistics.report_metrics import of_entities
 from cardiolens.score.statistics.statistic import Basis, Statistic
-from cardiolens.score.statistics.swap_test import coins, swap_p
 
 Floats = NDArray[np.float64]
 

@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 
 from cardiolens.score.statistics.bootstrap import resampling_weights
 from cardiolens.score.statistics.items import Items
-from cardiolens.score.statistics.pooled_rows import two_sided_p
-from cardiolens.score.statistics.rows import as_row
-from cardiolens.score.statistics.signal_detection import (
+from cardiolens.score.statistics.metrics import (
     CRITERION,
     D_PRIME,
     by_patient,
@@ -25,7 +23,8 @@ from cardiolens.score.statistics.signal_detection import (
     effective_patients_of_calls,
     of_calls,
 )
-from cardiolens.score.statistics.statistic import Basis, Statistic
+from cardiolens.score.statistics.pooled import two_sided_p
+from cardiolens.score.statistics.statistic import Basis, Statistic, as_row
 
 Floats = NDArray[np.float64]
 

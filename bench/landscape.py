@@ -23,7 +23,7 @@ from cardiolens.base import disk
 from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.score.run_results.groups import Groups
 from cardiolens.score.run_results.run_analyses import analyses_of, write_analyses
-from cardiolens.score.statistics.arm_answers import ArmAnswers
+from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.factors import ArmFactors, families
 from cardiolens.score.statistics.headlines import headlines
 from cardiolens.score.statistics.pooled_questions import pooled_questions

@@ -22,7 +22,7 @@ from cardiolens.base import disk
 from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.score.run_results.groups import Groups
 from cardiolens.score.run_results.run_analyses import analyses_of, write_analyses
-from cardiolens.score.statistics.arm_answers import ArmAnswers
+from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.factors import families
 from cardiolens.score.statistics.scores import compute_scores
 from cardiolens.show.page.write import write_page

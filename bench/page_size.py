@@ -28,7 +28,7 @@ from cardiolens.commands.view import served_of
 from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.score.run_results.groups import Groups
 from cardiolens.score.run_results.run_analyses import analyses_of, write_analyses
-from cardiolens.score.statistics.arm_answers import ArmAnswers
+from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.factors import ArmFactors, families
 from cardiolens.score.statistics.scores import score
 from cardiolens.show.page.case_viewer.viewer_files import write_viewer

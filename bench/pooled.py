@@ -18,20 +18,18 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from cardiolens.score.claims.question_analysis import questions
+from cardiolens.score.statistics.rows import Row
 
 from bench.claims import arms_of
-from cardiolens.score.claims.question_analysis import questions
 from cardiolens.score.statistics.bootstrap import effective_items, effective_patients, resampling_weights
 from cardiolens.score.statistics.differences import PairScores
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import ratio
-from cardiolens.score.statistics.pooled_effects import PooledEffects
+from cardiolens.score.statistics.pooled import PooledEffects, pooled_rows
 from cardiolens.score.statistics.pooled_questions import pooled_questions
-from cardiolens.score.statistics.pooled_rows import pooled_rows
-from cardiolens.score.statistics.resampling import Resampling
-from cardiolens.score.statistics.rows import Row
-from cardiolens.score.statistics.statistic import Basis, Statistic
+from cardiolens.score.statistics.statistic import Basis, Resampling, Statistic
 
 SELECTORS, BUDGETS = ("clinical", "kcenter", "random@1"), ("4", "8", "16", "32")
 PROMPTS = ("standard", "reasoning")

@@ -10,13 +10,14 @@ import argparse
 from collections.abc import Iterator
 
 import numpy as np
+from cardiolens.score.statistics.patient_states import AnswerMasks
 from numpy.typing import NDArray
 
+from bench.at_every_write.verb import state_of
 from bench.coverage import held
 from cardiolens.score.statistics import metrics
 from cardiolens.score.statistics.bootstrap import resampling_weights
-from cardiolens.score.statistics.discrimination import Curve, auroc
-from cardiolens.score.statistics.patient_states import AnswerMasks, state_of
+from cardiolens.score.statistics.confidence import Curve, auroc
 from cardiolens.score.statistics.statistic import Basis, Statistic
 
 Floats = NDArray[np.float64]

@@ -1,20 +1,19 @@
 """Scores of open questions: errors of numbers with limits of agreement, and places of truths in rankings."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.score.statistics.bootstrap import resampling_weights
+from cardiolens.score.statistics.confidence import rows_of
 from cardiolens.score.statistics.items import Bools, Floats, Ints, count, patient_rows, strings
 from cardiolens.score.statistics.metrics import ratio
-from cardiolens.score.statistics.outcomes import flag_incomplete, judged_shares
-from cardiolens.score.statistics.rows import as_row
-from cardiolens.score.statistics.statistic import Basis, Statistic
-from cardiolens.score.statistics.verdict_rows import cohort
-from cardiolens.storage.schemas import ILLEGAL_SELECTION, SCORES
-from cardiolens.storage.tables import from_rows
+from cardiolens.score.statistics.statistic import Basis, Statistic, as_row
+from cardiolens.score.statistics.verdict_rows import cohort, judged_shares
+from cardiolens.storage.schemas import ILLEGAL_SELECTION
 
 ERROR, WITHIN, BIAS = "absolute_error", "within_tolerance", "bias"
 LIMITS = ("limit_low", "limit_high")  # of agreement: bias -+ 1.96 standard deviations (Bland and Altman 1986)
@@ -38,8 +37,7 @@ def open_scores(
     method = f"expanded percentile cluster bootstrap, B={resamples}, seed {seed}"
     is_open = pc.is_in(verdicts["channel"], pa.array(["number", "ranking"]))
     asked = verdicts.filter(pc.and_(is_open, pc.equal(verdicts["status"], "judged")))
-    shares = judged_shares(verdicts)
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     for key in sorted(set(zip(*(asked[name].to_pylist() for name in ("arm_id", "subtask")), strict=True))):
         of_arm = pc.and_(pc.equal(asked["arm_id"], key[0]), pc.equal(asked["subtask"], key[1]))
         part = asked.filter(of_arm).combine_chunks()
@@ -54,8 +52,8 @@ def open_scores(
                 int((status == "refusal").sum()),
             )
             row = as_row((metric, f"subtask:{key[1]}"), Statistic(values, basis), method)
-            rows.append(flag_incomplete({"arm_id": key[0]} | row, shares))
-    return from_rows(rows, SCORES)
+            rows.append({"arm_id": key[0]} | row)
+    return rows_of(rows, judged_shares(verdicts))
 
 
 def _numbers(rows: pa.Table, patient: Ints, weights: Floats) -> dict[str, tuple[Floats, Bools]]:

@@ -12,6 +12,7 @@ from cardiolens.show.page.columns import (
     VALUE,
     arm_cells,
     row_cells,
+    starred,
 )
 from cardiolens.show.page.elements import Chart, Column, Section, Table
 from cardiolens.show.page.page_data import Facts
@@ -30,7 +31,7 @@ def landscape(facts: Facts) -> Section:
             "by_model",
             headlines,
             where={"measure": "score"},
-            note="Headline: K = 16, standard prompt; mean over seeds, then over selection protocols.",
+            note="Headline: slice budget 16, standard prompt; mean over seeds, then over selections.",
         ),
         Chart(
             "landscape-skill",
@@ -45,33 +46,26 @@ def landscape(facts: Facts) -> Section:
         "landscape",
         "Landscape",
         "How well does each model read, tier by tier, and how much of it is beyond a constant answer?",
-        findings=facts.analysis("landscape").findings,
         figures=charts if headlines.rows else (),
         tables=(arm_scores(facts),),
-        absent=""
-        if headlines.rows
-        else f"{why_no_headline(facts.arms)} The scores of every arm are in the table.",
+        notes=() if headlines.rows else (why_no_headline(facts.arms),),
     )
 
 
 def _headlines(facts: Facts) -> Table:
     records = [
-        row_cells(row) | {"model": _model(str(row["arm_id"]), facts), "measure": _MEASURES[row["metric"]]}
-        for row in facts.of_arms(tuple(_MEASURES), "tier:")
+        row_cells(row)
+        | {"model": starred(row["arm_id"].removeprefix(PREFIX), facts), "measure": _MEASURES[row["metric"]]}
+        for row in facts.scores_of(tuple(_MEASURES), "tier:")
         if str(row["arm_id"]).startswith(PREFIX)
     ]
     columns = (Column("model", "model"), SCOPE, _MEASURE, VALUE, LOW, HIGH, *COUNTS, *ENDINGS, METHOD)
     return Table.of("headlines", "Headline of each model", columns, records)
 
 
-def _model(arm_id: str, facts: Facts) -> str:
-    model = arm_id.removeprefix(PREFIX)
-    return f"{model}*" if model in facts.simulated else model
-
-
 def arm_scores(facts: Facts) -> Table:
     """Scores and skill of every arm at tiers and sequences."""
-    rows = [row for scope in ("tier:", "sequence:") for row in facts.of_arms(tuple(_MEASURES), scope)]
+    rows = [row for scope in ("tier:", "sequence:") for row in facts.scores_of(tuple(_MEASURES), scope)]
     records = [
         row_cells(row) | arm_cells(arm, facts.simulated) | {"measure": _MEASURES[row["metric"]]}
         for row in rows

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import pyarrow.compute as pc
 import pytest
+from cardiolens.show.page.sections.reliability import reliability
 from page_run import finished, small_spec
 from running_server import running
 from small_cohort import make_cohort
@@ -31,7 +32,6 @@ from cardiolens.curation.review.replies import (
 from cardiolens.show.local_server import LocalServer
 from cardiolens.show.notebook.run import FinishedRun, read_run
 from cardiolens.show.page.page_data import read_facts
-from cardiolens.show.page.sections.reliability import reliability
 from cardiolens.storage.places import Run
 
 

@@ -23,7 +23,7 @@ from cardiolens.inference.plan.planned_study import read_part_examples
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.messages import studies_of
 from cardiolens.protocol.tasks.catalogue import load_catalogue
-from cardiolens.score.run_results.judged_arms import arm_factors
+from cardiolens.score.run_results.groups import arm_factors
 from cardiolens.score.run_results.run_comparison import _setting
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.show.export.dataset_export import write_dataset

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
+from cardiolens.score.claims.declared_question import declared_question
+
 from bench.claims import arms_of, verdicts
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep_factors import PrimaryQuestionSpec
-from cardiolens.score.claims.declared_question import DeclaredQuestion, declared_question
-from cardiolens.score.claims.preregistered import Declaration
+from cardiolens.score.claims.declared import Declaration, DeclaredQuestion
 from cardiolens.score.statistics.factors import families
 from cardiolens.score.statistics.pooled_questions import pooled_questions
 from cardiolens.score.statistics.scores import score

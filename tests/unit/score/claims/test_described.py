@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from cardiolens.score.claims.score_ranges import spread
 
 from cardiolens.score.claims.difficulty import BY_SUBTASK, NEVER_RIGHT, item_difficulty
+from cardiolens.score.claims.parts_of_cohort import FEWEST
 from cardiolens.score.claims.planned_power import number_of_questions, power_lines
-from cardiolens.score.claims.score_ranges import spread
-from cardiolens.score.claims.subgroups import FEWEST, subgroup_scores
-from cardiolens.score.statistics.arm_answers import ArmAnswers
+from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.hypothesis_tests import detectable_difference, planned_error
 from cardiolens.score.statistics.scores import score

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
-from bench.claims import arms_of, verdicts
 from cardiolens.score.claims.hospitals import hospitals
-from cardiolens.score.statistics.arm_answers import ArmAnswers
+
+from bench.claims import arms_of, verdicts
+from cardiolens.score.statistics.answers import ArmAnswers, hospital_codes
 from cardiolens.score.statistics.bootstrap import over_hospitals, resampling_weights, variance_inflation
 from cardiolens.score.statistics.factors import families
-from cardiolens.score.statistics.hospital_codes import hospital_codes
 from cardiolens.score.statistics.pooled_questions import pooled_questions
 from cardiolens.score.statistics.scores import compute_scores
 from cardiolens.storage.schemas import VERDICTS

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from cardiolens.score.claims.subcohort import Part, full_versus_part
 
 from cardiolens.base.errors import InputError
-from cardiolens.score.claims.subcohort import Part, full_versus_part, gold_shift, separate_weights
-from cardiolens.score.statistics.arm_answers import ArmAnswers
+from cardiolens.score.claims.parts_of_cohort import gold_shift, separate_weights
+from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.scores import score
 from cardiolens.storage.schemas import VERDICTS
 from cardiolens.storage.tables import from_rows

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
+from cardiolens.score.claims.evidence_analysis import Evidence
 from mumbler import PROSE, Mumbler, asking_spec
 from small_cohort import make_cohort, swept
 
 from cardiolens.config.arms import arms
 from cardiolens.protocol.replies.peer_readings import PEER_READINGS
-from cardiolens.score.claims.evidence_analysis import Evidence
 from cardiolens.score.claims.sentences import change
 from cardiolens.score.run_results.peer_scores import NAME as OF_PEERS
 from cardiolens.score.run_results.reading_shares import NAME, READINGS

@@ -8,14 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from cardiolens.score.claims.analyses import analyse, rows_read
 from small_cohort import make_cohort, reader, sweep_spec, swept, values
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import Plan
-from cardiolens.score.claims.analyses import analyse, rows_read
-from cardiolens.score.run_results.judged_arms import arm_factors
+from cardiolens.score.run_results.groups import arm_factors
 from cardiolens.score.run_results.scoring import Replies, judge_and_write, judge_replies
 from cardiolens.score.run_results.verdict_changes import changes
 from cardiolens.score.statistics.verdict_rows import Verdicts

@@ -5,16 +5,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
-
 from cardiolens.score.claims.analyses import analyse
 from cardiolens.score.claims.analysis import Analysis
+from scipy import stats
+
 from cardiolens.score.statistics import discrimination as measure
 from cardiolens.score.statistics.bootstrap import resampling_weights
-from cardiolens.score.statistics.confidence import confidence_scores, of_options
-from cardiolens.score.statistics.confidence_curves import ConfidentAnswers, confidence_curves
+from cardiolens.score.statistics.confidence import (
+    ConfidentAnswers,
+    confidence_curves,
+    confidence_scores,
+    of_options,
+)
 from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.score.statistics.position_bias import position_scores
+from cardiolens.score.statistics.option_order import position_scores
 from cardiolens.storage.schemas import COMPLETIONS, REQUESTS, VERDICTS
 from cardiolens.storage.tables import from_rows
 

@@ -4,14 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from cardiolens.score.claims.analyses import analyse
-from cardiolens.score.statistics.bootstrap import resampling_weights
+
+from cardiolens.score.statistics.bootstrap import FEWEST_FOR_INTERVAL, FEWEST_OF_CLASS, resampling_weights
 from cardiolens.score.statistics.confidence import confidence_scores
-from cardiolens.score.statistics.enough_data import FEWEST_FOR_INTERVAL, FEWEST_OF_CLASS
 from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.score.statistics.rows import as_row
-from cardiolens.score.statistics.statistic import Basis, Statistic
+from cardiolens.score.statistics.statistic import Basis, Statistic, as_row
 from cardiolens.storage.schemas import COMPLETIONS, REQUESTS, VERDICTS
 from cardiolens.storage.tables import from_rows
 

@@ -12,14 +12,15 @@ from bench.coverage import risk
 from cardiolens.score.claims import sentences
 from cardiolens.score.statistics.bootstrap import (
     Interval,
+    Sample,
+    difference_ends,
     effective_items,
     effective_patients,
     resampling_weights,
+    share_ends,
 )
 from cardiolens.score.statistics.hypothesis_tests import equivalence_p, interval_p, margin_side
-from cardiolens.score.statistics.near_boundary import Sample, difference_ends, share_ends
-from cardiolens.score.statistics.rows import as_row
-from cardiolens.score.statistics.statistic import Basis, Statistic
+from cardiolens.score.statistics.statistic import Basis, Statistic, as_row
 
 
 def share_row(right: np.ndarray, level: float = 0.95) -> dict[str, object]:

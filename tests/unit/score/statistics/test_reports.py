@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from cardiolens.score.statistics.report_metrics import bleu_4, of_entities, rouge_l
+from cardiolens.score.run_results.case_scores import rouge_l
+from cardiolens.score.statistics.metrics import bleu_4, of_entities
 from cardiolens.score.statistics.scores import score
 from cardiolens.score.verdicts.overlap import overlap_counts
 from cardiolens.storage.schemas import VERDICTS

@@ -10,16 +10,11 @@ from test_scores import table, verdict
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
 from bench.few_events import rejections
-from cardiolens.score.statistics.aggregates import arm_statistics
 from cardiolens.score.statistics.answers import Answers
+from cardiolens.score.statistics.arm_statistics import arm_statistics
 from cardiolens.score.statistics.bootstrap import resampling_weights
 from cardiolens.score.statistics.items import Items
-from cardiolens.score.statistics.signal_detection import (
-    call_counts,
-    of_calls,
-    of_shifts,
-    shift_counts,
-)
+from cardiolens.score.statistics.metrics import call_counts, of_calls, of_shifts, shift_counts
 
 
 def gate(gold: str, parsed: str) -> Items:

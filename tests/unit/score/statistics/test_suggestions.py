@@ -7,12 +7,12 @@ import pytest
 from page_run import write_record
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
+from bench.reader import controls
 from cardiolens.base.errors import InputError
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.protocol.prompts.question import LEADING, suggested
 from cardiolens.score.run_results.scoring import RunResults
 from cardiolens.show.page.page_data import read_facts
-from cardiolens.show.page.sections.controls import controls
 from cardiolens.storage import schemas, tables
 
 N = 60

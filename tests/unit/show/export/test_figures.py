@@ -17,7 +17,6 @@ from bench.claims import arms_of, findings, verdicts
 from cardiolens.base.errors import InputError
 from cardiolens.commands.export import main
 from cardiolens.score.claims import question_analysis
-from cardiolens.score.claims.landscape import landscape
 from cardiolens.score.run_results.run_analyses import AnalysisTable
 from cardiolens.show.export.figures import (
     COLOURS,
@@ -30,6 +29,7 @@ from cardiolens.show.export.figures import (
     write_figures,
 )
 from cardiolens.show.page.page_data import Facts, read_facts
+from cardiolens.show.page.sections.landscape_section import landscape
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 from cardiolens.storage.tables import from_rows

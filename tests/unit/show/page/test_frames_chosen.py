@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cardiolens.show.page.sections.reliability import ENDINGS
 from page_markup import Markup, records
 from page_run import write_record
 from pyarrow import parquet
@@ -15,10 +16,9 @@ import cardiolens
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
 from cardiolens.show.export.dataset_export import write_dataset
-from cardiolens.show.page.frame_request_table import ChoiceCounts, choices_of
 from cardiolens.show.page.page_data import read_facts
 from cardiolens.show.page.page_rendering import render
-from cardiolens.show.page.sections.reliability import ENDINGS
+from cardiolens.show.page.usage import ChoiceCounts, choices_of
 
 SELF = {"name": "self", "kind": "self"}
 CLINICAL = {"name": "clinical", "kind": "clinical"}

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cardiolens.score.claims.hospitals import hospitals
+from cardiolens.show.page.headline_answers import answers
 from page_markup import Markup, records
 from page_run import finished, full_spec, reply_instead, small_spec, with_probabilities, write_record
 from small_cohort import make_cohort, reader, sweep_spec, swept
@@ -17,15 +19,14 @@ from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader, open_reader
 from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.protocol.replies import RULES_VERSION
-from cardiolens.score.claims.hospitals import hospitals
 from cardiolens.score.claims.sentences import Finding
 from cardiolens.score.run_results.run_analyses import AnalysisTable, read_judged
+from cardiolens.show.notebook.case_display import Answer
 from cardiolens.show.page import embed as embedding
 from cardiolens.show.page.case_viewer.cases import study_cases
 from cardiolens.show.page.case_viewer.item_sources import open_sources
-from cardiolens.show.page.elements import Answer, Column, Estimate, Table
+from cardiolens.show.page.elements import Column, Estimate, Table
 from cardiolens.show.page.embed import embed, to_json
-from cardiolens.show.page.headline_answers import answers
 from cardiolens.show.page.interval_drawings import strip
 from cardiolens.show.page.page_data import Facts, read_facts
 from cardiolens.show.page.page_rendering import SECTIONS, render

@@ -6,7 +6,8 @@ import pytest
 from page_run import finished, small_spec
 from small_cohort import make_cohort
 
-from cardiolens.show.page.elements import Answer, Estimate
+from cardiolens.show.notebook.case_display import Answer
+from cardiolens.show.page.elements import Estimate
 from cardiolens.show.page.interval_drawings import WIDTH, strip
 from cardiolens.show.page.page_data import Header, read_facts
 from cardiolens.show.page.page_rendering import templates

@@ -7,11 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from cardiolens.show.page.first_screen import first_screen
 from page_run import small_spec
 
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.show.page.first_screen import first_screen
 from cardiolens.show.page.page_data import Facts
 from cardiolens.show.page.page_rendering import render
 from cardiolens.show.terminal.ending import ending

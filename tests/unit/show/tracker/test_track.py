@@ -14,11 +14,11 @@ import wandb
 from page_run import finished, small_spec
 from small_cohort import make_cohort
 
+from bench.burnt_text import VIEWS
 from cardiolens.config.sweep import TrackerSpec
 from cardiolens.show.page.write import write_page
 from cardiolens.show.tracker import wandb_runs
 from cardiolens.show.tracker.mirror import track
-from cardiolens.show.tracker.run_tables import VIEWS
 from cardiolens.show.tracker.wandb_runs import WandbRun, part_names
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run
