@@ -25,7 +25,6 @@ SUBJECTS: Mapping[str, str] = {
     ENTROPY_DEFICIT: "entropy of the truth beyond that of answers",
     "corrected_accuracy": "accuracy corrected for guessing",
     "exact_answers": "share of exact answers",
-    "kendall_tau": "rank correlation of models",
 }
 _LEVELS: Mapping[str, str] = {  # a level of a factor in words
     "selector": "{} selection",
@@ -107,11 +106,18 @@ def interval(row: Row, places: int = 1) -> str:
 def basis(row: Row) -> str:
     """How many patients and items a row rests on, and what fell out."""
     words = f"{counted(row['n_patients'], 'patient')}, {counted(row['n_items'], 'item')}"
+    places = 2 if row["metric"] in OWN_UNIT else 1
     if row.get("n_dropped"):
-        places = 2 if row["metric"] in OWN_UNIT else 1
         ends = (signed(row[name], places) for name in ("low_bound", "high_bound"))
-        words += f"; {counted(row['n_dropped'], 'item')} fell out or were not read, with them between "
+        words += "; incomplete, " if row.get("is_incomplete") else "; "
+        words += f"{counted(row['n_dropped'], 'item')} fell out or were not read, with them between "
         words += " and ".join(ends)
+    if comes_of_reading(row):
+        value = signed(row["read_difference"], places)
+        words += (
+            f"; {row['n_unread']} against {row['n_unread_versus']} replies were cut, refused or not parsed"
+        )
+        words += f", and on {counted(row['n_read'], 'item')} read on both sides it is {value}"
     return words
 
 
@@ -145,7 +151,7 @@ def test_words(row: Row) -> str:
 def _why_open(row: Row) -> str:
     """What keeps a difference from being claimed: reading, identical requests, or too little power."""
     if row["metric"] in EXTRA_METRICS and comes_of_reading(row):
-        return f"; on {counted(row['n_read'], 'item')} read on both sides {signed(row['read_difference'], 2)}"
+        return "; it comes of replies that were not read"
     if row.get("low_90") is not None and rests_on_same(row):
         return "; it rests on identical requests"
     if not is_reliable(row) or row["high"] == row["low"]:

@@ -82,9 +82,7 @@ def _scores(verdicts: Verdicts, arms: Sequence[ArmFactors], spec: SweepSpec) -> 
     return {
         (names[row["arm_id"]], row["scope"]): row["value"]
         for row in rows
-        if row["metric"] == "primary"
-        and row["scope"] in _TIERS
-        and row["arm_id"] in names
+        if row["metric"] == "primary" and row["scope"] in _TIERS and row["arm_id"] in names
     }
 
 

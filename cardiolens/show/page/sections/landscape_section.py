@@ -1,6 +1,10 @@
 """Section on models by tier: raw scores, and skill beyond the best constant answer."""
 
+import numpy as np
+
+from cardiolens.score.claims.sentences import chance, signed
 from cardiolens.score.statistics.headlines import PREFIX, why_no_headline
+from cardiolens.score.statistics.hypothesis_tests import kendall
 from cardiolens.show.page.columns import (
     ARM,
     COUNTS,
@@ -48,7 +52,7 @@ def landscape(facts: Facts) -> Section:
         "How well does each model read, tier by tier, and how much of it is beyond a constant answer?",
         figures=charts if headlines.rows else (),
         tables=(arm_scores(facts),),
-        notes=() if headlines.rows else (why_no_headline(facts.arms),),
+        notes=_ranks(facts) if headlines.rows else (why_no_headline(facts.arms),),
     )
 
 
@@ -61,6 +65,24 @@ def _headlines(facts: Facts) -> Table:
     ]
     columns = (Column("model", "model"), SCOPE, _MEASURE, VALUE, LOW, HIGH, *COUNTS, *ENDINGS, METHOD)
     return Table.of("headlines", "Headline of each model", columns, records)
+
+
+def _ranks(facts: Facts) -> tuple[str, ...]:
+    """Whether tiers 1 and 3 rank the models alike; none with fewer than two."""
+    values: dict[str, dict[str, float]] = {}
+    for row in facts.scores_of(["primary"], "tier:"):
+        model = str(row["arm_id"]).removeprefix(PREFIX)
+        if str(row["arm_id"]).startswith(PREFIX) and model not in facts.simulated:
+            values.setdefault(model, {})[row["scope"]] = row["value"]
+    pairs = np.array([[of.get("tier:1", np.nan), of.get("tier:3", np.nan)] for of in values.values()])
+    defined = pairs.reshape(-1, 2)[~np.isnan(pairs.reshape(-1, 2)).any(axis=1)]
+    tau, p = kendall(*defined.T)
+    if np.isnan(p):
+        return ()
+    return (
+        f"Ranks of models on tiers 1 and 3: Kendall's tau {signed(tau, 2)} over {len(defined)} models "
+        f"({chance(p)}).",
+    )
 
 
 def arm_scores(facts: Facts) -> Table:

@@ -6,6 +6,7 @@ import pytest
 
 from cardiolens.score.claims.sentences import sentence
 from cardiolens.score.statistics.comparisons import Comparisons, decided, reversed_row
+from cardiolens.score.statistics.factors import ArmFactors, families
 from cardiolens.score.statistics.hypothesis_tests import adjusted
 from cardiolens.storage.schemas import COMPARISONS
 from cardiolens.storage.tables import from_rows
@@ -91,3 +92,54 @@ def test_a_sentence_says_first_the_result_and_then_whether_it_is_claimed() -> No
     assert "not claimed" in open_
     assert "not claimed" not in claimed
     assert open_.index("10") < open_.index("not claimed")
+
+
+def test_a_sentence_says_what_fell_out_and_what_was_not_read() -> None:
+    words = sentence(row(n_dropped=40, low_bound=-1.0, high_bound=19.0, is_incomplete=True))
+    assert "; incomplete, 40 items fell out or were not read, with them between −1.0 and 19.0" in words
+    assert "not claimed" in words
+    assert "undefined" in sentence(row(difference=float("nan"), low=float("nan"), high=float("nan")))
+    assert "(95 % CI 5.0 to 15.0; 100 patients, 1 item)" in sentence(row(n_items=1))
+
+
+@pytest.mark.parametrize(
+    ("changes", "margin", "words"),
+    [
+        (
+            {"difference": 0.4, "low": -0.9, "high": 1.6, "low_90": -0.6, "high_90": 1.3},
+            "within",
+            "equivalent",
+        ),
+        ({"difference": 0.0, "low": -4.0, "high": 4.0, "low_90": -3.0, "high_90": 3.0}, None, "not claimed"),
+        ({"low_90": 6.0, "high_90": 14.0}, "beyond", "claimed, by more than 2 points"),
+        ({"low_90": 6.0, "high_90": 14.0, "beyond_p_adjusted": 0.08}, None, "claimed (p = 0.01 after Holm"),
+    ],
+)
+def test_the_margin_in_words(changes: dict[str, Any], margin: str | None, words: str) -> None:
+    made = row(**{"within_p_adjusted": 0.01, **changes})
+    assert made["margin"] == margin
+    assert words in sentence(made)
+
+
+def test_an_open_difference_names_what_the_cohort_detects() -> None:
+    words = sentence(row(difference=3.0, low=-0.5, high=6.5, p_adjusted=0.08, family_size=9))
+    assert "not claimed (p = 0.08 after Holm over 9; this cohort detects a difference of " in words
+    assert " with 80 % power" in words
+
+
+def arm(name: str, **changes: str) -> ArmFactors:
+    given = {"model": "m", "selector": "clinical", "budget": "16", "prompt": "standard", "control": "none"}
+    return ArmFactors(name, **(given | changes))
+
+
+def test_families_hold_pairs_one_factor_apart_and_order_budgets_as_numbers() -> None:
+    arms = [arm("a"), arm("b", selector="random@1"), arm("c", prompt="reasoning"), arm("d", control="blind")]
+    arms += [arm("e", budget="8"), arm("f", selector="random@1", prompt="reasoning")]
+    assert families(arms) == {
+        "selector | m, 16, standard, none": [("b", "a")],
+        "prompt | m, clinical, 16, none": [("c", "a")],
+        "control | m, clinical, 16, standard": [("a", "d")],
+        "budget | m, clinical, standard, none": [("a", "e")],
+        "prompt | m, random@1, 16, none": [("f", "b")],
+        "selector | m, 16, reasoning, none": [("f", "c")],
+    }

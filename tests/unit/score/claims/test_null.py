@@ -1,0 +1,26 @@
+"""Null and power experiments of bench.claims on a small scale (protocol 16.6)."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[4]))
+from bench.claims import arms_of, claims, compared, verdicts
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("models", [("model",), ("a", "b", "c")])
+def test_exchangeable_arms_claim_nothing(models: tuple[str, ...]) -> None:
+    arms = arms_of(("clinical", "random@1"), ("16",), ("standard", "reasoning"), models)
+    for seed in range(10):
+        rows = verdicts(arms, 40, np.random.default_rng([3, seed]))
+        assert claims(compared(arms, rows, resamples=150, swaps=300)[1]) == []
+
+
+def test_a_difference_of_ten_points_is_found() -> None:
+    arms = arms_of(("clinical",), ("16",), ("standard", "reasoning"))
+    rows = verdicts(arms, 120, np.random.default_rng(5), better=0.385)
+    found = claims(compared(arms, rows, resamples=150, swaps=300)[1])
+    assert any((row["metric"], row["tier"], row["decision"]) == ("primary", 1, "higher") for row in found)

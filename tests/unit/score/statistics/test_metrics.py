@@ -1,0 +1,121 @@
+"""The worked values of protocol 8.1, from additive cells, and cells that add up."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cardiolens.score.statistics.counting import Part, answer_cells, kind_values
+from cardiolens.score.statistics.items import Floats, Ints
+from cardiolens.score.statistics.metrics import by_patient, weighted_agreement
+
+
+def masks(answers: list[str]) -> Ints:
+    return np.array([sum(1 << "ABCDE".index(key) for key in answer) for answer in answers], np.int64)
+
+
+def part(kind: str, size: int = 5, items: int = 1) -> Part:
+    return Part("X01", "lge", 1, kind, tuple(range(size)), items)  # type: ignore[arg-type]
+
+
+def values(kind: str, answers: list[tuple[str, str]], size: int = 5) -> dict[str, float]:
+    gold, parsed = (masks([pair[at] for pair in answers]) for at in (0, 1))
+    cells = by_patient(
+        answer_cells(part(kind, size), gold, parsed), np.zeros(len(answers), np.int64), units=1
+    )
+    return {name: float(value[0]) for name, value in kind_values(part(kind, size).kind, cells).items()}
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ([("AB", "ABCDE")], (40.0, 100.0, 57.142857)),
+        ([("AB", "BCD")], (33.333333, 50.0, 40.0)),
+        ([("AB", "ABCDE"), ("AB", "BCD")], (37.5, 75.0, 50.0)),
+        ([("AB", "")], (0.0, 0.0, 0.0)),
+    ],
+)
+def test_multi_select_pools_options(
+    answers: list[tuple[str, str]], expected: tuple[float, float, float]
+) -> None:
+    found = values("set", answers)
+    assert [100 * found[name] for name in ("precision", "recall", "primary")] == pytest.approx(
+        expected, abs=1e-4
+    )
+
+
+def test_options_picked_are_a_mean_over_answers_that_were_read() -> None:
+    assert values("set", [("AB", "A"), ("AB", "ABC"), ("A", "")])["mean_cardinality"] == 2
+
+
+def test_a_conservative_reader_loses_recall_and_keeps_precision() -> None:
+    dice = np.random.default_rng(1)
+    gold = dice.random((120, 5)) < 0.5
+    gold[:, 0] = True
+    recalls = []
+    for dropped in (0.0, 0.3, 0.6):
+        found = gold & (dice.random(gold.shape) >= dropped)
+        pairs = [
+            tuple("".join(np.array(list("ABCDE"))[row]) for row in both)
+            for both in zip(gold, found, strict=True)
+        ]
+        scores = values("set", pairs)  # type: ignore[arg-type]
+        assert scores["precision"] == 1
+        recalls.append(scores["recall"])
+    assert recalls[0] == 1
+    assert recalls == sorted(recalls, reverse=True)
+
+
+def pairs_of(table: list[list[int]]) -> list[tuple[str, str]]:
+    return [
+        ("ABCDE"[gold], "ABCDE"[called])
+        for gold, row in enumerate(table)
+        for called, number in enumerate(row)
+        for _ in range(number)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("table", "accuracy", "macro"),
+    [
+        ([[0, 0, 10], [0, 0, 20], [0, 0, 70]], 0.7, 0.27451),
+        ([[2, 1, 7], [1, 6, 13], [2, 4, 64]], 0.72, 0.49503),
+    ],
+)
+def test_confusion_vectors(table: list[list[int]], accuracy: float, macro: float) -> None:
+    found = values("diagnosis", pairs_of(table), 3)
+    assert (found["primary"], found["macro_f1"]) == pytest.approx((accuracy, macro), abs=1e-4)
+    assert values("choice", pairs_of(table), 3)["primary"] == pytest.approx(accuracy)
+
+
+def test_an_unparsed_answer_counts_against_its_class() -> None:
+    found = values("diagnosis", [("A", "A"), ("A", ""), ("B", "B")], 2)
+    assert found["macro_f1"] == pytest.approx((2 / 3 + 1) / 2)
+    assert found["primary"] == pytest.approx(2 / 3)
+
+
+def test_kappa_of_two_raters() -> None:
+    different = 1.0 - np.eye(2)
+    assert weighted_agreement(np.array([[40.0, 5], [5, 50]]), different) == pytest.approx(0.79798, abs=1e-4)
+    assert np.isnan(weighted_agreement(np.array([[5.0, 0], [0, 0]]), different))
+
+
+@pytest.mark.parametrize("kind", ["set", "choice", "diagnosis"])
+def test_nothing_to_measure_is_undefined(kind: str) -> None:
+    assert np.isnan(list(values(kind, []).values())).all()
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["set", "choice", "diagnosis"]))
+@settings(max_examples=40)
+def test_cells_add_up_over_patients_by_their_weight(seed: int, kind: str) -> None:
+    dice = np.random.default_rng(seed)
+    gold = 1 << dice.integers(0, 4, 60)
+    parsed = dice.integers(0, 2**4, 60) if kind == "set" else 1 << dice.integers(0, 4, 60)
+    patient, weights = np.arange(60) % 6, dice.integers(0, 4, 6)
+    of_kind = part(kind, 4)
+    cells = by_patient(answer_cells(of_kind, gold, parsed), patient, 6)
+    drawn = np.repeat(np.arange(60), weights[patient])
+    whole: Floats = by_patient(
+        answer_cells(of_kind, gold[drawn], parsed[drawn]), np.zeros(len(drawn), int), 1
+    )
+    assert (cells @ weights == whole[:, 0]).all()

@@ -1,0 +1,100 @@
+"""Differences that come of replies that were cut (protocol 17.8)."""
+
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[4]))
+from bench.claims import arms_of, compared
+from cardiolens.score.claims.sentences import sentence
+from cardiolens.score.statistics.comparisons import Row, comes_of_reading
+from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.score.statistics.read_in_both import ReadInBoth
+
+GATE, PATIENTS = "L01", 120
+MODELS = ("a", "b", "c")
+ABNORMAL = "B"
+
+
+def replies(cut: float, bolder: float = 0.0) -> tuple[list[ArmFactors], list[dict[str, Any]]]:
+    """Two prompts with the same answers; the second cuts some abnormal ones, or calls more abnormal."""
+    arms = arms_of(("clinical",), ("16",), ("standard", "reasoning"), MODELS)
+    rows: list[dict[str, Any]] = []
+    for number in range(PATIENTS):
+        dice = random.Random(number)
+        gold = dice.choice("AB")
+        for model in MODELS:
+            answer = gold if dice.random() < 0.8 else "AB"[gold == "A"]
+            is_cut, is_bolder = (dice.random() < share for share in (cut, bolder))
+            for arm in (arm for arm in arms if arm.model == model):
+                is_second = arm.prompt == "reasoning"
+                given = ABNORMAL if is_second and is_bolder else answer
+                is_lost = is_second and is_cut and given == ABNORMAL
+                rows.append(verdict(arm.arm_id, f"p{number:03d}", gold, "" if is_lost else given))
+    return arms, rows
+
+
+def verdict(arm: str, patient: str, gold: str, answer: str) -> dict[str, Any]:
+    names = {"arm_id": arm, "subtask": GATE, "tier": 1, "answer_type": "single", "channel": "answer"}
+    names |= {"qa_id": f"{patient}:{GATE}", "patient_id": patient, "sequence": "lge", "status": "judged"}
+    status = "ok" if answer else "truncated"
+    return names | {
+        "request_key": f"{arm}/{patient}",
+        "parse_status": status,
+        "parsed": [answer] if answer else [],
+        "gold": [gold],
+        "counts": [("options", 2.0)],
+    }
+
+
+def pooled(metric: str, cut: float, bolder: float = 0.0) -> Row:
+    """The comparison over all models on tier 1."""
+    found = compared(*replies(cut, bolder), 300, 300)[1]
+    (row,) = [
+        row
+        for row in found
+        if (row["metric"], row["n_models"], row["tier"]) == (metric, 3, 1) and row["factor"] == "prompt"
+    ]
+    return row
+
+
+def test_replies_that_differ_by_cuts_alone_are_no_sign_of_caution() -> None:
+    row = pooled("criterion", cut=0.5)
+    assert row["p_adjusted"] <= 0.05
+    assert row["read_difference"] == pytest.approx(0)
+    assert row["n_unread"] > 0 == row["n_unread_versus"]
+    assert row["decision"] == "open"
+    words = sentence(row)
+    assert " against 0 replies were cut, refused or not parsed, and on " in words
+    assert "items read on both sides it is 0.00" in words
+
+
+def test_a_lower_score_is_a_lower_score_and_says_what_of_it_was_cut() -> None:
+    row = pooled("primary", cut=0.5)
+    assert row["decision"] == "lower"
+    assert "were cut, refused or not parsed" in sentence(row)
+
+
+def test_bolder_answers_are_claimed_where_all_are_read() -> None:
+    row = pooled("criterion", cut=0.0, bolder=0.4)
+    assert (row["decision"], row["read_difference"]) == ("lower", None)
+    assert "not parsed" not in sentence(row)
+
+
+def test_the_other_side_has_the_other_counts() -> None:
+    read = ReadInBoth(-0.1, 9, 1, 2)
+    assert read.reversed == ReadInBoth(0.1, 9, 2, 1)
+    assert read.columns("primary") == {
+        **{"read_difference": -10, "n_read": 9, "n_unread": 1, "n_unread_versus": 2}
+    }
+
+
+@pytest.mark.parametrize(
+    ("difference", "read", "explains"),
+    [(-16.3, 0.0, True), (-10.0, -9.0, False), (-10.0, -7.9, True), (2.0, -2.0, True), (0.0, 0.0, False)],
+)
+def test_a_fifth_is_much(difference: float, read: float, explains: bool) -> None:
+    assert comes_of_reading({"difference": difference, "read_difference": read}) is explains
