@@ -202,7 +202,7 @@ def test_blank_frames_are_black_and_have_keys_of_their_own(root: Path) -> None:
 
 
 def test_images_help_only_the_reader_that_looks_at_them(done: tuple[Plan, RunResults]) -> None:
-    planned, judged = done
+    _, judged = done
     gains = {
         row["model"]: row
         for row in judged.comparisons.to_pylist()
