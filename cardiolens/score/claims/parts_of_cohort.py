@@ -130,6 +130,8 @@ def separate_weights(inside: Bools, resamples: int, seed: int) -> Floats:
 def gold_shift(answers: ArmAnswers, part: Collection[str]) -> dict[str, float]:
     """Total variation between gold answers of the full cohort and of a part, by single-choice subtask."""
     inside = _inside(answers.patients, part)
+    if not answers.arms:  # numbers and rankings have no classes
+        return {}
     items = answers.judged[answers.arms[0]].items
     items = items.where(items.answer_type != "multi")
     subtasks = map(str, np.unique(items.subtask))

@@ -164,7 +164,7 @@ def test_what_a_cohort_can_show_is_told_by_tier_before_anything_is_asked() -> No
     lines = power_lines(questions, two)
     alone, adjusted = (detectable_difference(planned_error(50, 4), number) for number in (1, 2 + 6 + 2))
     assert lines[0] == (
-        f"tier 1: 50 patients, 200 items show a difference of {alone:.1f} points with 80 % power, "
+        f"tier 1: 50 patients, 200 items detect a difference of {alone:.1f} points with 80 % power, "
         f"a difference of {adjusted:.1f} points among the 10 questions of this run"
     )
     assert lines[1].startswith("tier 3: 50 patients, 50 items")
@@ -179,8 +179,10 @@ def test_a_cohort_that_can_show_no_difference_says_so() -> None:
     asked = [{"qa_id": str(at), "patient_id": f"p{at}", "tier": 1} for at in range(4)]
     two = [arm("a"), arm("b", prompt="reasoning")]
     words = [power_lines(from_rows(asked[:n], QUESTIONS), two)[0] for n in (1, 4)]
-    assert words[0] == "tier 1: 1 patient, 1 item show no difference with 80 % power"
-    assert words[1].startswith("tier 1: 4 patients, 4 items show a difference of 82.9 points with 80 % power")
+    assert words[0] == "tier 1: 1 patient, 1 item detect no difference with 80 % power"
+    assert words[1].startswith(
+        "tier 1: 4 patients, 4 items detect a difference of 82.9 points with 80 % power"
+    )
     assert ", no difference among the " in words[1]
 
 

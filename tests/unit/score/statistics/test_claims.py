@@ -104,7 +104,7 @@ def test_models_are_ranked_on_items_that_all_were_judged_on() -> None:
     scores, compared = results(overflowing(), arm("one", "m1"), arm("two", "m2"))
     primary = {row["arm_id"]: row for row in scores if (row["metric"], row["scope"]) == ("primary", "tier:1")}
     assert primary["headline:m1"]["value"] == primary["headline:m2"]["value"]
-    assert {primary[f"headline:{name}"]["percent_judged"] for name in ("m1", "m2")} == {pytest.approx(80)}
+    assert [primary[f"headline:{name}"]["percent_judged"] for name in ("m1", "m2")] == pytest.approx([80, 80])
     (pair,) = [row for row in compared if row["level"] == "m1" and row["arm_id"] is None and row["tier"] == 1]
     assert pair["difference"] == 0
     assert pair["low"] == -pair["high"] < 0, "that no item differs is no proof that none would"
@@ -132,7 +132,7 @@ def test_headlines_are_made_of_protocols_that_all_models_have() -> None:
     arms.append(arm("d", "reader", "random@1", simulated=True))
     assert headlines(arms)["m1"] == {"clinical": ["a"]}
     apart = arm("b", "m1", "random@1"), arm("c", "m2", "clinical")
-    assert results(cohort(8, arms="bc"), *apart)[1] == []
+    assert not [row for row in results(cohort(8, arms="bc"), *apart)[1] if row["factor"] == "model"]
 
 
 def readers(kind: str, number: int = 8, patients: int = 150) -> list[dict[str, Any]]:

@@ -147,13 +147,13 @@ def test_questions_are_one_family_and_open_those_of_their_models(better_prompt: 
 def test_an_effect_of_all_models_is_one_sentence_that_says_the_result_first(better_prompt: list[Row]) -> None:
     words = sentence(pooled(better_prompt, "prompt"))
     assert words.startswith("reasoning prompt − standard, score on tier 1 over all models: higher by ")
-    assert words.index("95 % CI") < words.index("claimed (p ") < words.index(" after Holm over 14")
+    assert words.index("95 % CI") < words.index("claimed") < words.index(" after Holm over 14")
     assert "of b: higher by " in sentence(pooled(better_prompt, "prompt", model="b"))
 
 
 def test_what_does_nothing_is_no_claim_and_pairs_of_arms_are_explored(better_prompt: list[Row]) -> None:
     assert "not claimed" in sentence(pooled(better_prompt, "budget"))
-    pairs = [row for row in better_prompt if row["arm_id"] is not None]
+    pairs = [row for row in better_prompt if row["arm_id"] is not None and row["factor"] != "model"]
     assert {row["adjustment"] for row in pairs} == {"fdr"}
     assert {row["decision"] for row in pairs} == {"explored", "open"}
     explored = next(row for row in pairs if row["decision"] == "explored")

@@ -10,7 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[4]))
 from bench.claims import arms_of, compared
 from cardiolens.score.claims.sentences import sentence
-from cardiolens.score.statistics.comparisons import Row, comes_of_reading
+from cardiolens.score.statistics.comparisons import Row, comes_of_reading, decided
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.read_in_both import ReadInBoth
 
@@ -63,7 +63,9 @@ def pooled(metric: str, cut: float, bolder: float = 0.0) -> Row:
 
 def test_replies_that_differ_by_cuts_alone_are_no_sign_of_caution() -> None:
     row = pooled("criterion", cut=0.5)
-    assert row["p_adjusted"] <= 0.05
+    assert row["p"] < 0.01
+    assert decided(row | {"p_adjusted": 0.01, "read_difference": None})["decision"] != "open"
+    assert decided(row | {"p_adjusted": 0.01})["decision"] == "open"
     assert row["read_difference"] == pytest.approx(0)
     assert row["n_unread"] > 0 == row["n_unread_versus"]
     assert row["decision"] == "open"

@@ -61,7 +61,7 @@ def test_the_first_screen_says_the_result_first_and_then_whether_it_is_claimed(f
     assert prompt.verdict.startswith("Higher by ")
     assert prompt.verdict.endswith(" and 1 more: claimed")
     assert prompt.sentence.startswith("Over 3 models. Reasoning prompt − standard: tier 1 higher by ")
-    assert prompt.sentence.index("95 % CI") < prompt.sentence.index("claimed (p ")
+    assert prompt.sentence.index("95 % CI") < prompt.sentence.index("claimed")
     assert [estimate.tone for estimate in prompt.estimates] == ["claimed", "claimed"]
     selection = by_name(facts)["selector"]
     assert selection.verdict.endswith("not claimed")

@@ -74,7 +74,7 @@ def test_pairs_of_arms_are_all_shown(run: Run, page: Markup) -> None:
     for factor in ("selector", "budget", "prompt"):
         pairs = [row["difference"] for row in compared if row["arm_id"] and row["factor"] == factor]
         assert pairs
-        assert sorted(pairs) == sorted(row["difference"] for row in shown if row["varied"] == factor)
+        assert sorted(pairs) == sorted(row["difference"] for row in shown if row["factor"] == factor)
 
 
 def test_the_work_of_the_run_is_counted(run: Run, page: Markup) -> None:
@@ -136,8 +136,8 @@ def test_a_cohort_of_few_hospitals_speaks_of_them_alone(run: Run, page: Markup) 
 def test_a_tier_with_too_few_items_in_a_cohort_part_makes_a_page(tmp_path: Path) -> None:
     changes = {"subtask": ["C10", "D01"], "statistics": {"min_n": 5, "resamples": 40, "seed": 7}}
     run = finished(full_spec(make_cohort(tmp_path, 6), budget=[16], **changes))
-    rows = tables.read(run.scores, schemas.SCORES).to_pylist()
-    assert any(row["metric"] == "primary" and math.isnan(row["value"]) for row in rows)
+    compared = tables.read(run.comparisons, schemas.COMPARISONS).to_pylist()
+    assert any(row["factor"] == "cohort" and math.isnan(row["difference"]) for row in compared)
     assert "<html" in render(read_facts(run, [run])).index
 
 
