@@ -33,11 +33,11 @@ class Declaration:
 
     def tested(self, row: Row) -> Row:
         """The declared row: with its own tests if nothing was there, else as one of its family."""
-        found = {**row, "factor": row["factor"], "family": FAMILY}
+        declared_row = {**row, "factor": row["factor"], "family": FAMILY}
         if self.is_beforehand:
             tests = {f"{test}_adjusted": row[test] for test in ("p", "within_p", "beyond_p")}
-            found |= {**tests, "adjustment": "alone", "family_size": 1}
-        return found | decided(found)
+            declared_row |= {**tests, "adjustment": "alone", "family_size": 1}
+        return declared_row | decided(declared_row)
 
 
 @dataclass(frozen=True, slots=True)

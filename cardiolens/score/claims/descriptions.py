@@ -124,8 +124,8 @@ def hospital_rows(subgroups: Mapping[str, Mapping[str, Collection[str]]], n_pati
     by_site = {name: patients for name, patients in subgroups.get(SITE, {}).items() if patients}
     if len(by_site) < 2:
         return []
-    known = len({patient for patients in by_site.values() for patient in patients})
-    among = "" if known == n_patients else f" (known for {known} of {n_patients} patients)"
+    n_known = len({patient for patients in by_site.values() for patient in patients})
+    among = "" if n_known == n_patients else f" (known for {n_known} of {n_patients} patients)"
     words = f"The patients come from {_WORDS.get(len(by_site), len(by_site))} hospitals{among}: "
     if len(by_site) < FEWEST_HOSPITALS:
         words += (
@@ -143,4 +143,4 @@ def hospital_rows(subgroups: Mapping[str, Mapping[str, Collection[str]]], n_pati
             f"distribution of {len(by_site)} hospitals. Confidence, positions, parts and subgroups are over "
             "patients."
         )
-    return [{"hospitals": len(by_site), "n_patients": known, "sentence": words}]
+    return [{"hospitals": len(by_site), "n_patients": n_known, "sentence": words}]

@@ -65,7 +65,7 @@ def analyses_of(
         for part in groups.parts
         for subtask, shift in gold_shift(answers, part.patients).items()
     ]
-    found: dict[str, Sequence[AnalysisRow]] = {
+    by_name: dict[str, Sequence[AnalysisRow]] = {
         "collapse": list(descriptions.collapse_rows(rows)),
         "calibration": descriptions.calibration_rows(rows),
         "risk and coverage": descriptions.risk_rows(rows),
@@ -79,7 +79,7 @@ def analyses_of(
         "confusion": confusion_rows(answers.verdicts),
         "how requests ended": status_counts(answers.verdicts),
     }
-    return {name: table for name, table in found.items() if table}
+    return {name: table for name, table in by_name.items() if table}
 
 
 def _rows_read(scores: pa.Table) -> pa.Table:

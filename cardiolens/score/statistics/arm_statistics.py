@@ -69,16 +69,20 @@ def _subtasks(
     for part, of_part in zip(parts, values, strict=True):
         if part.kind == "report":
             continue
-        own = items.where(items.subtask == part.subtask)
-        every = dict(of_part) | _references(part, own, of_part, sampling) | _collapse(part, own, sampling)
+        of_subtask = items.where(items.subtask == part.subtask)
+        every = (
+            dict(of_part)
+            | _references(part, of_subtask, of_part, sampling)
+            | _collapse(part, of_subtask, sampling)
+        )
         every.pop("abnormal_call", None)
-        basis = Basis.of(own)
-        bases = dict.fromkeys(_OF_CLASSES, _of_calls(basis, own) if part.has_calls else basis)
+        basis = Basis.of(of_subtask)
+        bases = dict.fromkeys(_OF_CLASSES, _of_calls(basis, of_subtask) if part.has_calls else basis)
         if part.kind == "set":
-            options = int(np.bitwise_count(own.gold).sum())
+            options = int(np.bitwise_count(of_subtask.gold).sum())
             bases |= dict.fromkeys(_OVER_OPTIONS, replace(basis, n_entities=options))
         else:
-            bases["macro_f1"] = basis.of_classes(own)
+            bases["macro_f1"] = basis.of_classes(of_subtask)
         scope = f"subtask:{part.subtask}"
         statistics |= {
             (name, scope): Statistic(value, bases.get(name, basis)) for name, value in every.items()
@@ -93,10 +97,10 @@ def _references(
     units, weights = sampling.patients, sampling.weights
     options = [items.gold >> bit & 1 for bit in range(items.size)]
     counts = metrics.by_patient([*options, np.ones(len(items))], items.patient, units) @ weights.T
-    found = best_constant(part, counts[:-1], counts[-1])
-    references = {f"{metric}.constant": value for metric, value in found.items()}
+    constants = best_constant(part, counts[:-1], counts[-1])
+    references = {f"{metric}.constant": value for metric, value in constants.items()}
     for reader, means in guesses(part, items.gold, items.size, sampling.seed).items():
-        references |= {f"{metric}.{reader}": np.array([means[metric]]) for metric in found}
+        references |= {f"{metric}.{reader}": np.array([means[metric]]) for metric in constants}
     references["primary.skill"] = skill(values["primary"], references["primary.constant"])
     return references
 
@@ -289,11 +293,13 @@ def _corrected(answers: Answers, sampling: Resampling) -> _Statistics:
     items, reports = answers.items, answers.reports
     parts: dict[int, dict[str, tuple[Statistic, Statistic]]] = {1: {}, 2: {}, 3: {}}
     for subtask in map(str, np.unique(items.subtask)):
-        own = items.where(items.subtask == subtask)
-        if own.tier[0] == 3 or len(own) >= sampling.min_n:
-            exact, gold = (own.gold == own.parsed)[:, None], own.gold[:, None]
-            (pair,) = _corrected_and_exact(exact, gold, own.patient, sampling.weights, Basis.of(own))
-            parts[int(own.tier[0])] |= {subtask: pair} if pair else {}
+        of_subtask = items.where(items.subtask == subtask)
+        if of_subtask.tier[0] == 3 or len(of_subtask) >= sampling.min_n:
+            exact, gold = (of_subtask.gold == of_subtask.parsed)[:, None], of_subtask.gold[:, None]
+            (pair,) = _corrected_and_exact(
+                exact, gold, of_subtask.patient, sampling.weights, Basis.of(of_subtask)
+            )
+            parts[int(of_subtask.tier[0])] |= {subtask: pair} if pair else {}
     fields = reports.where(reports.channel == "fields")
     for subtask in map(str, np.unique(fields.subtask)):
         parts[2] |= _corrected_fields(subtask, fields.where(fields.subtask == subtask), sampling.weights)

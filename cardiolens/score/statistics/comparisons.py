@@ -66,9 +66,9 @@ def reversed_row(row: Row) -> Row:
         **{"low_bound": "high_bound", "high_bound": "low_bound"},
         **{"differing_low_90": "differing_high_90", "differing_high_90": "differing_low_90"},
     }
-    found = {**row, **{name: row.get(other) for name, other in swapped.items()}}
-    found |= {name: -row[other] for name, other in negated.items() if row.get(other) is not None}
-    return found | decided(found)
+    turned = {**row, **{name: row.get(other) for name, other in swapped.items()}}
+    turned |= {name: -row[other] for name, other in negated.items() if row.get(other) is not None}
+    return turned | decided(turned)
 
 
 def is_reliable(row: Row) -> bool:
@@ -169,11 +169,11 @@ class Comparisons:
     def parts(self) -> Iterator[pa.Table]:
         """Yield the rows in order, with adjusted p-values and decisions."""
         self._put_away()
-        found = {f"{test}_adjusted": np.full(self._n_rows, np.nan) for test in _TESTS}
+        p_values = {f"{test}_adjusted": np.full(self._n_rows, np.nan) for test in _TESTS}
         sizes = np.zeros(self._n_rows, np.int64)
         for (_, adjustment, test), (places, values) in self._families.items():
             method = "fdr_bh" if adjustment == "fdr" else "holm"
-            found[f"{test}_adjusted"][places] = adjusted(values, method)  # type: ignore[arg-type]
+            p_values[f"{test}_adjusted"][places] = adjusted(values, method)  # type: ignore[arg-type]
             sizes[places] = np.maximum(sizes[places], len(values) if test == "p" else 0)
         at = 0
         for part in self._spool.parts():
@@ -182,7 +182,7 @@ class Comparisons:
                 if sizes[place]:
                     row.update(
                         {
-                            f"{test}_adjusted": float(found[f"{test}_adjusted"][place])
+                            f"{test}_adjusted": float(p_values[f"{test}_adjusted"][place])
                             for test in _TESTS
                             if row[test] is not None
                         }

@@ -138,7 +138,7 @@ def kind_values(kind: Kind, cells: Floats) -> dict[str, Floats]:
     if kind == "set":
         right, called, gold, answered = cells
         nothing = called + gold == 0
-        shares = [np.where(nothing, np.nan, np.nan_to_num(ratio(right, whole))) for whole in (called, gold)]
+        shares = [np.where(nothing, np.nan, np.nan_to_num(ratio(right, total))) for total in (called, gold)]
         return {
             "primary": ratio(2 * right, called + gold),
             "precision": shares[0],

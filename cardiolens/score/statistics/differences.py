@@ -92,8 +92,8 @@ class _Comparison:
         }
         differing = _differing(pair, sampling)
         names = self._names(factor, arm, versus)
-        told = differences if factor == "prompt" else _scores(differences)
-        rows = [names | row for row in _rows(pair, told, differing, sides, sampling)]
+        claimable = differences if factor == "prompt" else _scores(differences)
+        rows = [names | row for row in _rows(pair, claimable, differing, sides, sampling)]
         if frozenset((arm, versus)) not in self._kept:
             differences, differing = {}, {}
         return PairComparison(arm, versus, rows, differences, differing)
@@ -143,15 +143,15 @@ def _rows(
     p_values = pair_p_values(sides, sampling)
     dropped = bounds(pair.answers[:1], pair.answers[1:], pair.arm, sampling.min_n)
     read = read_in_both(pair.arm, pair.versus, sampling.min_n)
-    same, units = {}, {}
+    n_same, units = {}, {}
     for tier in {tier for _, tier in differences}:
         ours, theirs = pair.in_scope(tier)
-        same[tier] = int((ours.request == theirs.request).sum())  # on these both arms are equal
+        n_same[tier] = int((ours.request == theirs.request).sum())  # on these both arms are equal
         units[tier] = Basis.of(ours)
     for key, difference in differences.items():
         metric, tier = key
         row = comparison(metric, tier, difference, sampling.method)
-        row["n_same_request"] = same[tier]
+        row["n_same_request"] = n_same[tier]
         if key in p_values:
             row["p"] = over_hospitals_p(p_values[key], row, units[tier])
         if metric == "primary" and key in differing:
@@ -194,7 +194,7 @@ def _differing(pair: Pair, sampling: Resampling) -> dict[Key, Statistic]:
     for answers in (ours, theirs):
         cells = Cells.of(answers, sampling.patients)
         sides.append(claimed_values(cells.parts, cells.resampled(sampling.weights), sampling.min_n))
-    found = {}
+    differences = {}
     for metric, tier in sides[0]:
         if metric == "primary":
             rows = of_fields(ours.in_scope(tier))
@@ -202,5 +202,5 @@ def _differing(pair: Pair, sampling: Resampling) -> dict[Key, Statistic]:
             if tier == "tier:3" and not isinstance(rows, Reports):
                 basis = basis.of_classes(rows)
             values = sides[0][metric, tier] - sides[1][metric, tier]
-            found[metric, tier] = Statistic(values, basis, of_pairs=True)
-    return found
+            differences[metric, tier] = Statistic(values, basis, of_pairs=True)
+    return differences

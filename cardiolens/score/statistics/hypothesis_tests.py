@@ -29,10 +29,10 @@ def adjusted(p_values: Sequence[float], method: Literal["holm", "fdr_bh"] = "hol
 
     p = np.asarray(p_values, dtype=np.float64)
     is_defined = ~np.isnan(p)
-    found = np.full(len(p), np.nan)
+    p_adjusted = np.full(len(p), np.nan)
     if is_defined.any():
-        found[is_defined] = multipletests(np.minimum(p[is_defined], 1), method=method)[1]
-    return found
+        p_adjusted[is_defined] = multipletests(np.minimum(p[is_defined], 1), method=method)[1]
+    return p_adjusted
 
 
 def margin_side(interval_90: Interval, margin: float = MARGIN) -> MarginSide | None:

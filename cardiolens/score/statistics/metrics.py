@@ -22,10 +22,10 @@ CALL_COUNTS, SHIFT_COUNTS = 4, 2  # cells of a patient
 Sums = Mapping[str, Floats]
 
 
-def ratio(part: Floats, whole: Floats) -> Floats:
-    """part / whole, NaN where whole is 0."""
+def ratio(part: Floats, total: Floats) -> Floats:
+    """part / total, NaN where total is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(whole != 0, part / whole, np.nan)  # keeps the order in memory
+        return np.where(total != 0, part / total, np.nan)  # keeps the order in memory
 
 
 def mean_defined(values: Floats, axis: int = -1) -> Floats:

@@ -142,8 +142,8 @@ class PooledEffects:
 def _effects(pair: PairComparison) -> Iterator[tuple[Key, bool, Effect]]:
     """The differences of a pair, on all common items and, of scores, on those whose requests differ."""
     rows = {(row["metric"], f"tier:{row['tier']}"): row for row in pair.rows}
-    for key, whole in pair.differences.items():
-        effect, row, unit = Effect.of(whole.values, whole.basis), rows.get(key), scale(key[0])
+    for key, difference in pair.differences.items():
+        effect, row, unit = Effect.of(difference.values, difference.basis), rows.get(key), scale(key[0])
         if row is None:  # of how answers are given, where a question on the score alone is pooled
             continue
         if row.get("n_dropped"):
@@ -153,9 +153,9 @@ def _effects(pair: PairComparison) -> Iterator[tuple[Key, bool, Effect]]:
             counts = (row[name] for name in ("n_read", "n_unread", "n_unread_versus"))
             effect = replace(effect, read=ReadInBoth(row["read_difference"] / unit, *counts))
         yield key, False, replace(effect, n_same=row["n_same_request"])
-        if key[0] == "primary" and row["n_same_request"] < whole.basis.n_items:
-            differing = pair.differing.get(key, whole)
-            plain = Effect.of(whole.values, whole.basis)
+        if key[0] == "primary" and row["n_same_request"] < difference.basis.n_items:
+            differing = pair.differing.get(key, difference)
+            plain = Effect.of(difference.values, difference.basis)
             yield key, True, replace(plain, values=differing.values, basis=differing.basis, read=effect.read)
 
 
@@ -327,15 +327,16 @@ def between_models(
     number = len(effects)
     if number < _FEWEST_MODELS or np.isnan(effects[:, 0]).any():
         return None
-    of_mean, own = errors(effects, inflation)
+    of_mean, of_one_model = errors(effects, inflation)
     if math.isnan(of_mean):
         return None
     squares = float(((effects[:, 0] - effects[:, 0].mean()) ** 2).sum())
     tail, freedom = (1 - level) / 2, number - 1
     low, high = (
-        math.sqrt(max(squares / float(stats.chi2.isf(share, freedom)) - own, 0)) for share in (tail, 1 - tail)
+        math.sqrt(max(squares / float(stats.chi2.isf(share, freedom)) - of_one_model, 0))
+        for share in (tail, 1 - tail)
     )
-    variance = max(squares / freedom - own, 0)
+    variance = max(squares / freedom - of_one_model, 0)
     mean = float(effects[:, 0].mean())
     reach = float(stats.t.isf(tail, freedom)) * math.sqrt(variance + of_mean + variance / number)
     return Interval(math.sqrt(variance), low, high), Interval(mean, mean - reach, mean + reach)
@@ -353,8 +354,8 @@ def errors(effects: Floats, inflation: float) -> tuple[float, float]:
         return math.nan, math.nan
     covariance = np.cov(resampled) * inflation
     shared = (covariance.sum() - np.trace(covariance)) / (number * (number - 1))
-    own = max(float(np.trace(covariance) / number - shared), 0.0)
-    return float(covariance.sum()) / number**2, own
+    of_one_model = max(float(np.trace(covariance) / number - shared), 0.0)
+    return float(covariance.sum()) / number**2, of_one_model
 
 
 def tier_change_rows(means: Mapping[str, Mapping[Key, Statistic]], method: str) -> list[Row]:
@@ -405,13 +406,13 @@ def _tier_change(
 def _error(values: Floats, basis: Basis) -> tuple[float, float]:
     """The standard error of the mean of (model, 1 + resamples), and its degrees of freedom."""
     number = len(values)
-    of_patients, own = errors(values, basis.inflation)
-    of_models = max(float(values[:, 0].var(ddof=1)) - own, 0.0) / number
-    whole = of_patients + of_models
-    if not whole > 0:
+    of_patients, of_one_model = errors(values, basis.inflation)
+    of_models = max(float(values[:, 0].var(ddof=1)) - of_one_model, 0.0) / number
+    variance = of_patients + of_models
+    if not variance > 0:
         return math.nan, math.nan
     parts = of_patients**2 / max(int(basis.units) - 1, 1) + of_models**2 / (number - 1)
-    return math.sqrt(whole), whole**2 / parts
+    return math.sqrt(variance), variance**2 / parts
 
 
 def _t(mean: float, error: float, freedom: float) -> tuple[float, float]:

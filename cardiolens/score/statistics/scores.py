@@ -81,7 +81,7 @@ def compute_scores(
     )
     of_models = headlines(arms)
     simulated = {arm.arm_id for arm in arms if arm.simulated}
-    of_headlines = {arm for model in of_models.values() for named in model.values() for arm in named}
+    of_headlines = {arm for model in of_models.values() for arm_ids in model.values() for arm in arm_ids}
     table, comparisons = _Table(), Comparisons()
     by_arm, headline_statistics = _score_arms(answers, of_headlines, sampling, table)
     collapse = collapse_questions(of_models, simulated)
@@ -91,8 +91,8 @@ def compute_scores(
     compared = families(arms) if pairs is None else pairs
     n_pairs = sum(map(len, compared.values()))
     options: dict[str, Any] = {"pooled": effects.pairs}
-    found = compare_pairs(answers, by_arm, compared, sampling, factors_of(arms), **options)
-    for pair in phase("comparing", "pairs of arms", found, n_pairs):
+    compared_pairs = compare_pairs(answers, by_arm, compared, sampling, factors_of(arms), **options)
+    for pair in phase("comparing", "pairs of arms", compared_pairs, n_pairs):
         comparisons.add(pair.rows)
         effects.add(pair)
     begin("pooling over models")

@@ -144,10 +144,10 @@ class Statistic:
         reason = self.basis.without_interval
         patients, values = self.basis.units, self.values[:1] if reason else self.values
         if self.basis.n_hospitals is None:
-            found = percentile(values, level, patients)
+            bootstrapped = percentile(values, level, patients)
         else:
-            found = over_hospitals(values, level, self.basis.n_hospitals, self.basis.inflation)
-        value, low, high, how = found.value, found.low, found.high, reason
+            bootstrapped = over_hospitals(values, level, self.basis.n_hospitals, self.basis.inflation)
+        value, low, high, how = bootstrapped.value, bootstrapped.low, bootstrapped.high, reason
         if not math.isnan(low):
             ends = self._near_boundary(kind, (1 - level) / 2, patients)
             if ends is not None and kind == "share":

@@ -65,12 +65,12 @@ def score_words(row: Mapping[str, Any]) -> str:
 
 def caveats(row: Mapping[str, Any]) -> list[str]:
     """What makes a score say less than it seems to: fewer items than asked, too few patients."""
-    found = []
+    words = []
     if row["percent_judged"] is not None:  # floored, so that 98.96 % is not printed as complete
-        found.append(f"incomplete, {int(10 * row['percent_judged']) / 10} % of items judged")
+        words.append(f"incomplete, {int(10 * row['percent_judged']) / 10} % of items judged")
     if row["n_patients"] < FEWEST_FOR_CLAIM and not math.isnan(row["value"]):
-        found.append(f"n too small for an interval: {row['n_patients']}")
-    return found
+        words.append(f"n too small for an interval: {row['n_patients']}")
+    return words
 
 
 def reading(row: Row) -> Reading:

@@ -43,8 +43,8 @@ class Page:
 
 def render(facts: Facts) -> Page:
     """Render the page of a run: one HTML file, and large tables beside it."""
-    made = [make(facts) for make in phase("writing the page", "sections", SECTIONS)]
-    sections = [section for section in made if not section.is_empty]
+    rendered = [make(facts) for make in phase("writing the page", "sections", SECTIONS)]
+    sections = [section for section in rendered if not section.is_empty]
     tables = {name: embed(table) for name, table in tables_of(sections).items()}
     context = {
         "facts": facts,
