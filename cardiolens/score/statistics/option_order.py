@@ -1,24 +1,34 @@
-"""Position bias: preference for places in the list of options, whatever they hold (protocol 8.6, 16.8)."""
+"""What the list of options and a colleague's suggestion do to answers (protocol 8.6, 16.8).
 
-from collections.abc import Collection, Sequence
+Position bias is a preference for places in the list of options, whatever they hold. For a part of the arms,
+functions take the sorted `patients` of all.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cardiolens.protocol.prompts.question import LEADING, suggested
+from cardiolens.score.statistics.arm_statistics import item_mean
 from cardiolens.score.statistics.bootstrap import resampling_weights
+from cardiolens.score.statistics.confidence import rows_of
 from cardiolens.score.statistics.items import Floats
-from cardiolens.score.statistics.metrics import ratio
-from cardiolens.score.statistics.outcomes import flag_incomplete, judged_shares
-from cardiolens.score.statistics.rows import as_row
-from cardiolens.score.statistics.statistic import Basis, Statistic
-from cardiolens.score.statistics.verdict_rows import cohort
-from cardiolens.storage.schemas import READ, SCORES
-from cardiolens.storage.tables import from_rows
+from cardiolens.score.statistics.statistic import Basis, Statistic, as_row
+from cardiolens.score.statistics.verdict_rows import cohort, judged_shares
+from cardiolens.storage.schemas import READ
 
-POSITION_BIAS = "position_bias"
-ORDER_BIAS = "order_bias"
+POSITION_BIAS, ORDER_BIAS = "position_bias", "order_bias"
 _PLACES = 26
+# By control: answers with the suggested option; these minus the same without it; answers that turned.
+_MEASURES = {
+    "leading": ("followed_wrong", "followed_wrong_gain", "right_to_wrong"),
+    "leading_right": ("followed_right", "followed_right_gain", "wrong_to_right"),
+}
+SUGGESTIONS = frozenset(metric for metrics in _MEASURES.values() for metric in metrics)
+_COLUMNS = ("arm_id", "qa_id", "patient_id", "parsed", "gold", "correct", "parse_status")
 
 
 def position_scores(
@@ -41,18 +51,17 @@ def position_scores(
     own_requests = requests.filter(pc.is_in(requests["arm_id"], value_set=pc.unique(verdicts["arm_id"])))
     places = _places(verdicts, own_requests)
     number = {patient: at for at, patient in enumerate(patients)}
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     for arm in sorted({str(row["arm_id"]) for row in places}):
         of_arm = [row for row in places if row["arm_id"] == arm]
         patient = np.array([number[str(row["patient_id"])] for row in of_arm])
         chosen, right = (np.array([row[name] for row in of_arm]) for name in ("chosen", "right"))
         basis = Basis(len(of_arm), len(np.unique(patient)), 0, 0)
         for place in range(int((chosen + right).any(axis=0).nonzero()[0].max()) + 1):
-            excess = _excess(chosen[:, place] - right[:, place], patient, weights)
+            excess = item_mean(chosen[:, place] - right[:, place], patient, weights)
             key = (f"{POSITION_BIAS}.{place + 1}", "tier:1")
             rows.append({"arm_id": arm} | as_row(key, Statistic(excess, basis), method))
-    shares = judged_shares(verdicts)
-    return from_rows([flag_incomplete(row, shares) for row in rows], SCORES)
+    return rows_of(rows, judged_shares(verdicts))
 
 
 def order_scores(
@@ -78,7 +87,7 @@ def order_scores(
     arms = pa.array(sorted({arm for pair in pairs for arm in pair}), pa.string())
     tables = (table.filter(pc.is_in(table["arm_id"], value_set=arms)) for table in (verdicts, requests))
     places_by_arm = _ordinal_places(*tables)
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     for original_arm, reversed_arm in sorted(pairs):
         first, second = places_by_arm.get(original_arm, {}), places_by_arm.get(reversed_arm, {})
         common = sorted(first.keys() & second.keys())
@@ -86,10 +95,9 @@ def order_scores(
             preference = np.array([1 - first[item] - second[item] for item in common])
             patient = np.array([number[of_patient] for of_patient, _ in common])
             basis = Basis(len(common), len(np.unique(patient)), 0, 0)
-            statistic = Statistic(_excess(preference, patient, weights), basis)
+            statistic = Statistic(item_mean(preference, patient, weights), basis)
             rows.append({"arm_id": reversed_arm} | as_row((ORDER_BIAS, "tier:1"), statistic, method))
-    shares = judged_shares(verdicts)
-    return from_rows([flag_incomplete(row, shares) for row in rows], SCORES)
+    return rows_of(rows, judged_shares(verdicts))
 
 
 def _ordinal_places(verdicts: pa.Table, requests: pa.Table) -> dict[str, dict[tuple[str, str], float]]:
@@ -110,12 +118,6 @@ def _displayed_keys(requests: pa.Table) -> dict[tuple[str, str], list[str]]:
     """Option keys as displayed, by arm and item."""
     rows = requests.select(["arm_id", "qa_id", "option_keys"]).to_pylist()
     return {(row["arm_id"], row["qa_id"]): row["option_keys"] for row in rows}
-
-
-def _excess(difference: Floats, patient: np.ndarray, weights: Floats) -> Floats:
-    units = weights.shape[1]
-    total = weights @ np.bincount(patient, weights=difference, minlength=units)
-    return ratio(total, weights @ np.bincount(patient, minlength=units).astype(np.float64))
 
 
 def _places(verdicts: pa.Table, requests: pa.Table) -> list[dict[str, object]]:
@@ -139,3 +141,78 @@ def _places(verdicts: pa.Table, requests: pa.Table) -> list[dict[str, object]]:
 
 def _flags(keys: list[str], displayed: list[str]) -> list[int]:
     return [int(place < len(displayed) and displayed[place] in keys) for place in range(_PLACES)]
+
+
+def suggestion_scores(
+    verdicts: pa.Table,
+    requests: pa.Table,
+    pair: tuple[str, str],
+    resamples: int,
+    seed: int,
+    *,
+    control: str,
+    patients: Sequence[str] | None = None,
+) -> pa.Table:
+    """Score an arm under a leading control against the same arm without control, over tier 1.
+
+    `pair`: the plain arm, then the leading one. Items are those asked in both, to which an option was
+    suggested. An unreadable reply follows no suggestion and is wrong. `right_to_wrong` is the share that is
+    wrong after a wrong suggestion, of the items that were right without; `wrong_to_right` the reverse.
+    For a part of the arms pass the sorted `patients` of all.
+    """
+    patients = cohort(verdicts) if patients is None else patients
+    weights = resampling_weights(len(patients), resamples, seed)
+    method = f"expanded percentile cluster bootstrap, B={resamples}, seed {seed}"
+    number = {patient: at for at, patient in enumerate(patients)}
+    plain, leading = (_answers(verdicts, arm) for arm in pair)
+    keys = {row["qa_id"]: row["option_keys"] for row in _requests(requests, pair[1])}
+    items = [
+        (number[row["patient_id"]], plain[qa_id], row, key)
+        for qa_id, row in sorted(leading.items())
+        if qa_id in plain and (key := suggested(control, qa_id, keys.get(qa_id) or (), row["gold"] or ()))
+    ]
+    if not items:
+        return rows_of([], {})
+    patient = np.array([item[0] for item in items])
+    before = np.array([_holds(row, key) for _, row, _, key in items])
+    after = np.array([_holds(row, key) for _, _, row, key in items])
+    right = np.array([bool(row["correct"]) for _, row, _, _ in items])
+    right_after = np.array([bool(row["correct"]) for _, _, row, _ in items])
+    is_at_risk = ~right if LEADING[control] else right
+    every = np.ones(len(items), bool)
+    values: list[tuple[Floats, Any]] = [
+        (after.astype(float), every),
+        (after.astype(float) - before, every),
+        ((right_after != right).astype(float), is_at_risk),
+    ]
+    unread = sum(row["parse_status"] not in READ for _, _, row, _ in items)
+    rows = [
+        {"arm_id": pair[1]}
+        | as_row(
+            (metric, "tier:1"),
+            Statistic(
+                item_mean(value[where], patient[where], weights),
+                Basis(int(where.sum()), len(np.unique(patient[where])), unread, 0),
+            ),
+            method,
+        )
+        for metric, (value, where) in zip(_MEASURES[control], values, strict=True)
+    ]
+    return rows_of(rows, judged_shares(verdicts))
+
+
+def _answers(verdicts: pa.Table, arm: str) -> dict[str, dict[str, Any]]:
+    """Return the judged answers of an arm on tier 1, by question."""
+    is_own = pc.and_(pc.equal(verdicts["arm_id"], arm), pc.equal(verdicts["tier"], 1))
+    is_own = pc.and_(is_own, pc.equal(verdicts["channel"], "answer"))
+    rows = verdicts.filter(pc.fill_null(is_own, False)).select(list(_COLUMNS)).to_pylist()
+    return {row["qa_id"]: row for row in rows}
+
+
+def _requests(requests: pa.Table, arm: str) -> Collection[dict[str, Any]]:
+    rows = requests.filter(pc.equal(requests["arm_id"], arm)).select(["qa_id", "option_keys"]).to_pylist()
+    return list(rows)
+
+
+def _holds(row: Mapping[str, Any], key: str) -> bool:
+    return row["parse_status"] in READ and key in (row["parsed"] or ())
