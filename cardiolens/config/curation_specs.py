@@ -23,7 +23,7 @@ class IngestSpec(Spec):
         None  # a name of conf/layout, the path of such a file, or none; null: the one that fits
     )
     subject: str | None = (
-        None  # a regular expression of a patient's name in paths of NIfTI; null: folders tell
+        None  # a regular expression of a patient, or of a visit with a group for the patient; null: folders
     )
     cohort: tuple[str, ...] = ()  # names of cohorts to which every study is added
 
