@@ -57,7 +57,7 @@ class ModelRecord(Spec):
 
 
 def why_not_again(attempts: Sequence[Attempt], job: str) -> str:
-    """Return why a job with work left may not start again: two starts in a row added nothing; empty if not."""
+    """Return why a job with work left may not start again: two starts in a row added nothing; else ""."""
     last = [attempt for attempt in attempts if attempt.job == job][-2:]
     if len(last) < 2 or any(attempt.added for attempt in last):
         return ""

@@ -14,7 +14,7 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import identify
 from cardiolens.inference.placement.footprint import Candidate, Node
 from cardiolens.inference.placement.inventory import nodes_to_plan_with
-from cardiolens.inference.placement.placement import Placement, place
+from cardiolens.inference.placement.placement import Placement, Wave, place
 from cardiolens.inference.plan.candidates import at_hand, candidate, needs
 from cardiolens.inference.plan.missing import WORK, Missing, missing_of
 from cardiolens.inference.plan.plan import Plan, plan
@@ -83,7 +83,7 @@ def _place(spec: SweepSpec, planned: Plan | None) -> Placement:
     Without a plan, the work of every model counts as unknown.
     """
     nodes = nodes_to_plan_with(spec.cluster) if spec.cluster.gpus else ()
-    waves = []
+    waves: list[Wave] = []
     for model in spec.model:
         wanted = _candidate(spec, model, planned, nodes)
         if wanted is None:
