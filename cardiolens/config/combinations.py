@@ -37,7 +37,7 @@ def _problems(sweep: "SweepSpec") -> Iterator[str]:
         if prompt.name == HEADLINE["prompt"] and (prompt.shots or prompt.cine == "video"):
             what = f"{prompt.shots} solved examples" if prompt.shots else "cine as videos"
             yield (
-                f"prompt {prompt.name} shows {what}, and headlines are asked with {prompt.name} without them; "
+                f"prompt {prompt.name} shows {what}, and headlines are asked with {prompt.name} alone; "
                 "give the prompt a name of its own, e.g. prompt=[standard,two_shots]"
             )
         if prompt.shots:

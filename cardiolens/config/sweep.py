@@ -31,7 +31,6 @@ class TrackerSpec(Spec):
     kind: Literal["wandb", "none"] = "wandb"  # none: nothing is mirrored
     runs: Literal["summary", "models", "arms"] = "models"  # of the tracker: the sweep's; per model; per arm
     project: str = "cardiolens"  # of Weights & Biases
-    entity: str | None = None  # Weights & Biases entity; null: your own
     mode: Literal["online", "offline"] = "offline"  # offline: only files in the run's folder
 
 

@@ -173,7 +173,7 @@ def _check_link(folder: Path, dataset: DatasetSpec) -> None:
         return
     raise InputError(
         "is a link that leads out of dataset.studies; expected a folder within it, or within "
-        "dataset.link_roots with dataset.allow_links=true; name its folder there or copy it"
+        "dataset.link_roots; name its folder there or copy it"
     )
 
 

@@ -200,9 +200,9 @@ def test_a_model_that_knows_our_texts_goes_on_with_them_and_a_guesser_is_no_bett
 
 
 def test_fewer_than_two_models_and_a_folder_without_drafts_are_refused(tmp_path: Path) -> None:
-    spec = read_questions_spec(["mode=probe", f"draft={write_drafts(tmp_path, planted=False)}"])
+    spec = read_questions_spec([f"draft={write_drafts(tmp_path, planted=False)}"])
     with pytest.raises(InputError, match="two or more models"):
         probe(spec, ["model=uniform"])
-    for words in (["mode=probe"], ["draft=x", "out=y", "masks=z", "labels=acdc"]):
-        with pytest.raises(InputError, match="go together"):
+    for words in ([], ["draft=x", "out=y", "masks=z", "labels=acdc"]):
+        with pytest.raises(InputError, match=r"give out=.*, or draft=|give out=.*; or draft="):
             read_questions_spec(words)
