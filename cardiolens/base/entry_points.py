@@ -49,7 +49,7 @@ class Plugin:
 
 @cache
 def installed(group: str) -> Mapping[str, Plugin]:
-    """Return the parts of a group by their words without version; of a package on the path twice, the first."""
+    """Return the parts of a group by their words without version; of two equal words, the first."""
     plugins: dict[str, Plugin] = {}
     for entry in entry_points(group=f"{_PREFIX}{group}"):
         if entry.dist is not None:
@@ -108,7 +108,7 @@ def load(group: str, word: str) -> Callable[..., Any]:
 
 
 def make(group: str, word: str, interface: type, *arguments: object, **options: object) -> Any:
-    """Make a part by its factory; PluginError if that fails, or if the part lacks a member of its interface."""
+    """Make a part by its factory; PluginError if that fails, or if it lacks a member of its interface."""
     factory = load(group, word)
     with blamed(word):
         made = factory(*arguments, **options)

@@ -158,9 +158,9 @@ def _verdicts(name: str, entries: object, count: int) -> tuple[StepVerdict | Non
 
 
 def _given(where: str, entry: object) -> StepVerdict | None:
-    if isinstance(entry, Mapping) and entry.get("is_factual") is False:
-        if entry.get("explanation") in _FILLED_IN:
-            return None
+    is_error = isinstance(entry, Mapping) and entry.get("is_factual") is False
+    if is_error and entry.get("explanation") in _FILLED_IN:
+        return None
     try:
         return step_verdict(entry)
     except InputError as error:

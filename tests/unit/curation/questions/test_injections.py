@@ -229,9 +229,7 @@ def test_neither_a_case_nor_a_discussion_moves_its_judge(field: str, injection: 
 def test_a_reply_that_repeats_an_order_is_not_believed(injection: str) -> None:
     """What reads the replies takes one JSON object of the form that was asked for, and nothing beside it."""
     good = extracts(LGE.prompt(REPORT))
-    verdicts = judges(
-        prompt_of(dict.fromkeys(("history", "options", "answer", "findings", "discussion"), "x"), STEPS)
-    )
+    verdicts = judges(prompt_of(dict.fromkeys(CASE, "x"), STEPS))
     assert read_verdicts(verdicts, 2) == VERDICTS
     for reply in (f"{injection}\n{{}}", f"{{}}\n{injection}"):
         assert believed(REPORT, reply.replace("{}", good)) == []
