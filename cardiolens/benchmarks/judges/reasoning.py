@@ -5,7 +5,7 @@ or lines of the case's number, the steps, and verdicts of people. Verdicts have 
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -158,8 +158,8 @@ def _verdicts(name: str, entries: object, count: int) -> tuple[StepVerdict | Non
 
 
 def _given(where: str, entry: object) -> StepVerdict | None:
-    is_error = isinstance(entry, Mapping) and entry.get("is_factual") is False
-    if is_error and entry.get("explanation") in _FILLED_IN:
+    fields = entry if isinstance(entry, Mapping) else {}
+    if fields.get("is_factual") is False and fields.get("explanation") in _FILLED_IN:
         return None
     try:
         return step_verdict(entry)
@@ -187,7 +187,7 @@ def step_verdict(entry: object) -> StepVerdict:
     )
 
 
-def _error_types(value: object) -> Sequence[str]:
+def _error_types(value: object) -> tuple[str, ...]:
     legal = f"a list of {', '.join(PUBLISHED_ERRORS)}, or null"
     for name in value if isinstance(value, list) else []:
         if name not in PUBLISHED_ERRORS:

@@ -125,8 +125,9 @@ def read_verdicts(reply: str | None, count: int) -> tuple[StepVerdict, ...] | No
     try:
         read = parse_json(reply or "")
         entries = read["verdicts"] if isinstance(read, dict) and read.keys() == {"verdicts"} else None
-        whole = isinstance(entries, list) and len(entries) == count
-        if not whole or not all(isinstance(one, dict) and one.keys() == _ENTRY.keys() for one in entries):
+        if not isinstance(entries, list) or len(entries) != count:
+            return None
+        if not all(isinstance(one, dict) and one.keys() == _ENTRY.keys() for one in entries):
             return None
         return tuple(map(step_verdict, entries))
     except (InputError, ValueError):
