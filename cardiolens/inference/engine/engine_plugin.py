@@ -1,4 +1,4 @@
-"""Engines of other packages: entry points of `cardiolens.engines` (docs/how-to/plugins.md).
+"""Engines of other packages: entry points of `cardiolens.engines` (docs/guides/extend.md).
 
 The entry point makes an `Engine` (`ask.py`) of the model's `sampling` and `options`. It is made before a run,
 to be checked, and again in the process that asks it: what is slow or takes memory belongs into `start`.

@@ -300,7 +300,7 @@ class Measuring(Oracle):
 
 
 class SimulatedReader(Protocol):
-    """A reader of another package, an entry point of `cardiolens.readers` (docs/how-to/plugins.md).
+    """A reader of another package, an entry point of `cardiolens.readers` (docs/guides/extend.md).
 
     The entry point makes it of the true answers (`AnswerKey`) and the model's `options`.
     """

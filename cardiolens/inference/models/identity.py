@@ -211,7 +211,7 @@ def installed_engine() -> tuple[str, str]:
             continue
     raise InputError(
         "vLLM is not installed, but a model has engine: vllm; run `make setup` on a CPU "
-        "machine, see docs/how-to/gpus.md for a GPU machine, or choose a simulated reader (model=oracle)"
+        "machine, see docs/guides/gpus.md for a GPU machine, or choose a simulated reader (model=oracle)"
     )
 
 
