@@ -2,9 +2,9 @@
 
     python -m bench.options
 
-Counted is each option that a person can set in a sweep, an import or a draft of questions, once. Not counted are
-the names of entries (they are names of files), what a release's folder says of itself, and the catalogue's
-facts about published models (`card`). An option is asked for by the guides and the files of `conf/` that name it.
+Counted is each option that a person can set in a sweep, an import or a draft of questions, once. Not counted
+are names of entries (they are names of files), what a release's folder says of itself, and the catalogue's
+facts about published models (`card`). The guides and files of `conf/` that name an option ask for it.
 """
 
 import re
