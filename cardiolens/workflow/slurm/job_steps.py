@@ -10,7 +10,6 @@ from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.phrasing import counted
 from cardiolens.config.base import GivenPath, Positive, Spec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.inference.models.identity import identify
 from cardiolens.inference.placement.inventory import nodes_of_ray
 from cardiolens.inference.placement.placement import Placement
 from cardiolens.inference.plan.candidates import place_sweep
@@ -23,7 +22,7 @@ from cardiolens.runtime.connect import ray_cluster
 from cardiolens.runtime.stopping import StoppedError
 from cardiolens.score.run_results.scoring import judge_ahead
 from cardiolens.storage import documents, tables
-from cardiolens.storage.places import Run, Store, run_of
+from cardiolens.storage.places import Run, run_of
 from cardiolens.storage.run_place import open_run
 from cardiolens.study.cohort import read_cohort
 from cardiolens.workflow.slurm import records
@@ -72,8 +71,8 @@ def prepare_step(run: Run, spec: SweepSpec) -> int:
     with ray_cluster(spec.cluster):
         for study, error in prepare_sweep(spec).failed:
             say(f"not prepared: {study}: {error}")
-        planned, failed = _planned(spec)
-        for model, reason in failed.items():
+        planned = _planned(spec)
+        for model, reason in planned.failed.items():
             records.give_up(run, model, reason)
     say(f"{planned.run.root}: {planned.asked} requests asked, {planned.planned} planned")
     return 0
@@ -81,13 +80,12 @@ def prepare_step(run: Run, spec: SweepSpec) -> int:
 
 def score_step(run: Run, spec: SweepSpec) -> int:
     """Judge, score and show all completions; return 0 only if none is missing."""
-    planned, failed = _planned(spec)
-    executed = Executed(failed=failed)
+    planned = _planned(spec)
+    executed = Executed(failed=dict(planned.failed))
     remaining = {model: missing_of(planned, model) for model in planned.identities}
     for model, left in remaining.items():
         record = records.read_model_record(run, model)
-        seats = frozenset(seat for attempt in record.attempts for seat in attempt.seats)
-        executed.streamed[model] = Streamed(record.counters, seats)
+        executed.streamed[model] = record.streamed
         if record.state == "failed":
             executed.failed[model] = record.reason
         elif record.state == "running" and not left.left:
@@ -97,20 +95,9 @@ def score_step(run: Run, spec: SweepSpec) -> int:
     return conclude(planned, prepared, remaining, Placement((), (), ()), executed)
 
 
-def _planned(spec: SweepSpec) -> tuple[Plan, dict[str, str]]:
-    """Plan the models that can be identified by their files; with the reason for each other model."""
-    known, failed = [], {}
-    for model in spec.model:
-        try:
-            identify(model, Store(spec.store).models)
-            known.append(model.name)
-        except InputError as error:
-            failed[model.name] = str(error)
-    if not known:
-        raise InputError(f"no model of this run can be identified: {next(iter(failed.values()))}")
-    # A failing model is recorded, and the others have jobs of their own.
-    planned = plan(spec.model_copy(update={"keep_going": True}), known)
-    return planned, {**failed, **planned.failed}
+def _planned(spec: SweepSpec) -> Plan:
+    """Plan all models; one that cannot be planned is recorded, and the others have jobs of their own."""
+    return plan(spec.model_copy(update={"keep_going": True}))
 
 
 def run_model(run: Run, spec: SweepSpec, model: str, n_nodes: int) -> int:

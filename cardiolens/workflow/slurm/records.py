@@ -46,9 +46,10 @@ class ModelRecord(Spec):
     attempts: tuple[Attempt, ...] = ()
 
     @property
-    def counters(self) -> Counter[str]:
-        """Sum of the counters of all starts; a start without counters counts its added rows as ok."""
-        return sum((Counter(one.counters or {"ok": one.added}) for one in self.attempts), Counter())
+    def streamed(self) -> Streamed:
+        """Sum of all starts; a start without counters counts its added rows as ok."""
+        counters = sum((Counter(one.counters or {"ok": one.added}) for one in self.attempts), Counter())
+        return Streamed(counters, frozenset(seat for one in self.attempts for seat in one.seats))
 
     @property
     def restarts(self) -> int:

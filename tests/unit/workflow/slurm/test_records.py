@@ -58,7 +58,7 @@ def test_a_start_that_ended_unheard_is_closed_by_the_next(tmp_path: Path) -> Non
     record = read_model_record(run, "m")
     assert record.state == "done"
     assert [(one.outcome, one.added) for one in record.attempts] == [("lost", 15), ("done", 15)]
-    assert (record.counters["ok"], record.restarts) == (30, 1)
+    assert (record.streamed.counters["ok"], record.restarts) == (30, 1)
 
 
 def test_a_job_that_was_killed_twice_without_new_rows_is_given_up(tmp_path: Path) -> None:
