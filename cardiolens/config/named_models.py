@@ -43,11 +43,10 @@ def with_named_models(words: Sequence[str]) -> list[str]:
                         f"model={entry}: another model is called {name} as well; ask it in another sweep"
                     )
                 added[name] = f"++model.{name}={_hydra(options)}"
-        written.append(f"model=[{','.join(files)}]")
+        written += [f"model=[{','.join(files)}]", *added.values()]
     of_added = tuple(f"model.{name}." for name in added)
-    rest = [f"++{word}" if word.startswith(of_added) else word for word in written] if added else written
-    models = [word for word in rest if word.startswith("model=")]
-    return [*models, *added.values(), *(word for word in rest if not word.startswith("model="))]
+    options_of = [word for word in written if added and word.startswith(of_added)]
+    return [*(word for word in written if word not in options_of), *(f"++{word}" for word in options_of)]
 
 
 def _options(entry: str) -> dict[str, Any] | None:

@@ -56,7 +56,7 @@ class ModelStatus:
 def status(run: Run) -> int:
     """Print one row per model; 0 if every planned request has a final completion, else 1."""
     spec = documents.read_configuration(run)
-    alive = commands.alive(run) if shutil.which("squeue") and run.jobs.exists() else []
+    alive = commands.alive(run) if shutil.which("squeue") and any(run.jobs.glob("*.sbatch")) else []
     rows = [
         _status(run, spec, model, [job for job in alive if job.name == model.name]) for model in spec.model
     ]
