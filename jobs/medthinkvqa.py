@@ -27,10 +27,8 @@ from cardiolens.benchmarks.judges.discussion_judge import (
     read_discussions,
     read_rating,
 )
-from cardiolens.benchmarks.judges.reasoning import Reasoning
-from cardiolens.benchmarks.judges.reasoning_files import read_reasoning
+from cardiolens.benchmarks.judges.reasoning import Reasoning, read_reasoning
 from cardiolens.benchmarks.judges.reasoning_judge import judged_line, read_verdicts, requests
-from cardiolens.benchmarks.judges.step_verdict import Form
 from cardiolens.benchmarks.medthinkvqa import MAP, records, source_of
 from cardiolens.commands.command import begin_job, tell
 from cardiolens.config.base import GivenPath, Spec
@@ -90,7 +88,6 @@ class Judge(FromData):
 
     steps: GivenPath  # a file of reasoning steps
     out: GivenPath  # the folder of the verdicts
-    judge: Form = "own"  # published: shown and asked as the judge of MedThinkVQA's makers
 
 
 class Rate(FromData):
@@ -231,12 +228,12 @@ def _check(words: Check) -> int:
 
 
 def _judge(words: Judge, about_model: list[str]) -> int:
-    source, out, form = words.source, words.out, words.judge
+    source, out = words.source, words.out
     told = read_reasoning(words.steps, source)
-    asked = requests(source, told, form)
+    asked = requests(source, told)
     name, replies = _replies(out, asked, about_model)
-    judged = [read_verdicts(reply, len(one.steps), form) for one, reply in zip(told, replies, strict=True)]
-    path = out / f"steps-{name}{'' if form == 'own' else f'-{form}'}.jsonl"
+    judged = [read_verdicts(reply, len(one.steps)) for one, reply in zip(told, replies, strict=True)]
+    path = out / f"steps-{name}.jsonl"
     disk.write_text(path, "".join(map(judged_line, told, judged)))
     print(f"judged: {len(judged) - judged.count(None)} of {len(told)} lines; others have no legal reply")
     _print_agreement(told, judged)

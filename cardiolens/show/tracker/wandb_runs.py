@@ -51,16 +51,16 @@ class WandbGroup:
 
         group = self.folder.resolve().name
         agent = wandb.setup().settings
-        project, entity = self.tracker.project, self.tracker.entity
+        project = self.tracker.project
         if agent.sweep_id or agent.launch:
-            project, entity = agent.project or project, agent.entity or entity
+            project = agent.project or project
         settings = _settings()
         if agent.sweep_id and job_type == "sweep":
             settings.sweep_id = agent.sweep_id
         with _without_agent(agent):
             run = wandb.init(
                 project=project,
-                entity=entity,
+                entity=agent.entity,  # of WANDB_ENTITY; else your own
                 mode=self.tracker.mode,
                 dir=str(self.folder),
                 id=digest_of([group, *key])[:16],

@@ -333,8 +333,8 @@ def test_each_composes_by_naming_its_data(name: str) -> None:
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("prompt=[twi_self]", "need cases, e.g. of dataset=medthinkvqa"),
-        ("prompt=[twi_oracle1]", "which only cases have"),
+        ("prompt=[twi_self]", "which need cases, e.g. those of dataset=medthinkvqa"),
+        ("prompt=[twi_oracle1]", "includes gold captions, which need cases"),
         ("control=[none,captions]", "have no captions"),
         ("selector=[clinical]", "no views to route"),
     ],
